@@ -1,0 +1,148 @@
+// Package driver is the SDK between loadgen and the protocols it speaks.
+//
+// A driver turns requests into bytes and bytes into replies, and says which outcomes it can produce. It holds no policy: which
+// endpoint is asked, when, how often and what a set of replies amounts to is decided by programs (internal/op); when a byte moves
+// and what time it is, by an executor (internal/engine).
+//
+// A [Driver] describes a protocol and, by the interfaces it also implements, how it is carried:
+//
+//   - [Wire]: a byte protocol with replies in the order of their requests on a connection. The executor owns the sockets.
+//   - [Dialer]: a client that does its own I/O and blocks. It runs on the blocking executor.
+//   - [Timed]: no transport; a reply is a pure function of its request and arrives after a computed delay.
+//
+// Every driver runs the conformance suite in drivertest.
+package driver
+
+import (
+	"context"
+	"net"
+	"time"
+)
+
+// Verb is what a request asks an endpoint to do with one key.
+type Verb uint8
+
+// The verbs, in the order of every table and result.
+const (
+	Get Verb = iota
+	Put
+	Delete
+
+	NumVerbs int = iota
+)
+
+var verbNames = [NumVerbs]string{"get", "put", "delete"}
+
+func (v Verb) String() string { return verbNames[v] }
+
+// ParseVerb returns the verb with the given name, as written in plans.
+func ParseVerb(name string) (Verb, bool) {
+	for i, n := range verbNames {
+		if n == name {
+			return Verb(i), true
+		}
+	}
+	return 0, false
+}
+
+// Outcome is how an op, or a request for it, ended.
+type Outcome uint8
+
+// The outcomes, in the order of the op ledger:
+// due = ok + miss + conflict + quorum_failed + timeout + error + shed + in_flight.
+const (
+	OK           Outcome = iota
+	Miss                 // the key is not there: a valid answer
+	Conflict             // refused by the target because of a newer version
+	QuorumFailed         // W or R out of reach; of ops only
+	Timeout              // no answer in time
+	Error                // an error reply, a lost connection, or no connection at all
+	Shed                 // due but never started; of ops only
+
+	NumOutcomes int = iota
+)
+
+var outcomeNames = [NumOutcomes]string{"ok", "miss", "conflict", "quorum_failed", "timeout", "error", "shed"}
+
+func (o Outcome) String() string { return outcomeNames[o] }
+
+// Request is one message to one endpoint.
+type Request struct {
+	Endpoint int    // index into the target's endpoints
+	Verb     Verb   //
+	Stream   uint32 // the stream that issued the op, and
+	N        uint64 // the op's number within it
+	Key      []byte // valid until the op is settled
+	Value    *Value // of a put; valid until the op is settled
+}
+
+// Reply is what an endpoint answered. A Reply is reused: Parse overwrites every field.
+type Reply struct {
+	Outcome Outcome // OK, Miss, Conflict or Error
+	Value   []byte  // of a get that is OK; valid until the next read into the same buffer
+	Message []byte  // the endpoint's words when Outcome is Error; same lifetime
+}
+
+// Driver describes one protocol.
+type Driver interface {
+	// Name is the word a plan uses: driver = "redis".
+	Name() string
+	// NewConfig returns a pointer to a new struct with hcl and json tags that holds the defaults of the attributes a
+	// target of this driver takes beside the common ones. It may implement interface{ Validate() error }.
+	NewConfig() any
+	// Outcomes lists what a request with the verb can end in beside Timeout and Error, which every driver can;
+	// nil when the driver does not know the verb.
+	Outcomes(v Verb) []Outcome
+}
+
+// Wire is a driver whose protocol an executor carries over its own sockets.
+type Wire interface {
+	Driver
+	// NewCodec returns a codec for connections of a target with the given config (of NewConfig's type).
+	// It fails when a secret is not to be had.
+	NewCodec(config any, secrets Secrets) (Codec, error)
+	// Builtin names the protocol a built-in node must speak to serve this driver; "" when none does.
+	Builtin() string
+	// Identify asks the server at the far end of a fresh connection what it is: version and the settings that bear on
+	// a measurement, by name ("version" and "server" at least). The connection's deadline is set by the caller.
+	Identify(ctx context.Context, conn net.Conn, config any, secrets Secrets) (map[string]string, error)
+}
+
+// Codec writes requests and reads replies. It does no I/O, keeps nothing of the bytes it is given, and allocates nothing
+// per request. Used by one goroutine at a time.
+type Codec interface {
+	// Greet appends what a new connection says first (authentication, choice of database) and returns how many replies
+	// that will bring; 0 for nothing to say.
+	Greet(dst []byte) ([]byte, int)
+	// ParseGreeting reads the i-th reply to Greet from the front of b. It returns the bytes it took, 0 when the reply is
+	// not complete yet, and an error when the endpoint refused; the error names the step, never a secret.
+	ParseGreeting(b []byte, i int) (n int, err error)
+	// AppendRequest appends the bytes of req.
+	AppendRequest(dst []byte, req *Request) []byte
+	// Parse reads the reply to a request with the given verb from the front of b. It returns the bytes it took, 0 when
+	// the reply is not complete yet. An error means that the bytes are not of this protocol (or a reply is beyond the
+	// driver's size limit) and that the connection is of no further use.
+	Parse(b []byte, verb Verb, reply *Reply) (n int, err error)
+}
+
+// Dialer is a driver that brings its own blocking client.
+type Dialer interface {
+	Driver
+	// Dial connects a session to one endpoint.
+	Dial(ctx context.Context, config any, secrets Secrets, endpoint string) (Session, error)
+}
+
+// Session is a blocking client of one endpoint. Used by one goroutine at a time.
+type Session interface {
+	// Do carries out req and fills reply. An error means that the session is of no further use.
+	// It returns by the deadline of ctx, with ctx's error if that is why.
+	Do(ctx context.Context, req *Request, reply *Reply) error
+	Close() error
+}
+
+// Timed is a driver without a transport.
+type Timed interface {
+	Driver
+	// Reply fills reply and returns how long after its start the request ends, ≥ 0. It is a pure function of config and req.
+	Reply(config any, req *Request, reply *Reply) time.Duration
+}

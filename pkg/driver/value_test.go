@@ -1,0 +1,206 @@
+package driver
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// drawChecked draws values that ReadHeader must recognise.
+func drawChecked(t *rapid.T) Value {
+	return Value{
+		Size:    rapid.IntRange(HeaderSize, 2000).Draw(t, "size"),
+		Seed:    rapid.Uint64().Draw(t, "seed"),
+		Checked: true,
+		Writer:  rapid.Uint64().Draw(t, "writer"),
+		Version: rapid.Uint64Min(1).Draw(t, "version"),
+	}
+}
+
+func TestValueHasItsSize(t *testing.T) {
+	for _, checked := range []bool{false, true} {
+		for size := range 301 {
+			if checked && size < HeaderSize {
+				continue
+			}
+			v := Value{Size: size, Seed: uint64(size) * 977, Checked: checked}
+			require.Len(t, v.AppendTo(nil), size)
+			require.Len(t, v.AppendTo(make([]byte, 5, 400)), 5+size)
+		}
+		v := Value{Size: 1 << 20, Seed: 3, Checked: checked}
+		require.Len(t, v.AppendTo(nil), 1<<20)
+	}
+}
+
+func TestCheckedValueComesBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		v := drawChecked(t)
+		before := rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, "before")
+		b := v.AppendTo(bytes.Clone(before))
+		require.Equal(t, before, b[:len(before)])
+		b = b[len(before):]
+		writer, version, ok := ReadHeader(b)
+		require.True(t, ok)
+		require.Equal(t, []uint64{v.Writer, v.Version}, []uint64{writer, version})
+		require.Equal(t, b, v.AppendTo(nil), "the bytes follow from the value")
+	})
+}
+
+// The layout is in the stores that are tested, so it is written out here once more, by hand.
+func TestCheckedLayout(t *testing.T) {
+	v := Value{Size: 40, Seed: 12, Checked: true, Writer: 0x0102030405060708, Version: 0x1112131415161718}
+	b := v.AppendTo(nil)
+	require.Equal(t, []byte{8, 7, 6, 5, 4, 3, 2, 1, 0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11}, b[:16])
+	require.Equal(t, []byte{40, 0, 0, 0}, b[20:24])
+	covered := append(bytes.Clone(b[:16]), b[20:]...)
+	require.Equal(t, crc32.Checksum(covered, crc32.MakeTable(crc32.Castagnoli)), binary.LittleEndian.Uint32(b[16:]))
+	plain := Value{Size: 16, Seed: 12}
+	require.Equal(t, plain.AppendTo(nil), b[24:], "the filling is that of an unchecked value")
+	require.Regexp(t, "^[A-Za-z0-9]{16}$", string(b[24:]))
+}
+
+func TestEverySingleByteCorruptionIsDetected(t *testing.T) {
+	for _, size := range []int{HeaderSize, 25, 200} {
+		v := Value{Size: size, Seed: 1, Checked: true, Writer: 7, Version: 9}
+		b := v.AppendTo(nil)
+		for at := range b {
+			for flip := 1; flip < 256; flip++ {
+				b[at] ^= byte(flip)
+				_, _, ok := ReadHeader(b)
+				require.False(t, ok, "byte %d of %d, bits %08b", at, size, flip)
+				b[at] ^= byte(flip)
+			}
+		}
+		_, _, ok := ReadHeader(b)
+		require.True(t, ok)
+	}
+}
+
+func TestEveryTruncationAndExtensionIsDetected(t *testing.T) {
+	v := Value{Size: 300, Seed: 1, Checked: true, Writer: 7, Version: 9}
+	b := v.AppendTo(nil)
+	for size := range b {
+		_, _, ok := ReadHeader(b[:size])
+		require.False(t, ok, "%d of %d bytes", size, len(b))
+	}
+	_, _, ok := ReadHeader(append(b, 0))
+	require.False(t, ok)
+	_, _, ok = ReadHeader(b)
+	require.True(t, ok)
+
+	b = bytes.Clone(b[:200]) // as a store would hand it on whose checksum happens to fit
+	binary.LittleEndian.PutUint32(b[16:], checksum(b))
+	_, _, ok = ReadHeader(b)
+	require.False(t, ok, "the size tells")
+}
+
+// A torn value, the head of one put and the tail of another, is not taken for either.
+func TestTornValueIsDetected(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		v := drawChecked(t)
+		w := v
+		w.Version, w.Seed = v.Version+1, v.Seed+uint64(rapid.IntRange(1, fillingSize-1).Draw(t, "seeds apart"))
+		older, newer := v.AppendTo(nil), w.AppendTo(nil)
+		cut := rapid.IntRange(1, v.Size-1).Draw(t, "cut")
+		torn := append(bytes.Clone(newer[:cut]), older[cut:]...)
+		if bytes.Equal(torn, newer) || bytes.Equal(torn, older) {
+			return
+		}
+		_, _, ok := ReadHeader(torn)
+		require.False(t, ok)
+	})
+}
+
+func TestForeignValuesAreNotTaken(t *testing.T) {
+	unchecked := Value{Size: 200, Seed: 5}
+	for _, b := range [][]byte{nil, {}, make([]byte, HeaderSize), make([]byte, 200), bytes.Repeat([]byte{0xff}, 200), unchecked.AppendTo(nil)} {
+		writer, version, ok := ReadHeader(b)
+		require.False(t, ok)
+		require.Zero(t, writer)
+		require.Zero(t, version)
+	}
+}
+
+func TestFillingsDiffer(t *testing.T) {
+	first := map[string]uint64{}
+	for seed := range uint64(10_000) {
+		v := Value{Size: 16, Seed: seed}
+		text := string(v.AppendTo(nil))
+		_, again := first[text]
+		require.False(t, again, "seeds %d and %d", first[text], seed)
+		first[text] = seed
+	}
+}
+
+// A filling longer than the text it is cut from goes on at the text's beginning.
+func TestLongFillingWrapsRound(t *testing.T) {
+	v := Value{Size: 3 * fillingSize, Seed: fillingSize - 10}
+	b := v.AppendTo(nil)
+	require.Equal(t, filling()[fillingSize-10:], b[:10])
+	require.Equal(t, filling(), b[10:10+fillingSize])
+	require.Equal(t, filling()[:fillingSize-10], b[10+2*fillingSize:])
+}
+
+func TestValueAllocatesNothing(t *testing.T) {
+	dst := make([]byte, 0, 2000)
+	for _, checked := range []bool{false, true} {
+		v := Value{Size: 1000, Seed: 4, Checked: checked, Version: 1}
+		require.Zero(t, testing.AllocsPerRun(100, func() {
+			b := v.AppendTo(dst)
+			ReadHeader(b)
+		}))
+	}
+}
+
+// Any bytes that are taken are a value's: its header, written anew, gives them again up to the filling.
+func FuzzReadHeader(f *testing.F) {
+	for _, size := range []int{HeaderSize, 25, 200} {
+		v := Value{Size: size, Seed: 1, Checked: true, Writer: 7, Version: 9}
+		b := v.AppendTo(nil)
+		f.Add(b)
+		f.Add(b[:size-1])
+	}
+	f.Add([]byte{})
+	f.Add(make([]byte, HeaderSize))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		writer, version, ok := ReadHeader(b)
+		if !ok {
+			require.Zero(t, writer)
+			require.Zero(t, version)
+			return
+		}
+		v := Value{Size: len(b), Checked: true, Writer: writer, Version: version}
+		again := v.AppendTo(nil)
+		require.Equal(t, again[:16], b[:16])
+		require.Equal(t, again[20:24], b[20:24])
+	})
+}
+
+func BenchmarkValue(b *testing.B) {
+	for _, size := range []int{200, 4096} {
+		for _, checked := range []bool{false, true} {
+			v := Value{Size: size, Checked: checked, Version: 1}
+			dst := make([]byte, 0, size)
+			b.Run(fmt.Sprintf("verb=append/size=%d/checked=%t", size, checked), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					v.Seed += 977
+					v.AppendTo(dst)
+				}
+			})
+		}
+		v := Value{Size: size, Checked: true, Version: 1}
+		text := v.AppendTo(nil)
+		b.Run(fmt.Sprintf("verb=read/size=%d", size), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				ReadHeader(text)
+			}
+		})
+	}
+}
