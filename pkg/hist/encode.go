@@ -1,0 +1,170 @@
+package hist
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/bits"
+)
+
+const version = 1
+
+// AppendBinary appends the binary form. The error is always nil; it is there for encoding.BinaryAppender.
+func (h *Hist) AppendBinary(b []byte) ([]byte, error) {
+	b = append(b, version)
+	b = binary.AppendUvarint(b, h.count)
+	if h.count == 0 {
+		return b, nil
+	}
+	b = binary.AppendUvarint(b, h.min)
+	b = binary.AppendUvarint(b, h.max-h.min)
+	for _, w := range h.sum {
+		b = binary.AppendUvarint(b, w)
+	}
+	for _, w := range h.squares {
+		b = binary.AppendUvarint(b, w)
+	}
+	skipped := uint64(0)
+	for _, n := range h.n[index(h.min):] {
+		if n == 0 {
+			skipped++
+			continue
+		}
+		b = binary.AppendUvarint(b, skipped)
+		b = binary.AppendUvarint(b, n)
+		skipped = 0
+	}
+	return b, nil
+}
+
+// Decode replaces the histogram by the one at the front of b and returns what follows it. It accepts exactly what AppendBinary
+// writes for some set of values, as far as the form can tell: the buckets match count, minimum and maximum, and sum and sum of
+// squares are within what the buckets allow. It allocates at most 57 KiB, whatever b says. After an error the histogram
+// is empty.
+func (h *Hist) Decode(b []byte) (rest []byte, err error) {
+	h.Reset()
+	r := reader{b: b}
+	h.decode(&r)
+	if r.err != nil {
+		h.Reset()
+		return nil, fmt.Errorf("decode histogram: %w", r.err)
+	}
+	return r.b, nil
+}
+
+func (h *Hist) decode(r *reader) {
+	if v := r.byte(); v != version {
+		r.fail("version %d, want %d", v, version)
+		return
+	}
+	count := r.uvarint()
+	if count == 0 {
+		return
+	}
+	lo, width := r.uvarint(), r.uvarint()
+	if lo > math.MaxInt64 || width > math.MaxInt64-lo {
+		r.fail("values from %d and %d up, above 2^63 − 1", lo, width)
+	}
+	for i := range h.sum {
+		h.sum[i] = r.uvarint()
+	}
+	for i := range h.squares {
+		h.squares[i] = r.uvarint()
+	}
+	if r.err != nil {
+		return
+	}
+	h.grow(int(index(lo + width)))
+	h.count, h.min, h.max = count, lo, lo+width
+	h.decodeBuckets(r)
+}
+
+// decodeBuckets reads buckets until they hold count values, and compares the sums with what those can add up to.
+func (h *Hist) decodeBuckets(r *reader) {
+	var least, most, leastSquares, mostSquares wide
+	last := len(h.n) - 1
+	next := int(index(h.min))
+	for left := h.count; left > 0; {
+		skipped, n := r.uvarint(), r.uvarint()
+		switch {
+		case r.err != nil:
+			return
+		case skipped > 0 && left == h.count:
+			r.fail("the bucket of the minimum %d is empty", h.min)
+			return
+		case next > last || skipped > uint64(last-next):
+			r.fail("a bucket above that of the maximum %d", h.max)
+			return
+		case n == 0 || n > left:
+			r.fail("a bucket of %d values, want 1 to %d", n, left)
+			return
+		}
+		i := next + int(skipped)
+		h.n[i] = n
+		left -= n
+		next = i + 1
+		lower, upper := bounds(i)
+		lower, upper = max(lower, h.min), min(upper, h.max)
+		least.addProduct(n, 0, lower)
+		most.addProduct(n, 0, upper)
+		hi, lo := bits.Mul64(lower, lower)
+		leastSquares.addProduct(n, hi, lo)
+		hi, lo = bits.Mul64(upper, upper)
+		mostSquares.addProduct(n, hi, lo)
+	}
+	if next != last+1 {
+		r.fail("the bucket of the maximum %d is empty", h.max)
+	}
+	if sum := (wide{h.sum[0], h.sum[1]}); sum.less(&least) || most.less(&sum) {
+		r.fail("a sum that its buckets do not allow")
+	}
+	if squares := (wide{h.squares[0], h.squares[1], h.squares[2]}); squares.less(&leastSquares) || mostSquares.less(&squares) {
+		r.fail("a sum of squares that its buckets do not allow")
+	}
+	if _, negative := h.spread(); negative {
+		r.fail("a sum of squares that its sum does not allow")
+	}
+}
+
+// reader takes numbers from the front of b. After the first error everything it returns is 0.
+type reader struct {
+	b   []byte
+	err error
+}
+
+func (r *reader) fail(format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf(format, args...)
+	}
+}
+
+func (r *reader) byte() byte {
+	if r.err != nil || len(r.b) == 0 {
+		r.fail("it ends early")
+		return 0
+	}
+	c := r.b[0]
+	r.b = r.b[1:]
+	return c
+}
+
+// uvarint reads a varint and refuses one that is longer than need be.
+func (r *reader) uvarint() uint64 {
+	if r.err != nil {
+		return 0
+	}
+	v, n := binary.Uvarint(r.b)
+	switch {
+	case n == 0:
+		r.fail("it ends early")
+		return 0
+	case n < 0:
+		r.fail("a number above 2^64 − 1")
+		return 0
+	case n > 1 && r.b[n-1] == 0:
+		r.fail("a number longer than need be")
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}

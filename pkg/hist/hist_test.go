@@ -1,0 +1,253 @@
+package hist
+
+import (
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/stretchr/testify/require"
+)
+
+func of(values ...int64) *Hist {
+	h := new(Hist)
+	for _, v := range values {
+		h.Record(v)
+	}
+	return h
+}
+
+func TestBucketsTileTheNumbers(t *testing.T) {
+	next := uint64(0)
+	last := int(index(math.MaxInt64))
+	require.Equal(t, 7295, last)
+	for i := 0; i <= last; i++ {
+		lower, upper := bounds(i)
+		require.Equal(t, next, lower)
+		require.EqualValues(t, i, index(lower))
+		require.EqualValues(t, i, index(upper))
+		if lower < 256 {
+			require.Equal(t, lower, upper)
+		}
+		require.LessOrEqual(t, (upper-lower)*128, lower, "bucket %d", i)
+		next = upper + 1
+	}
+	require.Equal(t, uint64(1)<<63, next)
+}
+
+func TestEmpty(t *testing.T) {
+	var h Hist
+	require.Zero(t, h.Count())
+	require.Zero(t, h.Min())
+	require.Zero(t, h.Max())
+	require.Zero(t, h.Mean())
+	require.Zero(t, h.SD())
+	require.Zero(t, h.Quantile(0.5))
+	for range h.Buckets() {
+		require.Fail(t, "a bucket in an empty histogram")
+	}
+}
+
+func TestMoments(t *testing.T) {
+	const most = math.MaxInt64
+	for _, c := range []struct {
+		name     string
+		values   []int64
+		min, max int64
+		mean, sd float64
+	}{
+		{"one", []int64{42}, 42, 42, 42, 0},
+		{"two", []int64{2, 4}, 2, 4, 3, math.Sqrt2},
+		{"sample of Wikipedia's example", []int64{2, 4, 4, 4, 5, 5, 7, 9}, 2, 9, 5, math.Sqrt(32.0 / 7)},
+		{"negative counts as 0", []int64{-5, 0, 3}, 0, 3, 1, math.Sqrt(3)},
+		{"far from zero", []int64{1e18, 1e18 + 2}, 1e18, 1e18 + 2, 1e18 + 1, math.Sqrt2},
+		{"the largest, five times", []int64{most, most, most, most, most}, most, most, most, 0},
+		{"both ends", []int64{0, most}, 0, most, most / 2.0, most / math.Sqrt2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := of(c.values...)
+			require.EqualValues(t, len(c.values), h.Count())
+			require.Equal(t, c.min, h.Min())
+			require.Equal(t, c.max, h.Max())
+			require.InEpsilon(t, c.mean, h.Mean(), 1e-15)
+			require.InDelta(t, c.sd, h.SD(), c.sd*1e-15)
+		})
+	}
+}
+
+func TestRank(t *testing.T) {
+	for _, c := range []struct {
+		q    float64
+		n    uint64
+		want uint64
+	}{
+		{0.5, 1, 1},
+		{0.5, 2, 1},
+		{0.5, 3, 2},
+		{0.07, 100, 7}, // 0.07·100 = 7.000000000000001
+		{0.29, 100, 29},
+		{0.57, 100, 57},
+		{0.99, 100, 99},
+		{0.99, 101, 100},
+		{0.999, 1000, 999},
+		{0.999, 999, 999},
+		{0.9999, 1_000_000, 999_900},
+		{1e-300, 5, 1},
+		{0.5, 1 << 53, 1 << 52},
+		{math.Nextafter(1, 0), 1 << 53, 1<<53 - 1},
+		{0, 10, 1},
+		{-1, 10, 1},
+		{math.NaN(), 10, 1},
+		{1, 10, 10},
+		{2, 10, 10},
+		{math.Inf(1), 10, 10},
+	} {
+		require.Equal(t, c.want, rank(c.q, c.n), "q=%v n=%d", c.q, c.n)
+	}
+}
+
+// distributions are shapes that latencies take.
+var distributions = []struct {
+	name string
+	draw func(r *rand.Rand) int64
+}{
+	{"uniform below 256", func(r *rand.Rand) int64 { return r.Int64N(256) }},
+	{"uniform", func(r *rand.Rand) int64 { return r.Int64N(1e7) }},
+	{"log-normal", func(r *rand.Rand) int64 { return int64(3e5 * math.Exp(r.NormFloat64()*0.6)) }},
+	{"pareto", func(r *rand.Rand) int64 { return int64(min(1e5/math.Pow(r.Float64(), 2), 1e15)) }},
+	{"two modes", func(r *rand.Rand) int64 { return 1e5 + r.Int64N(1e4) + 1e9*(r.Int64N(50)/49) }},
+	{"constant", func(*rand.Rand) int64 { return 123_457 }},
+	{"all of int64", func(r *rand.Rand) int64 { return r.Int64() }},
+}
+
+var quantiles = []float64{0, 1e-6, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 0.9999, 1}
+
+func TestAgainstSortedValues(t *testing.T) {
+	for _, d := range distributions {
+		for _, n := range []int{1, 2, 3, 100, 9_999} {
+			r := rand.New(rand.NewPCG(uint64(n), 7))
+			values := make([]int64, n)
+			for i := range values {
+				values[i] = d.draw(r)
+			}
+			h := of(values...)
+			slices.Sort(values)
+			for _, q := range quantiles {
+				exact := values[rank(q, uint64(n))-1]
+				got := h.Quantile(q)
+				require.GreaterOrEqual(t, got, exact, "%s: n=%d q=%v", d.name, n, q)
+				require.LessOrEqual(t, got-exact, exact/128, "%s: n=%d q=%v", d.name, n, q)
+				require.LessOrEqual(t, got, values[n-1], "%s: n=%d q=%v", d.name, n, q)
+			}
+			mean, sd := exactMoments(values)
+			require.InDelta(t, mean, h.Mean(), mean*1e-15, "%s: n=%d", d.name, n)
+			require.InDelta(t, sd, h.SD(), sd*1e-14, "%s: n=%d", d.name, n)
+			require.Equal(t, values[0], h.Min())
+			require.Equal(t, values[n-1], h.Max())
+		}
+	}
+}
+
+// exactMoments computes mean and sample deviation the long way, by the definition, in 300 bits.
+func exactMoments(values []int64) (mean, sd float64) {
+	wide := func() *big.Float { return new(big.Float).SetPrec(300) }
+	sum := wide()
+	for _, v := range values {
+		sum.Add(sum, wide().SetInt64(v))
+	}
+	m := wide().Quo(sum, wide().SetInt64(int64(len(values))))
+	mean, _ = m.Float64()
+	if len(values) < 2 {
+		return mean, 0
+	}
+	squares := wide()
+	for _, v := range values {
+		d := wide().Sub(wide().SetInt64(v), m)
+		squares.Add(squares, d.Mul(d, d))
+	}
+	variance, _ := squares.Quo(squares, wide().SetInt64(int64(len(values)-1))).Float64()
+	return mean, math.Sqrt(variance)
+}
+
+// HdrHistogram rounds the rank where this package takes the next one up, so quantiles are compared where neighbouring ranks are
+// close: many values, none of the shapes with gaps.
+func TestAgainstHdrHistogram(t *testing.T) {
+	for _, d := range distributions[:3] {
+		t.Run(d.name, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(3, 4))
+			var h Hist
+			peer := hdrhistogram.New(1, math.MaxInt64/2, 3)
+			for range 200_000 {
+				v := d.draw(r)
+				h.Record(v)
+				require.NoError(t, peer.RecordValue(v))
+			}
+			require.EqualValues(t, peer.TotalCount(), h.Count())
+			for _, q := range []float64{0.01, 0.1, 0.5, 0.9, 0.99, 0.999} {
+				require.InEpsilon(t, peer.ValueAtQuantile(100*q), h.Quantile(q), 0.01, "q=%v", q)
+			}
+			require.InEpsilon(t, peer.Max(), h.Max(), 0.001)
+			require.InEpsilon(t, peer.Mean(), h.Mean(), 0.002)
+			require.InEpsilon(t, peer.StdDev(), h.SD(), 0.002)
+		})
+	}
+}
+
+func TestBucketsIterator(t *testing.T) {
+	h := of(0, 255, 255, 256, 257, 1000, math.MaxInt64)
+	type bucket struct {
+		upper int64
+		count uint64
+	}
+	var got []bucket
+	for upper, n := range h.Buckets() {
+		got = append(got, bucket{upper, n})
+	}
+	require.Equal(t, []bucket{{0, 1}, {255, 2}, {257, 2}, {1003, 1}, {math.MaxInt64, 1}}, got)
+
+	for upper := range h.Buckets() {
+		require.Zero(t, upper, "the loop goes on after a break")
+		break
+	}
+}
+
+func TestMemoryGoesUpToTheLargestValue(t *testing.T) {
+	for _, v := range []int64{0, 127, 128, 1e6, 1e9, math.MaxInt64} {
+		h := of(v)
+		require.EqualValues(t, index(uint64(v))+1, len(h.n))
+		require.Less(t, cap(h.n)-len(h.n), 128)
+	}
+}
+
+func TestResetKeepsMemory(t *testing.T) {
+	h := of(1, 1e9, 1e6)
+	h.Reset()
+	require.Equal(t, bytesOf(t, new(Hist)), bytesOf(t, h))
+	n := testing.AllocsPerRun(100, func() {
+		h.Reset()
+		h.Record(1e9)
+		h.Record(77)
+	})
+	require.Zero(t, n)
+	require.Equal(t, bytesOf(t, of(77, 1e9)), bytesOf(t, h))
+}
+
+func TestNoAllocationOnceGrown(t *testing.T) {
+	h, o := of(1e9), of(5, 1e8)
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		h.Record(12_345)
+		h.Record(-1)
+		h.Record(1e9)
+	}))
+	require.Zero(t, testing.AllocsPerRun(100, func() { h.Merge(o) }))
+	require.Zero(t, testing.AllocsPerRun(100, func() { h.Quantile(0.99); h.Mean() }))
+
+	b := bytesOf(t, h)
+	room := make([]byte, 0, 2*len(b))
+	require.Zero(t, testing.AllocsPerRun(100, func() { room, _ = h.AppendBinary(room[:0]) }))
+	var into Hist
+	require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = into.Decode(b) }), "a warmed-up decode")
+	require.Equal(t, b, bytesOf(t, &into))
+}

@@ -1,0 +1,88 @@
+package hist
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func bytesOf(t require.TestingT, h *Hist) []byte {
+	b, err := h.AppendBinary(nil)
+	require.NoError(t, err)
+	return b
+}
+
+// value draws from all scales: values of few bits are as likely as those of many.
+var value = rapid.Custom(func(t *rapid.T) int64 {
+	bits := rapid.IntRange(0, 63).Draw(t, "bits")
+	return rapid.Int64Range(0, 1<<bits-1).Draw(t, "value")
+})
+
+func drawHist(t *rapid.T, name string) *Hist {
+	return of(rapid.SliceOfN(value, 0, 20).Draw(t, name)...)
+}
+
+func merged(hs ...*Hist) *Hist {
+	sum := new(Hist)
+	for _, h := range hs {
+		sum.Merge(h)
+	}
+	return sum
+}
+
+func TestAnyPartitionMergesToTheSameBytes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		values := rapid.SliceOfN(value, 0, 200).Draw(t, "values")
+		parts := make([]*Hist, rapid.IntRange(1, 8).Draw(t, "parts"))
+		for i := range parts {
+			parts[i] = new(Hist)
+		}
+		part := rapid.IntRange(0, len(parts)-1)
+		for _, v := range values {
+			parts[part.Draw(t, "part")].Record(v)
+		}
+		want := bytesOf(t, of(values...))
+		for len(parts) > 1 {
+			i := rapid.IntRange(1, len(parts)-1).Draw(t, "merge")
+			parts[i-1].Merge(parts[i])
+			parts = append(parts[:i], parts[i+1:]...)
+		}
+		require.Equal(t, want, bytesOf(t, parts[0]))
+	})
+}
+
+func TestMergeAlgebra(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b, c := drawHist(t, "a"), drawHist(t, "b"), drawHist(t, "c")
+		before := bytesOf(t, b)
+		require.Equal(t, bytesOf(t, merged(a, b)), bytesOf(t, merged(b, a)), "commutative")
+		require.Equal(t, bytesOf(t, merged(merged(a, b), c)), bytesOf(t, merged(a, merged(b, c))), "associative")
+		require.Equal(t, bytesOf(t, a), bytesOf(t, merged(a, new(Hist))), "identity on the right")
+		require.Equal(t, bytesOf(t, a), bytesOf(t, merged(new(Hist), a)), "identity on the left")
+		require.Equal(t, before, bytesOf(t, b), "the merged histogram is left alone")
+	})
+}
+
+func TestMergeSharesNoMemory(t *testing.T) {
+	a := of(5)
+	sum := merged(a)
+	want := bytesOf(t, sum)
+	a.Record(5)
+	require.Equal(t, want, bytesOf(t, sum))
+}
+
+func TestMergeWithItself(t *testing.T) {
+	h := of(1, 5, 1000)
+	h.Merge(h)
+	require.Equal(t, bytesOf(t, of(1, 5, 1000, 1, 5, 1000)), bytesOf(t, h))
+}
+
+func TestMergeAfterReset(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := drawHist(t, "a"), drawHist(t, "b")
+		a.Reset()
+		a.Merge(b)
+		require.Equal(t, bytesOf(t, b), bytesOf(t, a))
+	})
+}
