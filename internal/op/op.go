@@ -1,0 +1,135 @@
+// Package op holds the programs: the state machines that carry an op out by sending requests and judging their replies.
+//
+// A program is pure. It has no sockets, no clock, no goroutine; an executor tells it what happened and sends what it asks for. The
+// same program therefore runs on the event loop, on the blocking executor and in a model checker.
+//
+// # Life of an op
+//
+// Start returns the first requests. Every request ends in exactly one event: replied, timed out, lost with its connection, or
+// refused (never sent). On returns further requests, if any. Exactly one event of an op is answered with Done: it decides the
+// outcome. Requests may still be outstanding then (the N−W slowest replicas of a put); the last event of an op is answered with
+// Settled, and its slot may be used again. An op's own deadline is one more event, at any time before Settled; it changes nothing
+// once the op is done.
+//
+// # Plain
+//
+// An op is one request to the first endpoint of its key.
+//
+//	event             | effect
+//	------------------+------------------------------------------
+//	Replied           | done with the reply's outcome, and settled
+//	RequestTimeout    | done with timeout, and settled
+//	Lost, Refused     | done with error, and settled
+//	OpTimeout         | done with timeout; the request's own event settles
+//
+// # N, W and R
+//
+// A key lives on the first N endpoints of its place on the ring. Puts and deletes go to all N at once; so does a get with read
+// fan-out n, while one with fan-out r asks R of them. A request fails when its answer is not good: an error, a conflict, or none.
+//
+//	event             | put                   | delete                | get
+//	------------------+-----------------------+-----------------------+-----------------------
+//	Replied ok        | good                  | good                  | good, with a value
+//	Replied miss      | failed                | good                  | good
+//	Replied conflict  | failed                | failed                | failed
+//	Replied error     | failed                | failed                | failed
+//	no answer         | failed                | failed                | failed
+//	W-th, R-th good   | done: ok              | done: ok if any of    | done: ok if any of
+//	                  |                       | the W was, else miss  | the R was, else miss
+//	failed, in reach  | -                     | -                     | fan-out r: ask one more
+//	failed, W or R    | done: conflict if any | done: conflict if any | done: quorum_failed
+//	out of reach      | was, else             | was, else             |
+//	                  | quorum_failed         | quorum_failed         |
+//	OpTimeout         | done: quorum_failed   | done: quorum_failed   | done: quorum_failed
+//
+// The quorum is out of reach when fewer than W (R) of the N have not failed. Nothing is rolled back: a replica that took a put
+// keeps it, whatever the outcome.
+//
+// A get takes the newest of the values among its R answers: the largest version, then the largest writer. "Not there" has no
+// version, so any value wins over it, one that a replica kept through a delete included. A value that loadgen did not write counts
+// as an answer with version 0.
+//
+// After Done no further replica is asked and the outcome stands. Answers that come later are still numbered by Step.Ack, also
+// those to an op that failed, so that the latency of the k-th good answer is known for every k up to N.
+package op
+
+import "github.com/loadgen/loadgen/pkg/driver"
+
+// Op is one operation. It belongs to the executor; a program reads it between Start and Settled.
+type Op struct {
+	Slot   int32  // index of the op's state in the program's arrays; small, reused after Settled
+	Stream uint32 // the stream it came from
+	N      uint64 // its number in the stream, from 0
+	Verb   driver.Verb
+	Key    []byte
+	Value  driver.Value
+}
+
+// EventKind says what happened to a request, or to a whole op.
+type EventKind uint8
+
+const (
+	Replied        EventKind = iota // Event.Reply holds the answer
+	RequestTimeout                  // no answer within the target's timeout
+	Lost                            // the connection broke with the request outstanding
+	Refused                         // never sent: no connection, or too many outstanding
+	OpTimeout                       // the op's own deadline passed; its requests may still be outstanding
+
+	NumEventKinds int = iota
+)
+
+var eventNames = [NumEventKinds]string{"reply", "timeout", "lost", "refused", "op_timeout"}
+
+func (k EventKind) String() string { return eventNames[k] }
+
+// Event is what an executor reports to a program.
+type Event struct {
+	Kind     EventKind
+	Op       *Op
+	Endpoint int           // whose request; not for OpTimeout
+	Reply    *driver.Reply // for Replied; valid during the call
+}
+
+// Step is what an event amounted to.
+type Step struct {
+	Done    bool           // this event decided the op, with
+	Outcome driver.Outcome //
+	Settled bool           // nothing of the op is outstanding
+	Ack     uint8          // k when this was the op's k-th good answer; 0 for any other event, and always under plain
+	Foreign bool           // the answer held a value that no loadgen wrote, where a checked one was due
+	Writer  uint64         // with Done of a get that is OK, and checked values: who put the newest value read, and
+	Version uint64         // its version; both 0 when that is foreign
+}
+
+// Program carries out ops. Methods append requests to dst and return it; state is kept per Op.Slot and grows to the largest slot
+// seen. Used by one goroutine at a time; allocates nothing per op.
+type Program interface {
+	Start(dst []driver.Request, o *Op) []driver.Request
+	On(dst []driver.Request, ev Event) ([]driver.Request, Step)
+}
+
+// request is op o's message to an endpoint.
+func request(o *Op, endpoint int) driver.Request {
+	r := driver.Request{Endpoint: endpoint, Verb: o.Verb, Stream: o.Stream, N: o.N, Key: o.Key}
+	if o.Verb == driver.Put {
+		r.Value = &o.Value
+	}
+	return r
+}
+
+// header reads the header of a value that a get was answered with. foreign reports that there is a value without one.
+func header(ev Event) (writer, version uint64, foreign bool) {
+	if ev.Kind != Replied || ev.Op.Verb != driver.Get || ev.Reply.Outcome != driver.OK {
+		return 0, 0, false
+	}
+	writer, version, ok := driver.ReadHeader(ev.Reply.Value)
+	return writer, version, !ok
+}
+
+// grown returns s with room for index i.
+func grown[T any](s []T, i int32) []T {
+	if int(i) < len(s) {
+		return s
+	}
+	return append(s, make([]T, int(i)+1-len(s))...)
+}
