@@ -1,0 +1,100 @@
+package measure
+
+import "time"
+
+// NumBins is the number of time bins of an outcome.
+const NumBins = 1024
+
+const (
+	minShift = 16 // the finest bin is 2^16 ns = 65.5 µs wide, and all of them cover 67 ms
+	maxShift = 53 // 1,024 bins of 2^53 ns hold every int64
+)
+
+// Bins counts ends of ops over time: bin i covers [i<<Shift, (i+1)<<Shift) nanoseconds from the step's origin. When an end
+// falls beyond the last bin, neighbours are joined and the width doubles. The width is therefore a function of the latest end
+// alone, whatever the order of ends and of merges. The zero value is empty and ready; so is a nil *Bins for reading.
+type Bins struct {
+	Shift uint8 // below 16 in an empty Bins only, where it stands for 16
+	N     [NumBins]uint64
+}
+
+// Add counts an end at the given nanoseconds from the step's origin; an end before the origin counts as at the origin.
+func (b *Bins) Add(offset int64) {
+	offset = max(offset, 0)
+	if b.Shift < minShift || offset>>b.Shift >= NumBins {
+		b.coarsen(shiftFor(offset))
+	}
+	b.N[offset>>b.Shift]++
+}
+
+// Merge adds the ends of o.
+func (b *Bins) Merge(o *Bins) {
+	b.coarsen(o.shift())
+	by := b.shift() - o.shift()
+	for i, n := range o.N {
+		b.N[i>>by] += n
+	}
+}
+
+// Between returns how many ends fell into the bins that lie wholly inside [from, to), in nanoseconds from the step's origin, and
+// the seconds that those bins cover: 0 when no bin does. Time after the last end counts as empty bins.
+func (b *Bins) Between(from, to int64) (n uint64, seconds float64) {
+	shift := b.shift()
+	width := int64(1) << shift
+	first := max(from, 0) >> shift
+	if first<<shift < from {
+		first++
+	}
+	end := max(to, 0) >> shift
+	if first >= end {
+		return 0, 0
+	}
+	if b != nil {
+		for _, c := range b.N[min(first, NumBins):min(end, NumBins)] {
+			n += c
+		}
+	}
+	return n, float64(end-first) * time.Duration(width).Seconds()
+}
+
+// Total returns the number of ends.
+func (b *Bins) Total() (n uint64) {
+	if b == nil {
+		return 0
+	}
+	for _, c := range b.N {
+		n += c
+	}
+	return n
+}
+
+// shift returns the width in use, as a power of two.
+func (b *Bins) shift() uint8 {
+	if b == nil {
+		return minShift
+	}
+	return max(b.Shift, minShift)
+}
+
+// shiftFor returns the finest width whose bins hold an end at offset.
+func shiftFor(offset int64) uint8 {
+	shift := uint8(minShift)
+	for offset>>shift >= NumBins {
+		shift++
+	}
+	return shift
+}
+
+// coarsen joins neighbours until bins are at least 2^shift ns wide.
+func (b *Bins) coarsen(shift uint8) {
+	from := b.shift()
+	b.Shift = max(from, shift)
+	by := b.Shift - from
+	if by == 0 {
+		return
+	}
+	for i, n := range b.N {
+		b.N[i] = 0
+		b.N[i>>by] += n
+	}
+}

@@ -1,0 +1,77 @@
+package measure
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// CheckValid compares what different hands counted: both ledgers balance for every verb, and every endpoint and verb; every
+// ended op has a cause if it ended badly, a lag, a service time and a response time in its class and an end in its outcome's bins;
+// the span is in order. The error names everything that is wrong, by verb or by endpoint and verb, with both sides.
+//
+// It holds for a step and for every part of one. That nothing is in flight at the end of a step is for the caller to check.
+func (t *Totals) CheckValid() error {
+	ledgers := t.Counters()
+	errs := []error{ledgers.CheckValid()}
+	for v, o := range t.Ops {
+		if o != nil {
+			errs = append(errs, o.check(driver.Verb(v)))
+		}
+	}
+	if len(t.Requests)%driver.NumVerbs != 0 {
+		errs = append(errs, fmt.Errorf("%d request ledgers, want a multiple of %d", len(t.Requests), driver.NumVerbs))
+	}
+	if (t.Stalls == 0) != (t.MaxStall == 0) || t.MaxStall < 0 {
+		errs = append(errs, fmt.Errorf("%d stalls, but the longest is %d ns", t.Stalls, t.MaxStall))
+	}
+	return errors.Join(append(errs, t.Span.check())...)
+}
+
+// check compares the latencies and bins of an op with its outcomes.
+func (o *Op) check(v driver.Verb) error {
+	var errs []error
+	same := func(what string, got uint64, of string, want uint64) {
+		if got != want {
+			errs = append(errs, fmt.Errorf("%s: %s %d, but %s %d", v, what, got, of, want))
+		}
+	}
+	var classes [NumClasses]uint64
+	for i, n := range o.Outcomes {
+		out := driver.Outcome(i)
+		if out == driver.Shed {
+			same("ends of shed ops in bins", o.Bins[i].Total(), "none can be", 0)
+			continue
+		}
+		classes[classOf(out)] += n
+		same("ends in bins", o.Bins[i].Total(), out.String(), n)
+	}
+	var causes, ended uint64
+	for _, n := range o.Causes {
+		causes += n
+	}
+	for i, n := range classes {
+		ended += n
+		name := Class(i).String()
+		same("service times", o.Service[i].Count(), name, n)
+		same("response times", o.Response[i].Count(), name, n)
+	}
+	same("causes", causes, ClassBad.String(), classes[ClassBad])
+	same("lags", o.Lag.Count(), "ended", ended)
+	return errors.Join(errs...)
+}
+
+func (s *Span) check() error {
+	if s.Sessions == 0 {
+		if *s != (Span{}) {
+			return fmt.Errorf("a span of no session from %d to %d", s.First, s.Last)
+		}
+		return nil
+	}
+	if s.First > min(s.LastFirst, s.FirstLast) || s.Last < max(s.LastFirst, s.FirstLast) {
+		return fmt.Errorf("first starts %d to %d do not go with last ends %d to %d of %d sessions",
+			s.First, s.LastFirst, s.FirstLast, s.Last, s.Sessions)
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package measure
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// Ledger is the op ledger of one verb. It balances when
+//
+//	due = ok + miss + conflict + quorum_failed + timeout + error + shed + in_flight
+type Ledger struct {
+	Due      uint64
+	Outcomes [driver.NumOutcomes]uint64
+	InFlight int64
+}
+
+// Counters is both ledgers of a step so far, without latencies. The zero value is empty.
+type Counters struct {
+	Ops      [driver.NumVerbs]Ledger
+	Requests []Requests // index endpoint·NumVerbs + verb
+}
+
+// Ledger returns the op's ledger alone; that of a nil Op is empty.
+func (o *Op) Ledger() Ledger {
+	if o == nil {
+		return Ledger{}
+	}
+	return Ledger{Due: o.Due, Outcomes: o.Outcomes, InFlight: o.InFlight}
+}
+
+func (l *Ledger) merge(o *Ledger) {
+	l.Due += o.Due
+	for i, n := range o.Outcomes {
+		l.Outcomes[i] += n
+	}
+	l.InFlight += o.InFlight
+}
+
+func (r *Requests) merge(o *Requests) {
+	r.Sent += o.Sent
+	r.Answered += o.Answered
+	r.Timeout += o.Timeout
+	r.Error += o.Error
+	r.Refused += o.Refused
+	r.InFlight += o.InFlight
+}
+
+// mergeRequests adds from to the requests of as many endpoints, or more.
+func mergeRequests(to *[]Requests, from []Requests) {
+	if more := len(from) - len(*to); more > 0 {
+		*to = append(*to, make([]Requests, more)...)
+	}
+	for i := range from {
+		(*to)[i].merge(&from[i])
+	}
+}
+
+// Counters returns the ledgers of t, in memory of their own.
+func (t *Totals) Counters() Counters {
+	var c Counters
+	c.Add(t)
+	return c
+}
+
+// Add adds the ledgers of t.
+func (c *Counters) Add(t *Totals) {
+	for v, o := range t.Ops {
+		l := o.Ledger()
+		c.Ops[v].merge(&l)
+	}
+	mergeRequests(&c.Requests, t.Requests)
+}
+
+// Merge adds the counts of o.
+func (c *Counters) Merge(o *Counters) {
+	for v := range o.Ops {
+		c.Ops[v].merge(&o.Ops[v])
+	}
+	mergeRequests(&c.Requests, o.Requests)
+}
+
+// Reset empties c and keeps its memory and its number of endpoints.
+func (c *Counters) Reset() {
+	clear(c.Requests)
+	*c = Counters{Requests: c.Requests}
+}
+
+// Equal says whether both count the same for the same number of endpoints.
+func (c *Counters) Equal(o *Counters) bool {
+	return c.Ops == o.Ops && slices.Equal(c.Requests, o.Requests)
+}
+
+// CheckValid returns an error that names every verb, and every endpoint and verb, whose ledger does not balance, with both sides.
+func (c *Counters) CheckValid() error {
+	var errs []error
+	for v := range c.Ops {
+		errs = append(errs, c.Ops[v].check(driver.Verb(v)))
+	}
+	for i := range c.Requests {
+		errs = append(errs, c.Requests[i].check(i/driver.NumVerbs, driver.Verb(i%driver.NumVerbs)))
+	}
+	return errors.Join(errs...)
+}
+
+func (l *Ledger) check(v driver.Verb) error {
+	// Modulo 2^64, so that a negative change in flight needs no case of its own.
+	sum := uint64(l.InFlight)
+	var terms strings.Builder
+	for i, n := range l.Outcomes {
+		sum += n
+		fmt.Fprintf(&terms, "%s %d + ", driver.Outcome(i), n)
+	}
+	if sum == l.Due {
+		return nil
+	}
+	return fmt.Errorf("%s: due %d, but %sin_flight %d = %d", v, l.Due, &terms, l.InFlight, int64(sum))
+}
+
+func (r *Requests) check(endpoint int, v driver.Verb) error {
+	sum := r.Answered + r.Timeout + r.Error + uint64(r.InFlight)
+	if sum == r.Sent {
+		return nil
+	}
+	return fmt.Errorf("endpoint %d, %s: sent %d, but answered %d + timeout %d + error %d + in_flight %d = %d",
+		endpoint, v, r.Sent, r.Answered, r.Timeout, r.Error, r.InFlight, int64(sum))
+}

@@ -1,0 +1,76 @@
+// Package measure counts: samples go into a [Totals], Totals merge into Totals.
+//
+// Everything in a Totals is an integer, and every field merges by sum, minimum or maximum. Merging is therefore associative and
+// commutative with the empty Totals as identity: any partition of the same samples, merged in any order, encodes to the same bytes.
+// Intervals, event loops and workers are all combined this way, and differences between intervals are never taken.
+//
+// # Two ledgers
+//
+// Ops:      due = ok + miss + conflict + quorum_failed + timeout + error + shed + in_flight.
+// Requests: sent = answered + timeout + error + in_flight, per endpoint and verb; refused beside it.
+//
+// The two sides of each are counted by different hands: due by the pacer (AddDue), outcomes by the recorder (Record), in_flight by
+// the executor as it takes and frees slots. [Totals.CheckValid] compares them.
+//
+// # Binary form
+//
+// Numbers are varints of encoding/binary, of the fewest bytes: unsigned where nothing is said, zigzag where marked ±. Times are
+// nanoseconds on the run clock. A set is a byte with bit i for the i-th verb or outcome in driver's order; what is empty is left
+// out of its set. Each state has one form, and the decoders accept no other. A Hist is in the form of package hist.
+//
+// Snapshot:
+//
+//	+------------+------+-----------+----------------------+--------+-----------+----------+----------+--------+
+//	| version 1B | step | seq first | seq last − seq first | ± from | to − from | final 1B | Counters | Totals |
+//	+------------+------+-----------+----------------------+--------+-----------+----------+----------+--------+
+//
+// Counters:
+//
+//	+------------+----------+-------------------------------------------------+----------+
+//	| version 1B | verbs 1B | per verb: due, a count per outcome, ± in_flight | Requests |
+//	+------------+----------+-------------------------------------------------+----------+
+//
+// Totals:
+//
+//	+------------+----------+--------------+------------+--------------+---------+--------+-------------+
+//	| version 1B | ± origin | digest 8B LE | reconnects | late replies | foreign | stalls | ± max stall |
+//	+------------+----------+--------------+------------+--------------+---------+--------+-------------+
+//	| Span | Errors | Requests | verbs 1B | per verb: Op                                                |
+//	+------+--------+----------+----------+-------------------------------------------------------------+
+//
+// Span, of which an empty one is its first number only:
+//
+//	+----------+---------+--------------+--------------+--------+
+//	| sessions | ± first | ± last first | ± first last | ± last |
+//	+----------+---------+--------------+--------------+--------+
+//
+// Errors, texts ascending:
+//
+//	+-------+---------+---------------------------------------+
+//	| total | kept 1B | per text: length 1B, bytes, its count |
+//	+-------+---------+---------------------------------------+
+//
+// Requests: of those that are not zero, in order of endpoint, then verb; skipped is the number of zero ones before it.
+//
+//	+-----------+------+-------------------------------------------------------------------------+
+//	| endpoints | used | per used: skipped, sent, answered, timeout, error, refused, ± in_flight |
+//	+-----------+------+-------------------------------------------------------------------------+
+//
+// Op:
+//
+//	+-----+---------------------+-------------+-------------------+----------+-------------+
+//	| due | a count per outcome | ± in_flight | a count per cause | bytes in | bytes out   |
+//	+-----+---------------------+-------------+-------------------+----------+-------------+
+//	| lag Hist | service Hist per class | response Hist per class | acks 1B | Hist per ack |
+//	+----------+------------------------+-------------------------+---------+--------------+
+//	| outcomes 1B | per outcome: Bins                                                      |
+//	+-------------+------------------------------------------------------------------------+
+//
+// Bins: the width is 2^shift ns; of the bins that are not empty, ascending; they end where the counts add up to ends.
+//
+//	+----------+------+---------+-------+---------+-------+----
+//	| shift 1B | ends | skipped | count | skipped | count | …
+//	+----------+------+---------+-------+---------+-------+----
+//
+// The version, 1, changes with the form, and so whenever a verb, an outcome, a cause or a class is added.
+package measure

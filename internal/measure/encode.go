@@ -1,0 +1,209 @@
+package measure
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+const version = 1
+
+// maxEndpoints bounds what a decoder sets aside on the word of a few bytes.
+const maxEndpoints = 4096
+
+// AppendBinary appends the binary form of s. It returns an error when s is beyond what the form holds ([Totals.AppendBinary]).
+func (s *Snapshot) AppendBinary(b []byte) ([]byte, error) {
+	if s.Step < 0 || s.Step > math.MaxInt32 || s.SeqFirst > s.SeqLast || s.From > s.To {
+		return b, fmt.Errorf("encode snapshot %d–%d of step %d from %d ns to %d ns: want neither to run backwards, and a step below 2^31",
+			s.SeqFirst, s.SeqLast, s.Step, s.From, s.To)
+	}
+	b = append(b, version)
+	b = binary.AppendUvarint(b, uint64(s.Step))
+	b = binary.AppendUvarint(b, s.SeqFirst)
+	b = binary.AppendUvarint(b, s.SeqLast-s.SeqFirst)
+	b = binary.AppendVarint(b, s.From)
+	b = binary.AppendUvarint(b, uint64(s.To)-uint64(s.From))
+	final := byte(0)
+	if s.Final {
+		final = 1
+	}
+	b = append(b, final)
+	b, err := s.Running.AppendBinary(b)
+	if err != nil {
+		return b, err
+	}
+	return s.Delta.AppendBinary(b)
+}
+
+// AppendBinary appends the binary form of c. It returns an error when there are more endpoints than 4,096.
+func (c *Counters) AppendBinary(b []byte) ([]byte, error) {
+	var present uint8
+	for v := range c.Ops {
+		if c.Ops[v] != (Ledger{}) {
+			present |= 1 << v
+		}
+	}
+	b = append(b, version, present)
+	for v := range c.Ops {
+		if present>>v&1 != 0 {
+			b = appendLedger(b, &c.Ops[v])
+		}
+	}
+	return appendRequests(b, c.Requests)
+}
+
+// AppendBinary appends the binary form of t. It returns an error when there are more endpoints than 4,096, or acks than [MaxAcks].
+func (t *Totals) AppendBinary(b []byte) ([]byte, error) {
+	b = append(b, version)
+	b = binary.AppendVarint(b, t.Origin)
+	b = binary.LittleEndian.AppendUint64(b, t.Digest)
+	for _, n := range [...]uint64{t.Reconnects, t.LateReplies, t.Foreign, t.Stalls} {
+		b = binary.AppendUvarint(b, n)
+	}
+	b = binary.AppendVarint(b, t.MaxStall)
+	b = appendSpan(b, &t.Span)
+	b = appendErrors(b, &t.Errors)
+	b, err := appendRequests(b, t.Requests)
+	if err != nil {
+		return b, err
+	}
+	var present uint8
+	for v, o := range t.Ops {
+		if !o.empty() {
+			present |= 1 << v
+		}
+	}
+	b = append(b, present)
+	for v, o := range t.Ops {
+		if present>>v&1 == 0 {
+			continue
+		}
+		if b, err = appendOp(b, o); err != nil {
+			return b, fmt.Errorf("encode %s: %w", driver.Verb(v), err)
+		}
+	}
+	return b, nil
+}
+
+func appendSpan(b []byte, s *Span) []byte {
+	b = binary.AppendUvarint(b, s.Sessions)
+	if s.Sessions == 0 {
+		return b
+	}
+	for _, at := range [...]int64{s.First, s.LastFirst, s.FirstLast, s.Last} {
+		b = binary.AppendVarint(b, at)
+	}
+	return b
+}
+
+func appendErrors(b []byte, e *Errors) []byte {
+	b = binary.AppendUvarint(b, e.total)
+	b = append(b, byte(e.kept))
+	for i := range e.kept {
+		t := &e.texts[i]
+		b = append(b, t.size)
+		b = append(b, t.bytes()...)
+		b = binary.AppendUvarint(b, t.n)
+	}
+	return b
+}
+
+func appendRequests(b []byte, all []Requests) ([]byte, error) {
+	endpoints := len(all) / driver.NumVerbs
+	if endpoints > maxEndpoints || endpoints*driver.NumVerbs != len(all) {
+		return b, fmt.Errorf("encode %d request ledgers: want a multiple of %d, of at most %d endpoints",
+			len(all), driver.NumVerbs, maxEndpoints)
+	}
+	used := 0
+	for i := range all {
+		if all[i] != (Requests{}) {
+			used++
+		}
+	}
+	b = binary.AppendUvarint(b, uint64(endpoints))
+	b = binary.AppendUvarint(b, uint64(used))
+	skipped := uint64(0)
+	for i := range all {
+		r := &all[i]
+		if *r == (Requests{}) {
+			skipped++
+			continue
+		}
+		b = binary.AppendUvarint(b, skipped)
+		skipped = 0
+		for _, n := range [...]uint64{r.Sent, r.Answered, r.Timeout, r.Error, r.Refused} {
+			b = binary.AppendUvarint(b, n)
+		}
+		b = binary.AppendVarint(b, r.InFlight)
+	}
+	return b, nil
+}
+
+func appendLedger(b []byte, l *Ledger) []byte {
+	b = binary.AppendUvarint(b, l.Due)
+	for _, n := range l.Outcomes {
+		b = binary.AppendUvarint(b, n)
+	}
+	return binary.AppendVarint(b, l.InFlight)
+}
+
+func appendOp(b []byte, o *Op) ([]byte, error) {
+	l := o.Ledger()
+	b = appendLedger(b, &l)
+	for _, n := range o.Causes {
+		b = binary.AppendUvarint(b, n)
+	}
+	b = binary.AppendUvarint(b, o.In)
+	b = binary.AppendUvarint(b, o.Out)
+	var err error
+	for _, h := range o.hists() {
+		if b, err = h.AppendBinary(b); err != nil {
+			return b, err
+		}
+	}
+	acks := o.acks()
+	if len(acks) > MaxAcks {
+		return b, fmt.Errorf("%d acks of an op, want at most %d", len(acks), MaxAcks)
+	}
+	b = append(b, byte(len(acks)))
+	for i := range acks {
+		if b, err = acks[i].AppendBinary(b); err != nil {
+			return b, err
+		}
+	}
+	return appendBins(b, o), nil
+}
+
+// appendBins appends the bins of every outcome that has ends.
+func appendBins(b []byte, o *Op) []byte {
+	at := len(b)
+	b = append(b, 0)
+	for i, bins := range o.Bins {
+		total := bins.Total()
+		if total == 0 {
+			continue
+		}
+		b[at] |= 1 << i
+		b = append(b, bins.shift())
+		b = binary.AppendUvarint(b, total)
+		skipped := uint64(0)
+		for _, n := range bins.N {
+			if n == 0 {
+				skipped++
+				continue
+			}
+			b = binary.AppendUvarint(b, skipped)
+			b = binary.AppendUvarint(b, n)
+			skipped = 0
+		}
+	}
+	return b
+}
+
+// The sets of verbs and of outcomes are written as one byte.
+const (
+	_ = uint(8 - driver.NumVerbs)
+	_ = uint(8 - driver.NumOutcomes)
+)

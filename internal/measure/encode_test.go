@@ -1,0 +1,284 @@
+package measure
+
+import (
+	"encoding"
+	"encoding/hex"
+	"flag"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+var (
+	_ encoding.BinaryAppender = (*Totals)(nil)
+	_ encoding.BinaryAppender = (*Counters)(nil)
+	_ encoding.BinaryAppender = (*Snapshot)(nil)
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files in testdata")
+
+// TestBinaryForm holds the form still: what an older build wrote must be read by a newer one of the same version.
+func TestBinaryForm(t *testing.T) {
+	var got strings.Builder
+	for b := bytesOf(t, sampleSnapshot()); len(b) > 0; b = b[min(len(b), 32):] {
+		got.WriteString(hex.EncodeToString(b[:min(len(b), 32)]) + "\n")
+	}
+	path := filepath.Join("testdata", "snapshot.hex")
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(got.String()), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got.String())
+}
+
+func TestEmptyForms(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		x    interface {
+			AppendBinary([]byte) ([]byte, error)
+		}
+		want string
+	}{
+		{"counters", new(Counters), "01" + "00" + "0000"},
+		{"totals", new(Totals), "01" + "00" + "0000000000000000" + "00000000" + "00" + "00" + "0000" + "0000" + "00"},
+	} {
+		require.Equal(t, c.want, hex.EncodeToString(bytesOf(t, c.x)), c.name)
+	}
+}
+
+func drawSnapshot(t *rapid.T) *Snapshot {
+	s := &Snapshot{
+		Step:     rapid.IntRange(0, math.MaxInt32).Draw(t, "step"),
+		SeqFirst: rapid.Uint64().Draw(t, "first"),
+		From:     rapid.Int64().Draw(t, "from"),
+		Final:    rapid.Bool().Draw(t, "final"),
+		Delta:    *drawTotals(t),
+	}
+	s.SeqLast = rapid.Uint64Min(s.SeqFirst).Draw(t, "last")
+	s.To = rapid.Int64Min(s.From).Draw(t, "to")
+	s.Running.Add(&s.Delta)
+	return s
+}
+
+func TestDecodeIsTheInverse(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSnapshot(t)
+		b := bytesOf(t, s)
+		tail := rapid.SliceOfN(rapid.Byte(), 0, 5).Draw(t, "tail")
+		into := drawSnapshot(t)
+		rest, err := into.Decode(append(b[:len(b):len(b)], tail...))
+		require.NoError(t, err)
+		require.Equal(t, len(tail), len(rest))
+		require.Equal(t, b, bytesOf(t, into))
+		require.Equal(t, [...]any{s.Step, s.SeqFirst, s.SeqLast, s.From, s.To, s.Final},
+			[...]any{into.Step, into.SeqFirst, into.SeqLast, into.From, into.To, into.Final})
+		require.Equal(t, s.Delta.Requests, into.Delta.Requests)
+		require.Equal(t, s.Delta.Errors, into.Delta.Errors)
+		require.Equal(t, s.Delta.Span, into.Delta.Span)
+		require.True(t, s.Running.Equal(&into.Running))
+		for v, o := range s.Delta.Ops {
+			require.Equal(t, o.Ledger(), into.Delta.Ops[v].Ledger())
+		}
+		require.NoError(t, into.CheckValid())
+	})
+}
+
+func TestDecodeIntoNewMakesNoEmptyOps(t *testing.T) {
+	totals := count(start(driver.Put, 1))
+	var into Totals
+	_, err := into.Decode(bytesOf(t, totals))
+	require.NoError(t, err)
+	require.Nil(t, into.Ops[driver.Get])
+	require.NotNil(t, into.Ops[driver.Put])
+	require.Nil(t, into.Ops[driver.Put].Bins[driver.OK])
+}
+
+func TestDecodeReusesMemory(t *testing.T) {
+	b := bytesOf(t, sampleSnapshot())
+	var into Snapshot
+	require.Zero(t, testing.AllocsPerRun(20, func() {
+		if _, err := into.Decode(b); err != nil {
+			panic(err)
+		}
+	}))
+}
+
+func TestDecodeOfEveryPrefixFails(t *testing.T) {
+	b := bytesOf(t, sampleSnapshot())
+	empty := bytesOf(t, new(Snapshot))
+	var s Snapshot
+	for n := range b {
+		rest, err := s.Decode(b[:n])
+		require.ErrorContains(t, err, "it ends early", "%d bytes of %d", n, len(b))
+		require.Nil(t, rest)
+		require.Equal(t, empty, bytesOf(t, &s), "empty after an error")
+	}
+}
+
+func TestEncodeRefusesWhatCannotBeRead(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		s    *Snapshot
+		want string
+	}{
+		{"too many endpoints", &Snapshot{Delta: *NewTotals(0, maxEndpoints+1)}, "want a multiple of 3, of at most 4096 endpoints"},
+		{"half an endpoint", &Snapshot{Running: Counters{Requests: make([]Requests, 4)}}, "encode 4 request ledgers"},
+		{"sequence backwards", &Snapshot{SeqFirst: 2, SeqLast: 1}, "want neither to run backwards"},
+		{"time backwards", &Snapshot{From: 2, To: 1}, "want neither to run backwards"},
+		{"negative step", &Snapshot{Step: -1}, "of step -1"},
+		{"too large a step", &Snapshot{Step: math.MaxInt32 + 1}, "of step 2147483648"},
+		{
+			"too many acks", func() *Snapshot {
+				var s Snapshot
+				s.Delta.Ack(driver.Put, MaxAcks+1, 1)
+				return &s
+			}(), "encode put: 256 acks of an op, want at most 255",
+		},
+	} {
+		_, err := c.s.AppendBinary(nil)
+		require.ErrorContains(t, err, c.want, c.name)
+	}
+}
+
+// Each case is a form that AppendBinary does not write.
+func TestDecodeIsStrict(t *testing.T) {
+	const (
+		head   = "01" + "00" + "0000000000000000" + "00000000" + "00" // up to the span
+		span   = "00"
+		noErrs = "0000"
+		noReqs = "0000"
+		zeros6 = "000000000000"
+		ledger = "01" + "00000000000000" + "02" // one due, in flight
+		// An op up to its acks: ledger, causes, bytes, lag, service, response.
+		putOp = "02" + ledger + "0000000000" + "0000" + "0100" + "010001000100" + "010001000100"
+	)
+	for _, c := range []struct{ name, form, want string }{
+		{"version", "02", "version 2, want 1"},
+		{"a long number", "01" + "8000", "longer than need be"},
+		{"a large number", "01" + "ffffffffffffffffffff01", "above 2^64"},
+		{"nine texts", head + span + "0909", "9 error texts, want at most 8"},
+		{"errors without text", head + span + "0100", "1 errors without a text"},
+		{"text never occurred", head + span + "0101" + "0161" + "00", "occurred 0 times, want 1 to 1"},
+		{"text too often", head + span + "0101" + "0161" + "02", "occurred 2 times, want 1 to 1"},
+		{"text not escaped", head + span + "0101" + "010a" + "01", "too long or not escaped"},
+		{"text cut in a rune", head + span + "0101" + "01c3" + "01", "too long or not escaped"},
+		{"text too long", head + span + "0101" + "79" + strings.Repeat("61", 121) + "01", "too long or not escaped"},
+		{"texts descend", head + span + "0202" + "016201" + "016101", "error texts out of order"},
+		{"text twice", head + span + "0202" + "016101" + "016101", "error texts out of order"},
+		{"endpoints", head + span + noErrs + "812000", "0 request ledgers of 4097 endpoints"},
+		{"requests", head + span + noErrs + "0104", "4 request ledgers of 1 endpoints"},
+		{"requests beyond", head + span + noErrs + "0101" + "03", "beyond the 1 endpoints"},
+		{"requests after the last", head + span + noErrs + "0102" + "02010000000000" + "00", "beyond the 1 endpoints"},
+		{"empty requests", head + span + noErrs + "0101" + "00" + zeros6, "a request ledger that is written, but empty"},
+		{"verbs", head + span + noErrs + noReqs + "08", "a set 0x8 of 3 verbs"},
+		{
+			"empty op", head + span + noErrs + noReqs + "02" + "000000000000000000" + "0000000000" + "0000" + "0100" +
+				"010001000100" + "010001000100" + "00" + "00", "put: written, but empty",
+		},
+		{"histogram", head + span + noErrs + noReqs + "02" + ledger + "0000000000" + "0000" + "0200", "put: decode histogram: version 2"},
+		{"last ack empty", head + span + noErrs + noReqs + putOp + "01" + "0100", "put: the last of 1 acks is empty"},
+		{"outcomes", head + span + noErrs + noReqs + putOp + "00" + "80", "put: a set 0x80 of 7 outcomes"},
+		{"bins too fine", head + span + noErrs + noReqs + putOp + "00" + "01" + "0f01", "put: 1 ends in bins of 2^15 ns"},
+		{"bins too coarse", head + span + noErrs + noReqs + putOp + "00" + "01" + "3601", "put: 1 ends in bins of 2^54 ns"},
+		{"empty bins", head + span + noErrs + noReqs + putOp + "00" + "01" + "1000", "put: 0 ends in bins"},
+		{"empty bin", head + span + noErrs + noReqs + putOp + "00" + "01" + "1001" + "0000", "put: a bin of 0 ends, want 1 to 1"},
+		{"full bin", head + span + noErrs + noReqs + putOp + "00" + "01" + "1001" + "0002", "put: a bin of 2 ends, want 1 to 1"},
+		{"bin beyond", head + span + noErrs + noReqs + putOp + "00" + "01" + "1001" + "800801", "put: a bin above the last of 1024"},
+		{"bin after the last", head + span + noErrs + noReqs + putOp + "00" + "01" + "1002" + "ff0701" + "0001", "put: a bin above the last"},
+		{"bins coarser than need be", head + span + noErrs + noReqs + putOp + "00" + "01" + "1101" + "ff0301", "put: bins of 2^17 ns, where half"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b, err := hex.DecodeString(c.form)
+			require.NoError(t, err)
+			_, err = sampleTotals().Decode(b)
+			require.ErrorContains(t, err, "decode totals: ")
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+	for _, c := range []struct{ name, form, want string }{
+		{"version", "00", "version 0, want 1"},
+		{"verbs", "0108", "a set 0x8 of 3 verbs"},
+		{"empty ledger", "0102" + "000000000000000000", "put: written, but empty"},
+	} {
+		t.Run("counters/"+c.name, func(t *testing.T) {
+			b, err := hex.DecodeString(c.form)
+			require.NoError(t, err)
+			_, err = new(Counters).Decode(b)
+			require.ErrorContains(t, err, "decode counters: ")
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+	const most = "ffffffffffffffffff01"
+	for _, c := range []struct{ name, form, want string }{
+		{"version", "07", "version 7, want 1"},
+		{"step", "01" + "8080808008", "step 2147483648"},
+		{"sequence", "01" + "00" + most + "01", "sequence numbers above 2^64"},
+		{"time", "01" + "00" + "0000" + "02" + most, "an interval to beyond 2^63 ns"},
+		{"final", "01" + "00" + "0000" + "0000" + "02", "final is 2, want 0 or 1"},
+	} {
+		t.Run("snapshot/"+c.name, func(t *testing.T) {
+			b, err := hex.DecodeString(c.form)
+			require.NoError(t, err)
+			_, err = new(Snapshot).Decode(b)
+			require.ErrorContains(t, err, "decode snapshot: ")
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+}
+
+func FuzzDecodeTotals(f *testing.F) {
+	for _, t := range []*Totals{new(Totals), NewTotals(1, 2), sampleTotals(), count(start(driver.Put, 1))} {
+		f.Add(bytesOf(f, t))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var into Totals
+		rest, err := into.Decode(b)
+		if err != nil {
+			require.Equal(t, bytesOf(t, new(Totals)), bytesOf(t, &into))
+			return
+		}
+		require.Equal(t, b[:len(b)-len(rest)], bytesOf(t, &into), "one form for one state")
+		twice := merged(&into, &into)
+		require.Equal(t, 2*into.Digest, twice.Digest)
+		if valid := into.CheckValid(); valid != nil {
+			require.NotEmpty(t, valid.Error())
+		}
+	})
+}
+
+func FuzzDecodeCounters(f *testing.F) {
+	c := sampleTotals().Counters()
+	f.Add(bytesOf(f, &c))
+	f.Add(bytesOf(f, new(Counters)))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var into Counters
+		rest, err := into.Decode(b)
+		if err != nil {
+			require.True(t, into.Equal(new(Counters)))
+			return
+		}
+		require.Equal(t, b[:len(b)-len(rest)], bytesOf(t, &into), "one form for one state")
+	})
+}
+
+func FuzzDecodeSnapshot(f *testing.F) {
+	f.Add(bytesOf(f, sampleSnapshot()))
+	f.Add(bytesOf(f, new(Snapshot)))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var into Snapshot
+		rest, err := into.Decode(b)
+		if err != nil {
+			require.Equal(t, bytesOf(t, new(Snapshot)), bytesOf(t, &into))
+			return
+		}
+		require.Equal(t, b[:len(b)-len(rest)], bytesOf(t, &into), "one form for one state")
+	})
+}

@@ -1,0 +1,183 @@
+package measure
+
+import (
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+const (
+	testOrigin    = int64(5e9)
+	testEndpoints = 3
+)
+
+// event is one thing that the hands of a loop count. Each keeps both ledgers in balance, so any set of events is a valid part.
+type event func(t *Totals)
+
+func count(events ...event) *Totals {
+	t := NewTotals(testOrigin, testEndpoints)
+	for _, e := range events {
+		e(t)
+	}
+	return t
+}
+
+func start(v driver.Verb, digest uint64) event {
+	return func(t *Totals) {
+		t.AddDue(v)
+		t.Mix(digest)
+		t.AddInFlight(v, 1)
+	}
+}
+
+func end(s Sample) event {
+	return func(t *Totals) {
+		t.AddInFlight(s.Verb, -1)
+		t.AddBytes(s.Verb, int(s.End&255), 31)
+		t.Record(&s)
+	}
+}
+
+var (
+	anyVerb    = rapid.Map(rapid.IntRange(0, driver.NumVerbs-1), func(i int) driver.Verb { return driver.Verb(i) })
+	anyOutcome = rapid.Map(rapid.IntRange(0, int(driver.Shed)-1), func(i int) driver.Outcome { return driver.Outcome(i) })
+	anyCause   = rapid.Map(rapid.IntRange(0, op.NumEventKinds-1), func(i int) op.EventKind { return op.EventKind(i) })
+	// anyTime draws from all scales.
+	anyTime = rapid.Custom(func(t *rapid.T) int64 {
+		bits := rapid.IntRange(0, 61).Draw(t, "bits")
+		return rapid.Int64Range(0, 1<<bits-1).Draw(t, "ns")
+	})
+	anyText = rapid.OneOf(
+		rapid.SampledFrom([]string{"", "ERR", "OOM command not allowed", "a", "b", "c", "d", "e", "f", "g", "h", "i"}),
+		rapid.StringN(0, 60, 200),
+	)
+)
+
+func drawSample(t *rapid.T) Sample {
+	due := testOrigin + anyTime.Draw(t, "due")
+	start := due + rapid.Int64Range(-1000, 1e6).Draw(t, "lag")
+	return Sample{
+		Verb:    anyVerb.Draw(t, "verb"),
+		Outcome: anyOutcome.Draw(t, "outcome"),
+		Cause:   anyCause.Draw(t, "cause"),
+		Due:     due,
+		Start:   start,
+		End:     start + rapid.Int64Range(0, 1e9).Draw(t, "service"),
+	}
+}
+
+// anyEvents draws what one thing that happens to a load counts: one event, or two that may fall into different intervals.
+var anyEvents = rapid.Custom(func(t *rapid.T) []event {
+	v := anyVerb.Draw(t, "verb")
+	endpoint := rapid.IntRange(0, testEndpoints-1).Draw(t, "endpoint")
+	n := rapid.Uint64Range(1, 1000).Draw(t, "n")
+	switch rapid.IntRange(0, 9).Draw(t, "what") {
+	default:
+		s := drawSample(t)
+		return []event{start(s.Verb, n), end(s)}
+	case 0:
+		return []event{start(v, n)}
+	case 1:
+		return []event{func(t *Totals) {
+			for range n {
+				t.AddDue(v)
+			}
+			t.Shed(v, n)
+		}}
+	case 2:
+		k, ns := rapid.IntRange(1, 5).Draw(t, "k"), anyTime.Draw(t, "ns")
+		return []event{func(t *Totals) { t.Ack(v, k, ns) }}
+	case 3:
+		return []event{
+			func(t *Totals) { r := t.Request(endpoint, v); r.Sent++; r.InFlight++ },
+			func(t *Totals) { r := t.Request(endpoint, v); r.InFlight--; r.Answered++ },
+		}
+	case 4:
+		return []event{func(t *Totals) {
+			r := t.Request(endpoint, v)
+			r.Sent += n + 1
+			r.Timeout += n
+			r.Error++
+			r.Refused += n
+		}}
+	case 5:
+		msg := anyText.Draw(t, "text")
+		return []event{func(t *Totals) { t.Errors.Add([]byte(msg)) }}
+	case 6:
+		first := anyTime.Draw(t, "first")
+		last := first + anyTime.Draw(t, "at work")
+		return []event{func(t *Totals) { t.Span.Session(first, last) }}
+	case 7:
+		stall := 1 + anyTime.Draw(t, "stall")
+		return []event{func(t *Totals) {
+			t.Stalls++
+			t.MaxStall = max(t.MaxStall, stall)
+			t.Reconnects++
+			t.LateReplies += n
+			t.Foreign++
+		}}
+	}
+})
+
+func drawEvents(t *rapid.T, most int) (all []event) {
+	for _, e := range rapid.SliceOfN(anyEvents, 0, most).Draw(t, "events") {
+		all = append(all, e...)
+	}
+	return all
+}
+
+func drawTotals(t *rapid.T) *Totals { return count(drawEvents(t, 12)...) }
+
+func bytesOf(t require.TestingT, x interface {
+	AppendBinary([]byte) ([]byte, error)
+},
+) []byte {
+	b, err := x.AppendBinary(nil)
+	require.NoError(t, err)
+	return b
+}
+
+func merged(parts ...*Totals) *Totals {
+	sum := new(Totals)
+	for _, p := range parts {
+		sum.Merge(p)
+	}
+	return sum
+}
+
+// sampleTotals has something in every field.
+func sampleTotals() *Totals {
+	var events []event
+	for v := range driver.NumVerbs {
+		for o := range driver.Shed {
+			at := testOrigin + int64(v)*1e6 + int64(o)*1e8
+			s := Sample{
+				Verb: driver.Verb(v), Outcome: o, Cause: op.EventKind(int(o) % op.NumEventKinds),
+				Due: at, Start: at + 1000, End: at + 250_000,
+			}
+			events = append(events, start(s.Verb, OpDigest(uint32(v), uint64(o), s.Verb, []byte("key:000000000001"), 200)), end(s))
+		}
+	}
+	t := count(append(events, start(driver.Put, 7))...)
+	t.AddDue(driver.Get)
+	t.Shed(driver.Get, 1)
+	t.Ack(driver.Put, 1, 150_000)
+	t.Ack(driver.Put, 3, 350_000)
+	*t.Request(0, driver.Get) = Requests{Sent: 10, Answered: 6, Timeout: 2, Error: 1, Refused: 4, InFlight: 1}
+	*t.Request(2, driver.Put) = Requests{Sent: 3, Answered: 3}
+	t.Span.Session(testOrigin+5, testOrigin+900)
+	t.Span.Session(testOrigin+1, testOrigin+700)
+	t.Reconnects, t.LateReplies, t.Foreign, t.Stalls, t.MaxStall = 1, 2, 3, 1, 300e6
+	t.Errors.Add([]byte("ERR unknown command\r\n"))
+	t.Errors.Add([]byte("LOADING"))
+	return t
+}
+
+func sampleSnapshot() *Snapshot {
+	s := &Snapshot{Step: 3, SeqFirst: 17, SeqLast: 18, From: testOrigin, To: testOrigin + 2e9, Delta: *sampleTotals(), Final: true}
+	s.Running.Add(&s.Delta)
+	s.Running.Add(&s.Delta)
+	return s
+}

@@ -1,0 +1,75 @@
+package measure
+
+import "slices"
+
+// Interval is what several sources counted in the same stretch of a step.
+type Interval struct {
+	From, To int64 // nanoseconds on the run clock
+	Delta    *Totals
+	Final    bool // every source has finished the step
+}
+
+// Joiner joins what several sources (the loops of a worker, the workers of a run) count in one step, interval by interval. A
+// source may join neighbouring intervals; the others' then wait for it.
+type Joiner struct {
+	at      int64
+	upTo    []int64
+	final   []bool
+	waiting []Interval // by To, rising
+}
+
+// NewJoiner returns a Joiner for a step that starts at a time on the run clock.
+func NewJoiner(sources int, at int64) *Joiner {
+	j := &Joiner{at: at, upTo: make([]int64, sources), final: make([]bool, sources)}
+	for i := range j.upTo {
+		j.upTo[i] = at
+	}
+	return j
+}
+
+// Add takes what a source has counted since its last Add, up to a time on the run clock; nothing of t is kept. It returns the
+// interval that all sources have now got past, if there is one.
+func (j *Joiner) Add(source int, upTo int64, final bool, t *Totals) (Interval, bool) {
+	j.upTo[source], j.final[source] = max(upTo, j.upTo[source]), final
+	i, there := slices.BinarySearchFunc(j.waiting, upTo, func(w Interval, to int64) int { return int(w.To - to) })
+	if !there {
+		j.waiting = slices.Insert(j.waiting, i, Interval{To: upTo, Delta: &Totals{Origin: t.Origin}})
+	}
+	j.waiting[i].Delta.Merge(t)
+	return j.pass()
+}
+
+// pass takes out what lies before the source that is furthest behind.
+func (j *Joiner) pass() (Interval, bool) {
+	to, done := int64(0), true
+	behind := int64(-1)
+	for i, t := range j.upTo {
+		to = max(to, t)
+		if !j.final[i] {
+			done = false
+			if behind < 0 || t < behind {
+				behind = t
+			}
+		}
+	}
+	if !done {
+		to = behind
+	}
+	if !done && to <= j.at {
+		return Interval{}, false
+	}
+	joint := Interval{From: j.at, To: to, Final: done}
+	for len(j.waiting) > 0 && j.waiting[0].To <= to {
+		if joint.Delta == nil {
+			joint.Delta = j.waiting[0].Delta
+		} else {
+			joint.Delta.Merge(j.waiting[0].Delta)
+		}
+		j.waiting = j.waiting[1:]
+	}
+	if joint.Delta == nil {
+		joint.Delta = &Totals{}
+	}
+	j.at = to
+	return joint, true
+}

@@ -1,0 +1,151 @@
+package measure
+
+import (
+	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/hist"
+)
+
+// Class groups outcomes for latency: ok, miss, and everything else that ended.
+type Class uint8
+
+// The classes, in the order of every table and result.
+const (
+	ClassOK   Class = iota
+	ClassMiss       // the key is not there
+	ClassBad        // conflict, quorum_failed, timeout and error
+
+	NumClasses int = iota
+)
+
+var classNames = [NumClasses]string{"ok", "miss", "bad"}
+
+func (c Class) String() string { return classNames[c] }
+
+// classOf returns the class of an outcome that has latencies: every one but shed.
+func classOf(o driver.Outcome) Class { return min(Class(o), ClassBad) }
+
+// Sample is one ended op. Times are nanoseconds on the run clock.
+type Sample struct {
+	Verb    driver.Verb
+	Outcome driver.Outcome // any but Shed
+	Cause   op.EventKind   // the event that decided a bad outcome
+	Due     int64          // when the schedule wanted it
+	Start   int64          // before the write that carried it
+	End     int64          // of the read that completed it
+}
+
+// Totals is what happened in one step, or a part of it. The zero value is empty: the identity of Merge. A Totals is used by one
+// goroutine at a time.
+//
+// A verb without an op has a nil or an empty Op, an outcome that did not occur nil or empty Bins; the two mean the same.
+type Totals struct {
+	Origin      int64 // run clock at the step's start; the same in all parts of a step. 0 in a Totals that has none
+	Ops         [driver.NumVerbs]*Op
+	Requests    []Requests // index endpoint·NumVerbs + verb
+	Digest      uint64     // commutative digest of the ops due: stream, n, verb, key, size
+	Span        Span
+	Reconnects  uint64 // connections opened again after a loss
+	LateReplies uint64 // replies to requests that had timed out already; discarded
+	Foreign     uint64 // values read that no loadgen wrote (no valid header in a checked dataset)
+	Stalls      uint64 // times that an event loop stood still for more than 250 ms, and
+	MaxStall    int64  // the longest, ns
+	Errors      Errors
+}
+
+// Op is the ledger and the latencies of one verb. Latencies are nanoseconds.
+type Op struct {
+	Due      uint64
+	Outcomes [driver.NumOutcomes]uint64
+	Causes   [op.NumEventKinds]uint64 // of the outcomes conflict, quorum_failed, timeout and error
+	InFlight int64                    // started and not ended; of a part of a step, the change, so it may be negative
+	In, Out  uint64                   // bytes
+	Lag      hist.Hist                // of every outcome but shed
+	Service  [NumClasses]hist.Hist
+	Response [NumClasses]hist.Hist
+	Acks     []hist.Hist // k-1: start of the op to its k-th good answer
+	Bins     [driver.NumOutcomes]*Bins
+}
+
+// Requests is the ledger of one verb at one endpoint.
+type Requests struct {
+	Sent, Answered, Timeout, Error, Refused uint64
+	InFlight                                int64 // of a part of a step, the change
+}
+
+// MaxAcks bounds k: an op counts its good answers in a byte (op.Step.Ack).
+const MaxAcks = 255
+
+// NewTotals returns an empty Totals of a step that starts at origin on the run clock, with room for the requests to a number
+// of endpoints.
+func NewTotals(origin int64, endpoints int) *Totals {
+	return &Totals{Origin: origin, Requests: make([]Requests, endpoints*driver.NumVerbs)}
+}
+
+// of returns the ledger of a verb, made at first use.
+func (t *Totals) of(v driver.Verb) *Op {
+	o := t.Ops[v]
+	if o == nil {
+		o = new(Op)
+		t.Ops[v] = o
+	}
+	return o
+}
+
+// Request returns the ledger of a verb at an endpoint, to be counted in directly. It panics when the endpoint is beyond the
+// number that t was made for.
+func (t *Totals) Request(endpoint int, v driver.Verb) *Requests {
+	return &t.Requests[endpoint*driver.NumVerbs+int(v)]
+}
+
+// AddDue counts an op that became due. The pacer calls it.
+func (t *Totals) AddDue(v driver.Verb) { t.of(v).Due++ }
+
+// Shed counts n ops that are due and will never start. Their being due is counted by AddDue.
+func (t *Totals) Shed(v driver.Verb, n uint64) { t.of(v).Outcomes[driver.Shed] += n }
+
+// AddBytes counts bytes received and sent for a verb.
+func (t *Totals) AddBytes(v driver.Verb, in, out int) {
+	o := t.of(v)
+	o.In += uint64(in)
+	o.Out += uint64(out)
+}
+
+// AddInFlight enters a change in the number of ops that have started and not ended.
+func (t *Totals) AddInFlight(v driver.Verb, change int64) { t.of(v).InFlight += change }
+
+// Ack records the k-th good answer of an op, ns after its start. k is 1 to [MaxAcks].
+func (t *Totals) Ack(v driver.Verb, k int, ns int64) {
+	o := t.of(v)
+	if len(o.Acks) < k {
+		o.growAcks(k)
+	}
+	o.Acks[k-1].Record(ns)
+}
+
+// Record counts an op that ended. A time that runs backwards counts as 0. It allocates at the first use of a verb and of an
+// outcome, and where a latency is above all before it ([hist.Hist.Record]). Span is left alone.
+func (t *Totals) Record(s *Sample) {
+	o := t.of(s.Verb)
+	o.Outcomes[s.Outcome]++
+	class := classOf(s.Outcome)
+	if class == ClassBad {
+		o.Causes[s.Cause]++
+	}
+	o.Lag.Record(s.Start - s.Due)
+	o.Service[class].Record(s.End - s.Start)
+	o.Response[class].Record(s.End - s.Due)
+	o.binsOf(s.Outcome).Add(s.End - t.Origin)
+}
+
+// ServiceAll returns the service times of ok and miss together.
+func (o *Op) ServiceAll() hist.Hist { return answered(&o.Service) }
+
+// ResponseAll returns the response times of ok and miss together.
+func (o *Op) ResponseAll() hist.Hist { return answered(&o.Response) }
+
+func answered(classes *[NumClasses]hist.Hist) (h hist.Hist) {
+	h.Merge(&classes[ClassOK])
+	h.Merge(&classes[ClassMiss])
+	return h
+}

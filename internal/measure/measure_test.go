@@ -1,0 +1,119 @@
+package measure
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/hist"
+)
+
+func TestRecord(t *testing.T) {
+	totals := NewTotals(1000, 0)
+	record := func(o driver.Outcome, due, start, end int64) {
+		totals.Record(&Sample{
+			Verb: driver.Get, Outcome: o, Cause: op.Lost, Due: due, Start: start, End: end,
+		})
+	}
+	totals.AddBytes(driver.Get, 40, 21)
+	totals.AddBytes(driver.Get, 0, 7)
+	record(driver.OK, 1100, 1150, 1250)
+	record(driver.Miss, 1100, 1100, 1101)
+	record(driver.Error, 1100, 1090, 1190) // started early
+	record(driver.Timeout, 1100, 1100, 1350)
+
+	o := totals.Ops[driver.Get]
+	require.Nil(t, totals.Ops[driver.Put])
+	require.Equal(t, [driver.NumOutcomes]uint64{driver.OK: 1, driver.Miss: 1, driver.Timeout: 1, driver.Error: 1}, o.Outcomes)
+	require.Equal(t, [op.NumEventKinds]uint64{op.Lost: 2}, o.Causes, "of bad outcomes only")
+	require.EqualValues(t, 40, o.In)
+	require.EqualValues(t, 28, o.Out)
+	for _, c := range []struct {
+		name     string
+		h        *hist.Hist
+		count    uint64
+		min, max int64
+	}{
+		{"lag", &o.Lag, 4, 0, 50},
+		{"service of ok", &o.Service[ClassOK], 1, 100, 100},
+		{"service of miss", &o.Service[ClassMiss], 1, 1, 1},
+		{"service of bad", &o.Service[ClassBad], 2, 100, 250},
+		{"response of ok", &o.Response[ClassOK], 1, 150, 150},
+		{"response of miss", &o.Response[ClassMiss], 1, 1, 1},
+		{"response of bad", &o.Response[ClassBad], 2, 90, 250},
+	} {
+		require.Equal(t, c.count, c.h.Count(), c.name)
+		require.Equal(t, c.min, c.h.Min(), c.name)
+		require.Equal(t, c.max, c.h.Max(), c.name)
+	}
+	n, _ := o.Bins[driver.OK].Between(0, 1<<minShift)
+	require.EqualValues(t, 1, n, "bins count from the origin")
+	require.Nil(t, o.Bins[driver.Conflict])
+
+	service, response := o.ServiceAll(), o.ResponseAll()
+	require.EqualValues(t, 2, service.Count(), "ok and miss")
+	require.EqualValues(t, 100, service.Max())
+	require.EqualValues(t, 2, response.Count())
+	require.EqualValues(t, 150, response.Max())
+	require.EqualValues(t, 1, o.Service[ClassOK].Count(), "the parts are left alone")
+}
+
+func TestAcks(t *testing.T) {
+	totals := NewTotals(0, 0)
+	totals.Ack(driver.Put, 3, 30)
+	totals.Ack(driver.Put, 1, 10)
+	acks := totals.Ops[driver.Put].Acks
+	require.Len(t, acks, 3)
+	require.EqualValues(t, 10, acks[0].Max())
+	require.Zero(t, acks[1].Count())
+	require.EqualValues(t, 30, acks[2].Max())
+}
+
+func TestNoAllocationOnceUsed(t *testing.T) {
+	totals, spare := sampleTotals(), sampleTotals()
+	s := Sample{Verb: driver.Put, Outcome: driver.Error, Due: testOrigin, Start: testOrigin + 1000, End: testOrigin + 250_000}
+	known := []byte("ERR a text that came before")
+	totals.Errors.Add(known)
+	for _, c := range []struct {
+		name string
+		f    func()
+	}{
+		{"AddDue", func() { totals.AddDue(driver.Put) }},
+		{"Mix", func() { totals.Mix(OpDigest(1, 2, driver.Put, known, 200)) }},
+		{"AddInFlight", func() { totals.AddInFlight(driver.Put, 1); totals.AddInFlight(driver.Put, -1) }},
+		{"AddBytes", func() { totals.AddBytes(driver.Put, 10, 20) }},
+		{"Record", func() { totals.Record(&s) }},
+		{"Ack", func() { totals.Ack(driver.Put, 3, 350_000) }},
+		{"Shed", func() { totals.Shed(driver.Put, 2) }},
+		{"Request", func() { totals.Request(2, driver.Put).Sent++ }},
+		{"Errors.Add", func() { totals.Errors.Add(known) }},
+		{"Merge", func() { spare.Merge(totals) }},
+		{"Reset and Record", func() { spare.Reset(); spare.Record(&s); spare.Ack(driver.Put, 3, 1) }},
+	} {
+		require.Zero(t, testing.AllocsPerRun(100, c.f), c.name)
+	}
+}
+
+func TestOpDigest(t *testing.T) {
+	base := OpDigest(1, 2, driver.Put, []byte("key:1"), 200)
+	seen := map[uint64]string{base: "the op"}
+	for name, d := range map[string]uint64{
+		"stream":              OpDigest(2, 2, driver.Put, []byte("key:1"), 200),
+		"number":              OpDigest(1, 3, driver.Put, []byte("key:1"), 200),
+		"stream and number":   OpDigest(2, 1, driver.Put, []byte("key:1"), 200),
+		"verb":                OpDigest(1, 2, driver.Get, []byte("key:1"), 200),
+		"key":                 OpDigest(1, 2, driver.Put, []byte("key:2"), 200),
+		"longer key":          OpDigest(1, 2, driver.Put, []byte("key:1\x00"), 200),
+		"key of eight":        OpDigest(1, 2, driver.Put, []byte("key:1\x00\x00\x00"), 200),
+		"key of nine":         OpDigest(1, 2, driver.Put, []byte("key:1\x00\x00\x00\x00"), 200),
+		"end of a longer key": OpDigest(1, 2, driver.Put, []byte("key:1\x00\x00\x00\x01"), 200),
+		"no key":              OpDigest(1, 2, driver.Put, nil, 200),
+		"size":                OpDigest(1, 2, driver.Put, []byte("key:1"), 201),
+	} {
+		require.Empty(t, seen[d], "differs in %s only", name)
+		seen[d] = name
+	}
+	require.Equal(t, uint64(0xE220A8397B1DCDAF), mix(0), "SplitMix64's first output for seed 0")
+}

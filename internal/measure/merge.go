@@ -1,0 +1,142 @@
+package measure
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/hist"
+)
+
+// Merge adds what o counted, which it leaves alone and shares no memory with. Counts and durations add up; MaxStall is the larger.
+// The longer Requests decides the number of endpoints. The origins must be the same, or one of them 0: bins count from there.
+// Merge panics when they differ; who merges what came from elsewhere compares them first.
+func (t *Totals) Merge(o *Totals) {
+	if t.Origin != o.Origin && t.Origin != 0 && o.Origin != 0 {
+		panic(fmt.Sprintf("measure: merge totals with origin %d into totals with origin %d", o.Origin, t.Origin))
+	}
+	t.Origin = cmp.Or(t.Origin, o.Origin)
+	for v, from := range o.Ops {
+		if !from.empty() {
+			t.of(driver.Verb(v)).merge(from)
+		}
+	}
+	mergeRequests(&t.Requests, o.Requests)
+	t.Digest += o.Digest
+	t.Span.Merge(&o.Span)
+	t.Reconnects += o.Reconnects
+	t.LateReplies += o.LateReplies
+	t.Foreign += o.Foreign
+	t.Stalls += o.Stalls
+	t.MaxStall = max(t.MaxStall, o.MaxStall)
+	t.Errors.Merge(&o.Errors)
+}
+
+// Reset empties t and keeps its memory, its origin and its number of endpoints, so that the same ops can be counted in it
+// without an allocation.
+func (t *Totals) Reset() {
+	for _, o := range t.Ops {
+		if o != nil {
+			o.reset()
+		}
+	}
+	clear(t.Requests)
+	*t = Totals{Origin: t.Origin, Ops: t.Ops, Requests: t.Requests}
+}
+
+// hists returns the latencies that every Op has, in the order of the binary form.
+func (o *Op) hists() [1 + 2*NumClasses]*hist.Hist {
+	return [...]*hist.Hist{
+		&o.Lag,
+		&o.Service[ClassOK], &o.Service[ClassMiss], &o.Service[ClassBad],
+		&o.Response[ClassOK], &o.Response[ClassMiss], &o.Response[ClassBad],
+	}
+}
+
+// acks returns the acks up to the last k that occurred. A reused Op may have room for more.
+func (o *Op) acks() []hist.Hist {
+	n := len(o.Acks)
+	for n > 0 && o.Acks[n-1].Count() == 0 {
+		n--
+	}
+	return o.Acks[:n]
+}
+
+// empty says whether nothing was counted.
+func (o *Op) empty() bool {
+	if o == nil {
+		return true
+	}
+	if o.Ledger() != (Ledger{}) || o.Causes != [len(o.Causes)]uint64{} || o.In|o.Out != 0 || len(o.acks()) > 0 {
+		return false
+	}
+	for _, h := range o.hists() {
+		if h.Count() > 0 {
+			return false
+		}
+	}
+	for _, b := range o.Bins {
+		if b.Total() > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (o *Op) merge(from *Op) {
+	o.Due += from.Due
+	for i, n := range from.Outcomes {
+		o.Outcomes[i] += n
+	}
+	for i, n := range from.Causes {
+		o.Causes[i] += n
+	}
+	o.InFlight += from.InFlight
+	o.In += from.In
+	o.Out += from.Out
+	to := o.hists()
+	for i, h := range from.hists() {
+		to[i].Merge(h)
+	}
+	acks := from.acks()
+	o.growAcks(len(acks))
+	for i := range acks {
+		o.Acks[i].Merge(&acks[i])
+	}
+	for i, b := range from.Bins {
+		if b.Total() > 0 {
+			o.binsOf(driver.Outcome(i)).Merge(b)
+		}
+	}
+}
+
+func (o *Op) growAcks(n int) {
+	if more := n - len(o.Acks); more > 0 {
+		o.Acks = append(o.Acks, make([]hist.Hist, more)...)
+	}
+}
+
+// binsOf returns the bins of an outcome, made at first use.
+func (o *Op) binsOf(out driver.Outcome) *Bins {
+	b := o.Bins[out]
+	if b == nil {
+		b = new(Bins)
+		o.Bins[out] = b
+	}
+	return b
+}
+
+func (o *Op) reset() {
+	for _, h := range o.hists() {
+		h.Reset()
+	}
+	for i := range o.Acks {
+		o.Acks[i].Reset()
+	}
+	for _, b := range o.Bins {
+		if b != nil {
+			*b = Bins{}
+		}
+	}
+	*o = Op{Lag: o.Lag, Service: o.Service, Response: o.Response, Acks: o.Acks, Bins: o.Bins}
+}

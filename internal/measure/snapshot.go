@@ -1,0 +1,44 @@
+package measure
+
+import "fmt"
+
+// Snapshot is what one worker counted in an interval of a step, sealed. Intervals of a worker follow each other without gap or
+// overlap, so their deltas add up to the step's totals whichever of them were joined on the way.
+type Snapshot struct {
+	Step              int      // run.Step.Seq
+	SeqFirst, SeqLast uint64   // the intervals it covers, numbered from 1 per worker and run; equal unless joined by Merge
+	From, To          int64    // what it covers, nanoseconds on the run clock, [From, To)
+	Delta             Totals   // counted in the interval; in_flight is the change
+	Running           Counters // both ledgers of the step from its start to To
+	Final             bool     // the last of its step
+}
+
+// Merge joins next, the snapshot that follows s in the same step, to s. Neither may have been sent: a sent snapshot is resent as it
+// was. It returns an error, and leaves s alone, when next does not follow s.
+func (s *Snapshot) Merge(next *Snapshot) error {
+	if s.Step != next.Step || s.SeqLast+1 != next.SeqFirst || s.To != next.From || s.Final {
+		return fmt.Errorf("join snapshot %d–%d of step %d, from %d ns, to snapshot %d–%d of step %d, to %d ns, final %t: it does not follow",
+			next.SeqFirst, next.SeqLast, next.Step, next.From, s.SeqFirst, s.SeqLast, s.Step, s.To, s.Final)
+	}
+	s.SeqLast = next.SeqLast
+	s.To = next.To
+	s.Delta.Merge(&next.Delta)
+	s.Running.Reset()
+	s.Running.Merge(&next.Running)
+	s.Final = next.Final
+	return nil
+}
+
+// CheckValid checks the ledgers of the interval and of the step so far, and that sequence and time run forwards.
+func (s *Snapshot) CheckValid() error {
+	if s.SeqFirst > s.SeqLast || s.From > s.To {
+		return fmt.Errorf("snapshot %d–%d runs from %d ns to %d ns", s.SeqFirst, s.SeqLast, s.From, s.To)
+	}
+	if err := s.Delta.CheckValid(); err != nil {
+		return fmt.Errorf("snapshot %d–%d: %w", s.SeqFirst, s.SeqLast, err)
+	}
+	if err := s.Running.CheckValid(); err != nil {
+		return fmt.Errorf("snapshot %d–%d, step so far: %w", s.SeqFirst, s.SeqLast, err)
+	}
+	return nil
+}
