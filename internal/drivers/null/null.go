@@ -1,0 +1,134 @@
+// Package null is the driver of no target at all. Replies come after a computed delay and with a computed outcome, so that what
+// loadgen reports can be compared with what is known to be true, and so that its own cost per op, the floor under every other
+// driver's figures, can be measured.
+//
+// A reply is a function of the request's stream, its number and the endpoint, and of nothing else: not of the verb, not of time, not of
+// earlier requests.
+package null
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// maxLatency keeps the largest reply of the longest-tailed spread, 37 times the mean, far from the end of a time.Duration.
+const maxLatency = time.Hour
+
+// Config is what a target of this driver takes.
+type Config struct {
+	// Latency is the mean time from a request's start to its reply, a duration such as "100us", at most an hour.
+	Latency string `hcl:"latency,optional" json:"latency"`
+	// Spread is how latencies are distributed: "none", all are the mean; "exponential"; "uniform" from 0 to twice the mean.
+	Spread string `hcl:"spread,optional" json:"spread"`
+	// MissEvery makes one in so many gets and deletes a miss; 0: none.
+	MissEvery int `hcl:"miss_every,optional" json:"miss_every"`
+	// ErrorEvery makes one in so many requests an error; 0: none.
+	ErrorEvery int `hcl:"error_every,optional" json:"error_every"`
+
+	parsed parsedLatency
+}
+
+// parsedLatency saves Reply from reading the text again each time.
+type parsedLatency struct {
+	text string
+	mean time.Duration
+}
+
+// Validate says what is wrong with the config. It is to be called once the fields are set, before the first Reply.
+func (c *Config) Validate() error {
+	mean, err := time.ParseDuration(c.Latency)
+	if err != nil || mean < 0 || mean > maxLatency {
+		return fmt.Errorf(`latency %q is not a duration from "0s" to "1h", such as "100us"`, c.Latency)
+	}
+	switch c.Spread {
+	case "none", "exponential", "uniform":
+	default:
+		return fmt.Errorf(`spread %q is none of "none", "exponential" and "uniform"`, c.Spread)
+	}
+	if c.MissEvery < 0 {
+		return fmt.Errorf("miss_every is %d; write 0 for no misses, or one miss in how many", c.MissEvery)
+	}
+	if c.ErrorEvery < 0 {
+		return fmt.Errorf("error_every is %d; write 0 for no errors, or one error in how many", c.ErrorEvery)
+	}
+	c.parsed = parsedLatency{c.Latency, mean}
+	return nil
+}
+
+// Driver is the null driver, a [driver.Timed].
+type Driver struct{}
+
+var _ driver.Timed = Driver{}
+
+// Name returns "null".
+func (Driver) Name() string { return "null" }
+
+// NewConfig returns a *Config that answers each request at once.
+func (Driver) NewConfig() any { return &Config{Latency: "0s", Spread: "none"} }
+
+// Outcomes lists what replies can be.
+func (Driver) Outcomes(v driver.Verb) []driver.Outcome {
+	switch v {
+	case driver.Get, driver.Delete:
+		return []driver.Outcome{driver.OK, driver.Miss}
+	case driver.Put:
+		return []driver.Outcome{driver.OK}
+	}
+	return nil
+}
+
+// errorMessage is what an asked-for error says.
+var errorMessage = []byte("error asked for by error_every")
+
+// Reply fills reply for req and returns its latency. A get that is ok has no value. The config must be a valid *Config. Of the
+// requests of one stream to one endpoint exactly every MissEvery-th is a miss and every ErrorEvery-th an error, error first;
+// streams and endpoints take turns.
+func (Driver) Reply(config any, req *driver.Request, reply *driver.Reply) time.Duration {
+	c := config.(*Config)
+	*reply = driver.Reply{}
+	turn := uint64(req.Stream) + uint64(req.Endpoint) + req.N
+	switch {
+	case hits(turn, c.ErrorEvery):
+		reply.Outcome, reply.Message = driver.Error, errorMessage
+	case hits(turn, c.MissEvery) && req.Verb != driver.Put:
+		reply.Outcome = driver.Miss
+	}
+	return c.latency(req)
+}
+
+// hits reports whether turn is the last of a group of so many.
+func hits(turn uint64, every int) bool {
+	return every > 0 && turn%uint64(every) == uint64(every)-1
+}
+
+// latency returns the delay of the reply to req.
+func (c *Config) latency(req *driver.Request) time.Duration {
+	mean := c.parsed.mean
+	if c.parsed.text != c.Latency {
+		mean, _ = time.ParseDuration(c.Latency) // changed since Validate, or never validated
+	}
+	switch c.Spread {
+	case "exponential":
+		return time.Duration(-math.Log(uniform(req)) * float64(mean))
+	case "uniform":
+		return time.Duration(uniform(req) * 2 * float64(mean))
+	}
+	return mean
+}
+
+// uniform hashes the request's place to a number in (0, 1].
+func uniform(req *driver.Request) float64 {
+	h := mix(mix(mix(uint64(req.Stream))^req.N) ^ uint64(req.Endpoint))
+	return float64(h>>11+1) / (1 << 53)
+}
+
+// mix is the output function of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): a bijection of well-mixed words.
+func mix(x uint64) uint64 {
+	x += 0x9E3779B97F4A7C15
+	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9
+	x = (x ^ x>>27) * 0x94D049BB133111EB
+	return x ^ x>>31
+}

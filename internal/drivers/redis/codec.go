@@ -1,0 +1,65 @@
+package redis
+
+import (
+	"fmt"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// codec is a driver.Codec. It is immutable after its making.
+type codec struct {
+	greeting greeting
+}
+
+var _ driver.Codec = (*codec)(nil)
+
+// AppendRequest appends GET, SET or DEL as an array of bulk strings.
+func (*codec) AppendRequest(dst []byte, req *driver.Request) []byte {
+	switch req.Verb {
+	case driver.Get:
+		dst = append(dst, "*2\r\n$3\r\nGET\r\n$"...)
+	case driver.Put:
+		dst = append(dst, "*3\r\n$3\r\nSET\r\n$"...)
+	case driver.Delete:
+		dst = append(dst, "*2\r\n$3\r\nDEL\r\n$"...)
+	default:
+		panic("redis: request with an unknown verb")
+	}
+	dst = appendLength(dst, len(req.Key))
+	dst = append(dst, "\r\n"...)
+	dst = append(dst, req.Key...)
+	if req.Verb == driver.Put {
+		dst = append(dst, "\r\n$"...)
+		dst = appendLength(dst, req.Value.Size)
+		dst = append(dst, "\r\n"...)
+		dst = req.Value.AppendTo(dst)
+	}
+	return append(dst, "\r\n"...)
+}
+
+// Parse reads one reply. Of an incomplete bulk string it looks at no more than the header, so reading a large value in pieces
+// costs nothing per piece.
+func (*codec) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, error) {
+	*reply = driver.Reply{}
+	r, n, err := readValue(b)
+	if n == 0 || err != nil {
+		return 0, err
+	}
+	switch {
+	case r.kind == errorReply:
+		reply.Outcome, reply.Message = driver.Error, r.text
+	case verb == driver.Get && r.kind == bulk:
+		reply.Outcome, reply.Value = driver.OK, r.text
+	case verb == driver.Get && r.kind == null:
+		reply.Outcome = driver.Miss
+	case verb == driver.Put && r.kind == status && string(r.text) == "OK":
+		reply.Outcome = driver.OK
+	case verb == driver.Delete && r.kind == integer && r.integer == 1:
+		reply.Outcome = driver.OK
+	case verb == driver.Delete && r.kind == integer && r.integer == 0:
+		reply.Outcome = driver.Miss
+	default:
+		return 0, fmt.Errorf("reply to a redis %s: got %s", verb, quote(b[:n]))
+	}
+	return n, nil
+}

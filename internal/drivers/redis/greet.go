@@ -1,0 +1,109 @@
+package redis
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// greeting is what a new connection says and what it expects to hear.
+type greeting struct {
+	request  []byte
+	steps    []step
+	password string // to keep it out of errors
+}
+
+// step is one command of a greeting.
+type step struct {
+	name string // the command as an error may show it: without the password
+	want string // the status that answers it
+}
+
+func newGreeting(cfg *Config, password string) greeting {
+	g := greeting{password: password}
+	add := func(s step, args ...string) {
+		g.request = appendCommand(g.request, args...)
+		g.steps = append(g.steps, s)
+	}
+	switch {
+	case cfg.Password == nil:
+	case cfg.Username == "":
+		add(step{"AUTH", "OK"}, "AUTH", password)
+	default:
+		add(step{"AUTH " + cfg.Username, "OK"}, "AUTH", cfg.Username, password)
+	}
+	if cfg.Database != 0 {
+		n := strconv.Itoa(cfg.Database)
+		add(step{"SELECT " + n, "OK"}, "SELECT", n)
+	}
+	add(step{"PING", "PONG"}, "PING")
+	return g
+}
+
+// Greet appends AUTH and SELECT where the config asks for them, and PING.
+func (c *codec) Greet(dst []byte) ([]byte, int) {
+	return append(dst, c.greeting.request...), len(c.greeting.steps)
+}
+
+// ParseGreeting reads the reply to the i-th command of Greet.
+func (c *codec) ParseGreeting(b []byte, i int) (int, error) {
+	step := c.greeting.steps[i]
+	r, n, err := readValue(b)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("%s: %s", step.name, c.greeting.words(b, err.Error()))
+	case n == 0:
+		return 0, nil
+	case r.kind == errorReply:
+		return 0, fmt.Errorf("%s: server says %s", step.name, c.greeting.words(r.text, printable(r.text)))
+	case r.kind != status || string(r.text) != step.want:
+		return 0, fmt.Errorf("%s: want +%s, got %s", step.name, step.want, c.greeting.words(b[:n], quote(b[:n])))
+	}
+	return n, nil
+}
+
+// words returns shown, a printable form of raw, or no more than its first word when raw could hold the password: servers
+// that do not know AUTH repeat its arguments, whole or cut, and an echo server repeats everything.
+func (g *greeting) words(raw []byte, shown string) string {
+	const shared = 4 // bytes in a row; fewer occur in any two texts
+	size := min(shared, len(g.password))
+	for i := 0; size > 0 && i+size <= len(g.password); i++ {
+		if bytes.Contains(raw, []byte(g.password[i:i+size])) {
+			return errorCode(shown) + "(words withheld: they could hold the password)"
+		}
+	}
+	return shown
+}
+
+// errorCode returns the code that an error's words begin with and a space, or "": WRONGPASS, NOAUTH, ERR.
+func errorCode(text string) string {
+	code, _, found := strings.Cut(text, " ")
+	if !found || strings.Trim(code, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
+		return ""
+	}
+	return code + " "
+}
+
+// printable returns an error's words on one line, control characters escaped and the length bounded.
+func printable(b []byte) string {
+	const most = 300
+	if len(b) > most {
+		b = b[:most]
+	}
+	q := strconv.Quote(string(bytes.TrimSpace(b)))
+	return strings.ReplaceAll(q[1:len(q)-1], `\"`, `"`)
+}
+
+// appendCommand appends a command as an array of bulk strings.
+func appendCommand(dst []byte, args ...string) []byte {
+	dst = append(dst, '*')
+	dst = appendLength(dst, len(args))
+	for _, arg := range args {
+		dst = append(dst, "\r\n$"...)
+		dst = appendLength(dst, len(arg))
+		dst = append(dst, "\r\n"...)
+		dst = append(dst, arg...)
+	}
+	return append(dst, "\r\n"...)
+}

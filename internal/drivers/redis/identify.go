@@ -1,0 +1,180 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// maxIdentity bounds all that a server may say to Identify; INFO of a real one takes about 6 KiB.
+const maxIdentity = 1 << 20
+
+// infoFields are the lines of INFO that bear on a measurement.
+var infoFields = [...]string{
+	"redis_mode", "role", "maxmemory", "maxmemory_policy", "io_threads_active", "aof_enabled", "process_id",
+}
+
+// configFields are the settings that INFO does not show. Each is asked for by name, since CONFIG GET * would also return
+// passwords. A server may refuse to tell them.
+var configFields = [...]string{"save", "appendfsync", "io-threads"}
+
+// Identify greets the server and asks INFO and CONFIG GET. The result holds "server" (redis, valkey, loadgen, …) and
+// "version", and of the other settings those that the server tells. It returns soon after ctx is cancelled.
+func (Driver) Identify(ctx context.Context, conn net.Conn, config any, secrets driver.Secrets) (map[string]string, error) {
+	c, err := newCodec(config, secrets)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() {
+		_ = conn.SetDeadline(time.Unix(1, 0)) // wakes a blocked read or write; its error then says what could not be had
+	})
+	defer stop()
+	request, replies := c.Greet(nil)
+	request = appendCommand(request, "INFO")
+	for _, name := range configFields {
+		request = appendCommand(request, "CONFIG", "GET", name)
+	}
+	if _, err := conn.Write(request); err != nil {
+		return nil, fmt.Errorf("ask redis what it is: %w", errors.Join(ctx.Err(), err))
+	}
+	id, err := readIdentity(&replyReader{conn: conn}, c, replies)
+	if err != nil {
+		return nil, fmt.Errorf("ask redis what it is: %w", errors.Join(ctx.Err(), err))
+	}
+	return id, nil
+}
+
+func readIdentity(in *replyReader, c *codec, greetings int) (map[string]string, error) {
+	for i := range greetings {
+		if err := in.next(func(b []byte) (int, error) { return c.ParseGreeting(b, i) }); err != nil {
+			return nil, err
+		}
+	}
+	info, err := in.value()
+	if err != nil {
+		return nil, fmt.Errorf("INFO: %w", err)
+	}
+	if info.kind != bulk {
+		return nil, fmt.Errorf("INFO: want a text, server says %q", printable(info.text))
+	}
+	id := describe(parseInfo(string(info.text)))
+	for _, name := range configFields {
+		if err := readSetting(in, name, id); err != nil {
+			return nil, fmt.Errorf("CONFIG GET %s: %w", name, err)
+		}
+	}
+	return id, nil
+}
+
+// parseInfo returns the name:value lines of an INFO reply.
+func parseInfo(text string) map[string]string {
+	fields := make(map[string]string)
+	for line := range strings.Lines(text) {
+		if name, value, found := strings.Cut(strings.TrimRight(line, "\r\n"), ":"); found {
+			fields[name] = value
+		}
+	}
+	return fields
+}
+
+// describe picks what bears on a measurement. Servers that are not Redis itself say who they are in server_name and
+// hold their own version beside the Redis version they are compatible with.
+func describe(info map[string]string) map[string]string {
+	id := map[string]string{"server": "redis", "version": info["redis_version"]}
+	if name := info["server_name"]; name != "" {
+		id["server"] = name
+	}
+	if version := info[id["server"]+"_version"]; version != "" {
+		id["version"] = version
+	}
+	for _, name := range infoFields {
+		if value, ok := info[name]; ok {
+			id[name] = value
+		}
+	}
+	return id
+}
+
+// readSetting reads a reply to CONFIG GET: an array of name and value, empty for a setting the server does not have, or an
+// error when it does not tell.
+func readSetting(in *replyReader, name string, id map[string]string) error {
+	head, err := in.value()
+	if err != nil || head.kind == errorReply {
+		return err
+	}
+	if head.kind != array || head.integer > 0 && head.integer%2 != 0 {
+		return errors.New("reply is not an array of names and values")
+	}
+	for range head.integer / 2 {
+		key, err := in.value()
+		if err != nil {
+			return err
+		}
+		found := string(key.text) == name
+		value, err := in.value()
+		if err != nil {
+			return err
+		}
+		if found {
+			id[name] = string(value.text)
+		}
+	}
+	return nil
+}
+
+// replyReader reads replies from a blocking connection, maxIdentity bytes in all.
+type replyReader struct {
+	conn  net.Conn
+	buf   []byte // read, not yet taken
+	total int
+}
+
+// value reads the next value; its text is valid until the next call.
+func (r *replyReader) value() (v reply, err error) {
+	err = r.next(func(b []byte) (n int, err error) {
+		v, n, err = readValue(b)
+		return n, err
+	})
+	return v, err
+}
+
+// next reads until parse takes something.
+func (r *replyReader) next(parse func([]byte) (int, error)) error {
+	for {
+		n, err := parse(r.buf)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			r.buf = r.buf[n:]
+			return nil
+		}
+		if r.total >= maxIdentity {
+			return fmt.Errorf("reply goes on beyond %d bytes", maxIdentity)
+		}
+		if err := r.fill(); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *replyReader) fill() error {
+	r.buf = append(make([]byte, 0, max(8<<10, 2*len(r.buf))), r.buf...)
+	free := r.buf[len(r.buf):cap(r.buf)]
+	n, err := r.conn.Read(free[:min(len(free), maxIdentity-r.total)])
+	r.buf, r.total = r.buf[:len(r.buf)+n], r.total+n
+	switch {
+	case n > 0:
+		return nil
+	case errors.Is(err, io.EOF):
+		return errors.New("server closed the connection")
+	default:
+		return err
+	}
+}

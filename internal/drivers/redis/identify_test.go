@@ -1,0 +1,115 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// script is a server that expects the greeting and the questions of Identify, then says its lines and closes.
+func script(t *testing.T, says string) net.Conn {
+	t.Helper()
+	client, server := net.Pipe()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer server.Close()
+		const asks = "*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nINFO\r\n*3\r\n$6\r\nCONFIG\r\n$3\r\nGET\r\n$4\r\nsave\r\n" +
+			"*3\r\n$6\r\nCONFIG\r\n$3\r\nGET\r\n$11\r\nappendfsync\r\n*3\r\n$6\r\nCONFIG\r\n$3\r\nGET\r\n$10\r\nio-threads\r\n"
+		got := make([]byte, len(asks))
+		if _, err := io.ReadFull(server, got); err != nil || string(got) != asks {
+			t.Errorf("server got %q, %v; want %q", got, err, asks)
+		}
+		_, _ = io.WriteString(server, says) // the client may have heard enough
+	}()
+	t.Cleanup(func() { _ = client.Close(); <-ended })
+	require.NoError(t, client.SetDeadline(time.Now().Add(10*time.Second)))
+	return client
+}
+
+func bulkString(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }
+
+func TestIdentify(t *testing.T) {
+	const noSettings = "-NOPERM no\r\n-NOPERM no\r\n-NOPERM no\r\n"
+	info := bulkString("# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\n\r\n# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n" +
+		"used_memory:1\r\nio_threads_active:0\r\naof_enabled:1\r\nrole:master\r\n")
+	setting := func(name, value string) string { return "*2\r\n" + bulkString(name) + bulkString(value) }
+	tests := []struct {
+		name string
+		says string
+		want map[string]string
+	}{
+		{
+			"redis", "+PONG\r\n" + info + setting("save", "3600 1 300 100") + setting("appendfsync", "everysec") + setting("io-threads", "1"),
+			map[string]string{
+				"server": "redis", "version": "7.0.15", "redis_mode": "standalone", "role": "master", "maxmemory": "0",
+				"maxmemory_policy": "noeviction", "io_threads_active": "0", "aof_enabled": "1", "save": "3600 1 300 100",
+				"appendfsync": "everysec", "io-threads": "1",
+			},
+		},
+		{
+			"settings are refused, unknown, null", "+PONG\r\n" + bulkString("redis_version:6\r\n") + "-ERR unknown command 'CONFIG'\r\n*0\r\n*-1\r\n",
+			map[string]string{"server": "redis", "version": "6"},
+		},
+		{
+			"another name", "+PONG\r\n" + bulkString("redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.0\r\n") + noSettings,
+			map[string]string{"server": "valkey", "version": "8.1.0"},
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			id, err := Driver{}.Identify(context.Background(), script(t, test.says), &Config{}, nil)
+			require.NoError(t, err)
+			require.Equal(t, test.want, id)
+		})
+	}
+}
+
+func TestIdentifyErrors(t *testing.T) {
+	info := bulkString("redis_version:7\r\n")
+	tests := []struct {
+		name, says, want string
+	}{
+		{"loading", "-LOADING soon\r\n", "PING: server says LOADING soon"},
+		{"another protocol", "HTTP/1.1 400\r\n", "PING: not RESP2"},
+		{"closes at once", "", "server closed the connection"},
+		{"closes in INFO", "+PONG\r\n$100\r\nredis", "INFO: server closed the connection"},
+		{"INFO is refused", "+PONG\r\n-NOPERM no permission\r\n", `INFO: want a text, server says "NOPERM no permission"`},
+		{"INFO is a number", "+PONG\r\n:1\r\n", `INFO: want a text`},
+		{"INFO has no end", "+PONG\r\n$9999999\r\n" + strings.Repeat("x", 2<<20), "INFO: reply goes on beyond 1048576 bytes"},
+		{"setting is a number", "+PONG\r\n" + info + ":1\r\n", "CONFIG GET save: reply is not an array"},
+		{"setting is odd", "+PONG\r\n" + info + "*1\r\n", "CONFIG GET save: reply is not an array"},
+		{"setting breaks off", "+PONG\r\n" + info + "*2\r\n$4\r\nsave\r\n", "CONFIG GET save: server closed the connection"},
+		{"setting has no name", "+PONG\r\n" + info + "*2\r\n", "CONFIG GET save: server closed the connection"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := Driver{}.Identify(context.Background(), script(t, test.says), &Config{}, nil)
+			require.ErrorContains(t, err, "ask redis what it is: "+test.want)
+		})
+	}
+}
+
+func TestIdentifyEndsWithContext(t *testing.T) {
+	client, server := net.Pipe()
+	defer server.Close()
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	_, err := Driver{}.Identify(ctx, client, &Config{}, nil)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+func TestIdentifyWithoutSecret(t *testing.T) {
+	_, err := Driver{}.Identify(context.Background(), nil, &Config{Password: &driver.Secret{Name: "cache"}},
+		func(string) (string, error) { return "", io.ErrUnexpectedEOF })
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+}

@@ -1,0 +1,97 @@
+// Package redis speaks to Redis and to servers that answer as it does, in RESP2.
+//
+// A get is GET, a put is SET, a delete is DEL with one key. A connection begins with AUTH and SELECT where the target asks for
+// them and always with PING: the answer tells a server that is not Redis, wants a password, or still loads its data, before
+// any load is sent.
+//
+// # Replies
+//
+//	verb    reply            outcome
+//	get     $n … bulk        ok, with the value
+//	get     $-1              miss
+//	put     +OK              ok
+//	delete  :1               ok
+//	delete  :0               miss
+//	any     -words           error, with the words
+//
+// Anything else is not an answer to the request: the stream of replies cannot be trusted any more, and Parse returns an error.
+// The format is the one of https://redis.io/docs/latest/develop/reference/protocol-spec/, RESP2.
+package redis
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// Driver is the redis driver. Its zero value is ready to use.
+type Driver struct{}
+
+var _ driver.Wire = Driver{}
+
+// Config holds what a redis target takes beside the attributes common to all targets.
+type Config struct {
+	// Username is the ACL user; empty for the default user.
+	Username string `hcl:"username,optional" json:"username"`
+	// Password authenticates every connection; nil when the server wants none.
+	Password *driver.Secret `hcl:"password,optional" json:"password"`
+	// Database is the number given to SELECT, ≥ 0.
+	Database int `hcl:"database,optional" json:"database"`
+}
+
+// Validate reports every attribute that no connection could be opened with.
+func (c *Config) Validate() error {
+	var errs []error
+	if c.Username != "" && c.Password == nil {
+		errs = append(errs, errors.New(`username is set without password: write password = secret("NAME"), or leave username out`))
+	}
+	if c.Database < 0 {
+		errs = append(errs, fmt.Errorf("database = %d: write a number from 0 up to what the server holds (Redis: 15)", c.Database))
+	}
+	return errors.Join(errs...)
+}
+
+// Name returns "redis".
+func (Driver) Name() string { return "redis" }
+
+// NewConfig returns a *Config: no password, database 0.
+func (Driver) NewConfig() any { return new(Config) }
+
+// Outcomes says that a get and a delete can miss and that a put cannot.
+func (Driver) Outcomes(v driver.Verb) []driver.Outcome {
+	switch v {
+	case driver.Get, driver.Delete:
+		return []driver.Outcome{driver.OK, driver.Miss}
+	case driver.Put:
+		return []driver.Outcome{driver.OK}
+	default:
+		return nil
+	}
+}
+
+// Builtin returns "resp".
+func (Driver) Builtin() string { return "resp" }
+
+// NewCodec returns a codec that greets as config, a *Config, says. The secret is looked up here.
+func (Driver) NewCodec(config any, secrets driver.Secrets) (driver.Codec, error) {
+	return newCodec(config, secrets)
+}
+
+func newCodec(config any, secrets driver.Secrets) (*codec, error) {
+	cfg, ok := config.(*Config)
+	if !ok {
+		return nil, fmt.Errorf("redis: config is a %T, want a *redis.Config", config)
+	}
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("redis: %w", err)
+	}
+	var password string
+	if cfg.Password != nil {
+		var err error
+		if password, err = secrets(cfg.Password.Name); err != nil {
+			return nil, fmt.Errorf("password of redis: %w", err)
+		}
+	}
+	return &codec{greeting: newGreeting(cfg, password)}, nil
+}

@@ -1,0 +1,145 @@
+package redis
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+)
+
+const (
+	// maxBulk is the most a bulk string may hold: Redis' own default limit (proto-max-bulk-len).
+	maxBulk = 512 << 20
+	// maxLine bounds a status or an error, terminator included. Redis' own are under 1 KiB; scripts can raise longer ones.
+	maxLine = 64 << 10
+	// maxQuote is how much of an unexpected reply an error shows.
+	maxQuote = 40
+)
+
+type kind uint8
+
+const (
+	status kind = iota
+	errorReply
+	integer
+	bulk
+	null
+	array // a header: integer elements follow as values of their own, none when it is negative
+)
+
+// reply is one RESP2 value; text is a part of the buffer it was read from.
+type reply struct {
+	kind    kind
+	integer int64
+	text    []byte
+}
+
+// readValue reads the value at the front of b and returns the bytes it took, 0 when it is not complete. An array ends
+// with its header.
+func readValue(b []byte) (reply, int, error) {
+	if len(b) == 0 {
+		return reply{}, 0, nil
+	}
+	switch b[0] {
+	case '+', '-':
+		line, n, err := readLine(b)
+		r := reply{kind: status, text: line}
+		if b[0] == '-' {
+			r.kind = errorReply
+		}
+		return r, n, err
+	case ':':
+		v, n, err := readNumber(b)
+		return reply{kind: integer, integer: v}, n, err
+	case '$':
+		return readBulk(b)
+	case '*':
+		v, n, err := readNumber(b)
+		return reply{kind: array, integer: v}, n, err
+	default:
+		return reply{}, 0, fmt.Errorf("not RESP2: got %s", quote(b))
+	}
+}
+
+func readBulk(b []byte) (reply, int, error) {
+	size, n, err := readNumber(b)
+	if n == 0 || err != nil {
+		return reply{}, 0, err
+	}
+	switch {
+	case size == -1:
+		return reply{kind: null}, n, nil
+	case size < 0:
+		return reply{}, 0, fmt.Errorf("bulk string of negative length: got %s", quote(b[:n]))
+	case size > maxBulk:
+		return reply{}, 0, fmt.Errorf("bulk string of %d bytes is beyond the limit of %d", size, maxBulk)
+	}
+	end := n + int(size)
+	if len(b) < end+2 {
+		return reply{}, 0, nil
+	}
+	if b[end] != '\r' || b[end+1] != '\n' {
+		return reply{}, 0, fmt.Errorf("bulk string of %d bytes goes on after its end: got %s", size, quote(b[end:]))
+	}
+	return reply{kind: bulk, text: b[n:end:end]}, end + 2, nil
+}
+
+// readNumber reads the signed decimal between the type byte and CR LF: at most 18 digits, so that it cannot overflow.
+func readNumber(b []byte) (v int64, n int, err error) {
+	const mostDigits = 18
+	at := 1
+	if len(b) > 1 && b[1] == '-' {
+		at = 2
+	}
+	first := at
+	for ; at < len(b) && b[at]-'0' <= 9 && at-first < mostDigits; at++ {
+		v = v*10 + int64(b[at]-'0')
+	}
+	end := b[at:]
+	switch {
+	case len(end) == 0, len(end) == 1 && end[0] == '\r' && at > first:
+		return 0, 0, nil
+	case at == first || end[0] != '\r' || end[1] != '\n':
+		return 0, 0, fmt.Errorf("not a number: got %s", quote(b))
+	}
+	if first == 2 {
+		v = -v
+	}
+	return v, at + 2, nil
+}
+
+// readLine returns what stands between the type byte and CR LF and the bytes taken, terminator included.
+func readLine(b []byte) ([]byte, int, error) {
+	within := b[:min(len(b), maxLine)]
+	i := bytes.IndexByte(within, '\n')
+	switch {
+	case i < 0 && len(within) == maxLine:
+		return nil, 0, fmt.Errorf("line does not end within %d bytes: got %s", maxLine, quote(b))
+	case i < 0:
+		return nil, 0, nil
+	case i < 2 || b[i-1] != '\r':
+		return nil, 0, fmt.Errorf("line does not end in CR LF: got %s", quote(b[:i+1]))
+	}
+	return b[1 : i-1 : i-1], i + 1, nil
+}
+
+// quote shows the beginning of b in an error.
+func quote(b []byte) string {
+	if len(b) > maxQuote {
+		return strconv.Quote(string(b[:maxQuote])) + "…"
+	}
+	return strconv.Quote(string(b))
+}
+
+// appendLength appends n ≥ 0 in decimal. Lengths of keys and values have two or three digits as a rule.
+func appendLength(dst []byte, n int) []byte {
+	switch {
+	case n < 10:
+		return append(dst, byte('0'+n))
+	case n < 100:
+		return append(dst, byte('0'+n/10), byte('0'+n%10))
+	case n < 1000:
+		return append(dst, byte('0'+n/100), byte('0'+n/10%10), byte('0'+n%10))
+	default:
+		return strconv.AppendInt(dst, int64(n), 10)
+	}
+}

@@ -1,0 +1,171 @@
+// Package servertest starts the real servers that tests run against. It is for tests only.
+//
+// A part that a machine lacks (a server, a C compiler, the right to make a network namespace) skips the tests that want it, aloud
+// and by name. With LOADGEN_TEST_REQUIRE set to "all", or to a comma-separated list of parts, it fails them instead.
+package servertest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// RequireVariable names the environment variable that turns skips into failures.
+const RequireVariable = "LOADGEN_TEST_REQUIRE"
+
+// startTimeout is how long a server may take to answer its first request.
+const startTimeout = 10 * time.Second
+
+// Require returns if err is nil. Otherwise the named part is not to be had on this machine, and t is skipped, or failed
+// where the part is required.
+func Require(t testing.TB, part string, err error) {
+	t.Helper()
+	note(t, part, err)
+	if err == nil {
+		return
+	}
+	if Required(part) {
+		t.Fatalf("%s is required by %s=%s: %v", part, RequireVariable, os.Getenv(RequireVariable), err)
+	}
+	t.Skipf("%v: %s tests skipped (make test-servers installs what they want)", err, part)
+}
+
+// Required reports whether the environment says that a test may not be skipped for want of the part.
+func Required(part string) bool {
+	parts := strings.Split(os.Getenv(RequireVariable), ",")
+	return slices.Contains(parts, "all") || slices.Contains(parts, part)
+}
+
+// Server is a running server process.
+type Server struct {
+	Addr string // host:port on the loopback
+
+	t      testing.TB
+	cmd    *exec.Cmd
+	output bytes.Buffer // its standard output and error; to be read once it has ended
+	done   chan struct{}
+}
+
+// Redis starts a redis-server on a free loopback port with persistence off and the given further options, and returns its
+// address once it answers. It is killed at the end of the test.
+func Redis(t testing.TB, options ...string) (addr string) {
+	t.Helper()
+	return StartRedis(t, options...).Addr
+}
+
+// StartRedis is Redis for tests that stop their server themselves. A port among the options is kept, so that a server
+// can come back where it was.
+func StartRedis(t testing.TB, options ...string) *Server {
+	t.Helper()
+	exe, err := exec.LookPath("redis-server")
+	if err != nil {
+		err = errors.New("redis-server not found")
+	}
+	Require(t, "redis", err)
+	port := option(options, "--port")
+	for {
+		s := &Server{t: t, done: make(chan struct{})}
+		at := port
+		if at == "" {
+			at = freePort(t)
+		}
+		s.Addr = net.JoinHostPort("127.0.0.1", at)
+		args := append([]string{"--port", at, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", t.TempDir()}, options...)
+		s.start(exec.Command(exe, args...))
+		if s.ready() {
+			return s
+		}
+		s.Kill()
+		// Another process can take a free port before the server does.
+		if taken := strings.Contains(s.output.String(), "Address already in use"); !taken || port != "" {
+			t.Fatalf("redis-server %s does not answer at %s:\n%s", strings.Join(options, " "), s.Addr, &s.output)
+		}
+	}
+}
+
+// option returns the word after name.
+func option(options []string, name string) string {
+	if i := slices.Index(options, name); i >= 0 && i+1 < len(options) {
+		return options[i+1]
+	}
+	return ""
+}
+
+func freePort(t testing.TB) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("find a free port: %v", err)
+	}
+	defer listener.Close()
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	if err != nil {
+		t.Fatalf("find a free port: %v", err)
+	}
+	return port
+}
+
+// start runs cmd until it ends or the test does.
+func (s *Server) start(cmd *exec.Cmd) {
+	s.t.Helper()
+	s.cmd = cmd
+	cmd.Stdout, cmd.Stderr = &s.output, &s.output
+	if err := cmd.Start(); err != nil {
+		s.t.Fatalf("start %s: %v", cmd.Path, err)
+	}
+	go func() { // ends with the process; Kill waits for it
+		defer close(s.done)
+		_ = cmd.Wait() // killed as a rule
+	}()
+	s.t.Cleanup(s.Kill)
+}
+
+// ready waits until the server answers a PING with anything: one that wants a password is ready, too.
+func (s *Server) ready() bool {
+	deadline := time.Now().Add(startTimeout)
+	for time.Now().Before(deadline) {
+		select {
+		case <-s.done:
+			return false
+		case <-time.After(10 * time.Millisecond):
+		}
+		if answers(s.Addr) {
+			return true
+		}
+	}
+	return false
+}
+
+func answers(addr string) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
+		return false
+	}
+	if _, err := conn.Write([]byte("*1\r\n$4\r\nPING\r\n")); err != nil {
+		return false
+	}
+	n, err := conn.Read(make([]byte, 64))
+	return err == nil && n > 0
+}
+
+// Pid is the server's process id, for tests that stop and continue it.
+func (s *Server) Pid() int { return s.cmd.Process.Pid }
+
+// Kill ends the server and returns when it is gone. It may be called again.
+func (s *Server) Kill() {
+	_ = s.cmd.Process.Kill() // it may be gone already
+	<-s.done
+}

@@ -1,0 +1,273 @@
+// Package drivertest is the conformance suite of drivers. Each driver's tests run it against every server they can have:
+//
+//	drivertest.Run(t, drivertest.Suite{
+//		Driver: redis.Driver{},
+//		Dial:   func() (net.Conn, error) { return net.Dial("tcp", addr) },
+//	})
+//
+// It checks what programs and executors rely on: that outcomes are declared, that a key holds what was put until it is overwritten
+// or deleted, that replies come in the order of their requests; of a codec also that it reads replies however they are cut
+// into pieces, survives bytes that are no replies, leaves what is not its own alone and allocates nothing. The replies it
+// is tried with are those that the server gave.
+package drivertest
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// Suite says what to check and with what.
+type Suite struct {
+	Driver  driver.Driver
+	Config  any            // of the type of Driver.NewConfig; nil for its defaults
+	Secrets driver.Secrets // nil when the config names none
+
+	// Dial opens a new connection to the server that a driver.Wire is checked against.
+	Dial func() (net.Conn, error)
+	// Open begins a session with the target. nil for OverConn on Dial, or for the replies of a driver.Timed.
+	Open func(t testing.TB) Executor
+
+	// MaxKey is the longest key the protocol takes, in bytes; 0 for no limit under 512.
+	MaxKey int
+	// TextKeys says that keys are printable and hold no space.
+	TextKeys bool
+	// MaxValue is the longest value the target takes, in bytes; 0 for no limit under 1 MiB.
+	MaxValue int
+}
+
+// Executor carries requests to one endpoint.
+type Executor interface {
+	// Do carries out reqs in order, all of them sent before the first reply is awaited, and returns their replies, which
+	// stay valid. It fails t when that is not to be done.
+	Do(t testing.TB, reqs ...driver.Request) []driver.Reply
+}
+
+// Run runs the suite as subtests of t.
+func Run(t *testing.T, s Suite) {
+	if s.Config == nil {
+		s.Config = s.Driver.NewConfig()
+	}
+	if config, ok := s.Config.(interface{ Validate() error }); ok {
+		require.NoError(t, config.Validate())
+	}
+	t.Run("declaration", s.declaration)
+	if timed, ok := s.Driver.(driver.Timed); ok {
+		t.Run("timed", func(t *testing.T) { s.timed(t, timed) })
+	}
+	wire, isWire := s.Driver.(driver.Wire)
+	if isWire && s.Open == nil {
+		s.Open = func(t testing.TB) Executor { return OverConn(t, s.codec(t, wire), s.dial(t)) }
+	}
+	if s.Open != nil {
+		t.Run("missing key", s.missingKey)
+		t.Run("values", s.values)
+		t.Run("overwrite", s.overwrite)
+		t.Run("delete", s.delete)
+		t.Run("order", s.order)
+		t.Run("keys", s.keys)
+	}
+	if isWire {
+		t.Run("wire", func(t *testing.T) { s.wire(t, wire) })
+	}
+}
+
+// declaration checks what the driver says of itself.
+func (s *Suite) declaration(t *testing.T) {
+	require.Regexp(t, `^[a-z][a-z0-9_]*$`, s.Driver.Name())
+	require.Equal(t, fmt.Sprintf("%T", s.Driver.NewConfig()), fmt.Sprintf("%T", s.Config), "type of the config")
+	require.NotSame(t, s.Driver.NewConfig(), s.Driver.NewConfig(), "every call returns a new config")
+	known := 0
+	for v := range driver.Verb(driver.NumVerbs) {
+		outcomes := s.Driver.Outcomes(v)
+		if outcomes == nil {
+			continue
+		}
+		known++
+		require.Contains(t, outcomes, driver.OK, "%s", v)
+		for _, o := range outcomes {
+			require.Contains(t, []driver.Outcome{driver.OK, driver.Miss, driver.Conflict}, o, "a server's answer to a %s", v)
+		}
+		if v == driver.Put {
+			require.NotContains(t, outcomes, driver.Miss, "overwriting is ok, and so is a new key")
+		}
+	}
+	require.NotZero(t, known, "verbs the driver knows")
+}
+
+// timed checks that replies are pure.
+func (s *Suite) timed(t *testing.T, d driver.Timed) {
+	for stream := range uint32(8) {
+		for n := range uint64(64) {
+			for v := range driver.Verb(driver.NumVerbs) {
+				req := driver.Request{Endpoint: int(n % 3), Verb: v, Stream: stream, N: n, Key: []byte("k"), Value: &driver.Value{Size: 1}}
+				first := driver.Reply{Value: []byte("left over"), Message: []byte("left over")}
+				var second driver.Reply
+				took := d.Reply(s.Config, &req, &first)
+				require.GreaterOrEqual(t, took, time.Duration(0))
+				require.Equal(t, took, d.Reply(s.Config, &req, &second), "the same request takes the same time")
+				require.Equal(t, second, first, "and has the same reply, whatever the reply held before")
+				s.declared(t, v, first)
+			}
+		}
+	}
+	var reply driver.Reply
+	req := driver.Request{Verb: driver.Get, Key: []byte("k")}
+	require.Zero(t, testing.AllocsPerRun(100, func() { d.Reply(s.Config, &req, &reply) }), "allocations per reply")
+}
+
+// declared checks a reply's outcome against the declaration.
+func (s *Suite) declared(t testing.TB, v driver.Verb, r driver.Reply) {
+	t.Helper()
+	if r.Outcome != driver.Error {
+		require.Contains(t, s.Driver.Outcomes(v), r.Outcome, "outcome of a %s", v)
+	}
+}
+
+// key returns a key that no other test uses.
+func key(t testing.TB, name string) []byte {
+	return fmt.Appendf(nil, "drivertest:%x:%s", time.Now().UnixNano(), name)
+}
+
+func get(key []byte) driver.Request { return driver.Request{Verb: driver.Get, Key: key} }
+
+func del(key []byte) driver.Request { return driver.Request{Verb: driver.Delete, Key: key} }
+
+func put(key []byte, v driver.Value) driver.Request {
+	return driver.Request{Verb: driver.Put, Key: key, Value: &v}
+}
+
+// binaryValue is a value whose bytes look like the ends and beginnings of replies where the driver cares for that.
+func binaryValue(size int) driver.Value {
+	if size < driver.HeaderSize {
+		return driver.Value{Size: size, Seed: 7}
+	}
+	const crlfOK, nulEnd = 0x0A0D_4B4F_2B0A_0D00, 0x0A0D_444E_450A_0DFF // "\0\r\n+OK\r\n", "\xff\r\nEND\r\n"
+	return driver.Value{Size: size, Seed: 7, Checked: true, Writer: crlfOK, Version: nulEnd}
+}
+
+// do carries out one request and checks its outcome.
+func (s *Suite) do(t testing.TB, x Executor, want driver.Outcome, req driver.Request) driver.Reply {
+	t.Helper()
+	r := x.Do(t, req)[0]
+	s.declared(t, req.Verb, r)
+	require.Equal(t, want.String(), r.Outcome.String(), "%s of %.60q: %s", req.Verb, req.Key, r.Message)
+	return r
+}
+
+// holds checks that the key holds the value.
+func (s *Suite) holds(t testing.TB, x Executor, key []byte, v driver.Value) {
+	t.Helper()
+	r := s.do(t, x, driver.OK, get(key))
+	require.True(t, bytes.Equal(v.AppendTo(nil), r.Value), "value of %d bytes came back as %d bytes: %.60q", v.Size, len(r.Value), r.Value)
+}
+
+func (s *Suite) missingKey(t *testing.T) {
+	x := s.Open(t)
+	r := s.do(t, x, driver.Miss, get(key(t, "missing")))
+	require.Empty(t, r.Value)
+	s.do(t, x, driver.Miss, del(key(t, "missing")))
+}
+
+func (s *Suite) values(t *testing.T) {
+	x := s.Open(t)
+	for _, size := range []int{0, 1, driver.HeaderSize, 200, 64 << 10, 1 << 20} {
+		if s.MaxValue > 0 && size > s.MaxValue {
+			continue
+		}
+		t.Run("size="+strconv.Itoa(size), func(t *testing.T) {
+			k := key(t, "value")
+			s.do(t, x, driver.OK, put(k, binaryValue(size)))
+			s.holds(t, x, k, binaryValue(size))
+			s.do(t, x, driver.OK, del(k))
+		})
+	}
+}
+
+func (s *Suite) overwrite(t *testing.T) {
+	x := s.Open(t)
+	k := key(t, "overwritten")
+	for _, size := range []int{200, 3, 1000, 0, 24} {
+		v := driver.Value{Size: size, Seed: uint64(size)}
+		s.do(t, x, driver.OK, put(k, v))
+		s.holds(t, x, k, v)
+	}
+	s.do(t, x, driver.OK, del(k))
+}
+
+func (s *Suite) delete(t *testing.T) {
+	x := s.Open(t)
+	k := key(t, "deleted")
+	s.do(t, x, driver.OK, put(k, driver.Value{Size: 5}))
+	s.do(t, x, driver.OK, del(k))
+	s.do(t, x, driver.Miss, get(k))
+	s.do(t, x, driver.Miss, del(k))
+}
+
+// order sends many requests before it reads a reply, and tells the replies apart by their values' sizes.
+func (s *Suite) order(t *testing.T) {
+	x := s.Open(t)
+	const n = 64
+	var reqs []driver.Request
+	var keys [][]byte
+	for i := range n {
+		k := key(t, strconv.Itoa(i))
+		keys = append(keys, k)
+		reqs = append(reqs, put(k, driver.Value{Size: i, Seed: uint64(i)}), get(k))
+	}
+	for _, k := range slices.Backward(keys) {
+		reqs = append(reqs, get(k), del(k), get(k))
+	}
+	replies := x.Do(t, reqs...)
+	require.Len(t, replies, len(reqs))
+	for i, r := range replies {
+		s.declared(t, reqs[i].Verb, r)
+		want, size := driver.OK, -1
+		switch {
+		case i < 2*n && i%2 == 1:
+			size = i / 2
+		case i >= 2*n && (i-2*n)%3 == 0:
+			size = n - 1 - (i-2*n)/3
+		case i >= 2*n && (i-2*n)%3 == 2:
+			want = driver.Miss
+		}
+		require.Equal(t, want.String(), r.Outcome.String(), "reply %d, to a %s", i, reqs[i].Verb)
+		if size >= 0 {
+			require.Equal(t, string((&driver.Value{Size: size, Seed: uint64(size)}).AppendTo(nil)), string(r.Value), "reply %d", i)
+		}
+	}
+}
+
+func (s *Suite) keys(t *testing.T) {
+	x := s.Open(t)
+	longest := 512
+	if s.MaxKey > 0 {
+		longest = min(longest, s.MaxKey)
+	}
+	names := []string{"plain", "ünïcode"}
+	if !s.TextKeys {
+		names = append(names, "a space", "a\r\nb", "nul\x00nul", "\xff\xfe", "$-1\r\n")
+	}
+	for _, name := range names {
+		k := key(t, name)
+		v := driver.Value{Size: 10 + len(name), Seed: 3}
+		s.do(t, x, driver.OK, put(k, v))
+		s.holds(t, x, k, v)
+		s.do(t, x, driver.OK, del(k))
+	}
+	k := key(t, "")
+	k = append(k, bytes.Repeat([]byte("k"), longest-len(k))...)
+	s.do(t, x, driver.OK, put(k, driver.Value{Size: 1}))
+	k[longest-1] = 'l'
+	s.do(t, x, driver.Miss, get(k))
+	k[longest-1] = 'k'
+	s.do(t, x, driver.OK, del(k))
+}

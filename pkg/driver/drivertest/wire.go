@@ -1,0 +1,226 @@
+package drivertest
+
+import (
+	"context"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// patience bounds every exchange with a server.
+const patience = 10 * time.Second
+
+// exchange is a request with the bytes that answered it.
+type exchange struct {
+	verb  driver.Verb
+	bytes []byte
+}
+
+// overConn is a blocking executor over one connection, which also keeps the bytes of every reply.
+type overConn struct {
+	codec    driver.Codec
+	conn     net.Conn
+	in       []byte   // received, not yet taken
+	greeting [][]byte // replies to the greeting
+	replies  []exchange
+}
+
+// OverConn returns an executor that carries requests over conn, which is closed at the end of the test. It greets first.
+func OverConn(t testing.TB, codec driver.Codec, conn net.Conn) Executor {
+	t.Helper()
+	return openConn(t, codec, conn)
+}
+
+func openConn(t testing.TB, codec driver.Codec, conn net.Conn) *overConn {
+	t.Helper()
+	t.Cleanup(func() { _ = conn.Close() }) // the far end may have closed it
+	x := &overConn{codec: codec, conn: conn}
+	greeting, replies := codec.Greet(nil)
+	x.send(t, greeting)
+	for i := range replies {
+		x.greeting = append(x.greeting, x.receive(t, func(b []byte) (int, error) { return codec.ParseGreeting(b, i) }))
+	}
+	return x
+}
+
+// Do implements Executor.
+func (x *overConn) Do(t testing.TB, reqs ...driver.Request) []driver.Reply {
+	t.Helper()
+	var out []byte
+	for i := range reqs {
+		out = x.codec.AppendRequest(out, &reqs[i])
+	}
+	x.send(t, out)
+	replies := make([]driver.Reply, len(reqs))
+	for i, req := range reqs {
+		taken := x.receive(t, func(b []byte) (int, error) { return x.codec.Parse(b, req.Verb, &replies[i]) })
+		replies[i].Value, replies[i].Message = slices.Clone(replies[i].Value), slices.Clone(replies[i].Message)
+		x.replies = append(x.replies, exchange{req.Verb, taken})
+	}
+	return replies
+}
+
+func (x *overConn) send(t testing.TB, b []byte) {
+	t.Helper()
+	require.NoError(t, x.conn.SetDeadline(time.Now().Add(patience)))
+	_, err := x.conn.Write(b)
+	require.NoError(t, err)
+}
+
+// receive reads until parse takes something, and returns a copy of it.
+func (x *overConn) receive(t testing.TB, parse func([]byte) (int, error)) []byte {
+	t.Helper()
+	for {
+		n, err := parse(x.in)
+		require.NoError(t, err)
+		require.LessOrEqual(t, n, len(x.in), "bytes taken of a reply")
+		if n > 0 {
+			taken := slices.Clone(x.in[:n])
+			x.in = x.in[n:]
+			return taken
+		}
+		x.in = slices.Grow(x.in, 64<<10)
+		n, err = x.conn.Read(x.in[len(x.in):cap(x.in)])
+		require.NoError(t, err)
+		x.in = x.in[:len(x.in)+n]
+	}
+}
+
+func (s *Suite) codec(t testing.TB, d driver.Wire) driver.Codec {
+	t.Helper()
+	codec, err := d.NewCodec(s.Config, s.Secrets)
+	require.NoError(t, err)
+	return codec
+}
+
+func (s *Suite) dial(t testing.TB) net.Conn {
+	t.Helper()
+	conn, err := s.Dial()
+	require.NoError(t, err)
+	return conn
+}
+
+// wire checks a codec, with the bytes of a real exchange.
+func (s *Suite) wire(t *testing.T, d driver.Wire) {
+	x := openConn(t, s.codec(t, d), s.dial(t))
+	k, missing := key(t, "wire"), key(t, "wire, missing")
+	x.Do(t, put(k, binaryValue(300)), get(k), get(missing), del(k), del(missing))
+	t.Run("identity", func(t *testing.T) { s.identity(t, d) })
+	t.Run("requests", func(t *testing.T) { requests(t, x.codec) })
+	t.Run("greeting", func(t *testing.T) { greeting(t, x) })
+	t.Run("pieces", func(t *testing.T) { pieces(t, x) })
+	t.Run("garbage", func(t *testing.T) { garbage(t, x) })
+	t.Run("allocations", func(t *testing.T) { allocations(t, x) })
+}
+
+func (s *Suite) identity(t *testing.T, d driver.Wire) {
+	conn := s.dial(t)
+	defer conn.Close()
+	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+	id, err := d.Identify(context.Background(), conn, s.Config, s.Secrets)
+	require.NoError(t, err)
+	require.NotEmpty(t, id["server"])
+	require.NotEmpty(t, id["version"])
+}
+
+// samples are requests of every shape.
+func samples() []driver.Request {
+	k := []byte("key")
+	return []driver.Request{get(k), del(k), put(k, driver.Value{}), put(k, driver.Value{Size: 200}), put(k, binaryValue(70_000))}
+}
+
+// requests checks that requests are added to what is there, and depend on nothing but themselves.
+func requests(t *testing.T, codec driver.Codec) {
+	for _, req := range samples() {
+		alone := codec.AppendRequest(nil, &req)
+		require.NotEmpty(t, alone)
+		after := codec.AppendRequest([]byte("before"), &req)
+		require.Equal(t, "before"+string(alone), string(after), "a %s after other bytes", req.Verb)
+		require.Equal(t, "key", string(req.Key), "the key of a %s", req.Verb)
+	}
+}
+
+func greeting(t *testing.T, x *overConn) {
+	alone, replies := x.codec.Greet(nil)
+	after, again := x.codec.Greet([]byte("before"))
+	require.Equal(t, "before"+string(alone), string(after))
+	require.Equal(t, replies, again)
+	require.Equal(t, replies == 0, len(alone) == 0, "a greeting has replies")
+	for i, reply := range x.greeting {
+		for cut := range reply {
+			n, err := x.codec.ParseGreeting(reply[:cut:cut], i)
+			require.NoError(t, err, "reply %d to the greeting, cut to %q", i, reply[:cut])
+			require.Zero(t, n, "reply %d to the greeting, cut to %q", i, reply[:cut])
+		}
+		n, err := x.codec.ParseGreeting(append(slices.Clone(reply), "next"...), i)
+		require.NoError(t, err)
+		require.Equal(t, len(reply), n)
+	}
+}
+
+// pieces reads every reply cut short at every byte, whole, and with the next one behind it.
+func pieces(t *testing.T, x *overConn) {
+	for _, e := range x.replies {
+		var whole, followed driver.Reply
+		n, err := x.codec.Parse(e.bytes, e.verb, &whole)
+		require.NoError(t, err)
+		require.Equal(t, len(e.bytes), n)
+		for cut := range e.bytes {
+			var r driver.Reply
+			n, err := x.codec.Parse(e.bytes[:cut:cut], e.verb, &r)
+			require.NoError(t, err, "reply to a %s, cut to %q", e.verb, e.bytes[:cut])
+			require.Zero(t, n, "reply to a %s, cut to %q", e.verb, e.bytes[:cut])
+		}
+		followed = driver.Reply{Outcome: driver.Shed, Value: []byte("left over"), Message: []byte("left over")}
+		n, err = x.codec.Parse(append(slices.Clone(e.bytes), e.bytes...), e.verb, &followed)
+		require.NoError(t, err)
+		require.Equal(t, len(e.bytes), n, "bytes taken of two replies to a %s", e.verb)
+		require.Equal(t, whole, followed, "a reply to a %s in place of another", e.verb)
+	}
+}
+
+// garbage changes real replies at random: Parse may take them or refuse them, but must not panic, nor take what is not there.
+func garbage(t *testing.T, x *overConn) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	bytes := []byte("\r\n$*+-:0123456789 \x00\xffVHEND")
+	refused := 0
+	for range 20_000 {
+		e := x.replies[rnd.IntN(len(x.replies))]
+		b := slices.Clone(e.bytes[:min(len(e.bytes), 40)])
+		for range 1 + rnd.IntN(4) {
+			b[rnd.IntN(len(b))] = bytes[rnd.IntN(len(bytes))]
+		}
+		var r driver.Reply
+		n, err := x.codec.Parse(b, e.verb, &r)
+		switch {
+		case err != nil:
+			refused++
+			require.NotEmpty(t, err.Error())
+		case n < 0 || n > len(b):
+			t.Fatalf("parsing %q took %d bytes of %d", b, n, len(b))
+		}
+	}
+	require.NotZero(t, refused, "no changed reply was refused")
+}
+
+func allocations(t *testing.T, x *overConn) {
+	dst := make([]byte, 0, 128<<10)
+	for _, req := range samples() {
+		require.Zero(t, testing.AllocsPerRun(50, func() { x.codec.AppendRequest(dst, &req) }), "to write a %s", req.Verb)
+	}
+	var r driver.Reply
+	for _, e := range x.replies {
+		n := testing.AllocsPerRun(50, func() {
+			if _, err := x.codec.Parse(e.bytes, e.verb, &r); err != nil {
+				t.Error(err)
+			}
+		})
+		require.Zero(t, n, "to read %.40q", e.bytes)
+	}
+}
