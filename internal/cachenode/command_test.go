@@ -1,0 +1,281 @@
+package cachenode
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/servertest"
+)
+
+// session is a client that shows replies as they are.
+type session struct {
+	t    testing.TB
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+func open(t testing.TB, n *Node) *session {
+	conn := dial(t, n)
+	return &session{t, conn, bufio.NewReader(conn)}
+}
+
+func (s *session) send(b string) {
+	s.t.Helper()
+	_, err := io.WriteString(s.conn, b)
+	require.NoError(s.t, err)
+}
+
+// reply reads one reply; bulk strings include their header.
+func (s *session) reply() string {
+	s.t.Helper()
+	line, err := s.in.ReadString('\n')
+	require.NoError(s.t, err, "after %q", line)
+	if line[0] != '$' || line == "$-1\r\n" {
+		return line
+	}
+	size, err := strconv.Atoi(strings.TrimSpace(line[1:]))
+	require.NoError(s.t, err)
+	body := make([]byte, size+2)
+	_, err = io.ReadFull(s.in, body)
+	require.NoError(s.t, err)
+	return line + string(body)
+}
+
+func (s *session) do(args ...string) string {
+	s.t.Helper()
+	s.send(wire(args...))
+	return s.reply()
+}
+
+// closed checks that the node closes the connection without another word.
+func (s *session) closed() {
+	s.t.Helper()
+	rest, err := io.ReadAll(s.in)
+	require.NoError(s.t, err)
+	require.Empty(s.t, rest)
+}
+
+func TestCommands(t *testing.T) {
+	long := strings.Repeat("x", 100)
+	tests := []struct {
+		args []string
+		want string
+	}{
+		{[]string{"PING"}, "+PONG\r\n"},
+		{[]string{"ping", "a\r\nb"}, "$4\r\na\r\nb\r\n"},
+		{[]string{"PING", "a", "b"}, "-ERR wrong number of arguments for 'ping' command\r\n"},
+		{[]string{"GET", "k"}, "$-1\r\n"},
+		{[]string{"SET", "k", "v"}, "+OK\r\n"},
+		{[]string{"gEt", "k"}, "$1\r\nv\r\n"},
+		{[]string{"SET", "", ""}, "+OK\r\n"},
+		{[]string{"GET", ""}, "$0\r\n\r\n"},
+		{[]string{"GET"}, "-ERR wrong number of arguments for 'get' command\r\n"},
+		{[]string{"GET", "a", "b"}, "-ERR wrong number of arguments for 'get' command\r\n"},
+		{[]string{"SET", "k"}, "-ERR wrong number of arguments for 'set' command\r\n"},
+		{[]string{"SET", "k", "v", "EX", "10"}, "-ERR SET takes a key and a value; this node knows no options\r\n"},
+		{[]string{"DBSIZE"}, ":2\r\n"},
+		{[]string{"DEL", "k", "nothing", "k", ""}, ":2\r\n"},
+		{[]string{"DEL"}, "-ERR wrong number of arguments for 'del' command\r\n"},
+		{[]string{"SET", "zero", "db 0"}, "+OK\r\n"},
+		{[]string{"SELECT", "15"}, "+OK\r\n"},
+		{[]string{"GET", "zero"}, "$-1\r\n"},
+		{[]string{"SET", "fifteen", "db 15"}, "+OK\r\n"},
+		{[]string{"SELECT", "16"}, "-ERR DB index is out of range\r\n"},
+		{[]string{"SELECT", "-1"}, "-ERR DB index is out of range\r\n"},
+		{[]string{"SELECT", "x"}, "-ERR value is not an integer or out of range\r\n"},
+		{[]string{"DBSIZE"}, ":1\r\n"},
+		{[]string{"FLUSHALL", "NOW"}, "-ERR syntax error\r\n"},
+		{[]string{"FLUSHALL", "async"}, "+OK\r\n"},
+		{[]string{"DBSIZE"}, ":0\r\n"},
+		{[]string{"SELECT", "0"}, "+OK\r\n"},
+		{[]string{"DBSIZE"}, ":0\r\n"},
+		{[]string{"HELLO", "3"}, "-ERR unknown command 'HELLO'\r\n"},
+		{[]string{""}, "-ERR unknown command ''\r\n"},
+		{[]string{"a\r\nb'\x00ü"}, "-ERR unknown command 'a??b'??'\r\n"},
+		{[]string{long}, "-ERR unknown command '" + long[:64] + "'\r\n"},
+		{[]string{"AUTH", "x"}, "-ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?\r\n"},
+		{[]string{"AUTH", "default", "x"}, "+OK\r\n"},
+	}
+	s := open(t, startNode(t, Config{}))
+	for _, test := range tests {
+		require.Equal(t, test.want, s.do(test.args...), "%q", test.args)
+	}
+}
+
+func TestPassword(t *testing.T) {
+	const refused = "-NOAUTH Authentication required.\r\n"
+	const wrong = "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
+	tests := []struct {
+		args []string
+		want string
+	}{
+		{[]string{"PING"}, refused},
+		{[]string{"GET", "k"}, refused},
+		{[]string{"AUTH"}, "-ERR wrong number of arguments for 'auth' command\r\n"},
+		{[]string{"AUTH", "s3cre"}, wrong},
+		{[]string{"AUTH", ""}, wrong},
+		{[]string{"AUTH", "root", "s3cret"}, wrong},
+		{[]string{"PING"}, refused},
+		{[]string{"AUTH", "default", "s3cret"}, "+OK\r\n"},
+		{[]string{"PING"}, "+PONG\r\n"},
+		{[]string{"AUTH", "s3cret"}, "+OK\r\n"},
+	}
+	n := startNode(t, Config{Password: "s3cret"})
+	s := open(t, n)
+	for _, test := range tests {
+		require.Equal(t, test.want, s.do(test.args...), "%q", test.args)
+	}
+	require.Equal(t, refused, open(t, n).do("PING"), "another connection")
+}
+
+// TestAgainstRedis sends the same random commands to a node and to Redis, many in one write, and compares every reply.
+func TestAgainstRedis(t *testing.T) {
+	conn, err := net.Dial("tcp", servertest.Redis(t))
+	require.NoError(t, err)
+	defer conn.Close()
+	require.NoError(t, conn.SetDeadline(time.Now().Add(30*time.Second)))
+	want := &session{t, conn, bufio.NewReader(conn)}
+	got := open(t, startNode(t, Config{}))
+	rnd := rand.New(rand.NewPCG(3, 4))
+	for range 200 {
+		var batch strings.Builder
+		var sent [][]string
+		for range 1 + rnd.IntN(50) {
+			args := randomCommand(rnd)
+			sent = append(sent, args)
+			batch.WriteString(wire(args...))
+		}
+		got.send(batch.String())
+		want.send(batch.String())
+		for _, args := range sent {
+			require.Equal(t, want.reply(), got.reply(), "%q", args)
+		}
+	}
+}
+
+func randomCommand(rnd *rand.Rand) []string {
+	key := func() string {
+		return []string{"a", "b", "c", "d", "e", "", "\r\n", "\x00\xff", strings.Repeat("k", 300)}[rnd.IntN(9)]
+	}
+	switch rnd.IntN(16) {
+	case 0, 1, 2, 3:
+		return []string{"GET", key()}
+	case 4, 5, 6, 7:
+		return []string{"SET", key(), strings.Repeat("v\r\n\x00", rnd.IntN(1<<rnd.IntN(12)))}
+	case 8, 9:
+		args := []string{"DEL"}
+		for range 1 + rnd.IntN(4) {
+			args = append(args, key())
+		}
+		return args
+	case 10:
+		return []string{"dbsize"}
+	case 11:
+		return [][]string{{"PING"}, {"PING", key()}, {"PING", "a", "b"}}[rnd.IntN(3)]
+	case 12:
+		return []string{"SELECT", []string{"0", "1", "15", "16", "-1", "x", ""}[rnd.IntN(7)]}
+	case 13:
+		return [][]string{{"GET"}, {"GET", "a", "b"}, {"SET", "a"}, {"DEL"}, {"DBSIZE", "x"}, {"SELECT"}, {"AUTH"}}[rnd.IntN(7)]
+	case 14:
+		return [][]string{{"AUTH", "x"}, {"AUTH", "default", "x"}, {"AUTH", "nobody", "x"}}[rnd.IntN(3)]
+	default:
+		return [][]string{{"FLUSHALL"}, {"FLUSHALL", "SYNC"}, {"FLUSHALL", "x"}, {"GET", "a"}, {"GET", "b"}}[rnd.IntN(5)]
+	}
+}
+
+func TestManyRequestsInOneWrite(t *testing.T) {
+	s := open(t, startNode(t, Config{}))
+	const n = 5000
+	go func() { // ends when all is written, or with the connection
+		var b strings.Builder
+		for i := range n {
+			b.WriteString(wire("SET", fmt.Sprint(i), strings.Repeat("v", i%500)))
+			b.WriteString(wire("GET", fmt.Sprint(i)))
+		}
+		_, _ = io.WriteString(s.conn, b.String()) // the replies tell
+	}()
+	for i := range n {
+		require.Equal(t, "+OK\r\n", s.reply())
+		require.Equal(t, fmt.Sprintf("$%d\r\n%s\r\n", i%500, strings.Repeat("v", i%500)), s.reply())
+	}
+}
+
+func TestMemoryBound(t *testing.T) {
+	n := startNode(t, Config{Memory: 10_000})
+	s := open(t, n)
+	require.Equal(t, "-OOM command not allowed when used memory > 'maxmemory'.\r\n", s.do("SET", "k", strings.Repeat("v", 10_000)))
+	require.Equal(t, "$-1\r\n", s.do("GET", "k"))
+	for i := range 100 {
+		require.Equal(t, "+OK\r\n", s.do("SET", fmt.Sprintf("%04d", i), strings.Repeat("v", 400)))
+		require.Equal(t, "$400\r\n"+strings.Repeat("v", 400)+"\r\n", s.do("GET", "0000"), "kept by its reads")
+	}
+	require.Equal(t, ":20\r\n", s.do("DBSIZE"), "20 × (4 + 400 + 96) = 10,000")
+	require.Equal(t, "$-1\r\n", s.do("GET", "0080"))
+	require.Equal(t, "$400\r\n"+strings.Repeat("v", 400)+"\r\n", s.do("GET", "0081"))
+	info := s.do("INFO", "memory", "stats")
+	for _, line := range []string{"used_memory:10000", "maxmemory:10000", "maxmemory_policy:allkeys-lru", "evicted_keys:80"} {
+		require.Contains(t, info, line+"\r\n")
+	}
+	// The largest request that is read to its end, and one byte more.
+	require.Equal(t, "-OOM command not allowed when used memory > 'maxmemory'.\r\n", s.do("SET", "k", strings.Repeat("v", 1<<20)))
+	s.send("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$" + strconv.Itoa(n.requestLimit()-3) + "\r\n")
+	require.Equal(t, "-ERR Protocol error: invalid bulk length\r\n", s.reply())
+	s.closed()
+}
+
+func TestInfo(t *testing.T) {
+	n := startNode(t, Config{Version: "1.2.3", Memory: 1 << 20})
+	a, b := open(t, n), open(t, n)
+	a.do("SET", "k", "v")
+	a.do("GET", "k")
+	a.do("GET", "nothing")
+	a.do("DEL", "k")
+	a.do("GET")
+	b.do("SELECT", "2")
+	b.do("SET", "k", "v")
+	tests := []struct {
+		sections []string
+		want     string
+	}{
+		{[]string{"commandstats"}, "# Commandstats\r\ncmdstat_get:calls=2\r\ncmdstat_set:calls=2\r\ncmdstat_del:calls=1\r\ncmdstat_other:calls=3\r\n"},
+		{[]string{"KEYSPACE"}, "# Keyspace\r\ndb2:keys=1,expires=0,avg_ttl=0\r\n"},
+		{[]string{"stats"}, "# Stats\r\ntotal_connections_received:2\r\nrejected_connections:0\r\ntotal_commands_processed:10\r\n" +
+			"evicted_keys:0\r\nkeyspace_hits:1\r\nkeyspace_misses:1\r\n"},
+		{[]string{"memory"}, "# Memory\r\nused_memory:98\r\nmaxmemory:1048576\r\nmaxmemory_policy:allkeys-lru\r\n"},
+		{[]string{"clients"}, "# Clients\r\nconnected_clients:2\r\nmaxclients:10000\r\n"},
+		{[]string{"peers"}, fmt.Sprintf("# Peers\r\npeer_%s:get=2,set=1,del=1,other=1\r\npeer_%s:get=0,set=1,del=0,other=7\r\n",
+			a.conn.LocalAddr(), b.conn.LocalAddr())},
+		{[]string{"keyspace", "persistence"}, "# Persistence\r\nloading:0\r\naof_enabled:0\r\n\r\n# Keyspace\r\ndb2:keys=1,expires=0,avg_ttl=0\r\n"},
+		{[]string{"nothing"}, ""},
+	}
+	for _, test := range tests {
+		reply := b.do(append([]string{"INFO"}, test.sections...)...)
+		require.Equal(t, fmt.Sprintf("$%d\r\n%s\r\n", len(test.want), test.want), reply, "%q", test.sections)
+	}
+	for _, sections := range [][]string{{"INFO"}, {"INFO", "default"}, {"INFO", "all"}} {
+		info := b.do(sections...)
+		require.Contains(t, info, "redis_version:0-loadgen\r\n")
+		require.Contains(t, info, "server_name:loadgen\r\nloadgen_version:1.2.3\r\n")
+		require.Equal(t, sections[len(sections)-1] == "all", strings.Contains(info, "# Peers"))
+	}
+}
+
+func TestPeersAreBounded(t *testing.T) {
+	n := startNode(t, Config{}, func(n *Node) { n.peers.limit = 1 })
+	a, b, c := open(t, n), open(t, n), open(t, n)
+	a.do("PING") // first, so that its address is the one kept
+	b.do("GET", "k")
+	c.do("GET", "k")
+	info := a.do("INFO", "peers")
+	require.Contains(t, info, fmt.Sprintf("peer_%s:get=0,set=0,del=0,other=2\r\npeer_others:get=2,set=0,del=0,other=0\r\n", a.conn.LocalAddr()))
+	require.Contains(t, a.do("INFO", "commandstats"), "cmdstat_get:calls=2\r\n")
+}

@@ -1,0 +1,243 @@
+package cachenode
+
+import (
+	"io"
+	"net"
+	"strconv"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// firstBuffer is the size of a request buffer that no large request has come through.
+	firstBuffer = 16 << 10
+	// maxKept is the largest reply buffer kept for reuse; a larger value is sent from where it is stored.
+	maxKept = 64 << 10
+	// lingerBytes and lingerTime bound what is read and dropped after a protocol error, so that the client gets to read
+	// why: closing a socket with unread data discards what was sent.
+	lingerBytes = 1 << 20
+	lingerTime  = time.Second
+)
+
+// conn is one connection. All but abort is for its own goroutine.
+type conn struct {
+	node     *Node
+	socket   net.Conn
+	counts   *counts
+	trusted  bool // authenticated, or no password is asked for
+	db       int
+	request  request
+	in       []byte // received; in[taken:] is not yet answered
+	taken    int
+	reserved int64     // bytes of in's capacity accounted in node.buffers
+	arrived  time.Time // when the requests being answered did
+	args     [][]byte  // of the request being answered; parts of in
+	out      []byte    // replies not yet sent
+	broken   bool      // a reply could not be sent
+	line     atomic.Pointer[delayLine]
+}
+
+func newConn(n *Node, socket net.Conn) *conn {
+	c := &conn{
+		node:    n,
+		socket:  socket,
+		counts:  n.peers.of(socket.RemoteAddr().String()),
+		trusted: n.cfg.Password == "",
+		in:      make([]byte, 0, firstBuffer),
+		request: request{limit: n.requestLimit()},
+	}
+	c.request.reset()
+	return c
+}
+
+// requestLimit bounds the bytes of a request's arguments. A value of up to twice the memory bound, and of any up to 1 MiB, is
+// read before it is refused, so that the client learns why and keeps its connection.
+func (n *Node) requestLimit() int {
+	const names = 64 << 10 // room for what is not the value
+	return int(max(1<<20, min(2*min(n.cfg.Memory, maxBulk), maxBulk))) + names
+}
+
+// bufferLimit bounds the memory of all connections' unanswered requests beyond their first buffers.
+func (n *Node) bufferLimit() int64 { return 4*int64(n.requestLimit()) + 64<<20 }
+
+// serve answers requests until the client goes, breaks the protocol or leaves replies unread, or the node is closed.
+func (c *conn) serve() {
+	defer c.end()
+	for c.read() {
+		c.arrived = time.Now()
+		c.node.gate.wait()
+		err := c.answerAll()
+		if err != nil {
+			c.out = appendError(c.out, "ERR "+err.Error())
+		}
+		c.flush()
+		if err != nil {
+			c.linger()
+			return
+		}
+		if c.broken {
+			return
+		}
+	}
+}
+
+// read waits for more bytes of requests.
+func (c *conn) read() bool {
+	if c.taken == len(c.in) {
+		c.in, c.taken = c.in[:0], 0
+		if cap(c.in) > firstBuffer {
+			c.resize(firstBuffer)
+		}
+	}
+	if len(c.in) == cap(c.in) && c.taken > 0 {
+		c.in = c.in[:copy(c.in, c.in[c.taken:])]
+		c.taken = 0
+	}
+	if len(c.in) == cap(c.in) && !c.resize(2*cap(c.in)) {
+		c.out = appendError(c.out, "ERR this node holds too many unfinished requests")
+		c.flush()
+		return false
+	}
+	n, err := c.socket.Read(c.in[len(c.in):cap(c.in)])
+	c.in = c.in[:len(c.in)+n]
+	return err == nil
+}
+
+// resize changes the capacity of the request buffer. It reports false when the node has no room for that.
+func (c *conn) resize(size int) bool {
+	extra := int64(size - firstBuffer)
+	if c.node.buffers.Add(extra-c.reserved) > c.node.bufferLimit() && extra > c.reserved {
+		c.node.buffers.Add(c.reserved - extra)
+		return false
+	}
+	c.reserved = extra
+	c.in = append(make([]byte, 0, size), c.in...)
+	return true
+}
+
+// answerAll answers the requests that are complete. An error is a protocolError.
+func (c *conn) answerAll() error {
+	for c.taken < len(c.in) && !c.broken {
+		b := c.in[c.taken:]
+		complete, err := c.request.parse(b)
+		if err != nil || !complete {
+			return err
+		}
+		c.args = c.args[:0]
+		for _, s := range c.request.args {
+			c.args = append(c.args, b[s.from:s.to])
+		}
+		if len(c.args) > 0 {
+			c.execute()
+		}
+		c.taken += c.request.at
+		c.request.reset()
+		if len(c.out) > maxKept {
+			c.flush()
+		}
+	}
+	return nil
+}
+
+// flush sends the replies made so far, now or when their delay has passed.
+func (c *conn) flush() {
+	if len(c.out) == 0 || c.broken {
+		return
+	}
+	c.out = c.dispatch(c.out)
+	if cap(c.out) > 2*maxKept {
+		c.out = nil
+	}
+}
+
+// dispatch takes over b and returns an empty buffer.
+func (c *conn) dispatch(b []byte) []byte {
+	delay := time.Duration(c.node.delay.Load())
+	line := c.line.Load()
+	if delay == 0 && (line == nil || line.idle()) {
+		c.broken = c.send(b) != nil
+		return b[:0]
+	}
+	if line == nil {
+		var err error
+		if line, err = newDelayLine(c.send); err != nil {
+			c.node.log.Error("delay replies", "error", err)
+			c.broken = true
+			return b[:0]
+		}
+		c.line.Store(line)
+		if c.node.closed() {
+			line.abort() // the node's Close may have been too early to see it
+		}
+	}
+	next, ok := line.push(b, c.arrived.Add(delay))
+	c.broken = !ok
+	return next
+}
+
+// send writes to the socket. With a delay line it is the line's goroutine that calls it.
+func (c *conn) send(b []byte) error {
+	c.node.gate.wait()
+	if err := c.socket.SetWriteDeadline(time.Now().Add(c.node.writeTimeout)); err != nil {
+		return err
+	}
+	_, err := c.socket.Write(b)
+	if err != nil {
+		_ = c.socket.Close() // wakes the reader, which then ends the connection
+	}
+	return err
+}
+
+// reply appends a bulk string. A large one goes out on its own, uncopied, so value must never be written to again.
+func (c *conn) reply(value []byte) {
+	if len(value) <= maxKept {
+		c.out = appendBulk(c.out, value)
+		return
+	}
+	c.out = appendLength(c.out, len(value))
+	c.flush()
+	if !c.broken {
+		c.dispatch(value)
+	}
+	c.out = append(c.out, "\r\n"...)
+}
+
+func appendBulk(dst, b []byte) []byte {
+	dst = append(appendLength(dst, len(b)), b...)
+	return append(dst, "\r\n"...)
+}
+
+func appendLength(dst []byte, n int) []byte {
+	dst = append(dst, '$')
+	dst = strconv.AppendInt(dst, int64(n), 10)
+	return append(dst, "\r\n"...)
+}
+
+// linger lets the client read the last reply before the socket is closed.
+func (c *conn) linger() {
+	if line := c.line.Load(); line != nil {
+		line.close()
+	}
+	half, ok := c.socket.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil || c.socket.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
+		return
+	}
+	_, _ = io.CopyN(io.Discard, c.socket, lingerBytes) // its end, for whatever reason, is what was waited for
+}
+
+// abort ends the connection from outside.
+func (c *conn) abort() {
+	_ = c.socket.Close() // also ends a read or write that blocks
+	if line := c.line.Load(); line != nil {
+		line.abort()
+	}
+}
+
+// end sends what still waits for its delay and gives everything back.
+func (c *conn) end() {
+	if line := c.line.Load(); line != nil {
+		line.close()
+	}
+	_ = c.socket.Close()
+	c.node.buffers.Add(-c.reserved)
+}

@@ -1,0 +1,189 @@
+package cachenode
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// maxWaiting bounds the replies a connection has waiting for their delay to pass, in bytes. Beyond it the connection
+	// is not read any further, as with a client that does not read its replies.
+	maxWaiting = 4 << 20
+	// maxSpare bounds the buffers kept for reuse.
+	maxSpare = 8
+)
+
+// delayLine sends a connection's replies a while after they were made, in order. Replies wait side by side: a delay adds to
+// the latency of each and takes nothing from the rate.
+type delayLine struct {
+	send  func([]byte) error // takes over when a reply is due
+	timer *timer
+	ended chan struct{} // closed when the sender has returned
+
+	mu      sync.Mutex
+	changed sync.Cond
+	queue   []batch
+	waiting int // bytes in queue and in the sender's hand
+	spare   [][]byte
+	closed  bool // nothing more will come
+	failed  bool // nothing more can be sent
+}
+
+// batch is the replies to requests that arrived together.
+type batch struct {
+	due     time.Time
+	replies []byte
+}
+
+// newDelayLine starts the goroutine that sends; close waits for it.
+func newDelayLine(send func([]byte) error) (*delayLine, error) {
+	timer, err := newTimer()
+	if err != nil {
+		return nil, err
+	}
+	l := &delayLine{send: send, timer: timer, ended: make(chan struct{})}
+	l.changed.L = &l.mu
+	go l.run()
+	return l, nil
+}
+
+// idle reports that no reply is waiting: another may overtake the line.
+func (l *delayLine) idle() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.waiting == 0
+}
+
+// push hands over replies that are due at the given time and returns an empty buffer for the next ones. It blocks while
+// too much is waiting, and reports false when nothing can be sent any more.
+func (l *delayLine) push(replies []byte, due time.Time) (next []byte, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.waiting > maxWaiting && !l.failed {
+		l.changed.Wait()
+	}
+	if l.failed {
+		return replies[:0], false
+	}
+	l.queue = append(l.queue, batch{due, replies})
+	l.waiting += len(replies)
+	l.changed.Broadcast()
+	if n := len(l.spare); n > 0 {
+		next, l.spare = l.spare[n-1], l.spare[:n-1]
+	}
+	return next, true
+}
+
+// close returns when everything was sent or sending failed.
+func (l *delayLine) close() {
+	l.mu.Lock()
+	l.closed = true
+	l.changed.Broadcast()
+	l.mu.Unlock()
+	<-l.ended
+	l.timer.close()
+}
+
+// abort makes the sender stop at its next step.
+func (l *delayLine) abort() {
+	l.fail()
+	l.timer.close()
+}
+
+func (l *delayLine) fail() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.failed = true
+	l.changed.Broadcast()
+}
+
+func (l *delayLine) run() {
+	defer close(l.ended)
+	for {
+		b, ok := l.next()
+		if !ok {
+			return
+		}
+		if l.timer.sleepUntil(b.due) != nil || l.send(b.replies) != nil {
+			l.fail()
+			return
+		}
+		l.sent(b)
+	}
+}
+
+// next waits for the batch that is due first.
+func (l *delayLine) next() (batch, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.queue) == 0 && !l.closed && !l.failed {
+		l.changed.Wait()
+	}
+	if len(l.queue) == 0 || l.failed {
+		return batch{}, false
+	}
+	b := l.queue[0]
+	l.queue[0] = batch{}
+	l.queue = l.queue[1:]
+	return b, true
+}
+
+func (l *delayLine) sent(b batch) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiting -= len(b.replies)
+	if len(l.spare) < maxSpare && cap(b.replies) <= maxKept {
+		l.spare = append(l.spare, b.replies[:0])
+	}
+	l.changed.Broadcast()
+}
+
+// timer sleeps to within the kernel's timer resolution. The runtime's own timers are up to a millisecond late in a process that
+// is otherwise idle, since it waits for them in epoll_wait, which counts in milliseconds; a timerfd wakes that wait.
+type timer struct {
+	file *os.File
+	raw  syscall.RawConn // of file
+}
+
+func newTimer() (*timer, error) {
+	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("timerfd_create: %w", err)
+	}
+	file := os.NewFile(uintptr(fd), "timerfd")
+	raw, err := file.SyscallConn()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("use timerfd: %w", err), file.Close())
+	}
+	return &timer{file, raw}, nil
+}
+
+// sleepUntil returns an error when the timer is closed.
+func (t *timer) sleepUntil(due time.Time) error {
+	left := time.Until(due)
+	if left <= 0 {
+		return nil
+	}
+	var set error
+	err := t.raw.Control(func(fd uintptr) {
+		set = unix.TimerfdSettime(int(fd), 0, &unix.ItimerSpec{Value: unix.NsecToTimespec(int64(left))}, nil)
+	})
+	if err != nil {
+		return err
+	}
+	if set != nil {
+		return fmt.Errorf("timerfd_settime: %w", set)
+	}
+	var expirations [8]byte
+	_, err = t.file.Read(expirations[:])
+	return err
+}
+
+// close wakes a sleeper.
+func (t *timer) close() { _ = t.file.Close() } // closing an event source has nothing to lose

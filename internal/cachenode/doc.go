@@ -1,0 +1,49 @@
+// Package cachenode is the built-in target: a cache node that speaks a part of Redis' protocol (RESP2), keeps to a memory
+// bound, stands still or answers late when told to, and counts what it really got. It is what a plan without endpoints runs
+// against, the floor that other servers are compared with, and the oracle for what loadgen says it sent.
+//
+// # Commands
+//
+//	GET key                    SET key value              DEL key [key …]
+//	PING [text]                AUTH [default] password    SELECT 0…15
+//	INFO [section …]           DBSIZE                     FLUSHALL [SYNC|ASYNC]
+//
+// They answer as Redis 7 does. Everything else is "-ERR unknown command"; a SET with options is refused. Requests are arrays
+// of bulk strings, of 1,024 arguments at most; there are no inline commands. Requests that arrive together are answered
+// together.
+//
+// # Memory
+//
+// An entry costs the bytes of its key and value and 96 more. Before the sum of all entries would pass the bound, the least
+// recently used ones are evicted, in exact order over all databases. An entry that alone is beyond the bound is refused with
+// "-OOM". Connections, request sizes, unfinished requests and replies that nobody reads are bounded as well.
+//
+// # Faults
+//
+// A delay holds each reply back until a fixed time after its request arrived. It adds to latency only: requests that come
+// meanwhile are taken in and answered that much after their own arrival. A shorter delay does not let replies overtake those
+// already waiting. A stall makes the node stand still: it takes in nothing and sends nothing until it is over, then
+// answers all that came. Delays are exact to the kernel's timers, stalls to a millisecond.
+//
+// # Counts
+//
+// Every request counts once, under get, set or del if it was executed as such (whether found, stored or refused for want of
+// memory) and under other if not. INFO commandstats shows the totals, INFO peers a line for each client address:
+//
+//	peer_127.0.0.1:53412:get=10,set=3,del=0,other=1
+//
+// After 100,000 addresses further ones are counted together, as peer_others.
+//
+// # Child processes
+//
+// A [Fleet] is a set of nodes that run as child processes of this one. Each prints "ready HOST:PORT" and then obeys the lines
+// that come in on its standard input, answering each with "ok" or "error" and the reason:
+//
+//	stall 1s       stand still from now on, for that long
+//	delay 100us    delay replies from now on; 0 ends it
+//	flush          forget all keys
+//	quit           end
+//
+// The end of that pipe ends the node, so nodes do not outlive their parent, however it ended. They run in process groups of
+// their own: an interrupt from the terminal reaches the parent only, which is to drain before it lets them go.
+package cachenode

@@ -1,0 +1,121 @@
+package cachenode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// readyTimeout is how long the nodes of a fleet may take to start, all together.
+	readyTimeout = 10 * time.Second
+	// answerTimeout is how long a node may take to answer an order.
+	answerTimeout = 5 * time.Second
+	// leaveTimeout is how long nodes may take to end by themselves before they are killed.
+	leaveTimeout = 2 * time.Second
+)
+
+// Fleet is a set of cache nodes that run as child processes. Its methods may be called from any goroutine.
+type Fleet struct {
+	nodes  []*child
+	exited chan error
+	shut   sync.Once
+	closed chan struct{} // closed when Close begins: exits are expected from then on
+	err    error         // what Close found; written once, under shut
+}
+
+// Start starts n nodes, each as "exe args…", which is to call RunChild on its standard input and output, and waits until all
+// are ready. ctx bounds the start only. When a node does not come up, those that did are ended and the error says what it
+// left on its standard error.
+func Start(ctx context.Context, exe string, args []string, n int) (*Fleet, error) {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	f := &Fleet{exited: make(chan error, n), closed: make(chan struct{})}
+	for i := range n {
+		c, err := startChild(i, exe, args, f.report)
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		f.nodes = append(f.nodes, c)
+	}
+	for _, c := range f.nodes {
+		if err := c.awaitReady(ctx); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+	}
+	return f, nil
+}
+
+// report notes a node that ended unasked. It is called once for each, so it never blocks.
+func (f *Fleet) report(c *child) {
+	select {
+	case <-f.closed:
+	default:
+		f.exited <- c.exit()
+	}
+}
+
+// Endpoints returns the nodes' addresses, in their order.
+func (f *Fleet) Endpoints() []string {
+	endpoints := make([]string, len(f.nodes))
+	for i, c := range f.nodes {
+		endpoints[i] = c.endpoint
+	}
+	return endpoints
+}
+
+// Command gives a node, counted from 0, an order and returns its refusal, if any. The orders are listed in the package doc.
+func (f *Fleet) Command(ctx context.Context, node int, line string) error {
+	if node < 0 || node >= len(f.nodes) {
+		return fmt.Errorf("order %q to cache node %d: there are %d", line, node, len(f.nodes))
+	}
+	if len(line) >= maxLine || strings.ContainsAny(line, "\r\n") {
+		return fmt.Errorf("order to cache node %d is not a line of less than %d bytes", node, maxLine)
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	if err := f.nodes[node].command(ctx, line); err != nil {
+		return fmt.Errorf("order %q to cache node %d: %w", line, node, err)
+	}
+	return nil
+}
+
+// Flush makes every node forget all its keys.
+func (f *Fleet) Flush(ctx context.Context) error {
+	for i := range f.nodes {
+		if err := f.Command(ctx, i, "flush"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Exited delivers an error for every node that ends before Close: which one, how, and its last words. It is never closed.
+func (f *Fleet) Exited() <-chan error { return f.exited }
+
+// Close ends all nodes and waits for them: first by the end of their pipe, after 2 s by SIGKILL. It reports nodes that had to be
+// killed. Later calls return the same.
+func (f *Fleet) Close() error {
+	f.shut.Do(func() {
+		close(f.closed)
+		for _, c := range f.nodes {
+			c.release()
+		}
+		patience, cancel := context.WithTimeout(context.Background(), leaveTimeout)
+		defer cancel()
+		var errs []error
+		for _, c := range f.nodes {
+			if c.ended(patience) {
+				continue
+			}
+			c.kill()
+			<-c.done
+			errs = append(errs, fmt.Errorf("%s had to be killed: it did not end within %v of its pipe", c, leaveTimeout))
+		}
+		f.err = errors.Join(errs...)
+	})
+	return f.err
+}

@@ -1,0 +1,125 @@
+package cachenode
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// naiveStore says the same as a store in the plainest way: a list, most recently used last.
+type naiveStore struct {
+	bound     int
+	list      []naiveEntry
+	evictions int
+}
+
+type naiveEntry struct {
+	db         int
+	key, value string
+}
+
+func (s *naiveStore) take(db int, key string) (naiveEntry, bool) {
+	i := slices.IndexFunc(s.list, func(e naiveEntry) bool { return e.db == db && e.key == key })
+	if i < 0 {
+		return naiveEntry{}, false
+	}
+	e := s.list[i]
+	s.list = slices.Delete(s.list, i, i+1)
+	return e, true
+}
+
+func (s *naiveStore) get(db int, key string) (string, bool) {
+	e, ok := s.take(db, key)
+	if ok {
+		s.list = append(s.list, e)
+	}
+	return e.value, ok
+}
+
+func (s *naiveStore) set(db int, key, value string) bool {
+	if len(key)+len(value)+96 > s.bound {
+		return false
+	}
+	s.take(db, key)
+	s.list = append(s.list, naiveEntry{db, key, value})
+	for s.used() > s.bound {
+		s.list = s.list[1:]
+		s.evictions++
+	}
+	return true
+}
+
+func (s *naiveStore) used() (n int) {
+	for _, e := range s.list {
+		n += len(e.key) + len(e.value) + 96
+	}
+	return n
+}
+
+func TestStoreIsAnExactLRU(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		bound := rapid.IntRange(0, 1500).Draw(t, "bound")
+		got, want := newStore(int64(bound)), &naiveStore{bound: bound}
+		hits, misses := 0, 0
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			db := rapid.IntRange(0, 2).Draw(t, "db")
+			key := "k" + strconv.Itoa(rapid.IntRange(0, 9).Draw(t, "key"))
+			switch rapid.SampledFrom([]string{"get", "set", "set", "set", "del", "flush"}).Draw(t, "command") {
+			case "get":
+				value, ok := got.get(db, []byte(key))
+				wantValue, wantOK := want.get(db, key)
+				require.Equal(t, wantOK, ok)
+				require.Equal(t, wantValue, string(value))
+				if ok {
+					hits++
+				} else {
+					misses++
+				}
+			case "set":
+				value := bytes.Repeat([]byte("v"), rapid.IntRange(0, 400).Draw(t, "size"))
+				require.Equal(t, want.set(db, key, string(value)), got.set(db, []byte(key), value))
+			case "del":
+				_, there := want.take(db, key)
+				require.Equal(t, there, got.del(db, []byte(key)))
+			case "flush":
+				if rapid.IntRange(0, 9).Draw(t, "sure") == 0 {
+					want.list = nil
+					got.flush()
+				}
+			}
+			st := got.stats()
+			require.LessOrEqual(t, st.used, int64(bound))
+			require.Equal(t, int64(want.used()), st.used)
+			require.Equal(t, uint64(want.evictions), st.evictions)
+			require.Equal(t, [2]uint64{uint64(hits), uint64(misses)}, [2]uint64{st.hits, st.misses})
+			keys := 0
+			for _, n := range st.keys {
+				keys += n
+			}
+			require.Equal(t, len(want.list), keys)
+		}
+		i := 0
+		for e := got.recent.prev; e != &got.recent; e = e.prev {
+			require.Equal(t, want.list[i], naiveEntry{e.db, e.key, string(e.value)})
+			i++
+		}
+	})
+}
+
+// TestStoreCopies pins that neither side sees the other's later changes.
+func TestStoreCopies(t *testing.T) {
+	s := newStore(1 << 20)
+	key, value := []byte("key"), []byte("value")
+	require.True(t, s.set(0, key, value))
+	read, _ := s.get(0, key)
+	key[0], value[0] = 'x', 'x'
+	require.True(t, s.set(0, []byte("key"), []byte("other")))
+	require.Equal(t, "value", string(read))
+	again, ok := s.get(0, []byte("key"))
+	require.True(t, ok)
+	require.Equal(t, "other", string(again))
+}
