@@ -4,7 +4,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -43,7 +42,7 @@ func end(s Sample) event {
 var (
 	anyVerb    = rapid.Map(rapid.IntRange(0, driver.NumVerbs-1), func(i int) driver.Verb { return driver.Verb(i) })
 	anyOutcome = rapid.Map(rapid.IntRange(0, int(driver.Shed)-1), func(i int) driver.Outcome { return driver.Outcome(i) })
-	anyCause   = rapid.Map(rapid.IntRange(0, op.NumEventKinds-1), func(i int) op.EventKind { return op.EventKind(i) })
+	anyCause   = rapid.Map(rapid.IntRange(0, NumCauses-1), func(i int) Cause { return Cause(i) })
 	// anyTime draws from all scales.
 	anyTime = rapid.Custom(func(t *rapid.T) int64 {
 		bits := rapid.IntRange(0, 61).Draw(t, "bits")
@@ -154,7 +153,7 @@ func sampleTotals() *Totals {
 		for o := range driver.Shed {
 			at := testOrigin + int64(v)*1e6 + int64(o)*1e8
 			s := Sample{
-				Verb: driver.Verb(v), Outcome: o, Cause: op.EventKind(int(o) % op.NumEventKinds),
+				Verb: driver.Verb(v), Outcome: o, Cause: Cause(int(o) % NumCauses),
 				Due: at, Start: at + 1000, End: at + 250_000,
 			}
 			events = append(events, start(s.Verb, OpDigest(uint32(v), uint64(o), s.Verb, []byte("key:000000000001"), 200)), end(s))

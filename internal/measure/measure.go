@@ -1,7 +1,6 @@
 package measure
 
 import (
-	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/hist"
 )
@@ -25,11 +24,17 @@ func (c Class) String() string { return classNames[c] }
 // classOf returns the class of an outcome that has latencies: every one but shed.
 func classOf(o driver.Outcome) Class { return min(Class(o), ClassBad) }
 
+// Cause is the kind of event that decided an op. Its numbers are those of op.EventKind.
+type Cause uint8
+
+// NumCauses is the number of causes.
+const NumCauses = 5
+
 // Sample is one ended op. Times are nanoseconds on the run clock.
 type Sample struct {
 	Verb    driver.Verb
 	Outcome driver.Outcome // any but Shed
-	Cause   op.EventKind   // the event that decided a bad outcome
+	Cause   Cause          // what decided a bad outcome
 	Due     int64          // when the schedule wanted it
 	Start   int64          // before the write that carried it
 	End     int64          // of the read that completed it
@@ -57,10 +62,10 @@ type Totals struct {
 type Op struct {
 	Due      uint64
 	Outcomes [driver.NumOutcomes]uint64
-	Causes   [op.NumEventKinds]uint64 // of the outcomes conflict, quorum_failed, timeout and error
-	InFlight int64                    // started and not ended; of a part of a step, the change, so it may be negative
-	In, Out  uint64                   // bytes
-	Lag      hist.Hist                // of every outcome but shed
+	Causes   [NumCauses]uint64 // of the outcomes conflict, quorum_failed, timeout and error
+	InFlight int64             // started and not ended; of a part of a step, the change, so it may be negative
+	In, Out  uint64            // bytes
+	Lag      hist.Hist         // of every outcome but shed
 	Service  [NumClasses]hist.Hist
 	Response [NumClasses]hist.Hist
 	Acks     []hist.Hist // k-1: start of the op to its k-th good answer

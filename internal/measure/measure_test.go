@@ -5,7 +5,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/hist"
 )
@@ -14,7 +13,7 @@ func TestRecord(t *testing.T) {
 	totals := NewTotals(1000, 0)
 	record := func(o driver.Outcome, due, start, end int64) {
 		totals.Record(&Sample{
-			Verb: driver.Get, Outcome: o, Cause: op.Lost, Due: due, Start: start, End: end,
+			Verb: driver.Get, Outcome: o, Cause: 2, Due: due, Start: start, End: end,
 		})
 	}
 	totals.AddBytes(driver.Get, 40, 21)
@@ -27,7 +26,7 @@ func TestRecord(t *testing.T) {
 	o := totals.Ops[driver.Get]
 	require.Nil(t, totals.Ops[driver.Put])
 	require.Equal(t, [driver.NumOutcomes]uint64{driver.OK: 1, driver.Miss: 1, driver.Timeout: 1, driver.Error: 1}, o.Outcomes)
-	require.Equal(t, [op.NumEventKinds]uint64{op.Lost: 2}, o.Causes, "of bad outcomes only")
+	require.Equal(t, [NumCauses]uint64{2: 2}, o.Causes, "of bad outcomes only")
 	require.EqualValues(t, 40, o.In)
 	require.EqualValues(t, 28, o.Out)
 	for _, c := range []struct {

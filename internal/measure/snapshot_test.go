@@ -64,7 +64,8 @@ func TestJoinOfStrangersIsRefused(t *testing.T) {
 		{"the same again", first, first},
 		{"a gap in time", first, Snapshot{Step: 1, SeqFirst: 5, SeqLast: 5, From: 21, To: 30}},
 		{
-			"after the final one", Snapshot{Step: 1, SeqFirst: 3, SeqLast: 4, From: 10, To: 20, Final: true},
+			"after the final one",
+			Snapshot{Step: 1, SeqFirst: 3, SeqLast: 4, From: 10, To: 20, Final: true},
 			Snapshot{Step: 1, SeqFirst: 5, SeqLast: 5, From: 20, To: 30},
 		},
 	} {

@@ -75,7 +75,7 @@ const (
 	Refused                         // never sent: no connection, or too many outstanding
 	OpTimeout                       // the op's own deadline passed; its requests may still be outstanding
 
-	NumEventKinds int = iota
+	NumEventKinds int = iota // how many there are
 )
 
 var eventNames = [NumEventKinds]string{"reply", "timeout", "lost", "refused", "op_timeout"}

@@ -24,7 +24,8 @@ func TestBinaryForm(t *testing.T) {
 		{"exact buckets", []int64{3, 5, 5, 255}, "01" + "04" + "03" + "fc01" + "8c02" + "00" + "bcfc03" + "0000" + "0001" + "0102" + "f90101"},
 		{"one bucket of two values", []int64{256, 257}, "01" + "02" + "8002" + "01" + "8104" + "00" + "818408" + "0000" + "0002"},
 		{
-			"sums of more than one word", []int64{math.MaxInt64, math.MaxInt64, math.MaxInt64},
+			"sums of more than one word",
+			[]int64{math.MaxInt64, math.MaxInt64, math.MaxInt64},
 			"01" + "03" + "ffffffffffffffff7f" + "00" + "fdffffffffffffff7f" + "01" + "03" + "fdffffffffffffffbf01" + "00" + "0003",
 		},
 	} {
