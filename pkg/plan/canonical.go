@@ -1,0 +1,164 @@
+package plan
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+const (
+	// maxCanonical bounds a plan's canonical form in bytes.
+	maxCanonical = 4 << 20
+	// maxElements bounds its commas and opening brackets. They bound what decoding allocates: an empty object of two bytes becomes a
+	// struct of hundreds. A plan of 1,000 phases has about 40,000.
+	maxElements = 100_000
+)
+
+// Canonical returns the plan's one data form: JSON with sorted keys and no white space, not even at the end. Equal plans have equal
+// bytes, and [Decode] takes no others.
+func (p *Plan) Canonical() ([]byte, error) {
+	b, err := json.Marshal(p.withLists())
+	if err != nil {
+		return nil, fmt.Errorf("encode plan %q: %w", p.Name, err)
+	}
+	// Objects of structs have the order of the fields; those of maps are sorted. Numbers keep their text.
+	var tree any
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	if err := d.Decode(&tree); err != nil {
+		return nil, fmt.Errorf("encode plan %q: %w", p.Name, err)
+	}
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(tree); err != nil {
+		return nil, fmt.Errorf("encode plan %q: %w", p.Name, err)
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+}
+
+// withLists returns a copy in which no list is nil, so that an empty one has one form.
+func (p *Plan) withLists() *Plan {
+	c := *p
+	c.Targets, c.Datasets, c.Asserts = list(p.Targets), list(p.Datasets), list(p.Asserts)
+	for i, t := range c.Targets {
+		copied := *t
+		copied.Endpoints = list(t.Endpoints)
+		c.Targets[i] = &copied
+	}
+	c.Phases = list(p.Phases)
+	for i, ph := range c.Phases {
+		copied := *ph
+		copied.Ops, copied.Setup = list(ph.Ops), list(ph.Setup)
+		c.Phases[i] = &copied
+	}
+	return &c
+}
+
+// list returns a copy of s that is not nil.
+func list[T any](s []T) []T { return append([]T{}, s...) }
+
+// Digest returns the SHA-256 of a plan's canonical form, in lower-case hex: the plan's identity in results.
+func Digest(canonical []byte) string {
+	sum := sha256.Sum256(canonical)
+	return hex.EncodeToString(sum[:])
+}
+
+// Decode reads a plan from its canonical form and checks it as [File.Resolve] does. It refuses unknown, missing and repeated fields,
+// trailing data, and any form but the canonical one. The driver's own attributes are decoded into its config type, so the drivers
+// must include those that the plan names.
+func Decode(b []byte, drivers []driver.Driver) (*Plan, error) {
+	if len(b) > maxCanonical || bytes.Count(b, []byte{','})+bytes.Count(b, []byte{'{'})+bytes.Count(b, []byte{'['}) > maxElements {
+		return nil, fmt.Errorf("decode plan: %d bytes with more elements than a plan has", len(b))
+	}
+	var p Plan
+	if err := strict(b, &p); err != nil {
+		return nil, fmt.Errorf("decode plan: %w", err)
+	}
+	if err := p.whole(); err != nil {
+		return nil, fmt.Errorf("decode plan: %w", err)
+	}
+	for _, t := range p.Targets {
+		if err := decodeConfig(t, drivers); err != nil {
+			return nil, fmt.Errorf("decode plan: target %s: %w", quote(t.Name), err)
+		}
+	}
+	var errs []error
+	for _, problem := range p.validate(drivers) {
+		errs = append(errs, &mistake{problem.what, problem.write})
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("decode plan: %w", err)
+	}
+	same, err := p.Canonical()
+	if err != nil {
+		return nil, fmt.Errorf("decode plan: %w", err)
+	}
+	if !bytes.Equal(b, same) {
+		return nil, errors.New("decode plan: the form is not canonical: a field is missing, repeated, or out of order")
+	}
+	return &p, nil
+}
+
+// whole checks that no list holds null.
+func (p *Plan) whole() error {
+	for _, t := range p.Targets {
+		if t == nil {
+			return errors.New("a target is null")
+		}
+	}
+	for _, d := range p.Datasets {
+		if d == nil {
+			return errors.New("a dataset is null")
+		}
+	}
+	for _, ph := range p.Phases {
+		if ph == nil {
+			return errors.New("a phase is null")
+		}
+	}
+	for _, a := range p.Asserts {
+		if a == nil {
+			return errors.New("an assert is null")
+		}
+	}
+	return nil
+}
+
+// decodeConfig turns what JSON made of a config into the driver's own type.
+func decodeConfig(t *Target, drivers []driver.Driver) error {
+	d := driverNamed(drivers, t.Driver)
+	if d == nil {
+		return fmt.Errorf("unknown driver %s", quote(t.Driver))
+	}
+	b, err := json.Marshal(t.Config)
+	if err != nil {
+		return err
+	}
+	config := d.NewConfig()
+	if err := strict(b, config); err != nil {
+		return fmt.Errorf("config of driver %q: %w", t.Driver, err)
+	}
+	t.Config = config
+	return nil
+}
+
+// strict decodes exactly one JSON value without unknown fields. Numbers that go to an any keep their text.
+func strict(b []byte, to any) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	d.UseNumber()
+	if err := d.Decode(to); err != nil {
+		return err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return errors.New("data behind the plan")
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+package plan_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/loadgen/loadgen/pkg/plan"
+	"github.com/stretchr/testify/require"
+)
+
+func TestFormatDiagnostics(t *testing.T) {
+	src := "first\n\tsecond \x1b[31m" + strings.Repeat("é", 200) + "\n"
+	at := func(file string, line, offset int) *hcl.Range {
+		return &hcl.Range{Filename: file, Start: hcl.Pos{Line: line, Byte: offset}}
+	}
+	got := formatted(t, hcl.Diagnostics{
+		{Summary: "late.", Detail: "Write\nless.", Subject: at("p.hcl", 2, 8)},
+		{Summary: "early", Subject: at("p.hcl", 1, 0)},
+		{Summary: "of a flag", Subject: at("-var", 0, 0)},
+		{Summary: "beyond", Subject: at("p.hcl", 9, 99999)},
+		{Summary: "nowhere"},
+	}, map[string][]byte{"p.hcl": []byte(src)})
+	require.Contains(t, got, "p.hcl:1: early\n     1 | first\n")
+	require.Contains(t, got, "p.hcl:2: late. Write less.\n     2 |  second  [31m"+strings.Repeat("é", 73)+"…\n")
+	require.Contains(t, got, "-var: of a flag\n")
+	require.Contains(t, got, "p.hcl:9: beyond\n")
+	require.Contains(t, got, "nowhere\n")
+	require.Less(t, strings.Index(got, "early"), strings.Index(got, "late"))
+}
+
+type brokenWriter struct{}
+
+var errBroken = errors.New("broken")
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, errBroken }
+
+func TestFormatDiagnosticsReportsTheWriter(t *testing.T) {
+	err := plan.FormatDiagnostics(brokenWriter{}, hcl.Diagnostics{{Summary: "x"}}, nil)
+	require.ErrorIs(t, err, errBroken)
+}
+
+// A plan with more errors than anyone reads says how many more there are.
+func TestDiagnosticsAreCapped(t *testing.T) {
+	_, diags := resolve(small("locals {\n"+repeated(150, "a%d = nothing")+"}"), "plan.hcl", plan.Vars{})
+	require.Len(t, diags, 101)
+	require.Equal(t, "and 50 more", diags[100].Summary)
+}
+
+// Parse's errors do not hide those that only Resolve finds.
+func TestAllErrorsAtOnce(t *testing.T) {
+	src := strings.Replace(small("stray = 1"), "iterations = 1", "iterations = -1", 1)
+	f, diags := plan.Parse([]byte(src), "plan.hcl", drivers())
+	require.Len(t, diags, 1)
+	p, more := f.Resolve(plan.Vars{})
+	require.Nil(t, p)
+	require.Len(t, more, 1)
+	require.Contains(t, more[0].Summary, "iterations = -1")
+}
+
+// A File may be resolved again with other variables.
+func TestResolveTwice(t *testing.T) {
+	f, diags := plan.Parse([]byte(withVariable(`variable "x" { default = "a" }`, "var.x")), "plan.hcl", drivers())
+	require.Empty(t, diags)
+	for _, x := range []string{"b", "c"} {
+		p, diags := f.Resolve(plan.Vars{Flags: []string{"x=" + x}})
+		require.Empty(t, diags)
+		require.Equal(t, x, p.Description)
+	}
+}

@@ -1,0 +1,446 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+	"github.com/zclconf/go-cty/cty/function"
+)
+
+// Bounds on values. Every value that an expression or a part of one yields is weighed as soon as there is one.
+const (
+	maxString     = 4 << 10  // bytes
+	maxCollection = 10_000   // elements
+	maxWeight     = 16 << 20 // bytes of all values that resolving a plan yields, as weigh counts them
+	valueWeight   = 256      // bytes of a value beside its text and elements, its making included
+	maxDepth      = 400      // expressions within one another, through locals too
+	maxArguments  = 256      // of one call: HCL compares the type of each with all others
+)
+
+// evaluator computes the values of expressions.
+//
+// It walks expressions itself and hands HCL single operations over operands that are known: HCL would evaluate the whole tree
+// without bounds.
+type evaluator struct {
+	reporter
+	roots  map[string]names // what var and local mean
+	weight int
+	depth  int
+	spent  bool // the weight is used up: reported once, and nothing is evaluated any more
+}
+
+// names looks up what stands behind var. or local.
+type names interface {
+	// value returns the value of a name. It reports a problem with the name, or with the value's own expression, itself.
+	value(where, name string, at hcl.Range) (cty.Value, bool)
+}
+
+// scope is what an expression may use.
+type scope struct {
+	where     string                       // begins each message: `phase "put"`
+	functions map[string]function.Function //
+	loop      map[string]cty.Value         // a for's variables
+}
+
+// eval returns the value of x. When it returns false, the reason is reported.
+func (e *evaluator) eval(x hclsyntax.Expression, s scope) (cty.Value, bool) {
+	if e.spent {
+		return cty.NilVal, false
+	}
+	if e.depth == maxDepth {
+		e.fault(x.StartRange(), s.where+": an expression of too many parts within one another", "Split it, or shorten the chain of locals.")
+		return cty.NilVal, false
+	}
+	e.depth++
+	v, ok := e.node(x, s)
+	e.depth--
+	if !ok {
+		return cty.NilVal, false
+	}
+	return v, e.admit(v, x, s)
+}
+
+// admit weighs a value and reports one that breaks a bound.
+func (e *evaluator) admit(v cty.Value, x hclsyntax.Expression, s scope) bool {
+	if e.spent {
+		return false
+	}
+	weight, err := weigh(v)
+	if err != nil {
+		e.fault(x.Range(), s.where+": "+err.Error(), "Write a smaller value.")
+		return false
+	}
+	if e.weight += weight; e.weight > maxWeight {
+		e.spent = true
+		e.fault(x.Range(), s.where+": the plan's values need more than 16 MiB", "Write smaller values, or fewer.")
+		return false
+	}
+	return true
+}
+
+// weigh returns how much memory a value may take, or which bound it breaks.
+func weigh(v cty.Value) (int, error) {
+	if v.IsNull() {
+		return valueWeight, nil
+	}
+	if !v.IsKnown() {
+		return 0, fmt.Errorf("a value that is not known")
+	}
+	t := v.Type()
+	switch {
+	case t == cty.String:
+		n := len(v.AsString())
+		if n > maxString {
+			return 0, fmt.Errorf("a string of %d bytes, of at most %d", n, maxString)
+		}
+		return valueWeight + n, nil
+	case t == cty.Number:
+		if v.AsBigFloat().IsInf() {
+			return 0, fmt.Errorf("an infinite number")
+		}
+		if !finite(v) {
+			return 0, fmt.Errorf("a number beyond 10^308 or below 10^-308")
+		}
+		return valueWeight, nil
+	case t.IsCollectionType() || t.IsTupleType() || t.IsObjectType():
+		return weighElements(v)
+	}
+	return valueWeight, nil
+}
+
+func weighElements(v cty.Value) (int, error) {
+	if n := v.LengthInt(); n > maxCollection {
+		return 0, fmt.Errorf("a collection of %d elements, of at most %d", n, maxCollection)
+	}
+	sum := valueWeight
+	for it := v.ElementIterator(); it.Next(); {
+		key, element := it.Element()
+		n, err := weigh(element)
+		if err != nil {
+			return 0, err
+		}
+		if key.Type() == cty.String {
+			n += len(key.AsString())
+		}
+		sum += n
+	}
+	return sum, nil
+}
+
+// finite says whether a number is within the range of a float64, so that its text cannot be a billion digits.
+func finite(v cty.Value) bool {
+	f := v.AsBigFloat()
+	return !f.IsInf() && (f.Sign() == 0 || f.MantExp(nil) < 1024 && f.MantExp(nil) > -1022)
+}
+
+// node evaluates the parts of x, then x over their values.
+func (e *evaluator) node(x hclsyntax.Expression, s scope) (cty.Value, bool) {
+	switch x := x.(type) {
+	case *hclsyntax.LiteralValueExpr:
+		return x.Val, true
+	case *hclsyntax.ParenthesesExpr:
+		return e.eval(x.Expression, s)
+	case *hclsyntax.TemplateWrapExpr:
+		return e.eval(x.Wrapped, s)
+	case *hclsyntax.ScopeTraversalExpr:
+		return e.reference(x, s)
+	case *hclsyntax.TemplateExpr:
+		return e.template(x, s)
+	case *hclsyntax.ForExpr:
+		return e.loop(x, s)
+	case *hclsyntax.ConditionalExpr:
+		return e.conditional(x, s)
+	case *hclsyntax.FunctionCallExpr:
+		return e.call(x, s)
+	case *hclsyntax.TupleConsExpr:
+		c := *x
+		c.Exprs = make([]hclsyntax.Expression, len(x.Exprs))
+		if !e.operands(s, x.Exprs, c.Exprs) {
+			return cty.NilVal, false
+		}
+		return e.finish(s, x, &c)
+	case *hclsyntax.ObjectConsExpr:
+		return e.object(x, s)
+	}
+	return e.operation(x, s)
+}
+
+// operation evaluates an expression of a fixed number of operands.
+func (e *evaluator) operation(x hclsyntax.Expression, s scope) (cty.Value, bool) {
+	var to [2]hclsyntax.Expression
+	switch x := x.(type) {
+	case *hclsyntax.UnaryOpExpr:
+		if !e.operands(s, []hclsyntax.Expression{x.Val}, to[:]) {
+			return cty.NilVal, false
+		}
+		return e.finish(s, x, &hclsyntax.UnaryOpExpr{Op: x.Op, Val: to[0], SrcRange: x.SrcRange, SymbolRange: x.SymbolRange})
+	case *hclsyntax.BinaryOpExpr:
+		if !e.operands(s, []hclsyntax.Expression{x.LHS, x.RHS}, to[:]) {
+			return cty.NilVal, false
+		}
+		return e.finish(s, x, &hclsyntax.BinaryOpExpr{Op: x.Op, LHS: to[0], RHS: to[1], SrcRange: x.SrcRange})
+	case *hclsyntax.IndexExpr:
+		if !e.operands(s, []hclsyntax.Expression{x.Collection, x.Key}, to[:]) {
+			return cty.NilVal, false
+		}
+		c := *x
+		c.Collection, c.Key = to[0], to[1]
+		return e.finish(s, x, &c)
+	case *hclsyntax.RelativeTraversalExpr:
+		if !e.operands(s, []hclsyntax.Expression{x.Source}, to[:]) {
+			return cty.NilVal, false
+		}
+		return e.finish(s, x, &hclsyntax.RelativeTraversalExpr{Source: to[0], Traversal: x.Traversal, SrcRange: x.SrcRange})
+	}
+	e.fault(x.StartRange(), s.where+": this kind of expression is not supported", "Write it with operators, functions or one for.")
+	return cty.NilVal, false
+}
+
+// operands evaluates expressions and puts literals of their values into to. All are evaluated, so that all errors are found.
+func (e *evaluator) operands(s scope, from, to []hclsyntax.Expression) bool {
+	all := true
+	for i, x := range from {
+		v, ok := e.eval(x, s)
+		all = all && ok
+		to[i] = &hclsyntax.LiteralValueExpr{Val: v, SrcRange: x.Range()}
+	}
+	return all
+}
+
+// finish evaluates c, whose operands are literals, in place of x.
+func (e *evaluator) finish(s scope, x, c hclsyntax.Expression) (cty.Value, bool) {
+	v, diags := c.Value(&hcl.EvalContext{Functions: s.functions})
+	if diags.HasErrors() {
+		e.adopt(s.where, x.StartRange(), diags)
+		return cty.NilVal, false
+	}
+	return v, true
+}
+
+// reference looks up a name and what follows it.
+func (e *evaluator) reference(x *hclsyntax.ScopeTraversalExpr, s scope) (cty.Value, bool) {
+	root := x.Traversal.RootName()
+	if v, ok := s.loop[root]; ok {
+		return e.traverse(v, x.Traversal[1:], x, s)
+	}
+	of, ok := e.roots[root]
+	if !ok {
+		write := `Write text in quotes, a variable as var.NAME, a local as local.NAME.`
+		if root == "target" || root == "dataset" {
+			write = "Only a phase refers to targets and datasets: target = target.NAME, dataset = dataset.NAME."
+		}
+		e.fault(x.SrcRange, fmt.Sprintf("%s: unknown name %s", s.where, quote(root)), write)
+		return cty.NilVal, false
+	}
+	if len(x.Traversal) > 1 {
+		if name, ok := x.Traversal[1].(hcl.TraverseAttr); ok {
+			v, ok := of.value(s.where, name.Name, x.SrcRange)
+			if !ok {
+				return cty.NilVal, false
+			}
+			return e.traverse(v, x.Traversal[2:], x, s)
+		}
+	}
+	e.fault(x.SrcRange, s.where+": "+root+" by itself is no value", fmt.Sprintf("Write %s.NAME.", root))
+	return cty.NilVal, false
+}
+
+// traverse follows attributes and indices.
+func (e *evaluator) traverse(v cty.Value, steps hcl.Traversal, x hclsyntax.Expression, s scope) (cty.Value, bool) {
+	v, diags := steps.TraverseRel(v)
+	if diags.HasErrors() {
+		e.adopt(s.where, x.StartRange(), diags)
+		return cty.NilVal, false
+	}
+	return v, true
+}
+
+// template joins the parts of a quoted text.
+func (e *evaluator) template(x *hclsyntax.TemplateExpr, s scope) (cty.Value, bool) {
+	var text strings.Builder
+	for _, part := range x.Parts {
+		v, ok := e.eval(part, s)
+		if !ok {
+			return cty.NilVal, false
+		}
+		str, err := convert.Convert(v, cty.String)
+		if err != nil || str.IsNull() {
+			e.fault(part.Range(), s.where+": text cannot hold "+describe(v), "Write a string, number or bool between ${ and }.")
+			return cty.NilVal, false
+		}
+		text.WriteString(str.AsString())
+		if text.Len() > maxString {
+			e.fault(x.SrcRange, fmt.Sprintf("%s: a string of more than %d bytes", s.where, maxString), "Write a smaller value.")
+			return cty.NilVal, false
+		}
+	}
+	return cty.StringVal(text.String()), true
+}
+
+// describe names a value's kind, for messages; never the value.
+func describe(v cty.Value) string {
+	if v.IsNull() {
+		return "null"
+	}
+	return "a value of type " + v.Type().FriendlyName()
+}
+
+// conditional evaluates the branch that is taken, and no other.
+func (e *evaluator) conditional(x *hclsyntax.ConditionalExpr, s scope) (cty.Value, bool) {
+	yes, ok := e.truth(x.Condition, s)
+	if !ok {
+		return cty.NilVal, false
+	}
+	if yes {
+		return e.eval(x.TrueResult, s)
+	}
+	return e.eval(x.FalseResult, s)
+}
+
+// truth evaluates a condition.
+func (e *evaluator) truth(x hclsyntax.Expression, s scope) (value, ok bool) {
+	v, ok := e.eval(x, s)
+	if !ok {
+		return false, false
+	}
+	b, err := convert.Convert(v, cty.Bool)
+	if err != nil || b.IsNull() {
+		e.fault(x.Range(), s.where+": a condition cannot be "+describe(v), "Write true, false or a comparison.")
+		return false, false
+	}
+	return b.True(), true
+}
+
+// call calls a function that the scope has.
+func (e *evaluator) call(x *hclsyntax.FunctionCallExpr, s scope) (cty.Value, bool) {
+	if _, known := s.functions[x.Name]; !known {
+		what, write := fmt.Sprintf("unknown function %s", quote(x.Name)), instead(x.Name, functionNames(), "%s(…)")
+		switch {
+		case x.Name == secretName:
+			what, write = "secret() has no place here", `Only a target's attributes that want a secret take one: password = secret("NAME").`
+		case len(s.functions) == 0:
+			what, write = "a function where only a literal may stand", "Write the value itself."
+		}
+		e.fault(x.NameRange, s.where+": "+what, write)
+		return cty.NilVal, false
+	}
+	c := *x
+	c.Args = make([]hclsyntax.Expression, len(x.Args))
+	if !e.operands(s, x.Args, c.Args) {
+		return cty.NilVal, false
+	}
+	n := len(c.Args)
+	if x.ExpandFinal {
+		if last, _ := c.Args[n-1].Value(nil); !last.IsNull() && last.CanIterateElements() {
+			n += last.LengthInt()
+		}
+	}
+	if n > maxArguments {
+		e.fault(x.NameRange, fmt.Sprintf("%s: %s with %d arguments", s.where, x.Name, n), fmt.Sprintf("Write at most %d.", maxArguments))
+		return cty.NilVal, false
+	}
+	return e.finish(s, x, &c)
+}
+
+// object evaluates { key = value, … }. A key that is a name stands for itself.
+func (e *evaluator) object(x *hclsyntax.ObjectConsExpr, s scope) (cty.Value, bool) {
+	values, all := make(map[string]cty.Value, len(x.Items)), true
+	for _, item := range x.Items {
+		key, ok := e.key(item.KeyExpr, s)
+		v, valueOK := e.eval(item.ValueExpr, s)
+		if !ok || !valueOK {
+			all = false
+			continue
+		}
+		if _, twice := values[key]; twice {
+			e.fault(item.KeyExpr.Range(), fmt.Sprintf("%s: %s stands twice", s.where, quote(key)), "Write it once.")
+			all = false
+		}
+		values[key] = v
+	}
+	return cty.ObjectVal(values), all
+}
+
+// key evaluates an object's key.
+func (e *evaluator) key(x hclsyntax.Expression, s scope) (string, bool) {
+	if k, ok := x.(*hclsyntax.ObjectConsKeyExpr); ok {
+		if word := hcl.ExprAsKeyword(k.Wrapped); word != "" && !k.ForceNonLiteral {
+			return word, true
+		}
+		x = k.Wrapped
+	}
+	v, ok := e.eval(x, s)
+	if !ok {
+		return "", false
+	}
+	return e.keyText(v, x.Range(), s)
+}
+
+func (e *evaluator) keyText(v cty.Value, at hcl.Range, s scope) (string, bool) {
+	str, err := convert.Convert(v, cty.String)
+	if err != nil || str.IsNull() {
+		e.fault(at, s.where+": a key cannot be "+describe(v), "Write a name or a string.")
+		return "", false
+	}
+	return str.AsString(), true
+}
+
+// loop evaluates [for …] and {for …}, up to the first element that fails.
+func (e *evaluator) loop(x *hclsyntax.ForExpr, s scope) (cty.Value, bool) {
+	over, ok := e.eval(x.CollExpr, s)
+	if !ok {
+		return cty.NilVal, false
+	}
+	if over.IsNull() || !over.CanIterateElements() {
+		e.fault(x.CollExpr.Range(), s.where+": for cannot go through "+describe(over), "Write a list or an object after in.")
+		return cty.NilVal, false
+	}
+	tuple, object := []cty.Value{}, map[string]cty.Value{}
+	for it := over.ElementIterator(); it.Next(); {
+		key, element := it.Element()
+		inner := s
+		inner.loop = map[string]cty.Value{x.ValVar: element}
+		if x.KeyVar != "" {
+			inner.loop[x.KeyVar] = key
+		}
+		if !e.iteration(x, inner, &tuple, object) {
+			return cty.NilVal, false
+		}
+	}
+	if x.KeyExpr != nil {
+		return cty.ObjectVal(object), true
+	}
+	return cty.TupleVal(tuple), true
+}
+
+// iteration adds what one element gives to the tuple or, when there is a key, to the object.
+func (e *evaluator) iteration(x *hclsyntax.ForExpr, s scope, tuple *[]cty.Value, object map[string]cty.Value) bool {
+	if x.CondExpr != nil {
+		if include, ok := e.truth(x.CondExpr, s); !ok || !include {
+			return ok
+		}
+	}
+	v, ok := e.eval(x.ValExpr, s)
+	if !ok {
+		return false
+	}
+	if x.KeyExpr == nil {
+		*tuple = append(*tuple, v)
+		return true
+	}
+	k, ok := e.eval(x.KeyExpr, s)
+	if !ok {
+		return false
+	}
+	key, ok := e.keyText(k, x.KeyExpr.Range(), s)
+	if _, twice := object[key]; ok && twice {
+		e.fault(x.KeyExpr.Range(), fmt.Sprintf("%s: two elements give the key %s", s.where, quote(key)), "Write a key that differs.")
+		return false
+	}
+	object[key] = v
+	return ok
+}

@@ -1,0 +1,67 @@
+package plan
+
+// Phase returns the phase with the given name, or nil.
+func (p *Plan) Phase(name string) *Phase {
+	for _, ph := range p.Phases {
+		if ph.Name == name {
+			return ph
+		}
+	}
+	return nil
+}
+
+// Target returns the target with the given name, or nil.
+func (p *Plan) Target(name string) *Target {
+	for _, t := range p.Targets {
+		if t.Name == name {
+			return t
+		}
+	}
+	return nil
+}
+
+// Dataset returns the dataset with the given name, or nil.
+func (p *Plan) Dataset(name string) *Dataset {
+	for _, d := range p.Datasets {
+		if d.Name == name {
+			return d
+		}
+	}
+	return nil
+}
+
+// Sessions returns how many sessions the phase has, over all workers.
+func (ph *Phase) Sessions() int {
+	switch {
+	case ph.Closed != nil:
+		return ph.Closed.Sessions
+	case ph.Open != nil:
+		return ph.Open.Sessions
+	case ph.Populate != nil:
+		return ph.Populate.Sessions
+	case ph.Clear != nil:
+		return ph.Clear.Sessions
+	}
+	return 0
+}
+
+// Pipeline returns how many ops a session of the phase may have in flight.
+func (ph *Phase) Pipeline() int {
+	switch {
+	case ph.Closed != nil:
+		return ph.Closed.Pipeline
+	case ph.Open != nil:
+		return ph.Open.Pipeline
+	case ph.Populate != nil:
+		return ph.Populate.Pipeline
+	case ph.Clear != nil:
+		return ph.Clear.Pipeline
+	}
+	return 0
+}
+
+// MaxSize is the length of the longest plan or variable file, in bytes.
+const MaxSize = maxSource
+
+// ParseSize reads a size as plans write it, such as "64MiB", in bytes.
+func ParseSize(text string) (int64, error) { return parseSize(text) }

@@ -1,0 +1,140 @@
+package plan
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// namePattern is what a plan, target, dataset, phase or variable may be called: it stands in paths, metrics and file names.
+var namePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
+
+const (
+	writeName = "Write a letter, then up to 63 letters, digits, _ and -."
+
+	maxAssertName = 200 // bytes; free text
+)
+
+// File is a plan's text, parsed: its blocks are known and named, their arguments not yet evaluated.
+type File struct {
+	name    string
+	src     []byte
+	drivers []driver.Driver
+	broken  bool // Parse reported errors
+	plan    *hclsyntax.Block
+	locals  []*hclsyntax.Block
+	blocks  map[string][]*hclsyntax.Block // variable, target, dataset, phase and assert by type, in the order of the text
+}
+
+// Parse reads the text of a plan. The filename stands in diagnostics; nothing is read from disk. The drivers are those that a
+// target may name.
+//
+// When the text is not HCL, or breaks a bound of the guard, the File is nil. When only its blocks are wrong there is a File, so
+// that Resolve can report what else is wrong; it then gives no Plan.
+func Parse(src []byte, filename string, drivers []driver.Driver) (*File, hcl.Diagnostics) {
+	if d := guard(src, filename); d != nil {
+		return nil, hcl.Diagnostics{d}
+	}
+	var r reporter
+	parsed, diags := hclsyntax.ParseConfig(src, filename, hcl.InitialPos)
+	at := hcl.Range{Filename: filename, Start: hcl.InitialPos, End: hcl.InitialPos}
+	r.adopt("", at, diags)
+	if r.failed() {
+		return nil, r.result()
+	}
+	body := parsed.Body.(*hclsyntax.Body)
+	if diags := checkSyntax(body); diags.HasErrors() {
+		r.adopt("", at, diags)
+		return nil, r.result()
+	}
+	f := &File{name: filename, src: src, drivers: drivers, blocks: map[string][]*hclsyntax.Block{}}
+	f.sort(&r, body)
+	if f.plan == nil {
+		r.fault(at, "the plan has no plan block", `Write plan "NAME" { description = "what it is for" } at the top.`)
+	}
+	f.broken = r.failed()
+	return f, r.result()
+}
+
+// blockTypes are the blocks of a plan.
+var blockTypes = []string{"plan", "variable", "locals", "target", "dataset", "phase", "assert"}
+
+// sort files the blocks by type and reports those that have no place.
+func (f *File) sort(r *reporter, body *hclsyntax.Body) {
+	for _, a := range attributes(body) {
+		r.fault(a.NameRange, fmt.Sprintf("attribute %s outside a block", quote(a.Name)),
+			"Write it in a block: a plan consists of "+listed(blockTypes)+" blocks.")
+	}
+	seen := map[[2]string]hcl.Range{}
+	for _, b := range body.Blocks {
+		switch {
+		case b.Type == "experiment":
+			r.fault(b.DefRange(), "experiments are not supported by this version",
+				"Leave the block out, and run the plan once for each variant with -var NAME=VALUE.")
+		case !slices.Contains(blockTypes, b.Type):
+			r.fault(b.TypeRange, "unknown block "+quote(b.Type), instead(b.Type, blockTypes, "%s"))
+		case b.Type == "locals":
+			if len(b.Labels) > 0 {
+				r.fault(b.LabelRanges[0], "locals have no name", "Write locals { … }.")
+			}
+			f.locals = append(f.locals, b)
+		case len(b.Labels) != 1:
+			r.fault(b.DefRange(), fmt.Sprintf("%s has %d names", b.Type, len(b.Labels)), fmt.Sprintf("Write %s \"NAME\" { … }.", b.Type))
+		default:
+			f.file(r, b, seen)
+		}
+	}
+}
+
+// file puts a block with a name where Resolve finds it.
+func (f *File) file(r *reporter, b *hclsyntax.Block, seen map[[2]string]hcl.Range) {
+	name, at := b.Labels[0], b.LabelRanges[0]
+	switch {
+	case b.Type == "assert":
+		if name == "" || len(name) > maxAssertName || printable(name) != name {
+			r.fault(at, "assert with an unprintable, empty or long name", fmt.Sprintf("Write 1 to %d bytes of plain text.", maxAssertName))
+			return
+		}
+	case !namePattern.MatchString(name):
+		r.fault(at, fmt.Sprintf("%s named %s", b.Type, quote(name)), writeName)
+		return
+	}
+	if first, twice := seen[[2]string{b.Type, name}]; twice {
+		r.fault(at, fmt.Sprintf("a second %s named %s", b.Type, quote(name)),
+			fmt.Sprintf("Give it another name: the first is at %s:%d.", first.Filename, first.Start.Line))
+		return
+	}
+	seen[[2]string{b.Type, name}] = at
+	if b.Type != "plan" {
+		f.blocks[b.Type] = append(f.blocks[b.Type], b)
+		return
+	}
+	if f.plan != nil {
+		r.fault(b.DefRange(), "a second plan block", fmt.Sprintf("Leave it out: the first is at %s:%d.", f.name, f.plan.DefRange().Start.Line))
+		return
+	}
+	f.plan = b
+}
+
+// attributes returns a body's attributes in the order of the text.
+func attributes(body *hclsyntax.Body) []*hclsyntax.Attribute {
+	list := make([]*hclsyntax.Attribute, 0, len(body.Attributes))
+	for _, a := range body.Attributes {
+		list = append(list, a)
+	}
+	slices.SortFunc(list, func(a, b *hclsyntax.Attribute) int { return a.NameRange.Start.Byte - b.NameRange.Start.Byte })
+	return list
+}
+
+// names returns the names of the blocks of a type.
+func (f *File) names(blockType string) []string {
+	list := make([]string, 0, len(f.blocks[blockType]))
+	for _, b := range f.blocks[blockType] {
+		list = append(list, b.Labels[0])
+	}
+	return list
+}

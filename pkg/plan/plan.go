@@ -1,0 +1,164 @@
+// Package plan turns the text of a plan into validated data.
+//
+//	text --Parse--> *File --Resolve(variables)--> *Plan --JSON--> canonical bytes --Decode--> *Plan
+//
+// A [Plan] is complete, plain data: no expression, default or reference is left in it, and the same bytes run the same load
+// anywhere. All defaults of loadgen are applied here and nowhere else.
+//
+// # Text
+//
+// A plan is HCL: the blocks plan, variable, locals, target, dataset, phase and assert, each argument on a line of its own. Unknown
+// words are errors; all errors of a text are reported at once, each with its place and what to write instead. An argument that is
+// null counts as not written.
+//
+// # Quantities
+//
+//	quantity   text                    number   units
+//	duration   "10s" "1m30s" "100us"   seconds  those of time.ParseDuration
+//	size       "64MiB" "200B"          bytes    B, KiB MiB GiB TiB (1,024), kB MB GB TB (1,000)
+//	rate       "50k/s" "300/min"       per s    /s /min /h, with k, M or G before it
+//	share      "1%"                    0 to 1   %
+//
+// Every quantity may also be a number in its base unit, which is what the functions duration, size, rate and percent return. Units
+// are case-sensitive, and signs, exponents, NaN and infinities are no quantities.
+//
+// # Hostile text
+//
+// Plans come from strangers. A text is bounded in bytes, tokens, nesting and operators before HCL parses it; every value that an
+// expression or a part of one yields is bounded before anything is made of it (guard.go, eval.go). Functions are pure. Parse and
+// Resolve together allocate less than 64 MiB and take time in proportion to the text; so does Decode for its form.
+//
+// # Canonical form
+//
+// What crosses the wire, names a run and is printed is one JSON text per plan: sorted keys, no white space, every field present.
+// [Decode] takes no other, so a plan's SHA-256 is its identity. A secret is its name; the value is looked up where the load runs.
+package plan
+
+import "time"
+
+// Plan is what to run, and against what.
+type Plan struct {
+	Name        string     `json:"name"`
+	Description string     `json:"description"`
+	Seed        uint64     `json:"seed"`
+	Targets     []*Target  `json:"targets"`  // those that a phase uses, in the file's order
+	Datasets    []*Dataset `json:"datasets"` // likewise
+	Phases      []*Phase   `json:"phases"`   // in the order they run; a phase whose `when` was false is not here
+	Asserts     []*Assert  `json:"asserts"`
+}
+
+// Target is a system under load.
+type Target struct {
+	Name        string        `json:"name"`
+	Driver      string        `json:"driver"`
+	Endpoints   []string      `json:"endpoints"` // host:port as the driver takes them; empty when Builtin starts them
+	Builtin     *Builtin      `json:"builtin"`   // nil when Endpoints are given
+	Timeout     time.Duration `json:"timeout_ns"`
+	Replication *Replication  `json:"replication"` // nil: each key lives on one endpoint
+	Config      any           `json:"config"`      // the driver's own attributes: what its NewConfig returned, filled
+}
+
+// Builtin asks for built-in cache nodes on this machine.
+type Builtin struct {
+	Nodes  int           `json:"nodes"`
+	Memory int64         `json:"memory_bytes"` // of each node
+	Delay  time.Duration `json:"delay_ns"`     // before each reply
+}
+
+// Replication says on how many endpoints a key lives and how many answers make an op.
+type Replication struct {
+	Coordinate string        `json:"coordinate"` // "client"
+	N          int           `json:"n"`
+	W          int           `json:"w"`
+	R          int           `json:"r"`
+	Timeout    time.Duration `json:"timeout_ns"`  // of the op
+	ReadFanout string        `json:"read_fanout"` // "n" asks all N, "r" asks R and the next on failure
+	ReadFrom   string        `json:"read_from"`   // for read_fanout "r": "first" in ring order, or "random"
+}
+
+// Dataset is a key space and what is stored under its keys.
+type Dataset struct {
+	Name   string `json:"name"`
+	Keys   Keys   `json:"keys"`
+	Values Values `json:"values"`
+}
+
+// Keys is a key space and how keys are picked from it.
+type Keys struct {
+	Pick   string  `json:"pick"`   // "uniform", "zipf" or "sequence"
+	Skew   float64 `json:"skew"`   // s of zipf(s), > 0
+	Count  int64   `json:"count"`  // keys in the space, or in each session's pool
+	Scope  string  `json:"scope"`  // "shared" or "session"
+	Format string  `json:"format"` // one integer verb, e.g. key:%012d
+}
+
+// Values says what a put stores.
+type Values struct {
+	Size    int  `json:"size_bytes"`
+	Checked bool `json:"checked"` // writer, version and checksum stand in the value's first 24 bytes
+}
+
+// Phase is a load on a target. Exactly one of Closed, Open, Populate and Clear is set.
+type Phase struct {
+	Name       string    `json:"name"`
+	Target     string    `json:"target"`
+	Dataset    string    `json:"dataset"`
+	Ops        []Weight  `json:"ops"`         // in verb order; of Populate: put, of Clear: delete
+	Setup      []Weight  `json:"setup"`       // untimed ops before the load, each session every key of its pool once; empty for none
+	Closed     *Closed   `json:"closed"`      //
+	Open       *Open     `json:"open"`        //
+	Populate   *Populate `json:"populate"`    //
+	Clear      *Clear    `json:"clear"`       //
+	ExpectHits *float64  `json:"expect_hits"` // share of gets, 0 to 1; nil: nothing is expected
+	MaxBad     float64   `json:"max_bad"`     // share of due ops, 0 to 1
+}
+
+// Weight is an op's share in a mix, relative to the sum of weights.
+type Weight struct {
+	Op     string  `json:"op"` // a driver.Verb's name
+	Weight float64 `json:"weight"`
+}
+
+// Closed is a fixed number of sessions, each with Pipeline ops in flight: the next op is due when one has ended.
+type Closed struct {
+	Sessions   int           `json:"sessions"`
+	Pipeline   int           `json:"pipeline"`
+	Iterations int64         `json:"iterations"`  // ops of each session; 0: until Duration, or the end of a sequence
+	Duration   time.Duration `json:"duration_ns"` // 0: until Iterations
+	Ramp       time.Duration `json:"ramp_ns"`     // session i of n starts at Ramp·i/n
+	Think      time.Duration `json:"think_ns"`    // from the end of an op to the due time of the next
+}
+
+// Open is a schedule of arrivals that does not wait for the target.
+type Open struct {
+	Rate     float64       `json:"rate"`        // arrivals per second after Ramp
+	Duration time.Duration `json:"duration_ns"` // Ramp included
+	Arrivals string        `json:"arrivals"`    // "constant" or "poisson"
+	Sessions int           `json:"sessions"`
+	Pipeline int           `json:"pipeline"`
+	InFlight int           `json:"in_flight"` // bound on started and not ended ops, at most Sessions × Pipeline
+	OnFull   string        `json:"on_full"`   // "wait" or "shed"
+	Drain    time.Duration `json:"drain_ns"`  // how long after the last due time ops may still start and end
+	Ramp     time.Duration `json:"ramp_ns"`   // the rate rises from 0 linearly
+	Streams  int           `json:"streams"`   // a multiple of Sessions, at least 1,024
+}
+
+// Populate puts every key of a shared dataset exactly once.
+type Populate struct {
+	Sessions int `json:"sessions"`
+	Pipeline int `json:"pipeline"`
+}
+
+// Clear deletes every key of the dataset; built-in nodes are flushed instead.
+type Clear struct {
+	Sessions int `json:"sessions"`
+	Pipeline int `json:"pipeline"`
+}
+
+// Assert is a condition on the result, kept as text and evaluated after the run.
+type Assert struct {
+	Name string `json:"name"`
+	That string `json:"that"`
+	File string `json:"file"`
+	Line int    `json:"line"`
+}

@@ -1,0 +1,189 @@
+package plan
+
+import (
+	"math"
+	"time"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// What a load costs the worker that carries it out. They are estimates on the high side, to say "will this fit" before it is tried.
+const (
+	sessionBytes    = 4 << 10  // a session's and its streams' state
+	slotBytes       = 1 << 10  // an op in flight: key, program state, timers
+	connectionBytes = 64 << 10 // read and write buffers, and the queue of outstanding requests
+	histogramBytes  = 58 << 10 // of the largest histogram, 7,296 buckets
+	processBytes    = 32 << 20 // the program itself
+	SpareFiles      = 64       // files that are not connections: standard streams, pollers, logs, the control plane
+)
+
+// Prediction is what a plan will do and take, as far as that can be known before it runs.
+type Prediction struct {
+	Phases []PhasePrediction
+	Total  Load // ops, requests and durations are sums over the phases, the others maxima: phases run one after another
+}
+
+// PhasePrediction is the prediction for one phase.
+type PhasePrediction struct {
+	Name string
+	Load
+}
+
+// Load is what a phase, or all of them, will do and take. With several workers it is divided between them.
+type Load struct {
+	Ops           *int64         // of the load itself; of an open load the expected number; nil when only the run can tell
+	Requests      *int64         // for these ops when every request is answered: ops × fan-out, N or R when replicated
+	SetupOps      int64          // untimed puts before the load
+	SetupRequests int64          //
+	Duration      *time.Duration // nil when the target's speed decides
+	Sessions      int
+	Connections   int64 // sessions × endpoints
+	Files         int64 // descriptors that one worker needs for all of it: connections + 64
+
+	// Memory is what one worker needs for all of it, in bytes: 32 MiB + 4 KiB a session + 1 KiB an op that can be in flight + 64 KiB a
+	// connection + 58 KiB a histogram, of which there are 7 an op in the mix and N more when replicated.
+	Memory int64
+}
+
+// Predict says what the plan will do and take. The plan must be valid.
+func (p *Plan) Predict() Prediction {
+	var all Prediction
+	zero, none := int64(0), time.Duration(0)
+	all.Total = Load{Ops: &zero, Requests: &zero, Duration: &none}
+	for _, ph := range p.Phases {
+		l := p.predict(ph)
+		all.Phases = append(all.Phases, PhasePrediction{ph.Name, l})
+		t := &all.Total
+		t.Ops, t.Requests, t.Duration = sum(t.Ops, l.Ops), sum(t.Requests, l.Requests), sum(t.Duration, l.Duration)
+		t.SetupOps, t.SetupRequests = add(t.SetupOps, l.SetupOps), add(t.SetupRequests, l.SetupRequests)
+		t.Sessions, t.Connections = max(t.Sessions, l.Sessions), max(t.Connections, l.Connections)
+		t.Files, t.Memory = max(t.Files, l.Files), max(t.Memory, l.Memory)
+	}
+	return all
+}
+
+// predict is Predict for one phase.
+func (p *Plan) predict(ph *Phase) Load {
+	t, d := p.Target(ph.Target), p.Dataset(ph.Dataset)
+	endpoints := int64(len(t.Endpoints))
+	if t.Builtin != nil {
+		endpoints = int64(t.Builtin.Nodes)
+	}
+	var l Load
+	l.Sessions = ph.Sessions()
+	l.Ops, l.Duration = p.opsOf(ph, d)
+	if l.Ops != nil {
+		requests := scale(*l.Ops, fanout(t.Replication, ph.Ops))
+		l.Requests = &requests
+	}
+	if len(ph.Setup) > 0 {
+		l.SetupOps = multiply(int64(l.Sessions), d.Keys.Count)
+		l.SetupRequests = scale(l.SetupOps, fanout(t.Replication, ph.Setup))
+	}
+	l.Connections = multiply(int64(l.Sessions), endpoints)
+	l.Files = add(l.Connections, SpareFiles)
+	histograms := int64(7 * len(ph.Ops))
+	if t.Replication != nil {
+		histograms += int64(t.Replication.N * len(ph.Ops))
+	}
+	l.Memory = processBytes + histograms*histogramBytes
+	l.Memory = add(l.Memory, multiply(int64(l.Sessions), sessionBytes))
+	l.Memory = add(l.Memory, multiply(inFlight(ph), slotBytes))
+	l.Memory = add(l.Memory, multiply(l.Connections, connectionBytes))
+	return l
+}
+
+// opsOf returns how many ops a phase's load has and how long it takes, each nil when that depends on the target.
+func (p *Plan) opsOf(ph *Phase, d *Dataset) (*int64, *time.Duration) {
+	var ops int64
+	sessions := int64(ph.Sessions())
+	switch {
+	case ph.Open != nil:
+		// The rate rises linearly from 0 over Ramp, which therefore brings half as much.
+		ops = scale(1, ph.Open.Rate*(ph.Open.Duration-ph.Open.Ramp/2).Seconds())
+		return &ops, &ph.Open.Duration
+	case ph.Closed != nil && ph.Closed.Duration > 0:
+		return nil, &ph.Closed.Duration
+	case ph.Closed != nil && ph.Closed.Iterations > 0:
+		ops = multiply(sessions, ph.Closed.Iterations)
+	case ph.Clear != nil && p.flushes(ph):
+		// one request to each node, which is no op
+	case d.Keys.Scope == "session" && ph.Clear != nil:
+		ops = multiply(int64(p.pools(ph)), d.Keys.Count)
+	case d.Keys.Scope == "session":
+		ops = multiply(sessions, d.Keys.Count)
+	default:
+		ops = d.Keys.Count
+	}
+	return &ops, nil
+}
+
+// pools returns how many session pools of a phase's dataset the plan's loads use.
+func (p *Plan) pools(clear *Phase) int {
+	n := 0
+	for _, ph := range p.Phases {
+		if ph.Dataset == clear.Dataset && ph.Clear == nil {
+			n = max(n, ph.Sessions())
+		}
+	}
+	return n
+}
+
+// inFlight returns how many ops of a phase can be in flight.
+func inFlight(ph *Phase) int64 {
+	if ph.Open != nil {
+		return int64(ph.Open.InFlight)
+	}
+	return multiply(int64(ph.Sessions()), int64(ph.Pipeline()))
+}
+
+// fanout returns how many requests an op of a mix makes on average.
+func fanout(r *Replication, mix []Weight) float64 {
+	if r == nil {
+		return 1
+	}
+	requests, weights := 0.0, 0.0
+	for _, w := range mix {
+		n := r.N
+		if w.Op == driver.Get.String() && r.ReadFanout == "r" {
+			n = r.R
+		}
+		requests += w.Weight * float64(n)
+		weights += w.Weight
+	}
+	return requests / weights
+}
+
+// scale, multiply and add stop at the largest int64 instead of passing it.
+func scale(n int64, by float64) int64 {
+	if by == 1 {
+		return n // exact
+	}
+	if f := math.Round(float64(n) * by); f < math.MaxInt64 {
+		return int64(f)
+	}
+	return math.MaxInt64
+}
+
+func multiply(a, b int64) int64 {
+	if b > 0 && a > math.MaxInt64/b {
+		return math.MaxInt64
+	}
+	return a * b
+}
+
+func add(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+// sum adds what is known; a sum with an unknown part is unknown.
+func sum[T int64 | time.Duration](a, b *T) *T {
+	if a == nil || b == nil {
+		return nil
+	}
+	s := T(add(int64(*a), int64(*b)))
+	return &s
+}

@@ -1,0 +1,58 @@
+package plan_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/loadgen/loadgen/pkg/plan"
+	"github.com/stretchr/testify/require"
+)
+
+func TestPredict(t *testing.T) {
+	const unknown = -1
+	cases := []struct {
+		name, phase   string
+		ops, requests int64
+		setup         [2]int64
+		duration      time.Duration
+		connections   int64
+	}{
+		{"iterations", phase("x", "plain", "shared", "  ops = { get = 1 }\n  closed {\n sessions = 3\n iterations = 7\n }"), 21, 21, [2]int64{}, unknown, 6},
+		{"duration", phase("x", "plain", "shared", "  ops = { get = 1 }\n  closed { duration = \"3s\" }"), unknown, unknown, [2]int64{}, 3 * time.Second, 2},
+		{"quorum", phase("x", "quorum", "other", "  ops = { get = 1, put = 1 }\n  closed { iterations = 10 }"), 10, 30, [2]int64{}, unknown, 3},
+		{"sequence", phase("x", "plain", "once", "  ops = { put = 1 }\n  closed { sessions = 4 }"), 50, 50, [2]int64{}, unknown, 8},
+		{"setup", phase("x", "quorum", "pool", "  ops = { get = 1 }\n  setup { ops = { put = 1 } }\n  closed {\n sessions = 2\n iterations = 1\n }"), 2, 6, [2]int64{100, 300}, unknown, 6},
+		{"open", phase("x", "plain", "shared", "  ops = { get = 1 }\n  open {\n rate = 100\n duration = \"10s\"\n ramp = \"2s\"\n }"), 900, 900, [2]int64{}, 10 * time.Second, 32},
+		{"populate", phase("x", "quorum", "other", "  populate {}"), 10, 30, [2]int64{}, unknown, 48},
+		{"clear", phase("x", "plain", "shared", "  clear { sessions = 1 }"), 1000, 1000, [2]int64{}, unknown, 2},
+		{"flush", phase("x", "nodes", "shared", "  clear { sessions = 1 }"), 0, 0, [2]int64{}, unknown, 1},
+		{"clear pools", phase("a", "plain", "pool", "  ops = { put = 1 }\n  closed {\n sessions = 5\n iterations = 1\n }") + phase("x", "plain", "pool", "  clear { sessions = 1 }"), 250, 250, [2]int64{}, unknown, 2},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			all := good(t, caches+c.phase, plan.Vars{}).Predict()
+			l := all.Phases[len(all.Phases)-1].Load
+			require.Equal(t, c.ops, orUnknown(l.Ops))
+			require.Equal(t, c.requests, orUnknown(l.Requests))
+			require.Equal(t, c.setup, [2]int64{l.SetupOps, l.SetupRequests})
+			require.Equal(t, c.duration, orUnknown(l.Duration))
+			require.Equal(t, c.connections, l.Connections)
+			require.Equal(t, c.connections+64, l.Files)
+		})
+	}
+}
+
+func orUnknown[T int64 | time.Duration](v *T) T {
+	if v == nil {
+		return -1
+	}
+	return *v
+}
+
+// The largest load of all that a plan can ask for does not overflow.
+func TestPredictTheLargest(t *testing.T) {
+	p := good(t, caches+phase("x", "quorum", "other", "  ops = { get = 1 }\n  closed {\n sessions = 1000000\n pipeline = 4096\n iterations = 1000000000000\n }"), plan.Vars{})
+	p.Phases = append(p.Phases, p.Phases[0], p.Phases[0], p.Phases[0], p.Phases[0])
+	requireSane(t, p.Predict())
+	require.Equal(t, int64(1e18), *p.Predict().Phases[0].Ops)
+}

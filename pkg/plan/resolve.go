@@ -1,0 +1,272 @@
+package plan
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/hashicorp/hcl/v2/hclwrite"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+)
+
+// resolver turns a File into a Plan.
+type resolver struct {
+	evaluator
+	file      *File
+	functions map[string]function.Function
+	places    map[string]hcl.Range // of blocks and arguments, by path
+	wrong     map[string]bool      // paths about which something is reported: nothing more is said of their values
+	plan      *Plan
+}
+
+// Resolve evaluates the plan with the given variables. The Plan is nil when anything is wrong with it, in Parse's eyes or its own;
+// the diagnostics are those that Parse has not reported.
+func (f *File) Resolve(vars Vars) (*Plan, hcl.Diagnostics) {
+	r := &resolver{
+		file:      f,
+		functions: Functions(),
+		places:    map[string]hcl.Range{},
+		wrong:     map[string]bool{},
+		plan:      &Plan{Seed: 1, Targets: []*Target{}, Datasets: []*Dataset{}, Phases: []*Phase{}, Asserts: []*Assert{}},
+	}
+	locals := r.collectLocals()
+	variables := r.resolveVariables(vars)
+	r.roots = map[string]names{"var": variables, "local": locals}
+	locals.resolve()
+	r.resolvePlan()
+	targets, datasets := map[string]*Target{}, map[string]*Dataset{}
+	for _, b := range f.blocks["target"] {
+		targets[b.Labels[0]] = r.target(b)
+	}
+	for _, b := range f.blocks["dataset"] {
+		datasets[b.Labels[0]] = r.dataset(b)
+	}
+	for _, b := range f.blocks["phase"] {
+		if ph := r.phase(b); ph != nil {
+			r.plan.Phases = append(r.plan.Phases, ph)
+		}
+	}
+	for _, b := range f.blocks["assert"] {
+		r.assert(b)
+	}
+	r.keepUsed(targets, datasets)
+	r.plan.applyDefaults(r.places, f.drivers)
+	r.check()
+	if r.failed() || f.broken {
+		return nil, r.result()
+	}
+	return r.plan, nil
+}
+
+// resolvePlan reads the plan block.
+func (r *resolver) resolvePlan() {
+	if r.file.plan == nil {
+		r.wrong["plan"] = true
+		return
+	}
+	r.plan.Name = r.file.plan.Labels[0]
+	b := r.block(r.file.plan, "plan", "plan "+quote(r.plan.Name))
+	b.expect([]string{"description", "seed"}, nil)
+	b.text("description", &r.plan.Description)
+	b.unsigned("seed", &r.plan.Seed)
+}
+
+// keepUsed puts the targets and datasets that a phase uses into the plan, in the order of the text.
+func (r *resolver) keepUsed(targets map[string]*Target, datasets map[string]*Dataset) {
+	used := map[string]bool{}
+	for _, ph := range r.plan.Phases {
+		used["target."+ph.Target], used["dataset."+ph.Dataset] = true, true
+	}
+	for _, name := range r.file.names("target") {
+		if used["target."+name] {
+			r.plan.Targets = append(r.plan.Targets, targets[name])
+		}
+	}
+	for _, name := range r.file.names("dataset") {
+		if used["dataset."+name] {
+			r.plan.Datasets = append(r.plan.Datasets, datasets[name])
+		}
+	}
+}
+
+// check validates the plan and reports what is wrong at the place it was written. What concerns a value that is wrong in itself is
+// left out: there is no telling.
+func (r *resolver) check() {
+	for _, p := range r.plan.validate(r.file.drivers) {
+		known := true
+		for _, path := range p.about {
+			known = known && !r.isWrong(path)
+		}
+		if known {
+			r.fault(r.place(p.about[0]), p.what, p.write)
+		}
+	}
+}
+
+// isWrong says whether something is reported about a path or something that it is part of.
+func (r *resolver) isWrong(path string) bool {
+	for ; path != ""; path = parent(path) {
+		if r.wrong[path] {
+			return true
+		}
+	}
+	return false
+}
+
+// place returns where a path was written, or else what it is part of.
+func (r *resolver) place(path string) hcl.Range {
+	for ; path != ""; path = parent(path) {
+		if at, ok := r.places[path]; ok {
+			return at
+		}
+	}
+	if r.file.plan != nil {
+		return r.file.plan.DefRange()
+	}
+	return hcl.Range{Filename: r.file.name, Start: hcl.InitialPos, End: hcl.InitialPos}
+}
+
+func parent(path string) string { return path[:max(strings.LastIndexByte(path, '.'), 0)] }
+
+// dataset reads a dataset block.
+func (r *resolver) dataset(body *hclsyntax.Block) *Dataset {
+	d := &Dataset{Name: body.Labels[0], Keys: Keys{Pick: "uniform", Scope: "shared", Format: "key:%012d"}}
+	b := r.block(body, "dataset."+d.Name, "dataset "+quote(d.Name))
+	b.expect(nil, []string{"keys", "values"})
+	if keys := b.inner("keys"); keys != nil {
+		keys.expect([]string{"pick", "count", "scope", "format"}, nil)
+		if keys.require("count", "Write count = 1000, or how many keys there are.") {
+			integer(keys, "count", &d.Keys.Count)
+		}
+		keys.text("scope", &d.Keys.Scope)
+		keys.text("format", &d.Keys.Format)
+		keys.pick(&d.Keys)
+	} else {
+		b.missing("keys", "keys { count = 1000 }")
+	}
+	if values := b.inner("values"); values != nil {
+		values.expect([]string{"size", "checked"}, nil)
+		if values.require("size", `Write size = "200B", or how large a value is.`) {
+			size(values, "size", &d.Values.Size)
+		}
+		values.flag("checked", &d.Values.Checked)
+	} else {
+		b.missing("values", `values { size = "200B" }`)
+	}
+	return d
+}
+
+// missing reports a block that is not there.
+func (b *block) missing(name, write string) {
+	b.r.wrong[b.path+"."+name] = true
+	b.r.fault(b.at, fmt.Sprintf("%s: %s is missing", b.where, name), "Write "+write+".")
+}
+
+// pick reads the way keys are picked: "uniform", "sequence" or "zipf(s)".
+func (b *block) pick(k *Keys) {
+	const write = `Write "uniform", "zipf(0.99)" or "sequence".`
+	text := k.Pick
+	b.text("pick", &text)
+	switch {
+	case text == "uniform" || text == "sequence":
+		k.Pick = text
+	case text == "hotspot" || text == "latest":
+		b.bad("pick", quote(text)+" is not supported by this version", `Use "zipf(0.99)".`)
+	case strings.HasPrefix(text, "zipf(") && strings.HasSuffix(text, ")"):
+		s, rest, err := cutNumber(text[len("zipf(") : len(text)-1])
+		if err != nil || rest != "" {
+			b.bad("pick", quote(text), write)
+			return
+		}
+		k.Pick, k.Skew = "zipf", s
+	default:
+		b.bad("pick", "unknown way to pick keys "+quote(text), write)
+	}
+}
+
+// assert reads an assert block. Its condition stays text; variables and locals in it are replaced by their values, since the result
+// it is evaluated over knows neither.
+func (r *resolver) assert(body *hclsyntax.Block) {
+	a := &Assert{Name: body.Labels[0], File: filepath.Base(r.file.name)} // where the plan lies must not change its digest
+	b := r.block(body, "assert."+a.Name, "assert "+quote(a.Name))
+	b.expect([]string{"that"}, nil)
+	if !b.require("that", "Write a condition, such as that = phase.NAME.op.get.response.p99 < duration(\"20ms\").") {
+		return
+	}
+	that := b.body.Attributes["that"]
+	a.Line = that.NameRange.Start.Line
+	r.places[b.path+".that"] = that.Expr.Range()
+	if _, quoted := that.Expr.(*hclsyntax.TemplateExpr); quoted {
+		b.bad("that", "text, not a condition", "Write the condition without quotes.")
+		return
+	}
+	text, ok := r.substitute(that, b.scope())
+	if !ok {
+		r.wrong[b.path+".that"] = true
+		return
+	}
+	a.That = text
+	r.plan.Asserts = append(r.plan.Asserts, a)
+}
+
+// substitute returns the text of an attribute's expression, with the values of variables and locals in their place.
+func (r *resolver) substitute(a *hclsyntax.Attribute, s scope) (string, bool) {
+	from, to := a.EqualsRange.End.Byte, a.SrcRange.End.Byte
+	var text strings.Builder
+	all := true
+	diags := hclsyntax.VisitAll(a.Expr, func(node hclsyntax.Node) hcl.Diagnostics {
+		x, ok := node.(*hclsyntax.ScopeTraversalExpr)
+		if !ok || !reserved(x.Traversal.RootName()) {
+			return nil
+		}
+		v, ok := r.eval(x, s)
+		if !ok {
+			all = false
+			return nil
+		}
+		text.Write(r.file.src[from:x.SrcRange.Start.Byte])
+		text.WriteString(constant(v))
+		from = x.SrcRange.End.Byte
+		if text.Len() > maxString {
+			all = false
+			return hcl.Diagnostics{guardDiag(x.SrcRange, fmt.Sprintf("%s: a condition of more than %d bytes", s.where, maxString), "Write a shorter one.")}
+		}
+		return nil
+	})
+	if len(diags) > 0 {
+		r.keep(diags[0])
+	}
+	text.Write(r.file.src[from:to])
+	return strings.TrimSpace(text.String()), all
+}
+
+// constant is a value as an expression.
+func constant(v cty.Value) string {
+	text := string(hclwrite.TokensForValue(v).Bytes())
+	if v.Type() == cty.Number && strings.HasPrefix(text, "-") {
+		return "(" + text + ")"
+	}
+	return text
+}
+
+// driverNamed returns the driver with a name, nil for none.
+func driverNamed(drivers []driver.Driver, name string) driver.Driver {
+	for _, d := range drivers {
+		if d.Name() == name {
+			return d
+		}
+	}
+	return nil
+}
+
+func driverNames(drivers []driver.Driver) []string {
+	names := make([]string, len(drivers))
+	for i, d := range drivers {
+		names[i] = d.Name()
+	}
+	return names
+}

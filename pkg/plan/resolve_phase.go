@@ -1,0 +1,211 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// loadModels are the blocks of which a phase has one.
+var loadModels = []string{"closed", "open", "populate", "clear"}
+
+// phase reads a phase block; nil when it is not to run.
+func (r *resolver) phase(body *hclsyntax.Block) *Phase {
+	ph := &Phase{Name: body.Labels[0], Ops: []Weight{}, Setup: []Weight{}, MaxBad: 0.01}
+	b := r.block(body, "phase."+ph.Name, "phase "+quote(ph.Name))
+	b.expect([]string{"target", "dataset", "ops", "when", "expect_hits", "max_bad"}, slices.Concat([]string{"setup"}, loadModels))
+	ph.Target, ph.Dataset = b.named("target"), b.named("dataset")
+	when := true
+	b.flag("when", &when)
+	if !when {
+		return nil
+	}
+	b.loadModel(ph)
+	b.mix(ph)
+	if setup := b.inner("setup"); setup != nil {
+		setup.expect([]string{"ops"}, nil)
+		if setup.require("ops", "Write ops = { put = 1 }.") {
+			ph.Setup = setup.weights("ops")
+		}
+	}
+	var hits float64
+	if b.share("expect_hits", &hits) {
+		ph.ExpectHits = &hits
+	}
+	b.share("max_bad", &ph.MaxBad)
+	return ph
+}
+
+// loadModel reads the phase's one load model.
+func (b *block) loadModel(ph *Phase) {
+	for _, model := range loadModels {
+		inner := b.inner(model)
+		switch {
+		case inner == nil:
+		case model == "closed":
+			ph.Closed = inner.closed()
+		case model == "open":
+			ph.Open = inner.open()
+		case model == "populate":
+			ph.Populate = (*Populate)(inner.walk())
+		case model == "clear":
+			ph.Clear = (*Clear)(inner.walk())
+		}
+	}
+}
+
+// closed reads a closed load.
+func (b *block) closed() *Closed {
+	c := &Closed{Sessions: 1, Pipeline: 1}
+	b.expect([]string{"sessions", "iterations", "duration", "pipeline", "ramp", "think"}, nil)
+	integer(b, "sessions", &c.Sessions)
+	integer(b, "pipeline", &c.Pipeline)
+	integer(b, "iterations", &c.Iterations)
+	b.duration("duration", &c.Duration)
+	b.duration("ramp", &c.Ramp)
+	b.duration("think", &c.Think)
+	// 0 means that the argument is not there, so one that is must not be 0.
+	if c.Iterations == 0 {
+		b.notZero("iterations")
+	}
+	if c.Duration == 0 {
+		b.notZero("duration")
+	}
+	return c
+}
+
+// notZero reports an argument whose value came out as zero, if it is there at all.
+func (b *block) notZero(name string) {
+	if b.r.wrong[b.path+"."+name] {
+		return
+	}
+	if _, ok := b.value(name); ok {
+		b.bad(name, "0 ends the load before it begins", "Write more than 0, or leave it out.")
+	}
+}
+
+// open reads an open load.
+func (b *block) open() *Open {
+	o := &Open{Arrivals: "constant", Sessions: 16, Pipeline: 1, OnFull: "wait", Drain: 5 * time.Second}
+	b.expect([]string{"rate", "duration", "arrivals", "sessions", "pipeline", "in_flight", "on_full", "drain", "ramp"}, nil)
+	if b.require("rate", `Write rate = "10k/s", or how much is to arrive.`) {
+		b.rate("rate", &o.Rate)
+	}
+	if b.require("duration", `Write duration = "30s", or how long.`) {
+		b.duration("duration", &o.Duration)
+	}
+	b.text("arrivals", &o.Arrivals)
+	integer(b, "sessions", &o.Sessions)
+	integer(b, "pipeline", &o.Pipeline)
+	o.InFlight = int(min(int64(o.Sessions)*int64(min(max(o.Pipeline, 0), maxPipeline)), math.MaxInt32))
+	integer(b, "in_flight", &o.InFlight)
+	b.text("on_full", &o.OnFull)
+	b.duration("drain", &o.Drain)
+	b.duration("ramp", &o.Ramp)
+	o.Streams = streams(o.Sessions)
+	return o
+}
+
+// minStreams is the least number of streams of an open load: enough to divide it between 100 workers with 10 loops each.
+const minStreams = 1024
+
+// streams returns the least multiple of sessions that is at least minStreams.
+func streams(sessions int) int {
+	if sessions < 1 || sessions > maxSessions {
+		return 0
+	}
+	return (minStreams + sessions - 1) / sessions * sessions
+}
+
+// walk reads the arguments of populate and clear.
+func (b *block) walk() *Populate {
+	w := &Populate{Sessions: 16, Pipeline: 16}
+	b.expect([]string{"sessions", "pipeline"}, nil)
+	integer(b, "sessions", &w.Sessions)
+	integer(b, "pipeline", &w.Pipeline)
+	return w
+}
+
+// mix reads the phase's ops. What populate and clear do is in their names.
+func (b *block) mix(ph *Phase) {
+	switch {
+	case ph.Populate != nil:
+		ph.Ops = []Weight{{driver.Put.String(), 1}}
+	case ph.Clear != nil:
+		ph.Ops = []Weight{{driver.Delete.String(), 1}}
+	case ph.Closed == nil && ph.Open == nil: // reported as having no load model
+		ph.Ops = b.weights("ops")
+		b.r.wrong[b.path+".ops"] = true
+	case b.require("ops", "Write ops = { get = 9, put = 1 }, or another mix."):
+		ph.Ops = b.weights("ops")
+	}
+	if b.has("ops") && (ph.Populate != nil || ph.Clear != nil) {
+		b.value("ops")
+		b.bad("ops", "populate always puts and clear always deletes", "Leave ops out.")
+	}
+}
+
+// weights reads a mix such as { put = 1, get = 9 }, in verb order. An op with the weight 0 is left out.
+func (b *block) weights(name string) []Weight {
+	const write = "Write a mix such as { put = 1, get = 9 }."
+	list := []Weight{}
+	v, ok := b.value(name)
+	if !ok {
+		return list
+	}
+	if !v.Type().IsObjectType() && !v.Type().IsMapType() {
+		b.bad(name, describe(v), write)
+		return list
+	}
+	for it := v.ElementIterator(); it.Next(); {
+		k, w := it.Element()
+		op := k.AsString()
+		if _, known := driver.ParseVerb(op); !known {
+			b.unknownOp(name, op)
+			continue
+		}
+		if w.IsNull() || w.Type() != cty.Number {
+			b.bad(name, fmt.Sprintf("the weight of %s is %s", op, describe(w)), write)
+			continue
+		}
+		weight, _ := w.AsBigFloat().Float64()
+		if weight < 0 {
+			b.bad(name, fmt.Sprintf("the weight of %s is %g", op, weight), write)
+		}
+		if weight > 0 {
+			list = append(list, Weight{op, weight})
+		}
+	}
+	slices.SortFunc(list, func(x, y Weight) int { return verbOf(x.Op) - verbOf(y.Op) })
+	return list
+}
+
+func (b *block) unknownOp(name, op string) {
+	known := verbNames()
+	if use := later(op); use != "" {
+		b.bad(name, op+" is not supported by this version", "Use "+use+".")
+		return
+	}
+	b.bad(name, "unknown op "+quote(op), instead(op, known, "%s"))
+}
+
+func verbNames() []string {
+	names := make([]string, driver.NumVerbs)
+	for v := range driver.NumVerbs {
+		names[v] = driver.Verb(v).String()
+	}
+	return names
+}
+
+// verbOf returns the place of an op among the verbs, -1 for an unknown one.
+func verbOf(op string) int {
+	if v, ok := driver.ParseVerb(op); ok {
+		return int(v)
+	}
+	return -1
+}

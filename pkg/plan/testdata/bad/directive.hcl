@@ -1,0 +1,3 @@
+plan "directive" {
+  description = "%{ for x in [1] }x%{ endfor }"
+}

@@ -1,0 +1,5 @@
+plan "syntax" {
+  seed = 
+}
+
+target "t" { driver = "redis", endpoints = [] }

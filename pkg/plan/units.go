@@ -1,0 +1,147 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// mistake is a wrong value with its remedy: what is wrong, and what to write instead as a sentence.
+type mistake struct{ what, write string }
+
+func (m *mistake) Error() string {
+	return m.what + "; " + strings.TrimSuffix(strings.Replace(m.write, "Write", "write", 1), ".")
+}
+
+const (
+	writeDuration = `Write a duration such as "10s", "1m30s" or "100us".`
+	writeSize     = `Write a size such as "64MiB" or "200B", or a whole number of bytes.`
+	writeRate     = `Write a rate such as "50k/s" or "300/min", or a number per second.`
+	writeShare    = `Write a percentage such as "1%", or a share such as 0.01.`
+
+	// maxQuantity bounds the text of a quantity. No useful one is longer, and messages quote it.
+	maxQuantity = 32
+)
+
+// parseDuration reads what time.ParseDuration reads, but for signs.
+func parseDuration(text string) (time.Duration, error) {
+	if len(text) > maxQuantity || strings.HasPrefix(text, "-") || strings.HasPrefix(text, "+") {
+		return 0, &mistake{quote(text) + " is not a duration", writeDuration}
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		what := quote(text) + " is not a duration"
+		if _, err := strconv.ParseFloat(text, 64); err == nil {
+			what = "duration " + quote(text) + " has no unit"
+		}
+		return 0, &mistake{what, writeDuration}
+	}
+	return d, nil
+}
+
+// secondsToDuration turns a number of seconds into a duration, rounded to nanoseconds.
+func secondsToDuration(s float64) (time.Duration, error) {
+	ns := math.Round(s * 1e9)
+	if !(ns >= 0 && ns < math.MaxInt64) {
+		return 0, &mistake{fmt.Sprintf("a duration of %g seconds", s), writeDuration}
+	}
+	return time.Duration(ns), nil
+}
+
+// parseSize reads a number of bytes, KiB (1,024), kB (1,000) and so on up to TiB and TB. The size is a whole number of bytes.
+func parseSize(text string) (int64, error) {
+	n, unit, err := cutNumber(text)
+	factor := sizeUnit(unit)
+	if err != nil || factor == 0 {
+		what := quote(text) + " is not a size"
+		if err == nil && unit == "" {
+			what = "size " + quote(text) + " has no unit"
+		}
+		return 0, &mistake{what, writeSize}
+	}
+	size := n * factor
+	if size != math.Trunc(size) || size > 1<<53 {
+		return 0, &mistake{"size " + quote(text) + " is not a whole number of bytes below 8 PiB", writeSize}
+	}
+	return int64(size), nil
+}
+
+// sizeUnit returns the bytes of a unit, 0 for an unknown one.
+func sizeUnit(unit string) float64 {
+	switch unit {
+	case "B":
+		return 1
+	case "kB":
+		return 1e3
+	case "MB":
+		return 1e6
+	case "GB":
+		return 1e9
+	case "TB":
+		return 1e12
+	case "KiB":
+		return 1 << 10
+	case "MiB":
+		return 1 << 20
+	case "GiB":
+		return 1 << 30
+	case "TiB":
+		return 1 << 40
+	}
+	return 0
+}
+
+// parseRate reads a number, with k, M or G behind it or not, per s, min or h. It returns the rate per second.
+func parseRate(text string) (float64, error) {
+	amount, per, found := strings.Cut(text, "/")
+	n, multiple, err := cutNumber(amount)
+	if err != nil {
+		return 0, &mistake{quote(text) + " is not a rate", writeRate}
+	}
+	factor, known := map[string]float64{"": 1, "k": 1e3, "M": 1e6, "G": 1e9}[multiple]
+	seconds := map[string]float64{"s": 1, "min": 60, "h": 3600}[per]
+	switch {
+	case !found:
+		return 0, &mistake{"rate " + quote(text) + " does not say per what", writeRate}
+	case !known || seconds == 0:
+		return 0, &mistake{quote(text) + " is not a rate", writeRate}
+	}
+	return n * factor / seconds, nil
+}
+
+// parseShare reads a percentage and returns it as a share: 0.01 for "1%".
+func parseShare(text string) (float64, error) {
+	n, unit, err := cutNumber(text)
+	if err != nil || unit != "%" {
+		return 0, &mistake{quote(text) + " is not a percentage", writeShare}
+	}
+	return n / 100, nil
+}
+
+var errNumber = errors.New("not a number")
+
+// cutNumber cuts the decimal number that begins text from what follows it. There are no signs, exponents or names such as NaN.
+func cutNumber(text string) (n float64, rest string, err error) {
+	if len(text) > maxQuantity {
+		return 0, "", errNumber
+	}
+	end := 0
+	for end < len(text) && (text[end] >= '0' && text[end] <= '9' || text[end] == '.') {
+		end++
+	}
+	if n, err = strconv.ParseFloat(text[:end], 64); err != nil {
+		return 0, "", errNumber
+	}
+	return n, text[end:], nil
+}
+
+// quote puts text in quotes for a message, cut to a length that leaves the message readable.
+func quote(text string) string {
+	if runes := []rune(text[:min(len(text), 4*maxQuantity)]); len(runes) > maxQuantity {
+		return strconv.Quote(string(runes[:maxQuantity])) + "…"
+	}
+	return strconv.Quote(text)
+}

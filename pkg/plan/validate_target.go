@@ -1,0 +1,184 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// target checks a target.
+func (v *validator) target(t *Target) {
+	at := part{"target." + t.Name, "target " + quote(t.Name)}
+	v.lasts(at, "timeout", t.Timeout, 1)
+	d := driverNamed(v.drivers, t.Driver)
+	if d == nil {
+		v.fault(fmt.Sprintf("%s: unknown driver %s", at.where, quote(t.Driver)), instead(t.Driver, driverNames(v.drivers), "driver = %q"), at.path+".driver")
+		return
+	}
+	v.endpoints(t, d, at)
+	if t.Builtin != nil {
+		v.builtin(t, d, at.in("builtin"))
+	}
+	if t.Replication != nil {
+		v.replication(t, at.in("replication"))
+	}
+	v.config(t, d, at)
+}
+
+// endpoints checks what a target is reached at.
+func (v *validator) endpoints(t *Target, d driver.Driver, at part) {
+	path := at.path + ".endpoints"
+	switch {
+	case len(t.Endpoints) == 0 && t.Builtin == nil:
+		v.fault(at.where+": neither endpoints nor builtin", `Write endpoints = ["HOST:PORT"], or builtin { nodes = 1 } to start nodes here.`, path, at.path+".builtin")
+	case len(t.Endpoints) > 0 && t.Builtin != nil:
+		v.fault(at.where+": both endpoints and builtin", "Write one of them.", path, at.path+".builtin")
+	case len(t.Endpoints) > maxEndpoints:
+		v.fault(fmt.Sprintf("%s: %d endpoints", at.where, len(t.Endpoints)), fmt.Sprintf("Write at most %d.", maxEndpoints), path)
+	}
+	_, wire := d.(driver.Wire)
+	seen := map[string]bool{}
+	for _, e := range t.Endpoints {
+		if err := checkEndpoint(e, wire); err != nil {
+			v.fault(fmt.Sprintf("%s: endpoint %s: %v", at.where, quote(e), err), `Write "HOST:PORT", such as "127.0.0.1:6379".`, path)
+		} else if seen[e] {
+			v.fault(fmt.Sprintf("%s: endpoint %s stands twice", at.where, quote(e)), "Write it once.", path)
+		}
+		seen[e] = true
+	}
+}
+
+// checkEndpoint checks an endpoint's form: host:port with a decimal port for a wire, any printable word for another driver.
+func checkEndpoint(e string, wire bool) error {
+	if e == "" || len(e) > 300 || strings.ContainsFunc(e, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+		return errors.New("not 1 to 300 printable characters without spaces")
+	}
+	if !wire {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(e)
+	if err != nil || host == "" {
+		return errors.New("not a host and a port")
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || n < 1 || strconv.FormatUint(n, 10) != port {
+		return fmt.Errorf("port %s is not a number from 1 to 65535", quote(port))
+	}
+	return nil
+}
+
+// builtin checks the built-in nodes asked for.
+func (v *validator) builtin(t *Target, d driver.Driver, at part) {
+	if w, ok := d.(driver.Wire); !ok || w.Builtin() == "" {
+		v.fault(fmt.Sprintf("%s: no built-in node serves driver %q", at.where, t.Driver), "Write endpoints, or another driver.", at.path, parent(at.path)+".driver")
+	}
+	v.within(at, "nodes", int64(t.Builtin.Nodes), 1, maxNodes)
+	v.within(at, "memory", t.Builtin.Memory, minNodeMemory, maxNodeMemory)
+	v.lasts(at, "delay", t.Builtin.Delay, 0)
+}
+
+// replication checks N, W and R.
+func (v *validator) replication(t *Target, at part) {
+	p, nodes := t.Replication, len(t.Endpoints)
+	if t.Builtin != nil {
+		nodes = t.Builtin.Nodes
+	}
+	n := at.path + ".n"
+	if p.Coordinate == "server" {
+		v.fault(at.where+`: coordinate = "server" is not supported by this version`, `Use coordinate = "client".`, at.path+".coordinate")
+	} else {
+		v.oneOf(at, "coordinate", p.Coordinate, "client")
+	}
+	v.within(at, "n", int64(p.N), 1, maxReplicas)
+	if p.N > nodes && p.N <= maxReplicas {
+		v.fault(fmt.Sprintf("%s: n = %d on %d endpoints", at.where, p.N, nodes), fmt.Sprintf("Write n = %d or less, or more endpoints.", nodes),
+			n, parent(at.path)+".endpoints", parent(at.path)+".builtin.nodes", parent(at.path)+".builtin")
+	}
+	for i, k := range []int{p.W, p.R} {
+		name := []string{"w", "r"}[i]
+		if k < 1 || k > p.N {
+			v.fault(fmt.Sprintf("%s: %s = %d with n = %d", at.where, name, k, p.N), fmt.Sprintf("Write a number from 1 to n = %d.", p.N),
+				at.path+"."+name, n)
+		}
+	}
+	v.lasts(at, "timeout", p.Timeout, 1)
+	v.oneOf(at, "read_fanout", p.ReadFanout, "n", "r")
+	v.oneOf(at, "read_from", p.ReadFrom, "first", "random")
+}
+
+// config checks the driver's own attributes: their type, what the driver says of them, and the names of secrets.
+func (v *validator) config(t *Target, d driver.Driver, at part) {
+	if reflect.TypeOf(t.Config) != reflect.TypeOf(d.NewConfig()) {
+		v.fault(fmt.Sprintf("%s: the config is not one of driver %q", at.where, t.Driver), "Write the driver's own attributes.", at.path)
+		return
+	}
+	if c, ok := t.Config.(interface{ Validate() error }); ok {
+		for _, err := range split(c.Validate()) {
+			attribute, _, _ := strings.Cut(err.Error(), " ")
+			v.fault(at.where+": "+err.Error(), "", at.path+".config."+attribute)
+		}
+	}
+	if !secretsNamed(reflect.ValueOf(t.Config)) {
+		v.fault(at.where+": a secret without a proper name", writeSecret, at.path+".config")
+	}
+}
+
+// split takes joined errors apart.
+func split(err error) []error {
+	if err == nil {
+		return nil
+	}
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		return many.Unwrap()
+	}
+	return []error{err}
+}
+
+// secretsNamed says whether all secrets in a config have names that secrets may have.
+func secretsNamed(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		return v.IsNil() || secretsNamed(v.Elem())
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			if !secretsNamed(v.Index(i)) {
+				return false
+			}
+		}
+	case reflect.Struct:
+		if s, ok := reflect.TypeAssert[driver.Secret](v); ok {
+			return s.Name == "" || secretNames.MatchString(s.Name)
+		}
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() && !secretsNamed(v.Field(i)) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// checkCondition checks an assert's text by the guard and the parser.
+func checkCondition(text string) error {
+	if text == "" || len(text) > maxString {
+		return fmt.Errorf("a condition of %d bytes, of 1 to %d", len(text), maxString)
+	}
+	if d := guard([]byte(text), ""); d != nil {
+		return errors.New(d.Summary)
+	}
+	x, diags := hclsyntax.ParseExpression([]byte(text), "", hcl.InitialPos)
+	if !diags.HasErrors() {
+		diags = checkSyntax(x)
+	}
+	if diags.HasErrors() {
+		return errors.New(diags[0].Summary)
+	}
+	return nil
+}

@@ -1,0 +1,321 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/ext/typeexpr"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+)
+
+// Vars is where variables get their values from: flags before the file, the file before the environment, the environment before the
+// variable's default. A string variable takes a flag's or the environment's text verbatim; others take it as an HCL literal.
+type Vars struct {
+	Flags    []string // NAME=TEXT each; the last one with a name counts
+	File     []byte   // attributes, NAME = literal; nil for none
+	FileName string   // stands in diagnostics about File
+	Environ  []string // KEY=TEXT each, as os.Environ gives them; LOADGEN_VAR_NAME counts
+}
+
+const envPrefix = "LOADGEN_VAR_"
+
+// variable is a variable block and its value.
+type variable struct {
+	at    hcl.Range
+	typ   cty.Type // cty.DynamicPseudoType: of any type
+	value cty.Value
+	ok    bool // value is set; otherwise the reason is reported
+}
+
+// variables are those of a plan, by name.
+type variables struct {
+	r    *resolver
+	list map[string]*variable
+}
+
+// value implements names.
+func (vs *variables) value(where, name string, at hcl.Range) (cty.Value, bool) {
+	v, known := vs.list[name]
+	if !known {
+		vs.r.fault(at, fmt.Sprintf("%s: unknown variable var.%s", where, name), instead(name, vs.r.file.names("variable"), "var.%s"))
+		return cty.NilVal, false
+	}
+	return v.value, v.ok
+}
+
+// given is a value from outside the plan, before it is known to which type it must fit.
+type given struct {
+	from  string // how messages call it: "-var w", "LOADGEN_VAR_w"
+	text  string //
+	value cty.Value
+	at    hcl.Range // of value; text has no place
+}
+
+// resolveVariables gives every variable its value.
+func (r *resolver) resolveVariables(vars Vars) *variables {
+	vs := &variables{r: r, list: map[string]*variable{}}
+	outside := r.outside(vars)
+	for _, b := range r.file.blocks["variable"] {
+		name := b.Labels[0]
+		vs.list[name] = r.variable(name, b, outside[name])
+	}
+	return vs
+}
+
+// outside collects the values given from outside the plan, by variable.
+func (r *resolver) outside(vars Vars) map[string]given {
+	from := map[string]given{}
+	known := r.file.names("variable")
+	for _, e := range vars.Environ {
+		key, text, _ := strings.Cut(e, "=")
+		if name, ok := strings.CutPrefix(key, envPrefix); ok && slices.Contains(known, name) {
+			from[name] = given{from: key, text: text}
+		}
+	}
+	r.fileValues(vars, known, from)
+	for _, f := range vars.Flags {
+		name, text, found := strings.Cut(f, "=")
+		at := hcl.Range{Filename: "-var"}
+		switch {
+		case !found:
+			r.fault(at, quote(f)+" has no value", "Write -var NAME=TEXT.")
+		case !slices.Contains(known, name):
+			r.fault(at, "the plan has no variable "+quote(name), instead(name, known, "-var %s=…"))
+		default:
+			from[name] = given{from: "-var " + name, text: text}
+		}
+	}
+	return from
+}
+
+// fileValues adds the values of a variable file.
+func (r *resolver) fileValues(vars Vars, known []string, to map[string]given) {
+	if vars.File == nil {
+		return
+	}
+	if d := guard(vars.File, vars.FileName); d != nil {
+		r.keep(d)
+		return
+	}
+	parsed, diags := hclsyntax.ParseConfig(vars.File, vars.FileName, hcl.InitialPos)
+	at := hcl.Range{Filename: vars.FileName, Start: hcl.InitialPos, End: hcl.InitialPos}
+	if diags = append(diags, checkSyntax(parsed.Body.(*hclsyntax.Body))...); diags.HasErrors() {
+		r.adopt("", at, diags)
+		return
+	}
+	body := parsed.Body.(*hclsyntax.Body)
+	for _, b := range body.Blocks {
+		r.fault(b.TypeRange, "a variable file has no blocks", "Write NAME = VALUE, one on a line.")
+	}
+	for _, a := range attributes(body) {
+		if !slices.Contains(known, a.Name) {
+			r.fault(a.NameRange, "the plan has no variable "+quote(a.Name), instead(a.Name, known, "%s = …"))
+			continue
+		}
+		if v, ok := r.literal(a.Expr, "variable file"); ok {
+			to[a.Name] = given{from: a.Name, value: v, at: a.Expr.Range()}
+		}
+	}
+}
+
+// literal evaluates an expression that may use neither names nor functions.
+func (r *resolver) literal(x hclsyntax.Expression, where string) (cty.Value, bool) {
+	roots := r.roots
+	r.roots = nil
+	v, ok := r.eval(x, scope{where: where})
+	r.roots = roots
+	return v, ok
+}
+
+// variable reads a variable block and gives it its value.
+func (r *resolver) variable(name string, body *hclsyntax.Block, from given) *variable {
+	b := r.block(body, "variable."+name, "variable "+quote(name))
+	b.expect([]string{"type", "default", "description"}, nil)
+	v := &variable{at: body.DefRange()}
+	deflt, hasDefault, ok := r.declared(b, v)
+	if !ok {
+		return v
+	}
+	switch {
+	case from.value != cty.NilVal:
+		v.value, v.ok = r.fit(v, from.value, b.where, from.at)
+	case from.from != "":
+		v.value, v.ok = r.fromText(v, from, b.where)
+	case hasDefault:
+		v.value, v.ok = deflt, true
+	default:
+		r.fault(v.at, b.where+" has no value", fmt.Sprintf("Write -var %s=%s, or a default.", name, example(v.typ)))
+	}
+	return v
+}
+
+// declared reads a variable's type and default. Without a type it has its default's; without either it is a string.
+func (r *resolver) declared(b *block, v *variable) (deflt cty.Value, hasDefault, ok bool) {
+	v.typ = cty.String
+	typed := b.body.Attributes["type"]
+	if typed != nil {
+		t, diags := typeexpr.TypeConstraint(typed.Expr)
+		if diags.HasErrors() {
+			r.fault(typed.Expr.Range(), b.where+": no type", "Write string, number, bool, list(string) or the like, without quotes.")
+			return cty.NilVal, false, false
+		}
+		v.typ = t
+	}
+	a := b.body.Attributes["default"]
+	if a == nil {
+		return cty.NilVal, false, true
+	}
+	deflt, ok = r.literal(a.Expr, b.where)
+	if !ok || deflt.IsNull() {
+		return cty.NilVal, false, ok
+	}
+	if typed == nil {
+		if v.typ = deflt.Type(); !v.typ.IsPrimitiveType() {
+			v.typ = cty.DynamicPseudoType
+		}
+	}
+	deflt, ok = r.fit(v, deflt, b.where, a.Expr.Range())
+	return deflt, true, ok
+}
+
+// fit converts a value to the variable's type.
+func (r *resolver) fit(v *variable, value cty.Value, where string, at hcl.Range) (cty.Value, bool) {
+	fitted, err := convert.Convert(value, v.typ)
+	if err != nil || fitted.IsNull() {
+		r.fault(at, fmt.Sprintf("%s is of type %s, not %s", where, typeexpr.TypeString(v.typ), describe(value)),
+			fmt.Sprintf("Write a value such as %s.", example(v.typ)))
+		return cty.NilVal, false
+	}
+	return fitted, r.admit(fitted, &hclsyntax.LiteralValueExpr{Val: fitted, SrcRange: at}, scope{where: where})
+}
+
+// fromText reads a value from the text of a flag or the environment.
+func (r *resolver) fromText(v *variable, from given, where string) (cty.Value, bool) {
+	if v.typ == cty.String {
+		if !utf8.ValidString(from.text) {
+			r.fault(v.at, fmt.Sprintf("%s: the text of %s is not UTF-8", where, from.from), "Write UTF-8.")
+			return cty.NilVal, false
+		}
+		return r.fit(v, cty.StringVal(from.text), where+": "+from.from, v.at)
+	}
+	var quiet reporter
+	if d := guard([]byte(from.text), from.from); d != nil {
+		quiet.keep(d)
+	} else if x, diags := hclsyntax.ParseExpression([]byte(from.text), from.from, hcl.InitialPos); diags.HasErrors() {
+		quiet.adopt("", v.at, diags)
+	} else if diags := checkSyntax(x); diags.HasErrors() {
+		quiet.adopt("", v.at, diags)
+	} else if value, ok := r.quietLiteral(x); ok {
+		return r.fit(v, value, where+": "+from.from, v.at)
+	}
+	r.fault(v.at, fmt.Sprintf("%s: %s=%s is no %s", where, from.from, quote(from.text), typeexpr.TypeString(v.typ)),
+		fmt.Sprintf("Write %s=%s.", from.from, example(v.typ)))
+	return cty.NilVal, false
+}
+
+// quietLiteral is literal for text that is not in the plan: where in it something is wrong helps nobody.
+func (r *resolver) quietLiteral(x hclsyntax.Expression) (cty.Value, bool) {
+	loud := r.reporter
+	r.reporter = reporter{}
+	v, ok := r.literal(x, "")
+	r.reporter = loud
+	return v, ok
+}
+
+// example is a value of a type, as one would write it on the command line.
+func example(t cty.Type) string {
+	switch {
+	case t == cty.String:
+		return "TEXT"
+	case t == cty.Number:
+		return "2"
+	case t == cty.Bool:
+		return "true"
+	case t.IsListType() || t.IsSetType():
+		if t.ElementType() == cty.String {
+			return `'["a","b"]'`
+		}
+		return "'[" + example(t.ElementType()) + "]'"
+	case t.IsMapType() || t.IsObjectType():
+		return "'{ key = … }'"
+	}
+	return "2, true or '[\"a\",\"b\"]'"
+}
+
+// locals are those of a plan. Each is evaluated when it is first asked for.
+type locals struct {
+	r    *resolver
+	list map[string]*local
+	all  []*local // in the order of the text
+}
+
+// local is one of them.
+type local struct {
+	attr    *hclsyntax.Attribute
+	value   cty.Value
+	ok      bool
+	started bool
+	done    bool
+}
+
+// collectLocals files the locals of all blocks.
+func (r *resolver) collectLocals() *locals {
+	ls := &locals{r: r, list: map[string]*local{}}
+	for _, b := range r.file.locals {
+		for _, inner := range b.Body.Blocks {
+			r.fault(inner.TypeRange, "locals hold no blocks", "Write NAME = VALUE.")
+		}
+		for _, a := range attributes(b.Body) {
+			if first, twice := ls.list[a.Name]; twice {
+				r.fault(a.NameRange, "a second local named "+quote(a.Name),
+					fmt.Sprintf("Give it another name: the first is at %s:%d.", a.NameRange.Filename, first.attr.NameRange.Start.Line))
+				continue
+			}
+			l := &local{attr: a}
+			ls.list[a.Name] = l
+			ls.all = append(ls.all, l)
+		}
+	}
+	return ls
+}
+
+// resolve evaluates all locals, so that errors in those that nothing uses are found too.
+func (ls *locals) resolve() {
+	for _, l := range ls.all {
+		ls.evaluate(l)
+	}
+}
+
+// evaluate computes a local once.
+func (ls *locals) evaluate(l *local) {
+	if l.started {
+		return
+	}
+	l.started = true
+	l.value, l.ok = ls.r.eval(l.attr.Expr, scope{where: "local " + quote(l.attr.Name), functions: ls.r.functions})
+	l.done = true
+}
+
+// value implements names.
+func (ls *locals) value(where, name string, at hcl.Range) (cty.Value, bool) {
+	l, known := ls.list[name]
+	if !known {
+		var all []string
+		for _, l := range ls.all {
+			all = append(all, l.attr.Name)
+		}
+		ls.r.fault(at, fmt.Sprintf("%s: unknown local.%s", where, name), instead(name, all, "local.%s"))
+		return cty.NilVal, false
+	}
+	if l.started && !l.done {
+		ls.r.fault(at, fmt.Sprintf("%s: local.%s depends on itself", where, name), "Write one of the locals on the way as a value.")
+		return cty.NilVal, false
+	}
+	ls.evaluate(l)
+	return l.value, l.ok
+}
