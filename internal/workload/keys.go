@@ -1,0 +1,143 @@
+package workload
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"math/rand/v2"
+
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// numbers is how many key numbers there are for pools: what twelve digits show.
+const numbers = 1e12
+
+// pick is how a key is chosen from a space or a pool.
+type pick uint8
+
+const (
+	uniform pick = iota
+	zipfian
+	walk // op n takes the n-th key of the stream's part
+)
+
+// keySpace turns indices into keys.
+type keySpace struct {
+	format     keyFormat
+	pick       pick
+	count      uint64 // indices in the space, or in each session's pool
+	perSession bool
+	origin     uint64 // number of index 0, of session 0
+	wrap       uint64 // numbers are taken modulo this
+	zipf       zipf
+	scramble   permutation
+}
+
+// newKeySpace returns the keys of a step of the given kind.
+func newKeySpace(p *plan.Plan, ph *plan.Phase, data *plan.Dataset, kind string) (keySpace, error) {
+	format, err := parseKeyFormat(data.Keys.Format)
+	if err != nil {
+		return keySpace{}, err
+	}
+	if data.Keys.Count < 1 {
+		return keySpace{}, fmt.Errorf("a count of %d keys", data.Keys.Count)
+	}
+	k := keySpace{format: format, pick: walk, count: uint64(data.Keys.Count), wrap: math.MaxUint64}
+	k.perSession = data.Keys.Scope == "session"
+	switch {
+	case kind == "setup" && !k.perSession:
+		return keySpace{}, errors.New("setup puts pools; a shared key range is put by a populate phase")
+	case kind == "populate" && k.perSession:
+		return keySpace{}, errors.New("populate puts a shared key range; pools are put by a phase's setup")
+	case kind == "load":
+		if err := k.setPick(p, data); err != nil {
+			return keySpace{}, err
+		}
+	}
+	if k.perSession {
+		if err := k.layPools(p, ph, data); err != nil {
+			return keySpace{}, err
+		}
+	}
+	if kind == "clear" && k.perSession { // all pools are one range, as they lie end to end
+		k.count *= uint64(pools(p, data.Name))
+		k.perSession = false
+	}
+	return k, nil
+}
+
+// setPick prepares the dataset's own way of choosing keys.
+func (k *keySpace) setPick(p *plan.Plan, data *plan.Dataset) error {
+	switch data.Keys.Pick {
+	case "uniform":
+		k.pick = uniform
+	case "sequence":
+		k.pick = walk
+	case "zipf":
+		if !(data.Keys.Skew > 0) || math.IsInf(data.Keys.Skew, 1) {
+			return fmt.Errorf("zipf(%v): the skew is not a positive number", data.Keys.Skew)
+		}
+		k.pick = zipfian
+		k.zipf = newZipf(data.Keys.Skew, data.Keys.Count)
+		k.scramble = newPermutation(seedOf(p.Seed, "scramble", data.Name), data.Keys.Count)
+	default:
+		return fmt.Errorf("keys cannot be picked by %q", data.Keys.Pick)
+	}
+	return nil
+}
+
+// layPools places the pools of a dataset side by side among the key numbers.
+func (k *keySpace) layPools(p *plan.Plan, ph *plan.Phase, data *plan.Dataset) error {
+	n := max(ph.Sessions(), pools(p, data.Name))
+	if k.count > numbers/uint64(max(n, 1)) {
+		return fmt.Errorf("%d pools of %d keys are more than the %.0e keys that can be told apart", n, k.count, float64(numbers))
+	}
+	k.wrap = numbers
+	base, _ := bits.Mul64(seedOf(p.Seed, "pools", data.Name), numbers/2)
+	k.origin = numbers/2 + base
+	return nil
+}
+
+// pools returns how many pools of the dataset the plan's loads use.
+func pools(p *plan.Plan, dataset string) int {
+	n := 0
+	for _, ph := range p.Phases {
+		if ph.Dataset == dataset && ph.Clear == nil {
+			n = max(n, ph.Sessions())
+		}
+	}
+	return n
+}
+
+// pool returns the number of the key with index 0 of a session, before it is wrapped.
+func (k *keySpace) pool(session int) uint64 {
+	if !k.perSession {
+		return k.origin
+	}
+	return k.origin + uint64(session)*k.count
+}
+
+// draw picks an index in [0, count) at random.
+func (k *keySpace) draw(random *rand.PCG) uint64 {
+	if k.pick == zipfian {
+		return k.scramble.at(k.zipf.rank(random) - 1)
+	}
+	return below(random, k.count)
+}
+
+// appendKey appends the key with the given index in the pool that starts at the given number.
+func (k *keySpace) appendKey(dst []byte, pool, index uint64) []byte {
+	number := pool + index
+	if number >= k.wrap { // once is enough: origin is below wrap, and so is what is added to it
+		number -= k.wrap
+	}
+	return k.format.Append(dst, number)
+}
+
+// share returns ⌊count·i/parts⌋ for i ≤ parts: where part i of a range begins.
+func share(count uint64, i, parts int) uint64 {
+	hi, lo := bits.Mul64(count, uint64(i))
+	quotient, _ := bits.Div64(hi, lo, uint64(parts)) // i ≤ parts, so it fits
+	return quotient
+}

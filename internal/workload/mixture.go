@@ -1,0 +1,61 @@
+package workload
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// mixture draws verbs by weight.
+type mixture struct {
+	n     int // verbs in use
+	verbs [driver.NumVerbs]driver.Verb
+	upto  [driver.NumVerbs]uint64 // 2⁶⁴ × the share of verbs[0..i]; of the last verb not used
+}
+
+func newMixture(weights []plan.Weight) (mixture, error) {
+	var byVerb [driver.NumVerbs]float64
+	total := 0.0
+	for _, w := range weights {
+		verb, ok := driver.ParseVerb(w.Op)
+		if !ok {
+			return mixture{}, fmt.Errorf("op %q is not known", w.Op)
+		}
+		if !(w.Weight >= 0) {
+			return mixture{}, fmt.Errorf("the weight of op %q is %v, which is no share", w.Op, w.Weight)
+		}
+		byVerb[verb] += w.Weight
+		total += w.Weight
+	}
+	if total == 0 || math.IsInf(total, 1) {
+		return mixture{}, fmt.Errorf("the weights of its ops add up to %v", total)
+	}
+	var m mixture
+	sum := 0.0
+	for verb, weight := range byVerb {
+		if weight == 0 {
+			continue
+		}
+		sum += weight
+		m.verbs[m.n] = driver.Verb(verb)
+		m.upto[m.n] = math.MaxUint64
+		if share := sum / total; share < 1 {
+			m.upto[m.n] = uint64(math.Ldexp(share, 64))
+		}
+		m.n++
+	}
+	return m, nil
+}
+
+// draw returns a verb with the probability of its share, exact to 2⁻⁵³. A single verb takes no random number.
+func (m *mixture) draw(random *rand.PCG) driver.Verb {
+	i := 0
+	if m.n > 1 {
+		for x := random.Uint64(); i < m.n-1 && x >= m.upto[i]; i++ {
+		}
+	}
+	return m.verbs[i]
+}

@@ -1,0 +1,158 @@
+package workload
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/internal/pace"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// unbounded is the length of a stream that something else ends: a duration or a schedule.
+const unbounded = math.MaxUint64
+
+// Source holds the streams of one step. It does not change after New, so any number of goroutines may use it.
+type Source struct {
+	streams  int
+	sessions int
+	seed     uint64 // of the step
+	limit    uint64 // ops of a stream, unless its part of a walk is shorter; or unbounded
+	mix      mixture
+	keys     keySpace
+	value    driver.Value // what all values have in common
+	shape    pace.Shape   // of an open load
+	poisson  bool
+	arrivals uint64 // seed of the arrivals
+}
+
+// New returns the source of one step of phase ph of plan p. The kind of the step is "load", "setup", "populate" or "clear". It
+// fails when the phase has no such step, or when its keys could not be told apart.
+func New(p *plan.Plan, ph *plan.Phase, kind string) (*Source, error) {
+	weights, ok := weightsOf(ph, kind)
+	if !ok {
+		return nil, fmt.Errorf("phase %q has no %s step", ph.Name, kind)
+	}
+	mix, err := newMixture(weights)
+	if err != nil {
+		return nil, fmt.Errorf("%s of phase %q: %w", kind, ph.Name, err)
+	}
+	data := p.Dataset(ph.Dataset)
+	if data == nil {
+		return nil, fmt.Errorf("phase %q uses dataset %q, which the plan does not have", ph.Name, ph.Dataset)
+	}
+	keys, err := newKeySpace(p, ph, data, kind)
+	if err != nil {
+		return nil, fmt.Errorf("%s of phase %q: dataset %q: %w", kind, ph.Name, data.Name, err)
+	}
+	s := &Source{
+		streams: ph.Sessions(), sessions: ph.Sessions(),
+		seed:  seedOf(p.Seed, "phase", ph.Name, kind),
+		limit: unbounded, mix: mix, keys: keys,
+		value: driver.Value{Size: data.Values.Size, Checked: data.Values.Checked},
+	}
+	if c := ph.Closed; c != nil && kind == "load" && c.Iterations > 0 {
+		s.limit = uint64(c.Iterations)
+	}
+	if o := ph.Open; o != nil && kind == "load" {
+		s.streams = o.Streams
+		s.shape = pace.Shape{Rate: o.Rate, Ramp: o.Ramp, Duration: o.Duration}
+		s.poisson = o.Arrivals == "poisson"
+		s.arrivals = seedOf(p.Seed, "arrivals", ph.Name)
+	}
+	return s, nil
+}
+
+// weightsOf returns the mix of a phase's step, and whether the phase has that step.
+func weightsOf(ph *plan.Phase, kind string) ([]plan.Weight, bool) {
+	switch kind {
+	case "load":
+		return ph.Ops, ph.Closed != nil || ph.Open != nil
+	case "setup":
+		return ph.Setup, len(ph.Setup) > 0
+	case "populate":
+		return ph.Ops, ph.Populate != nil
+	case "clear":
+		return ph.Ops, ph.Clear != nil
+	}
+	return nil, false
+}
+
+// Streams returns the number of streams of the step, over all workers.
+func (s *Source) Streams() int { return s.streams }
+
+// Sessions returns the number of sessions of the step, over all workers. Stream i is driven by session i mod Sessions.
+func (s *Source) Sessions() int { return s.sessions }
+
+// Ops returns how many ops stream i has, and true, when the plan fixes that: by iterations, or because the stream walks keys.
+// Otherwise a duration or the schedule ends the stream.
+func (s *Source) Ops(i int) (n int64, bounded bool) {
+	st := s.Stream(i)
+	if st.end == unbounded {
+		return 0, false
+	}
+	return int64(st.end), true
+}
+
+// Pacer returns the schedule of stream i of an open load; its ops are due in the order that Next yields them. For any other step it
+// returns the pacer that yields nothing.
+func (s *Source) Pacer(i int) pace.Pacer {
+	if s.poisson {
+		return pace.NewPoisson(s.shape, s.streams, i, s.arrivals)
+	}
+	return pace.NewConstant(s.shape, s.streams, i)
+}
+
+// Stream returns stream i from its beginning, 0 ≤ i < Streams.
+func (s *Source) Stream(i int) Stream {
+	st := Stream{source: s, number: uint32(i), end: s.limit, random: generator(s.seed, i)}
+	session := i % s.sessions
+	st.pool = s.keys.pool(session)
+	if s.keys.pick == walk {
+		part, parts := i, s.streams
+		if s.keys.perSession {
+			part, parts = i/s.sessions, (s.streams-session+s.sessions-1)/s.sessions
+		}
+		st.from = share(s.keys.count, part, parts)
+		st.end = min(st.end, share(s.keys.count, part+1, parts)-st.from)
+	}
+	return st
+}
+
+// Stream yields the ops of one stream in order. It is a plain value: a copy continues from the same place on its own. Used by one
+// goroutine at a time.
+type Stream struct {
+	source *Source
+	number uint32
+	n      uint64 // of the next op
+	end    uint64 // number of ops, or unbounded
+	pool   uint64 // number of the key with index 0
+	from   uint64 // index of op 0, of a walk
+	random rand.PCG
+}
+
+// Next fills o with the stream's next op, or reports false at the stream's end. It sets Stream, N, Verb, Key, reusing the array
+// that o.Key has, and Value: size, seed and kind for a put, zero for any other verb. Writer and Version of a checked value are
+// the executor's to set, Slot is left alone. It allocates nothing once o.Key has room.
+func (st *Stream) Next(o *op.Op) bool {
+	if st.n == st.end {
+		return false
+	}
+	s := st.source
+	o.Stream, o.N = st.number, st.n
+	o.Verb = s.mix.draw(&st.random)
+	index := st.from + st.n
+	if s.keys.pick != walk {
+		index = s.keys.draw(&st.random)
+	}
+	o.Key = s.keys.appendKey(o.Key[:0], st.pool, index)
+	o.Value = driver.Value{}
+	if o.Verb == driver.Put {
+		o.Value = s.value
+		o.Value.Seed = st.random.Uint64()
+	}
+	st.n++
+	return true
+}
