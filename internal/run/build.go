@@ -1,0 +1,268 @@
+package run
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/hist"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// Measured is what a phase left behind, merged over all workers.
+type Measured struct {
+	Endpoints  []string        // of the target, in the order of Totals.Requests
+	Load       *measure.Totals // of the measured step; for populate and clear, of that step
+	Setup      *measure.Totals // nil when the phase has none
+	Series     []Row           // made by AppendRow
+	Generators []Generator     // of the measured step, one for each worker
+	Aborted    bool            // the step was asked to end early
+}
+
+// NewPhase makes the result of phase ph of p and judges it. p is valid: ph is one of its phases, and what ph names is there.
+func NewPhase(p *plan.Plan, ph *plan.Phase, m Measured) *Phase {
+	r := &Phase{
+		Target:    newTarget(p, ph, m.Endpoints),
+		Dataset:   newDataset(p, ph),
+		Generator: mergeGenerators(m.Generators),
+		Nulls:     map[string]string{},
+		Digest:    fmt.Sprintf("%016x", m.Load.Digest),
+		Series:    append([]Row{}, m.Series...),
+		Errors:    errorTexts(&m.Load.Errors),
+
+		Reconnects:      m.Load.Reconnects,
+		LateReplies:     m.Load.LateReplies,
+		Foreign:         m.Load.Foreign,
+		Stalls:          m.Load.Stalls,
+		MaxStallSeconds: seconds(m.Load.MaxStall),
+	}
+	r.Kind, r.Model, r.Load = shape(ph)
+	if r.Target.Replication == nil {
+		r.Nulls["target.replication"] = "each key lives on one endpoint"
+	}
+
+	b := builder{phase: r, totals: m.Load}
+	b.window, b.noWindow = plateau(ph, m.Load)
+	r.Seconds = seconds(m.Load.Span.Last - m.Load.Span.First)
+	r.Op = b.ops("op.", verbsOf(ph.Ops))
+	r.Requests = requests(m.Load, m.Endpoints, verbsOf(ph.Ops))
+	if m.Setup != nil {
+		s := builder{phase: r, totals: m.Setup, noWindow: "setup is untimed"}
+		r.Setup = &Ledgers{
+			Op:       s.ops("setup.op.", verbsOf(ph.Setup)),
+			Requests: requests(m.Setup, m.Endpoints, verbsOf(ph.Setup)),
+		}
+	} else {
+		r.Nulls["setup"] = "the phase has no setup"
+	}
+	b.openRates(ph)
+	if slices.ContainsFunc(r.Series, func(row Row) bool { return row.Response.P50 == nil }) {
+		r.Nulls["series"] = "no op ended ok or miss in that second"
+	}
+	r.judge(ph, m)
+	return r
+}
+
+// builder turns the totals of a step into figures, and keeps the reason for each that cannot be had.
+type builder struct {
+	phase    *Phase
+	totals   *measure.Totals
+	window   window // of rates
+	noWindow string // why there is none, or ""
+}
+
+// ops makes an Op for each verb; at is the path they will stand under, with a dot at its end.
+func (b *builder) ops(at string, verbs []driver.Verb) map[string]*Op {
+	ops := map[string]*Op{}
+	for v, t := range b.totals.Ops {
+		verb := driver.Verb(v)
+		planned := slices.Contains(verbs, verb)
+		if t == nil && !planned {
+			continue
+		}
+		if t == nil {
+			t = &measure.Op{}
+		}
+		ops[verb.String()] = b.op(at+verb.String(), verb, t)
+	}
+	return ops
+}
+
+func (b *builder) op(at string, verb driver.Verb, t *measure.Op) *Op {
+	n := func(o driver.Outcome) uint64 { return t.Outcomes[o] }
+	r := &Op{
+		Due:          t.Due,
+		Sent:         t.Due - n(driver.Shed),
+		OK:           n(driver.OK),
+		Miss:         n(driver.Miss),
+		Conflict:     n(driver.Conflict),
+		QuorumFailed: n(driver.QuorumFailed),
+		Timeout:      n(driver.Timeout),
+		Error:        n(driver.Error),
+		Shed:         n(driver.Shed),
+		InFlight:     t.InFlight,
+		Causes: Causes{
+			Reply:     t.Causes[op.Replied],
+			Timeout:   t.Causes[op.RequestTimeout],
+			Lost:      t.Causes[op.Lost],
+			Refused:   t.Causes[op.Refused],
+			OpTimeout: t.Causes[op.OpTimeout],
+		},
+		BytesIn:  t.In,
+		BytesOut: t.Out,
+	}
+	b.rates(at, r, t)
+	b.hitRatio(at, verb, r)
+	b.latencies(at, r, t)
+	return r
+}
+
+func (b *builder) rates(at string, r *Op, t *measure.Op) {
+	if wall := b.totals.Span.Last - b.totals.Span.First; wall > 0 {
+		r.RateWall = number(float64(r.OK) / seconds(wall))
+	} else {
+		b.null(at+".rate_wall", "no op was started")
+	}
+	why := b.noWindow
+	if why == "" {
+		var rate float64
+		if rate, why = b.window.rate(t.Bins[driver.OK]); why == "" {
+			r.Rate, r.RatePerMinute = number(rate), number(60*rate)
+			return
+		}
+	}
+	b.null(at+".rate", why)
+	b.null(at+".rate_per_minute", why)
+}
+
+func (b *builder) hitRatio(at string, verb driver.Verb, r *Op) {
+	switch answered := r.OK + r.Miss; {
+	case verb != driver.Get:
+		b.null(at+".hit_ratio", "only a get hits or misses")
+	case answered == 0:
+		b.null(at+".hit_ratio", "no get was answered")
+	default:
+		r.HitRatio = number(float64(r.OK) / float64(answered))
+	}
+}
+
+func (b *builder) latencies(at string, r *Op, t *measure.Op) {
+	response, service := t.ResponseAll(), t.ServiceAll()
+	r.Response = b.latency(at+".response", &response, "no op ended ok or miss")
+	r.Service = b.latency(at+".service", &service, "no op ended ok or miss")
+	r.Lag = b.latency(at+".lag", &t.Lag, "no op was started")
+	class := func(name string, c measure.Class, why string) ClassLatency {
+		return ClassLatency{
+			Response: b.latency(at+".latency."+name+".response", &t.Response[c], why),
+			Service:  b.latency(at+".latency."+name+".service", &t.Service[c], why),
+		}
+	}
+	r.Latency = Classes{
+		OK:   class("ok", measure.ClassOK, "no op ended ok"),
+		Miss: class("miss", measure.ClassMiss, "no op missed"),
+		Bad:  class("bad", measure.ClassBad, "no op ended badly"),
+	}
+	r.Acks = []Latency{}
+	for k := range t.Acks {
+		why := fmt.Sprintf("no op got %d good answers", k+1)
+		r.Acks = append(r.Acks, b.latency(fmt.Sprintf("%s.acks.%d", at, k), &t.Acks[k], why))
+	}
+}
+
+// latency sums h up; without samples it keeps why.
+func (b *builder) latency(at string, h *hist.Hist, why string) Latency {
+	if h.Count() == 0 {
+		b.null(at, why)
+		return Latency{}
+	}
+	quantile := func(q float64) *float64 { return number(seconds(h.Quantile(q))) }
+	return Latency{
+		Count: h.Count(),
+		Mean:  number(h.Mean() / 1e9),
+		SD:    number(h.SD() / 1e9),
+		Min:   number(seconds(h.Min())),
+		P50:   quantile(0.5),
+		P90:   quantile(0.9),
+		P99:   quantile(0.99),
+		P999:  quantile(0.999),
+		Max:   number(seconds(h.Max())),
+	}
+}
+
+func (b *builder) null(path, why string) { b.phase.Nulls[path] = why }
+
+// requests lists the request ledgers of the verbs, and of any other that was sent, by endpoint.
+func requests(t *measure.Totals, endpoints []string, verbs []driver.Verb) []Requests {
+	rows := []Requests{}
+	for i, r := range t.Requests {
+		e, verb := i/driver.NumVerbs, driver.Verb(i%driver.NumVerbs)
+		if r == (measure.Requests{}) && !slices.Contains(verbs, verb) {
+			continue
+		}
+		rows = append(rows, Requests{
+			Endpoint: endpoints[e],
+			Verb:     verb.String(),
+			Sent:     r.Sent,
+			Answered: r.Answered,
+			Timeout:  r.Timeout,
+			Error:    r.Error,
+			Refused:  r.Refused,
+			InFlight: r.InFlight,
+		})
+	}
+	return rows
+}
+
+// AppendRow appends the row of the second that ends t seconds after the step's origin. delta is what was counted in it, merged over
+// all workers; nothing of it is kept.
+func AppendRow(rows []Row, t float64, delta *measure.Totals) []Row {
+	row := Row{T: t}
+	if len(rows) > 0 {
+		row.InFlight = rows[len(rows)-1].InFlight
+	}
+	var response hist.Hist
+	for _, o := range delta.Ops {
+		if o == nil {
+			continue
+		}
+		row.Due += o.Due
+		row.Sent += o.Due - o.Outcomes[driver.Shed]
+		row.OK += o.Outcomes[driver.OK]
+		row.Miss += o.Outcomes[driver.Miss]
+		row.Bad += o.Outcomes[driver.Conflict] + o.Outcomes[driver.QuorumFailed] + o.Outcomes[driver.Timeout] + o.Outcomes[driver.Error]
+		row.InFlight += o.InFlight
+		all := o.ResponseAll()
+		response.Merge(&all)
+	}
+	if response.Count() > 0 {
+		row.Response.P50 = number(seconds(response.Quantile(0.5)))
+		row.Response.P99 = number(seconds(response.Quantile(0.99)))
+	}
+	return append(rows, row)
+}
+
+// mergeGenerators sums what was spent over workers, and takes the greatest of what is a level.
+func mergeGenerators(all []Generator) Generator {
+	var sum Generator
+	var executors []string
+	for _, g := range all {
+		if g.Executor != "" && !slices.Contains(executors, g.Executor) {
+			executors = append(executors, g.Executor)
+		}
+		sum.Loops += g.Loops
+		sum.CPUSeconds += g.CPUSeconds
+		sum.GCCycles += g.GCCycles
+		sum.Mallocs += g.Mallocs
+		sum.MaxRSSBytes = max(sum.MaxRSSBytes, g.MaxRSSBytes)
+		sum.Busy = max(sum.Busy, g.Busy)
+	}
+	sum.Executor = strings.Join(executors, ", ")
+	return sum
+}
+
+func number(f float64) *float64 { return &f }
+
+func seconds(ns int64) float64 { return float64(ns) / 1e9 }

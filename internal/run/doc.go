@@ -1,0 +1,17 @@
+// Package run is a run as data: what the coordinator and its workers tell each other about a step, and what came of the run.
+//
+// A [Run] is the one form of a result. It is written to disk and to --out as JSON, printed by reports and looked into by
+// asserts, always by the same paths: `.phase.get.op.get.response.p99` in jq is phase.get.op.get.response.p99 in a plan.
+// docs/result.md lists every path.
+//
+// # Conventions
+//
+// Times are seconds, sizes bytes, shares lie between 0 and 1, rates are per second unless the name says otherwise. A number that
+// is not to be had is null, never zero, and the nearest `nulls` object above it holds the reason under its path, or under the
+// path of an object whose numbers are all null for one reason.
+//
+// # From totals to figures
+//
+// [NewPhase] turns the merged totals of a phase into its ledgers, rates and latencies and judges whether they may be believed.
+// [Run.Add] collects phases, and [Run.Conclude] and [Run.SetAsserts] give the verdict and the exit code.
+package run

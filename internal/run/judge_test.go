@@ -1,0 +1,376 @@
+package run
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+func TestJudge(t *testing.T) {
+	share := func(f float64) *float64 { return &f }
+	every := func(n int, o driver.Outcome) func(int) driver.Outcome {
+		return func(i int) driver.Outcome {
+			if i%n == 0 {
+				return o
+			}
+			return driver.OK
+		}
+	}
+	tests := []struct {
+		name     string
+		phase    *plan.Phase
+		edit     func(*plan.Phase, *Measured)
+		load     *measure.Totals
+		validity Validity
+		reasons  []string
+	}{
+		{
+			name: "good", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
+			validity: Valid,
+		},
+		{
+			name: "as many bad as allowed", phase: closedPhase(), load: closedLoad(1000, ms, 0, every(100, driver.Timeout)),
+			validity: Valid,
+		},
+		{
+			name: "too many bad", phase: closedPhase(), load: closedLoad(1000, ms, 0, every(10, driver.Error)),
+			edit: func(_ *plan.Phase, m *Measured) {
+				for range 150 {
+					m.Load.Errors.Add([]byte("OOM command not allowed"))
+				}
+				for range 50 {
+					m.Load.Errors.Add([]byte("EOF"))
+				}
+			},
+			validity: Invalid,
+			reasons: []string{
+				`get: 10 % of 2,000 ops went wrong, more than max_bad = 1 %: 200 error; caused by 200 lost connection; "OOM command not allowed" × 150; "EOF" × 50`,
+			},
+		},
+		{
+			name: "conflicts are not bad", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.Conflict)),
+			validity: Valid,
+		},
+		{
+			name: "too few hits", phase: closedPhase(), load: closedLoad(1000, ms, 0, every(10, driver.Miss)),
+			edit:     func(ph *plan.Phase, _ *Measured) { ph.ExpectHits = share(0.99) },
+			validity: Invalid, reasons: []string{"get: 90 % were hits, fewer than expect_hits = 99 %"},
+		},
+		{
+			name: "hits as expected", phase: closedPhase(), load: closedLoad(1000, ms, 0, every(100, driver.Miss)),
+			edit:     func(ph *plan.Phase, _ *Measured) { ph.ExpectHits = share(0.99) },
+			validity: Valid,
+		},
+		{
+			name: "no hit ratio", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.Conflict)),
+			edit:     func(ph *plan.Phase, _ *Measured) { ph.ExpectHits = share(0.99) },
+			validity: Invalid, reasons: []string{"get: none was answered, 99 % were expected to hit"},
+		},
+		{
+			name: "ledger", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
+			edit:     func(_ *plan.Phase, m *Measured) { m.Load.AddDue(driver.Get) },
+			validity: Invalid,
+			reasons: []string{
+				"the ledgers of the load do not balance: get: due 2001, but ok 2000 + miss 0 + conflict 0 + quorum_failed 0 + " +
+					"timeout 0 + error 0 + shed 0 + in_flight 0 = 2000",
+			},
+		},
+		{
+			name: "still in flight", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
+			edit: func(_ *plan.Phase, m *Measured) {
+				m.Load.AddDue(driver.Get)
+				m.Load.AddInFlight(driver.Get, 1)
+				m.Load.Request(1, driver.Get).Sent++
+				m.Load.Request(1, driver.Get).InFlight++
+			},
+			validity: Invalid,
+			reasons: []string{
+				"get: 1 ops had not ended when the phase had",
+				"get at 127.0.0.1:7002: 1 requests had not ended when the phase had",
+			},
+		},
+		{
+			name: "still in flight when aborted", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
+			edit: func(_ *plan.Phase, m *Measured) {
+				m.Load.AddDue(driver.Get)
+				m.Load.AddInFlight(driver.Get, 1)
+				m.Aborted = true
+			},
+			validity: Valid,
+		},
+		{
+			name: "stalled", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
+			edit:     func(_ *plan.Phase, m *Measured) { m.Load.Stalls, m.Load.MaxStall = 2, 1234*ms },
+			validity: Suspect, reasons: []string{"the generator stood still 2 times for more than 250 ms, at most 1.234s"},
+		},
+		{
+			name: "busy, closed", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
+			edit:     func(_ *plan.Phase, m *Measured) { m.Generators = []Generator{{Busy: 0.93}} },
+			validity: Suspect,
+			reasons:  []string{"client-bound: the generator's loop was busy 93 % of the time, so the rate is its own"},
+		},
+		{
+			name: "busy enough, closed", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
+			edit:     func(_ *plan.Phase, m *Measured) { m.Generators = []Generator{{Busy: 0.8}} },
+			validity: Valid,
+		},
+		{
+			name: "busy, open", phase: openPhase(), load: openLoad(ms, 0),
+			edit:     func(_ *plan.Phase, m *Measured) { m.Generators = []Generator{{Busy: 0.2}, {Busy: 0.93}} },
+			validity: Invalid, reasons: []string{"client-bound: the generator's loop was busy 93 % of the time"},
+		},
+		{
+			name: "rather busy, open", phase: openPhase(), load: openLoad(ms, 0),
+			edit:     func(_ *plan.Phase, m *Measured) { m.Generators = []Generator{{Busy: 0.8}} },
+			validity: Suspect, reasons: []string{"the generator's loop was busy 80 % of the time"},
+		},
+		{
+			name: "garbage collection", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
+			edit:     func(_ *plan.Phase, m *Measured) { m.Generators = []Generator{{GCCycles: 1}} },
+			validity: Suspect, reasons: []string{"1 garbage collection ran in the generator while it measured"},
+		},
+		{
+			name: "foreign values", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
+			edit:     func(_ *plan.Phase, m *Measured) { m.Load.Foreign = 1200 },
+			validity: Suspect, reasons: []string{"1,200 values read were not written by loadgen"},
+		},
+		{
+			name: "open, good", phase: openPhase(), load: openLoad(ms, 0),
+			validity: Valid,
+		},
+		{
+			name: "open, overloaded", phase: openPhase(), load: openLoad(ms, 2*ms),
+			validity: Invalid,
+			reasons:  []string{"offered 1,000/s, sustained 500/s", "get: started late: p99 lag 3.96s"},
+		},
+		{
+			name: "open, not quite", phase: openPhase(), load: openLoad(ms, 1010*µs),
+			validity: Suspect,
+			reasons:  []string{"offered 1,000/s, sustained 990/s", "get: started late: p99 lag 39.8ms"},
+		},
+		{
+			name: "open, lag beside a short service time", phase: openPhase(), load: lateLoad(100*µs, 300*µs),
+			validity: Suspect,
+			reasons:  []string{"get: started late: p99 lag 100µs beside a p99 service time of 300µs"},
+		},
+		{
+			name: "open, lag that does not matter", phase: openPhase(), load: lateLoad(40*µs, 100*µs),
+			validity: Valid,
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			m := Measured{Endpoints: endpoints, Load: tt.load}
+			if tt.edit != nil {
+				tt.edit(tt.phase, &m)
+			}
+			p := NewPhase(testPlan(), tt.phase, m)
+			require.Equal(t, append([]string{}, tt.reasons...), p.Reasons)
+			require.Equal(t, tt.validity, p.Validity)
+		})
+	}
+}
+
+// lateLoad is 1,000 ops a second for 4 s, each started late by lag.
+func lateLoad(lag, service int64) *measure.Totals {
+	t := measure.NewTotals(origin, len(endpoints))
+	for i := range int64(4000) {
+		due := origin + i*ms
+		record(t, measure.Sample{Verb: driver.Get, Due: due, Start: due + lag, End: due + lag + service})
+	}
+	t.Span.Session(origin, origin+4*int64(time.Second))
+	return t
+}
+
+func TestShortfall(t *testing.T) {
+	put := func(outcomes ...driver.Outcome) *measure.Totals {
+		t := measure.NewTotals(origin, len(endpoints))
+		for _, o := range outcomes {
+			record(t, measure.Sample{Verb: driver.Put, Outcome: o, Cause: measure.Cause(op.Replied), Start: origin, Due: origin, End: origin})
+		}
+		return t
+	}
+	acked := put(driver.OK, driver.OK)
+	for range 2 {
+		acked.Ack(driver.Put, 1, ms)
+		acked.Ack(driver.Put, 2, ms)
+	}
+	partly := put(driver.OK, driver.OK)
+	partly.Ack(driver.Put, 1, ms)
+	partly.Ack(driver.Put, 1, ms)
+	partly.Ack(driver.Put, 2, ms)
+	refused := put(driver.OK, driver.Error)
+	refused.Errors.Add([]byte("READONLY"))
+
+	tests := []struct {
+		name   string
+		kind   StepKind
+		copies int
+		totals *measure.Totals
+		want   string
+	}{
+		{name: "nothing to do", kind: Setup, copies: 3, totals: put(), want: ""},
+		{name: "all ok", kind: Populate, copies: 1, totals: put(driver.OK, driver.OK), want: ""},
+		{name: "all ok everywhere", kind: Setup, copies: 2, totals: acked, want: ""},
+		{
+			name: "an error", kind: Setup, copies: 1, totals: refused,
+			want: `setup: 1 of 2 put ops were done; "READONLY" × 1`,
+		},
+		{
+			name: "not everywhere", kind: Setup, copies: 2, totals: partly,
+			want: "setup: 1 of 2 put ops were done on all 2 endpoints of their key",
+		},
+		{
+			name: "nowhere on the third", kind: Setup, copies: 3, totals: acked,
+			want: "setup: 0 of 2 put ops were done on all 3 endpoints of their key",
+		},
+		{name: "a clear may miss", kind: Clear, copies: 1, totals: put(driver.OK, driver.Miss), want: ""},
+		{
+			name: "a populate may not", kind: Populate, copies: 1, totals: put(driver.OK, driver.Miss),
+			want: "populate: 1 of 2 put ops were done",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			require.Equal(t, tt.want, Shortfall(tt.kind, tt.copies, tt.totals))
+		})
+	}
+}
+
+func TestShortfallMakesInvalid(t *testing.T) {
+	load := measure.NewTotals(origin, len(endpoints))
+	record(load, measure.Sample{Verb: driver.Put, Outcome: driver.Timeout, Cause: measure.Cause(op.RequestTimeout)})
+	populate := &plan.Phase{Name: "fill", Target: "one", Dataset: "items", Ops: []plan.Weight{{Op: "put", Weight: 1}}, Populate: &plan.Populate{Sessions: 4, Pipeline: 2}}
+	p := NewPhase(testPlan(), populate, Measured{Endpoints: endpoints, Load: load})
+	require.Equal(t, Invalid, p.Validity)
+	require.Equal(t, []string{"populate: 0 of 1 put ops were done"}, p.Reasons)
+	require.Equal(t, "populate", p.Kind)
+
+	ph := closedPhase()
+	p = NewPhase(testPlan(), ph, Measured{Endpoints: endpoints, Load: closedLoad(1000, ms, 0, always(driver.OK)), Setup: load})
+	require.Equal(t, []string{"setup: 0 of 1 put ops were done"}, p.Reasons)
+}
+
+func TestVerdict(t *testing.T) {
+	yes, no := true, false
+	pass := AssertResult{Name: "quick", That: "a < 1", OK: &yes}
+	fail := AssertResult{Name: "quick", That: "a < 1", Value: "a = 2", OK: &no}
+	tests := []struct {
+		name         string
+		completeness Completeness
+		validity     Validity
+		strict       bool
+		asserts      []AssertResult
+		assertions   Assertions
+		exit         int
+		reasons      []string
+	}{
+		{name: "good", completeness: Complete, validity: Valid, assertions: None, exit: 0},
+		{name: "passed", completeness: Complete, validity: Valid, asserts: []AssertResult{pass}, assertions: Pass, exit: 0},
+		{
+			name: "assert failed", completeness: Complete, validity: Valid, asserts: []AssertResult{pass, fail}, assertions: Fail, exit: 1,
+			reasons: []string{`assert "quick" does not hold: a < 1, with a = 2`},
+		},
+		{
+			name: "assert not decided", completeness: Complete, validity: Valid, assertions: Fail, exit: 1,
+			asserts: []AssertResult{{Name: "quick", Reason: "no plateau"}},
+			reasons: []string{`assert "quick" could not be decided: no plateau`},
+		},
+		{name: "suspect", completeness: Complete, validity: Suspect, assertions: None, exit: 0, reasons: []string{"phase b: doubt"}},
+		{name: "suspect, strict", completeness: Complete, validity: Suspect, strict: true, assertions: None, exit: 4, reasons: []string{"phase b: doubt"}},
+		{
+			name: "invalid before asserts", completeness: Complete, validity: Invalid, asserts: []AssertResult{fail}, assertions: Fail, exit: 4,
+			reasons: []string{"phase b: doubt", `assert "quick" does not hold: a < 1, with a = 2`},
+		},
+		{name: "degraded before invalid", completeness: Degraded, validity: Invalid, assertions: None, exit: 3, reasons: []string{"stop", "phase b: doubt"}},
+		{name: "aborted before invalid", completeness: Aborted, validity: Invalid, assertions: None, exit: 5, reasons: []string{"stop", "phase b: doubt"}},
+		{
+			name: "failed before all", completeness: Failed, validity: Invalid, asserts: []AssertResult{fail}, assertions: Fail, exit: 6,
+			reasons: []string{"stop", "phase b: doubt", `assert "quick" does not hold: a < 1, with a = 2`},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := New(Header{Strict: tt.strict}, Environment{})
+			if tt.completeness == Complete {
+				r.Conclude(Complete)
+			} else {
+				r.Conclude(tt.completeness, "stop")
+			}
+			r.Add("a", &Phase{Validity: Valid})
+			b := &Phase{Validity: tt.validity}
+			if tt.validity != Valid {
+				b.Reasons = []string{"doubt"}
+			}
+			r.Add("b", b)
+			r.SetAsserts(tt.asserts)
+			require.Equal(t, Verdict{
+				Completeness: tt.completeness, Validity: tt.validity, Assertions: tt.assertions,
+				Reasons: append([]string{}, tt.reasons...),
+			}, r.Verdict)
+			require.Equal(t, tt.exit, r.ExitCode)
+			require.Panics(t, func() { r.Add("b", b) })
+		})
+	}
+}
+
+func TestCheckValid(t *testing.T) {
+	good := func() *Run {
+		r := New(Header{}, Environment{})
+		r.Add("get", newPhase(closedPhase(), closedLoad(1000, ms, 0, always(driver.OK))))
+		return r
+	}
+	require.NoError(t, good().CheckValid())
+	for name, tt := range map[string]struct {
+		spoil func(*Run)
+		want  string
+	}{
+		"schema":   {func(r *Run) { r.Schema = 9 }, "result of schema 9, this loadgen reads 1"},
+		"order":    {func(r *Run) { r.PhaseOrder = nil }, "0 phases in phase_order, 1 in phase"},
+		"name":     {func(r *Run) { r.PhaseOrder[0] = "put" }, `phase "put" of phase_order is not in phase`},
+		"due":      {func(r *Run) { r.Phase["get"].Op["get"].Due++ }, `phase "get" is judged valid: get: due 2001, but 2000 ended and 0 in flight`},
+		"sent":     {func(r *Run) { r.Phase["get"].Op["get"].Sent-- }, `phase "get" is judged valid: get: sent 1999, but due 2000 and shed 0`},
+		"requests": {func(r *Run) { r.Phase["get"].Requests[0].Sent++ }, `phase "get" is judged valid: get at 127.0.0.1:7001: sent 2001, but 2000 ended and 0 in flight`},
+		"setup": {
+			func(r *Run) { r.Phase["get"].Setup = &Ledgers{Op: map[string]*Op{"put": {Due: 1}}} },
+			`phase "get" is judged valid: setup: put: due 1, but 0 ended and 0 in flight`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := good()
+			tt.spoil(r)
+			require.EqualError(t, r.CheckValid(), tt.want)
+			if p := r.Phase["get"]; name == "due" {
+				p.Validity = Invalid
+				require.NoError(t, r.CheckValid(), "an invalid phase may say what it is")
+			}
+		})
+	}
+}
+
+func TestText(t *testing.T) {
+	require.Equal(t, []string{"0", "1.5", "99.99", "100", "1,000", "1,234,567"},
+		[]string{decimal(0), decimal(1.5), decimal(99.99), decimal(100.4), decimal(999.6), decimal(1234567)})
+	require.Equal(t, []string{"0 %", "1 %", "99.96 %", "0.004 %", "100 %", "93 %", "12.5 %"},
+		[]string{percent(0), percent(0.01), percent(0.9996), percent(0.00004), percent(1), percent(0.93), percent(0.125)})
+	require.Equal(t, []string{"0s", "1.23ms", "12.3s", "999ns"},
+		[]string{duration(0), duration(0.0012345), duration(12.345), duration(999e-9)})
+}
+
+func TestErrorTexts(t *testing.T) {
+	var e measure.Errors
+	for i := range 20 {
+		for range i + 1 {
+			e.Add([]byte{'a' + byte(i)})
+		}
+	}
+	texts := errorTexts(&e)
+	require.Equal(t, ErrorText{Text: "h", Count: 8}, texts[0])
+	require.Equal(t, ErrorText{Text: "(other texts)", Count: 210 - 36}, texts[len(texts)-1])
+}

@@ -1,0 +1,183 @@
+package run
+
+// Phase is the result of one phase.
+type Phase struct {
+	Kind     string   `json:"kind"`     // "load", "populate" or "clear"
+	Model    string   `json:"model"`    // "closed" or "open"
+	Seconds  float64  `json:"seconds"`  // first start to last end of the measured ops
+	Validity Validity `json:"validity"` // worst of what Reasons name
+	Reasons  []string `json:"reasons"`
+
+	Target  Target  `json:"target"`
+	Dataset Dataset `json:"dataset"`
+	Load    Shape   `json:"load"`
+
+	OfferedRate  *float64 `json:"offered_rate"`  // open: ops due per second after the ramp
+	AchievedRate *float64 `json:"achieved_rate"` // open: ops ended per second, whatever their outcome, over as long a time
+
+	Op        map[string]*Op    `json:"op"` // by verb
+	Requests  []Requests        `json:"requests"`
+	Setup     *Ledgers          `json:"setup"` // of the untimed ops before the load
+	Series    []Row             `json:"series"`
+	Generator Generator         `json:"generator"` // of the load, setup apart; over all workers
+	Digest    string            `json:"digest"`    // of the multiset of ops due: stream, number, verb, key, size; hex
+	Nulls     map[string]string `json:"nulls"`     // why a number below this phase is null, by path
+	Errors    []ErrorText       `json:"errors"`    // most frequent first
+
+	Reconnects      uint64  `json:"reconnects"`        // connections opened again after a loss
+	LateReplies     uint64  `json:"late_replies"`      // to requests that had timed out; discarded
+	Foreign         uint64  `json:"foreign"`           // values read that loadgen did not write
+	Stalls          uint64  `json:"stalls"`            // times an event loop stood still for more than 250 ms
+	MaxStallSeconds float64 `json:"max_stall_seconds"` // the longest of them
+}
+
+// Target is what the phase was run against.
+type Target struct {
+	Name        string       `json:"name"`
+	Driver      string       `json:"driver"`
+	Builtin     bool         `json:"builtin"`     // built-in nodes started for this run
+	Endpoints   []string     `json:"endpoints"`   //
+	Replication *Replication `json:"replication"` // null: each key lives on one endpoint
+}
+
+// Replication says on how many endpoints a key lived and how many answers made an op.
+type Replication struct {
+	Coordinate string `json:"coordinate"`
+	N          int    `json:"n"`
+	W          int    `json:"w"`
+	R          int    `json:"r"`
+	ReadFanout string `json:"read_fanout"`
+	ReadFrom   string `json:"read_from"`
+}
+
+// Dataset is which keys and values were used.
+type Dataset struct {
+	Name       string  `json:"name"`
+	Keys       int64   `json:"keys"`  // in the space, or in each session's pool
+	Scope      string  `json:"scope"` // "shared" or "session"
+	Pick       string  `json:"pick"`
+	Skew       float64 `json:"skew"` // s of zipf(s), else 0
+	ValueBytes int     `json:"value_bytes"`
+}
+
+// Shape is the load that was asked for. A field that the model does not have is 0 or "".
+type Shape struct {
+	Sessions        int     `json:"sessions"`
+	Pipeline        int     `json:"pipeline"`
+	Iterations      int64   `json:"iterations"` // of each session; 0: not bounded by them
+	DurationSeconds float64 `json:"duration_seconds"`
+	RampSeconds     float64 `json:"ramp_seconds"`
+	ThinkSeconds    float64 `json:"think_seconds"`
+	Rate            float64 `json:"rate"` // arrivals per second
+	Arrivals        string  `json:"arrivals"`
+	InFlight        int     `json:"in_flight"`
+	OnFull          string  `json:"on_full"`
+}
+
+// Op is the ledger and the figures of one verb.
+//
+// due = ok + miss + conflict + quorum_failed + timeout + error + shed + in_flight; sent = due − shed.
+type Op struct {
+	Due          uint64 `json:"due"`
+	Sent         uint64 `json:"sent"`
+	OK           uint64 `json:"ok"`
+	Miss         uint64 `json:"miss"`
+	Conflict     uint64 `json:"conflict"`
+	QuorumFailed uint64 `json:"quorum_failed"`
+	Timeout      uint64 `json:"timeout"`
+	Error        uint64 `json:"error"`
+	Shed         uint64 `json:"shed"`
+	InFlight     int64  `json:"in_flight"`
+	Causes       Causes `json:"causes"`
+
+	Rate          *float64 `json:"rate"`      // ok per second while all sessions were at work
+	RateWall      *float64 `json:"rate_wall"` // ok per second from first start to last end
+	RatePerMinute *float64 `json:"rate_per_minute"`
+	HitRatio      *float64 `json:"hit_ratio"` // of gets: ok / (ok + miss)
+	BytesIn       uint64   `json:"bytes_in"`
+	BytesOut      uint64   `json:"bytes_out"`
+
+	Response Latency   `json:"response"` // of ok and miss
+	Service  Latency   `json:"service"`  // of ok and miss
+	Lag      Latency   `json:"lag"`      // of every op that was started
+	Latency  Classes   `json:"latency"`
+	Acks     []Latency `json:"acks"` // k-1: start of the op to its k-th good answer
+}
+
+// Causes counts what decided the ops that ended in conflict, quorum_failed, timeout or error.
+type Causes struct {
+	Reply     uint64 `json:"reply"`
+	Timeout   uint64 `json:"timeout"`
+	Lost      uint64 `json:"lost"`
+	Refused   uint64 `json:"refused"`
+	OpTimeout uint64 `json:"op_timeout"`
+}
+
+// Classes holds the latencies of each class of outcomes.
+type Classes struct {
+	OK   ClassLatency `json:"ok"`
+	Miss ClassLatency `json:"miss"`
+	Bad  ClassLatency `json:"bad"` // conflict, quorum_failed, timeout, error
+}
+
+// ClassLatency is the latencies of one class.
+type ClassLatency struct {
+	Response Latency `json:"response"`
+	Service  Latency `json:"service"`
+}
+
+// Latency sums a histogram up, in seconds. Quantiles are nearest ranks, reported as the upper bound of their bucket, less than
+// 0.8 % above the sample. Without samples Count is 0 and the rest null.
+type Latency struct {
+	Count uint64   `json:"count"`
+	Mean  *float64 `json:"mean"`
+	SD    *float64 `json:"sd"`
+	Min   *float64 `json:"min"`
+	P50   *float64 `json:"p50"`
+	P90   *float64 `json:"p90"`
+	P99   *float64 `json:"p99"`
+	P999  *float64 `json:"p999"`
+	Max   *float64 `json:"max"`
+}
+
+// Requests is the ledger of the messages with one verb to one endpoint: sent = answered + timeout + error + in_flight.
+type Requests struct {
+	Endpoint string `json:"endpoint"`
+	Verb     string `json:"verb"`
+	Sent     uint64 `json:"sent"`
+	Answered uint64 `json:"answered"`
+	Timeout  uint64 `json:"timeout"`
+	Error    uint64 `json:"error"`
+	Refused  uint64 `json:"refused"` // never sent
+	InFlight int64  `json:"in_flight"`
+}
+
+// Ledgers is what an untimed step did.
+type Ledgers struct {
+	Op       map[string]*Op `json:"op"`
+	Requests []Requests     `json:"requests"`
+}
+
+// Row is one second of a phase, over all its verbs.
+type Row struct {
+	T        float64  `json:"t"` // end of the second, in seconds since the phase's origin
+	Due      uint64   `json:"due"`
+	Sent     uint64   `json:"sent"`
+	OK       uint64   `json:"ok"`
+	Miss     uint64   `json:"miss"`
+	Bad      uint64   `json:"bad"`       // conflict, quorum_failed, timeout, error
+	InFlight int64    `json:"in_flight"` // at T
+	Response RowTimes `json:"response"`  // of ok and miss
+}
+
+// RowTimes is the response times of a second, in seconds; null when no op ended ok or miss in it.
+type RowTimes struct {
+	P50 *float64 `json:"p50"`
+	P99 *float64 `json:"p99"`
+}
+
+// ErrorText is a text that came with errors, and how often.
+type ErrorText struct {
+	Text  string `json:"text"`
+	Count uint64 `json:"count"`
+}

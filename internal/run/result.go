@@ -1,0 +1,109 @@
+package run
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// SchemaVersion is the version of the JSON form. It changes when a path disappears or changes its meaning.
+const SchemaVersion = 1
+
+// Run is the result of one execution of a plan.
+type Run struct {
+	Schema      int               `json:"schema"`
+	Header                        // its fields stand at the top
+	Seconds     float64           `json:"seconds"` // from StartedAt to the verdict
+	Verdict     Verdict           `json:"verdict"`
+	ExitCode    int               `json:"exit_code"`
+	Asserts     []AssertResult    `json:"asserts"` // in the plan's order
+	PhaseOrder  []string          `json:"phase_order"`
+	Phase       map[string]*Phase `json:"phase"`
+	Environment Environment       `json:"environment"`
+
+	stopped []string // why it got no further, as concluded
+}
+
+// Header says which run it is.
+type Header struct {
+	ID         string    `json:"id"`
+	Plan       string    `json:"plan"`        // the plan's name
+	PlanDigest string    `json:"plan_digest"` // SHA-256 of its canonical JSON, in hex
+	StartedAt  time.Time `json:"started_at"`  // RFC 3339, UTC
+	Loadgen    string    `json:"loadgen"`     // version of the program that coordinated
+	Workers    []string  `json:"workers"`     // names
+	Strict     bool      `json:"strict"`      // suspect is to be taken for invalid
+}
+
+// AssertResult is what became of one assert of the plan.
+type AssertResult struct {
+	Name   string `json:"name"`
+	That   string `json:"that"`
+	OK     *bool  `json:"ok"`     // null when it could not be decided, which counts as a failure
+	Value  string `json:"value"`  // the numbers that were looked at, as text
+	Reason string `json:"reason"` // why OK is null
+}
+
+// New returns the result of a run in which nothing has happened yet: complete, valid, exit code 0.
+func New(h Header, env Environment) *Run {
+	r := &Run{
+		Schema:      SchemaVersion,
+		Header:      h,
+		Asserts:     []AssertResult{},
+		PhaseOrder:  []string{},
+		Phase:       map[string]*Phase{},
+		Environment: env,
+	}
+	if r.Workers == nil {
+		r.Workers = []string{}
+	}
+	if r.Environment.Servers == nil {
+		r.Environment.Servers = map[string]map[string]map[string]string{}
+	}
+	if r.Environment.Nulls == nil {
+		r.Environment.Nulls = map[string]string{}
+	}
+	r.Conclude(Complete)
+	return r
+}
+
+// NewFailed returns the result of a run that could not be carried out, for the given reasons.
+func NewFailed(h Header, env Environment, reasons ...string) *Run {
+	r := New(h, env)
+	r.Conclude(Failed, reasons...)
+	return r
+}
+
+// Add appends a phase that was run, in the order of execution. A name is added once.
+func (r *Run) Add(name string, p *Phase) {
+	if _, there := r.Phase[name]; there {
+		panic("run: phase " + name + " added twice")
+	}
+	r.PhaseOrder = append(r.PhaseOrder, name)
+	r.Phase[name] = p
+	r.judge()
+}
+
+// Why returns the reason for the null at a path, given as its steps ("phase", "get", "op", "get", "rate"), or "" when none was kept.
+func (r *Run) Why(steps ...string) string {
+	switch {
+	case len(steps) > 1 && steps[0] == "environment":
+		return reason(r.Environment.Nulls, steps[1:])
+	case len(steps) > 1 && steps[0] == "phase":
+		if p := r.Phase[steps[1]]; p != nil {
+			return reason(p.Nulls, steps[2:])
+		}
+		return fmt.Sprintf("phase %s was not run: the run is %s", steps[1], r.Verdict.Completeness)
+	}
+	return ""
+}
+
+// reason looks the path up in nulls, then the objects around it.
+func reason(nulls map[string]string, steps []string) string {
+	for ; len(steps) > 0; steps = steps[:len(steps)-1] {
+		if why, ok := nulls[strings.Join(steps, ".")]; ok {
+			return why
+		}
+	}
+	return ""
+}

@@ -1,0 +1,58 @@
+package run
+
+import (
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+func newTarget(p *plan.Plan, ph *plan.Phase, endpoints []string) Target {
+	r := Target{Name: ph.Target, Endpoints: append([]string{}, endpoints...)}
+	t := p.Target(ph.Target)
+	r.Driver, r.Builtin = t.Driver, t.Builtin != nil
+	if n := t.Replication; n != nil {
+		r.Replication = &Replication{
+			Coordinate: n.Coordinate, N: n.N, W: n.W, R: n.R, ReadFanout: n.ReadFanout, ReadFrom: n.ReadFrom,
+		}
+	}
+	return r
+}
+
+func newDataset(p *plan.Plan, ph *plan.Phase) Dataset {
+	d := p.Dataset(ph.Dataset)
+	return Dataset{
+		Name: d.Name, Keys: d.Keys.Count, Scope: d.Keys.Scope, Pick: d.Keys.Pick, Skew: d.Keys.Skew, ValueBytes: d.Values.Size,
+	}
+}
+
+// shape returns the phase's kind, its load model and what the model asks for.
+func shape(ph *plan.Phase) (kind, model string, s Shape) {
+	switch {
+	case ph.Open != nil:
+		o := ph.Open
+		return string(Load), "open", Shape{
+			Sessions: o.Sessions, Pipeline: o.Pipeline, DurationSeconds: o.Duration.Seconds(), RampSeconds: o.Ramp.Seconds(),
+			Rate: o.Rate, Arrivals: o.Arrivals, InFlight: o.InFlight, OnFull: o.OnFull,
+		}
+	case ph.Closed != nil:
+		c := ph.Closed
+		return string(Load), "closed", Shape{
+			Sessions: c.Sessions, Pipeline: c.Pipeline, Iterations: c.Iterations, DurationSeconds: c.Duration.Seconds(),
+			RampSeconds: c.Ramp.Seconds(), ThinkSeconds: c.Think.Seconds(),
+		}
+	case ph.Populate != nil:
+		return string(Populate), "closed", Shape{Sessions: ph.Populate.Sessions, Pipeline: ph.Populate.Pipeline}
+	default:
+		return string(Clear), "closed", Shape{Sessions: ph.Clear.Sessions, Pipeline: ph.Clear.Pipeline}
+	}
+}
+
+// verbsOf returns the verbs of a mix; a plan holds none but known ones.
+func verbsOf(mix []plan.Weight) []driver.Verb {
+	var verbs []driver.Verb
+	for _, w := range mix {
+		if v, ok := driver.ParseVerb(w.Op); ok {
+			verbs = append(verbs, v)
+		}
+	}
+	return verbs
+}

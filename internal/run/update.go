@@ -1,0 +1,18 @@
+package run
+
+import "time"
+
+// Update says how far a step has got. Rates and quantiles are those of the last interval.
+type Update struct {
+	Phase    string
+	Kind     StepKind
+	Elapsed  time.Duration
+	Expected time.Duration // 0: not known
+	Offered  float64       // ops per second; 0 in a closed phase
+	Achieved float64       // ops ended per second
+	P50, P99 time.Duration // response of ok and miss; 0 when none ended
+	Done     uint64        // ops ended so far
+	Total    uint64        // 0: not known
+	Bad      uint64        // of Done
+	Final    bool
+}
