@@ -1,0 +1,210 @@
+package rundir
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/loadgen/loadgen/internal/run"
+)
+
+const (
+	planFile   = "plan.json"
+	logFile    = "snapshots.log"
+	resultFile = "result.json"
+)
+
+// minFree is the room that a run must find: less would not hold the result of a short run.
+const minFree = 1 << 20
+
+// Dir is the directory of a run that is going on. It is used by one goroutine at a time.
+//
+// The first write or sync of the log that goes wrong is final: the kernel may have dropped the pages, so a later sync that goes
+// well would prove nothing. Every call after it returns the same error; Finish still writes the result.
+type Dir struct {
+	path string
+	log  *os.File
+	buf  []byte // records not written yet
+	err  error  // of the log
+}
+
+// Create makes the directory of a run in root, which is made too if need be, and writes its plan. It fails when the directory
+// exists, when it cannot be written, or when the file system has less than 1 MiB free, and leaves nothing behind then.
+func Create(root, id string, planJSON []byte) (*Dir, error) {
+	if err := checkID(id); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		return nil, fmt.Errorf("make directory for runs: %w", err)
+	}
+	if err := checkFree(root); err != nil {
+		return nil, err
+	}
+	d := &Dir{path: filepath.Join(root, id)}
+	if err := os.Mkdir(d.path, 0o755); err != nil {
+		return nil, fmt.Errorf("make directory for run: %w", err)
+	}
+	if err := d.begin(planJSON); err != nil {
+		return nil, fmt.Errorf("begin run %s: %w", id, errors.Join(err, os.RemoveAll(d.path)))
+	}
+	return d, nil
+}
+
+// begin writes what a new directory holds and makes it last.
+func (d *Dir) begin(planJSON []byte) error {
+	if err := writeFile(filepath.Join(d.path, planFile), planJSON); err != nil {
+		return err
+	}
+	log, err := os.OpenFile(filepath.Join(d.path, logFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o644)
+	if err != nil {
+		return err
+	}
+	d.log, d.buf = log, []byte(magic)
+	if err := errors.Join(d.Sync(), syncDir(d.path), syncDir(filepath.Dir(d.path))); err != nil {
+		return errors.Join(err, log.Close())
+	}
+	return nil
+}
+
+// Open opens the directory of an unfinished run to go on with it. What the log's tail lost in a crash is cut off.
+func Open(root, id string) (*Dir, error) {
+	if err := checkID(id); err != nil {
+		return nil, err
+	}
+	d := &Dir{path: filepath.Join(root, id)}
+	if _, err := os.Stat(filepath.Join(d.path, resultFile)); err == nil {
+		return nil, fmt.Errorf("open run %s: it has finished", id)
+	}
+	log, err := os.OpenFile(filepath.Join(d.path, logFile), os.O_RDWR|os.O_APPEND, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open run %s: %w", id, err)
+	}
+	d.log = log
+	if err := d.recover(); err != nil {
+		return nil, fmt.Errorf("open run %s: %w", id, errors.Join(err, log.Close()))
+	}
+	return d, nil
+}
+
+// recover cuts the torn tail off.
+func (d *Dir) recover() error {
+	var tail *TornError
+	err := ReadLog(d.log, func(_, _ []byte) error { return nil })
+	if !errors.As(err, &tail) {
+		return err
+	}
+	if err := d.log.Truncate(tail.Offset); err != nil {
+		return err
+	}
+	if tail.Offset == 0 {
+		d.buf = []byte(magic)
+	}
+	return d.Sync()
+}
+
+// Path returns the directory.
+func (d *Dir) Path() string { return d.path }
+
+// Append adds a worker's snapshot to the log: to memory at first, and to disk by the next Sync. It keeps nothing of snapshot.
+func (d *Dir) Append(worker string, snapshot []byte) error {
+	if d.err != nil {
+		return d.err
+	}
+	var err error
+	if d.buf, err = appendRecord(d.buf, worker, snapshot); err != nil {
+		return fmt.Errorf("keep snapshot of worker %q: %w", worker, err)
+	}
+	return nil
+}
+
+// Sync makes everything appended so far last, in one commit.
+func (d *Dir) Sync() error {
+	if d.err != nil {
+		return d.err
+	}
+	_, err := d.log.Write(d.buf)
+	if err == nil {
+		err = d.log.Sync()
+	}
+	if err != nil {
+		d.err = fmt.Errorf("keep snapshots: %w", err)
+	}
+	d.buf = d.buf[:0]
+	return d.err
+}
+
+// Finish syncs and closes the log and writes the result, whole or not at all. The Dir is of no further use. The result is written
+// even when the log could not be; the error speaks of both.
+func (d *Dir) Finish(r *run.Run) error {
+	closed := d.Close()
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(r); err != nil {
+		return errors.Join(closed, fmt.Errorf("encode the result of run %s: %w", r.ID, err))
+	}
+	return errors.Join(closed, d.writeResult(b.Bytes()))
+}
+
+func (d *Dir) writeResult(b []byte) error {
+	path := filepath.Join(d.path, resultFile)
+	temp := path + ".tmp"
+	if err := writeFile(temp, b); err != nil {
+		return fmt.Errorf("write result: %w", err)
+	}
+	if err := os.Rename(temp, path); err != nil {
+		return fmt.Errorf("write result: %w", err)
+	}
+	return syncDir(d.path)
+}
+
+// Close syncs and closes the log and leaves the run unfinished.
+func (d *Dir) Close() error {
+	synced := d.Sync()
+	if err := d.log.Close(); err != nil && synced == nil {
+		return fmt.Errorf("close snapshots: %w", err)
+	}
+	return synced
+}
+
+// writeFile writes a file of the given bytes and syncs it; on failure it removes what it wrote, so that a full disk is not kept full.
+func writeFile(path string, b []byte) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	return nil
+}
+
+// syncDir makes the names in a directory last.
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// checkFree fails when the file system of path has no room for a run.
+func checkFree(path string) error {
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(path, &st); err != nil {
+		return fmt.Errorf("look for room in %s: %w", path, err)
+	}
+	if free := st.Bavail * uint64(st.Bsize); free < minFree {
+		return fmt.Errorf("no room for a run in %s: %d KiB are free, %d KiB are needed", path, free>>10, minFree>>10)
+	}
+	return nil
+}

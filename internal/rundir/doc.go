@@ -1,0 +1,33 @@
+// Package rundir keeps a run on disk, in a directory of its own that is safe against crashes and readable without loadgen:
+//
+//	ROOT/20261120T173438Z-hydra-m4-4f2a/
+//	    plan.json       the plan's canonical JSON, written before the run
+//	    snapshots.log   what workers reported, as it came
+//	    result.json     the result (docs/result.md); there when the run has finished, and whole
+//
+// A directory without result.json is that of a run that is still going on or was cut off; nothing in it is lost that was there
+// at the last Sync.
+//
+// # The log
+//
+// All integers are little-endian.
+//
+//	+-------------+----------+----------+-----
+//	| LGSNAP1\n   | record   | record   | …
+//	| 8 B         |          |          |
+//	+-------------+----------+----------+-----
+//
+//	record:
+//	+-----------+-------------+-------------+--------------+-----------+
+//	| size 4B   | crc32c 4B   | name's      | worker's     | snapshot  |
+//	|           |             | length 1B   | name         |           |
+//	+-----------+-------------+-------------+--------------+-----------+
+//	                          |<------------- size bytes ------------->|
+//
+// The checksum is CRC-32C (Castagnoli) over the four bytes of size and all that follows the checksum, so that a run of zeros, as
+// a crash may leave behind, is no record. size is at least 1 and at most 16 MiB + 256.
+//
+// Records are written in the order of Append and not in place, and synced together: a crash can spoil only what was appended after
+// the last Sync. Reading stops at the first record that is not whole. In a finished run that is corruption; in an unfinished one it
+// is the torn tail, which [Open] cuts off.
+package rundir
