@@ -1,0 +1,166 @@
+package table
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// Check reports what is wrong with the plan's asserts, all at once: a name that the result does not have, a function or an operand
+// that does not fit, a condition that is not true or false. Subjects carry file and line, and no offset in the file: an assert's
+// text may have been changed since it was read there.
+func Check(p *plan.Plan) hcl.Diagnostics {
+	t := resultType(p)
+	ctx := context(cty.UnknownVal(t))
+	var all hcl.Diagnostics
+	for _, a := range p.Asserts {
+		for _, d := range check(a, t, ctx) {
+			all = append(all, place(a, d))
+		}
+	}
+	return all
+}
+
+func check(a *plan.Assert, t cty.Type, ctx *hcl.EvalContext) hcl.Diagnostics {
+	expr, diags := parse(a)
+	if diags.HasErrors() {
+		return diags
+	}
+	for _, traversal := range expr.Variables() {
+		if d := checkPath(traversal, t); d != nil {
+			diags = append(diags, d)
+		}
+	}
+	if diags.HasErrors() {
+		return diags
+	}
+	v, diags := expr.Value(ctx)
+	if diags.HasErrors() {
+		return diags
+	}
+	if got := v.Type(); got != cty.Bool && got != cty.DynamicPseudoType {
+		return diags.Append(&hcl.Diagnostic{
+			Severity: hcl.DiagError,
+			Summary:  "the condition is " + article(got.FriendlyName()) + ", not true or false",
+			Detail:   `Write a comparison, such as phase.NAME.op.get.response.p99 < duration("20ms").`,
+			Subject:  expr.Range().Ptr(),
+		})
+	}
+	return nil
+}
+
+func parse(a *plan.Assert) (hclsyntax.Expression, hcl.Diagnostics) {
+	return hclsyntax.ParseExpression([]byte(a.That), a.File, hcl.Pos{Line: a.Line, Column: 1})
+}
+
+// context lets expressions see a result, or an unknown of its type.
+func context(result cty.Value) *hcl.EvalContext {
+	variables := map[string]cty.Value{}
+	for name := range result.Type().AttributeTypes() {
+		variables[name] = result.GetAttr(name)
+	}
+	return &hcl.EvalContext{Variables: variables, Functions: plan.Functions()}
+}
+
+// checkPath follows a path through the result's type and returns what is wrong with the first step that leads nowhere.
+func checkPath(path hcl.Traversal, t cty.Type) *hcl.Diagnostic {
+	for i, step := range path {
+		if !t.IsObjectType() {
+			if !t.IsCollectionType() {
+				return nil // what HCL finds, it says
+			}
+			t = t.ElementType()
+			continue
+		}
+		name, ok := nameOf(step)
+		if !ok {
+			return nil
+		}
+		if !t.HasAttribute(name) {
+			return unknown(path[:i], name, slices.Sorted(maps.Keys(t.AttributeTypes())), step.SourceRange())
+		}
+		t = t.AttributeType(name)
+	}
+	return nil
+}
+
+func unknown(path hcl.Traversal, name string, names []string, at hcl.Range) *hcl.Diagnostic {
+	where := "the result"
+	if len(path) > 0 {
+		where = text(path)
+	}
+	instead := "There are " + strings.Join(names, ", ") + "."
+	if len(names) == 0 {
+		instead = "By this plan there is nothing."
+	}
+	if near := nearest(name, names); near != "" {
+		instead = fmt.Sprintf("Did you mean %q? %s", near, instead)
+	}
+	return &hcl.Diagnostic{
+		Severity: hcl.DiagError,
+		Summary:  fmt.Sprintf("%s has no %q", where, name),
+		Detail:   instead,
+		Subject:  &at,
+	}
+}
+
+// place says which assert a diagnostic is about and keeps of its subject what holds for the file.
+func place(a *plan.Assert, d *hcl.Diagnostic) *hcl.Diagnostic {
+	line := a.Line
+	if d.Subject != nil {
+		line = d.Subject.Start.Line
+	}
+	pos := hcl.Pos{Line: line, Column: 1, Byte: -1}
+	return &hcl.Diagnostic{
+		Severity: d.Severity,
+		Summary:  fmt.Sprintf("assert %q: %s", a.Name, d.Summary),
+		Detail:   d.Detail,
+		Subject:  &hcl.Range{Filename: a.File, Start: pos, End: pos},
+	}
+}
+
+func article(noun string) string {
+	if strings.ContainsRune("aeiou", rune(noun[0])) {
+		return "an " + noun
+	}
+	return "a " + noun
+}
+
+// nearest returns the name that a wrong one is most likely a slip of, with a letter or a third of them wrong; "" for none.
+func nearest(wrong string, names []string) string {
+	best, least := "", max(len(wrong)/3, 1)
+	for _, name := range names {
+		if d := distance(wrong, name); d <= least {
+			best, least = name, d-1
+		}
+	}
+	return best
+}
+
+// distance is how many bytes have to be put in, left out or changed to turn a into b (V. I. Levenshtein, 1966).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		above := row[0]
+		row[0]++
+		for j := range len(b) {
+			changed := above
+			if a[i] != b[j] {
+				changed++
+			}
+			above = row[j+1]
+			row[j+1] = min(changed, above+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,85 @@
+package table
+
+import (
+	"reflect"
+	"time"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// resultType is the type of the result of a plan: the JSON of a run.Run, whose phases and ops are those of the plan.
+func resultType(p *plan.Plan) cty.Type {
+	return typeOf(reflect.TypeFor[run.Run](), nil, p)
+}
+
+// typeOf is the type of the JSON of t, which stands at path.
+func typeOf(t reflect.Type, path []string, p *plan.Plan) cty.Type {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return typeOf(t.Elem(), path, p)
+	case reflect.Slice:
+		return cty.List(typeOf(t.Elem(), path, p))
+	case reflect.Map:
+		keys, fixed := keysAt(path, p)
+		if !fixed {
+			return cty.Map(typeOf(t.Elem(), append(path, ""), p))
+		}
+		attrs := map[string]cty.Type{}
+		for _, k := range keys {
+			attrs[k] = typeOf(t.Elem(), append(path, k), p)
+		}
+		return cty.Object(attrs)
+	case reflect.Struct:
+		if t == reflect.TypeFor[time.Time]() {
+			return cty.String
+		}
+		attrs := map[string]cty.Type{}
+		addFields(attrs, t, path, p)
+		return cty.Object(attrs)
+	case reflect.String:
+		return cty.String
+	case reflect.Bool:
+		return cty.Bool
+	default:
+		return cty.Number
+	}
+}
+
+func addFields(attrs map[string]cty.Type, t reflect.Type, path []string, p *plan.Plan) {
+	for f := range t.Fields() {
+		switch name := f.Tag.Get("json"); {
+		case f.Anonymous:
+			addFields(attrs, f.Type, path, p)
+		case f.IsExported():
+			attrs[name] = typeOf(f.Type, append(path, name), p)
+		}
+	}
+}
+
+// keysAt returns the keys of the map at path, if the plan knows them.
+func keysAt(path []string, p *plan.Plan) (keys []string, fixed bool) {
+	if path[0] != "phase" {
+		return nil, false
+	}
+	if len(path) == 1 {
+		for _, ph := range p.Phases {
+			keys = append(keys, ph.Name)
+		}
+		return keys, true
+	}
+	mix := p.Phase(path[1]).Ops
+	rest := path[2:]
+	if rest[0] == "setup" {
+		mix, rest = p.Phase(path[1]).Setup, rest[1:]
+	}
+	if rest[0] != "op" {
+		return nil, false
+	}
+	for _, w := range mix {
+		keys = append(keys, w.Op)
+	}
+	return keys, true
+}
