@@ -1,0 +1,24 @@
+package engine
+
+import "time"
+
+// clock is the run clock: nanoseconds since the run's start, monotonic, readable from any goroutine.
+type clock interface {
+	now() int64
+	// sleep returns after d, or earlier.
+	sleep(d time.Duration)
+}
+
+// wallClock is the real one.
+type wallClock struct{ zero time.Time }
+
+// oversleep is by how much a sleeping thread commonly wakes late. A loop looks at the clock for the last part of a wait.
+const oversleep = 150 * time.Microsecond
+
+func (c wallClock) now() int64 { return int64(time.Since(c.zero)) }
+
+func (c wallClock) sleep(d time.Duration) {
+	if d > oversleep {
+		time.Sleep(d - oversleep)
+	}
+}

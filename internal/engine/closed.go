@@ -1,0 +1,65 @@
+package engine
+
+import (
+	"time"
+)
+
+// closedFeed starts a session's next op when one of its slots becomes free: due = freed + think.
+type closedFeed struct {
+	l        *loop
+	pipeline int
+	ramp     time.Duration // the last session of the phase starts this much after the first
+	sessions int           // of the phase, over all workers
+	think    int64
+	lasts    int64 // how long ops may start, from the step's start; 0: until streams end
+	stopAt   int64 // the same on the run clock
+	live     int   // slots that may still start an op
+}
+
+func (f *closedFeed) begin() {
+	f.stopAt = never
+	if f.lasts > 0 {
+		f.stopAt = f.l.origin + f.lasts
+	}
+	f.live = len(f.l.sessions) * f.pipeline
+	for i, s := range f.l.sessions {
+		delay := int64(float64(f.ramp) * float64(s.id) / float64(f.sessions))
+		f.l.timers.set(f.l.origin+delay, startSlots, int32(i), int32(f.pipeline))
+	}
+}
+
+func (f *closedFeed) fire(t timer, now int64) {
+	s := f.l.sessions[t.arg]
+	for range t.n {
+		f.start(s, t.at, now)
+	}
+}
+
+// start uses a free slot of the session, or retires it.
+func (f *closedFeed) start(s *session, due, now int64) {
+	if f.l.stopped || now >= f.stopAt || !f.l.start(s, &s.stream, due, now) {
+		f.live--
+	}
+}
+
+func (f *closedFeed) freed(s *session, now int64, held bool) {
+	delay := f.think
+	if held {
+		delay = max(delay, pause)
+	}
+	switch due := now + delay; {
+	case delay == 0:
+		f.start(s, due, now)
+	case f.l.stopped || due >= f.stopAt:
+		f.live--
+	default:
+		f.l.timers.set(due, startSlots, int32(s.index), 1)
+	}
+}
+
+func (f *closedFeed) due(int64)   {}
+func (f *closedFeed) next() int64 { return never }
+
+func (f *closedFeed) stop(int64) { f.live -= f.l.timers.drop(startSlots) }
+
+func (f *closedFeed) done() bool { return f.live == 0 }

@@ -1,0 +1,152 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/loadgen/loadgen/internal/op"
+)
+
+// open makes every connection that is down. The first that cannot be made ends it.
+func (w *wire) open(deadline int64) error {
+	w.opening, w.err = true, nil
+	w.waiting = append(w.waiting[:0], w.conns...)
+	defer func() { w.opening = false }()
+	for w.err == nil && w.up < len(w.conns) {
+		for w.inMaking < maxOpening && len(w.waiting) > 0 && w.err == nil {
+			c := w.waiting[0]
+			w.waiting = w.waiting[1:]
+			w.dial(c)
+		}
+		now := w.l.clock.now()
+		if now >= deadline || w.l.halt.Load() == abandon {
+			return w.unanswered()
+		}
+		w.wait(time.Duration(min(deadline-now, maxSleep)))
+	}
+	return w.err
+}
+
+// unanswered names a connection that was not made in time.
+func (w *wire) unanswered() error {
+	for _, c := range w.conns {
+		if c.state != isUp {
+			return fmt.Errorf("connect to %v: no answer in time; %d of %d connections were made", w.endpoints[c.endpoint], w.up, len(w.conns))
+		}
+	}
+	return nil
+}
+
+// dial begins to connect.
+func (w *wire) dial(c *wireConn) {
+	fd, err := w.poll.connect(w.endpoints[c.endpoint].addr, c.index)
+	c.since = w.l.clock.now()
+	c.state = isConnecting
+	c.fd = fd
+	w.inMaking++
+	if err != nil {
+		w.lose(c, err)
+	}
+}
+
+// connected greets the endpoint once the connection is made.
+func (w *wire) connected(c *wireConn) {
+	if err := w.poll.connected(c.fd); err != nil {
+		w.lose(c, err)
+		return
+	}
+	if err := w.poll.watch(c.fd, c.index, false); err != nil {
+		w.lose(c, err)
+		return
+	}
+	c.state = isGreeting
+	hello, replies := w.codec.Greet(w.buffer())
+	c.greets, c.greetAll = replies, replies
+	if replies == 0 {
+		w.recycle(hello)
+		w.raise(c)
+		return
+	}
+	c.out = hello
+	w.write(c)
+}
+
+// raise opens the connection to requests.
+func (w *wire) raise(c *wireConn) {
+	c.state = isUp
+	c.heard = w.l.clock.now()
+	c.backoff = 0
+	w.inMaking--
+	w.up++
+	if c.wasUp {
+		w.l.rec.Reconnects++
+	}
+	c.wasUp = true
+}
+
+// lose closes a connection, ends what was outstanding on it, and sets when to try again.
+func (w *wire) lose(c *wireConn, why error) {
+	now := w.l.clock.now()
+	c.stamp(now)
+	if c.state == isUp {
+		w.up--
+	} else {
+		w.inMaking--
+	}
+	if c.fd >= 0 {
+		w.poll.close(c.fd)
+	}
+	c.state, c.fd, c.blocked, c.greets = isDown, -1, false, 0
+	c.drop(w)
+	err := fmt.Errorf("%v: %w", w.endpoints[c.endpoint], why)
+	if w.opening {
+		w.err = fmt.Errorf("connect to %w", err)
+		return
+	}
+	w.l.rec.Errors.Add([]byte(err.Error()))
+	c.backoff = min(max(2*c.backoff, firstBackoff), lastBackoff)
+	jittered := c.backoff/2 + time.Duration(w.rand.Int64N(int64(c.backoff)))
+	w.l.timers.set(now+int64(jittered), reconnect, c.index, 0)
+
+	// What the endings start must not find half of this connection's past.
+	lost := w.lost
+	w.lost = nil
+	for c.queue.len() > 0 {
+		lost = append(lost, c.queue.pop())
+	}
+	for _, p := range lost {
+		if p.st != nil {
+			w.l.failed(p.st, c.endpoint, op.Lost, now)
+		}
+	}
+	w.lost = lost[:0]
+}
+
+// drop gives the connection's buffers back.
+func (c *wireConn) drop(w *wire) {
+	if c.out != nil {
+		w.recycle(c.out)
+	}
+	if c.in != nil {
+		w.recycle(c.in)
+	}
+	c.out, c.in = nil, nil
+}
+
+func (w *wire) fire(t timer, _ int64) {
+	if c := w.conns[t.arg]; c.state == isDown {
+		w.dial(c)
+	}
+}
+
+func (w *wire) close() {
+	for _, c := range w.conns {
+		if c.fd >= 0 {
+			w.poll.close(c.fd)
+		}
+		c.state, c.fd = isDown, -1
+	}
+	if p, ok := w.poll.(interface{ release() }); ok {
+		p.release()
+	}
+}

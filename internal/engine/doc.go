@@ -1,0 +1,30 @@
+// Package engine executes steps on this machine: it is the worker.
+//
+// An [Engine] divides the sessions it was assigned between loops. A loop is one goroutine that owns everything its sessions need:
+// op states, timers, the recorder, and a transport that moves requests. Nothing is shared between loops, so nothing is locked,
+// and no channel is touched per op.
+//
+// # Executors
+//
+// The same loop runs over three transports:
+//
+//   - wire, for a driver.Wire: non-blocking sockets and epoll on a locked OS thread. This is the event loop executor.
+//   - blocking, for a driver.Dialer: one goroutine for each session and endpoint, which the loop hands requests to. This is the
+//     blocking executor.
+//   - timed, for a driver.Timed: no transport at all; the loop's own timers complete requests. Either executor can carry it.
+//
+// # Time
+//
+// Time is read here and nowhere else, from one monotonic clock whose zero is the run's start: once for each turn of the loop, once after
+// each read that brought bytes and once before each batch of writes. An op's end is the time of the read that completed it; its
+// start, the time before the write that carried its first request; its due time, what the feed says. Tests replace clock and poller
+// and run the same loop in virtual time.
+//
+// # Pressure
+//
+// At most 64 + pipeline requests are outstanding on a connection; one more is refused, and its program goes on without it. A request
+// that timed out keeps its place in the queue of replies, so that the replies behind it still find theirs; its own is then discarded.
+// A connection that brought nothing for twice the timeout while replies were owed is opened again. Reconnects back off from 10 ms
+// to 1 s. An op that fails before anything of it could be sent holds its slot for 10 ms, so that a dead target is
+// not a busy loop.
+package engine

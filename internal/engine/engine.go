@@ -1,0 +1,189 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/workload"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// Config is what an engine needs from its process.
+type Config struct {
+	Drivers []driver.Driver
+	Secrets driver.Secrets
+	Loops   int // 0: one for each processor but one, at least one
+	Logger  *slog.Logger
+
+	// Blocking carries drivers without a transport on the blocking executor instead of the event loop.
+	Blocking bool
+}
+
+// Engine carries out steps in this process. Assign comes first, then Prepare and Run in turn for each step. One goroutine at a time,
+// but for Drain.
+type Engine struct {
+	cfg   Config
+	run   run.Assignment
+	plan  *plan.Plan
+	clock clock
+	wall  int64
+	group *group // of the phase at hand
+	seq   uint64 // of the last snapshot
+	halt  atomic.Int32
+
+	newPoller func() (poller, error)
+}
+
+// New returns an engine that has no assignment.
+func New(cfg Config) *Engine {
+	if cfg.Loops <= 0 {
+		cfg.Loops = max(1, runtime.NumCPU()-1)
+	}
+	return &Engine{cfg: cfg, newPoller: func() (poller, error) { return newEpoll() }}
+}
+
+// Assign takes on a run. It fails when the plan's bytes are not a valid plan of this version, or do not have the digest.
+func (e *Engine) Assign(_ context.Context, a run.Assignment) error {
+	p, err := plan.Decode(a.Plan, e.cfg.Drivers)
+	if err != nil {
+		return fmt.Errorf("plan of run %s: %w", a.RunID, err)
+	}
+	if digest := plan.Digest(a.Plan); digest != a.Digest {
+		return fmt.Errorf("plan of run %s: digest is %s, not %s", a.RunID, digest, a.Digest)
+	}
+	// A loop that computes must never keep the rest of the process from running.
+	if procs := e.cfg.Loops + 1; runtime.GOMAXPROCS(0) < procs {
+		runtime.GOMAXPROCS(procs)
+	}
+	e.run, e.plan = a, p
+	e.clock = wallClock{zero: time.Now().Add(-a.Elapsed)}
+	e.wall = a.WallNS
+	return nil
+}
+
+// Prepare makes ready to carry out a step: before the first of a phase, it opens the phase's connections, or gives up when ctx ends. An
+// error means that the step cannot be carried out; the engine may then be closed, and nothing else.
+func (e *Engine) Prepare(ctx context.Context, step run.Step) (run.Ready, error) {
+	if e.group == nil || e.group.phase.Name != step.Phase {
+		if e.group != nil {
+			return run.Ready{}, fmt.Errorf("phase %q: phase %q has not ended", step.Phase, e.group.phase.Name)
+		}
+		stop := context.AfterFunc(ctx, func() { e.halt.Store(abandon) })
+		g, err := e.openGroup(ctx, step)
+		stop()
+		if err != nil {
+			return run.Ready{}, fmt.Errorf("phase %q: %w", step.Phase, err)
+		}
+		e.group = g
+	}
+	source, err := workload.New(e.plan, e.group.phase, string(step.Kind))
+	if err != nil {
+		return run.Ready{}, err
+	}
+	for _, l := range e.group.loops {
+		e.group.equip(l, source, step.Kind)
+	}
+	e.group.step = step
+	if step.Kind == run.Load {
+		runtime.GC() // now, and not while the step runs
+	}
+	return e.group.ready(source), nil
+}
+
+// Run carries out the prepared step from a time on the run clock, and returns when all its ops have ended. Each second it passes what
+// happened in it to sink, one call at a time. When ctx ends, it returns within 100 ms with what is in flight still counted as that.
+func (e *Engine) Run(ctx context.Context, at time.Duration, sink func(measure.Snapshot)) (run.Final, error) {
+	g := e.group
+	if g == nil {
+		return run.Final{}, errors.New("no step is prepared")
+	}
+	stop := context.AfterFunc(ctx, func() { e.halt.Store(abandon) })
+	defer stop()
+	measured := g.step.Kind == run.Load
+	use := startUsage(measured)
+	c := collector{g: g, sink: sink, begin: int64(at), seq: &e.seq}
+	parts := make(chan part, 4*len(g.loops)+4)
+	var loops errgroup.Group
+	for _, l := range g.loops {
+		l.begin(int64(at), parts)
+		loops.Go(func() error {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			l.run()
+			return nil
+		})
+	}
+	totals := c.collect(parts)
+	_ = loops.Wait() // run reports no error
+	final := run.Final{Step: g.step.Seq, Totals: totals, Generator: use.stop(), Stopped: e.halt.Load() != goOn}
+	final.Generator.Executor, final.Generator.Loops, final.Generator.Busy = g.executor, len(g.loops), c.busy
+	if g.step.Last {
+		e.Close()
+	}
+	return final, nil
+}
+
+// Drain ends the step at hand, and any later one, early: nothing more is started, and Run returns when what is outstanding has ended.
+// It may be called from any goroutine.
+func (e *Engine) Drain() { e.halt.CompareAndSwap(goOn, drain) }
+
+// Close closes the connections of the phase at hand.
+func (e *Engine) Close() {
+	if e.group != nil {
+		e.group.close()
+		e.group = nil
+	}
+}
+
+// collector joins what the loops seal into the worker's snapshots.
+type collector struct {
+	g      *group
+	sink   func(measure.Snapshot)
+	begin  int64   // of the step
+	seq    *uint64 // of the run's snapshots
+	busy   float64 // of the busiest loop
+	totals *measure.Totals
+}
+
+// collect returns the totals of the step once every loop has finished.
+func (c *collector) collect(parts <-chan part) measure.Totals {
+	c.totals = measure.NewTotals(c.begin, len(c.g.endpoints))
+	joiner := measure.NewJoiner(len(c.g.loops), c.begin)
+	for running := len(c.g.loops); running > 0; {
+		p := <-parts
+		if p.final {
+			running--
+			if spent := p.upTo - c.begin; spent > 0 {
+				c.busy = max(c.busy, 1-float64(p.idle)/float64(spent))
+			}
+		}
+		if joint, ok := joiner.Add(p.loop, p.upTo, p.final, p.totals); ok {
+			c.snapshot(joint)
+		}
+		c.g.recycle(p)
+	}
+	if len(c.g.loops) == 0 {
+		c.snapshot(measure.Interval{From: c.begin, To: c.begin, Delta: measure.NewTotals(c.begin, len(c.g.endpoints)), Final: true})
+	}
+	return *c.totals
+}
+
+func (c *collector) snapshot(joint measure.Interval) {
+	c.totals.Merge(joint.Delta)
+	*c.seq++
+	c.sink(measure.Snapshot{
+		Step: c.g.step.Seq, SeqFirst: *c.seq, SeqLast: *c.seq,
+		From: joint.From, To: joint.To,
+		Delta: *joint.Delta, Running: c.totals.Counters(), Final: joint.Final,
+	})
+}

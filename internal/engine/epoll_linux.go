@@ -1,0 +1,145 @@
+package engine
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// errAgain is what a non-blocking call says that has nothing to move.
+const errAgain = unix.EAGAIN
+
+// epoll is the poller of the real world. Reads, writes and looks are raw system calls: they return at once, and the loop's
+// thread keeps its processor. A wait that may block goes through the scheduler.
+type epoll struct {
+	fd     int
+	events []unix.EpollEvent
+}
+
+const maxEvents = 256
+
+func newEpoll() (*epoll, error) {
+	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("epoll_create1: %w", err)
+	}
+	return &epoll{fd: fd, events: make([]unix.EpollEvent, maxEvents)}, nil
+}
+
+func (p *epoll) wait(ready []readiness, d time.Duration) (int, error) {
+	most := min(len(ready), len(p.events))
+	var n uintptr
+	var errno unix.Errno
+	if d <= 0 {
+		n, _, errno = unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events[0])), uintptr(most), 0, 0, 0)
+	} else {
+		limit := unix.NsecToTimespec(int64(d))
+		n, _, errno = unix.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events[0])), uintptr(most),
+			uintptr(unsafe.Pointer(&limit)), 0, 0)
+		if errno == unix.ENOSYS { // before Linux 5.11: whole milliseconds
+			n, _, errno = unix.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events[0])), uintptr(most),
+				uintptr((d+time.Millisecond-1)/time.Millisecond), 0, 0)
+		}
+	}
+	switch errno {
+	case 0:
+	case unix.EINTR:
+		return 0, nil
+	default:
+		return 0, fmt.Errorf("epoll_wait: %w", errno)
+	}
+	for i, ev := range p.events[:n] {
+		broken := ev.Events&(unix.EPOLLERR|unix.EPOLLHUP) != 0
+		ready[i] = readiness{token: ev.Fd, read: broken || ev.Events&unix.EPOLLIN != 0, write: broken || ev.Events&unix.EPOLLOUT != 0}
+	}
+	return int(n), nil
+}
+
+func (p *epoll) connect(to netip.AddrPort, token int32) (int, error) {
+	domain, addr := sockaddr(to)
+	fd, err := unix.Socket(domain, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, fmt.Errorf("socket: %w", err)
+	}
+	if err := p.begin(fd, addr, token); err != nil {
+		_ = unix.Close(fd) // the error that counts is begin's
+		return -1, err
+	}
+	return fd, nil
+}
+
+func (p *epoll) begin(fd int, addr unix.Sockaddr, token int32) error {
+	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
+		return fmt.Errorf("set TCP_NODELAY: %w", err)
+	}
+	if err := unix.Connect(fd, addr); err != nil && err != unix.EINPROGRESS {
+		return fmt.Errorf("connect: %w", err)
+	}
+	ev := unix.EpollEvent{Events: unix.EPOLLOUT, Fd: token}
+	if err := unix.EpollCtl(p.fd, unix.EPOLL_CTL_ADD, fd, &ev); err != nil {
+		return fmt.Errorf("epoll_ctl: %w", err)
+	}
+	return nil
+}
+
+func sockaddr(to netip.AddrPort) (domain int, addr unix.Sockaddr) {
+	if ip := to.Addr().Unmap(); ip.Is4() {
+		return unix.AF_INET, &unix.SockaddrInet4{Port: int(to.Port()), Addr: ip.As4()}
+	}
+	return unix.AF_INET6, &unix.SockaddrInet6{Port: int(to.Port()), Addr: to.Addr().As16()}
+}
+
+func (p *epoll) connected(fd int) error {
+	code, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	if code != 0 {
+		return fmt.Errorf("connect: %w", unix.Errno(code))
+	}
+	return nil
+}
+
+func (p *epoll) watch(fd int, token int32, write bool) error {
+	ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: token}
+	if write {
+		ev.Events |= unix.EPOLLOUT
+	}
+	if err := unix.EpollCtl(p.fd, unix.EPOLL_CTL_MOD, fd, &ev); err != nil {
+		return fmt.Errorf("epoll_ctl: %w", err)
+	}
+	return nil
+}
+
+func (p *epoll) read(fd int, b []byte) (int, error) {
+	return transfer(unix.SYS_READ, fd, b)
+}
+
+// write suppresses SIGPIPE as the Go runtime does for sockets: the signal is ignored for descriptors above 2.
+func (p *epoll) write(fd int, b []byte) (int, error) {
+	return transfer(unix.SYS_WRITE, fd, b)
+}
+
+func transfer(call uintptr, fd int, b []byte) (int, error) {
+	for {
+		n, _, errno := unix.RawSyscall(call, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))
+		switch errno {
+		case 0:
+			return int(n), nil
+		case unix.EINTR:
+		default:
+			return 0, errno
+		}
+	}
+}
+
+func (p *epoll) close(fd int) {
+	// The descriptor is gone whatever close says, and no byte of a result hangs on it.
+	_ = unix.Close(fd)
+}
+
+// release closes the poller itself.
+func (p *epoll) release() { p.close(p.fd) }

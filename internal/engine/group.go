@@ -1,0 +1,355 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/workload"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+const (
+	openWithin     = 10 * time.Second // for all connections of a phase
+	identifyWithin = 3 * time.Second  // for one endpoint to say what it is
+)
+
+// group is the loops of a phase and what they have open. It lives from the phase's first Prepare to the end of its last step.
+type group struct {
+	plan      *plan.Plan
+	phase     *plan.Phase
+	target    *plan.Target
+	endpoints []endpoint
+	names     []string
+	ring      *op.Ring
+	loops     []*loop
+	step      run.Step
+	executor  string
+	sessions  int
+	servers   map[string]map[string]string
+}
+
+// openGroup connects the sessions that a phase's first step names.
+func (e *Engine) openGroup(ctx context.Context, step run.Step) (*group, error) {
+	g := &group{plan: e.plan, sessions: step.To - step.From}
+	if g.phase = e.plan.Phase(step.Phase); g.phase == nil {
+		return nil, errors.New("the plan has no such phase")
+	}
+	g.target = e.plan.Target(g.phase.Target)
+	d, err := e.driver(g.target.Driver)
+	if err != nil {
+		return nil, err
+	}
+	g.executor = e.executorOf(d)
+	ctx, cancel := context.WithTimeout(ctx, openWithin)
+	defer cancel()
+	if err := g.locate(e.run.Nodes[g.target.Name]); err != nil {
+		return nil, fmt.Errorf("target %q: %w", g.target.Name, err)
+	}
+	if err := g.checkFiles(); err != nil {
+		return nil, err
+	}
+	if err := g.identify(ctx, d, e.cfg.Secrets); err != nil {
+		return nil, fmt.Errorf("target %q: %w", g.target.Name, err)
+	}
+	for i := range min(e.cfg.Loops, g.sessions) {
+		l, err := g.newLoop(e, d, i)
+		if err != nil {
+			g.close()
+			return nil, fmt.Errorf("target %q: %w", g.target.Name, err)
+		}
+		g.loops = append(g.loops, l)
+	}
+	g.share(step.From)
+	if err := g.open(e.clock); err != nil {
+		g.close()
+		return nil, fmt.Errorf("target %q: %w", g.target.Name, err)
+	}
+	e.cfg.Logger.LogAttrs(ctx, slog.LevelDebug, "connected", slog.String("phase", step.Phase),
+		slog.Int("sessions", g.sessions), slog.Int("endpoints", len(g.endpoints)), slog.Int("loops", len(g.loops)))
+	return g, nil
+}
+
+func (e *Engine) driver(name string) (driver.Driver, error) {
+	for _, d := range e.cfg.Drivers {
+		if d.Name() == name {
+			return d, nil
+		}
+	}
+	return nil, fmt.Errorf("driver %q is not in this build", name)
+}
+
+// locate lists the target's endpoints; nodes are those of the built-in ones.
+func (g *group) locate(nodes []string) error {
+	texts := g.target.Endpoints
+	if len(texts) == 0 {
+		texts = nodes
+	}
+	if len(texts) == 0 {
+		return errors.New("it has no endpoint")
+	}
+	for i, text := range texts {
+		name := "n" + strconv.Itoa(i)
+		g.endpoints = append(g.endpoints, endpoint{name: name, text: text})
+		g.names = append(g.names, name)
+	}
+	g.ring = op.NewRing(g.names)
+	return nil
+}
+
+// checkFiles compares the descriptors that the phase needs with what the process may open.
+func (g *group) checkFiles() error {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return fmt.Errorf("read the limit on open files: %w", err)
+	}
+	connections := g.sessions * len(g.endpoints)
+	if need := uint64(connections) + plan.SpareFiles; need > limit.Cur {
+		return fmt.Errorf("%d connections need about %d open files, and the limit is %d: raise it (ulimit -n %d) or use fewer sessions",
+			connections, need, limit.Cur, need)
+	}
+	return nil
+}
+
+// identify finds every endpoint's address and asks the server there what it is. The first that cannot be reached is the error.
+func (g *group) identify(ctx context.Context, d driver.Driver, secrets driver.Secrets) error {
+	w, ok := d.(driver.Wire)
+	if !ok || g.sessions == 0 {
+		return nil
+	}
+	facts := make([]map[string]string, len(g.endpoints))
+	var asks errgroup.Group
+	for i := range g.endpoints {
+		asks.Go(func() (err error) {
+			ctx, cancel := context.WithTimeout(ctx, identifyWithin)
+			defer cancel()
+			facts[i], err = g.identifyOne(ctx, &g.endpoints[i], w, secrets)
+			return err
+		})
+	}
+	if err := asks.Wait(); err != nil {
+		return err
+	}
+	g.servers = make(map[string]map[string]string)
+	for i, end := range g.endpoints {
+		g.servers[end.text] = facts[i]
+	}
+	return nil
+}
+
+// identifyOne connects as net does: of a host's addresses it takes the first that answers, and the load goes there too.
+func (g *group) identifyOne(ctx context.Context, end *endpoint, w driver.Wire, secrets driver.Secrets) (map[string]string, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", end.text)
+	if err != nil {
+		var what *net.OpError // it repeats the address
+		if errors.As(err, &what) {
+			err = what.Err
+		}
+		return nil, fmt.Errorf("connect to %v: %w", end, err)
+	}
+	defer conn.Close()
+	end.addr = conn.RemoteAddr().(*net.TCPAddr).AddrPort()
+	deadline, _ := ctx.Deadline()
+	if err := conn.SetDeadline(deadline); err != nil {
+		return nil, fmt.Errorf("%v: %w", end, err)
+	}
+	facts, err := w.Identify(ctx, conn, g.target.Config, secrets)
+	if err != nil {
+		return nil, fmt.Errorf("%v: %w", end, err)
+	}
+	return facts, nil
+}
+
+// newLoop makes a loop with its share of the sessions and a transport for the driver.
+func (g *group) newLoop(e *Engine, d driver.Driver, index int) (*loop, error) {
+	n := len(g.endpoints) * driver.NumVerbs
+	l := &loop{
+		clock: e.clock, index: index, wall: e.wall, halt: &e.halt,
+		spare:     make(chan *measure.Totals, 4),
+		reqBefore: make([]measure.Requests, n), reqNow: make([]measure.Requests, n),
+	}
+	for range share(g.sessions, index, min(e.cfg.Loops, g.sessions)) {
+		l.sessions = append(l.sessions, &session{index: len(l.sessions)})
+	}
+	var err error
+	l.tr, err = g.newTransport(e, d, l)
+	return l, err
+}
+
+func (g *group) newTransport(e *Engine, d driver.Driver, l *loop) (transport, error) {
+	limit := backlog + g.phase.Pipeline()
+	newBlocking := func(dial dialer) transport {
+		return &blocking{l: l, endpoints: g.endpoints, dial: dial, limit: limit, timeout: g.target.Timeout}
+	}
+	switch d := d.(type) {
+	case driver.Wire:
+		codec, err := d.NewCodec(g.target.Config, e.cfg.Secrets)
+		if err != nil {
+			return nil, err
+		}
+		p, err := e.newPoller()
+		if err != nil {
+			return nil, err
+		}
+		w := newWire(l, p, codec, g.endpoints)
+		w.limit, w.timeout = limit, int64(g.target.Timeout)
+		return w, nil
+	case driver.Timed:
+		if e.cfg.Blocking {
+			return newBlocking(func(context.Context, int) (driver.Session, error) {
+				return timedSession{driver: d, config: g.target.Config}, nil
+			}), nil
+		}
+		return &timed{l: l, driver: d, config: g.target.Config, endpoints: len(g.endpoints), limit: limit, timeout: int64(g.target.Timeout)}, nil
+	case driver.Dialer:
+		return newBlocking(func(ctx context.Context, i int) (driver.Session, error) {
+			return d.Dial(ctx, g.target.Config, e.cfg.Secrets, g.endpoints[i].text)
+		}), nil
+	}
+	return nil, fmt.Errorf("driver %q has no transport", d.Name())
+}
+
+// executorOf names the executor that carries a driver.
+func (e *Engine) executorOf(d driver.Driver) string {
+	_, timed := d.(driver.Timed)
+	if _, dials := d.(driver.Dialer); dials || timed && e.cfg.Blocking {
+		return "blocking"
+	}
+	return "event loop"
+}
+
+// share returns how many of n things part i of parts has; the parts sum to n.
+func share(n, i, parts int) int { return n*(i+1)/parts - n*i/parts }
+
+// share numbers the sessions of all loops, from the first one of this worker on.
+func (g *group) share(from int) {
+	for _, l := range g.loops {
+		for _, s := range l.sessions {
+			s.id = from
+			from++
+		}
+	}
+}
+
+// open makes the connections of all loops.
+func (g *group) open(c clock) error {
+	deadline := c.now() + int64(openWithin)
+	var opens errgroup.Group
+	for _, l := range g.loops {
+		opens.Go(func() error { return l.tr.open(deadline) })
+	}
+	return opens.Wait()
+}
+
+// equip gives a loop the program, the feed and the streams of a step.
+func (g *group) equip(l *loop, source *workload.Source, kind run.StepKind) {
+	l.prog, l.opTimeout = g.program(kind)
+	l.acks = g.target.Replication != nil
+	for _, s := range l.sessions {
+		s.begun, s.active, s.first, s.last, s.streams, s.queued = false, 0, 0, 0, nil, false
+		s.stream = source.Stream(s.id)
+	}
+	if kind == run.Load && g.phase.Open != nil {
+		l.feed = g.openFeed(l, source)
+		return
+	}
+	f := &closedFeed{l: l, pipeline: g.phase.Pipeline(), sessions: source.Sessions()}
+	if c := g.phase.Closed; c != nil && kind == run.Load {
+		f.ramp, f.think, f.lasts = c.Ramp, int64(c.Think), int64(c.Duration)
+	}
+	l.feed = f
+}
+
+func (g *group) openFeed(l *loop, source *workload.Source) *openFeed {
+	o := g.phase.Open
+	for _, s := range l.sessions {
+		for i := s.id; i < source.Streams(); i += source.Sessions() {
+			s.streams = append(s.streams, &openStream{id: i, pacer: source.Pacer(i), ops: source.Stream(i)})
+		}
+	}
+	// Bounds of loops sum to the bound of all.
+	first, n := l.sessions[0].id, len(l.sessions)
+	bound := o.InFlight*(first+n)/o.Sessions - o.InFlight*first/o.Sessions
+	return &openFeed{l: l, pipeline: o.Pipeline, inFlight: max(1, bound), shed: o.OnFull == "shed", lasts: int64(o.Duration + o.Drain)}
+}
+
+// program returns a program for the target and the op's own timeout, 0 for none. Steps that are not measured want all N replicas.
+func (g *group) program(kind run.StepKind) (op.Program, int64) {
+	r := g.target.Replication
+	if r == nil {
+		return op.NewPlain(g.ring, g.plan.Dataset(g.phase.Dataset).Values.Checked), 0
+	}
+	cfg := op.NWR{N: r.N, W: r.W, R: r.R, ReadFanout: r.ReadFanout, ReadFrom: r.ReadFrom, Seed: g.plan.Seed}
+	if kind != run.Load {
+		cfg.W = r.N
+	}
+	return op.NewNWR(cfg, g.ring), int64(r.Timeout)
+}
+
+// begin readies a loop for its step to start.
+func (l *loop) begin(at int64, parts chan<- part) {
+	l.origin, l.parts = at, parts
+	l.rec = measure.NewTotals(at, len(l.reqNow)/driver.NumVerbs)
+	clear(l.reqBefore)
+	l.opsBefore = [driver.NumVerbs]int64{}
+}
+
+// recycle returns a merged part's recorder to its loop.
+func (g *group) recycle(p part) {
+	p.totals.Reset()
+	select {
+	case g.loops[p.loop].spare <- p.totals:
+	default:
+	}
+}
+
+func (g *group) ready(source *workload.Source) run.Ready {
+	r := run.Ready{Step: g.step.Seq, Sessions: g.sessions, Executor: g.executor, Loops: len(g.loops), Servers: g.servers}
+	if g.servers != nil {
+		r.Connections = g.sessions * len(g.endpoints)
+	}
+	for i := g.step.From; i < g.step.To && source.Streams() == source.Sessions(); i++ {
+		n, bounded := source.Ops(i)
+		if !bounded {
+			return r
+		}
+		r.Ops += uint64(n)
+	}
+	return r
+}
+
+func (g *group) close() {
+	for _, l := range g.loops {
+		l.tr.close()
+	}
+}
+
+// timedSession lets the blocking executor carry a driver that has no transport.
+type timedSession struct {
+	driver driver.Timed
+	config any
+}
+
+func (s timedSession) Do(ctx context.Context, req *driver.Request, reply *driver.Reply) error {
+	t := time.NewTimer(s.driver.Reply(s.config, req, reply))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s timedSession) Close() error { return nil }

@@ -1,0 +1,112 @@
+package engine
+
+import (
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/drivers"
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/workload"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// parsePlan resolves the text of a plan without its plan block.
+func parsePlan(t testing.TB, text string) *plan.Plan {
+	t.Helper()
+	file, diags := plan.Parse([]byte("plan \"test\" { seed = 7 }\n"+text), "test.hcl", drivers.All())
+	require.Empty(t, diags)
+	p, diags := file.Resolve(plan.Vars{})
+	require.Empty(t, diags)
+	return p
+}
+
+// bench is one loop over a scripted network, in virtual time.
+type bench struct {
+	t     testing.TB
+	net   *virtualNet
+	e     *Engine
+	g     *group
+	l     *loop
+	snaps []measure.Snapshot
+}
+
+// firstPort is where the scripted servers begin.
+const firstPort = 7001
+
+// newBench prepares the sessions of a plan's phase. The target's endpoints are 127.0.0.1:7001 and so on; its servers answer after latency.
+func newBench(t testing.TB, p *plan.Plan, phase string, latency time.Duration) *bench {
+	t.Helper()
+	b := &bench{t: t, net: newVirtualNet(10)}
+	b.e = New(Config{Drivers: drivers.All(), Loops: 1, Logger: slog.New(slog.DiscardHandler)})
+	b.e.newPoller = func() (poller, error) { return b.net, nil }
+	b.e.clock, b.e.plan, b.e.wall = b.net.clock, p, int64(time.Hour)
+	b.g = &group{plan: p, phase: p.Phase(phase), sessions: p.Phase(phase).Sessions()}
+	b.g.target = p.Target(b.g.phase.Target)
+	d, err := b.e.driver(b.g.target.Driver)
+	require.NoError(t, err)
+	require.NoError(t, b.g.locate(nil))
+	for i := range b.g.endpoints {
+		b.net.server(uint16(firstPort+i), latency)
+		b.g.endpoints[i].addr = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(firstPort+i))
+	}
+	b.l, err = b.g.newLoop(b.e, d, 0)
+	require.NoError(t, err)
+	b.g.loops = []*loop{b.l}
+	b.g.share(0)
+	require.NoError(t, b.l.tr.open(b.net.clock.now()+int64(time.Second)))
+	return b
+}
+
+func (b *bench) server(i int) *virtualServer { return b.net.servers[uint16(firstPort+i)] }
+
+// equip readies a step that starts now.
+func (b *bench) equip(kind run.StepKind) <-chan part {
+	b.t.Helper()
+	source, err := workload.New(b.g.plan, b.g.phase, string(kind))
+	require.NoError(b.t, err)
+	b.g.equip(b.l, source, kind)
+	parts := make(chan part, 10_000)
+	b.l.begin(b.net.clock.now(), parts)
+	return parts
+}
+
+// run carries a step out and returns what was counted.
+func (b *bench) run(kind run.StepKind) measure.Totals {
+	b.t.Helper()
+	parts := b.equip(kind)
+	b.l.run()
+	seq := uint64(0)
+	c := collector{g: b.g, begin: b.l.origin, seq: &seq, sink: func(s measure.Snapshot) { b.snaps = append(b.snaps, s) }}
+	totals := c.collect(parts)
+	require.NoError(b.t, totals.CheckValid())
+	return totals
+}
+
+// redisPlan is a plan with one phase, "load", on a number of scripted servers.
+func redisPlan(t testing.TB, endpoints int, target, phase string) *plan.Plan {
+	list := ""
+	for i := range endpoints {
+		list += fmt.Sprintf("%q, ", fmt.Sprintf("127.0.0.1:%d", firstPort+i))
+	}
+	return parsePlan(t, fmt.Sprintf(`
+		target "t" {
+			driver    = "redis"
+			endpoints = [%s]
+			%s
+		}
+		dataset "d" {
+			keys { count = 100 }
+			values { size = 100 }
+		}
+		phase "load" {
+			target      = target.t
+			dataset     = dataset.d
+			%s
+		}`, list, target, phase))
+}

@@ -1,0 +1,399 @@
+package engine
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/internal/workload"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+const (
+	backlog   = 64                           // requests outstanding on a connection, beyond the pipeline
+	pause     = int64(10 * time.Millisecond) // of a slot whose op failed before anything was sent
+	interval  = int64(time.Second)           // between seals
+	maxSleep  = int64(50 * time.Millisecond) // the longest a loop does not look whether it should stop
+	maxStall  = int64(250 * time.Millisecond)
+	sweepStep = int64(time.Millisecond) // least time between two looks for timeouts
+	minStates = 64                      // op states made at a time
+)
+
+// transport moves the requests of one loop. It calls the loop's answered and failed as requests end.
+type transport interface {
+	// open makes the connections of every session, within the deadline on the loop's clock.
+	open(deadline int64) error
+	// send takes req for the session's connection to req.Endpoint, or refuses it.
+	send(s *session, st *opState, req *driver.Request) bool
+	// flush passes on what send has gathered.
+	flush()
+	// wait reports what happens within d; at d = 0, what has happened. It returns early when something has.
+	wait(d time.Duration)
+	// fire handles a timer that the transport has set.
+	fire(t timer, now int64)
+	// sweep times requests out that are due to be, and returns when to look again.
+	sweep(now int64) int64
+	// outstanding adds 1 to InFlight of each request that is still awaited.
+	outstanding(into []measure.Requests)
+	close()
+}
+
+// feed decides when a loop's sessions start their next ops.
+type feed interface {
+	// begin sets the first starts of a step.
+	begin()
+	// fire handles a timer that the feed has set.
+	fire(t timer, now int64)
+	// due starts what is due by now.
+	due(now int64)
+	// next returns when due has something to do again.
+	next() int64
+	// freed tells that one of the session's slots has become free; held: it may not be used again for a pause.
+	freed(s *session, now int64, held bool)
+	// stop ends the feed: nothing starts any more, and what was due before now and not started is shed.
+	stop(now int64)
+	// done reports whether nothing will be started any more.
+	done() bool
+}
+
+// session is one logical client. All of it lives in one loop.
+type session struct {
+	index   int // in the loop
+	id      int // in the phase
+	active  int // slots in use
+	stream  workload.Stream
+	streams []*openStream // of the open feed, the earliest first
+	queued  bool          // among the sessions that the open feed can start
+	begun   bool
+	first   int64 // start of its first op, and
+	last    int64 // end of its last, on the run clock
+}
+
+// opState is an op between its start and its last event.
+type opState struct {
+	op.Op
+	session *session
+	due     int64
+	begun   int64 // when the program started it
+	start   int64 // before the write of its first request; 0 until then
+	used    bool  // between take and release
+	done    bool  // the outcome is known; requests may be outstanding
+}
+
+// loop carries out one step at a time for its sessions. Its fields belong to the goroutine that runs it.
+type loop struct {
+	clock    clock
+	tr       transport
+	feed     feed
+	prog     op.Program
+	timers   timers
+	sessions []*session
+
+	slab    []*opState // by slot
+	free    []int32
+	used    int // states between take and release
+	running int // ops between start and done
+	depth   int
+	scratch [][]driver.Request // by depth of delivery
+
+	rec       *measure.Totals
+	spare     chan *measure.Totals
+	parts     chan<- part
+	opsBefore [driver.NumVerbs]int64
+	reqBefore []measure.Requests
+	reqNow    []measure.Requests
+
+	index     int
+	origin    int64 // run clock at the step's start
+	wall      int64 // Unix nanoseconds of the run clock's zero
+	opTimeout int64 // 0: the request's timeout is enough
+	sweepAt   int64
+	sealAt    int64
+	last      int64 // when the last cycle began, and
+	planned   int64 // how long it meant to wait
+	idle      int64 // time spent waiting in this step
+	acks      bool  // record the latency of the k-th good answer
+	starting  *opState
+	halt      *atomic.Int32 // how the worker was asked to end the step
+	stopped   bool
+}
+
+// Values of loop.halt.
+const (
+	goOn    int32 = iota
+	drain         // start nothing more, wait for what is outstanding
+	abandon       // return at once
+)
+
+// part is what one loop has counted up to a boundary of intervals.
+type part struct {
+	loop   int
+	upTo   int64 // run clock
+	totals *measure.Totals
+	final  bool
+	idle   int64
+}
+
+// run carries out the prepared step and returns when all of it has ended.
+func (l *loop) run() {
+	l.await()
+	l.enter()
+	for l.cycle() {
+	}
+	l.finish(l.last)
+}
+
+// enter sets the step's clockwork going.
+func (l *loop) enter() {
+	l.stopped, l.idle, l.planned = false, 0, 0
+	l.last = l.clock.now()
+	l.sweepAt = l.last
+	l.sealAt = (l.last/interval + 1) * interval
+	l.feed.begin()
+}
+
+// await returns when the step is to start.
+func (l *loop) await() {
+	for wait := l.origin - l.clock.now(); wait > 0 && l.halt.Load() != abandon; wait = l.origin - l.clock.now() {
+		l.clock.sleep(time.Duration(min(wait, maxSleep)))
+	}
+}
+
+// cycle does what is to be done now, then waits for what comes next. It reports false when the step has ended.
+func (l *loop) cycle() bool {
+	now := l.clock.now()
+	if gap := now - l.last - l.planned; gap > maxStall {
+		l.rec.Stalls++
+		l.rec.MaxStall = max(l.rec.MaxStall, gap)
+	}
+	l.last = now
+	l.turn(now)
+	if l.feed.done() && l.used == 0 || l.halt.Load() == abandon {
+		return false
+	}
+	l.planned = max(0, l.wake(now)-now)
+	l.tr.wait(time.Duration(l.planned))
+	return true
+}
+
+// turn does what the time asks for.
+func (l *loop) turn(now int64) {
+	if now >= l.sealAt {
+		l.seal(now)
+	}
+	if !l.stopped && l.halt.Load() != goOn {
+		l.stopped = true
+		l.feed.stop(now)
+	}
+	for l.timers.next() <= now {
+		t := l.timers.pop()
+		if t.kind == startSlots {
+			l.feed.fire(t, now)
+		} else {
+			l.tr.fire(t, now)
+		}
+	}
+	l.feed.due(now)
+	if now >= l.sweepAt {
+		l.sweepAt = max(min(l.tr.sweep(now), l.sweepOps(now)), now+sweepStep)
+	}
+	l.tr.flush()
+}
+
+// wake returns when turn has something to do again.
+func (l *loop) wake(now int64) int64 {
+	return min(l.timers.next(), l.feed.next(), l.sweepAt, l.sealAt, now+maxSleep)
+}
+
+// start begins the next op of a stream; it reports false when the stream has ended.
+func (l *loop) start(s *session, stream *workload.Stream, due, now int64) bool {
+	st := l.take()
+	if !stream.Next(&st.Op) {
+		l.release(st)
+		return false
+	}
+	l.count(&st.Op)
+	if st.Value.Checked {
+		st.Value.Writer, st.Value.Version = uint64(st.Stream), uint64(l.wall+now)
+	}
+	st.session, st.due, st.begun, st.start, st.done = s, due, now, 0, false
+	s.active++
+	l.running++
+	if !s.begun {
+		s.begun, s.first = true, now
+	}
+	l.depth++
+	l.starting = st
+	reqs := l.prog.Start(l.room(), &st.Op)
+	for i := range reqs {
+		l.issue(st, &reqs[i], now)
+	}
+	l.starting = nil
+	l.depth--
+	if st.done || !st.used {
+		l.feed.freed(s, now, true)
+	}
+	return true
+}
+
+// count enters a due op into the ledger.
+func (l *loop) count(o *op.Op) {
+	l.rec.AddDue(o.Verb)
+	l.rec.Digest += measure.OpDigest(o.Stream, o.N, o.Verb, o.Key, o.Value.Size)
+}
+
+// issue sends a request, or tells its program that it could not.
+func (l *loop) issue(st *opState, req *driver.Request, now int64) {
+	ledger := l.rec.Request(req.Endpoint, req.Verb)
+	if l.tr.send(st.session, st, req) {
+		ledger.Sent++
+		return
+	}
+	ledger.Refused++
+	l.deliver(op.Event{Kind: op.Refused, Op: &st.Op, Endpoint: req.Endpoint}, now)
+}
+
+// answered takes a reply to a request of st; n is its length in bytes.
+func (l *loop) answered(st *opState, endpoint int, reply *driver.Reply, n int, now int64) {
+	ledger := l.rec.Request(endpoint, st.Verb)
+	if reply.Outcome == driver.Error {
+		ledger.Error++
+		l.rec.Errors.Add(reply.Message)
+	} else {
+		ledger.Answered++
+	}
+	l.rec.AddBytes(st.Verb, n, 0)
+	l.deliver(op.Event{Kind: op.Replied, Op: &st.Op, Endpoint: endpoint, Reply: reply}, now)
+}
+
+// failed ends a request that was sent and will not be answered: kind is op.RequestTimeout or op.Lost.
+func (l *loop) failed(st *opState, endpoint int, kind op.EventKind, now int64) {
+	ledger := l.rec.Request(endpoint, st.Verb)
+	if kind == op.RequestTimeout {
+		ledger.Timeout++
+	} else {
+		ledger.Error++
+	}
+	l.deliver(op.Event{Kind: kind, Op: &st.Op, Endpoint: endpoint}, now)
+}
+
+// deliver gives an event to the program and does what it says.
+func (l *loop) deliver(ev op.Event, now int64) {
+	st := l.slab[ev.Op.Slot]
+	s := st.session
+	l.depth++
+	reqs, step := l.prog.On(l.room(), ev)
+	if step.Ack > 0 && l.acks {
+		l.rec.Ack(st.Verb, int(step.Ack), now-st.startOr(now))
+	}
+	if step.Foreign {
+		l.rec.Foreign++
+	}
+	if step.Done {
+		st.done = true
+		s.active--
+		l.running--
+		s.last = now
+		l.record(st, step.Outcome, ev.Kind, now)
+	}
+	for i := range reqs {
+		l.issue(st, &reqs[i], now)
+	}
+	l.depth--
+	// Start still holds the requests of an op that it has begun; it tells the feed itself.
+	held := st == l.starting
+	if step.Settled {
+		l.release(st)
+	}
+	if step.Done && !held {
+		l.feed.freed(s, now, false)
+	}
+}
+
+func (l *loop) record(st *opState, outcome driver.Outcome, cause op.EventKind, now int64) {
+	l.rec.Record(&measure.Sample{
+		Verb: st.Verb, Outcome: outcome, Cause: measure.Cause(cause),
+		Due: st.due, Start: st.startOr(now), End: now,
+	})
+}
+
+// startOr is when the op's first request was written; now, when none was.
+func (st *opState) startOr(now int64) int64 {
+	if st.start == 0 {
+		return now
+	}
+	return st.start
+}
+
+// room returns an empty slice for the requests of this depth of delivery: a refused request is delivered while
+// its siblings are still being sent.
+func (l *loop) room() []driver.Request {
+	for l.depth >= len(l.scratch) {
+		l.scratch = append(l.scratch, make([]driver.Request, 0, maxReplicas))
+	}
+	return l.scratch[l.depth][:0]
+}
+
+// maxReplicas is the largest N.
+const maxReplicas = 16
+
+func (l *loop) take() *opState {
+	if len(l.free) == 0 {
+		l.grow()
+	}
+	last := len(l.free) - 1
+	st := l.slab[l.free[last]]
+	l.free = l.free[:last]
+	st.used = true
+	l.used++
+	return st
+}
+
+func (l *loop) grow() {
+	made := make([]opState, minStates)
+	for i := range made {
+		made[i].Slot = int32(len(l.slab))
+		l.slab = append(l.slab, &made[i])
+	}
+	for i := len(made) - 1; i >= 0; i-- {
+		l.free = append(l.free, made[i].Slot)
+	}
+}
+
+func (l *loop) release(st *opState) {
+	st.used = false
+	l.used--
+	l.free = append(l.free, st.Slot)
+}
+
+// sweepOps ends ops whose own deadline has passed, and returns when to look again.
+func (l *loop) sweepOps(now int64) int64 {
+	if l.opTimeout == 0 {
+		return never
+	}
+	next := now + l.opTimeout
+	for _, st := range l.slab {
+		if !st.used || st.done {
+			continue
+		}
+		if deadline := st.begun + l.opTimeout; deadline > now {
+			next = min(next, deadline)
+			continue
+		}
+		l.deliver(op.Event{Kind: op.OpTimeout, Op: &st.Op}, now)
+	}
+	return next
+}
+
+// shed counts an op that was due and is never started.
+func (l *loop) shed(stream *workload.Stream) bool {
+	st := l.take()
+	defer l.release(st)
+	if !stream.Next(&st.Op) {
+		return false
+	}
+	l.count(&st.Op)
+	l.rec.Shed(st.Verb, 1)
+	return true
+}

@@ -1,0 +1,139 @@
+package engine
+
+import (
+	"github.com/loadgen/loadgen/internal/pace"
+	"github.com/loadgen/loadgen/internal/workload"
+)
+
+// openFeed starts ops when they are due, whatever became of those before them.
+//
+// Every stream computes its own due times, so an op that waits for room costs no memory. Streams are ordered by due time within
+// their session, and the sessions that can start an op are ordered within the loop.
+type openFeed struct {
+	l        *loop
+	pipeline int
+	inFlight int   // bound on ops running in this loop
+	shed     bool  // an op that finds no room is shed, instead of waiting
+	lasts    int64 // from the step's start; what has not started by then is shed
+	drainAt  int64 // the same on the run clock
+	ready    []*session
+	at       *session // the one that step is at work on
+	live     int      // streams that have ops left
+}
+
+// openStream is a stream, and when its next op is due on the run clock.
+type openStream struct {
+	due   int64
+	id    int
+	pacer pace.Pacer
+	ops   workload.Stream
+}
+
+func (f *openFeed) begin() {
+	f.drainAt = f.l.origin + f.lasts
+	for _, s := range f.l.sessions {
+		armed := s.streams[:0]
+		for _, st := range s.streams {
+			if due, ok := st.pacer.Next(); ok {
+				st.due = f.l.origin + due
+				armed = append(armed, st)
+			}
+		}
+		s.streams = armed
+		heapify(s.streams, earlierStream)
+		f.live += len(armed)
+		f.offer(s)
+	}
+}
+
+func (f *openFeed) fire(timer, int64) {}
+
+// offer puts a session that has ops left and room for one among those that can start.
+func (f *openFeed) offer(s *session) {
+	if !s.queued && len(s.streams) > 0 && (s.active < f.pipeline || f.shed) {
+		s.queued = true
+		f.ready = push(f.ready, s, earlierSession)
+	}
+}
+
+func (f *openFeed) due(now int64) {
+	if now >= f.drainAt && f.live > 0 {
+		f.end(never)
+	}
+	for len(f.ready) > 0 && f.ready[0].streams[0].due <= now && (f.shed || f.l.running < f.inFlight) {
+		s := f.ready[0]
+		f.ready = pop(f.ready, earlierSession)
+		s.queued = false
+		f.step(s, now)
+	}
+}
+
+// step starts the session's next op, or sheds it.
+func (f *openFeed) step(s *session, now int64) {
+	st := s.streams[0]
+	if f.shed && (s.active >= f.pipeline || f.l.running >= f.inFlight) {
+		f.l.shed(&st.ops)
+	} else {
+		f.at = s
+		f.l.start(s, &st.ops, st.due, now)
+		f.at = nil
+	}
+	f.advance(s)
+	f.offer(s)
+}
+
+// advance moves the session's first stream on to its next op.
+func (f *openFeed) advance(s *session) {
+	st := s.streams[0]
+	due, ok := st.pacer.Next()
+	if !ok {
+		s.streams = pop(s.streams, earlierStream)
+		f.live--
+		return
+	}
+	st.due = f.l.origin + due
+	sift(s.streams, 0, earlierStream)
+}
+
+func (f *openFeed) freed(s *session, now int64, _ bool) {
+	if s != f.at {
+		f.offer(s)
+		f.due(now)
+	}
+}
+
+func (f *openFeed) next() int64 {
+	switch {
+	case f.live == 0:
+		return never
+	case len(f.ready) == 0 || !f.shed && f.l.running >= f.inFlight:
+		return f.drainAt
+	}
+	return min(f.ready[0].streams[0].due, f.drainAt)
+}
+
+func (f *openFeed) stop(now int64) { f.end(now) }
+
+// end sheds what was due by a time and forgets the rest.
+func (f *openFeed) end(by int64) {
+	for _, s := range f.l.sessions {
+		for len(s.streams) > 0 && s.streams[0].due <= by {
+			f.l.shed(&s.streams[0].ops)
+			f.advance(s)
+		}
+		s.streams, s.queued = nil, false
+	}
+	f.ready, f.live = nil, 0
+}
+
+func (f *openFeed) done() bool { return f.live == 0 }
+
+// Ties are broken by number, so that the order does not hang on the heap's history.
+
+func earlierStream(a, b *openStream) bool {
+	return a.due < b.due || a.due == b.due && a.id < b.id
+}
+
+func earlierSession(a, b *session) bool {
+	return earlierStream(a.streams[0], b.streams[0])
+}

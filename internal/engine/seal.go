@@ -1,0 +1,64 @@
+package engine
+
+import (
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// seal hands over what was counted in the interval that has ended. When the collector is behind, the interval is joined to the next.
+func (l *loop) seal(now int64) {
+	boundary := now / interval * interval
+	l.sealAt = boundary + interval
+	l.census()
+	select {
+	case l.parts <- part{loop: l.index, upTo: boundary, totals: l.rec}:
+		l.rec = l.fresh()
+	default:
+	}
+}
+
+// finish hands over the rest of a step.
+func (l *loop) finish(now int64) {
+	l.census()
+	for _, s := range l.sessions {
+		if s.begun {
+			l.rec.Span.Session(s.first, max(s.first, s.last))
+		}
+	}
+	l.parts <- part{loop: l.index, upTo: now, totals: l.rec, final: true, idle: l.idle}
+	l.rec = nil
+}
+
+// fresh returns an empty recorder for the step.
+func (l *loop) fresh() *measure.Totals {
+	select {
+	case t := <-l.spare:
+		t.Origin = l.origin // it may come from an earlier step
+		return t
+	default:
+		return measure.NewTotals(l.origin, len(l.reqNow)/driver.NumVerbs)
+	}
+}
+
+// census counts what is in flight by looking at every op state and every connection's queue, and enters the difference to the last
+// census: in_flight is not derived from the counts it is checked against.
+func (l *loop) census() {
+	var ops [driver.NumVerbs]int64
+	for _, st := range l.slab {
+		if st.used && !st.done {
+			ops[st.Verb]++
+		}
+	}
+	for v, n := range ops {
+		if change := n - l.opsBefore[v]; change != 0 {
+			l.rec.AddInFlight(driver.Verb(v), change)
+		}
+	}
+	l.opsBefore = ops
+	clear(l.reqNow)
+	l.tr.outstanding(l.reqNow)
+	for i := range l.reqNow {
+		l.rec.Requests[i].InFlight += l.reqNow[i].InFlight - l.reqBefore[i].InFlight
+	}
+	l.reqNow, l.reqBefore = l.reqBefore, l.reqNow
+}

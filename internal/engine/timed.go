@@ -1,0 +1,109 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// timed completes requests by the loop's own timers: the transport of a driver that has none.
+type timed struct {
+	l         *loop
+	driver    driver.Timed
+	config    any
+	endpoints int
+	limit     int   // requests outstanding for a session and endpoint
+	timeout   int64 // of a request
+	owed      []int // requests outstanding, by session and endpoint
+	calls     []timedCall
+	free      []int32
+}
+
+// timedCall is a request whose reply has been computed and is not due yet.
+type timedCall struct {
+	st       *opState // nil once it has timed out
+	endpoint int
+	owed     int // index into timed.owed
+	verb     driver.Verb
+	reply    driver.Reply
+	late     int64 // from the timeout to the reply that comes after it
+}
+
+func (t *timed) open(int64) error {
+	t.owed = make([]int, len(t.l.sessions)*t.endpoints)
+	return nil
+}
+
+func (t *timed) send(s *session, st *opState, req *driver.Request) bool {
+	owed := s.index*t.endpoints + req.Endpoint
+	if t.owed[owed] >= t.limit {
+		return false
+	}
+	t.owed[owed]++
+	now := t.l.clock.now()
+	if st.start == 0 {
+		st.start = now
+	}
+	i := t.call()
+	c := &t.calls[i]
+	*c = timedCall{st: st, endpoint: req.Endpoint, owed: owed, verb: req.Verb}
+	takes := int64(t.driver.Reply(t.config, req, &c.reply))
+	if takes > t.timeout {
+		c.late = takes - t.timeout
+		takes = t.timeout
+	}
+	t.l.timers.set(now+takes, complete, i, 0)
+	return true
+}
+
+func (t *timed) call() int32 {
+	if n := len(t.free); n > 0 {
+		i := t.free[n-1]
+		t.free = t.free[:n-1]
+		return i
+	}
+	t.calls = append(t.calls, timedCall{})
+	return int32(len(t.calls) - 1)
+}
+
+func (t *timed) fire(tm timer, now int64) {
+	c := t.calls[tm.arg]
+	if c.late > 0 {
+		t.calls[tm.arg].st, t.calls[tm.arg].late = nil, 0
+		t.l.timers.set(tm.at+c.late, complete, tm.arg, 0)
+		t.l.failed(c.st, c.endpoint, op.RequestTimeout, now)
+		return
+	}
+	t.owed[c.owed]--
+	t.calls[tm.arg].st = nil
+	t.free = append(t.free, tm.arg)
+	if c.st == nil {
+		t.l.rec.LateReplies++
+		return
+	}
+	t.l.answered(c.st, c.endpoint, &c.reply, len(c.reply.Value), now)
+}
+
+func (t *timed) wait(d time.Duration) {
+	if d > 0 {
+		before := t.l.clock.now()
+		t.l.clock.sleep(d)
+		t.l.idle += t.l.clock.now() - before
+	}
+}
+
+func (t *timed) flush() {}
+
+func (t *timed) sweep(int64) int64 { return never }
+
+func (t *timed) outstanding(into []measure.Requests) {
+	for i := range t.calls {
+		if c := &t.calls[i]; c.st != nil {
+			into[c.endpoint*driver.NumVerbs+int(c.verb)].InFlight++
+		}
+	}
+}
+
+func (t *timed) close() {}

@@ -1,0 +1,285 @@
+package engine
+
+import (
+	"bytes"
+	"io"
+	"net/netip"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// virtualClock stands still until somebody waits. Every reading takes it a little further, as a real one.
+type virtualClock struct {
+	t    int64
+	tick int64
+}
+
+func (c *virtualClock) now() int64 {
+	c.t += c.tick
+	return c.t
+}
+
+func (c *virtualClock) sleep(d time.Duration) { c.t += int64(d) }
+
+// virtualNet is a poller whose far ends are scripted servers. It works in virtual time: a wait moves the clock to what happens next.
+type virtualNet struct {
+	clock   *virtualClock
+	servers map[uint16]*virtualServer
+	socks   []*virtualSock // by descriptor
+	events  []virtualEvent // a heap
+	seq     uint64
+	ready   []int // descriptors that have something to read or to say
+}
+
+// virtualServer answers requests of the Redis protocol.
+type virtualServer struct {
+	net     *virtualNet
+	latency func(n int) time.Duration // of the n-th request that it gets; negative: never
+	down    bool                      // refuses connections
+	keys    map[string][]byte
+	got     map[string]*int // requests by command
+	words   []byte          // when set, the reply to every GET and SET
+}
+
+type virtualSock struct {
+	server  *virtualServer
+	token   int32
+	open    bool
+	made    bool // the connection has been made
+	writing bool // wants to hear of room
+	failed  error
+	in      []byte // for the client to read
+	pending []byte // part of a request
+	ended   bool   // by the server
+	last    int64  // when its latest reply leaves: replies do not overtake
+	queued  bool   // in ready
+}
+
+type virtualEvent struct {
+	at    int64
+	seq   uint64
+	fd    int
+	reply []byte
+	hook  func()
+}
+
+func earlierEvent(a, b virtualEvent) bool { return a.at < b.at || a.at == b.at && a.seq < b.seq }
+
+func newVirtualNet(tick int64) *virtualNet {
+	return &virtualNet{clock: &virtualClock{tick: tick}, servers: map[uint16]*virtualServer{}}
+}
+
+func (n *virtualNet) server(port uint16, latency time.Duration) *virtualServer {
+	s := &virtualServer{net: n, keys: map[string][]byte{}, got: map[string]*int{"PING": new(int), "GET": new(int), "SET": new(int), "DEL": new(int)}, latency: func(int) time.Duration { return latency }}
+	n.servers[port] = s
+	return s
+}
+
+// at calls hook at a time on the clock.
+func (n *virtualNet) at(d time.Duration, hook func()) { n.push(virtualEvent{at: int64(d), hook: hook}) }
+
+func (n *virtualNet) push(e virtualEvent) {
+	n.seq++
+	e.seq = n.seq
+	n.events = push(n.events, e, earlierEvent)
+}
+
+func (n *virtualNet) wait(ready []readiness, d time.Duration) (int, error) {
+	until := n.clock.t + int64(d)
+	n.happen(n.clock.t)
+	for len(n.ready) == 0 && len(n.events) > 0 && n.events[0].at <= until {
+		n.clock.t = max(n.clock.t, n.events[0].at)
+		n.happen(n.clock.t)
+	}
+	if len(n.ready) == 0 {
+		n.clock.t = max(n.clock.t, until)
+		return 0, nil
+	}
+	count := 0
+	for _, fd := range n.ready[:min(len(n.ready), len(ready))] {
+		s := n.socks[fd]
+		s.queued = false
+		if s.open {
+			ready[count] = readiness{token: s.token, read: s.made, write: !s.made || s.writing}
+			count++
+		}
+	}
+	n.ready = n.ready[:copy(n.ready, n.ready[min(len(n.ready), len(ready)):])]
+	return count, nil
+}
+
+// happen takes in what has arrived by a time.
+func (n *virtualNet) happen(by int64) {
+	for len(n.events) > 0 && n.events[0].at <= by {
+		e := n.events[0]
+		n.events = pop(n.events, earlierEvent)
+		if e.hook != nil {
+			e.hook()
+			continue
+		}
+		if s := n.socks[e.fd]; s.open && !s.ended {
+			s.in = append(s.in, e.reply...)
+			n.wake(e.fd)
+		}
+	}
+}
+
+func (n *virtualNet) wake(fd int) {
+	if s := n.socks[fd]; s.open && !s.queued {
+		s.queued = true
+		n.ready = append(n.ready, fd)
+	}
+}
+
+func (n *virtualNet) connect(to netip.AddrPort, token int32) (int, error) {
+	server := n.servers[to.Port()]
+	s := &virtualSock{server: server, token: token, open: true}
+	if server.down {
+		s.failed = unix.ECONNREFUSED
+	}
+	n.socks = append(n.socks, s)
+	fd := len(n.socks) - 1
+	n.wake(fd)
+	return fd, nil
+}
+
+func (n *virtualNet) connected(fd int) error { return n.socks[fd].failed }
+
+func (n *virtualNet) watch(fd int, _ int32, write bool) error {
+	n.socks[fd].made, n.socks[fd].writing = true, write
+	return nil
+}
+
+func (n *virtualNet) read(fd int, p []byte) (int, error) {
+	s := n.socks[fd]
+	if len(s.in) == 0 {
+		if s.ended {
+			return 0, nil
+		}
+		return 0, unix.EAGAIN
+	}
+	count := copy(p, s.in)
+	s.in = s.in[:copy(s.in, s.in[count:])]
+	if len(s.in) > 0 || s.ended {
+		n.wake(fd)
+	}
+	return count, nil
+}
+
+func (n *virtualNet) write(fd int, p []byte) (int, error) {
+	s := n.socks[fd]
+	if s.ended {
+		return 0, syscall.EPIPE
+	}
+	s.pending = append(s.pending, p...)
+	rest := s.pending
+	for {
+		used, err := s.server.serve(fd, s, rest)
+		if err != nil {
+			break
+		}
+		rest = rest[used:]
+	}
+	s.pending = s.pending[:copy(s.pending, rest)]
+	return len(p), nil
+}
+
+func (n *virtualNet) close(fd int) { n.socks[fd].open = false }
+
+// sever ends every connection to the server, from its side.
+func (s *virtualServer) sever() {
+	for fd, sock := range s.net.socks {
+		if sock.server == s && sock.open {
+			sock.ended = true
+			s.net.wake(fd)
+		}
+	}
+}
+
+// serve takes one request from the front of b. It returns io.ErrUnexpectedEOF when there is none.
+func (s *virtualServer) serve(fd int, sock *virtualSock, b []byte) (int, error) {
+	var args [4][]byte
+	n, used := 0, 0
+	line := func() (int, bool) {
+		end := bytes.IndexByte(b[used:], '\n')
+		if end < 0 {
+			return 0, false
+		}
+		v := 0
+		for _, c := range b[used+1 : used+end-1] {
+			v = v*10 + int(c-'0')
+		}
+		used += end + 1
+		return v, true
+	}
+	count, ok := line()
+	for ; ok && n < count; n++ {
+		var size int
+		if size, ok = line(); !ok || len(b) < used+size+2 {
+			return 0, io.ErrUnexpectedEOF
+		}
+		args[n] = b[used : used+size]
+		used += size + 2
+	}
+	if !ok {
+		return 0, io.ErrUnexpectedEOF
+	}
+	s.answer(fd, sock, args[:n])
+	return used, nil
+}
+
+var (
+	pong   = []byte("+PONG\r\n")
+	stored = []byte("+OK\r\n")
+	absent = []byte("$-1\r\n")
+	gone   = []byte(":1\r\n")
+)
+
+func (s *virtualServer) answer(fd int, sock *virtualSock, args [][]byte) {
+	*s.got[string(args[0])]++
+	latency := time.Duration(0)
+	var reply []byte
+	switch string(args[0]) {
+	case "PING":
+		reply = pong
+	case "GET":
+		latency = s.latency(*s.got["GET"] + *s.got["SET"])
+		if reply = s.keys[string(args[1])]; reply == nil {
+			reply = absent
+		}
+	case "SET":
+		latency = s.latency(*s.got["GET"] + *s.got["SET"])
+		s.store(args[1], args[2])
+		reply = stored
+	case "DEL":
+		reply = gone
+	}
+	if s.words != nil && string(args[0]) != "PING" {
+		reply = s.words
+	}
+	if latency < 0 {
+		return
+	}
+	sock.last = max(sock.last, s.net.clock.t+int64(latency))
+	s.net.push(virtualEvent{at: sock.last, fd: fd, reply: reply})
+}
+
+// store keeps the reply to a later GET. It allocates for a new key only.
+func (s *virtualServer) store(key, value []byte) {
+	reply := s.keys[string(key)][:0]
+	reply = append(reply, '$')
+	reply = strconv.AppendInt(reply, int64(len(value)), 10)
+	reply = append(reply, "\r\n"...)
+	reply = append(reply, value...)
+	reply = append(reply, "\r\n"...)
+	if old, ok := s.keys[string(key)]; !ok || cap(old) < len(reply) {
+		s.keys[string(key)] = reply
+		return
+	}
+	if len(s.keys[string(key)]) != len(reply) {
+		s.keys[string(key)] = reply
+	}
+}

@@ -1,0 +1,355 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/netip"
+	"time"
+
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+const (
+	readSize     = 64 << 10              // bytes asked for in one read
+	keptBuffer   = 256 << 10             // a larger buffer is left to the garbage collector after use
+	maxOpening   = 128                   // connections that a loop has in the making at a time: below common listen backlogs
+	firstBackoff = 10 * time.Millisecond // before the first attempt to reconnect
+	lastBackoff  = time.Second           // and the longest
+	readyBatch   = 256                   // sockets looked at in one turn
+	spinBelow    = 20 * time.Microsecond // a wait shorter than this is spent looking: a sleeping thread wakes later
+)
+
+// wire moves requests over the sockets of a poller: the event loop's transport.
+type wire struct {
+	l         *loop
+	poll      poller
+	codec     driver.Codec
+	endpoints []endpoint
+	limit     int   // requests outstanding on a connection
+	timeout   int64 // of a request
+	conns     []*wireConn
+	dirty     []*wireConn
+	ready     []readiness
+	rbuf      []byte
+	bufs      [][]byte // empty, for conns to write and to keep partial replies in
+	reply     driver.Reply
+	rand      *rand.Rand // of back-off
+	lost      []pending
+	opening   bool
+	waiting   []*wireConn // to be opened, while opening
+	inMaking  int
+	up        int
+	err       error // what ended the opening
+}
+
+// endpoint is a server, its name in the plan's order and where it was found.
+type endpoint struct {
+	name string // n0, n1, …
+	text string // as the plan has it
+	addr netip.AddrPort
+}
+
+func (e endpoint) String() string { return e.name + " (" + e.text + ")" }
+
+type connState uint8
+
+const (
+	isDown connState = iota
+	isConnecting
+	isGreeting
+	isUp
+)
+
+// wireConn is one session's connection to one endpoint.
+type wireConn struct {
+	index    int32
+	endpoint int
+	fd       int
+	state    connState
+	blocked  bool   // the socket takes no more for now
+	dirty    bool   // in wire.dirty
+	queue    queue  // requests whose replies are owed, in order
+	fresh    int    // of these, the last ones are not written yet
+	out      []byte // to be written
+	in       []byte // the beginning of a reply that is not complete
+	greets   int    // replies still owed to the greeting, of
+	greetAll int
+	since    int64 // when the attempt to connect began
+	heard    int64 // when bytes last came
+	backoff  time.Duration
+	wasUp    bool
+}
+
+// newWire makes the connections of the loop's sessions, all down.
+func newWire(l *loop, p poller, codec driver.Codec, endpoints []endpoint) *wire {
+	w := &wire{
+		l: l, poll: p, codec: codec, endpoints: endpoints,
+		ready: make([]readiness, readyBatch),
+		rbuf:  make([]byte, readSize),
+		rand:  rand.New(rand.NewPCG(uint64(l.index), 0)),
+	}
+	for range l.sessions {
+		for e := range endpoints {
+			w.conns = append(w.conns, &wireConn{index: int32(len(w.conns)), endpoint: e, fd: -1})
+		}
+	}
+	return w
+}
+
+func (w *wire) send(s *session, st *opState, req *driver.Request) bool {
+	c := w.conns[s.index*len(w.endpoints)+req.Endpoint]
+	if c.state != isUp || c.queue.len() >= w.limit {
+		return false
+	}
+	if !c.dirty {
+		c.dirty = true
+		w.dirty = append(w.dirty, c)
+		if c.out == nil {
+			c.out = w.buffer()
+		}
+	}
+	before := len(c.out)
+	c.out = w.codec.AppendRequest(c.out, req)
+	w.l.rec.AddBytes(req.Verb, 0, len(c.out)-before)
+	c.queue.push(pending{st: st, verb: req.Verb})
+	c.fresh++
+	return true
+}
+
+func (w *wire) flush() {
+	if len(w.dirty) == 0 {
+		return
+	}
+	now := w.l.clock.now()
+	for i := 0; i < len(w.dirty); i++ { // a write that fails can make others dirty
+		c := w.dirty[i]
+		c.dirty = false
+		c.stamp(now)
+		if c.state == isUp && !c.blocked {
+			w.write(c)
+		}
+	}
+	w.dirty = w.dirty[:0]
+}
+
+// stamp sets the start of what is about to be written.
+func (c *wireConn) stamp(now int64) {
+	for ; c.fresh > 0; c.fresh-- {
+		p := c.queue.at(c.queue.len() - c.fresh)
+		p.sent = now
+		if p.st != nil && p.st.start == 0 {
+			p.st.start = now
+		}
+	}
+}
+
+// write sends what the socket takes.
+func (w *wire) write(c *wireConn) {
+	n, err := w.poll.write(c.fd, c.out)
+	if err != nil && err != errAgain {
+		w.lose(c, fmt.Errorf("write: %w", err))
+		return
+	}
+	if n == len(c.out) {
+		w.recycle(c.out)
+		c.out = nil
+		if c.blocked {
+			w.block(c, false)
+		}
+		return
+	}
+	c.out = c.out[:copy(c.out, c.out[n:])]
+	if !c.blocked {
+		w.block(c, true)
+	}
+}
+
+func (w *wire) block(c *wireConn, blocked bool) {
+	c.blocked = blocked
+	if err := w.poll.watch(c.fd, c.index, blocked); err != nil {
+		w.lose(c, err)
+	}
+}
+
+func (w *wire) wait(d time.Duration) {
+	n, err := w.poll.wait(w.ready, 0)
+	if n == 0 && err == nil && d > 0 {
+		before := w.l.clock.now()
+		if d >= spinBelow {
+			n, err = w.poll.wait(w.ready, d)
+		}
+		w.l.idle += w.l.clock.now() - before
+	}
+	if err != nil {
+		panic(err) // the descriptor is this poller's own
+	}
+	for _, r := range w.ready[:n] {
+		w.handle(w.conns[r.token], r)
+		w.flush()
+	}
+}
+
+func (w *wire) handle(c *wireConn, r readiness) {
+	switch c.state {
+	case isDown: // lost earlier in this turn
+	case isConnecting:
+		w.connected(c)
+	default:
+		if r.write && c.blocked {
+			w.write(c)
+		}
+		if r.read && c.state >= isGreeting {
+			w.read(c)
+		}
+	}
+}
+
+// read takes one read's bytes and answers what is complete in them.
+func (w *wire) read(c *wireConn) {
+	kept := len(c.in)
+	buf := w.rbuf
+	if kept > 0 {
+		if cap(c.in)-kept < readSize {
+			c.in = append(make([]byte, 0, max(2*cap(c.in), 2*readSize)), c.in...)
+		}
+		buf = c.in[kept:cap(c.in)]
+	}
+	n, err := w.poll.read(c.fd, buf)
+	switch {
+	case err == errAgain:
+		return
+	case err != nil:
+		w.lose(c, fmt.Errorf("read: %w", err))
+		return
+	case n == 0:
+		w.lose(c, io.EOF)
+		return
+	}
+	now := w.l.clock.now()
+	c.heard = now
+	all := buf[:n]
+	if kept > 0 {
+		all = c.in[:kept+n]
+	}
+	rest, err := w.parse(c, all, now)
+	if err != nil {
+		w.lose(c, err)
+		return
+	}
+	w.keep(c, rest)
+}
+
+// parse answers the replies that b begins with and returns what is left.
+func (w *wire) parse(c *wireConn, b []byte, now int64) ([]byte, error) {
+	for c.state == isGreeting && len(b) > 0 {
+		n, err := w.codec.ParseGreeting(b, c.greetAll-c.greets)
+		if err != nil || n == 0 {
+			return b, err
+		}
+		b = b[n:]
+		if c.greets--; c.greets == 0 {
+			w.raise(c)
+		}
+	}
+	for len(b) > 0 {
+		if c.queue.len() == 0 {
+			return b, fmt.Errorf("%w: %q", errUnasked, b[:min(len(b), 40)])
+		}
+		verb := c.queue.at(0).verb
+		n, err := w.codec.Parse(b, verb, &w.reply)
+		if err != nil || n == 0 {
+			return b, err
+		}
+		b = b[n:]
+		p := c.queue.pop()
+		if p.st == nil {
+			w.l.rec.LateReplies++
+			continue
+		}
+		w.l.answered(p.st, c.endpoint, &w.reply, n, now)
+	}
+	return b, nil
+}
+
+var errUnasked = errors.New("a reply to nothing that was asked")
+
+// keep saves the beginning of a reply for the next read.
+func (w *wire) keep(c *wireConn, rest []byte) {
+	switch {
+	case len(rest) == 0:
+		if c.in != nil {
+			w.recycle(c.in)
+			c.in = nil
+		}
+	case c.in == nil:
+		c.in = append(w.buffer(), rest...)
+	default:
+		c.in = c.in[:copy(c.in[:cap(c.in)], rest)]
+	}
+}
+
+// sweep times out the requests that have waited for too long, and reopens connections on which nothing moves.
+func (w *wire) sweep(now int64) int64 {
+	next := now + w.timeout
+	for _, c := range w.conns {
+		switch {
+		case c.state == isConnecting || c.state == isGreeting:
+			limit := c.since + max(w.timeout, int64(lastBackoff))
+			if now >= limit {
+				w.lose(c, errors.New("connect: no answer"))
+				continue
+			}
+			next = min(next, limit)
+		case c.queue.len() > c.fresh:
+			next = min(next, w.expire(c, now))
+		}
+	}
+	return next
+}
+
+// expire times out the connection's overdue requests and returns when to look again.
+func (w *wire) expire(c *wireConn, now int64) int64 {
+	for c.queue.dead < c.queue.len()-c.fresh {
+		p := c.queue.at(c.queue.dead)
+		if deadline := p.sent + w.timeout; deadline > now {
+			return deadline
+		}
+		st := p.st
+		p.st = nil
+		c.queue.dead++
+		w.l.failed(st, c.endpoint, op.RequestTimeout, now)
+	}
+	silent := max(c.heard, c.queue.at(0).sent) + 2*w.timeout
+	if silent <= now {
+		w.lose(c, fmt.Errorf("silent for %v", time.Duration(2*w.timeout)))
+		return never
+	}
+	return silent
+}
+
+func (w *wire) outstanding(into []measure.Requests) {
+	for _, c := range w.conns {
+		for i := c.queue.dead; i < c.queue.len(); i++ {
+			into[c.endpoint*driver.NumVerbs+int(c.queue.at(i).verb)].InFlight++
+		}
+	}
+}
+
+func (w *wire) buffer() []byte {
+	if n := len(w.bufs); n > 0 {
+		b := w.bufs[n-1]
+		w.bufs = w.bufs[:n-1]
+		return b
+	}
+	return make([]byte, 0, 4<<10)
+}
+
+func (w *wire) recycle(b []byte) {
+	if cap(b) <= keptBuffer {
+		w.bufs = append(w.bufs, b[:0])
+	}
+}
