@@ -1,0 +1,256 @@
+package coord
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/loadgen/loadgen/internal/drivers"
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// fakeWorker carries out no op, but counts as told.
+type fakeWorker struct {
+	mu      sync.Mutex
+	calls   []string
+	drained chan struct{}
+
+	prepareErr error
+	// count fills in what a step counted; it may wait.
+	count func(ctx context.Context, w *fakeWorker, step run.Step, t *measure.Totals)
+	// lie changes the final totals.
+	lie  func(t *measure.Totals)
+	step run.Step
+}
+
+func newFake() *fakeWorker { return &fakeWorker{drained: make(chan struct{})} }
+
+func (w *fakeWorker) note(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.calls = append(w.calls, fmt.Sprintf(format, args...))
+}
+
+func (w *fakeWorker) Assign(_ context.Context, a run.Assignment) error {
+	w.note("assign %d of %d", a.Index, a.Workers)
+	return nil
+}
+
+func (w *fakeWorker) Prepare(_ context.Context, step run.Step) (run.Ready, error) {
+	w.note("prepare %s %s %d–%d last=%t", step.Phase, step.Kind, step.From, step.To, step.Last)
+	w.step = step
+	return run.Ready{Step: step.Seq, Sessions: step.To - step.From}, w.prepareErr
+}
+
+func (w *fakeWorker) Run(ctx context.Context, at time.Duration, sink func(measure.Snapshot)) (run.Final, error) {
+	w.note("run %s %s", w.step.Phase, w.step.Kind)
+	t := measure.NewTotals(int64(at), 1)
+	if w.count != nil {
+		w.count(ctx, w, w.step, t)
+	} else {
+		done(t, w.step.To-w.step.From)
+	}
+	sink(measure.Snapshot{Step: w.step.Seq, SeqFirst: 1, SeqLast: 1, From: int64(at), To: int64(at) + 1e9, Delta: *t, Running: t.Counters(), Final: true})
+	final := run.Final{Step: w.step.Seq, Totals: *t}
+	if w.lie != nil {
+		w.lie(&final.Totals)
+	}
+	return final, nil
+}
+
+func (w *fakeWorker) Drain() { close(w.drained) }
+
+// done counts n puts that went well.
+func done(t *measure.Totals, n int) {
+	for i := range n {
+		t.AddDue(driver.Put)
+		at := t.Origin + int64(i)*1e6
+		t.Record(&measure.Sample{Verb: driver.Put, Outcome: driver.OK, Due: at, Start: at, End: at + 1e6})
+		*t.Request(0, driver.Put) = measure.Requests{Sent: uint64(i + 1), Answered: uint64(i + 1)}
+	}
+	t.Span.Session(t.Origin, t.Origin+int64(n)*1e6)
+}
+
+// memory is a Store.
+type memory struct {
+	snapshots int
+	err       error
+}
+
+func (m *memory) Append(string, []byte) error {
+	m.snapshots++
+	return m.err
+}
+func (m *memory) Sync() error { return nil }
+
+const twoPhases = `
+plan "test" {}
+target "t" {
+	driver    = "null"
+	endpoints = ["a"]
+}
+dataset "pools" {
+	keys {
+		count = 1
+		scope = "session"
+	}
+	values { size = 10 }
+}
+phase "first" {
+	target  = target.t
+	dataset = dataset.pools
+	ops     = { put = 1 }
+	setup { ops = { put = 1 } }
+	closed {
+		sessions   = 10
+		iterations = 1
+	}
+}
+phase "second" {
+	target  = target.t
+	dataset = dataset.pools
+	ops     = { put = 1 }
+	closed {
+		sessions   = 3
+		iterations = 1
+	}
+}`
+
+func config(t *testing.T, workers ...*fakeWorker) Config {
+	file, diags := plan.Parse([]byte(twoPhases), "test.hcl", drivers.All())
+	require.Empty(t, diags)
+	p, diags := file.Resolve(plan.Vars{})
+	require.Empty(t, diags)
+	canonical, err := p.Canonical()
+	require.NoError(t, err)
+	cfg := Config{
+		Header: run.Header{ID: "id", PlanDigest: plan.Digest(canonical)}, Environment: run.Environment{Servers: map[string]map[string]map[string]string{}},
+		Plan: p, Canonical: canonical, Store: &memory{}, Logger: slog.New(slog.DiscardHandler), Drain: make(chan struct{}),
+	}
+	for i, w := range workers {
+		cfg.Workers = append(cfg.Workers, Member{Name: fmt.Sprintf("w%d", i), Worker: w})
+	}
+	return cfg
+}
+
+func TestStepsInOrder(t *testing.T) {
+	a, b := newFake(), newFake()
+	cfg := config(t, a, b)
+	var updates []run.Update
+	cfg.Progress = func(u run.Update) { updates = append(updates, u) }
+	r := Run(context.Background(), cfg)
+	require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
+	require.Equal(t, []string{
+		"assign 0 of 2",
+		"prepare first setup 0–5 last=false", "run first setup",
+		"prepare first load 0–5 last=true", "run first load",
+		"prepare second load 0–1 last=true", "run second load",
+	}, a.calls)
+	require.Contains(t, b.calls, "prepare second load 1–3 last=true")
+	require.Equal(t, []string{"w0", "w1"}, r.Workers)
+	require.EqualValues(t, 10, r.Phase["first"].Op["put"].OK)
+	require.EqualValues(t, 10, r.Phase["first"].Setup.Op["put"].OK)
+	require.EqualValues(t, 3, r.Phase["second"].Op["put"].OK)
+	require.Equal(t, 6, cfg.Store.(*memory).snapshots)
+	require.Len(t, updates, 3)
+	require.EqualValues(t, 10, updates[1].Done)
+}
+
+func TestPrepareFails(t *testing.T) {
+	a, b := newFake(), newFake()
+	b.prepareErr = errors.New("connect to n0: connection refused")
+	r := Run(context.Background(), config(t, a, b))
+	require.Equal(t, run.ExitFailed, r.ExitCode)
+	require.Equal(t, []string{`phase "first": worker w1: connect to n0: connection refused`}, r.Verdict.Reasons)
+	require.Empty(t, r.PhaseOrder)
+	require.NotContains(t, a.calls, "run first setup")
+}
+
+func TestSetupFallsShort(t *testing.T) {
+	w := newFake()
+	w.count = func(_ context.Context, _ *fakeWorker, _ run.Step, t *measure.Totals) {
+		done(t, 9)
+		t.AddDue(driver.Put)
+		t.Record(&measure.Sample{Verb: driver.Put, Outcome: driver.Error, Due: t.Origin, Start: t.Origin, End: t.Origin})
+	}
+	r := Run(context.Background(), config(t, w))
+	require.Equal(t, run.ExitFailed, r.ExitCode)
+	require.Contains(t, r.Verdict.Reasons[0], `phase "first": setup: 9 of 10 put ops were done`)
+	require.NotContains(t, w.calls, "run first load")
+}
+
+func TestWorkerContradictsItself(t *testing.T) {
+	w := newFake()
+	w.lie = func(t *measure.Totals) { t.Reconnects++ }
+	r := Run(context.Background(), config(t, w))
+	require.Equal(t, run.ExitFailed, r.ExitCode)
+	require.Contains(t, r.Verdict.Reasons[0], "the sum of its snapshots is not its total")
+}
+
+func TestStoreFails(t *testing.T) {
+	w := newFake()
+	cfg := config(t, w)
+	cfg.Store = &memory{err: errors.New("no space left on device")}
+	r := Run(context.Background(), cfg)
+	require.Equal(t, run.ExitFailed, r.ExitCode)
+	require.Contains(t, r.Verdict.Reasons[0], "no space left on device")
+	<-w.drained
+	require.NotContains(t, w.calls, "run first load")
+}
+
+func TestDrain(t *testing.T) {
+	w := newFake()
+	cfg := config(t, w)
+	drain := make(chan struct{})
+	cfg.Drain = drain
+	w.count = func(_ context.Context, w *fakeWorker, step run.Step, t *measure.Totals) {
+		done(t, step.To-step.From)
+		if step.Kind == run.Load {
+			close(drain)
+			<-w.drained
+		}
+	}
+	r := Run(context.Background(), cfg)
+	require.Equal(t, run.ExitAborted, r.ExitCode)
+	require.Equal(t, []string{"first"}, r.PhaseOrder)
+	require.EqualValues(t, 10, r.Phase["first"].Op["put"].OK)
+}
+
+func TestHardStop(t *testing.T) {
+	w := newFake()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	w.count = func(ctx context.Context, _ *fakeWorker, step run.Step, t *measure.Totals) {
+		done(t, step.To-step.From)
+		cancel()
+		<-ctx.Done()
+	}
+	r := Run(ctx, config(t, w))
+	require.Equal(t, run.ExitAborted, r.ExitCode)
+	require.Contains(t, r.Verdict.Reasons, "stopped by the user")
+}
+
+// TestShareIsExact gives every session to exactly one worker.
+func TestShareIsExact(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		sessions, workers := rapid.IntRange(0, 1_000_000).Draw(t, "sessions"), rapid.IntRange(1, 1000).Draw(t, "workers")
+		next := 0
+		for i := range workers {
+			from, to := share(sessions, i, workers)
+			require.Equal(t, next, from)
+			require.LessOrEqual(t, to-from, sessions/workers+1)
+			next = to
+		}
+		require.Equal(t, sessions, next)
+	})
+}

@@ -1,0 +1,55 @@
+package coord
+
+import (
+	"time"
+
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/hist"
+)
+
+// update describes the step as it stands after an interval.
+func (s *step) update(joint measure.Interval) run.Update {
+	u := run.Update{Phase: s.ph.Name, Kind: s.steps[0].Kind, Total: s.ops, Elapsed: time.Duration(joint.To) - s.at, Final: joint.Final}
+	if u.Kind == run.Load {
+		switch ph := s.ph; {
+		case ph.Open != nil:
+			u.Offered, u.Expected = ph.Open.Rate, ph.Open.Duration
+		case ph.Closed != nil:
+			u.Expected = ph.Closed.Duration
+		}
+	}
+	ended, _ := outcomes(joint.Delta)
+	if span := time.Duration(joint.To - joint.From); span > 0 {
+		u.Achieved = float64(ended) / span.Seconds()
+	}
+	u.Done, u.Bad = outcomes(s.totals)
+	var response hist.Hist
+	for _, o := range joint.Delta.Ops {
+		if o != nil {
+			all := o.ResponseAll()
+			response.Merge(&all)
+		}
+	}
+	if response.Count() > 0 {
+		u.P50, u.P99 = time.Duration(response.Quantile(0.5)), time.Duration(response.Quantile(0.99))
+	}
+	return u
+}
+
+// outcomes counts the ops that have ended, and how many of them badly.
+func outcomes(t *measure.Totals) (ended, bad uint64) {
+	for _, o := range t.Ops {
+		if o == nil {
+			continue
+		}
+		for outcome, n := range o.Outcomes {
+			ended += n
+			if driver.Outcome(outcome) > driver.Miss {
+				bad += n
+			}
+		}
+	}
+	return ended, bad
+}
