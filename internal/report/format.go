@@ -1,0 +1,148 @@
+package report
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// count writes a whole number with thousands separators.
+func count[T int | int64 | uint32 | uint64](n T) string {
+	return thousands(strconv.FormatInt(int64(n), 10))
+}
+
+func thousands(digits string) string {
+	first := 0
+	if strings.HasPrefix(digits, "-") {
+		first = 1
+	}
+	for i := len(digits) - 3; i > first; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+// whole writes a rate to the unit, or with three digits where that is less.
+func whole(f float64) string {
+	if f >= 100 {
+		return thousands(strconv.FormatFloat(math.Round(f), 'f', 0, 64))
+	}
+	return digits(f)
+}
+
+// si writes a quantity with three digits and a decimal prefix: 83.2k.
+func si(f float64) string {
+	for _, prefix := range []string{"", "k", "M", "G"} {
+		if f < 999.5 {
+			return digits(f) + prefix
+		}
+		f /= 1000
+	}
+	return digits(f) + "T"
+}
+
+// digits writes three significant digits of 0 ≤ f < 999.5, and all that are before the point beyond.
+func digits(f float64) string {
+	switch {
+	case f == 0:
+		return "0"
+	case f < 9.995:
+		return strconv.FormatFloat(f, 'f', 2, 64)
+	case f < 99.95:
+		return strconv.FormatFloat(f, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(f, 'f', 0, 64)
+}
+
+// size writes bytes: 2.31 MB.
+func size[T int64 | uint64](bytes T) string {
+	if bytes < 1000 {
+		return count(bytes) + " B"
+	}
+	text := si(float64(bytes))
+	return text[:len(text)-1] + " " + text[len(text)-1:] + "B"
+}
+
+// blocks writes bytes as plans do where they are a whole number of KiB or MiB, else as size.
+func blocks(bytes int) string {
+	switch {
+	case bytes > 0 && bytes%(1<<20) == 0:
+		return count(bytes>>20) + " MiB"
+	case bytes > 0 && bytes%(1<<10) == 0:
+		return count(bytes>>10) + " KiB"
+	}
+	return size(int64(bytes))
+}
+
+// duration writes seconds: 1.23 ms, and from a minute on 2m 5s.
+func duration(seconds float64) string {
+	switch {
+	case seconds == 0:
+		return "0 s"
+	case seconds < 0.9995e-6:
+		return digits(seconds*1e9) + " ns"
+	case seconds < 0.9995e-3:
+		return digits(seconds*1e6) + " µs"
+	case seconds < 0.9995:
+		return digits(seconds*1e3) + " ms"
+	case seconds < 59.95:
+		return digits(seconds) + " s"
+	}
+	whole := int64(math.Round(seconds))
+	text := strconv.FormatInt(whole%60, 10) + "s"
+	if whole >= 60 {
+		text = strconv.FormatInt(whole/60%60, 10) + "m " + text
+	}
+	if whole >= 3600 {
+		text = strconv.FormatInt(whole/3600, 10) + "h " + text
+	}
+	return text
+}
+
+// percent writes a share; those next to 0 and 1 keep the digits that tell them from it.
+func percent(share float64) string {
+	decimals := 1
+	for rest := min(share, 1-share); rest > 0 && rest < 0.01 && decimals < 6; rest *= 10 {
+		decimals++
+	}
+	text := strconv.FormatFloat(100*share, 'f', decimals, 64)
+	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".") + " %"
+}
+
+// plural writes a count of things.
+func plural[T int | int64 | uint32 | uint64](n T, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return count(n) + " " + noun + "s"
+}
+
+// columns is the width of text on a terminal: nothing here is wider than a letter.
+func columns(text string) int { return utf8.RuneCountInString(text) }
+
+// left and right pad text to a width.
+func left(text string, width int) string  { return text + spaces(width-columns(text)) }
+func right(text string, width int) string { return spaces(width-columns(text)) + text }
+
+func spaces(n int) string { return strings.Repeat(" ", max(n, 0)) }
+
+// wrap breaks text between words into lines of a width, where words allow.
+func wrap(text string, width int) []string { return flow(strings.Fields(text), " ", width) }
+
+// flow joins parts by sep into lines of a width, where parts allow, and breaks none of them.
+func flow(parts []string, sep string, width int) []string {
+	var lines []string
+	line := ""
+	for i, part := range parts {
+		switch {
+		case i == 0:
+			line = part
+		case columns(line)+columns(sep)+columns(part) <= width:
+			line += sep + part
+		default:
+			lines, line = append(lines, line+strings.TrimRight(sep, " ")), part
+		}
+	}
+	return append(lines, line)
+}

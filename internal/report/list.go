@@ -1,0 +1,47 @@
+package report
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/loadgen/loadgen/internal/run"
+)
+
+// List writes a line for each run, in the order given.
+func List(w io.Writer, runs []run.Summary) error {
+	p := &page{}
+	if len(runs) == 0 {
+		p.line("no runs")
+	}
+	wide := 0
+	for _, s := range runs {
+		wide = max(wide, columns(s.ID))
+	}
+	for _, s := range runs {
+		id := left(s.ID, wide)
+		if s.Unfinished != "" {
+			p.line("%s  unfinished: %s", id, s.Unfinished)
+			continue
+		}
+		p.line("%s  %s  %s  %s", id, right(duration(s.Seconds), 10), left(string(s.Verdict.Completeness), 8), standing(s))
+	}
+	if _, err := io.WriteString(w, p.b.String()); err != nil {
+		return fmt.Errorf("write list: %w", err)
+	}
+	return nil
+}
+
+// standing is the rest of the verdict.
+func standing(s run.Summary) string {
+	if s.Verdict.Completeness == run.Failed {
+		return ""
+	}
+	text := left(string(s.Verdict.Validity), 7)
+	switch s.Verdict.Assertions {
+	case run.Pass:
+		text += "  asserts pass"
+	case run.Fail:
+		text += "  asserts FAIL"
+	}
+	return text
+}

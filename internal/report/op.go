@@ -1,0 +1,158 @@
+package report
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/loadgen/loadgen/internal/run"
+)
+
+// op adds the ledger, the rates and the latencies of one verb.
+func (p *page) op(ph *run.Phase, verb string) {
+	o := ph.Op[verb]
+	p.line("")
+	p.item(verb, ledger(o))
+	if causes := causes(o.Causes); causes != "" {
+		p.item("", "caused by "+causes)
+	}
+	p.items("", " · ", rates(ph, verb)...)
+	p.items("", " · ", volume(o)...)
+	p.latencies(rowsOf(o))
+}
+
+// ledger is the op ledger as an equation. Outcomes that did not occur are left out.
+func ledger(o *run.Op) string {
+	var terms []string
+	for _, t := range []struct {
+		name string
+		n    uint64
+	}{
+		{"ok", o.OK},
+		{"miss", o.Miss},
+		{"conflict", o.Conflict},
+		{"quorum failed", o.QuorumFailed},
+		{"timeout", o.Timeout},
+		{"error", o.Error},
+		{"shed", o.Shed},
+		{"in flight", uint64(o.InFlight)},
+	} {
+		if t.n > 0 {
+			terms = append(terms, count(t.n)+" "+t.name)
+		}
+	}
+	if terms == nil {
+		return "none due"
+	}
+	return count(o.Due) + " due = " + strings.Join(terms, " + ")
+}
+
+func causes(c run.Causes) string {
+	var terms []string
+	for _, t := range []struct {
+		name string
+		n    uint64
+	}{{"reply", c.Reply}, {"timeout", c.Timeout}, {"lost connection", c.Lost}, {"refused", c.Refused}, {"op timeout", c.OpTimeout}} {
+		if t.n > 0 {
+			terms = append(terms, count(t.n)+" "+t.name)
+		}
+	}
+	return strings.Join(terms, ", ")
+}
+
+// rates are the figures that are quoted, so a doubt about them stands among them.
+func rates(ph *run.Phase, verb string) []string {
+	o := ph.Op[verb]
+	var parts []string
+	if ph.Kind == string(run.Load) {
+		if o.Rate != nil {
+			parts = append(parts, whole(*o.Rate)+"/s", whole(*o.RatePerMinute)+"/min")
+		} else {
+			parts = append(parts, "no rate ("+ph.Nulls["op."+verb+".rate"]+")")
+		}
+	}
+	if ph.Validity != run.Valid {
+		parts = append(parts, strings.ToUpper(string(ph.Validity)))
+	}
+	if o.RateWall != nil {
+		parts = append(parts, whole(*o.RateWall)+"/s from first start to last end")
+	}
+	return parts
+}
+
+func volume(o *run.Op) []string {
+	parts := []string{size(o.BytesOut) + " out", size(o.BytesIn) + " in"}
+	if o.HitRatio != nil {
+		parts = append(parts, percent(*o.HitRatio)+" hits")
+	}
+	return parts
+}
+
+// row is a line of latencies.
+type row struct {
+	label string
+	l     run.Latency
+}
+
+// rowsOf lists an op's latencies; classes only where there are several.
+func rowsOf(o *run.Op) []row {
+	rows := []row{{"response", o.Response}, {"service", o.Service}}
+	if o.Latency.Miss.Response.Count > 0 && o.Latency.OK.Response.Count > 0 {
+		rows = append(rows, row{"  ok", o.Latency.OK.Service}, row{"  miss", o.Latency.Miss.Service})
+	}
+	if o.Latency.Bad.Response.Count > 0 {
+		rows = append(rows, row{"  bad", o.Latency.Bad.Service})
+	}
+	rows = append(rows, row{"lag", o.Lag})
+	if len(o.Acks) > 1 {
+		for k, l := range o.Acks {
+			rows = append(rows, row{"ack " + strconv.Itoa(k+1), l})
+		}
+	}
+	return rows
+}
+
+// unit is what a row of latencies is counted in.
+type unit struct {
+	name     string
+	seconds  float64
+	decimals int
+}
+
+const cell = 10 // columns of a latency
+
+// latencies adds a table.
+func (p *page) latencies(rows []row) {
+	rows = slices.DeleteFunc(rows, func(r row) bool { return r.l.Count == 0 })
+	if len(rows) == 0 {
+		return
+	}
+	head := spaces(labelWidth)
+	for _, name := range []string{"mean", "sd", "min", "p50", "p90", "p99", "p99.9", "max"} {
+		head += right(name, cell)
+	}
+	p.line("  %s", head)
+	for _, r := range rows {
+		u := unitOf(r.l)
+		line := left(r.label, labelWidth)
+		for _, v := range []*float64{r.l.Mean, r.l.SD, r.l.Min, r.l.P50, r.l.P90, r.l.P99, r.l.P999, r.l.Max} {
+			line += right(u.text(*v), cell)
+		}
+		p.line("  %s %s", line, u.name)
+	}
+}
+
+// unitOf returns the unit that the median has before its point, or a larger one where the maximum would not fit.
+func unitOf(l run.Latency) unit {
+	u := unit{"µs", 1e-6, 1}
+	for _, larger := range []unit{{"ms", 1e-3, 3}, {"s", 1, 3}} {
+		if *l.P50 >= larger.seconds || columns(u.text(*l.Max)) >= cell {
+			u = larger
+		}
+	}
+	return u
+}
+
+func (u unit) text(seconds float64) string {
+	return strconv.FormatFloat(seconds/u.seconds, 'f', u.decimals, 64)
+}

@@ -1,0 +1,193 @@
+package report
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/loadgen/loadgen/internal/run"
+)
+
+// maxEndpoints bounds the lines on requests.
+const maxEndpoints = 8
+
+func (p *page) phase(name string, ph *run.Phase) {
+	word := string(ph.Validity)
+	if ph.Validity != run.Valid {
+		word = strings.ToUpper(word)
+	}
+	p.rule(name, word)
+	overloaded := len(ph.Reasons) > 0 && strings.HasPrefix(ph.Reasons[0], "offered ") // and says so itself
+	if ph.OfferedRate != nil && ph.AchievedRate != nil && !overloaded {
+		p.item("rate", "offered "+whole(*ph.OfferedRate)+"/s, sustained "+whole(*ph.AchievedRate)+"/s")
+	}
+	label := word
+	for _, why := range ph.Reasons {
+		p.point(label, why)
+		label = ""
+	}
+	p.item("load", loadOf(ph))
+	p.item("target", targetOf(ph))
+	p.item("dataset", datasetOf(ph))
+	if ph.Setup != nil {
+		for _, verb := range verbs(ph.Setup.Op) {
+			p.item("setup", verb+": "+ledger(ph.Setup.Op[verb])+", untimed")
+		}
+	}
+	for _, verb := range verbs(ph.Op) {
+		p.op(ph, verb)
+	}
+	p.line("")
+	if ph.Kind == string(run.Load) && ph.Model == "closed" {
+		p.item("note", closedNote(ph))
+	}
+	p.requests(ph.Requests)
+	p.generator(ph)
+	for _, e := range ph.Errors {
+		p.item("error", "“"+e.Text+"” × "+count(e.Count))
+	}
+}
+
+// verbs lists the ops in the order of every table: get, put, delete.
+func verbs(ops map[string]*run.Op) []string {
+	order := []string{"get", "put", "delete"}
+	return slices.SortedFunc(maps.Keys(ops), func(a, b string) int {
+		return slices.Index(order, a) - slices.Index(order, b)
+	})
+}
+
+func loadOf(ph *run.Phase) string {
+	s := ph.Load
+	sessions := plural(s.Sessions, "session")
+	if s.Pipeline > 1 {
+		sessions += " × " + count(s.Pipeline) + " in flight"
+	}
+	var parts []string
+	switch {
+	case ph.Kind != string(run.Load):
+		parts = []string{ph.Kind, sessions}
+	case ph.Model == "open":
+		parts = []string{
+			"open", whole(s.Rate) + "/s " + s.Arrivals, duration(s.DurationSeconds), sessions,
+			"at most " + count(s.InFlight) + " in flight, more " + map[string]string{"wait": "wait", "shed": "are shed"}[s.OnFull],
+		}
+	case s.Iterations > 0:
+		parts = []string{"closed", sessions, count(s.Iterations) + " ops each"}
+		if s.DurationSeconds > 0 {
+			parts = append(parts, "at most "+duration(s.DurationSeconds))
+		}
+	case s.DurationSeconds > 0:
+		parts = []string{"closed", sessions, duration(s.DurationSeconds)}
+	default:
+		parts = []string{"closed", sessions, "every key once"}
+	}
+	if s.RampSeconds > 0 {
+		parts = append(parts, "ramp "+duration(s.RampSeconds))
+	}
+	if s.ThinkSeconds > 0 {
+		parts = append(parts, "think "+duration(s.ThinkSeconds))
+	}
+	return strings.Join(parts, ", ") + "; took " + duration(ph.Seconds)
+}
+
+func targetOf(ph *run.Phase) string {
+	t := ph.Target
+	nodes := plural(len(t.Endpoints), "endpoint")
+	if t.Builtin {
+		nodes = plural(len(t.Endpoints), "built-in node")
+	}
+	text := t.Name + ": " + t.Driver + ", " + nodes
+	if n := t.Replication; n != nil {
+		text += ", N=" + count(n.N) + " W=" + count(n.W) + " R=" + count(n.R) + " by the " + n.Coordinate
+		switch _, gets := ph.Op["get"]; {
+		case !gets:
+		case n.ReadFanout == "r" && n.ReadFrom == "random":
+			text += ", a get asks " + plural(n.R, "node") + " at random"
+		case n.ReadFanout == "r":
+			text += ", a get asks " + plural(n.R, "node")
+		default:
+			text += ", a get asks " + plural(n.N, "node")
+		}
+	}
+	return text
+}
+
+func datasetOf(ph *run.Phase) string {
+	d := ph.Dataset
+	pool := "shared"
+	if d.Scope == "session" {
+		pool = "for each session"
+	}
+	return d.Name + ": " + plural(d.Keys, "key") + " " + pool + ", " + d.Pick + ", values of " + blocks(d.ValueBytes)
+}
+
+func closedNote(ph *run.Phase) string {
+	note := "response excludes the waiting an open load would see"
+	for _, o := range ph.Op {
+		if len(o.Acks) > 1 {
+			return note + "; acks do not predict other W and R in a closed load"
+		}
+	}
+	return note
+}
+
+// requests lists what was sent to each endpoint, by verb.
+func (p *page) requests(all []run.Requests) {
+	var endpoints []string
+	lines := map[string][]string{}
+	for _, r := range all {
+		if _, there := lines[r.Endpoint]; !there {
+			endpoints = append(endpoints, r.Endpoint)
+		}
+		text := r.Verb + " " + count(r.Sent) + " sent"
+		for _, n := range []struct {
+			name string
+			n    uint64
+		}{{"timeout", r.Timeout}, {"error", r.Error}, {"refused", r.Refused}, {"in flight", uint64(r.InFlight)}} {
+			if n.n > 0 {
+				text += ", " + count(n.n) + " " + n.name
+			}
+		}
+		lines[r.Endpoint] = append(lines[r.Endpoint], text)
+	}
+	wide := 0
+	for _, e := range endpoints {
+		wide = max(wide, columns(e))
+	}
+	for i, e := range endpoints {
+		label := "requests"
+		if i > 0 {
+			label = ""
+		}
+		if i == maxEndpoints {
+			p.item(label, "and "+plural(len(endpoints)-i, "other endpoint"))
+			break
+		}
+		p.line("  %s%s  %s", left(label, labelWidth), left(e, wide), strings.Join(lines[e], "; "))
+	}
+}
+
+func (p *page) generator(ph *run.Phase) {
+	g := ph.Generator
+	if g.Executor == "" {
+		return
+	}
+	p.items("generator", ", ",
+		g.Executor+" × "+count(g.Loops), "busy "+percent(g.Busy), duration(g.CPUSeconds)+" CPU",
+		plural(g.GCCycles, "GC"), plural(g.Mallocs, "malloc"), size(g.MaxRSSBytes)+" resident")
+	var odd []string
+	for _, n := range []struct {
+		n    uint64
+		noun string
+	}{{ph.Reconnects, "reconnect"}, {ph.LateReplies, "late answer"}, {ph.Foreign, "foreign value"}, {ph.Stalls, "stall"}} {
+		if n.n > 0 {
+			odd = append(odd, plural(n.n, n.noun))
+		}
+	}
+	if ph.Stalls > 0 {
+		odd[len(odd)-1] += " of at most " + duration(ph.MaxStallSeconds)
+	}
+	if len(odd) > 0 {
+		p.items("", ", ", odd...)
+	}
+}

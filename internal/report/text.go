@@ -1,0 +1,204 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/loadgen/loadgen/internal/run"
+)
+
+// width is that of the widest line.
+const width = 100
+
+// Options say what else to show.
+type Options struct {
+	Dir string // the run's directory; "" for none
+}
+
+// Text writes the summary of a run: each phase with its figures and how far they may be believed, then the asserts, then the
+// verdict in words.
+func Text(w io.Writer, r *run.Run, opts Options) error {
+	p := &page{}
+	p.head(r)
+	for _, name := range r.PhaseOrder {
+		p.phase(name, r.Phase[name])
+	}
+	p.asserts(r.Asserts)
+	p.verdict(r, opts)
+	if _, err := io.WriteString(w, p.b.String()); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+// page is a text in the making.
+type page struct{ b strings.Builder }
+
+// line adds a line, without spaces at its end.
+func (p *page) line(format string, args ...any) {
+	p.b.WriteString(strings.TrimRight(fmt.Sprintf(format, args...), " ") + "\n")
+}
+
+// item adds text after a label, broken into lines that keep to the right of it.
+func (p *page) item(label, text string) { p.items(label, " ", strings.Fields(text)...) }
+
+// items adds parts after a label, joined by sep and broken between parts only.
+func (p *page) items(label, sep string, parts ...string) {
+	for i, line := range flow(parts, sep, width-labelWidth-2) {
+		if i > 0 {
+			label = ""
+		}
+		p.line("  %s%s", left(label, labelWidth), line)
+	}
+}
+
+// point adds text after a label and a hyphen.
+func (p *page) point(label, text string) {
+	for i, line := range wrap(text, width-labelWidth-4) {
+		p.line("  %s%s%s", left(label, labelWidth), []string{"- ", "  "}[min(i, 1)], line)
+		label = ""
+	}
+}
+
+// labelWidth is that of what stands to the left of figures.
+const labelWidth = 12
+
+// rule adds a line across, with a title at its left and a word at its right.
+func (p *page) rule(title, word string) {
+	fill := width - columns(title) - columns(word) - 8
+	p.line("")
+	p.line("── %s %s %s ──", title, strings.Repeat("─", max(fill, 2)), word)
+}
+
+func (p *page) head(r *run.Run) {
+	p.line("%s   %s", r.Plan, r.ID)
+	e := r.Environment
+	facts := []string{
+		r.StartedAt.UTC().Format("2006-01-02 15:04:05 UTC"),
+		duration(r.Seconds),
+		"loadgen " + r.Loadgen,
+		"plan " + r.PlanDigest[:min(len(r.PlanDigest), 12)],
+	}
+	if len(r.Workers) > 0 {
+		facts = append(facts, plural(len(r.Workers), "worker"))
+	}
+	p.line("%s", strings.Join(facts, " · "))
+	if e.Hostname != "" {
+		machine := []string{e.Hostname, plural(e.CPUs, "CPU")}
+		if e.CPUModel != "" {
+			machine = append(machine, e.CPUModel)
+		}
+		p.line("%s", strings.Join(append(machine, e.OS+" "+e.Kernel), " · "))
+	}
+}
+
+func (p *page) asserts(all []run.AssertResult) {
+	if len(all) == 0 {
+		return
+	}
+	word := "pass"
+	if failures(all) > 0 {
+		word = "FAIL"
+	}
+	p.rule("asserts", word)
+	for _, a := range all {
+		switch {
+		case passed(a):
+			p.item("pass", a.Name)
+		case a.OK != nil:
+			p.item("FAIL", a.Name)
+		default:
+			p.item("FAIL", a.Name+" (could not be decided)")
+		}
+		p.item("", a.That)
+		for _, why := range []string{a.Value, a.Reason} {
+			if why != "" {
+				p.item("", why)
+			}
+		}
+	}
+}
+
+func passed(a run.AssertResult) bool { return a.OK != nil && *a.OK }
+
+// verdict says in words what the run is worth, and why.
+func (p *page) verdict(r *run.Run, opts Options) {
+	p.rule("verdict", fmt.Sprintf("exit code %d", r.ExitCode))
+	sentences := []string{map[run.Completeness]string{
+		run.Complete: "The run is complete.",
+		run.Degraded: "The run is DEGRADED: a part of it was lost.",
+		run.Aborted:  "The run was ABORTED: it is not all that was planned.",
+		run.Failed:   "The run FAILED: something could not be run.",
+	}[r.Verdict.Completeness]}
+	if len(r.PhaseOrder) > 0 {
+		sentences = append(sentences, map[run.Validity]string{
+			run.Valid:   "Its figures are valid.",
+			run.Suspect: "Its figures are SUSPECT: quote none without the reasons.",
+			run.Invalid: "Its figures are INVALID: use none of them.",
+		}[r.Verdict.Validity])
+	}
+	sentences = append(sentences, assertions(r.Asserts)...)
+	for _, line := range wrap(strings.Join(sentences, " "), width-2) {
+		p.line("  %s", line)
+	}
+	for _, why := range reasons(r) {
+		for i, line := range wrap(why, width-4) {
+			p.line("  %s%s", []string{"- ", "  "}[min(i, 1)], line)
+		}
+	}
+	if opts.Dir != "" {
+		p.line("  Run directory: %s", opts.Dir)
+	}
+}
+
+// reasons are why the verdict is no better: all that kept the run from being complete, the first for each phase, and the asserts
+// that failed.
+func reasons(r *run.Run) []string {
+	all, rest := r.Verdict.Reasons, failures(r.Asserts)
+	for _, ph := range r.Phase {
+		rest += len(ph.Reasons)
+	}
+	some := slices.Clone(all[:max(len(all)-rest, 0)])
+	for _, name := range r.PhaseOrder {
+		more := r.Phase[name].Reasons
+		if len(more) == 0 || slices.ContainsFunc(some, func(why string) bool { return strings.HasSuffix(why, more[0]) }) {
+			continue
+		}
+		why := "phase " + name + ": " + more[0]
+		if len(more) > 1 {
+			why += ", and " + plural(len(more)-1, "other reason") + " above"
+		}
+		some = append(some, why)
+	}
+	for _, a := range r.Asserts {
+		if !passed(a) {
+			some = append(some, "assert: "+a.Name)
+		}
+	}
+	return some
+}
+
+// assertions sums the asserts up in a sentence.
+func assertions(all []run.AssertResult) []string {
+	switch n, failed := len(all), failures(all); {
+	case n == 0:
+		return nil
+	case failed > 0:
+		return []string{count(failed) + " of " + plural(n, "assert") + " FAILED."}
+	case n == 1:
+		return []string{"Its assert holds."}
+	default:
+		return []string{"All " + count(n) + " asserts hold."}
+	}
+}
+
+func failures(all []run.AssertResult) (n int) {
+	for _, a := range all {
+		if !passed(a) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,77 @@
+package report
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/run"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+// golden compares text with a file in testdata.
+func golden(t *testing.T, name, text string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), text)
+}
+
+func TestText(t *testing.T) {
+	for name, r := range map[string]*run.Run{
+		"good": good(), "overloaded": overloaded(), "broken": broken(), "unreachable": unreachable(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b strings.Builder
+			require.NoError(t, Text(&b, r, Options{Dir: "/var/lib/loadgen/runs/" + r.ID}))
+			for line := range strings.Lines(b.String()) {
+				line = strings.TrimSuffix(line, "\n")
+				require.LessOrEqual(t, columns(line), width, line)
+				require.Equal(t, strings.TrimRight(line, " "), line)
+			}
+			golden(t, name+".txt", b.String())
+		})
+	}
+}
+
+func TestList(t *testing.T) {
+	at := func(id string, seconds float64, c run.Completeness, v run.Validity, a run.Assertions) run.Summary {
+		return run.Summary{
+			Header: run.Header{ID: id}, Seconds: seconds,
+			Verdict: run.Verdict{Completeness: c, Validity: v, Assertions: a},
+		}
+	}
+	var b strings.Builder
+	require.NoError(t, List(&b, []run.Summary{
+		{Header: run.Header{ID: "20261121T080000Z-hydra-m4-0a0b"}, Unfinished: "no result yet"},
+		at("20261120T173438Z-hydra-m4-4f2a", 1.913, run.Complete, run.Valid, run.Pass),
+		at("20261120T173000Z-valkey-cluster-read-c0de", 125, run.Complete, run.Suspect, run.None),
+		at("20261119T235959Z-hydra-m4-ffff", 3725, run.Aborted, run.Invalid, run.Fail),
+		at("20261119T000000Z-hydra-m4-0001", 0.0123, run.Failed, run.Valid, run.None),
+	}))
+	golden(t, "list.txt", b.String())
+
+	b.Reset()
+	require.NoError(t, List(&b, nil))
+	require.Equal(t, "no runs\n", b.String())
+}
+
+func TestTextWriteError(t *testing.T) {
+	boom := errors.New("boom")
+	require.ErrorIs(t, Text(failingWriter{boom}, good(), Options{}), boom)
+	require.ErrorIs(t, List(failingWriter{boom}, nil), boom)
+}
+
+type failingWriter struct{ err error }
+
+func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
