@@ -1,0 +1,231 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/loadgen/loadgen/internal/coord"
+	"github.com/loadgen/loadgen/internal/drivers"
+	"github.com/loadgen/loadgen/internal/engine"
+	"github.com/loadgen/loadgen/internal/report"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/rundir"
+	"github.com/loadgen/loadgen/internal/table"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// drainWithin is how long an interrupted run may take to end what is outstanding.
+const drainWithin = 5 * time.Second
+
+func newCoordinator() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "coordinator",
+		Short: "Run plans",
+	}
+	c.AddCommand(newRun())
+	return c
+}
+
+// runFlags are the flags of coordinator run.
+type runFlags struct {
+	planFlags
+	runs   string
+	out    string
+	loops  int
+	strict bool
+	debug  bool
+}
+
+func newRun() *cobra.Command {
+	var flags runFlags
+	c := &cobra.Command{
+		Use:   "run PLAN.hcl",
+		Short: "Run a plan and report",
+		Long: `Run a plan and report what was measured.
+
+The load comes from a worker in this process. Targets of the plan that name no endpoints get built-in cache nodes, which end
+with the run. Everything measured is kept in a run directory (loadgen runs list).
+
+Ctrl-C stops starting ops, awaits what is outstanding and reports; a second one ends at once with what there is.`,
+		Example: `  loadgen coordinator run plans/hydra.hcl
+  loadgen coordinator run plans/hydra.hcl -var nodes='["127.0.0.1:7001","127.0.0.1:7002","127.0.0.1:7003","127.0.0.1:7004"]'
+  loadgen coordinator run plans/hydra.hcl --var w=1 --out run.json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args[0]) },
+	}
+	flags.add(c.Flags())
+	f := c.Flags()
+	f.StringVar(&flags.runs, "runs", "", "directory that keeps runs (default: in the user's state directory)")
+	f.StringVar(&flags.out, "out", "", "write the result as JSON to this file too")
+	f.IntVar(&flags.loops, "loops", 0, "event loops, one thread each (default: one less than there are processors)")
+	f.BoolVar(&flags.strict, "strict", false, "take suspect figures for invalid ones")
+	f.BoolVar(&flags.debug, "debug", false, "log what happens beside the load")
+	return c
+}
+
+// run runs the plan at path.
+func (f *runFlags) run(cmd *cobra.Command, path string) error {
+	if f.loops < 0 {
+		return fmt.Errorf("--loops %d: write a number above 0", f.loops)
+	}
+	p, err := f.load(path, cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	canonical, err := p.Canonical()
+	if err != nil {
+		return err
+	}
+	root, err := f.root()
+	if err != nil {
+		return err
+	}
+	header := run.Header{
+		ID: rundir.NewID(time.Now(), p.Name), Plan: p.Name, PlanDigest: plan.Digest(canonical),
+		StartedAt: time.Now().UTC(), Loadgen: version(), Strict: f.strict,
+	}
+	if err := checkOut(f.out); err != nil {
+		return failed("%w", err)
+	}
+	dir, err := rundir.Create(root, header.ID, canonical)
+	if err != nil {
+		return failed("%w", err)
+	}
+	result := f.execute(cmd, p, canonical, header, dir)
+	return f.finish(cmd, dir, result)
+}
+
+func (f *runFlags) root() (string, error) {
+	if f.runs != "" {
+		return f.runs, nil
+	}
+	return rundir.DefaultRoot(os.Getenv)
+}
+
+// execute carries the plan out in this process.
+func (f *runFlags) execute(cmd *cobra.Command, p *plan.Plan, canonical []byte, header run.Header, dir *rundir.Dir) *run.Run {
+	drain, ctx, release := interrupts(cmd.Context())
+	defer release()
+	log := slog.New(slog.DiscardHandler)
+	if f.debug {
+		log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	worker := engine.New(engine.Config{Drivers: drivers.All(), Secrets: environmentSecrets, Loops: f.loops, Logger: log})
+	defer worker.Close()
+	started := newNodes()
+	progress := newProgress(cmd.ErrOrStderr())
+	result := coord.Run(ctx, coord.Config{
+		Header: header, Environment: run.ReadEnvironment(os.DirFS("/")),
+		Plan: p, Canonical: canonical,
+		Workers:  []coord.Member{{Name: "local", Worker: worker}},
+		Store:    dir,
+		Nodes:    started,
+		Progress: progress.Show,
+		Logger:   log,
+		Drain:    drain,
+	})
+	progress.Clear()
+	if err := started.Close(); err != nil {
+		log.Warn("end built-in nodes", "err", err)
+	}
+	result.SetAsserts(table.Evaluate(p, result))
+	return result
+}
+
+// finish keeps the result, shows it, and turns its exit code into an error.
+func (f *runFlags) finish(cmd *cobra.Command, dir *rundir.Dir, result *run.Run) error {
+	err := dir.Finish(result)
+	if err != nil {
+		result.Conclude(run.Failed, err.Error())
+	}
+	if f.out != "" {
+		if err := writeJSON(f.out, result); err != nil {
+			result.Conclude(run.Failed, err.Error())
+		}
+	}
+	if err := report.Text(cmd.OutOrStdout(), result, report.Options{Dir: dir.Path()}); err != nil {
+		return failed("%w", err)
+	}
+	if result.ExitCode != run.ExitOK {
+		return &exitError{code: result.ExitCode}
+	}
+	return nil
+}
+
+// interrupts turns the first Ctrl-C or SIGTERM into the end of drain, and the second, or drainWithin after the first, into the end
+// of ctx. release ends it.
+func interrupts(parent context.Context) (drain chan struct{}, ctx context.Context, release func()) {
+	ctx, cancel := context.WithCancel(parent)
+	drain = make(chan struct{})
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	done := make(chan struct{})
+	go func() { // ends with release
+		defer close(done)
+		select {
+		case <-signals:
+		case <-ctx.Done():
+			return
+		}
+		close(drain)
+		select {
+		case <-signals:
+		case <-time.After(drainWithin):
+		case <-ctx.Done():
+		}
+		cancel()
+	}()
+	return drain, ctx, func() {
+		signal.Stop(signals)
+		cancel()
+		<-done
+	}
+}
+
+// environmentSecrets looks secrets up in this process' environment.
+func environmentSecrets(name string) (string, error) {
+	key := "LOADGEN_SECRET_" + name
+	value, ok := os.LookupEnv(key)
+	if !ok {
+		return "", fmt.Errorf("secret %q: the environment variable %s is not set", name, key)
+	}
+	return value, nil
+}
+
+// checkOut finds out before the load whether the result could be written.
+func checkOut(path string) error {
+	if path == "" {
+		return nil
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o644)
+	if err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	return f.Close()
+}
+
+// writeJSON replaces a file with v's JSON, whole or not at all.
+func writeJSON(path string, v any) error {
+	temp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	enc := json.NewEncoder(io.Writer(temp))
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := errors.Join(enc.Encode(v), temp.Chmod(0o644), temp.Close()); err != nil {
+		return errors.Join(err, os.Remove(temp.Name()))
+	}
+	return os.Rename(temp.Name(), path)
+}

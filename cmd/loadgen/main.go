@@ -1,0 +1,84 @@
+// Loadgen drives GET and PUT load, planned in HCL, onto remote caches, and reports throughput and latency.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/loadgen/loadgen/internal/run"
+)
+
+func main() { os.Exit(execute(os.Args[1:])) }
+
+// exitUsage is the exit code for wrong usage and invalid plans; those of runs are package run's.
+const exitUsage = 2
+
+// exitError is an error with an exit code of its own. An empty text means that all has been said already.
+type exitError struct {
+	code int
+	text string
+}
+
+func (e *exitError) Error() string { return e.text }
+
+// execute runs a command line and returns the exit code.
+func execute(args []string) int {
+	root := newRoot()
+	root.SetArgs(withTwoDashes(args))
+	err := root.Execute()
+	var exit *exitError
+	switch {
+	case err == nil:
+		return run.ExitOK
+	case !errors.As(err, &exit):
+		exit = &exitError{code: exitUsage, text: err.Error()}
+	}
+	if exit.text != "" {
+		fmt.Fprintf(os.Stderr, "loadgen: %s\n", exit.text)
+	}
+	return exit.code
+}
+
+// withTwoDashes lets -var and -var-file be written as other tools for HCL have them.
+func withTwoDashes(args []string) []string {
+	out := slices.Clone(args)
+	for i, arg := range out {
+		if arg == "--" {
+			break
+		}
+		name, _, _ := strings.Cut(arg, "=")
+		if name == "-var" || name == "-var-file" {
+			out[i] = "-" + arg
+		}
+	}
+	return out
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "loadgen",
+		Short: "Load for caches and key-value stores, planned in HCL",
+		Long: `Loadgen drives GET and PUT load, planned in HCL, onto remote caches, and reports throughput and latency.
+
+  loadgen coordinator run plans/hydra.hcl    run a plan; built-in cache nodes are started if it names no endpoints
+  loadgen plan check plans/hydra.hcl         find mistakes, predict ops, connections, memory and time
+  loadgen runs list                          what has been run
+
+Exit codes: 0 all well, 1 an assertion failed, 2 wrong usage or an invalid plan, 3 degraded, 4 invalid figures, 5 stopped by the
+user, 6 something could not be run. The first that applies, of 2 6 5 3 4 1 0.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.AddCommand(newCoordinator(), newTarget(), newPlan(), newRuns(), newVersion())
+	return root
+}
+
+// failed is the error of something that could not be run.
+func failed(format string, args ...any) error {
+	return &exitError{code: run.ExitFailed, text: fmt.Errorf(format, args...).Error()}
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/loadgen/loadgen/internal/report"
+	"github.com/loadgen/loadgen/internal/rundir"
+)
+
+func newRuns() *cobra.Command {
+	var flags runFlags
+	c := &cobra.Command{
+		Use:   "runs",
+		Short: "Look at what has been run",
+	}
+	c.PersistentFlags().StringVar(&flags.runs, "runs", "", "directory that keeps runs (default: in the user's state directory)")
+	c.AddCommand(&cobra.Command{
+		Use:     "list",
+		Short:   "List runs, newest first",
+		Example: "  loadgen runs list",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			root, err := flags.root()
+			if err != nil {
+				return err
+			}
+			runs, err := rundir.List(root)
+			if err != nil {
+				return failed("%w", err)
+			}
+			return report.List(cmd.OutOrStdout(), runs)
+		},
+	}, &cobra.Command{
+		Use:     "show RUN",
+		Short:   "Show the result of a run",
+		Example: "  loadgen runs show 20261120T173438Z-hydra-m4-4f2a",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root, err := flags.root()
+			if err != nil {
+				return err
+			}
+			r, err := rundir.Load(root, args[0])
+			if err != nil {
+				return fmt.Errorf("%w; loadgen runs list names those there are", err)
+			}
+			return report.Text(cmd.OutOrStdout(), r, report.Options{})
+		},
+	})
+	return c
+}

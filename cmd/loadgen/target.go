@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/loadgen/loadgen/internal/cachenode"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+func newTarget() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "target",
+		Short: "The built-in target",
+	}
+	c.AddCommand(newServe())
+	return c
+}
+
+func newServe() *cobra.Command {
+	var listen, memory, passwordEnv string
+	var delay time.Duration
+	var stalls []string
+	var parentPipe bool
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve a cache node that speaks Redis' protocol",
+		Long: `Serve a cache node that speaks Redis' protocol (RESP2): GET SET DEL PING INFO DBSIZE FLUSHALL AUTH SELECT.
+
+It keeps to its memory bound by evicting the least recently used keys, counts the requests it got by verb and by peer
+(INFO commandstats, INFO peers), and answers late or stands still on demand. It ends on Ctrl-C.`,
+		Example: `  loadgen target serve --listen 127.0.0.1:7001 --memory 64MiB
+  loadgen target serve --listen 127.0.0.1:7001 --delay 100us --stall 1s@5s`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg := cachenode.Config{Listen: listen, Delay: delay, Version: version()}
+			var err error
+			if cfg.Memory, err = plan.ParseSize(memory); err != nil {
+				return fmt.Errorf("--memory: %w", err)
+			}
+			for _, text := range stalls {
+				s, err := cachenode.ParseStall(text)
+				if err != nil {
+					return fmt.Errorf("--stall: %w", err)
+				}
+				cfg.Stalls = append(cfg.Stalls, s)
+			}
+			if passwordEnv != "" {
+				if cfg.Password = os.Getenv(passwordEnv); cfg.Password == "" {
+					return fmt.Errorf("--password-env: the environment variable %s is not set", passwordEnv)
+				}
+			}
+			if parentPipe {
+				return serveChild(cmd, cfg)
+			}
+			return serve(cmd, cfg)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&listen, "listen", "127.0.0.1:7001", "address to listen on; port 0 for any free one")
+	f.StringVar(&memory, "memory", "64MiB", "bound on keys, values and 96 bytes for each entry")
+	f.DurationVar(&delay, "delay", 0, "hold each reply back for this long after its request came")
+	f.StringArrayVar(&stalls, "stall", nil, "stand still: LENGTH@TIME after the start; repeatable")
+	f.StringVar(&passwordEnv, "password-env", "", "ask for the password that this environment variable holds")
+	f.BoolVar(&parentPipe, "parent-pipe", false, "obey lines on standard input, and end with it")
+	return c
+}
+
+// serve serves until interrupted.
+func serve(cmd *cobra.Command, cfg cachenode.Config) error {
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	node, err := cachenode.New(cfg)
+	if err != nil {
+		return failed("%w", err)
+	}
+	defer node.Close()
+	fmt.Fprintf(cmd.OutOrStdout(), "cache node at %s\n", node.Addr())
+	if err := node.Serve(ctx); err != nil && ctx.Err() == nil {
+		return failed("%w", err)
+	}
+	return nil
+}
+
+// serveChild serves until the parent's pipe ends; signals are the parent's business.
+func serveChild(cmd *cobra.Command, cfg cachenode.Config) error {
+	if err := cachenode.RunChild(context.WithoutCancel(cmd.Context()), cfg, os.Stdin, cmd.OutOrStdout()); err != nil {
+		return failed("%w", err)
+	}
+	return nil
+}
