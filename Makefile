@@ -1,0 +1,39 @@
+# What a developer does here, one target each. They want Go and a POSIX shell; test-servers says what the rest of the tests want.
+
+.DEFAULT_GOAL := help
+.PHONY: help build test test-servers lint fmt fuzz bench golden
+
+FUZZTIME ?= 20s
+
+tool = go tool -modfile=tools/go.mod
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name what; do printf '%-14s%s\n' "$$name" "$$what"; done
+
+build: ## bin/loadgen, without cgo
+	CGO_ENABLED=0 go build -trimpath -o bin/loadgen ./cmd/loadgen
+
+test: ## vet and test every package; with -race where a C compiler is found
+	@sh tools/test.sh
+
+test-servers: ## install what the tests want beside Go (apt-get), or say what to install
+	@sh tools/test-servers.sh
+
+lint: ## gofumpt and staticcheck (versions in tools/go.mod), go.mod tidy
+	@files=$$($(tool) gofumpt -l .) && if [ -n "$$files" ]; then echo "make fmt would change:"; echo "$$files"; exit 1; fi
+	$(tool) staticcheck ./...
+	go mod tidy -diff
+
+fmt: ## format with gofumpt
+	$(tool) gofumpt -w .
+
+fuzz: ## every fuzz target for FUZZTIME (20s)
+	@set -e; grep -r --include='*_test.go' '^func Fuzz' . | sed 's|/[^/]*:func \([A-Za-z0-9_]*\).*| \1|' | \
+	while read -r dir target; do echo "$$dir $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$dir" </dev/null; done
+
+bench: ## every benchmark, one package at a time
+	go test -p 1 -run '^$$' -bench . -benchmem ./...
+
+golden: ## rewrite the golden files; read the diff
+	@set -e; grep -rl --include='*_test.go' 'flag.Bool("update"' . | sed 's|/[^/]*$$||' | sort -u | \
+	while read -r dir; do go test "$$dir" -update </dev/null; done

@@ -1,0 +1,158 @@
+package lint_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// layers from low to high: a package imports only from rows above its own in this table.
+var rows = [][]string{
+	{"pkg/driver", "pkg/hist", "internal/pace"},
+	{"pkg/plan", "internal/measure", "internal/op"},
+	{"internal/run", "internal/workload", "internal/drivers/*"},
+	{"internal/drivers", "internal/rundir", "internal/cachenode", "internal/table"},
+	{"internal/engine", "internal/coord"},
+	{"internal/report"},
+	{"cmd/loadgen"},
+}
+
+// testSupport are the packages that only tests import. They import what they like, and the rules for code do not bind them.
+var testSupport = map[string]string{
+	"internal/lint":         "this package",
+	"internal/servertest":   "starts real servers",
+	"pkg/driver/drivertest": "the conformance suite of drivers",
+}
+
+// row returns the index of a package's row, or -1.
+func row(dir string) int {
+	return slices.IndexFunc(rows, func(row []string) bool {
+		return slices.ContainsFunc(row, func(pattern string) bool {
+			ok, err := path.Match(pattern, dir)
+			return ok && err == nil
+		})
+	})
+}
+
+func layers(m *module) []string {
+	var found []string
+	for _, dir := range m.packages {
+		if _, ok := testSupport[dir]; !ok && row(dir) < 0 {
+			found = append(found, fmt.Sprintf("%s: in no layer: give it a row in the table of internal/lint and of CONTRIBUTING.md", dir))
+		}
+	}
+	for _, f := range m.files {
+		if f.test {
+			continue
+		}
+		for dir, at := range m.imports(f) {
+			if _, ok := testSupport[dir]; ok {
+				found = append(found, m.finding(at, "imports %s, which is for tests", dir))
+			} else if row(dir) < 0 {
+				found = append(found, m.finding(at, "imports %s, which is in no layer", dir))
+			} else if here := row(f.dir); here >= 0 && row(dir) >= here {
+				found = append(found, m.finding(at, "imports %s, which is not below %s", dir, f.dir))
+			}
+		}
+	}
+	return found
+}
+
+// TestContributingShowsTheLayers compares the table that people read with the one above.
+func TestContributingShowsTheLayers(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "CONTRIBUTING.md"))
+	require.NoError(t, err)
+	var shown [][]string
+	for _, line := range regexp.MustCompile(`(?m)^\| [0-9]+ \|.*$`).FindAllString(string(page), -1) {
+		var row []string
+		for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(line, -1) {
+			row = append(row, name[1])
+		}
+		shown = append(shown, row)
+	}
+	require.Equal(t, len(rows), len(shown))
+	for i := range rows {
+		require.ElementsMatch(t, rows[i], shown[i], "row %d", i+1)
+	}
+}
+
+// maxArrows bounds the packages of this module that one of them imports, on average: what makes a part hard to take out, to
+// test and to understand by itself. golang.org/x/perf has 1.6, pprof 1.9.
+const maxArrows = 2.5
+
+// arrows counts imports between packages, except those of cmd/loadgen: a command is where the parts meet.
+func arrows(m *module) []string {
+	if average := m.arrows(); average >= maxArrows {
+		return []string{fmt.Sprintf("%.2f imports of the module's own packages in each, on average; %.1f is too many", average, maxArrows)}
+	}
+	return nil
+}
+
+func (m *module) arrows() float64 {
+	total := 0
+	graph := m.graph()
+	for _, below := range graph {
+		total += len(below)
+	}
+	return float64(total) / float64(len(graph))
+}
+
+// graph returns what each package imports of the module.
+func (m *module) graph() map[string][]string {
+	graph := map[string][]string{}
+	for _, f := range m.files {
+		if f.test || strings.HasPrefix(f.dir, "cmd/") {
+			continue
+		}
+		below := slices.Concat(graph[f.dir], slices.Collect(maps.Keys(m.imports(f))))
+		slices.Sort(below)
+		graph[f.dir] = slices.Compact(below)
+	}
+	return graph
+}
+
+// maxExports bounds the exported names of a package, methods and fields apart. 15 is what to aim for; internal/run, which is the
+// form of a result, has one for each object in it.
+const maxExports = 60
+
+func exports(m *module) []string {
+	var found []string
+	for dir, n := range m.exports() {
+		if n > maxExports {
+			found = append(found, fmt.Sprintf("%s: %d exported names; more than %d are too many", dir, n, maxExports))
+		}
+	}
+	return found
+}
+
+func (m *module) exports() map[string]int {
+	count := map[string]int{}
+	for _, f := range m.code() {
+		for _, d := range declarations(f) {
+			if !d.method {
+				count[f.dir]++
+			}
+		}
+	}
+	return count
+}
+
+// shape describes the module in figures.
+func (m *module) shape() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%.2f imports of the module's own packages in each, on average\n", m.arrows())
+	exported := m.exports()
+	graph := m.graph()
+	for _, dir := range slices.Sorted(maps.Keys(graph)) {
+		fmt.Fprintf(&b, "%-28s %2d imports, %2d exported names\n", dir, len(graph[dir]), exported[dir])
+	}
+	return b.String()
+}

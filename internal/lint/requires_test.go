@@ -1,0 +1,54 @@
+package lint_test
+
+import (
+	"fmt"
+	"io/fs"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// dependencies are the modules that this one may require. One more needs a reason that a reader of its pull request accepts.
+var dependencies = []string{
+	"github.com/HdrHistogram/hdrhistogram-go", // an oracle for pkg/hist, in tests
+	"github.com/hashicorp/hcl/v2",             // the language of plans
+	"github.com/rogpeppe/go-internal",         // testscript, in tests
+	"github.com/spf13/cobra",                  // subcommands, help, completion
+	"github.com/spf13/pflag",                  // the flags of cobra
+	"github.com/stretchr/testify",             // require, in tests
+	"github.com/zclconf/go-cty",               // the values of HCL
+	"go.uber.org/goleak",                      // goroutines that outlive a test
+	"golang.org/x/sync",                       // errgroup
+	"golang.org/x/sys",                        // epoll, limits
+	"golang.org/x/term",                       // the progress display
+	"pgregory.net/rapid",                      // property tests
+}
+
+var (
+	moduleLine   = regexp.MustCompile(`(?m)^module (\S+)$`)
+	requiredLine = regexp.MustCompile(`(?m)^(?:require |\t)(\S+) v\S+$`) // an indirect one ends in a comment
+	replacedLine = regexp.MustCompile(`(?m)^.* => .*$`)
+)
+
+func required(m *module) []string {
+	var found []string
+	text := m.requirements()
+	for _, match := range requiredLine.FindAllStringSubmatch(text, -1) {
+		if !slices.Contains(dependencies, match[1]) {
+			found = append(found, fmt.Sprintf("go.mod: requires %s, which is not in the list of internal/lint", match[1]))
+		}
+	}
+	for _, line := range replacedLine.FindAllString(text, -1) {
+		found = append(found, fmt.Sprintf("go.mod: replaces a module, which go install ignores: %s", strings.TrimSpace(line)))
+	}
+	return found
+}
+
+// requirements returns the text of go.mod.
+func (m *module) requirements() string {
+	b, err := fs.ReadFile(m.fsys, "go.mod")
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}

@@ -1,0 +1,70 @@
+package lint_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/rogpeppe/go-internal/txtar"
+	"github.com/stretchr/testify/require"
+)
+
+var rules = map[string]func(*module) []string{
+	"arrows":     arrows,
+	"clock":      clock,
+	"comments":   comments,
+	"exit":       exit,
+	"exports":    exports,
+	"goroutines": goroutines,
+	"inits":      inits,
+	"layers":     layers,
+	"marks":      marks,
+	"places":     places,
+	"plans":      plans,
+	"require":    required,
+	"skips":      skips,
+	"unsafe":     unsafes,
+	"variables":  variables,
+}
+
+func TestThisModule(t *testing.T) {
+	m := load(t, os.DirFS(filepath.Join("..", "..")))
+	require.NotEmpty(t, m.code())
+	for name, find := range rules {
+		t.Run(name, func(t *testing.T) {
+			found := slices.Sorted(slices.Values(find(m)))
+			require.Empty(t, found, strings.Join(found, "\n"))
+		})
+	}
+	if testing.Verbose() {
+		t.Log(m.shape())
+	}
+}
+
+// TestRulesFind shows that each rule finds what it is there for. A line of "want" that ends in dots is the beginning of a finding.
+func TestRulesFind(t *testing.T) {
+	for name, find := range rules {
+		t.Run(name, func(t *testing.T) {
+			archive, err := txtar.ParseFile(filepath.Join("testdata", name+".txtar"))
+			require.NoError(t, err)
+			tree := fstest.MapFS{"go.mod": {Data: []byte("module example.org/planted\n")}}
+			for _, f := range archive.Files {
+				tree[f.Name] = &fstest.MapFile{Data: f.Data}
+			}
+			require.Contains(t, tree, "want")
+			want := strings.Split(strings.TrimSpace(string(tree["want"].Data)), "\n")
+			found := slices.Sorted(slices.Values(find(load(t, tree))))
+			require.Len(t, found, len(want), strings.Join(found, "\n"))
+			for i, line := range want {
+				if begin, cut := strings.CutSuffix(line, "..."); cut {
+					require.True(t, strings.HasPrefix(found[i], begin), "%s\n%s", line, found[i])
+				} else {
+					require.Equal(t, line, found[i])
+				}
+			}
+		})
+	}
+}

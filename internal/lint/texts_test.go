@@ -1,0 +1,122 @@
+package lint_test
+
+import (
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/loadgen/loadgen/internal/drivers"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// mark is a note of something that should have been done, or a linter told to look away.
+var mark = regexp.MustCompile(`\b(TODO|FIXME|nolint|lint:(file-)?ignore|nosec)\b`)
+
+func marks(m *module) []string {
+	var found []string
+	for _, name := range m.texts {
+		if !strings.HasPrefix(name, "internal/lint/") { // which has to spell them
+			found = append(found, m.lines(name, func(line string) []string { return mark.FindAllString(line, -1) })...)
+		}
+	}
+	return found
+}
+
+// lines returns what is found in each line of a text file.
+func (m *module) lines(name string, in func(line string) []string) []string {
+	b, err := fs.ReadFile(m.fsys, name)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	var found []string
+	n := 0
+	for line := range strings.Lines(string(b)) {
+		n++
+		for _, what := range in(line) {
+			found = append(found, fmt.Sprintf("%s:%d: %s", name, n, what))
+		}
+	}
+	return found
+}
+
+var (
+	home    = regexp.MustCompile(`/(home|root|Users)/[^\s"]+`)
+	address = regexp.MustCompile(`\b([0-9]{1,3}\.){3}[0-9]{1,3}\b`)
+	host    = regexp.MustCompile(`"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+:[0-9]+\\?"`)
+	example = regexp.MustCompile(`\.example(\.(com|net|org))?:|example\.(com|net|org):`) // RFC 2606
+
+	// examples are the loopback, any address of this machine, the blocks for documentation of RFC 5737, and a network that stands
+	// for the reader's own.
+	examples = []netip.Prefix{
+		netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("0.0.0.0/32"), netip.MustParsePrefix("10.0.0.0/24"),
+		netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("203.0.113.0/24"),
+	}
+)
+
+// places finds someone's machine in plans and pages: home directories, addresses and hosts that are not for examples.
+func places(m *module) []string {
+	var found []string
+	for _, name := range m.texts {
+		if ext := path.Ext(name); ext == ".hcl" || ext == ".md" {
+			found = append(found, m.lines(name, placesIn)...)
+		}
+	}
+	return found
+}
+
+func placesIn(line string) []string {
+	found := home.FindAllString(line, -1)
+	for _, s := range address.FindAllString(line, -1) {
+		ip, err := netip.ParseAddr(s)
+		if err == nil && !slices.ContainsFunc(examples, func(p netip.Prefix) bool { return p.Contains(ip) }) {
+			found = append(found, s)
+		}
+	}
+	for _, s := range host.FindAllString(line, -1) {
+		if !address.MatchString(s) && !example.MatchString(s) {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// fence is a block of HCL in a page.
+var fence = regexp.MustCompile("(?ms)^```hcl\n(.*?)^```")
+
+// plans finds plan files, and whole plans in pages, that are not plans.
+func plans(m *module) []string {
+	var found []string
+	for _, name := range m.texts {
+		b, err := fs.ReadFile(m.fsys, name)
+		if err != nil {
+			found = append(found, err.Error())
+		}
+		switch path.Ext(name) {
+		case ".hcl":
+			found = append(found, planFaults(name, b)...)
+		case ".md":
+			for i, block := range fence.FindAllSubmatch(b, -1) {
+				if strings.HasPrefix(string(block[1]), "plan ") {
+					found = append(found, planFaults(fmt.Sprintf("%s fence %d", name, i+1), block[1])...)
+				}
+			}
+		}
+	}
+	return found
+}
+
+func planFaults(name string, src []byte) []string {
+	f, diags := plan.Parse(src, name, drivers.All())
+	if f != nil {
+		_, diags = f.Resolve(plan.Vars{})
+	}
+	var found []string
+	for _, d := range diags {
+		found = append(found, d.Error())
+	}
+	return found
+}

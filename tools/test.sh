@@ -1,0 +1,56 @@
+#!/bin/sh
+# Vets and tests every package, with the race detector where a C compiler is found. Says at the end which parts of this
+# machine the tests wanted, and which of them were missing, so that their tests were skipped. With LOADGEN_TEST_REQUIRE set
+# to "all" or to a comma-separated list of parts, a missing part is a failure.
+set -eu
+cd "$(dirname "$0")/.."
+
+# compiler prints the first C compiler that finds its headers.
+compiler() {
+	for cc in gcc cc clang; do
+		if echo '#include <stdlib.h>' | "$cc" -x c -fsyntax-only - 2>/dev/null; then
+			echo "$cc"
+			return
+		fi
+	done
+}
+
+# Package internal/servertest appends a line for each part that a test wants.
+LOADGEN_TEST_PARTS=$(mktemp)
+export LOADGEN_TEST_PARTS
+trap 'rm -f "$LOADGEN_TEST_PARTS"' EXIT
+trap 'exit 130' INT TERM
+
+cc=$(compiler)
+if [ -n "$cc" ]; then
+	export CGO_ENABLED=1 CC="$cc"
+	race=-race
+	echo "race detector: on ($cc)"
+	echo "race: found" >"$LOADGEN_TEST_PARTS"
+else
+	export CGO_ENABLED=0
+	race=
+	echo "race detector: off: no C compiler found"
+	echo "race: missing: no C compiler found" >"$LOADGEN_TEST_PARTS"
+	case ",${LOADGEN_TEST_REQUIRE:-}," in
+	*,all,* | *,race,*)
+		echo "race is required by LOADGEN_TEST_REQUIRE=$LOADGEN_TEST_REQUIRE" >&2
+		exit 1
+		;;
+	esac
+fi
+
+status=0
+go vet $race ./... || status=$?
+go test $race -shuffle=on ./... || status=$?
+
+if [ -n "${LOADGEN_TEST_REQUIRE:-}" ]; then
+	echo "parts the tests wanted; required: $LOADGEN_TEST_REQUIRE"
+else
+	echo "parts the tests wanted; what a missing one is for was skipped"
+fi
+sort -u "$LOADGEN_TEST_PARTS" | sed 's/^/  /'
+if grep -q ': missing' "$LOADGEN_TEST_PARTS"; then
+	echo "make test-servers installs what is missing, or says what to install"
+fi
+exit "$status"
