@@ -117,8 +117,7 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink func(measure.Sn
 	for _, l := range g.loops {
 		l.begin(int64(at), parts)
 		loops.Go(func() error {
-			runtime.LockOSThread()
-			defer runtime.UnlockOSThread()
+			defer ownThread()()
 			l.run()
 			return nil
 		})

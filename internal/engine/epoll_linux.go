@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"net/netip"
+	"runtime"
 	"time"
 	"unsafe"
 
@@ -139,6 +140,18 @@ func transfer(call uintptr, fd int, b []byte) (int, error) {
 func (p *epoll) close(fd int) {
 	// The descriptor is gone whatever close says, and no byte of a result hangs on it.
 	_ = unix.Close(fd)
+}
+
+// ownThread ties the goroutine to its thread until the function that it returns is called, and has the kernel wake the
+// thread when a wait is over instead of up to 50 µs later, to save power.
+func ownThread() (release func()) {
+	const least, standard = 1, 0 // nanoseconds; 0 is what the thread began with
+	runtime.LockOSThread()
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, least, 0, 0, 0) // without it, waits are longer and lag says so
+	return func() {
+		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, standard, 0, 0, 0)
+		runtime.UnlockOSThread()
+	}
 }
 
 // release closes the poller itself.
