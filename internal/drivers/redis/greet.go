@@ -63,13 +63,13 @@ func (c *codec) ParseGreeting(b []byte, i int) (int, error) {
 	return n, nil
 }
 
-// words returns shown, a printable form of raw, or no more than its first word when raw could hold the password: servers
+// words returns shown, a printable form of raw, or no more than its first word when either could hold the password: servers
 // that do not know AUTH repeat its arguments, whole or cut, and an echo server repeats everything.
 func (g *greeting) words(raw []byte, shown string) string {
 	const shared = 4 // bytes in a row; fewer occur in any two texts
 	size := min(shared, len(g.password))
 	for i := 0; size > 0 && i+size <= len(g.password); i++ {
-		if bytes.Contains(raw, []byte(g.password[i:i+size])) {
+		if part := g.password[i : i+size]; bytes.Contains(raw, []byte(part)) || strings.Contains(shown, part) {
 			return errorCode(shown) + "(words withheld: they could hold the password)"
 		}
 	}
