@@ -28,14 +28,7 @@ import (
 // drainWithin is how long an interrupted run may take to end what is outstanding.
 const drainWithin = 5 * time.Second
 
-func newCoordinator() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "coordinator",
-		Short: "Run plans",
-	}
-	c.AddCommand(newRun())
-	return c
-}
+func newCoordinator() *cobra.Command { return group("coordinator", "Run plans", newRun()) }
 
 // runFlags are the flags of coordinator run.
 type runFlags struct {
@@ -61,7 +54,7 @@ Ctrl-C stops starting ops, awaits what is outstanding and reports; a second one 
 		Example: `  loadgen coordinator run plans/hydra.hcl
   loadgen coordinator run plans/hydra.hcl -var nodes='["127.0.0.1:7001","127.0.0.1:7002","127.0.0.1:7003","127.0.0.1:7004"]'
   loadgen coordinator run plans/hydra.hcl --var w=1 --out run.json`,
-		Args: cobra.ExactArgs(1),
+		Args: one("plan"),
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args[0]) },
 	}
 	flags.add(c.Flags())

@@ -59,6 +59,32 @@ func withTwoDashes(args []string) []string {
 	return out
 }
 
+// group returns a command that only holds others.
+func group(use, short string, commands ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{
+		Use:   use,
+		Short: short,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("unknown command %q for %q: %s --help lists those there are", args[0], cmd.CommandPath(), cmd.CommandPath())
+			}
+			return cmd.Help()
+		},
+	}
+	c.AddCommand(commands...)
+	return c
+}
+
+// one wants a single argument and says how the command is to be written.
+func one(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			return nil
+		}
+		return fmt.Errorf("%d arguments where one %s is wanted: write %s", len(args), what, cmd.UseLine())
+	}
+}
+
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "loadgen",
@@ -76,6 +102,22 @@ user, 6 something could not be run. The first that applies, of 2 6 5 3 4 1 0.`,
 	}
 	root.AddCommand(newCoordinator(), newTarget(), newPlan(), newRuns(), newVersion())
 	return root
+}
+
+// newGroup returns a command that holds others and does nothing itself. A word that none of them goes by is wrong usage; cobra
+// would answer it with help and success.
+func newGroup(use, short string, commands ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{
+		Use: use, Short: short, DisableFlagsInUseLine: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath())
+			}
+			return cmd.Help()
+		},
+	}
+	c.AddCommand(commands...)
+	return c
 }
 
 // failed is the error of something that could not be run.

@@ -14,14 +14,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-func newPlan() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "plan",
-		Short: "Check and show plans",
-	}
-	c.AddCommand(newCheck(), newShow())
-	return c
-}
+func newPlan() *cobra.Command { return group("plan", "Check and show plans", newCheck(), newShow()) }
 
 func newCheck() *cobra.Command {
 	var flags planFlags
@@ -32,7 +25,7 @@ func newCheck() *cobra.Command {
 connections and memory. Nothing is run, and no endpoint is asked.`,
 		Example: `  loadgen plan check plans/hydra.hcl
   loadgen plan check plans/hydra.hcl -var w=3`,
-		Args: cobra.ExactArgs(1),
+		Args: one("plan"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := flags.load(args[0], cmd.ErrOrStderr())
 			if err != nil {
@@ -57,7 +50,7 @@ func newShow() *cobra.Command {
 		Long: `Print a plan as canonical JSON: variables, defaults and conditions are resolved, keys are sorted. These are the bytes that every
 worker gets and that the run's plan digest is of.`,
 		Example: "  loadgen plan show plans/hydra.hcl -var w=3",
-		Args:    cobra.ExactArgs(1),
+		Args:    one("plan"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := flags.load(args[0], cmd.ErrOrStderr())
 			if err != nil {

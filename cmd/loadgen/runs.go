@@ -11,12 +11,13 @@ import (
 
 func newRuns() *cobra.Command {
 	var flags runFlags
-	c := &cobra.Command{
-		Use:   "runs",
-		Short: "Look at what has been run",
-	}
+	c := group("runs", "Look at what has been run", newList(&flags), newShowRun(&flags))
 	c.PersistentFlags().StringVar(&flags.runs, "runs", "", "directory that keeps runs (default: in the user's state directory)")
-	c.AddCommand(&cobra.Command{
+	return c
+}
+
+func newList(flags *runFlags) *cobra.Command {
+	return &cobra.Command{
 		Use:     "list",
 		Short:   "List runs, newest first",
 		Example: "  loadgen runs list",
@@ -32,11 +33,15 @@ func newRuns() *cobra.Command {
 			}
 			return report.List(cmd.OutOrStdout(), runs)
 		},
-	}, &cobra.Command{
+	}
+}
+
+func newShowRun(flags *runFlags) *cobra.Command {
+	return &cobra.Command{
 		Use:     "show RUN",
 		Short:   "Show the result of a run",
 		Example: "  loadgen runs show 20261120T173438Z-hydra-m4-4f2a",
-		Args:    cobra.ExactArgs(1),
+		Args:    one("run"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root, err := flags.root()
 			if err != nil {
@@ -48,6 +53,5 @@ func newRuns() *cobra.Command {
 			}
 			return report.Text(cmd.OutOrStdout(), r, report.Options{})
 		},
-	})
-	return c
+	}
 }

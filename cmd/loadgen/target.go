@@ -14,14 +14,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-func newTarget() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "target",
-		Short: "The built-in target",
-	}
-	c.AddCommand(newServe())
-	return c
-}
+func newTarget() *cobra.Command { return group("target", "The built-in target", newServe()) }
 
 func newServe() *cobra.Command {
 	var listen, memory, passwordEnv string
