@@ -20,8 +20,8 @@ type planFlags struct {
 }
 
 func (p *planFlags) add(f *pflag.FlagSet) {
-	f.StringArrayVar(&p.vars, "var", nil, "set a variable of the plan: NAME=VALUE; repeatable")
-	f.StringVar(&p.varFile, "var-file", "", "file of NAME = VALUE lines that set variables")
+	f.StringArrayVar(&p.vars, "var", nil, "set a variable of the plan: `NAME=VALUE`; repeatable")
+	f.StringVar(&p.varFile, "var-file", "", "set variables by the NAME = VALUE lines of `FILE`; of several the last counts")
 }
 
 // load reads a plan file and resolves it, asserts included. Mistakes are written to w with their places; the error is empty then.
@@ -60,7 +60,11 @@ func resolve(src []byte, path string, vars plan.Vars) (*plan.Plan, hcl.Diagnosti
 	if resolved == nil {
 		return nil, diags
 	}
-	return resolved, append(diags, table.Check(resolved)...)
+	for _, d := range table.Check(resolved) {
+		d.Subject.Filename = path // a plan does not know in which directory it was
+		diags = append(diags, d)
+	}
+	return resolved, diags
 }
 
 // readBounded reads a file that must not be larger than a plan may be; the guard refuses one that is.

@@ -133,12 +133,13 @@ func printable(s string) string {
 	}, s)
 }
 
-// didYouMean returns the candidate that name is a slip of the pen of, "" for none.
+// didYouMean returns the candidate that name is a slip of the pen of, "" for none. A third of the letters may be wrong: with more, rate
+// would be taken for ramp.
 func didYouMean(name string, candidates []string) string {
 	if len(name) > 64 {
 		return ""
 	}
-	best, least := "", len(name)/3+2
+	best, least := "", (len(name)+1)/3+1
 	for _, c := range candidates {
 		if d := distance(name, c); d < least {
 			best, least = c, d

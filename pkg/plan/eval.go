@@ -229,11 +229,14 @@ func (e *evaluator) reference(x *hclsyntax.ScopeTraversalExpr, s scope) (cty.Val
 	}
 	of, ok := e.roots[root]
 	if !ok {
-		write := `Write text in quotes, a variable as var.NAME, a local as local.NAME.`
-		if root == "target" || root == "dataset" {
+		what, write := "unknown name "+quote(root), `Write text in quotes, a variable as var.NAME, a local as local.NAME.`
+		switch {
+		case root == "target" || root == "dataset":
 			write = "Only a phase refers to targets and datasets: target = target.NAME, dataset = dataset.NAME."
+		case e.roots == nil && reserved(root):
+			what, write = root+".NAME where only a literal may stand", "Write the value itself, or compute a local from the variable."
 		}
-		e.fault(x.SrcRange, fmt.Sprintf("%s: unknown name %s", s.where, quote(root)), write)
+		e.fault(x.SrcRange, s.where+": "+what, write)
 		return cty.NilVal, false
 	}
 	if len(x.Traversal) > 1 {
@@ -322,6 +325,8 @@ func (e *evaluator) call(x *hclsyntax.FunctionCallExpr, s scope) (cty.Value, boo
 		switch {
 		case x.Name == secretName:
 			what, write = "secret() has no place here", `Only a target's attributes that want a secret take one: password = secret("NAME").`
+		case x.Name == "zipf":
+			what, write = "zipf without quotes", `Write pick = "zipf(0.99)".`
 		case len(s.functions) == 0:
 			what, write = "a function where only a literal may stand", "Write the value itself."
 		}

@@ -11,6 +11,7 @@ import (
 const (
 	sessionBytes    = 4 << 10  // a session's and its streams' state
 	slotBytes       = 1 << 10  // an op in flight: key, program state, timers
+	valueCopies     = 3        // of its value: a buffer that is filled by doubling, and the one it grew from
 	connectionBytes = 64 << 10 // read and write buffers, and the queue of outstanding requests
 	histogramBytes  = 58 << 10 // of the largest histogram, 7,296 buckets
 	processBytes    = 32 << 20 // the program itself
@@ -40,7 +41,7 @@ type Load struct {
 	Connections   int64 // sessions × endpoints
 	Files         int64 // descriptors that one worker needs for all of it: connections + 64
 
-	// Memory is what one worker needs for all of it, in bytes: 32 MiB + 4 KiB a session + 1 KiB an op that can be in flight + 64 KiB a
+	// Memory is what one worker needs for all of it, in bytes: 32 MiB + 4 KiB a session + 1 KiB and three values an op that can be in flight + 64 KiB a
 	// connection + 58 KiB a histogram, of which there are 7 an op in the mix and N more when replicated.
 	Memory int64
 }
@@ -88,7 +89,7 @@ func (p *Plan) predict(ph *Phase) Load {
 	}
 	l.Memory = processBytes + histograms*histogramBytes
 	l.Memory = add(l.Memory, multiply(int64(l.Sessions), sessionBytes))
-	l.Memory = add(l.Memory, multiply(inFlight(ph), slotBytes))
+	l.Memory = add(l.Memory, multiply(inFlight(ph), slotBytes+valueCopies*int64(d.Values.Size)))
 	l.Memory = add(l.Memory, multiply(l.Connections, connectionBytes))
 	return l
 }

@@ -56,9 +56,10 @@ func (b *block) builtin() *Builtin {
 	return n
 }
 
-// replication reads how a key is replicated. An op has as long as a request, unless it says otherwise.
+// replication reads how a key is replicated. Unless it says otherwise, an op has time for a request that is
+// never answered and for another in its place.
 func (b *block) replication(timeout time.Duration) *Replication {
-	p := &Replication{Coordinate: "client", Timeout: timeout, ReadFanout: "n", ReadFrom: "first"}
+	p := &Replication{Coordinate: "client", Timeout: 2 * timeout, ReadFanout: "n", ReadFrom: "first"}
 	b.expect([]string{"coordinate", "n", "w", "r", "timeout", "read_fanout", "read_from"}, nil)
 	b.text("coordinate", &p.Coordinate)
 	for i, to := range []*int{&p.N, &p.W, &p.R} {

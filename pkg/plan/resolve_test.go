@@ -84,7 +84,7 @@ func TestDefaults(t *testing.T) {
 		},
 		{
 			Name: "quorum", Driver: "redis", Endpoints: []string{}, Builtin: &plan.Builtin{Nodes: 3, Memory: 64 << 20}, Timeout: 250 * time.Millisecond,
-			Replication: &plan.Replication{Coordinate: "client", N: 3, W: 2, R: 1, Timeout: 250 * time.Millisecond, ReadFanout: "n", ReadFrom: "first"},
+			Replication: &plan.Replication{Coordinate: "client", N: 3, W: 2, R: 1, Timeout: 500 * time.Millisecond, ReadFanout: "n", ReadFrom: "first"},
 			Config:      &fakeConfig{Delay: time.Millisecond},
 		},
 	}, p.Targets)

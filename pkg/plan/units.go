@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -56,17 +57,43 @@ func parseSize(text string) (int64, error) {
 	n, unit, err := cutNumber(text)
 	factor := sizeUnit(unit)
 	if err != nil || factor == 0 {
-		what := quote(text) + " is not a size"
-		if err == nil && unit == "" {
-			what = "size " + quote(text) + " has no unit"
+		what, write := quote(text)+" is not a size", writeSize
+		switch right := inCapitals(unit, sizeUnits); {
+		case err != nil:
+		case unit == "":
+			what = quote(text) + " has no unit"
+		case right != "":
+			write = fmt.Sprintf("Write %q, in these capitals.", strings.TrimSuffix(text, unit)+right)
 		}
-		return 0, &mistake{what, writeSize}
+		return 0, &mistake{what, write}
 	}
 	size := n * factor
 	if size != math.Trunc(size) || size > 1<<53 {
 		return 0, &mistake{"size " + quote(text) + " is not a whole number of bytes below 8 PiB", writeSize}
 	}
 	return int64(size), nil
+}
+
+var sizeUnits = []string{"B", "kB", "KiB", "MB", "MiB", "GB", "GiB", "TB", "TiB"}
+
+// inCapitals returns the unit that text is but for its capitals, "" for none.
+func inCapitals(text string, units []string) string {
+	i := slices.IndexFunc(units, func(u string) bool { return strings.EqualFold(u, text) })
+	if i < 0 {
+		return ""
+	}
+	return units[i]
+}
+
+// sizeText writes a size in the largest unit of which it is a whole number.
+func sizeText(n int64) string {
+	for i := len(sizeUnits) - 1; i > 0; i-- {
+		unit := sizeUnits[i]
+		if per := int64(sizeUnit(unit)); n != 0 && n%per == 0 {
+			return strconv.FormatInt(n/per, 10) + unit
+		}
+	}
+	return strconv.FormatInt(n, 10) + "B"
 }
 
 // sizeUnit returns the bytes of a unit, 0 for an unknown one.

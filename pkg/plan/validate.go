@@ -24,6 +24,7 @@ const (
 	maxNodes      = 1000
 	maxNodeMemory = 1 << 50 // bytes
 	minNodeMemory = 1 << 20 // bytes
+	maxNodeDelay  = time.Hour
 	maxSkew       = 10.0
 	maxWeightOf   = 1e9
 )
@@ -88,6 +89,14 @@ func (v *validator) lasts(at part, name string, d, least time.Duration) {
 	if d < least || d > maxDuration {
 		v.fault(fmt.Sprintf("%s: %s = %q", at.where, name, d.String()),
 			fmt.Sprintf("Write a duration from %s to 8760h.", least), at.path+"."+name)
+	}
+}
+
+// holds checks a size's bounds.
+func (v *validator) holds(at part, name string, n, least, most int64) {
+	if n < least || n > most {
+		v.fault(fmt.Sprintf("%s: %s = %s", at.where, name, sizeText(n)),
+			fmt.Sprintf("Write a size from %s to %s.", sizeText(least), sizeText(most)), at.path+"."+name)
 	}
 }
 
@@ -194,7 +203,7 @@ func (v *validator) dataset(d *Dataset) {
 	if err := checkKeyFormat(d.Keys.Format); err != nil {
 		v.fault(fmt.Sprintf("%s: format = %s: %v", keys.where, quote(d.Keys.Format), err), `Write text around one number, such as "key:%012d".`, keys.path+".format")
 	}
-	v.within(values, "size", int64(d.Values.Size), 0, maxValueSize)
+	v.holds(values, "size", int64(d.Values.Size), 0, maxValueSize)
 	if d.Values.Checked && d.Values.Size < driver.HeaderSize {
 		v.fault(fmt.Sprintf("%s: a checked value of %d bytes", values.where, d.Values.Size),
 			fmt.Sprintf("Write size = %d or more: that is what writer, version and checksum take. Replicated targets check all values.", driver.HeaderSize),
@@ -330,8 +339,12 @@ func (v *validator) connections(at part, sessions, pipeline int) {
 func (v *validator) closed(ph *Phase, at part) {
 	c := ph.Closed
 	v.connections(at, c.Sessions, c.Pipeline)
-	v.within(at, "iterations", c.Iterations, 0, maxIterations)
-	v.lasts(at, "duration", c.Duration, 0)
+	if c.Iterations != 0 { // 0 stands for none
+		v.within(at, "iterations", c.Iterations, 1, maxIterations)
+	}
+	if c.Duration != 0 {
+		v.lasts(at, "duration", c.Duration, time.Nanosecond)
+	}
 	v.lasts(at, "ramp", c.Ramp, 0)
 	v.lasts(at, "think", c.Think, 0)
 	d := v.plan.Dataset(ph.Dataset)
@@ -361,7 +374,7 @@ func (v *validator) open(o *Open, at part) {
 	if o.Ramp > o.Duration {
 		v.fault(at.where+": ramp is longer than duration", "Write a shorter ramp: duration includes it.", at.path+".ramp", at.path+".duration")
 	}
-	if most := int64(o.Sessions) * int64(o.Pipeline); o.InFlight < 1 || int64(o.InFlight) > most {
+	if most := int64(o.Sessions) * int64(o.Pipeline); most > 0 && (o.InFlight < 1 || int64(o.InFlight) > most) {
 		v.fault(fmt.Sprintf("%s: in_flight = %d", at.where, o.InFlight),
 			fmt.Sprintf("Write a number from 1 to sessions × pipeline = %d, or more sessions.", most),
 			at.path+".in_flight", at.path+".sessions", at.path+".pipeline")

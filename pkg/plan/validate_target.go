@@ -77,11 +77,17 @@ func checkEndpoint(e string, wire bool) error {
 // builtin checks the built-in nodes asked for.
 func (v *validator) builtin(t *Target, d driver.Driver, at part) {
 	if w, ok := d.(driver.Wire); !ok || w.Builtin() == "" {
-		v.fault(fmt.Sprintf("%s: no built-in node serves driver %q", at.where, t.Driver), "Write endpoints, or another driver.", at.path, parent(at.path)+".driver")
+		write := "Write endpoints, or another driver."
+		if _, timed := d.(driver.Timed); timed {
+			write = "Leave builtin out: this driver needs no nodes. Or write endpoints, which are then names and no more."
+		}
+		v.fault(fmt.Sprintf("%s: no built-in node serves driver %q", at.where, t.Driver), write, at.path, parent(at.path)+".driver")
 	}
 	v.within(at, "nodes", int64(t.Builtin.Nodes), 1, maxNodes)
-	v.within(at, "memory", t.Builtin.Memory, minNodeMemory, maxNodeMemory)
-	v.lasts(at, "delay", t.Builtin.Delay, 0)
+	v.holds(at, "memory", t.Builtin.Memory, minNodeMemory, maxNodeMemory)
+	if d := t.Builtin.Delay; d < 0 || d > maxNodeDelay {
+		v.fault(fmt.Sprintf("%s: delay = %q", at.where, d.String()), "Write a duration from 0s to 1h.", at.path+".delay")
+	}
 }
 
 // replication checks N, W and R.
@@ -98,7 +104,11 @@ func (v *validator) replication(t *Target, at part) {
 	}
 	v.within(at, "n", int64(p.N), 1, maxReplicas)
 	if p.N > nodes && p.N <= maxReplicas {
-		v.fault(fmt.Sprintf("%s: n = %d on %d endpoints", at.where, p.N, nodes), fmt.Sprintf("Write n = %d or less, or more endpoints.", nodes),
+		noun := "endpoints"
+		if nodes == 1 {
+			noun = "endpoint"
+		}
+		v.fault(fmt.Sprintf("%s: n = %d on %d %s", at.where, p.N, nodes, noun), fmt.Sprintf("Write n = %d or less, or more endpoints.", nodes),
 			n, parent(at.path)+".endpoints", parent(at.path)+".builtin.nodes", parent(at.path)+".builtin")
 	}
 	for i, k := range []int{p.W, p.R} {

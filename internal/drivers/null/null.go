@@ -9,6 +9,7 @@ package null
 import (
 	"fmt"
 	"math"
+	"sync"
 	"time"
 
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -83,7 +84,13 @@ func (Driver) Outcomes(v driver.Verb) []driver.Outcome {
 // errorMessage is what an asked-for error says.
 var errorMessage = []byte("error asked for by error_every")
 
-// Reply fills reply for req and returns its latency. A get that is ok has no value. The config must be a valid *Config. Of the
+// stored is the value that every get finds: a checked one, as datasets for replicated targets have.
+var stored = sync.OnceValue(func() []byte {
+	v := driver.Value{Size: driver.HeaderSize, Checked: true, Version: 1}
+	return v.AppendTo(nil)
+})
+
+// Reply fills reply for req and returns its latency. Every get that is ok finds the same checked value. The config must be a valid *Config. Of the
 // requests of one stream to one endpoint exactly every MissEvery-th is a miss and every ErrorEvery-th an error, error first;
 // streams and endpoints take turns.
 func (Driver) Reply(config any, req *driver.Request, reply *driver.Reply) time.Duration {
@@ -95,6 +102,8 @@ func (Driver) Reply(config any, req *driver.Request, reply *driver.Reply) time.D
 		reply.Outcome, reply.Message = driver.Error, errorMessage
 	case hits(turn, c.MissEvery) && req.Verb != driver.Put:
 		reply.Outcome = driver.Miss
+	case req.Verb == driver.Get:
+		reply.Value = stored()
 	}
 	return c.latency(req)
 }

@@ -76,7 +76,10 @@ func TestDefaultsAnswerAtOnce(t *testing.T) {
 	for verb := range driver.Verb(driver.NumVerbs) {
 		latency := Driver{}.Reply(Driver{}.NewConfig(), &driver.Request{Verb: verb}, &reply)
 		require.Zero(t, latency)
-		require.Equal(t, driver.Reply{Outcome: driver.OK}, reply)
+		require.Equal(t, driver.OK, reply.Outcome)
+		_, version, ok := driver.ReadHeader(reply.Value)
+		require.Equal(t, verb == driver.Get, ok)
+		require.Equal(t, ok, version > 0)
 	}
 }
 

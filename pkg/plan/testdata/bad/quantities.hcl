@@ -55,3 +55,40 @@ phase "open" {
     ramp      = "2s"
   }
 }
+
+target "small" {
+  driver = "redis"
+  builtin {
+    memory = "1kB"
+    delay  = "2h"
+  }
+}
+
+dataset "capitals" {
+  keys {
+    pick  = zipf(0.99)
+    count = 10
+  }
+  values { size = "64mib" }
+}
+
+phase "none" {
+  target  = target.small
+  dataset = dataset.capitals
+  ops     = { put = 1 }
+  open {
+    rate     = "50K/s"
+    duration = "1s"
+    sessions = 0
+  }
+}
+
+phase "negative" {
+  target  = target.t
+  dataset = dataset.e
+  ops     = { put = 1 }
+  closed {
+    iterations = -1
+    rate       = "1k/s"
+  }
+}

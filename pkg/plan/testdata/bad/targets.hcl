@@ -113,3 +113,20 @@ phase "f" {
   ops     = { put = 1 }
   closed { iterations = 1 }
 }
+
+target "timed" {
+  driver = "null"
+  builtin {}
+  replication {
+    n = 2
+    w = 1
+    r = 1
+  }
+}
+
+phase "g" {
+  target  = target.timed
+  dataset = dataset.small
+  ops     = { put = 1 }
+  closed { iterations = 1 }
+}
