@@ -8,7 +8,7 @@ plan "hydra-m4" {
   seed        = 1 # the same seed gives the same keys, values and mix
 }
 
-variable "driver" { default = "redis" }
+variable "driver" { default = "redis" } # or "memcached"
 
 variable "nodes" { # endpoints of your own servers; none: built-in nodes
   type    = list(string)

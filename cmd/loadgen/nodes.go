@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"github.com/loadgen/loadgen/internal/cachenode"
+	"github.com/loadgen/loadgen/internal/drivers"
+	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -21,8 +23,12 @@ func (n *nodes) Start(ctx context.Context, t *plan.Target) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	protocol, err := protocolFor(t.Driver)
+	if err != nil {
+		return nil, err
+	}
 	args := []string{
-		"target", "serve", "--parent-pipe", "--listen", "127.0.0.1:0",
+		"target", "serve", "--parent-pipe", "--listen", "127.0.0.1:0", "--protocol", protocol,
 		"--memory", strconv.FormatInt(t.Builtin.Memory, 10) + "B", "--delay", t.Builtin.Delay.String(),
 	}
 	fleet, err := cachenode.Start(ctx, exe, args, t.Builtin.Nodes)
@@ -33,12 +39,29 @@ func (n *nodes) Start(ctx context.Context, t *plan.Target) ([]string, error) {
 	return fleet.Endpoints(), nil
 }
 
+// protocolFor returns what built-in nodes have to speak to serve a driver.
+func protocolFor(name string) (string, error) {
+	for _, d := range drivers.All() {
+		if w, ok := d.(driver.Wire); ok && d.Name() == name {
+			return w.Builtin(), nil
+		}
+	}
+	return "", fmt.Errorf("driver %q is not in this build, or nothing on a wire", name)
+}
+
 func (n *nodes) Flush(ctx context.Context, target string) error {
 	fleet := n.fleets[target]
 	if fleet == nil {
 		return fmt.Errorf("target %q has no built-in nodes", target)
 	}
 	return fleet.Flush(ctx)
+}
+
+// Kill ends all nodes at once; Close is still to be called.
+func (n *nodes) Kill() {
+	for _, fleet := range n.fleets {
+		fleet.Kill()
+	}
 }
 
 // Close ends all nodes.

@@ -17,22 +17,24 @@ import (
 func newTarget() *cobra.Command { return group("target", "The built-in target", newServe()) }
 
 func newServe() *cobra.Command {
-	var listen, memory, passwordEnv string
+	var listen, protocol, memory, passwordEnv string
 	var delay time.Duration
 	var stalls []string
 	var parentPipe bool
 	c := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve a cache node that speaks Redis' protocol",
-		Long: `Serve a cache node that speaks Redis' protocol (RESP2): GET SET DEL PING INFO DBSIZE FLUSHALL AUTH SELECT.
+		Short: "Serve a cache node that speaks Redis' protocol or memcached's",
+		Long: `Serve a cache node that speaks Redis' protocol (RESP2), GET SET DEL PING INFO DBSIZE FLUSHALL AUTH SELECT, or memcached's meta
+commands, mg ms md mn, with version, stats, flush_all and quit.
 
 It keeps to its memory bound by evicting the least recently used keys, counts the requests it got by verb and by peer
-(INFO commandstats, INFO peers), and answers late or stands still on demand. It ends on Ctrl-C.`,
+(INFO commandstats, INFO peers; stats, stats peers), and answers late or stands still on demand. It ends on Ctrl-C.`,
 		Example: `  loadgen target serve --listen 127.0.0.1:7001 --memory 64MiB
+  loadgen target serve --listen 127.0.0.1:7001 --protocol memcached
   loadgen target serve --listen 127.0.0.1:7001 --delay 100us --stall 1s@5s`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg := cachenode.Config{Listen: listen, Delay: delay, Version: version()}
+			cfg := cachenode.Config{Listen: listen, Protocol: protocol, Delay: delay, Version: version()}
 			var err error
 			if cfg.Memory, err = plan.ParseSize(memory); err != nil {
 				return fmt.Errorf("--memory: %w", err)
@@ -49,6 +51,9 @@ It keeps to its memory bound by evicting the least recently used keys, counts th
 					return fmt.Errorf("--password-env: the environment variable %s is not set", passwordEnv)
 				}
 			}
+			if err := cfg.Validate(); err != nil {
+				return err
+			}
 			if parentPipe {
 				return serveChild(cmd, cfg)
 			}
@@ -56,11 +61,12 @@ It keeps to its memory bound by evicting the least recently used keys, counts th
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&listen, "listen", "127.0.0.1:7001", "address to listen on; port 0 for any free one")
-	f.StringVar(&memory, "memory", "64MiB", "bound on keys, values and 96 bytes for each entry")
-	f.DurationVar(&delay, "delay", 0, "hold each reply back for this long after its request came")
-	f.StringArrayVar(&stalls, "stall", nil, "stand still: LENGTH@TIME after the start; repeatable")
-	f.StringVar(&passwordEnv, "password-env", "", "ask for the password that this environment variable holds")
+	f.StringVar(&listen, "listen", "127.0.0.1:7001", "listen on `HOST:PORT`; port 0 for any free one")
+	f.StringVar(&protocol, "protocol", "resp", "what clients speak: resp or memcached")
+	f.StringVar(&memory, "memory", "64MiB", "bound the sum of keys, values and 96 bytes for each entry to `SIZE`")
+	f.DurationVar(&delay, "delay", 0, "hold each reply back for a `DURATION` after its request came")
+	f.StringArrayVar(&stalls, "stall", nil, "stand still: `LENGTH@TIME` after the start; repeatable")
+	f.StringVar(&passwordEnv, "password-env", "", "ask for the password that the environment variable `NAME` holds")
 	f.BoolVar(&parentPipe, "parent-pipe", false, "obey lines on standard input, and end with it")
 	return c
 }

@@ -3,7 +3,6 @@ package cachenode
 import (
 	"io"
 	"net"
-	"strconv"
 	"sync/atomic"
 	"time"
 )
@@ -24,14 +23,11 @@ type conn struct {
 	node     *Node
 	socket   net.Conn
 	counts   *counts
-	trusted  bool // authenticated, or no password is asked for
-	db       int
-	request  request
+	dialect  dialect
 	in       []byte // received; in[taken:] is not yet answered
 	taken    int
 	reserved int64     // bytes of in's capacity accounted in node.buffers
 	arrived  time.Time // when the requests being answered did
-	args     [][]byte  // of the request being answered; parts of in
 	out      []byte    // replies not yet sent
 	broken   bool      // a reply could not be sent
 	line     atomic.Pointer[delayLine]
@@ -39,19 +35,17 @@ type conn struct {
 
 func newConn(n *Node, socket net.Conn) *conn {
 	c := &conn{
-		node:    n,
-		socket:  socket,
-		counts:  n.peers.of(socket.RemoteAddr().String()),
-		trusted: n.cfg.Password == "",
-		in:      make([]byte, 0, firstBuffer),
-		request: request{limit: n.requestLimit()},
+		node:   n,
+		socket: socket,
+		counts: n.peers.of(socket.RemoteAddr().String()),
+		in:     make([]byte, 0, firstBuffer),
 	}
-	c.request.reset()
+	c.dialect = n.protocol.newDialect(c)
 	return c
 }
 
-// requestLimit bounds the bytes of a request's arguments. A value of up to twice the memory bound, and of any up to 1 MiB, is
-// read before it is refused, so that the client learns why and keeps its connection.
+// requestLimit bounds the bytes of a request's arguments, or of its data. A value of up to twice the memory bound, and of any
+// up to 1 MiB, is read before it is refused, so that the client learns why and keeps its connection.
 func (n *Node) requestLimit() int {
 	const names = 64 << 10 // room for what is not the value
 	return int(max(1<<20, min(2*min(n.cfg.Memory, maxBulk), maxBulk))) + names
@@ -66,12 +60,9 @@ func (c *conn) serve() {
 	for c.read() {
 		c.arrived = time.Now()
 		c.node.gate.wait()
-		err := c.answerAll()
-		if err != nil {
-			c.out = appendError(c.out, "ERR "+err.Error())
-		}
+		goOn := c.answerAll()
 		c.flush()
-		if err != nil {
+		if !goOn {
 			c.linger()
 			return
 		}
@@ -94,7 +85,7 @@ func (c *conn) read() bool {
 		c.taken = 0
 	}
 	if len(c.in) == cap(c.in) && !c.resize(2*cap(c.in)) {
-		c.out = appendError(c.out, "ERR this node holds too many unfinished requests")
+		c.out = c.node.protocol.appendRefusal(c.out, "this node holds too many unfinished requests")
 		c.flush()
 		return false
 	}
@@ -115,28 +106,19 @@ func (c *conn) resize(size int) bool {
 	return true
 }
 
-// answerAll answers the requests that are complete. An error is a protocolError.
-func (c *conn) answerAll() error {
+// answerAll answers the requests that are complete. It reports false when the connection is to end with that.
+func (c *conn) answerAll() bool {
 	for c.taken < len(c.in) && !c.broken {
-		b := c.in[c.taken:]
-		complete, err := c.request.parse(b)
-		if err != nil || !complete {
-			return err
+		taken, goOn := c.dialect.answer(c.in[c.taken:])
+		if taken == 0 || !goOn {
+			return goOn
 		}
-		c.args = c.args[:0]
-		for _, s := range c.request.args {
-			c.args = append(c.args, b[s.from:s.to])
-		}
-		if len(c.args) > 0 {
-			c.execute()
-		}
-		c.taken += c.request.at
-		c.request.reset()
+		c.taken += taken
 		if len(c.out) > maxKept {
 			c.flush()
 		}
 	}
-	return nil
+	return true
 }
 
 // flush sends the replies made so far, now or when their delay has passed.
@@ -188,29 +170,18 @@ func (c *conn) send(b []byte) error {
 	return err
 }
 
-// reply appends a bulk string. A large one goes out on its own, uncopied, so value must never be written to again.
-func (c *conn) reply(value []byte) {
+// appendValue appends a value and CR LF to the replies. A large one goes out on its own, uncopied, so value must never be
+// written to again.
+func (c *conn) appendValue(value []byte) {
 	if len(value) <= maxKept {
-		c.out = appendBulk(c.out, value)
-		return
-	}
-	c.out = appendLength(c.out, len(value))
-	c.flush()
-	if !c.broken {
-		c.dispatch(value)
+		c.out = append(c.out, value...)
+	} else {
+		c.flush()
+		if !c.broken {
+			c.dispatch(value)
+		}
 	}
 	c.out = append(c.out, "\r\n"...)
-}
-
-func appendBulk(dst, b []byte) []byte {
-	dst = append(appendLength(dst, len(b)), b...)
-	return append(dst, "\r\n"...)
-}
-
-func appendLength(dst []byte, n int) []byte {
-	dst = append(dst, '$')
-	dst = strconv.AppendInt(dst, int64(n), 10)
-	return append(dst, "\r\n"...)
 }
 
 // linger lets the client read the last reply before the socket is closed.

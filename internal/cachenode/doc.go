@@ -1,8 +1,8 @@
-// Package cachenode is the built-in target: a cache node that speaks a part of Redis' protocol (RESP2), keeps to a memory
-// bound, stands still or answers late when told to, and counts what it really got. It is what a plan without endpoints runs
-// against, the floor that other servers are compared with, and the oracle for what loadgen says it sent.
+// Package cachenode is the built-in target: a cache node that speaks a part of Redis' protocol (RESP2) or of memcached's, keeps to
+// a memory bound, stands still or answers late when told to, and counts what it really got. It is what a plan without
+// endpoints runs against, the floor that other servers are compared with, and the oracle for what loadgen says it sent.
 //
-// # Commands
+// # Commands of RESP2
 //
 //	GET key                    SET key value              DEL key [key …]
 //	PING [text]                AUTH [default] password    SELECT 0…15
@@ -12,11 +12,23 @@
 // of bulk strings, of 1,024 arguments at most; there are no inline commands. Requests that arrive together are answered
 // together.
 //
+// # Commands of memcached
+//
+//	mg key [v k s t f O…]      ms key size [k O… F0 T0]   md key [k O…]
+//	mn                         version                    stats [settings|peers]
+//	flush_all [0]              quit
+//
+// They answer as memcached 1.6 does, and version tells that it is another. Everything else is "ERROR", another flag "CLIENT_ERROR
+// invalid flag". There is one key space, without client flags, times to live and passwords: F and T take 0 only. Where
+// the end of a request cannot be told any more (a line of more than 2,048 bytes, data that is longer or shorter than
+// announced) the connection ends after the error.
+//
 // # Memory
 //
 // An entry costs the bytes of its key and value and 96 more. Before the sum of all entries would pass the bound, the least
 // recently used ones are evicted, in exact order over all databases. An entry that alone is beyond the bound is refused with
-// "-OOM". Connections, request sizes, unfinished requests and replies that nobody reads are bounded as well.
+// "-OOM" or "SERVER_ERROR object too large for cache". Connections, request sizes, unfinished requests and replies that nobody
+// reads are bounded as well.
 //
 // # Faults
 //
@@ -28,9 +40,11 @@
 // # Counts
 //
 // Every request counts once, under get, set or del if it was executed as such (whether found, stored or refused for want of
-// memory) and under other if not. INFO commandstats shows the totals, INFO peers a line for each client address:
+// memory) and under other if not. INFO commandstats shows the totals, INFO peers a line for each client address; stats (cmd_get,
+// cmd_set, cmd_delete, cmd_other) and stats peers are the same for memcached:
 //
 //	peer_127.0.0.1:53412:get=10,set=3,del=0,other=1
+//	STAT peer_127.0.0.1:53412 get=10,set=3,del=0,other=1
 //
 // After 100,000 addresses further ones are counted together, as peer_others.
 //

@@ -46,6 +46,10 @@ func TestNewRefuses(t *testing.T) {
 	for _, part := range []string{"memory bound of 0 bytes", "delay -1ns", "stall: length 0s", "-1 connections"} {
 		require.ErrorContains(t, err, part)
 	}
+	_, err = New(Config{Listen: "127.0.0.1:0", Memory: 1, Protocol: "http"})
+	require.EqualError(t, err, `cache node: protocol "http": write resp or memcached`)
+	_, err = New(Config{Listen: "127.0.0.1:0", Memory: 1, Protocol: "memcached", Password: "s3cret"})
+	require.EqualError(t, err, "cache node: a password: the protocol memcached has none here, only resp does")
 	_, err = New(Config{Listen: startNode(t, Config{}).Addr().String(), Memory: 1})
 	require.ErrorContains(t, err, "address already in use")
 }

@@ -96,6 +96,13 @@ func (f *Fleet) Flush(ctx context.Context) error {
 // Exited delivers an error for every node that ends before Close: which one, how, and its last words. It is never closed.
 func (f *Fleet) Exited() <-chan error { return f.exited }
 
+// Kill ends all nodes at once. Close is still to be called.
+func (f *Fleet) Kill() {
+	for _, c := range f.nodes {
+		c.kill()
+	}
+}
+
 // Close ends all nodes and waits for them: first by the end of their pipe, after 2 s by SIGKILL. It reports nodes that had to be
 // killed. Later calls return the same.
 func (f *Fleet) Close() error {

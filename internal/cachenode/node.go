@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"sync"
@@ -24,19 +23,27 @@ const (
 // Config says what a node is like.
 type Config struct {
 	Listen         string        // host:port; port 0 for any free one
+	Protocol       string        // "resp" or "memcached"; "" for "resp"
 	Memory         int64         // bound on the bytes of keys, values and entryOverhead (96 bytes) for each entry; > 0
 	Delay          time.Duration // each reply leaves at least this much after its request arrived; 0 to 1 h
 	Stalls         []Stall       // planned from the start
-	Password       string        // asked of every connection; "" for none
+	Password       string        // asked of every connection; "" for none. Of resp only
 	MaxConnections int           // served at a time; 0 for 10,000
-	Version        string        // of this program, for INFO
+	Version        string        // of this program, for INFO and stats
 	Logger         *slog.Logger  // nil for silence
 }
 
-func (c *Config) validate() error {
+// Validate reports every field that no node could be made with.
+func (c *Config) Validate() error {
 	var errs []error
+	if _, err := protocolNamed(c.Protocol); err != nil {
+		errs = append(errs, err)
+	}
 	if c.Memory <= 0 {
 		errs = append(errs, fmt.Errorf("memory bound of %d bytes: write a size above 0", c.Memory))
+	}
+	if c.Password != "" && c.Protocol == "memcached" {
+		errs = append(errs, errors.New("a password: the protocol memcached has none here, only resp does"))
 	}
 	if err := validDelay(c.Delay); err != nil {
 		errs = append(errs, err)
@@ -62,6 +69,7 @@ func validDelay(d time.Duration) error {
 // Node is one cache node. Its methods may be called from any goroutine.
 type Node struct {
 	cfg          Config
+	protocol     protocol
 	log          *slog.Logger
 	listener     net.Listener
 	store        *store
@@ -81,7 +89,11 @@ type Node struct {
 
 // New opens the port, so that Addr is known and clients can connect; they are served once Serve is called.
 func New(cfg Config) (*Node, error) {
-	if err := cfg.validate(); err != nil {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("cache node: %w", err)
+	}
+	spoken, err := protocolNamed(cfg.Protocol)
+	if err != nil {
 		return nil, fmt.Errorf("cache node: %w", err)
 	}
 	if cfg.MaxConnections == 0 {
@@ -96,6 +108,7 @@ func New(cfg Config) (*Node, error) {
 	}
 	n := &Node{
 		cfg:          cfg,
+		protocol:     spoken,
 		log:          cfg.Logger,
 		listener:     listener,
 		store:        newStore(cfg.Memory),
@@ -139,7 +152,7 @@ func (n *Node) accept(socket net.Conn, serving *sync.WaitGroup) {
 	if n.connections() >= n.cfg.MaxConnections {
 		n.refused.Add(1)
 		_ = socket.SetWriteDeadline(time.Now().Add(time.Second))
-		_, _ = io.WriteString(socket, "-ERR max number of clients reached\r\n") // a courtesy to a client that is sent away
+		_, _ = socket.Write(n.protocol.appendRefusal(nil, "max number of clients reached")) // a courtesy to a client that is sent away
 		_ = socket.Close()
 		return
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	memcacheddriver "github.com/loadgen/loadgen/internal/drivers/memcached"
 	"github.com/loadgen/loadgen/internal/drivers/redis"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/drivertest"
@@ -68,6 +69,20 @@ func TestConformance(t *testing.T) {
 				Config:  &test.driver,
 				Secrets: func(string) (string, error) { return "s3cret", nil },
 				Dial:    func() (net.Conn, error) { return net.Dial("tcp", n.Addr().String()) },
+			})
+		})
+	}
+}
+
+func TestConformanceOfMemcached(t *testing.T) {
+	for _, delay := range []time.Duration{0, time.Millisecond} {
+		t.Run("delay="+delay.String(), func(t *testing.T) {
+			n := startNode(t, Config{Protocol: "memcached", Delay: delay, Version: "1.2.3"})
+			drivertest.Run(t, drivertest.Suite{
+				Driver:   memcacheddriver.Driver{},
+				Dial:     func() (net.Conn, error) { return net.Dial("tcp", n.Addr().String()) },
+				MaxKey:   maxMemcachedKey,
+				TextKeys: true,
 			})
 		})
 	}

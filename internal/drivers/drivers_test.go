@@ -27,6 +27,7 @@ func TestAll(t *testing.T) {
 		require.Equal(t, 1, ways, "ways in which an executor can carry %s", d.Name())
 	}
 	require.Contains(t, names, "redis")
+	require.Contains(t, names, "memcached")
 	require.Contains(t, names, "null")
 }
 

@@ -64,12 +64,46 @@ func Redis(t testing.TB, options ...string) (addr string) {
 // can come back where it was.
 func StartRedis(t testing.TB, options ...string) *Server {
 	t.Helper()
-	exe, err := exec.LookPath("redis-server")
-	if err != nil {
-		err = errors.New("redis-server not found")
+	return startKind(t, kind{
+		part: "redis", exe: "redis-server", port: "--port",
+		args: []string{"--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", t.TempDir()},
+		ask:  "*1\r\n$4\r\nPING\r\n",
+	}, options)
+}
+
+// Memcached starts a memcached on a free loopback port with 64 MiB and the given further options, and returns its address once
+// it answers. It is killed at the end of the test.
+func Memcached(t testing.TB, options ...string) (addr string) {
+	t.Helper()
+	return StartMemcached(t, options...).Addr
+}
+
+// StartMemcached is Memcached for tests that stop their server themselves. A port among the options is kept.
+func StartMemcached(t testing.TB, options ...string) *Server {
+	t.Helper()
+	args := []string{"-l", "127.0.0.1", "-U", "0", "-m", "64"}
+	if os.Geteuid() == 0 { // as which it does not run
+		args = append(args, "-u", "nobody")
 	}
-	Require(t, "redis", err)
-	port := option(options, "--port")
+	return startKind(t, kind{part: "memcached", exe: "memcached", port: "-p", args: args, ask: "version\r\n"}, options)
+}
+
+// kind says how servers of one kind are started.
+type kind struct {
+	part, exe string
+	port      string   // the option that names the port
+	args      []string // further ones
+	ask       string   // what a server answers once it is ready
+}
+
+func startKind(t testing.TB, k kind, options []string) *Server {
+	t.Helper()
+	exe, err := exec.LookPath(k.exe)
+	if err != nil {
+		err = errors.New(k.exe + " not found")
+	}
+	Require(t, k.part, err)
+	port := option(options, k.port)
 	for {
 		s := &Server{t: t, done: make(chan struct{})}
 		at := port
@@ -77,15 +111,14 @@ func StartRedis(t testing.TB, options ...string) *Server {
 			at = freePort(t)
 		}
 		s.Addr = net.JoinHostPort("127.0.0.1", at)
-		args := append([]string{"--port", at, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", t.TempDir()}, options...)
-		s.start(exec.Command(exe, args...))
-		if s.ready() {
+		s.start(exec.Command(exe, slices.Concat([]string{k.port, at}, k.args, options)...))
+		if s.ready(k.ask) {
 			return s
 		}
 		s.Kill()
 		// Another process can take a free port before the server does.
 		if taken := strings.Contains(s.output.String(), "Address already in use"); !taken || port != "" {
-			t.Fatalf("redis-server %s does not answer at %s:\n%s", strings.Join(options, " "), s.Addr, &s.output)
+			t.Fatalf("%s %s does not answer at %s:\n%s", k.exe, strings.Join(options, " "), s.Addr, &s.output)
 		}
 	}
 }
@@ -127,8 +160,8 @@ func (s *Server) start(cmd *exec.Cmd) {
 	s.t.Cleanup(s.Kill)
 }
 
-// ready waits until the server answers a PING with anything: one that wants a password is ready, too.
-func (s *Server) ready() bool {
+// ready waits until the server answers what it is asked with anything: one that wants a password is ready, too.
+func (s *Server) ready(ask string) bool {
 	deadline := time.Now().Add(startTimeout)
 	for time.Now().Before(deadline) {
 		select {
@@ -136,14 +169,14 @@ func (s *Server) ready() bool {
 			return false
 		case <-time.After(10 * time.Millisecond):
 		}
-		if answers(s.Addr) {
+		if answers(s.Addr, ask) {
 			return true
 		}
 	}
 	return false
 }
 
-func answers(addr string) bool {
+func answers(addr, ask string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
@@ -154,7 +187,7 @@ func answers(addr string) bool {
 	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
 		return false
 	}
-	if _, err := conn.Write([]byte("*1\r\n$4\r\nPING\r\n")); err != nil {
+	if _, err := conn.Write([]byte(ask)); err != nil {
 		return false
 	}
 	n, err := conn.Read(make([]byte, 64))

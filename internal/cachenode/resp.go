@@ -6,29 +6,68 @@ import (
 	"strings"
 )
 
-// command is one command of the node. min and max bound the number of its arguments, the name included.
-type command struct {
+// resp is the dialect of Redis, RESP2.
+type resp struct {
+	*conn
+	trusted bool // authenticated, or no password is asked for
+	db      int
+	request respRequest
+	args    [][]byte // of the request being answered; parts of its bytes
+}
+
+func newRESP(c *conn) dialect {
+	r := &resp{conn: c, trusted: c.node.cfg.Password == "", request: respRequest{limit: c.node.requestLimit()}}
+	r.request.reset()
+	return r
+}
+
+func appendRESPRefusal(dst []byte, words string) []byte { return appendError(dst, "ERR "+words) }
+
+// answer implements dialect.
+func (c *resp) answer(b []byte) (taken int, goOn bool) {
+	complete, err := c.request.parse(b)
+	if err != nil {
+		c.out = appendError(c.out, "ERR "+err.Error())
+		return 0, false
+	}
+	if !complete {
+		return 0, true
+	}
+	c.args = c.args[:0]
+	for _, s := range c.request.args {
+		c.args = append(c.args, s.of(b))
+	}
+	if len(c.args) > 0 {
+		c.execute()
+	}
+	taken = c.request.at
+	c.request.reset()
+	return taken, true
+}
+
+// respCommand is one command. min and max bound the number of its arguments, the name included.
+type respCommand struct {
 	name     string
 	min, max int
 	verb     verb
-	run      func(*conn)
+	run      func(*resp)
 }
 
-var commands = [...]command{
-	{"get", 2, 2, verbGet, (*conn).get},
-	{"set", 3, 3, verbSet, (*conn).set},
-	{"del", 2, maxArgs, verbDel, (*conn).del},
-	{"ping", 1, 2, verbOther, (*conn).ping},
-	{"info", 1, maxArgs, verbOther, (*conn).info},
-	{"dbsize", 1, 1, verbOther, (*conn).dbsize},
-	{"flushall", 1, 2, verbOther, (*conn).flushall},
-	{"select", 2, 2, verbOther, (*conn).selectDB},
-	{"auth", 2, 3, verbOther, (*conn).auth},
+var respCommands = [...]respCommand{
+	{"get", 2, 2, verbGet, (*resp).get},
+	{"set", 3, 3, verbSet, (*resp).set},
+	{"del", 2, maxArgs, verbDel, (*resp).del},
+	{"ping", 1, 2, verbOther, (*resp).ping},
+	{"info", 1, maxArgs, verbOther, (*resp).info},
+	{"dbsize", 1, 1, verbOther, (*resp).dbsize},
+	{"flushall", 1, 2, verbOther, (*resp).flushall},
+	{"select", 2, 2, verbOther, (*resp).selectDB},
+	{"auth", 2, 3, verbOther, (*resp).auth},
 }
 
 // execute answers the request in c.args. The errors' words are Redis' own where it has the same error.
-func (c *conn) execute() {
-	cmd := find(c.args[0])
+func (c *resp) execute() {
+	cmd := findRESP(c.args[0])
 	verb, refusal := verbOther, ""
 	switch {
 	case cmd == nil:
@@ -50,10 +89,10 @@ func (c *conn) execute() {
 	cmd.run(c)
 }
 
-func find(name []byte) *command {
-	for i := range commands {
-		if sameWord(name, commands[i].name) {
-			return &commands[i]
+func findRESP(name []byte) *respCommand {
+	for i := range respCommands {
+		if sameWord(name, respCommands[i].name) {
+			return &respCommands[i]
 		}
 	}
 	return nil
@@ -72,15 +111,15 @@ func sameWord(b []byte, word string) bool {
 	return true
 }
 
-func (c *conn) get() {
+func (c *resp) get() {
 	if value, ok := c.node.store.get(c.db, c.args[1]); ok {
-		c.reply(value)
+		c.bulk(value)
 		return
 	}
 	c.out = append(c.out, "$-1\r\n"...)
 }
 
-func (c *conn) set() {
+func (c *resp) set() {
 	if !c.node.store.set(c.db, c.args[1], c.args[2]) {
 		c.out = appendError(c.out, "OOM command not allowed when used memory > 'maxmemory'.")
 		return
@@ -88,7 +127,7 @@ func (c *conn) set() {
 	c.ok()
 }
 
-func (c *conn) del() {
+func (c *resp) del() {
 	deleted := 0
 	for _, key := range c.args[1:] {
 		if c.node.store.del(c.db, key) {
@@ -98,19 +137,21 @@ func (c *conn) del() {
 	c.integer(deleted)
 }
 
-func (c *conn) ping() {
+func (c *resp) ping() {
 	if len(c.args) == 2 {
-		c.out = appendBulk(c.out, c.args[1])
+		c.out = appendLength(c.out, len(c.args[1]))
+		c.out = append(c.out, c.args[1]...) // a copy: the request's bytes are written over
+		c.out = append(c.out, "\r\n"...)
 		return
 	}
 	c.out = append(c.out, "+PONG\r\n"...)
 }
 
-func (c *conn) info() { c.reply(c.node.appendInfo(nil, c.args[1:])) }
+func (c *resp) info() { c.bulk(c.node.appendInfo(nil, c.args[1:])) }
 
-func (c *conn) dbsize() { c.integer(c.node.store.stats().keys[c.db]) }
+func (c *resp) dbsize() { c.integer(c.node.store.stats().keys[c.db]) }
 
-func (c *conn) flushall() {
+func (c *resp) flushall() {
 	if len(c.args) == 2 && !sameWord(c.args[1], "sync") && !sameWord(c.args[1], "async") {
 		c.out = appendError(c.out, "ERR syntax error")
 		return
@@ -119,7 +160,7 @@ func (c *conn) flushall() {
 	c.ok()
 }
 
-func (c *conn) selectDB() {
+func (c *resp) selectDB() {
 	db, err := strconv.Atoi(string(c.args[1]))
 	switch {
 	case err != nil:
@@ -132,7 +173,7 @@ func (c *conn) selectDB() {
 	}
 }
 
-func (c *conn) auth() {
+func (c *resp) auth() {
 	want := c.node.cfg.Password
 	user, password := "default", c.args[len(c.args)-1]
 	if len(c.args) == 3 {
@@ -150,9 +191,22 @@ func (c *conn) auth() {
 	}
 }
 
-func (c *conn) ok() { c.out = append(c.out, "+OK\r\n"...) }
+// bulk appends a bulk string, which must never be written to again if it is large.
+func (c *resp) bulk(b []byte) {
+	c.out = appendLength(c.out, len(b))
+	c.appendValue(b)
+}
 
-func (c *conn) integer(n int) {
+// appendLength appends the line before a bulk string of n bytes.
+func appendLength(dst []byte, n int) []byte {
+	dst = append(dst, '$')
+	dst = strconv.AppendInt(dst, int64(n), 10)
+	return append(dst, "\r\n"...)
+}
+
+func (c *resp) ok() { c.out = append(c.out, "+OK\r\n"...) }
+
+func (c *resp) integer(n int) {
 	c.out = append(c.out, ':')
 	c.out = strconv.AppendInt(c.out, int64(n), 10)
 	c.out = append(c.out, "\r\n"...)

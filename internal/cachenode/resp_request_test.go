@@ -18,16 +18,16 @@ func wire(args ...string) string {
 	return b.String()
 }
 
-func newRequest(limit int) *request {
-	r := &request{limit: limit}
+func newRequest(limit int) *respRequest {
+	r := &respRequest{limit: limit}
 	r.reset()
 	return r
 }
 
-func arguments(r *request, b []byte) []string {
+func arguments(r *respRequest, b []byte) []string {
 	args := []string{}
 	for _, s := range r.args {
-		args = append(args, string(b[s.from:s.to]))
+		args = append(args, string(s.of(b)))
 	}
 	return args
 }

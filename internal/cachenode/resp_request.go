@@ -19,9 +19,9 @@ type protocolError string
 
 func (e protocolError) Error() string { return "Protocol error: " + string(e) }
 
-// request reads one RESP2 request, an array of bulk strings, from bytes that arrive piece by piece. What was read once is
+// respRequest reads one RESP2 request, an array of bulk strings, from bytes that arrive piece by piece. What was read once is
 // not read again, so a client that sends a byte at a time costs no more than that.
-type request struct {
+type respRequest struct {
 	limit int // of the arguments' bytes in all
 
 	args    []span
@@ -34,14 +34,17 @@ type request struct {
 // span is an argument's place in the request's bytes.
 type span struct{ from, to int }
 
+// of returns the argument; b begins with the request's first byte.
+func (s span) of(b []byte) []byte { return b[s.from:s.to] }
+
 // reset makes the parser ready for the next request.
-func (r *request) reset() {
-	*r = request{limit: r.limit, args: r.args[:0], size: -1}
+func (r *respRequest) reset() {
+	*r = respRequest{limit: r.limit, args: r.args[:0], size: -1}
 }
 
 // parse goes on reading b, which begins with the request's first byte. It reports whether the request is complete: r.at
 // bytes, r.args its arguments. An error is a protocolError.
-func (r *request) parse(b []byte) (complete bool, err error) {
+func (r *respRequest) parse(b []byte) (complete bool, err error) {
 	if r.at == 0 && len(b) > 0 {
 		count, ok, err := r.header(b, '*', "invalid multibulk length")
 		if err != nil || !ok {
@@ -61,7 +64,7 @@ func (r *request) parse(b []byte) (complete bool, err error) {
 }
 
 // argument reads one argument.
-func (r *request) argument(b []byte) (complete bool, err error) {
+func (r *respRequest) argument(b []byte) (complete bool, err error) {
 	if r.size < 0 {
 		size, ok, err := r.header(b, '$', "invalid bulk length")
 		if err != nil || !ok {
@@ -86,7 +89,7 @@ func (r *request) argument(b []byte) (complete bool, err error) {
 }
 
 // header reads a type byte, a length and CR LF. A negative length, which Redis takes for an empty request, is refused.
-func (r *request) header(b []byte, want byte, complaint string) (v int, complete bool, err error) {
+func (r *respRequest) header(b []byte, want byte, complaint string) (v int, complete bool, err error) {
 	b = b[r.at:]
 	if len(b) == 0 {
 		return 0, false, nil

@@ -1,0 +1,237 @@
+package cachenode
+
+import (
+	"strconv"
+	"strings"
+)
+
+const (
+	// maxMemcachedKey is memcached's bound on a key, in bytes.
+	maxMemcachedKey = 250
+	// memcachedVersion is what no version of memcached is; the program's own is among the stats.
+	memcachedVersion = "0-loadgen"
+	// maxOpaque is memcached's bound on the word that a client gets back with its reply, in bytes.
+	maxOpaque = 32
+)
+
+// memcached is the dialect of memcached, its meta commands.
+type memcached struct {
+	*conn
+	request memcachedRequest
+	words   [][]byte // of the request being answered, and
+	data    []byte   // what came behind them; parts of its bytes
+	quits   bool     // the client wants to end
+}
+
+func newMemcached(c *conn) dialect {
+	m := &memcached{conn: c, request: memcachedRequest{limit: c.node.requestLimit()}}
+	m.request.reset()
+	return m
+}
+
+func appendMemcachedRefusal(dst []byte, words string) []byte {
+	return append(append(dst, "SERVER_ERROR "+words...), "\r\n"...)
+}
+
+// answer implements dialect.
+func (m *memcached) answer(b []byte) (taken int, goOn bool) {
+	complete, err := m.request.parse(b)
+	if err != nil {
+		m.say(err.Error())
+		return 0, false
+	}
+	if !complete {
+		return 0, true
+	}
+	m.words = m.words[:0]
+	for _, s := range m.request.words {
+		m.words = append(m.words, s.of(b))
+	}
+	m.data = m.request.data.of(b)
+	m.execute()
+	taken = m.request.at
+	m.request.reset()
+	return taken, !m.quits
+}
+
+// memcachedCommand is one command. words is the number of its words, the name included.
+type memcachedCommand struct {
+	name  string
+	words int
+	more  int    // words that may follow
+	flags string // of a command with a key: letters that further words, its flags, may begin with
+	verb  verb
+	run   func(*memcached)
+}
+
+var memcachedCommands = [...]memcachedCommand{
+	{"mg", 2, 0, "vkstfO", verbGet, (*memcached).get},
+	{"ms", 3, 0, "kOFT", verbSet, (*memcached).set},
+	{"md", 2, 0, "kO", verbDel, (*memcached).del},
+	{"mn", 1, 0, "", verbOther, (*memcached).noop},
+	{"version", 1, 0, "", verbOther, (*memcached).version},
+	{"stats", 1, 1, "", verbOther, (*memcached).stats},
+	{"flush_all", 1, 1, "", verbOther, (*memcached).flushAll},
+	{"quit", 1, 0, "", verbOther, (*memcached).quit},
+}
+
+// execute answers the request in m.words and m.data. The errors' words are memcached's own where it has the same error.
+func (m *memcached) execute() {
+	cmd := findMemcached(m.words)
+	verb, refusal := verbOther, ""
+	switch {
+	case cmd == nil:
+		refusal = "ERROR"
+	case len(m.words) < cmd.words || cmd.flags == "" && len(m.words) > cmd.words+cmd.more:
+		refusal = "CLIENT_ERROR bad command line format"
+	case cmd.flags != "":
+		refusal = cmd.check(m.words)
+	}
+	if refusal == "" {
+		verb = cmd.verb
+	}
+	m.counts[verb].Add(1)
+	if refusal != "" {
+		m.say(refusal)
+		return
+	}
+	cmd.run(m)
+}
+
+func findMemcached(words [][]byte) *memcachedCommand {
+	for i := range memcachedCommands {
+		if len(words) > 0 && string(words[0]) == memcachedCommands[i].name {
+			return &memcachedCommands[i]
+		}
+	}
+	return nil
+}
+
+// check returns what is wrong with a command's key or flags, "" for nothing.
+func (cmd *memcachedCommand) check(words [][]byte) string {
+	if len(words[1]) > maxMemcachedKey {
+		return "CLIENT_ERROR bad command line format"
+	}
+	flags := words[cmd.words:]
+	for i, flag := range flags {
+		switch {
+		case strings.IndexByte(cmd.flags, flag[0]) < 0:
+			return "CLIENT_ERROR invalid flag"
+		case hasFlag(flags[:i], flag[0]):
+			return "CLIENT_ERROR duplicate flag"
+		case flag[0] == 'O' && len(flag) > maxOpaque:
+			return "CLIENT_ERROR opaque token too long"
+		case flag[0] == 'F' && string(flag) != "F0", flag[0] == 'T' && string(flag) != "T0":
+			return "CLIENT_ERROR this node keeps neither client flags nor times to live"
+		}
+	}
+	return ""
+}
+
+func hasFlag(flags [][]byte, letter byte) bool {
+	for _, flag := range flags {
+		if flag[0] == letter {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *memcached) get() {
+	flags := m.words[2:]
+	value, ok := m.node.store.get(0, m.words[1])
+	switch {
+	case !ok:
+		m.out = append(m.out, "EN"...)
+		m.echo(flags)
+	case hasFlag(flags, 'v'):
+		m.out = append(m.out, "VA "...)
+		m.out = strconv.AppendInt(m.out, int64(len(value)), 10)
+		m.describe(flags, len(value))
+		m.appendValue(value)
+	default:
+		m.out = append(m.out, "HD"...)
+		m.describe(flags, len(value))
+	}
+}
+
+func (m *memcached) set() {
+	if !m.node.store.set(0, m.words[1], m.data) {
+		m.say("SERVER_ERROR object too large for cache")
+		return
+	}
+	m.out = append(m.out, "HD"...)
+	m.echo(m.words[3:])
+}
+
+func (m *memcached) del() {
+	code := "NF"
+	if m.node.store.del(0, m.words[1]) {
+		code = "HD"
+	}
+	m.out = append(m.out, code...)
+	m.echo(m.words[2:])
+}
+
+// echo ends the line of a reply with what the flags ask for of the request.
+func (m *memcached) echo(flags [][]byte) {
+	for _, flag := range flags {
+		m.echoOne(flag)
+	}
+	m.out = append(m.out, "\r\n"...)
+}
+
+func (m *memcached) echoOne(flag []byte) {
+	switch flag[0] {
+	case 'k':
+		m.out = append(append(m.out, " k"...), m.words[1]...)
+	case 'O':
+		m.out = append(append(m.out, ' '), flag...)
+	}
+}
+
+// describe ends the line of a reply with what the flags ask for of the request and of the item, whose value has the given size.
+func (m *memcached) describe(flags [][]byte, size int) {
+	for _, flag := range flags {
+		switch flag[0] {
+		case 's':
+			m.out = strconv.AppendInt(append(m.out, " s"...), int64(size), 10)
+		case 't':
+			m.out = append(m.out, " t-1"...) // for ever
+		case 'f':
+			m.out = append(m.out, " f0"...)
+		default:
+			m.echoOne(flag)
+		}
+	}
+	m.out = append(m.out, "\r\n"...)
+}
+
+func (m *memcached) noop() { m.say("MN") }
+
+func (m *memcached) version() { m.say("VERSION " + memcachedVersion) }
+
+func (m *memcached) stats() {
+	stats, ok := m.node.appendMemcachedStats(nil, m.words[1:])
+	if !ok {
+		m.say("CLIENT_ERROR this node knows stats, stats settings and stats peers")
+		return
+	}
+	m.appendValue(append(stats, "END"...))
+}
+
+func (m *memcached) flushAll() {
+	if len(m.words) == 2 && string(m.words[1]) != "0" {
+		m.say("CLIENT_ERROR this node flushes at once only")
+		return
+	}
+	m.node.store.flush()
+	m.say("OK")
+}
+
+func (m *memcached) quit() { m.quits = true }
+
+// say appends a line to the replies.
+func (m *memcached) say(words string) {
+	m.out = append(append(m.out, words...), "\r\n"...)
+}

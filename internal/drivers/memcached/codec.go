@@ -1,0 +1,100 @@
+package memcached
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// codec is a driver.Codec without a state.
+type codec struct{}
+
+var _ driver.Codec = codec{}
+
+// AppendRequest appends mg, ms with its data block, or md.
+func (codec) AppendRequest(dst []byte, req *driver.Request) []byte {
+	switch req.Verb {
+	case driver.Get:
+		dst = append(dst, "mg "...)
+		dst = append(dst, req.Key...)
+		return append(dst, " v\r\n"...)
+	case driver.Put:
+		dst = append(dst, "ms "...)
+		dst = append(dst, req.Key...)
+		dst = append(dst, ' ')
+		dst = strconv.AppendInt(dst, int64(req.Value.Size), 10)
+		dst = append(dst, "\r\n"...)
+		dst = req.Value.AppendTo(dst)
+	case driver.Delete:
+		dst = append(dst, "md "...)
+		dst = append(dst, req.Key...)
+	default:
+		panic("memcached: request with an unknown verb")
+	}
+	return append(dst, "\r\n"...)
+}
+
+// Parse reads one reply. Of an incomplete value it looks at no more than the line before it, so reading a large one in pieces
+// costs nothing per piece.
+func (codec) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, error) {
+	*reply = driver.Reply{}
+	line, n, err := readLine(b)
+	if n == 0 || err != nil {
+		return 0, err
+	}
+	code := firstWord(line)
+	if isError(code) {
+		reply.Outcome, reply.Message = driver.Error, line
+		return n, nil
+	}
+	known := false
+	switch verb {
+	case driver.Get:
+		if string(code) == "VA" {
+			return readValue(b, line, n, reply)
+		}
+		reply.Outcome, known = driver.Miss, string(code) == "EN"
+	case driver.Put:
+		known = settle(putCodes[:], code, reply)
+	case driver.Delete:
+		known = settle(deleteCodes[:], code, reply)
+	}
+	if !known {
+		return 0, fmt.Errorf("reply to a memcached %s: got %s", verb, quote(b[:n]))
+	}
+	return n, nil
+}
+
+// meaning is what a code says in reply to a verb.
+type meaning struct {
+	code    string
+	outcome driver.Outcome
+	message []byte // of an error
+}
+
+var (
+	putCodes = [...]meaning{
+		{"HD", driver.OK, nil},
+		{"NS", driver.Error, []byte("NS: not stored")},
+		{"EX", driver.Error, []byte("EX: not stored, the item has changed")},
+		{"NF", driver.Error, []byte("NF: not stored, there is no such item")},
+	}
+	deleteCodes = [...]meaning{
+		{"HD", driver.OK, nil},
+		{"NF", driver.Miss, nil},
+		{"NS", driver.Error, []byte("NS: not deleted")},
+		{"EX", driver.Error, []byte("EX: not deleted, the item has changed")},
+	}
+)
+
+// settle fills reply by the code's meaning. It reports false when the code has none.
+func settle(meanings []meaning, code []byte, reply *driver.Reply) bool {
+	for i := range meanings {
+		if m := &meanings[i]; string(code) == m.code {
+			reply.Outcome, reply.Message = m.outcome, m.message
+			return true
+		}
+	}
+	return false
+}

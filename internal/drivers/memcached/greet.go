@@ -1,0 +1,75 @@
+package memcached
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+)
+
+// greetings are what a new connection asks, and the words that the answers begin with.
+var greetings = [...]struct{ ask, want string }{
+	{"mn", "MN"},
+	{"version", "VERSION"},
+}
+
+// oldest is the first version with the meta commands as they are now: ms names the size behind the key, and success is HD.
+var oldest = [3]int{1, 6, 10}
+
+var errTooOld = errors.New("the server does not know the meta commands: it must be memcached 1.6.10 or newer")
+
+// Greet appends mn, which tells whether the server knows meta commands, and version, which tells whether it knows these.
+func (codec) Greet(dst []byte) ([]byte, int) {
+	for _, g := range greetings {
+		dst = append(dst, g.ask...)
+		dst = append(dst, "\r\n"...)
+	}
+	return dst, len(greetings)
+}
+
+// ParseGreeting reads the reply to the i-th command of Greet.
+func (codec) ParseGreeting(b []byte, i int) (int, error) {
+	n, _, err := parseGreeting(b, i)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", greetings[i].ask, err)
+	}
+	return n, nil
+}
+
+// parseGreeting also returns what stands behind the reply's first word.
+func parseGreeting(b []byte, i int) (n int, rest string, err error) {
+	line, n, err := readLine(b)
+	if n == 0 || err != nil {
+		return 0, "", err
+	}
+	want := greetings[i].want
+	word, behind, _ := bytes.Cut(line, []byte(" "))
+	rest = string(bytes.TrimSpace(behind))
+	switch {
+	case want == "MN" && string(line) == "ERROR":
+		return 0, "", errTooOld
+	case isError(word):
+		return 0, "", fmt.Errorf("server says %s", printable(string(line)))
+	case string(word) != want:
+		return 0, "", fmt.Errorf("want %s, got %s", want, quote(b[:n]))
+	case want == "VERSION" && isTooOld(rest):
+		return 0, "", fmt.Errorf("the meta commands of memcached %s have an earlier form: it must be 1.6.10 or newer", printable(rest))
+	}
+	return n, rest, nil
+}
+
+// isTooOld reports memcached 1.5.19 to 1.6.9, which answer mn but know an earlier form of the other meta commands. A server with
+// another kind of version is not memcached itself; its answer to mn has to do.
+func isTooOld(version string) bool {
+	var v [3]int
+	_, err := fmt.Sscanf(version, "%d.%d.%d", &v[0], &v[1], &v[2])
+	return err == nil && slices.Compare(v[:], oldest[:]) < 0
+}
+
+// printable returns a line with control characters escaped and its length bounded.
+func printable(line string) string {
+	const most = 300
+	q := strconv.Quote(line[:min(len(line), most)])
+	return q[1 : len(q)-1]
+}

@@ -1,0 +1,105 @@
+package memcached
+
+import (
+	"context"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// script is a server that expects the greeting and the questions of Identify, then says its lines and closes.
+func script(t *testing.T, says string) net.Conn {
+	t.Helper()
+	client, server := net.Pipe()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer server.Close()
+		const asks = "mn\r\nversion\r\nstats\r\nstats settings\r\n"
+		got := make([]byte, len(asks))
+		if _, err := io.ReadFull(server, got); err != nil || string(got) != asks {
+			t.Errorf("server got %q, %v; want %q", got, err, asks)
+		}
+		_, _ = io.WriteString(server, says) // the client may have heard enough
+	}()
+	t.Cleanup(func() { _ = client.Close(); <-ended })
+	require.NoError(t, client.SetDeadline(time.Now().Add(10*time.Second)))
+	return client
+}
+
+const greeted = "MN\r\nVERSION 1.6.18\r\n"
+
+func TestIdentify(t *testing.T) {
+	tests := []struct {
+		name string
+		says string
+		want map[string]string
+	}{
+		{
+			"memcached", greeted + "STAT pid 7\r\nSTAT version 1.6.18\r\nSTAT limit_maxbytes 67108864\r\nSTAT threads 4\r\nSTAT cmd_get 5\r\nEND\r\n" +
+				"STAT evictions on\r\nSTAT item_size_max 1048576\r\nSTAT inter NULL\r\nSTAT empty \r\nSTAT\r\nEND\r\n",
+			map[string]string{
+				"server": "memcached", "version": "1.6.18", "pid": "7", "limit_maxbytes": "67108864", "threads": "4",
+				"evictions": "on", "item_size_max": "1048576",
+			},
+		},
+		{"nothing is told", greeted + "END\r\nEND\r\n", map[string]string{"server": "memcached", "version": "1.6.18"}},
+		{
+			"settings are refused", greeted + "STAT pid 7\r\nEND\r\nCLIENT_ERROR no\r\n",
+			map[string]string{"server": "memcached", "version": "1.6.18", "pid": "7"},
+		},
+		{
+			"built-in node", "MN\r\nVERSION 0-loadgen\r\nSTAT server_name loadgen\r\nSTAT loadgen_version 1.2.3\r\nEND\r\nEND\r\n",
+			map[string]string{"server": "loadgen", "version": "1.2.3"},
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			id, err := Driver{}.Identify(context.Background(), script(t, test.says), new(Config), nil)
+			require.NoError(t, err)
+			require.Equal(t, test.want, id)
+		})
+	}
+}
+
+func TestIdentifyErrors(t *testing.T) {
+	tests := []struct {
+		name, says, want string
+	}{
+		{"memcached 1.4", "ERROR\r\nVERSION 1.4.39\r\nSTAT pid 7\r\nEND\r\n", "mn: the server does not know the meta commands: it must be memcached 1.6.10 or newer"},
+		{"memcached 1.6.9", "MN\r\nVERSION 1.6.9\r\n", "version: the meta commands of memcached 1.6.9 have an earlier form"},
+		{"another protocol", "HTTP/1.1 400\r\n", `mn: want MN, got "HTTP/1.1 400\r\n"`},
+		{"closes at once", "", "mn: server closed the connection"},
+		{"closes in stats", greeted + "STAT pid", "stats: server closed the connection"},
+		{"stats is odd", greeted + "STAT pid 7\r\nHD\r\n", `stats: want STAT or END, got "HD\r\n"`},
+		{"stats break off", greeted + "STAT pid 7\r\nSERVER_ERROR out of memory\r\n", `stats: want STAT or END, got "SERVER_ERROR out of memory\r\n"`},
+		{"settings are odd", greeted + "END\r\n+OK\r\n", `stats settings: not the memcached protocol: got "+OK\r\n"`},
+		{"line without end", greeted + "STAT " + strings.Repeat("x", 3000), "stats: line does not end within 2048 bytes"},
+		{"stats without end", greeted + strings.Repeat("STAT pid 7\r\n", 100_000), "stats: reply goes on beyond 1048576 bytes"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := Driver{}.Identify(context.Background(), script(t, test.says), new(Config), nil)
+			require.ErrorContains(t, err, "ask memcached what it is: "+test.want)
+		})
+	}
+}
+
+func TestIdentifyEndsWithContext(t *testing.T) {
+	client, server := net.Pipe()
+	defer server.Close()
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	_, err := Driver{}.Identify(ctx, client, new(Config), nil)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+func TestIdentifyRefusesAnotherConfig(t *testing.T) {
+	_, err := Driver{}.Identify(context.Background(), nil, nil, nil)
+	require.EqualError(t, err, "memcached: config is a <nil>, want a *memcached.Config")
+}

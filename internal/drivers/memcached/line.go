@@ -1,0 +1,99 @@
+package memcached
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+const (
+	// maxLine bounds a line, terminator included: what memcached itself takes for a command. Its replies are under 400 bytes.
+	maxLine = 2048
+	// maxValue is the most an item may hold: the upper limit of memcached's own option -I.
+	maxValue = 1 << 30
+	// maxQuote is how much of an unexpected reply an error shows.
+	maxQuote = 40
+)
+
+// readLine returns the line at the front of b without its CR LF, and the bytes taken, 0 when it is not complete. Every line that a
+// server says begins with a word in capitals, so most other protocols are known by their first byte.
+func readLine(b []byte) (line []byte, n int, err error) {
+	if len(b) == 0 {
+		return nil, 0, nil
+	}
+	if b[0] < 'A' || b[0] > 'Z' {
+		return nil, 0, fmt.Errorf("not the memcached protocol: got %s", quote(b))
+	}
+	within := b[:min(len(b), maxLine)]
+	i := bytes.IndexByte(within, '\n')
+	switch {
+	case i < 0 && len(within) == maxLine:
+		return nil, 0, fmt.Errorf("line does not end within %d bytes: got %s", maxLine, quote(b))
+	case i < 0:
+		return nil, 0, nil
+	case b[i-1] != '\r':
+		return nil, 0, fmt.Errorf("line does not end in CR LF: got %s", quote(b[:i+1]))
+	}
+	return b[: i-1 : i-1], i + 1, nil
+}
+
+// firstWord returns what stands before the first space.
+func firstWord(line []byte) []byte {
+	if i := bytes.IndexByte(line, ' '); i >= 0 {
+		return line[:i]
+	}
+	return line
+}
+
+// isError reports whether a line that begins with the word says that the command was not carried out.
+func isError(word []byte) bool {
+	switch string(word) {
+	case "ERROR", "CLIENT_ERROR", "SERVER_ERROR":
+		return true
+	}
+	return false
+}
+
+// readValue reads a value into reply: b begins with the n bytes of its line, "VA", the value's size and perhaps flags.
+func readValue(b, line []byte, n int, reply *driver.Reply) (int, error) {
+	size, err := readSize(line)
+	if err != nil {
+		return 0, fmt.Errorf("%w: got %s", err, quote(b[:n]))
+	}
+	if size > maxValue {
+		return 0, fmt.Errorf("value of %d bytes is beyond the limit of %d", size, maxValue)
+	}
+	end := n + size
+	if len(b) < end+2 {
+		return 0, nil
+	}
+	if b[end] != '\r' || b[end+1] != '\n' {
+		return 0, fmt.Errorf("value of %d bytes goes on after its end: got %s", size, quote(b[end:]))
+	}
+	reply.Outcome, reply.Value = driver.OK, b[n:end:end]
+	return end + 2, nil
+}
+
+// readSize reads the decimal behind "VA ": at most 18 digits, so that it cannot overflow.
+func readSize(line []byte) (size int, err error) {
+	const first, mostDigits = len("VA "), 18
+	at := first
+	for ; at < len(line) && line[at]-'0' <= 9 && at-first < mostDigits; at++ {
+		size = size*10 + int(line[at]-'0')
+	}
+	if at <= first || at < len(line) && line[at] != ' ' {
+		return 0, errors.New("not a size")
+	}
+	return size, nil
+}
+
+// quote shows the beginning of b in an error.
+func quote(b []byte) string {
+	if len(b) > maxQuote {
+		return strconv.Quote(string(b[:maxQuote])) + "…"
+	}
+	return strconv.Quote(string(b))
+}

@@ -1,0 +1,75 @@
+// Package memcached speaks to memcached and to servers that answer as it does, with the meta commands of the text protocol.
+//
+// A get is mg with the flag v, a put is ms, a delete is md. Keys are 1 to 250 bytes without spaces and control characters, as those
+// of every plan are. A connection begins with mn and version: servers older than 1.6.10, which know no meta commands or an
+// earlier form of them, are refused before any load is sent.
+//
+// # Replies
+//
+//	verb    reply                outcome
+//	get     VA size … value      ok, with the value
+//	get     EN                   miss
+//	put     HD                   ok
+//	put     NS, EX, NF           error, with words for the code
+//	delete  HD                   ok
+//	delete  NF                   miss
+//	delete  NS, EX               error, with words for the code
+//	any     ERROR                error, with the line
+//	any     CLIENT_ERROR words   error, with the line
+//	any     SERVER_ERROR words   error, with the line
+//
+// Flags behind a code are passed over: a server adds some unasked, W and X of an item that another client marked stale. Anything
+// else is not an answer to the request: the stream of replies cannot be trusted any more, and Parse returns an error.
+// The format is the one of https://github.com/memcached/memcached/blob/master/doc/protocol.txt, "Meta Commands".
+package memcached
+
+import (
+	"fmt"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// Driver is the memcached driver. Its zero value is ready to use.
+type Driver struct{}
+
+var _ driver.Wire = Driver{}
+
+// Config holds what a memcached target takes beside the attributes common to all targets: nothing.
+type Config struct{}
+
+// Name returns "memcached".
+func (Driver) Name() string { return "memcached" }
+
+// NewConfig returns a *Config.
+func (Driver) NewConfig() any { return new(Config) }
+
+// Outcomes says that a get and a delete can miss and that a put cannot.
+func (Driver) Outcomes(v driver.Verb) []driver.Outcome {
+	switch v {
+	case driver.Get, driver.Delete:
+		return []driver.Outcome{driver.OK, driver.Miss}
+	case driver.Put:
+		return []driver.Outcome{driver.OK}
+	default:
+		return nil
+	}
+}
+
+// Builtin returns "memcached".
+func (Driver) Builtin() string { return "memcached" }
+
+// NewCodec returns a codec; config is a *Config.
+func (Driver) NewCodec(config any, _ driver.Secrets) (driver.Codec, error) {
+	if err := check(config); err != nil {
+		return nil, err
+	}
+	return codec{}, nil
+}
+
+// check refuses the config of another driver.
+func check(config any) error {
+	if _, ok := config.(*Config); !ok {
+		return fmt.Errorf("memcached: config is a %T, want a *memcached.Config", config)
+	}
+	return nil
+}
