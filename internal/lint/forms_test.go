@@ -64,6 +64,7 @@ func goroutines(m *module) []string {
 			"internal/cachenode": "a goroutine for each connection; children's pipes",
 			"internal/coord":     "a goroutine for each worker",
 			"internal/engine":    "event loops and blocking sessions",
+			"internal/rpc":       "a goroutine for each direction of a stream, one that carries orders out",
 		},
 	}.find(m)
 }
@@ -77,6 +78,7 @@ func clock(m *module) []string {
 			"internal/cachenode": "delays, stalls and deadlines of a server",
 			"internal/coord":     "the run clock",
 			"internal/engine":    "due, start and end of ops",
+			"internal/rpc":       "heartbeats, leases and how clocks stand to each other",
 		},
 	}.find(m)
 }

@@ -19,9 +19,9 @@ var rows = [][]string{
 	{"pkg/driver", "pkg/hist", "internal/pace"},
 	{"pkg/plan", "internal/measure", "internal/op"},
 	{"internal/run", "internal/workload", "internal/drivers/*"},
-	{"internal/drivers", "internal/rundir", "internal/cachenode", "internal/table"},
-	{"internal/engine", "internal/coord"},
-	{"internal/report"},
+	{"internal/drivers", "internal/rundir", "internal/prom", "internal/cachenode", "internal/table"},
+	{"internal/engine", "internal/coord", "internal/rpc/loadgenpb"},
+	{"internal/rpc", "internal/report"},
 	{"cmd/loadgen"},
 }
 

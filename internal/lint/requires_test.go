@@ -12,6 +12,8 @@ import (
 var dependencies = []string{
 	"github.com/HdrHistogram/hdrhistogram-go", // an oracle for pkg/hist, in tests
 	"github.com/hashicorp/hcl/v2",             // the language of plans
+	"github.com/prometheus/client_golang",     // /metrics in every format a scraper may ask for
+	"github.com/prometheus/client_model",      // its messages: a histogram of both kinds
 	"github.com/rogpeppe/go-internal",         // testscript, in tests
 	"github.com/spf13/cobra",                  // subcommands, help, completion
 	"github.com/spf13/pflag",                  // the flags of cobra
@@ -21,6 +23,8 @@ var dependencies = []string{
 	"golang.org/x/sync",                       // errgroup
 	"golang.org/x/sys",                        // epoll, limits
 	"golang.org/x/term",                       // the progress display
+	"google.golang.org/grpc",                  // the connection between coordinator and workers
+	"google.golang.org/protobuf",              // what is said on it
 	"pgregory.net/rapid",                      // property tests
 }
 

@@ -16,6 +16,7 @@ var rules = map[string]func(*module) []string{
 	"arrows":     arrows,
 	"clock":      clock,
 	"comments":   comments,
+	"dashboards": dashboards,
 	"exit":       exit,
 	"exports":    exports,
 	"goroutines": goroutines,

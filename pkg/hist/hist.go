@@ -151,6 +151,10 @@ func (h *Hist) Min() int64 { return int64(h.min) }
 // Max returns the largest value, 0 of none.
 func (h *Hist) Max() int64 { return int64(h.max) }
 
+// Sum returns the sum of the values as they were recorded, rounded to a float64. It is never smaller than before a Record or a
+// Merge: rounding keeps the order.
+func (h *Hist) Sum() float64 { return float64(h.sum[1])*(1<<64) + float64(h.sum[0]) }
+
 // Mean returns the arithmetic mean of the values as they were recorded, not as bucketed; 0 of none.
 func (h *Hist) Mean() float64 {
 	if h.count == 0 {

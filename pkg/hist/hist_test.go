@@ -77,6 +77,22 @@ func TestMoments(t *testing.T) {
 	}
 }
 
+func TestSumNeverFalls(t *testing.T) {
+	const most = math.MaxInt64
+	require.Zero(t, new(Hist).Sum())
+	require.Equal(t, 6.0, of(1, 2, 3).Sum())
+	require.Equal(t, 4*0x1p63, of(most, most, most, most).Sum())
+	// A mean times a count would fall now and then: each zero changes both, and their product by a rounding.
+	h := of(most/3, most/5, most/7, 1)
+	for range 1000 {
+		before := h.Sum()
+		h.Record(0)
+		require.Equal(t, before, h.Sum())
+		h.Record(most / 11)
+		require.Greater(t, h.Sum(), before)
+	}
+}
+
 func TestRank(t *testing.T) {
 	for _, c := range []struct {
 		q    float64

@@ -1,0 +1,78 @@
+package lint_test
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// metricsPage is the golden file of /metrics, and metricsDoc the page that explains it.
+const (
+	metricsPage = "internal/prom/testdata/metrics.golden"
+	metricsDoc  = "docs/metrics.md"
+)
+
+var (
+	metricName = regexp.MustCompile(`\bloadgen_[a-z_]+`)
+	metricType = regexp.MustCompile(`(?m)^# TYPE (\S+) (\S+)$`)
+)
+
+// dashboards finds metric names in dashboards and pages that /metrics does not have, and metrics that docs/metrics.md does not explain.
+func dashboards(m *module) []string {
+	page, err := fs.ReadFile(m.fsys, metricsPage)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	var families, samples []string
+	for _, match := range metricType.FindAllStringSubmatch(string(page), -1) {
+		families = append(families, match[1])
+		samples = append(samples, match[1])
+		if match[2] == "histogram" {
+			samples = append(samples, match[1]+"_bucket", match[1]+"_sum", match[1]+"_count")
+		}
+	}
+	boards, err := fs.Glob(m.fsys, "grafana/dashboards/*.json")
+	if err != nil || len(boards) == 0 {
+		return []string{fmt.Sprintf("grafana/dashboards: no dashboards: %v", err)}
+	}
+	var found []string
+	for _, name := range slices.Concat(boards, m.texts) {
+		if ext := path.Ext(name); ext == ".json" || ext == ".md" {
+			found = append(found, m.lines(name, func(line string) []string { return unknownMetrics(line, samples) })...)
+		}
+	}
+	return append(found, unexplained(m, families)...)
+}
+
+// unknownMetrics returns the names in a line that are neither a metric nor, with an underscore at the end, the beginning of one.
+func unknownMetrics(line string, samples []string) []string {
+	var found []string
+	for _, name := range metricName.FindAllString(line, -1) {
+		known := slices.ContainsFunc(samples, func(s string) bool {
+			return s == name || strings.HasSuffix(name, "_") && strings.HasPrefix(s, name)
+		})
+		if !known {
+			found = append(found, fmt.Sprintf("%s is no metric of %s", name, metricsPage))
+		}
+	}
+	return found
+}
+
+// unexplained returns the families whose name does not stand in the page about metrics.
+func unexplained(m *module, families []string) []string {
+	doc, err := fs.ReadFile(m.fsys, metricsDoc)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	explained := metricName.FindAllString(string(doc), -1)
+	var found []string
+	for _, name := range families {
+		if !slices.Contains(explained, name) {
+			found = append(found, fmt.Sprintf("%s: %s is not explained", metricsDoc, name))
+		}
+	}
+	return found
+}

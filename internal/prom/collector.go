@@ -1,0 +1,177 @@
+package prom
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/hist"
+)
+
+// Collector is a prometheus.Collector over the latest View. Its methods may be called from any goroutine.
+type Collector struct {
+	descs  [numFamilies]*prometheus.Desc
+	latest atomic.Pointer[shown]
+	asked  atomic.Bool // it has been collected from at least once
+}
+
+// shown is a view that does not change any more.
+type shown struct {
+	*View
+	collected atomic.Bool
+	done      chan struct{} // closed once it has been collected
+}
+
+// New returns a Collector with nothing to show.
+func New() *Collector { return &Collector{descs: describe()} }
+
+// Set has later scrapes show v. The slices of v are copied and may be changed afterwards; the Totals in it must not be.
+func (c *Collector) Set(v View) {
+	c.latest.Store(&shown{View: v.frozen(), done: make(chan struct{})})
+}
+
+// AwaitScrape returns once the latest view has been collected, so that a Prometheus which has been scraping a run gets its final
+// counts before the process ends. It returns at once when nobody has scraped yet or there is no view, and with the error of ctx
+// when it ends first. The page may still be on its way then: shut the server down, which waits for it.
+func (c *Collector) AwaitScrape(ctx context.Context) error {
+	latest := c.latest.Load()
+	if latest == nil || !c.asked.Load() {
+		return nil
+	}
+	select {
+	case <-latest.done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the last metrics to be scraped: %w", ctx.Err())
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range c.descs {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *Collector) Collect(ch chan<- prometheus.Metric) {
+	c.asked.Store(true)
+	latest := c.latest.Load()
+	if latest == nil {
+		return
+	}
+	p := page{descs: &c.descs, ch: ch}
+	p.run(latest.View)
+	if latest.collected.CompareAndSwap(false, true) {
+		close(latest.done)
+	}
+}
+
+// metric is a prometheus.Metric whose content is complete.
+type metric struct {
+	desc *prometheus.Desc
+	dto  dto.Metric
+}
+
+func (m *metric) Desc() *prometheus.Desc { return m.desc }
+
+func (m *metric) Write(to *dto.Metric) error {
+	to.Label, to.Counter, to.Gauge, to.Histogram = m.dto.Label, m.dto.Counter, m.dto.Gauge, m.dto.Histogram
+	return nil
+}
+
+// page writes the metrics of one scrape.
+type page struct {
+	descs *[numFamilies]*prometheus.Desc
+	ch    chan<- prometheus.Metric
+}
+
+// metric returns a metric of a family without a value. Labels are in the order of the family's.
+func (p *page) metric(of id, labels []string) *metric {
+	m := &metric{desc: p.descs[of]}
+	m.dto.Label = prometheus.MakeLabelPairs(m.desc, labels)
+	return m
+}
+
+// number shows the value of a counter or a gauge. A count is exact up to 2^53.
+func (p *page) number(of id, value float64, labels ...string) {
+	m := p.metric(of, labels)
+	if families[of].kind == counter {
+		m.dto.Counter = &dto.Counter{Value: &value}
+	} else {
+		m.dto.Gauge = &dto.Gauge{Value: &value}
+	}
+	p.ch <- m
+}
+
+func (p *page) count(of id, n uint64, labels ...string) { p.number(of, float64(n), labels...) }
+
+func (p *page) flag(of id, is bool, labels ...string) {
+	value := 0.0
+	if is {
+		value = 1
+	}
+	p.number(of, value, labels...)
+}
+
+// histogram shows h, which holds nanoseconds.
+func (p *page) histogram(of id, h *hist.Hist, bounds []int64, labels ...string) {
+	m := p.metric(of, labels)
+	m.dto.Histogram = convert(h, bounds)
+	p.ch <- m
+}
+
+func (p *page) run(v *View) {
+	p.flag(runActive, !v.Ended, v.Run)
+	p.number(runCompleteness, completeness(v.Verdict.Completeness), v.Run)
+	p.number(runValidity, validity(v.Verdict.Validity), v.Run)
+	p.number(runAssertions, assertions(v.Verdict.Assertions), v.Run)
+	for i := range v.Phases {
+		phase := phasePage{page: *p, v: v, ph: &v.Phases[i]}
+		phase.write()
+	}
+	for _, w := range v.Workers {
+		p.flag(workerUp, w.Up, v.Run, w.Name)
+		p.number(workerLastSeen, w.LastSeen, v.Run, w.Name)
+		p.number(workerOffset, w.ClockOffset, v.Run, w.Name)
+		p.number(workerUncertainty, w.ClockUncertainty, v.Run, w.Name)
+		p.number(workerCPU, w.CPUSeconds, v.Run, w.Name)
+	}
+}
+
+func completeness(c run.Completeness) float64 {
+	switch c {
+	case run.Failed:
+		return 3
+	case run.Aborted:
+		return 2
+	case run.Degraded:
+		return 1
+	}
+	return 0
+}
+
+func validity(v run.Validity) float64 {
+	switch v {
+	case run.Invalid:
+		return 2
+	case run.Suspect:
+		return 1
+	}
+	return 0
+}
+
+func assertions(a run.Assertions) float64 {
+	switch a {
+	case run.Fail:
+		return 2
+	case run.Pass:
+		return 1
+	}
+	return 0
+}

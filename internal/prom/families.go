@@ -1,0 +1,116 @@
+package prom
+
+import (
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// family is a metric name and what belongs to it.
+type family struct {
+	name   string
+	kind   dto.MetricType
+	help   string
+	labels []string
+}
+
+// id is the index of a family.
+type id int
+
+const (
+	runActive id = iota
+	runCompleteness
+	runValidity
+	runAssertions
+
+	phaseActive
+	phaseOffered
+	phaseReconnects
+	phaseLateReplies
+	phaseForeign
+	phaseErrors
+	phaseStalls
+	phaseMaxStall
+	setupDue
+	setupOps
+	endpointRequests
+
+	opsDue
+	opsEnded
+	opsInFlight
+	requestsEnded
+	requestsInFlight
+	received
+	sent
+	response
+	service
+	lag
+	ack
+
+	workerUp
+	workerLastSeen
+	workerOffset
+	workerUncertainty
+	workerCPU
+
+	numFamilies int = iota
+)
+
+const (
+	counter   = dto.MetricType_COUNTER
+	gauge     = dto.MetricType_GAUGE
+	histogram = dto.MetricType_HISTOGRAM
+)
+
+var (
+	ofRun    = []string{"run"}
+	ofPhase  = []string{"run", "phase"}
+	ofOp     = []string{"run", "phase", "op"}
+	ofClass  = []string{"run", "phase", "op", "class"}
+	ofWorker = []string{"run", "worker"}
+)
+
+var families = [numFamilies]family{
+	runActive:       {"loadgen_run_active", gauge, "1 while the run goes on, 0 once it has ended.", ofRun},
+	runCompleteness: {"loadgen_run_completeness", gauge, "How much of the plan was carried out, so far: 0 complete, 1 degraded, 2 aborted, 3 failed.", ofRun},
+	runValidity:     {"loadgen_run_validity", gauge, "Validity of the worst phase so far: 0 valid, 1 suspect, 2 invalid.", ofRun},
+	runAssertions:   {"loadgen_run_assertions", gauge, "The plan's asserts: 0 none looked at yet, 1 all pass, 2 some fail.", ofRun},
+
+	phaseActive:      {"loadgen_phase_active", gauge, "1 while the phase is under way.", ofPhase},
+	phaseOffered:     {"loadgen_phase_offered_ops_per_second", gauge, "Ops per second that the schedule of an open phase wants now; 0 in a closed phase.", ofPhase},
+	phaseReconnects:  {"loadgen_reconnects_total", counter, "Connections opened again after a loss.", ofPhase},
+	phaseLateReplies: {"loadgen_late_replies_total", counter, "Replies to requests that had timed out already; discarded.", ofPhase},
+	phaseForeign:     {"loadgen_foreign_values_total", counter, "Values read that loadgen had not written.", ofPhase},
+	phaseErrors:      {"loadgen_errors_total", counter, "Errors with a text; the texts stand in the result.", ofPhase},
+	phaseStalls:      {"loadgen_stalls_total", counter, "Times that an event loop stood still for more than 250 ms.", ofPhase},
+	phaseMaxStall:    {"loadgen_max_stall_seconds", gauge, "The longest time that an event loop stood still.", ofPhase},
+	setupDue:         {"loadgen_setup_ops_due_total", counter, "Untimed ops before the load that were due.", ofPhase},
+	setupOps:         {"loadgen_setup_ops_total", counter, "Untimed ops before the load that have ended, by outcome.", []string{"run", "phase", "outcome"}},
+	endpointRequests: {"loadgen_endpoint_requests_total", counter, "Requests by endpoint: answered, or failed (timeout, error and refused).", []string{"run", "phase", "endpoint", "result"}},
+
+	opsDue:           {"loadgen_ops_due_total", counter, "Ops that the schedule wanted.", ofOp},
+	opsEnded:         {"loadgen_ops_total", counter, "Ops that have ended, by outcome; shed ones were never started.", []string{"run", "phase", "op", "outcome"}},
+	opsInFlight:      {"loadgen_ops_in_flight", gauge, "Ops started and not ended.", ofOp},
+	requestsEnded:    {"loadgen_requests_total", counter, "Requests that have ended, by result; refused ones were never sent.", []string{"run", "phase", "op", "result"}},
+	requestsInFlight: {"loadgen_requests_in_flight", gauge, "Requests sent and neither answered nor given up.", ofOp},
+	received:         {"loadgen_received_bytes_total", counter, "Bytes received.", ofOp},
+	sent:             {"loadgen_sent_bytes_total", counter, "Bytes sent.", ofOp},
+	response:         {"loadgen_response_seconds", histogram, "From the time an op was due to its end, by class of outcome.", ofClass},
+	service:          {"loadgen_service_seconds", histogram, "From the start of an op to its end, by class of outcome.", ofClass},
+	lag:              {"loadgen_lag_seconds", histogram, "From the time an op was due to its start.", ofOp},
+	ack:              {"loadgen_ack_seconds", histogram, "From the start of a replicated op to its k-th good answer.", []string{"run", "phase", "op", "k"}},
+
+	workerUp:          {"loadgen_worker_up", gauge, "1 while the worker takes part, 0 once it is lost or gone.", ofWorker},
+	workerLastSeen:    {"loadgen_worker_last_seen_seconds", gauge, "Time since the worker's last message.", ofWorker},
+	workerOffset:      {"loadgen_worker_clock_offset_seconds", gauge, "The worker's monotonic clock minus the coordinator's; they count from different moments, so look at its change.", ofWorker},
+	workerUncertainty: {"loadgen_worker_clock_uncertainty_seconds", gauge, "By how much the clock offset may be off.", ofWorker},
+	workerCPU:         {"loadgen_worker_cpu_seconds_total", counter, "Processor time of the worker's process since it joined.", ofWorker},
+}
+
+// describe returns the descriptions of all families, in their order.
+func describe() (descs [numFamilies]*prometheus.Desc) {
+	for i, f := range families {
+		descs[i] = prometheus.NewDesc(f.name, f.help, f.labels, nil)
+	}
+	return descs
+}

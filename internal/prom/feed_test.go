@@ -1,0 +1,118 @@
+package prom_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/prom"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// TestFeed follows a run from before its first step to its end, by what a scrape shows.
+func TestFeed(t *testing.T) {
+	p := parse(t, strings.Replace(samplePlan, `duration = "60s"`, "duration = \"60s\"\n    ramp     = \"10s\"", 1))
+	c := prom.New()
+	f := prom.NewFeed(c, "r", p)
+	shows := func(name string, want float64, labels ...string) {
+		t.Helper()
+		require.InDelta(t, want, value(t, gather(t, c)[name], labels...), 1e-9, "%s %v", name, labels)
+	}
+	second := func(origin int64, verbs ...driver.Verb) *measure.Totals {
+		d := counted(verbs, 1, 1, 0)
+		d.Origin = origin
+		return d
+	}
+	const origin = 5e9
+
+	shows("loadgen_run_active", 1)
+	shows("loadgen_phase_active", 0, "phase=get")
+	f.Add(second(origin, driver.Get), origin+1e9)
+	shows("loadgen_ops_due_total", 0, "phase=get", "op=get")
+
+	setup := run.Step{Seq: 0, Phase: "get", Kind: run.Setup, To: 10}
+	f.Begin(setup)
+	f.Add(second(origin, driver.Put), origin+1e9)
+	shows("loadgen_phase_active", 1, "phase=get")
+	shows("loadgen_setup_ops_due_total", 100, "phase=get")
+	shows("loadgen_ops_due_total", 0, "phase=get", "op=get")
+
+	f.Done(setup)
+	shows("loadgen_phase_active", 0, "phase=get")
+	load := run.Step{Seq: 1, Phase: "get", Kind: run.Load, To: 10}
+	f.Begin(load)
+	f.Done(setup) // late; of a step that is no more
+	shows("loadgen_phase_active", 1, "phase=get")
+	first := second(2*origin, driver.Get)
+	f.Add(first, 2*origin+1e9)
+	first.Reset() // the caller goes on counting in it
+	f.Add(second(2*origin, driver.Get), 2*origin+2e9)
+	shows("loadgen_setup_ops_due_total", 100, "phase=get")
+	shows("loadgen_ops_due_total", 200, "phase=get", "op=get")
+	shows("loadgen_phase_offered_ops_per_second", 0, "phase=get")
+	f.Begin(run.Step{Seq: 2, Phase: "get", Kind: run.Load, To: 10}) // a phase of several steps, each with an origin of its own
+	f.Add(second(3*origin, driver.Get), 3*origin+1e9)
+	shows("loadgen_ops_due_total", 300, "phase=get", "op=get")
+
+	// Two workers, of which each has half of the sessions.
+	half := p.Phase("mixed").Sessions() / 2
+	parts := []run.Step{
+		{Seq: 3, Phase: "mixed", Kind: run.Load, To: half}, {Seq: 3, Phase: "mixed", Kind: run.Load, From: half, To: 2 * half},
+	}
+	f.Begin(parts[0])
+	f.Begin(parts[1])
+	shows("loadgen_phase_active", 0, "phase=get")
+	for seconds, want := range map[int64]float64{1: 200, 5: 1000, 10: 2000, 59: 2000, 60: 0, 61: 0} {
+		f.Add(second(4*origin, driver.Get, driver.Put), 4*origin+seconds*1e9)
+		shows("loadgen_phase_offered_ops_per_second", want, "phase=mixed")
+	}
+	f.Add(second(4*origin, driver.Get, driver.Put), 4*origin+1e9)
+	shows("loadgen_ops_due_total", 700, "phase=mixed", "op=put")
+	f.Done(parts[1]) // lost: nobody wants its ops any more
+	f.Add(second(4*origin, driver.Get, driver.Put), 4*origin+11e9)
+	shows("loadgen_phase_offered_ops_per_second", 1000, "phase=mixed")
+	f.Done(parts[0])
+	shows("loadgen_phase_active", 0, "phase=mixed")
+	shows("loadgen_phase_offered_ops_per_second", 0, "phase=mixed")
+	f.Begin(parts[0])
+
+	f.Status([]prom.Worker{{Name: "a", Up: true}, {Name: "b"}}, run.Verdict{Validity: run.Suspect})
+	f.Status([]prom.Worker{{Name: "a", Up: true}}, run.Verdict{Validity: run.Suspect})
+	shows("loadgen_worker_up", 1, "worker=a")
+	shows("loadgen_run_validity", 1)
+	f.End(run.Verdict{Completeness: run.Degraded, Validity: run.Invalid, Assertions: run.Fail})
+	for name, want := range map[string]float64{
+		"loadgen_run_active": 0, "loadgen_run_completeness": 1, "loadgen_run_validity": 2, "loadgen_run_assertions": 2,
+	} {
+		shows(name, want)
+	}
+	shows("loadgen_phase_active", 0, "phase=mixed")
+	shows("loadgen_phase_offered_ops_per_second", 0, "phase=mixed")
+	shows("loadgen_ops_due_total", 800, "phase=mixed", "op=put")
+}
+
+// TestFeedWhileScraped is for the race detector.
+func TestFeedWhileScraped(t *testing.T) {
+	c := prom.New()
+	f := prom.NewFeed(c, "r", parse(t, samplePlan))
+	f.Begin(run.Step{Phase: "mixed", Kind: run.Load})
+	var hands sync.WaitGroup
+	for range 2 {
+		hands.Go(func() {
+			for i := range int64(20) {
+				f.Add(counted([]driver.Verb{driver.Get}, 1, 1, 0), i*1e9)
+			}
+		})
+		hands.Go(func() {
+			for range 20 {
+				page(t, c)
+			}
+		})
+	}
+	hands.Wait()
+	require.EqualValues(t, 4000, value(t, gather(t, c)["loadgen_ops_due_total"], "phase=mixed", "op=get"))
+}

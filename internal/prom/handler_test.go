@@ -1,0 +1,135 @@
+package prom_test
+
+import (
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/prom"
+)
+
+func workers() []prom.Target {
+	return []prom.Target{{Worker: "a", Address: "127.0.0.1:9465"}, {Worker: "b", Address: "127.0.0.1:9466"}}
+}
+
+func TestHandler(t *testing.T) {
+	c := prom.New()
+	c.Set(sampleView(parse(t, samplePlan), 1))
+	h := prom.Handler(c, workers)
+	for _, test := range []struct {
+		method, path, host string
+		status             int
+		body               string // "" is not looked at
+	}{
+		{"GET", "/healthz", "127.0.0.1:9464", 200, "ok\n"},
+		{"HEAD", "/healthz", "127.0.0.1:9464", 200, ""},
+		{"GET", "/sd", "localhost:9464", 200, `[{"targets":["127.0.0.1:9465"],"labels":{"__meta_loadgen_worker":"a"}},` +
+			`{"targets":["127.0.0.1:9466"],"labels":{"__meta_loadgen_worker":"b"}}]` + "\n"},
+		{"GET", "/metrics", "[::1]:9464", 200, ""},
+		{"GET", "/metrics", "[::1]", 200, ""},
+		{"GET", "/metrics", "LOCALHOST", 200, ""},
+		{"GET", "/metrics", "[::ffff:127.0.0.1]:1", 200, ""},
+		{"HEAD", "/metrics", "127.0.0.1", 200, ""},
+
+		{"GET", "/", "localhost", 404, ""},
+		{"GET", "/metrics/x", "localhost", 404, ""},
+		{"GET", "/debug/pprof/", "localhost", 404, ""},
+		{"POST", "/metrics", "localhost", 405, ""},
+		{"DELETE", "/healthz", "localhost", 405, ""},
+		{"OPTIONS", "/sd", "localhost", 405, ""},
+		{"TRACE", "/metrics", "localhost", 405, ""},
+
+		{"GET", "/metrics", "rebound.example.com:9464", 403, ""},
+		{"GET", "/healthz", "localhost.example.com", 403, ""},
+		{"GET", "/metrics", "127.0.0.1.example.com", 403, ""},
+		{"GET", "/metrics", "192.0.2.1:9464", 403, ""},
+		{"GET", "/metrics", "0.0.0.0:9464", 403, ""},
+		{"GET", "/metrics", "", 403, ""},
+		{"GET", "/metrics", "[localhost", 200, ""},
+		{"GET", "/metrics", "]:[", 403, ""},
+	} {
+		t.Run(test.method+" "+test.path+" at "+test.host, func(t *testing.T) {
+			r := httptest.NewRequest(test.method, test.path, nil)
+			r.Host = test.host
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			require.Equal(t, test.status, w.Code)
+			if test.body != "" {
+				require.Equal(t, test.body, w.Body.String())
+			}
+			require.Equal(t, "nosniff", w.Header().Get("X-Content-Type-Options"))
+		})
+	}
+}
+
+// TestDiscoveryWithoutWorkers: Prometheus wants a list, not null.
+func TestDiscoveryWithoutWorkers(t *testing.T) {
+	response := get(t, prom.New(), "/sd", "")
+	b, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.Equal(t, "[]\n", string(b))
+	require.Equal(t, "application/json; charset=utf-8", response.Header.Get("Content-Type"))
+}
+
+func TestListenOnTheLoopbackOnly(t *testing.T) {
+	for _, address := range []string{"127.0.0.1:0", "localhost:0"} {
+		l, err := prom.Listen(address)
+		require.NoError(t, err)
+		require.True(t, l.Addr().(*net.TCPAddr).IP.IsLoopback())
+		require.NotZero(t, l.Addr().(*net.TCPAddr).Port)
+		require.NoError(t, l.Close())
+	}
+	for address, message := range map[string]string{
+		":9464":          `listen for HTTP on ":9464": only the loopback is served until there is authenticated TLS: write 127.0.0.1:9464`,
+		"0.0.0.0:0":      `listen for HTTP on "0.0.0.0:0": only the loopback is served until there is authenticated TLS: write 127.0.0.1:0`,
+		"192.0.2.1:9464": `listen for HTTP on "192.0.2.1:9464": only the loopback is served until there is authenticated TLS: write 127.0.0.1:9464`,
+		"9464":           `listen for HTTP on "9464": address 9464: missing port in address`,
+	} {
+		_, err := prom.Listen(address)
+		require.EqualError(t, err, message)
+	}
+	l, err := prom.Listen("127.0.0.1:0")
+	require.NoError(t, err)
+	_, err = prom.Listen(l.Addr().String())
+	require.ErrorContains(t, err, "listen for HTTP: listen tcp "+l.Addr().String())
+	require.NoError(t, l.Close())
+}
+
+func TestServer(t *testing.T) {
+	c := prom.New()
+	c.Set(sampleView(parse(t, samplePlan), 1))
+	address := serve(t, c, workers)
+	response, err := http.Get("http://" + address + "/metrics")
+	require.NoError(t, err)
+	b, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.Equal(t, page(t, c), string(b))
+
+	s := prom.NewServer(http.NotFoundHandler(), slog.New(slog.DiscardHandler))
+	for _, limit := range []time.Duration{s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout, s.IdleTimeout} {
+		require.Positive(t, limit)
+		require.LessOrEqual(t, limit, 2*time.Minute)
+	}
+}
+
+// serve serves c until the end of the test and returns the address.
+func serve(t testing.TB, c *prom.Collector, targets func() []prom.Target) string {
+	t.Helper()
+	l, err := prom.Listen("127.0.0.1:0")
+	require.NoError(t, err)
+	s := prom.NewServer(prom.Handler(c, targets), slog.New(slog.DiscardHandler))
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(l) }()
+	t.Cleanup(func() {
+		require.NoError(t, s.Close())
+		require.ErrorIs(t, <-done, http.ErrServerClosed)
+	})
+	return l.Addr().String()
+}

@@ -1,0 +1,139 @@
+package prom
+
+import (
+	"strconv"
+
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/hist"
+)
+
+const (
+	maxEndpoints = 12 // names of endpoints in a phase; when there are more endpoints, the last is "other"
+	maxAcks      = 7  // k of the last ack that has a histogram
+)
+
+// phasePage writes the metrics of one phase.
+type phasePage struct {
+	page
+	v  *View
+	ph *Phase
+}
+
+func (p *phasePage) write() {
+	load := p.ph.Load
+	if load == nil {
+		load = &measure.Totals{}
+	}
+	run, name := p.v.Run, p.ph.Name
+	p.flag(phaseActive, name == p.v.Current, run, name)
+	p.number(phaseOffered, p.ph.Offered, run, name)
+	p.count(phaseReconnects, load.Reconnects, run, name)
+	p.count(phaseLateReplies, load.LateReplies, run, name)
+	p.count(phaseForeign, load.Foreign, run, name)
+	p.count(phaseErrors, load.Errors.Total(), run, name)
+	p.count(phaseStalls, load.Stalls, run, name)
+	p.number(phaseMaxStall, seconds(float64(load.MaxStall)), run, name)
+	if p.ph.HasSetup {
+		p.setup()
+	}
+	p.endpoints(load.Requests)
+	for _, verb := range p.ph.Verbs {
+		p.op(verb, load)
+	}
+}
+
+// setup shows the ops of all verbs together.
+func (p *phasePage) setup() {
+	var due uint64
+	var outcomes [driver.NumOutcomes]uint64
+	if p.ph.Setup != nil {
+		for _, o := range p.ph.Setup.Ops {
+			l := o.Ledger()
+			due += l.Due
+			for i, n := range l.Outcomes {
+				outcomes[i] += n
+			}
+		}
+	}
+	p.count(setupDue, due, p.v.Run, p.ph.Name)
+	for i, n := range outcomes {
+		p.count(setupOps, n, p.v.Run, p.ph.Name, driver.Outcome(i).String())
+	}
+}
+
+// endpoints shows the requests of all verbs together, by endpoint.
+func (p *phasePage) endpoints(requests []measure.Requests) {
+	names := endpointNames(p.ph.Endpoints)
+	answered, failed := make([]uint64, len(names)), make([]uint64, len(names))
+	for i, r := range requests {
+		at := min(i/driver.NumVerbs, len(names)-1)
+		answered[at] += r.Answered
+		failed[at] += r.Timeout + r.Error + r.Refused
+	}
+	for i, name := range names {
+		p.count(endpointRequests, answered[i], p.v.Run, p.ph.Name, name, "answered")
+		p.count(endpointRequests, failed[i], p.v.Run, p.ph.Name, name, "failed")
+	}
+}
+
+// endpointNames returns the names for a number of endpoints, at least one.
+func endpointNames(endpoints int) []string {
+	names := make([]string, min(max(endpoints, 1), maxEndpoints))
+	for i := range names {
+		names[i] = "n" + strconv.Itoa(i)
+	}
+	if endpoints > maxEndpoints {
+		names[maxEndpoints-1] = "other"
+	}
+	return names
+}
+
+func (p *phasePage) op(verb driver.Verb, load *measure.Totals) {
+	o := load.Ops[verb]
+	if o == nil {
+		o = &measure.Op{}
+	}
+	run, phase, name := p.v.Run, p.ph.Name, verb.String()
+	p.count(opsDue, o.Due, run, phase, name)
+	for i, n := range o.Outcomes {
+		p.count(opsEnded, n, run, phase, name, driver.Outcome(i).String())
+	}
+	p.number(opsInFlight, float64(o.InFlight), run, phase, name)
+	p.count(received, o.In, run, phase, name)
+	p.count(sent, o.Out, run, phase, name)
+	p.requests(verb, load.Requests)
+
+	p.histogram(lag, &o.Lag, classicBounds[:], run, phase, name)
+	for i := range measure.NumClasses {
+		class := measure.Class(i).String()
+		p.histogram(response, &o.Response[i], classicBounds[:], run, phase, name, class)
+		p.histogram(service, &o.Service[i], classicBounds[:], run, phase, name, class)
+	}
+	for k := range min(p.ph.Copies, maxAcks) {
+		h := &hist.Hist{}
+		if k < len(o.Acks) {
+			h = &o.Acks[k]
+		}
+		p.histogram(ack, h, nil, run, phase, name, strconv.Itoa(k+1))
+	}
+}
+
+// requests shows those of one verb, summed over the endpoints.
+func (p *phasePage) requests(verb driver.Verb, all []measure.Requests) {
+	var sum measure.Requests
+	for i := int(verb); i < len(all); i += driver.NumVerbs {
+		r := all[i]
+		sum.Answered += r.Answered
+		sum.Timeout += r.Timeout
+		sum.Error += r.Error
+		sum.Refused += r.Refused
+		sum.InFlight += r.InFlight
+	}
+	run, phase, name := p.v.Run, p.ph.Name, verb.String()
+	p.count(requestsEnded, sum.Answered, run, phase, name, "answered")
+	p.count(requestsEnded, sum.Timeout, run, phase, name, "timeout")
+	p.count(requestsEnded, sum.Error, run, phase, name, "error")
+	p.count(requestsEnded, sum.Refused, run, phase, name, "refused")
+	p.number(requestsInFlight, float64(sum.InFlight), run, phase, name)
+}

@@ -1,0 +1,157 @@
+package prom_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/drivers"
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/prom"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// samplePlan has a closed phase with a setup, an open one with two ops, and a populate.
+const samplePlan = `
+plan "sample" {}
+target "space" {
+  driver    = "redis"
+  endpoints = ["127.0.0.1:7001", "127.0.0.1:7002", "127.0.0.1:7003", "127.0.0.1:7004"]
+  replication {
+    coordinate = "client"
+    n          = 3
+    w          = 2
+    r          = 1
+  }
+}
+target "one" {
+  driver    = "redis"
+  endpoints = ["127.0.0.1:7001"]
+}
+dataset "pools" {
+  keys {
+    count = 10
+    scope = "session"
+  }
+  values { size = 100 }
+}
+dataset "shared" {
+  keys { count = 1000 }
+  values { size = 100 }
+}
+phase "fill" {
+  target  = target.one
+  dataset = dataset.shared
+  populate {}
+}
+phase "get" {
+  target  = target.space
+  dataset = dataset.pools
+  ops     = { get = 1 }
+  setup { ops = { put = 1 } }
+  closed {
+    sessions   = 10
+    iterations = 1000
+  }
+}
+phase "mixed" {
+  target  = target.one
+  dataset = dataset.shared
+  ops     = { get = 0.8, put = 0.2 }
+  open {
+    rate     = "2k/s"
+    duration = "60s"
+  }
+}
+`
+
+func parse(t testing.TB, text string) *plan.Plan {
+	t.Helper()
+	f, diags := plan.Parse([]byte(text), "sample.hcl", drivers.All())
+	require.Empty(t, diags)
+	p, diags := f.Resolve(plan.Vars{})
+	require.Empty(t, diags)
+	return p
+}
+
+// counted is a step that has gone on for a number of seconds, with counts and latencies that rise with it: per second and verb 100
+// ops, of each outcome some, on a target with the given endpoints and copies.
+func counted(verbs []driver.Verb, seconds, endpoints, copies int) *measure.Totals {
+	t := measure.NewTotals(0, endpoints)
+	for s := range seconds {
+		for i := range 100 {
+			for _, v := range verbs {
+				n := int64(s*100 + i)
+				t.AddDue(v)
+				if i == 99 {
+					t.Shed(v, 1)
+					continue
+				}
+				outcome := driver.OK
+				if i >= 90 {
+					outcome = driver.Outcome(i % int(driver.Shed))
+				}
+				due := n * 1e7
+				start := due + n*n%70_000
+				end := start + 80_000 + 13_000*(n%40)
+				t.Record(&measure.Sample{Verb: v, Outcome: outcome, Cause: 1, Due: due, Start: start, End: end})
+				t.AddBytes(v, 110, 31)
+				r := t.Request(i%endpoints, v)
+				r.Sent++
+				switch outcome {
+				case driver.Timeout:
+					r.Timeout++
+				case driver.Error:
+					r.Error++
+				default:
+					r.Answered++
+				}
+				for k := range copies {
+					t.Ack(v, k+1, end-start+int64(k)*20_000)
+				}
+			}
+		}
+		t.Request(0, verbs[0]).Refused++
+	}
+	t.Reconnects, t.LateReplies, t.Foreign = uint64(seconds), uint64(2*seconds), 3
+	t.Stalls, t.MaxStall = 1, 300e6
+	t.Errors.Add([]byte("LOADING Redis is loading the dataset in memory"))
+	return t
+}
+
+// sampleView is the sample plan in its last phase, which has gone on for a number of seconds.
+func sampleView(p *plan.Plan, seconds int) prom.View {
+	v := prom.NewView("2026-11-20T12-00-00Z-sample", p)
+	v.Current = "mixed"
+	v.Phase("fill").Load = counted([]driver.Verb{driver.Put}, 1, 1, 0)
+	get := v.Phase("get")
+	get.Setup = counted([]driver.Verb{driver.Put}, 1, 4, 3)
+	get.Load = counted(get.Verbs, 2, 4, 3)
+	mixed := v.Phase("mixed")
+	mixed.Offered = 2000
+	mixed.Load = counted(mixed.Verbs, seconds, 1, 0)
+	mixed.Load.AddInFlight(driver.Get, 5)
+	mixed.Load.AddDue(driver.Get)
+	mixed.Load.Request(0, driver.Get).InFlight = 5
+	v.Verdict.Validity = run.Suspect
+	v.Workers = []prom.Worker{
+		{Name: "a", Up: true, LastSeen: 0.25, ClockOffset: 0.0015, ClockUncertainty: 0.0002, CPUSeconds: 12.5},
+		{Name: "b", Up: true, LastSeen: 0.5, ClockOffset: -0.002, ClockUncertainty: 0.0003, CPUSeconds: 11 + float64(seconds)/10},
+		{Name: "c", LastSeen: 12, CPUSeconds: 3},
+	}
+	return v
+}
+
+// samples returns how many lines of a text page are samples.
+func samples(page string) int {
+	n := 0
+	for line := range strings.Lines(page) {
+		if !strings.HasPrefix(line, "#") {
+			n++
+		}
+	}
+	return n
+}

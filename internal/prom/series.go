@@ -1,0 +1,44 @@
+package prom
+
+import (
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// Parts of a count of series.
+const (
+	runSeries       = 4
+	phaseSeries     = 8
+	setupSeries     = 1 + driver.NumOutcomes
+	endpointSeries  = 2
+	opSeries        = 9 + driver.NumOutcomes
+	workerSeries    = 5
+	histogramSeries = len(classicBounds) + 3 // +Inf, sum and count
+	ackSeries       = 3
+	histograms      = 1 + 2*measure.NumClasses // lag; service and response of each class
+)
+
+// Series returns how many samples the text page of a run has, from its first to its last: what the plan will cost a Prometheus without
+// native histograms. One that scrapes those stores a single series for each histogram instead.
+func Series(p *plan.Plan, workers int) int {
+	n := runSeries + workers*workerSeries
+	for _, ph := range NewView("", p).Phases {
+		n += ph.series() + len(ph.Verbs)*ph.opSeries()
+	}
+	return n
+}
+
+// series returns how many samples the phase has beside those of its ops.
+func (ph *Phase) series() int {
+	n := phaseSeries + endpointSeries*len(endpointNames(ph.Endpoints))
+	if ph.HasSetup {
+		n += setupSeries
+	}
+	return n
+}
+
+// opSeries returns how many samples one op of the phase has.
+func (ph *Phase) opSeries() int {
+	return opSeries + histograms*histogramSeries + min(ph.Copies, maxAcks)*ackSeries
+}

@@ -1,0 +1,82 @@
+package prom_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/prom"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+func TestSeriesArePredicted(t *testing.T) {
+	for name, p := range map[string]*plan.Plan{
+		"sample":         parse(t, samplePlan),
+		"many endpoints": withTarget(t, 40, 16),
+		"one endpoint":   withTarget(t, 1, 1),
+		"twelve":         withTarget(t, 12, 5),
+		"thirteen":       withTarget(t, 13, 5),
+	} {
+		for _, workers := range []int{0, 1, 3} {
+			t.Run(fmt.Sprintf("%s, %d workers", name, workers), func(t *testing.T) {
+				v := prom.NewView("r", p)
+				for i := range workers {
+					v.Workers = append(v.Workers, prom.Worker{Name: fmt.Sprint(i)})
+				}
+				c := prom.New()
+				c.Set(v)
+				require.Equal(t, prom.Series(p, workers), samples(page(t, c)), "before the run")
+				for i := range v.Phases {
+					ph := &v.Phases[i]
+					ph.Load = counted(ph.Verbs, 2, ph.Endpoints, ph.Copies)
+					ph.Setup = counted(ph.Verbs, 1, ph.Endpoints, ph.Copies)
+				}
+				c.Set(v)
+				require.Equal(t, prom.Series(p, workers), samples(page(t, c)), "in the run")
+			})
+		}
+	}
+}
+
+// withTarget is the sample plan with its first target on a number of endpoints, copies of each key.
+func withTarget(t *testing.T, endpoints, copies int) *plan.Plan {
+	t.Helper()
+	list := make([]string, endpoints)
+	for i := range list {
+		list[i] = fmt.Sprintf("%q", fmt.Sprintf("127.0.0.1:%d", 7001+i))
+	}
+	text := strings.Replace(samplePlan, `["127.0.0.1:7001", "127.0.0.1:7002", "127.0.0.1:7003", "127.0.0.1:7004"]`,
+		"["+strings.Join(list, ", ")+"]", 1)
+	text = strings.Replace(text, "n          = 3", fmt.Sprintf("n          = %d", copies), 1)
+	text = strings.Replace(text, "w          = 2", "w          = 1", 1)
+	return parse(t, text)
+}
+
+// TestBudget counts the samples of the page by what they are about, in the dearest plan.
+func TestBudget(t *testing.T) {
+	p := withTarget(t, 40, 16)
+	v := prom.NewView("r", p)
+	v.Workers = []prom.Worker{{Name: "a"}}
+	c := prom.New()
+	c.Set(v)
+	var perRun, perWorker, perPhase, perOp int
+	for line := range strings.Lines(page(t, c)) {
+		switch {
+		case strings.HasPrefix(line, "#"):
+		case strings.Contains(line, `worker="a"`):
+			perWorker++
+		case strings.Contains(line, `op="get",`) && strings.Contains(line, `phase="get"`):
+			perOp++
+		case strings.Contains(line, `phase="get"`):
+			perPhase++
+		case !strings.Contains(line, `phase="`):
+			perRun++
+		}
+	}
+	require.Equal(t, 100, perOp)
+	require.Equal(t, 40, perPhase)
+	require.Equal(t, 5, perWorker)
+	require.Equal(t, 4, perRun)
+}

@@ -1,0 +1,49 @@
+package prom
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Limits of the server. A client that stays silent is cut off; one that scrapes each minute keeps its connection.
+const (
+	readHeaderWithin = 5 * time.Second
+	readWithin       = 10 * time.Second
+	writeWithin      = 30 * time.Second
+	idleFor          = 2 * time.Minute
+	maxHeaderBytes   = 16 << 10
+)
+
+// Listen listens on a TCP address, host:port, of the loopback; port 0 takes a free one. Other addresses are refused: what is
+// served has neither encryption nor authentication.
+func Listen(address string) (net.Listener, error) {
+	tcp, err := net.ResolveTCPAddr("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen for HTTP on %q: %w", address, err)
+	}
+	if !tcp.IP.IsLoopback() {
+		return nil, fmt.Errorf("listen for HTTP on %q: only the loopback is served until there is authenticated TLS: write 127.0.0.1:%d",
+			address, tcp.Port)
+	}
+	l, err := net.ListenTCP("tcp", tcp)
+	if err != nil {
+		return nil, fmt.Errorf("listen for HTTP: %w", err)
+	}
+	return l, nil
+}
+
+// NewServer returns a server for h with every wait bounded. Its complaints about clients go to log.
+func NewServer(h http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: readHeaderWithin,
+		ReadTimeout:       readWithin,
+		WriteTimeout:      writeWithin,
+		IdleTimeout:       idleFor,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+}

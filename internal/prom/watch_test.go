@@ -1,0 +1,95 @@
+package prom_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/prom"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// script is a Runner that has two snapshots of 100 ops to give and then calls during.
+type script struct {
+	calls  []string
+	during func()
+}
+
+func (s *script) Assign(_ context.Context, a run.Assignment) error {
+	s.calls = append(s.calls, "assign "+a.RunID)
+	return nil
+}
+
+func (s *script) Prepare(_ context.Context, step run.Step) (run.Ready, error) {
+	s.calls = append(s.calls, "prepare "+step.Phase)
+	return run.Ready{Step: step.Seq}, nil
+}
+
+func (s *script) Run(_ context.Context, at time.Duration, sink func(measure.Snapshot) error) (run.Final, error) {
+	s.calls = append(s.calls, "run "+at.String())
+	for range 2 {
+		delta := counted([]driver.Verb{driver.Get}, 1, 4, 3)
+		if err := sink(measure.Snapshot{Delta: *delta, To: 1e9}); err != nil {
+			return run.Final{}, err
+		}
+	}
+	s.during()
+	return run.Final{Stopped: true}, nil
+}
+
+func (s *script) Drain() { s.calls = append(s.calls, "drain") }
+
+// TestWatch: what is asked of the runner reaches it, its answers come back, and the page shows the snapshots that were taken.
+func TestWatch(t *testing.T) {
+	p := parse(t, samplePlan)
+	c := prom.New()
+	feed := prom.NewFeed(c, "r", p)
+	due := func() float64 { return value(t, gather(t, c)["loadgen_ops_due_total"], "phase=get", "op=get") }
+	active := func() float64 { return value(t, gather(t, c)["loadgen_phase_active"], "phase=get") }
+	step := run.Step{Seq: 7, Phase: "get", Kind: run.Load, To: 10}
+
+	inner := &script{during: func() { require.EqualValues(t, 1, active()) }}
+	w := prom.Watch(inner, func(a run.Assignment) *prom.Feed {
+		require.Equal(t, "r", a.RunID)
+		return feed
+	})
+	require.NoError(t, w.Assign(t.Context(), run.Assignment{RunID: "r"}))
+	ready, err := w.Prepare(t.Context(), step)
+	require.NoError(t, err)
+	require.Equal(t, 7, ready.Step)
+	require.Zero(t, active())
+
+	taken := 0
+	full := errors.New("disk full")
+	_, err = w.Run(t.Context(), time.Second, func(measure.Snapshot) error {
+		if taken == 1 {
+			return full
+		}
+		taken++
+		return nil
+	})
+	require.ErrorIs(t, err, full)
+	require.EqualValues(t, 100, due(), "a snapshot that was not taken is not shown")
+	require.Zero(t, active())
+
+	final, err := w.Run(t.Context(), 2*time.Second, func(measure.Snapshot) error { return nil })
+	require.NoError(t, err)
+	require.True(t, final.Stopped)
+	require.EqualValues(t, 300, due())
+	w.Drain()
+	require.Equal(t, []string{"assign r", "prepare get", "run 1s", "run 2s", "drain"}, inner.calls)
+}
+
+func TestWatchWithoutAFeed(t *testing.T) {
+	taken := 0
+	w := prom.Watch(&script{during: func() {}}, func(run.Assignment) *prom.Feed { return nil })
+	require.NoError(t, w.Assign(t.Context(), run.Assignment{}))
+	_, err := w.Run(t.Context(), 0, func(measure.Snapshot) error { taken++; return nil })
+	require.NoError(t, err)
+	require.Equal(t, 2, taken)
+}
