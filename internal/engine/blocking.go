@@ -83,6 +83,9 @@ func (b *blocking) open(deadline int64) error {
 // serve is a connection's goroutine. It ends when calls is closed.
 func (b *blocking) serve(ctx context.Context, c *blockingConn, client driver.Session) {
 	for call := range c.calls {
+		if b.l.clock.now() >= b.l.lease.Load() {
+			continue // the call stays in flight: the loop ends by itself
+		}
 		if client == nil {
 			call.failed, call.cause, call.end = op.Lost, errors.New("connection lost"), b.l.clock.now()
 			b.returned <- call
@@ -171,29 +174,29 @@ func (b *blocking) call() *blockingCall {
 	return new(blockingCall)
 }
 
-func (b *blocking) wait(d time.Duration) {
+func (b *blocking) wait(d time.Duration) bool {
 	before := b.l.clock.now()
 	b.timer.Reset(d)
+	finished := 0
 	select {
 	case call := <-b.returned:
 		b.l.idle += b.l.clock.now() - before
 		b.finish(call)
+		finished++
 	case <-b.timer.C:
-		b.l.idle += b.l.clock.now() - before
-	}
-	for {
-		select {
-		case call := <-b.returned:
-			b.finish(call)
-			continue
-		default:
+		if d > 0 {
+			b.l.idle += b.l.clock.now() - before
 		}
-		break
+	}
+	for len(b.returned) > 0 {
+		b.finish(<-b.returned)
+		finished++
 	}
 	if n := b.redialed.Load(); n != b.counted {
 		b.l.rec.Reconnects += n - b.counted
 		b.counted = n
 	}
+	return finished > 0
 }
 
 // finish tells the loop how a call ended.

@@ -10,15 +10,19 @@ type clock interface {
 }
 
 // wallClock is the real one.
-type wallClock struct{ zero time.Time }
+type wallClock struct {
+	zero time.Time
+	spin time.Duration // the last part of a wait that is spent looking at the clock
+}
 
-// oversleep is by how much a sleeping thread commonly wakes late. A loop looks at the clock for the last part of a wait.
+// oversleep is by how much a sleeping thread commonly wakes late. An event loop looks at the clock for the last part of a wait. On the
+// blocking executor, whose sessions wake late anyway, it does not.
 const oversleep = 150 * time.Microsecond
 
 func (c wallClock) now() int64 { return int64(time.Since(c.zero)) }
 
 func (c wallClock) sleep(d time.Duration) {
-	if d > oversleep {
-		time.Sleep(d - oversleep)
+	if d > c.spin {
+		time.Sleep(d - c.spin)
 	}
 }

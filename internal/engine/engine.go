@@ -22,7 +22,8 @@ import (
 type Config struct {
 	Drivers []driver.Driver
 	Secrets driver.Secrets
-	Loops   int // 0: one for each processor but one, at least one
+	Loops   int           // 0: one for each processor but one, at least one
+	Spin    time.Duration // before an op of an open load is due, loops look at the clock for this long instead of sleeping; 0: 50 µs, below: never
 	Logger  *slog.Logger
 
 	// Blocking carries drivers without a transport on the blocking executor instead of the event loop.
@@ -40,6 +41,7 @@ type Engine struct {
 	group *group // of the phase at hand
 	seq   uint64 // of the last snapshot
 	halt  atomic.Int32
+	lease atomic.Int64 // run clock; the end of it
 
 	newPoller func() (poller, error)
 }
@@ -49,8 +51,17 @@ func New(cfg Config) *Engine {
 	if cfg.Loops <= 0 {
 		cfg.Loops = max(1, runtime.NumCPU()-1)
 	}
-	return &Engine{cfg: cfg, newPoller: func() (poller, error) { return newEpoll() }}
+	if cfg.Spin == 0 {
+		cfg.Spin = defaultSpin
+	}
+	e := &Engine{cfg: cfg, newPoller: func() (poller, error) { return newEpoll() }}
+	e.lease.Store(never)
+	return e
 }
+
+// SetLease says until when, on the run clock, the engine may load its targets. A loop that finds it over starts and sends nothing more,
+// and returns as if its context had ended. Without a call there is no such end. It may be called from any goroutine.
+func (e *Engine) SetLease(until time.Duration) { e.lease.Store(int64(until)) }
 
 // Assign takes on a run. It fails when the plan's bytes are not a valid plan of this version, or do not have the digest.
 func (e *Engine) Assign(_ context.Context, a run.Assignment) error {
@@ -66,7 +77,11 @@ func (e *Engine) Assign(_ context.Context, a run.Assignment) error {
 		runtime.GOMAXPROCS(procs)
 	}
 	e.run, e.plan = a, p
-	e.clock = wallClock{zero: time.Now().Add(-a.Elapsed)}
+	spin := oversleep
+	if e.cfg.Blocking {
+		spin = 0
+	}
+	e.clock = wallClock{zero: a.Zero, spin: spin}
 	e.wall = a.WallNS
 	return nil
 }
@@ -82,7 +97,7 @@ func (e *Engine) Prepare(ctx context.Context, step run.Step) (run.Ready, error) 
 		g, err := e.openGroup(ctx, step)
 		stop()
 		if err != nil {
-			return run.Ready{}, fmt.Errorf("phase %q: %w", step.Phase, err)
+			return run.Ready{}, err
 		}
 		e.group = g
 	}
@@ -101,8 +116,9 @@ func (e *Engine) Prepare(ctx context.Context, step run.Step) (run.Ready, error) 
 }
 
 // Run carries out the prepared step from a time on the run clock, and returns when all its ops have ended. Each second it passes what
-// happened in it to sink, one call at a time. When ctx ends, it returns within 100 ms with what is in flight still counted as that.
-func (e *Engine) Run(ctx context.Context, at time.Duration, sink func(measure.Snapshot)) (run.Final, error) {
+// happened in it to sink, one call at a time. When ctx ends, it returns within 100 ms with what is in flight still counted as that. When
+// sink fails, the step ends early as by Drain, and Run returns that error.
+func (e *Engine) Run(ctx context.Context, at time.Duration, sink func(measure.Snapshot) error) (run.Final, error) {
 	g := e.group
 	if g == nil {
 		return run.Final{}, errors.New("no step is prepared")
@@ -111,7 +127,13 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink func(measure.Sn
 	defer stop()
 	measured := g.step.Kind == run.Load
 	use := startUsage(measured)
-	c := collector{g: g, sink: sink, begin: int64(at), seq: &e.seq}
+	c := collector{g: g, begin: int64(at), seq: &e.seq}
+	c.sink = func(s measure.Snapshot) {
+		if err := sink(s); err != nil && c.err == nil {
+			c.err = err
+			e.Drain()
+		}
+	}
 	parts := make(chan part, 4*len(g.loops)+4)
 	var loops errgroup.Group
 	for _, l := range g.loops {
@@ -125,11 +147,14 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink func(measure.Sn
 	totals := c.collect(parts)
 	_ = loops.Wait() // run reports no error
 	final := run.Final{Step: g.step.Seq, Totals: totals, Generator: use.stop(), Stopped: e.halt.Load() != goOn}
+	for _, l := range g.loops {
+		final.Expired = final.Expired || l.lapsed
+	}
 	final.Generator.Executor, final.Generator.Loops, final.Generator.Busy = g.executor, len(g.loops), c.busy
 	if g.step.Last {
 		e.Close()
 	}
-	return final, nil
+	return final, c.err
 }
 
 // Drain ends the step at hand, and any later one, early: nothing more is started, and Run returns when what is outstanding has ended.
@@ -152,6 +177,7 @@ type collector struct {
 	seq    *uint64 // of the run's snapshots
 	busy   float64 // of the busiest loop
 	totals *measure.Totals
+	err    error // of the caller's sink
 }
 
 // collect returns the totals of the step once every loop has finished.
@@ -162,9 +188,7 @@ func (c *collector) collect(parts <-chan part) measure.Totals {
 		p := <-parts
 		if p.final {
 			running--
-			if spent := p.upTo - c.begin; spent > 0 {
-				c.busy = max(c.busy, 1-float64(p.idle)/float64(spent))
-			}
+			c.busy = max(c.busy, p.busy)
 		}
 		if joint, ok := joiner.Add(p.loop, p.upTo, p.final, p.totals); ok {
 			c.snapshot(joint)

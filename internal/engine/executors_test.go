@@ -64,13 +64,13 @@ func execute(t testing.TB, cfg Config, p *plan.Plan, c clock) (measure.Totals, [
 // executeLogged is execute with the events of the first loop's program.
 func executeLogged(t testing.TB, cfg Config, p *plan.Plan, c clock) (measure.Totals, []byte, []string) {
 	t.Helper()
-	cfg.Drivers, cfg.Logger = drivers.All(), slog.New(slog.DiscardHandler)
+	cfg.Drivers, cfg.Logger, cfg.Spin = drivers.All(), slog.New(slog.DiscardHandler), -1
 	e := New(cfg)
 	defer e.Close()
 	canonical, err := p.Canonical()
 	require.NoError(t, err)
 	ctx := context.Background()
-	require.NoError(t, e.Assign(ctx, run.Assignment{RunID: "r", Plan: canonical, Digest: plan.Digest(canonical), Workers: 1, WallNS: int64(time.Hour)}))
+	require.NoError(t, e.Assign(ctx, run.Assignment{RunID: "r", Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Workers: 1, WallNS: int64(time.Hour)}))
 	if c != nil {
 		e.clock = c
 	}
@@ -79,10 +79,10 @@ func executeLogged(t testing.TB, cfg Config, p *plan.Plan, c clock) (measure.Tot
 	events := &logged{Program: e.group.loops[0].prog}
 	e.group.loops[0].prog = events
 	var sealed []byte
-	final, err := e.Run(ctx, time.Duration(e.clock.now()), func(s measure.Snapshot) {
+	final, err := e.Run(ctx, time.Duration(e.clock.now()), func(s measure.Snapshot) error {
 		require.NoError(t, s.CheckValid())
 		sealed, err = s.AppendBinary(sealed)
-		require.NoError(t, err)
+		return err
 	})
 	require.NoError(t, err)
 	require.NoError(t, final.Totals.CheckValid())
@@ -209,14 +209,15 @@ func TestIdleWorker(t *testing.T) {
 	canonical, err := p.Canonical()
 	require.NoError(t, err)
 	ctx := context.Background()
-	require.NoError(t, e.Assign(ctx, run.Assignment{Plan: canonical, Digest: plan.Digest(canonical)}))
+	require.NoError(t, e.Assign(ctx, run.Assignment{Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now()}))
 	ready, err := e.Prepare(ctx, run.Step{Phase: "load", Kind: run.Load, Last: true, From: 1, To: 1})
 	require.NoError(t, err)
 	require.Zero(t, ready.Sessions)
 	snapshots := 0
-	final, err := e.Run(ctx, 0, func(s measure.Snapshot) {
+	final, err := e.Run(ctx, 0, func(s measure.Snapshot) error {
 		snapshots++
 		require.True(t, s.Final)
+		return nil
 	})
 	require.NoError(t, err)
 	require.Equal(t, 1, snapshots)

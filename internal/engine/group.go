@@ -37,6 +37,7 @@ type group struct {
 	step      run.Step
 	executor  string
 	sessions  int
+	parts     int // loops that the sessions are divided between
 	servers   map[string]map[string]string
 }
 
@@ -63,7 +64,11 @@ func (e *Engine) openGroup(ctx context.Context, step run.Step) (*group, error) {
 	if err := g.identify(ctx, d, e.cfg.Secrets); err != nil {
 		return nil, fmt.Errorf("target %q: %w", g.target.Name, err)
 	}
-	for i := range min(e.cfg.Loops, g.sessions) {
+	g.parts = min(e.cfg.Loops, g.sessions)
+	if o := g.phase.Open; o != nil {
+		g.parts = min(g.parts, o.InFlight) // each loop may have one
+	}
+	for i := range g.parts {
 		l, err := g.newLoop(e, d, i)
 		if err != nil {
 			g.close()
@@ -175,11 +180,11 @@ func (g *group) identifyOne(ctx context.Context, end *endpoint, w driver.Wire, s
 func (g *group) newLoop(e *Engine, d driver.Driver, index int) (*loop, error) {
 	n := len(g.endpoints) * driver.NumVerbs
 	l := &loop{
-		clock: e.clock, index: index, wall: e.wall, halt: &e.halt,
+		clock: e.clock, index: index, wall: e.wall, spin: int64(max(0, e.cfg.Spin)), halt: &e.halt, lease: &e.lease,
 		spare:     make(chan *measure.Totals, 4),
 		reqBefore: make([]measure.Requests, n), reqNow: make([]measure.Requests, n),
 	}
-	for range share(g.sessions, index, min(e.cfg.Loops, g.sessions)) {
+	for range share(g.sessions, index, g.parts) {
 		l.sessions = append(l.sessions, &session{index: len(l.sessions)})
 	}
 	var err error

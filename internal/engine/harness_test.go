@@ -43,10 +43,10 @@ const firstPort = 7001
 func newBench(t testing.TB, p *plan.Plan, phase string, latency time.Duration) *bench {
 	t.Helper()
 	b := &bench{t: t, net: newVirtualNet(10)}
-	b.e = New(Config{Drivers: drivers.All(), Loops: 1, Logger: slog.New(slog.DiscardHandler)})
+	b.e = New(Config{Drivers: drivers.All(), Loops: 1, Spin: -1, Logger: slog.New(slog.DiscardHandler)})
 	b.e.newPoller = func() (poller, error) { return b.net, nil }
 	b.e.clock, b.e.plan, b.e.wall = b.net.clock, p, int64(time.Hour)
-	b.g = &group{plan: p, phase: p.Phase(phase), sessions: p.Phase(phase).Sessions()}
+	b.g = &group{plan: p, phase: p.Phase(phase), sessions: p.Phase(phase).Sessions(), parts: 1}
 	b.g.target = p.Target(b.g.phase.Target)
 	d, err := b.e.driver(b.g.target.Driver)
 	require.NoError(t, err)

@@ -309,3 +309,26 @@ func TestRecordersOfEarlierSteps(t *testing.T) {
 	require.InDelta(t, first.Ops[driver.Get].Due, second.Ops[driver.Get].Due, 10)
 	require.Len(t, b.snaps, 8)
 }
+
+// TestHungConnectionIsReopenedInTime keeps sending to a server that hangs: the connection is opened again after twice the timeout, whatever
+// younger requests wait on it.
+func TestHungConnectionIsReopenedInTime(t *testing.T) {
+	p := redisPlan(t, 3, "timeout = \"100ms\"\n"+nwr321, `
+		ops = { put = 1 }
+		max_bad = 1
+		closed {
+			sessions = 1
+			duration = "400ms"
+			think    = "10ms"
+		}`)
+	b := newBench(t, p, "load", time.Millisecond)
+	b.server(0).latency = func(n int) time.Duration {
+		if n > 1 && n < 22 {
+			return -1
+		}
+		return time.Millisecond
+	}
+	got := b.run(run.Load)
+	require.EqualValues(t, 1, got.Reconnects)
+	require.Greater(t, got.Request(0, driver.Put).Answered, uint64(10))
+}

@@ -25,7 +25,11 @@ func (l *loop) finish(now int64) {
 			l.rec.Span.Session(s.first, max(s.first, s.last))
 		}
 	}
-	l.parts <- part{loop: l.index, upTo: now, totals: l.rec, final: true, idle: l.idle}
+	p := part{loop: l.index, upTo: now, totals: l.rec, final: true}
+	if spent := now - l.entered; spent > 0 {
+		p.busy = 1 - float64(l.idle)/float64(spent)
+	}
+	l.parts <- p
 	l.rec = nil
 }
 

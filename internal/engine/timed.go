@@ -41,8 +41,11 @@ func (t *timed) send(s *session, st *opState, req *driver.Request) bool {
 	if t.owed[owed] >= t.limit {
 		return false
 	}
-	t.owed[owed]++
 	now := t.l.clock.now()
+	if t.l.expired(now) {
+		return false
+	}
+	t.owed[owed]++
 	if st.start == 0 {
 		st.start = now
 	}
@@ -86,12 +89,13 @@ func (t *timed) fire(tm timer, now int64) {
 	t.l.answered(c.st, c.endpoint, &c.reply, len(c.reply.Value), now)
 }
 
-func (t *timed) wait(d time.Duration) {
+func (t *timed) wait(d time.Duration) bool {
 	if d > 0 {
 		before := t.l.clock.now()
 		t.l.clock.sleep(d)
 		t.l.idle += t.l.clock.now() - before
 	}
+	return false
 }
 
 func (t *timed) flush() {}

@@ -125,6 +125,9 @@ func (w *wire) flush() {
 		return
 	}
 	now := w.l.clock.now()
+	if w.l.expired(now) {
+		return
+	}
 	for i := 0; i < len(w.dirty); i++ { // a write that fails can make others dirty
 		c := w.dirty[i]
 		c.dirty = false
@@ -175,7 +178,7 @@ func (w *wire) block(c *wireConn, blocked bool) {
 	}
 }
 
-func (w *wire) wait(d time.Duration) {
+func (w *wire) wait(d time.Duration) bool {
 	n, err := w.poll.wait(w.ready, 0)
 	if n == 0 && err == nil && d > 0 {
 		before := w.l.clock.now()
@@ -191,15 +194,18 @@ func (w *wire) wait(d time.Duration) {
 		w.handle(w.conns[r.token], r)
 		w.flush()
 	}
+	return n > 0
 }
 
 func (w *wire) handle(c *wireConn, r readiness) {
 	switch c.state {
 	case isDown: // lost earlier in this turn
 	case isConnecting:
-		w.connected(c)
+		if !w.l.expired(w.l.clock.now()) { // making it greets
+			w.connected(c)
+		}
 	default:
-		if r.write && c.blocked {
+		if r.write && c.blocked && !w.l.expired(w.l.clock.now()) {
 			w.write(c)
 		}
 		if r.read && c.state >= isGreeting {
@@ -230,6 +236,9 @@ func (w *wire) read(c *wireConn) {
 		return
 	}
 	now := w.l.clock.now()
+	if w.l.expired(now) {
+		return
+	}
 	c.heard = now
 	all := buf[:n]
 	if kept > 0 {
@@ -313,10 +322,12 @@ func (w *wire) sweep(now int64) int64 {
 
 // expire times out the connection's overdue requests and returns when to look again.
 func (w *wire) expire(c *wireConn, now int64) int64 {
+	next := int64(never)
 	for c.queue.dead < c.queue.len()-c.fresh {
 		p := c.queue.at(c.queue.dead)
 		if deadline := p.sent + w.timeout; deadline > now {
-			return deadline
+			next = deadline
+			break
 		}
 		st := p.st
 		p.st = nil
@@ -328,7 +339,7 @@ func (w *wire) expire(c *wireConn, now int64) int64 {
 		w.lose(c, fmt.Errorf("silent for %v", time.Duration(2*w.timeout)))
 		return never
 	}
-	return silent
+	return min(next, silent)
 }
 
 func (w *wire) outstanding(into []measure.Requests) {

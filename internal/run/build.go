@@ -20,6 +20,10 @@ type Measured struct {
 	Series     []Row           // made by AppendRow
 	Generators []Generator     // of the measured step, one for each worker
 	Aborted    bool            // the step was asked to end early
+	Losses     []Loss          // of workers, in this phase or before it
+
+	// Unfinished is what the last snapshots of lost workers say was in flight: neither side of a ledger will hear how it ended.
+	Unfinished measure.Counters
 }
 
 // NewPhase makes the result of phase ph of p and judges it. p is valid: ph is one of its phases, and what ph names is there.

@@ -2,8 +2,6 @@ package run
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -37,6 +35,7 @@ func (p *Phase) judge(ph *plan.Phase, m Measured) {
 	p.Validity, p.Reasons = Valid, []string{}
 	p.judgeOffered()
 	p.judgeLedgers(m)
+	p.judgeFleet(m)
 	if whole := p.judgeWhole(m); !whole || p.Kind != string(Load) {
 		return
 	}
@@ -82,15 +81,34 @@ func (p *Phase) judgeLedgers(m Measured) {
 	if m.Aborted {
 		return
 	}
-	for _, verb := range slices.Sorted(maps.Keys(p.Op)) {
-		if n := p.Op[verb].InFlight; n != 0 {
-			p.doubt(Invalid, "%s: %d ops had not ended when the phase had", verb, n)
+	p.judgeEnded(m)
+}
+
+// judgeEnded finds what was in flight at the end and should not have been. What lost workers had in flight stays that.
+func (p *Phase) judgeEnded(m Measured) {
+	for v, l := range m.Unfinished.Ops {
+		if o := p.Op[driver.Verb(v).String()]; o != nil && o.InFlight == l.InFlight && l.InFlight != 0 {
+			p.doubt(Suspect, "%s: how %s of lost workers ended is not known", driver.Verb(v), plural(uint64(l.InFlight), "op"))
+		} else if o != nil && o.InFlight != l.InFlight {
+			p.doubt(Invalid, "%s: %d ops had not ended when the phase had", driver.Verb(v), o.InFlight-l.InFlight)
 		}
 	}
-	for _, r := range p.Requests {
-		if r.InFlight != 0 {
-			p.doubt(Suspect, "%s at %s: %d requests had not ended when the phase had", r.Verb, r.Endpoint, r.InFlight)
+	for i, r := range m.Load.Requests {
+		left := r.InFlight
+		if i < len(m.Unfinished.Requests) {
+			left -= m.Unfinished.Requests[i].InFlight
 		}
+		if left != 0 {
+			verb := driver.Verb(i % driver.NumVerbs)
+			p.doubt(Suspect, "%s at %s: %d requests had not ended when the phase had", verb, m.Endpoints[i/driver.NumVerbs], left)
+		}
+	}
+}
+
+// judgeFleet says that figures mix the load of different numbers of workers.
+func (p *Phase) judgeFleet(m Measured) {
+	for _, l := range m.Losses {
+		p.doubt(Suspect, "the load of worker %s ended early or is missing: rates are those of fewer workers", l.Worker)
 	}
 }
 

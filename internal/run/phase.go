@@ -167,13 +167,10 @@ type Row struct {
 	Miss     uint64   `json:"miss"`
 	Bad      uint64   `json:"bad"`       // conflict, quorum_failed, timeout, error
 	InFlight int64    `json:"in_flight"` // at T
-	Response RowTimes `json:"response"`  // of ok and miss
-}
-
-// RowTimes is the response times of a second, in seconds; null when no op ended ok or miss in it.
-type RowTimes struct {
-	P50 *float64 `json:"p50"`
-	P99 *float64 `json:"p99"`
+	Response struct { // of ok and miss, in seconds; null when no op ended so
+		P50 *float64 `json:"p50"`
+		P99 *float64 `json:"p99"`
+	} `json:"response"`
 }
 
 // ErrorText is a text that came with errors, and how often.

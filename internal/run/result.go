@@ -21,6 +21,10 @@ type Run struct {
 	Phase       map[string]*Phase `json:"phase"`
 	Environment Environment       `json:"environment"`
 
+	Fleet                 []Worker `json:"fleet"` // in the order of Workers
+	Losses                []Loss   `json:"losses"`
+	CoordinatorCPUSeconds float64  `json:"coordinator_cpu_seconds"` // user + system of the coordinator's process, which is a worker's too when the run has no other
+
 	stopped []string // why it got no further, as concluded
 }
 
@@ -53,6 +57,8 @@ func New(h Header, env Environment) *Run {
 		PhaseOrder:  []string{},
 		Phase:       map[string]*Phase{},
 		Environment: env,
+		Fleet:       []Worker{},
+		Losses:      []Loss{},
 	}
 	if r.Workers == nil {
 		r.Workers = []string{}

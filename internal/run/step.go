@@ -13,7 +13,7 @@ type Assignment struct {
 	Digest  string              // its SHA-256, in hex
 	Nodes   map[string][]string // endpoints of the built-in nodes that were started, by target
 	WallNS  int64               // wall time of the run clock's zero, Unix nanoseconds
-	Elapsed time.Duration       // the run clock when this was sent
+	Zero    time.Time           // of the run clock, with this process' monotonic reading
 	Index   int                 // this worker, counted from 0, of
 	Workers int                 // all: sessions are divided exactly between them
 }
@@ -47,6 +47,12 @@ type Ready struct {
 	Servers     map[string]map[string]string // what each endpoint says it is; only for a phase's first step
 	Executor    string                       // "event loop" or "blocking"
 	Loops       int
+
+	// How the worker's monotonic clock stands to the coordinator's. Zero in the coordinator's own process.
+	Remote      bool
+	Offset      time.Duration // worker's − coordinator's
+	Uncertainty time.Duration // the true offset is not further away than this
+	RTT         time.Duration // shortest round trip seen
 }
 
 // Final is a worker's last word on a step.
@@ -55,6 +61,7 @@ type Final struct {
 	Totals    measure.Totals
 	Generator Generator
 	Stopped   bool // asked to end early
+	Expired   bool // ended early by itself: its lease was over
 	Error     string
 }
 

@@ -118,8 +118,8 @@ func TestCheckRefuses(t *testing.T) {
 		},
 		{
 			"root", `phases.get.seconds > 1`,
-			`assert "a": the result has no "phases". Did you mean "phase"? There are asserts, environment, exit_code, id, loadgen, ` +
-				`phase, phase_order, plan, plan_digest, schema, seconds, started_at, strict, verdict, workers.`,
+			`assert "a": the result has no "phases". Did you mean "phase"? There are asserts, coordinator_cpu_seconds, ` +
+				`environment, exit_code, fleet, id, loadgen, losses, phase, phase_order, plan, plan_digest, schema, seconds, started_at, strict, verdict, workers.`,
 		},
 		{
 			"number", `phase.get.op.get.response.p99`,

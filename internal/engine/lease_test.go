@@ -1,0 +1,63 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// leased runs a load of 10 s on one scripted server, with a lease that ends after a time, and returns how many requests the server got and
+// what was counted.
+func leased(t *testing.T, load string, until time.Duration, meanwhile func(b *bench)) (got int, due, answered, left uint64) {
+	t.Helper()
+	b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\n"+load), "load", time.Millisecond)
+	defer b.g.close()
+	b.e.SetLease(until)
+	if meanwhile != nil {
+		meanwhile(b)
+	}
+	totals := b.run(run.Load)
+	require.True(t, b.l.lapsed)
+	gets := totals.Ops[driver.Get]
+	return *b.server(0).got["GET"], gets.Due, gets.Outcomes[driver.OK] + gets.Outcomes[driver.Miss], uint64(gets.InFlight)
+}
+
+const (
+	closedLoad = "closed {\n sessions = 4\n duration = \"10s\"\n}"
+	openLoad   = "open {\n sessions = 4\n rate = \"4000/s\"\n duration = \"10s\"\n}"
+)
+
+// TestLoadEndsWithTheLease is about a worker whose lease runs out while it works.
+func TestLoadEndsWithTheLease(t *testing.T) {
+	for name, load := range map[string]string{"closed": closedLoad, "open": openLoad} {
+		t.Run(name, func(t *testing.T) {
+			got, due, answered, left := leased(t, load, 2*time.Second, nil)
+			require.InEpsilon(t, 8000, got, 0.02)
+			require.EqualValues(t, due, answered+left)
+			require.LessOrEqual(t, left, uint64(64))
+			require.InDelta(t, due, got, 64)
+		})
+	}
+}
+
+// TestSendsNothingAfterWakingLate stops the whole process, in the middle of an open load, for longer than the lease: thousands of ops are
+// due when it wakes, and none of them leaves.
+func TestSendsNothingAfterWakingLate(t *testing.T) {
+	for name, load := range map[string]string{"closed": closedLoad, "open": openLoad} {
+		t.Run(name, func(t *testing.T) {
+			asleep := 0
+			got, _, _, _ := leased(t, load, 3*time.Second, func(b *bench) {
+				b.net.at(2*time.Second, func() {
+					asleep = *b.server(0).got["GET"]
+					b.net.clock.t += int64(4 * time.Second)
+				})
+			})
+			require.Positive(t, asleep)
+			require.Equal(t, asleep, got)
+		})
+	}
+}

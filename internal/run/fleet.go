@@ -1,0 +1,44 @@
+package run
+
+import "fmt"
+
+// Worker is one worker of a run.
+type Worker struct {
+	Name    string `json:"name"`
+	Host    string `json:"host"`    // "" for the coordinator's own process
+	Loadgen string `json:"loadgen"` // version of its program
+
+	ClockOffsetSeconds      float64 `json:"clock_offset_seconds"`      // its monotonic clock minus the coordinator's, as fixed for the run
+	ClockUncertaintySeconds float64 `json:"clock_uncertainty_seconds"` // half of the round trip that the offset is from; 0 in the coordinator's own process
+	CPUSeconds              float64 `json:"cpu_seconds"`               // user + system of its process, over all steps that it finished
+}
+
+// Loss is what became of a worker that was lost: what is known of it and what is not. Times are seconds on the run clock. As an error, it
+// says that the worker cannot be reached any more and takes no further part in the run; it names the worker then, why, and until when it
+// may have loaded, and the rest is for who keeps its snapshots to fill in.
+type Loss struct {
+	Worker        string  `json:"worker"`
+	Why           string  `json:"why"`
+	Phase         string  `json:"phase"`          // the one at hand
+	Seq           uint64  `json:"seq"`            // its last snapshot that is kept; 0: none of this phase's step
+	KnownSeconds  float64 `json:"known_seconds"`  // up to when it is known what the worker did
+	LoadedSeconds float64 `json:"loaded_seconds"` // by when its load had ended at the latest: its lease was over
+	UnseenOps     uint64  `json:"unseen_ops"`     // bound on the ops that it may have sent in between
+}
+
+func (l *Loss) Error() string {
+	if l.Phase == "" {
+		return fmt.Sprintf("worker %s was lost: %s", l.Worker, l.Why)
+	}
+	text := fmt.Sprintf("worker %s was lost in phase %s: %s; ", l.Worker, l.Phase, l.Why)
+	if l.Seq == 0 {
+		text += "none of its snapshots of that step is kept"
+	} else {
+		text += fmt.Sprintf("its last snapshot is number %d, up to %s of the run", l.Seq, duration(l.KnownSeconds))
+	}
+	if l.UnseenOps == 0 {
+		return text + ", and no op after it is missing"
+	}
+	return text + fmt.Sprintf("; at most %s that it may have sent after that, until %s, are not in the figures",
+		plural(l.UnseenOps, "op"), duration(l.LoadedSeconds))
+}
