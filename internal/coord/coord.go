@@ -10,8 +10,10 @@ package coord
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -35,17 +37,20 @@ type Worker interface {
 	Assign(ctx context.Context, a run.Assignment) error
 	// Prepare makes ready to carry out a step.
 	Prepare(ctx context.Context, step run.Step) (run.Ready, error)
-	// Run carries out the prepared step from a time on the run clock on, passing a snapshot to sink each second, one at a time. When
-	// ctx ends it returns soon, with what is in flight counted as that.
-	Run(ctx context.Context, at time.Duration, sink func(measure.Snapshot)) (run.Final, error)
+	// Run carries out the prepared step from a time on the run clock on, passing a snapshot to sink each second, one at a time. Once
+	// sink has returned nil, the snapshot is kept. When ctx ends it returns soon, with what is in flight counted as that. It returns
+	// sink's error, and a *run.Loss when the worker was lost; so do Assign and Prepare.
+	Run(ctx context.Context, at time.Duration, sink func(measure.Snapshot) error) (run.Final, error)
 	// Drain ends the step at hand early, and those after it: nothing more is started, what is outstanding is awaited.
 	Drain()
 }
 
 // Member is a worker and the name it goes by.
 type Member struct {
-	Name   string
-	Worker Worker
+	Name    string
+	Host    string // "": this process
+	Version string // of its program
+	Worker  Worker
 }
 
 // Store keeps snapshots.
@@ -75,6 +80,9 @@ type Config struct {
 	Progress    func(run.Update) // called from one goroutine at a time
 	Logger      *slog.Logger
 	Drain       <-chan struct{} // closed when the user asks for an early end
+
+	// AbortOnLoss ends the run when a worker is lost. Without it the others go on, and the run is degraded.
+	AbortOnLoss bool
 }
 
 // coordinator is a run under way.
@@ -83,8 +91,12 @@ type coordinator struct {
 	zero    time.Time // of the run clock
 	nodes   map[string][]string
 	result  *run.Run
+	journal *journal
 	seq     int
-	drained bool
+	seqs    []uint64 // of each worker's last snapshot
+
+	mu   sync.Mutex // of what follows: workers are lost at any time
+	lost []bool     // by worker
 }
 
 // Run carries the plan out and returns its result, also when it fails; the verdict says so. Asserts are left to the caller. When ctx
@@ -93,18 +105,38 @@ func Run(ctx context.Context, cfg Config) *run.Run {
 	for _, m := range cfg.Workers {
 		cfg.Header.Workers = append(cfg.Header.Workers, m.Name)
 	}
-	c := &coordinator{Config: cfg, zero: time.Now(), nodes: map[string][]string{}, result: run.New(cfg.Header, cfg.Environment)}
+	c := &coordinator{
+		Config: cfg, zero: time.Now(), nodes: map[string][]string{}, result: run.New(cfg.Header, cfg.Environment),
+		journal: newJournal(cfg.Store), seqs: make([]uint64, len(cfg.Workers)), lost: make([]bool, len(cfg.Workers)),
+	}
+	for _, m := range cfg.Workers {
+		c.result.Fleet = append(c.result.Fleet, run.Worker{Name: m.Name, Host: m.Host, Loadgen: m.Version})
+	}
 	err := c.all(ctx)
 	c.result.Seconds = time.Since(c.zero).Seconds()
+	c.conclude(ctx, err)
+	return c.result
+}
+
+// conclude says how far the run got.
+func (c *coordinator) conclude(ctx context.Context, err error) {
+	var losses []string
+	for i := range c.result.Losses {
+		losses = append(losses, c.result.Losses[i].Error())
+	}
+	because := func(why string) []string { return append([]string{why}, losses...) }
 	switch {
-	case ctx.Err() != nil || c.drained:
-		c.result.Conclude(run.Aborted, "stopped by the user")
+	case c.interrupted(ctx):
+		c.result.Conclude(run.Aborted, because("stopped by the user")...)
 	case err != nil:
-		c.result.Conclude(run.Failed, err.Error())
+		c.result.Conclude(run.Failed, because(err.Error())...)
+	case len(losses) > 0 && c.AbortOnLoss:
+		c.result.Conclude(run.Aborted, because("a worker was lost, and the run was to end then")...)
+	case len(losses) > 0:
+		c.result.Conclude(run.Degraded, losses...)
 	default:
 		c.result.Conclude(run.Complete)
 	}
-	return c.result
 }
 
 // all runs every phase in turn.
@@ -126,14 +158,19 @@ func (c *coordinator) all(ctx context.Context) error {
 	return nil
 }
 
-// stopping says whether the user has asked for an end.
+// stopping says whether the user has asked for an end, or has asked for one in a case that has come.
 func (c *coordinator) stopping(ctx context.Context) bool {
+	return c.interrupted(ctx) || c.AbortOnLoss && len(c.result.Losses) > 0
+}
+
+// interrupted says whether the user has asked for an end.
+func (c *coordinator) interrupted(ctx context.Context) bool {
 	select {
 	case <-c.Drain:
-		c.drained = true
+		return true
 	default:
+		return ctx.Err() != nil
 	}
-	return c.drained || ctx.Err() != nil
 }
 
 // start starts the built-in nodes.
@@ -161,7 +198,7 @@ func (c *coordinator) assign(ctx context.Context) error {
 		group.Go(func() error {
 			err := m.Worker.Assign(ctx, run.Assignment{
 				RunID: c.Header.ID, Plan: c.Canonical, Digest: c.Header.PlanDigest, Nodes: c.nodes,
-				WallNS: c.zero.UnixNano(), Elapsed: time.Since(c.zero),
+				WallNS: c.zero.UnixNano(), Zero: c.zero,
 				Index: i, Workers: len(c.Workers),
 			})
 			return c.blame(m, err)
@@ -172,7 +209,8 @@ func (c *coordinator) assign(ctx context.Context) error {
 
 // blame names the worker in an error where there are several.
 func (c *coordinator) blame(m Member, err error) error {
-	if err == nil || len(c.Workers) == 1 {
+	var lost *run.Loss // says it itself
+	if err == nil || len(c.Workers) == 1 || errors.As(err, &lost) {
 		return err
 	}
 	return fmt.Errorf("worker %s: %w", m.Name, err)

@@ -1,4 +1,4 @@
-package coord
+package coord_test
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
+	"github.com/loadgen/loadgen/internal/coord"
 	"github.com/loadgen/loadgen/internal/drivers"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
@@ -22,6 +22,7 @@ import (
 // fakeWorker carries out no op, but counts as told.
 type fakeWorker struct {
 	mu      sync.Mutex
+	once    sync.Once
 	calls   []string
 	drained chan struct{}
 
@@ -31,6 +32,7 @@ type fakeWorker struct {
 	// lie changes the final totals.
 	lie  func(t *measure.Totals)
 	step run.Step
+	seq  uint64
 }
 
 func newFake() *fakeWorker { return &fakeWorker{drained: make(chan struct{})} }
@@ -52,7 +54,7 @@ func (w *fakeWorker) Prepare(_ context.Context, step run.Step) (run.Ready, error
 	return run.Ready{Step: step.Seq, Sessions: step.To - step.From}, w.prepareErr
 }
 
-func (w *fakeWorker) Run(ctx context.Context, at time.Duration, sink func(measure.Snapshot)) (run.Final, error) {
+func (w *fakeWorker) Run(ctx context.Context, at time.Duration, sink func(measure.Snapshot) error) (run.Final, error) {
 	w.note("run %s %s", w.step.Phase, w.step.Kind)
 	t := measure.NewTotals(int64(at), 1)
 	if w.count != nil {
@@ -60,15 +62,23 @@ func (w *fakeWorker) Run(ctx context.Context, at time.Duration, sink func(measur
 	} else {
 		done(t, w.step.To-w.step.From)
 	}
-	sink(measure.Snapshot{Step: w.step.Seq, SeqFirst: 1, SeqLast: 1, From: int64(at), To: int64(at) + 1e9, Delta: *t, Running: t.Counters(), Final: true})
+	w.seq++
+	err := sink(measure.Snapshot{
+		Step: w.step.Seq, SeqFirst: w.seq, SeqLast: w.seq, From: int64(at), To: int64(at) + 1e9,
+		Delta: *t, Running: t.Counters(), Final: true,
+	})
 	final := run.Final{Step: w.step.Seq, Totals: *t}
 	if w.lie != nil {
 		w.lie(&final.Totals)
 	}
-	return final, nil
+	return final, err
 }
 
-func (w *fakeWorker) Drain() { close(w.drained) }
+func (w *fakeWorker) Drain() { w.once.Do(func() { close(w.drained) }) }
+
+// SetLease and Close are what the worker's end of a connection asks for.
+func (w *fakeWorker) SetLease(time.Duration) {}
+func (w *fakeWorker) Close()                 {}
 
 // done counts n puts that went well.
 func done(t *measure.Totals, n int) {
@@ -126,29 +136,29 @@ phase "second" {
 	}
 }`
 
-func config(t *testing.T, workers ...*fakeWorker) Config {
+func config(t *testing.T, join joiner, workers ...*fakeWorker) coord.Config {
 	file, diags := plan.Parse([]byte(twoPhases), "test.hcl", drivers.All())
 	require.Empty(t, diags)
 	p, diags := file.Resolve(plan.Vars{})
 	require.Empty(t, diags)
 	canonical, err := p.Canonical()
 	require.NoError(t, err)
-	cfg := Config{
+	cfg := coord.Config{
 		Header: run.Header{ID: "id", PlanDigest: plan.Digest(canonical)}, Environment: run.Environment{Servers: map[string]map[string]map[string]string{}},
 		Plan: p, Canonical: canonical, Store: &memory{}, Logger: slog.New(slog.DiscardHandler), Drain: make(chan struct{}),
 	}
-	for i, w := range workers {
-		cfg.Workers = append(cfg.Workers, Member{Name: fmt.Sprintf("w%d", i), Worker: w})
-	}
+	cfg.Workers = join(t, workers)
 	return cfg
 }
 
-func TestStepsInOrder(t *testing.T) {
+func TestStepsInOrder(t *testing.T) { overBoth(t, testStepsInOrder) }
+
+func testStepsInOrder(t *testing.T, join joiner) {
 	a, b := newFake(), newFake()
-	cfg := config(t, a, b)
+	cfg := config(t, join, a, b)
 	var updates []run.Update
 	cfg.Progress = func(u run.Update) { updates = append(updates, u) }
-	r := Run(context.Background(), cfg)
+	r := coord.Run(context.Background(), cfg)
 	require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
 	require.Equal(t, []string{
 		"assign 0 of 2",
@@ -166,51 +176,61 @@ func TestStepsInOrder(t *testing.T) {
 	require.EqualValues(t, 10, updates[1].Done)
 }
 
-func TestPrepareFails(t *testing.T) {
+func TestPrepareFails(t *testing.T) { overBoth(t, testPrepareFails) }
+
+func testPrepareFails(t *testing.T, join joiner) {
 	a, b := newFake(), newFake()
 	b.prepareErr = errors.New("connect to n0: connection refused")
-	r := Run(context.Background(), config(t, a, b))
+	r := coord.Run(context.Background(), config(t, join, a, b))
 	require.Equal(t, run.ExitFailed, r.ExitCode)
 	require.Equal(t, []string{`phase "first": worker w1: connect to n0: connection refused`}, r.Verdict.Reasons)
 	require.Empty(t, r.PhaseOrder)
 	require.NotContains(t, a.calls, "run first setup")
 }
 
-func TestSetupFallsShort(t *testing.T) {
+func TestSetupFallsShort(t *testing.T) { overBoth(t, testSetupFallsShort) }
+
+func testSetupFallsShort(t *testing.T, join joiner) {
 	w := newFake()
 	w.count = func(_ context.Context, _ *fakeWorker, _ run.Step, t *measure.Totals) {
 		done(t, 9)
 		t.AddDue(driver.Put)
 		t.Record(&measure.Sample{Verb: driver.Put, Outcome: driver.Error, Due: t.Origin, Start: t.Origin, End: t.Origin})
 	}
-	r := Run(context.Background(), config(t, w))
+	r := coord.Run(context.Background(), config(t, join, w))
 	require.Equal(t, run.ExitFailed, r.ExitCode)
 	require.Contains(t, r.Verdict.Reasons[0], `phase "first": setup: 9 of 10 put ops were done`)
 	require.NotContains(t, w.calls, "run first load")
 }
 
-func TestWorkerContradictsItself(t *testing.T) {
+func TestWorkerContradictsItself(t *testing.T) { overBoth(t, testWorkerContradictsItself) }
+
+func testWorkerContradictsItself(t *testing.T, join joiner) {
 	w := newFake()
 	w.lie = func(t *measure.Totals) { t.Reconnects++ }
-	r := Run(context.Background(), config(t, w))
+	r := coord.Run(context.Background(), config(t, join, w))
 	require.Equal(t, run.ExitFailed, r.ExitCode)
 	require.Contains(t, r.Verdict.Reasons[0], "the sum of its snapshots is not its total")
 }
 
-func TestStoreFails(t *testing.T) {
+func TestStoreFails(t *testing.T) { overBoth(t, testStoreFails) }
+
+func testStoreFails(t *testing.T, join joiner) {
 	w := newFake()
-	cfg := config(t, w)
+	cfg := config(t, join, w)
 	cfg.Store = &memory{err: errors.New("no space left on device")}
-	r := Run(context.Background(), cfg)
+	r := coord.Run(context.Background(), cfg)
 	require.Equal(t, run.ExitFailed, r.ExitCode)
 	require.Contains(t, r.Verdict.Reasons[0], "no space left on device")
 	<-w.drained
 	require.NotContains(t, w.calls, "run first load")
 }
 
-func TestDrain(t *testing.T) {
+func TestDrain(t *testing.T) { overBoth(t, testDrain) }
+
+func testDrain(t *testing.T, join joiner) {
 	w := newFake()
-	cfg := config(t, w)
+	cfg := config(t, join, w)
 	drain := make(chan struct{})
 	cfg.Drain = drain
 	w.count = func(_ context.Context, w *fakeWorker, step run.Step, t *measure.Totals) {
@@ -220,13 +240,15 @@ func TestDrain(t *testing.T) {
 			<-w.drained
 		}
 	}
-	r := Run(context.Background(), cfg)
+	r := coord.Run(context.Background(), cfg)
 	require.Equal(t, run.ExitAborted, r.ExitCode)
 	require.Equal(t, []string{"first"}, r.PhaseOrder)
 	require.EqualValues(t, 10, r.Phase["first"].Op["put"].OK)
 }
 
-func TestHardStop(t *testing.T) {
+func TestHardStop(t *testing.T) { overBoth(t, testHardStop) }
+
+func testHardStop(t *testing.T, join joiner) {
 	w := newFake()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -235,22 +257,7 @@ func TestHardStop(t *testing.T) {
 		cancel()
 		<-ctx.Done()
 	}
-	r := Run(ctx, config(t, w))
+	r := coord.Run(ctx, config(t, join, w))
 	require.Equal(t, run.ExitAborted, r.ExitCode)
 	require.Contains(t, r.Verdict.Reasons, "stopped by the user")
-}
-
-// TestShareIsExact gives every session to exactly one worker.
-func TestShareIsExact(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		sessions, workers := rapid.IntRange(0, 1_000_000).Draw(t, "sessions"), rapid.IntRange(1, 1000).Draw(t, "workers")
-		next := 0
-		for i := range workers {
-			from, to := share(sessions, i, workers)
-			require.Equal(t, next, from)
-			require.LessOrEqual(t, to-from, sessions/workers+1)
-			next = to
-		}
-		require.Equal(t, sessions, next)
-	})
 }

@@ -1,0 +1,90 @@
+package coord
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	commitWithin = 250 * time.Millisecond // a snapshot waits at most so long for those of other workers, to be synced with them
+	storeWithin  = 30 * time.Second       // a commit that takes longer fails the run
+)
+
+// journal keeps snapshots in commits: one write and one sync for all that came since the last. Nobody but who waits for a commit waits for
+// the disk.
+type journal struct {
+	store Store
+	disk  chan struct{} // holds one while the store is in use
+
+	mu   sync.Mutex
+	open *commit // of what has come since the last; nil when nothing has
+}
+
+func newJournal(store Store) *journal { return &journal{store: store, disk: make(chan struct{}, 1)} }
+
+// commit is snapshots that are written and synced together.
+type commit struct {
+	records []record
+	timer   *time.Timer
+	done    chan struct{} // closed once err is set
+	err     error
+}
+
+type record struct {
+	worker   string
+	snapshot []byte
+}
+
+// add puts a snapshot, of which it keeps a copy, into the next commit and returns that.
+func (j *journal) add(worker string, snapshot []byte) *commit {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.open == nil {
+		c := &commit{done: make(chan struct{})}
+		c.timer = time.AfterFunc(commitWithin, func() { j.write(c) })
+		j.open = c
+	}
+	j.open.records = append(j.open.records, record{worker, slices.Clone(snapshot)})
+	return j.open
+}
+
+// write does a commit now, unless somebody else does or has done.
+func (j *journal) write(c *commit) {
+	j.mu.Lock()
+	mine := j.open == c
+	if mine {
+		j.open = nil
+	}
+	j.mu.Unlock()
+	if !mine {
+		return
+	}
+	c.timer.Stop()
+	j.disk <- struct{}{}
+	c.err = j.keep(c.records)
+	<-j.disk
+	close(c.done)
+}
+
+func (j *journal) keep(records []record) error {
+	for _, r := range records {
+		if err := j.store.Append(r.worker, r.snapshot); err != nil {
+			return err
+		}
+	}
+	return j.store.Sync()
+}
+
+// wait returns once the commit is done.
+func (c *commit) wait() error {
+	t := time.NewTimer(storeWithin)
+	defer t.Stop()
+	select {
+	case <-c.done:
+		return c.err
+	case <-t.C:
+		return fmt.Errorf("not kept after %v", storeWithin)
+	}
+}

@@ -1,0 +1,250 @@
+package coord
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// remoteAhead is startAhead for workers that the order reaches over a network.
+const remoteAhead = 50 * time.Millisecond
+
+// step is one step under way.
+type step struct {
+	c     *coordinator
+	ph    *plan.Phase
+	steps []run.Step  // by worker
+	ready []run.Ready // by worker
+	at    time.Duration
+	asked atomic.Bool // workers were told to end it early
+
+	mu         sync.Mutex // sinks of different workers run at the same time
+	sources    []source   // by worker
+	joiner     *measure.Joiner
+	totals     *measure.Totals
+	unfinished measure.Counters // of workers that were lost
+	rows       []run.Row
+	generators []run.Generator
+	ops        uint64 // fixed by the plan; 0: not known
+	buf        []byte
+	err        error // of the store
+}
+
+// step has the workers carry out one step. What they counted is returned also when that failed; nil when they could not start.
+func (c *coordinator) step(ctx context.Context, ph *plan.Phase, kind run.StepKind, last bool) (*step, error) {
+	n := len(c.Workers)
+	s := &step{c: c, ph: ph, totals: &measure.Totals{}, ready: make([]run.Ready, n), sources: make([]source, n), generators: make([]run.Generator, n)}
+	for i := range c.Workers {
+		from, to := share(ph.Sessions(), i, n)
+		s.steps = append(s.steps, run.Step{Seq: c.seq, Phase: ph.Name, Kind: kind, Last: last, From: from, To: to})
+	}
+	c.seq++
+	if err := s.prepare(ctx); err != nil {
+		return nil, err
+	}
+	s.at = time.Since(c.zero) + s.ahead()
+	s.joiner = measure.NewJoiner(n, int64(s.at))
+	return s, s.run(ctx)
+}
+
+// each calls f for every worker that is left, all at the same time, and returns the first error.
+func (s *step) each(group *errgroup.Group, f func(i int, m Member) error) error {
+	for i, m := range s.c.Workers {
+		if !s.c.isLost(i) {
+			group.Go(func() error { return f(i, m) })
+		}
+	}
+	return group.Wait()
+}
+
+// prepare returns once every worker is ready or lost. The user's wish to end ends it too.
+func (s *step) prepare(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, prepareWithin)
+	defer cancel()
+	defer s.c.onDrain(cancel)()
+	group, ctx := errgroup.WithContext(ctx)
+	err := s.each(group, func(i int, m Member) (err error) {
+		s.ready[i], err = m.Worker.Prepare(ctx, s.steps[i])
+		var lost *run.Loss
+		if errors.As(err, &lost) {
+			return s.lose(i, lost)
+		}
+		return s.c.blame(m, err)
+	})
+	if err != nil {
+		return err
+	}
+	servers := s.c.result.Environment.Servers
+	for i, r := range s.ready {
+		if len(r.Servers) > 0 && servers[s.ph.Target] == nil {
+			servers[s.ph.Target] = map[string]map[string]string{}
+		}
+		for endpoint, facts := range r.Servers {
+			servers[s.ph.Target][endpoint] = facts
+		}
+		s.ops += r.Ops
+		if r.Remote {
+			w := &s.c.result.Fleet[i]
+			w.ClockOffsetSeconds, w.ClockUncertaintySeconds = r.Offset.Seconds(), r.Uncertainty.Seconds()
+		}
+	}
+	return nil
+}
+
+// ahead is how long before the start the order to start is given.
+func (s *step) ahead() time.Duration {
+	ahead := startAhead
+	for _, r := range s.ready {
+		if r.Remote {
+			ahead = max(ahead, remoteAhead, 4*r.RTT+r.Uncertainty)
+		}
+	}
+	return ahead
+}
+
+// run starts all workers at the same time and returns when each has finished or is lost.
+func (s *step) run(ctx context.Context) error {
+	defer s.c.onDrain(s.drain)()
+	for i := range s.sources {
+		s.sources[i].upTo = int64(s.at)
+		if s.c.isLost(i) {
+			s.joiner.Add(i, int64(s.at), true, &measure.Totals{})
+		}
+	}
+	err := s.each(new(errgroup.Group), func(i int, m Member) error { return s.carryOut(ctx, i, m) })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return s.err // what workers say then is of it
+	}
+	return err
+}
+
+// carryOut is the step as one worker does it.
+func (s *step) carryOut(ctx context.Context, i int, m Member) error {
+	final, err := m.Worker.Run(ctx, s.at, func(snap measure.Snapshot) error { return s.take(i, snap) })
+	var lost *run.Loss
+	switch {
+	case errors.As(err, &lost):
+		return s.lose(i, lost)
+	case err != nil:
+		return s.c.blame(m, err)
+	}
+	s.generators[i] = final.Generator
+	s.c.result.Fleet[i].CPUSeconds += final.Generator.CPUSeconds
+	if err := agree(&s.sources[i].counted, &final.Totals); err != nil {
+		return s.c.blame(m, err)
+	}
+	switch {
+	case ctx.Err() != nil || s.asked.Load():
+	case final.Expired:
+		return s.lose(i, &run.Loss{Worker: m.Name, Why: "it stopped by itself, because it had not heard of the coordinator for the length of its lease"})
+	case final.Stopped:
+		return s.lose(i, &run.Loss{Worker: m.Name, Why: "it was stopped on its own machine"})
+	}
+	return nil
+}
+
+// onDrain calls f when the user asks for an early end, until the function that it returns is called; that one waits for f.
+func (c *coordinator) onDrain(f func()) (release func()) {
+	done := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case <-c.Drain:
+			f()
+		case <-done:
+		}
+	})
+	return func() {
+		close(done)
+		watch.Wait()
+	}
+}
+
+func (s *step) drain() {
+	s.asked.Store(true)
+	for i, m := range s.c.Workers {
+		if !s.c.isLost(i) {
+			m.Worker.Drain()
+		}
+	}
+}
+
+// agree compares the sum of a worker's snapshots with its own totals.
+func agree(sum, final *measure.Totals) error {
+	a, err := sum.AppendBinary(nil)
+	if err != nil {
+		return err
+	}
+	b, err := final.AppendBinary(nil)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(a, b) {
+		return errors.New("the sum of its snapshots is not its total")
+	}
+	return nil
+}
+
+// take keeps a worker's snapshot and joins it to the others'. It returns once the snapshot is kept.
+func (s *step) take(worker int, snap measure.Snapshot) error {
+	kept, whole, err := s.join(worker, snap)
+	if err == nil {
+		if whole {
+			s.c.journal.write(kept)
+		}
+		if err = kept.wait(); err == nil {
+			return nil
+		}
+		err = fmt.Errorf("store snapshot %d of step %d: %w", snap.SeqFirst, snap.Step, err)
+	}
+	s.mu.Lock()
+	first := s.err == nil
+	if first {
+		s.err = err
+	}
+	s.mu.Unlock()
+	if first {
+		s.drain()
+	}
+	return err
+}
+
+// join adds a snapshot to the journal and to what is known of the step. Whole says that an interval of all workers is, and that
+// nothing else need be waited for.
+func (s *step) join(worker int, snap measure.Snapshot) (kept *commit, whole bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.follows(worker, &snap); err != nil {
+		return nil, false, s.c.blame(s.c.Workers[worker], err)
+	}
+	if s.buf, err = snap.AppendBinary(s.buf[:0]); err != nil {
+		return nil, false, err
+	}
+	kept = s.c.journal.add(s.c.Workers[worker].Name, s.buf)
+	joint, whole := s.joiner.Add(worker, snap.To, snap.Final, &snap.Delta)
+	if whole {
+		s.pass(joint)
+	}
+	return kept, whole, nil
+}
+
+// pass takes in what all workers have got past.
+func (s *step) pass(joint measure.Interval) {
+	s.totals.Merge(joint.Delta)
+	s.rows = run.AppendRow(s.rows, time.Duration(joint.To-int64(s.at)).Seconds(), joint.Delta)
+	if s.c.Progress != nil {
+		s.c.Progress(s.update(joint))
+	}
+}

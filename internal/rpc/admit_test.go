@@ -1,0 +1,156 @@
+package rpc_test
+
+import (
+	"context"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/loadgen/loadgen/internal/coord"
+	"github.com/loadgen/loadgen/internal/rpc"
+	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
+	"github.com/loadgen/loadgen/internal/run"
+)
+
+// dial opens a stream to the coordinator without a worker behind it.
+func (f *fleet) dial(t *testing.T) grpc.BidiStreamingClient[pb.FromWorker, pb.FromCoordinator] {
+	t.Helper()
+	cc, err := grpc.NewClient("passthrough:///x", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return f.lis.DialContext(ctx) }))
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(func() {
+		cancel()
+		_ = cc.Close() // nothing is outstanding
+	})
+	stream, err := pb.NewControlClient(cc).Join(ctx)
+	require.NoError(t, err)
+	return stream
+}
+
+// hello says hello and returns the answer.
+func (f *fleet) hello(t *testing.T, h *pb.Hello) *pb.FromCoordinator {
+	t.Helper()
+	stream := f.dial(t)
+	require.NoError(t, stream.Send(&pb.FromWorker{Message: &pb.FromWorker_Hello{Hello: h}}))
+	msg, err := stream.Recv()
+	require.NoError(t, err)
+	return msg
+}
+
+func TestRefused(t *testing.T) {
+	inBubble := func(name string, test func(t *testing.T, f *fleet)) {
+		t.Run(name, func(t *testing.T) { virtual(t, 1, test) })
+	}
+	inBubble("version", func(t *testing.T, f *fleet) {
+		bye := f.hello(t, &pb.Hello{Protocol: 7, Name: "w9", Incarnation: "x", Version: "v9"}).GetGoodbye()
+		require.True(t, bye.GetForGood())
+		require.Equal(t, "the coordinator speaks protocol 1 (loadgen v1), this worker protocol 7 (loadgen v9): run the same version on both sides", bye.GetReason())
+	})
+	inBubble("name", func(t *testing.T, f *fleet) {
+		for _, name := range []string{"", "a b", "../x", string(make([]byte, 65))} {
+			require.True(t, f.hello(t, &pb.Hello{Protocol: 1, Name: name}).GetGoodbye().GetForGood())
+		}
+	})
+	inBubble("duplicate", func(t *testing.T, f *fleet) {
+		f.members()
+		bye := f.hello(t, &pb.Hello{Protocol: 1, Name: "w1", Incarnation: "another"}).GetGoodbye()
+		require.False(t, bye.GetForGood())
+		require.Equal(t, `another worker is called "w1"; it may be the one that ran here before`, bye.GetReason())
+	})
+	inBubble("late", func(t *testing.T, f *fleet) {
+		f.members()
+		bye := f.hello(t, &pb.Hello{Protocol: 1, Name: "w2", Incarnation: "x"}).GetGoodbye()
+		require.False(t, bye.GetForGood())
+		require.Equal(t, "a run is under way, and it has the workers it wants: wait for the next", bye.GetReason())
+	})
+	inBubble("another memory", func(t *testing.T, f *fleet) {
+		bye := f.hello(t, &pb.Hello{Protocol: 1, Name: "w2", Incarnation: "x", Received: 3}).GetGoodbye()
+		require.Contains(t, bye.GetReason(), "what this worker remembers does not go with the run")
+	})
+	inBubble("no hello", func(t *testing.T, f *fleet) {
+		stream, began := f.dial(t), time.Now()
+		_, err := stream.Recv()
+		require.ErrorContains(t, err, "no hello came")
+		require.Equal(t, 5*time.Second, time.Since(began))
+	})
+}
+
+// TestDuplicateNameWaits starts a second worker of the same name: the first is not disturbed, the second takes part in nothing.
+func TestDuplicateNameWaits(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, f *fleet) {
+		members := f.members()
+		twin := f.join("w1")
+		r := coord.Run(context.Background(), config(t, `duration = "5s"`, members))
+		require.Equal(t, run.ExitOK, r.ExitCode, r.Verdict.Reasons)
+		got, _ := twin.mill.seen()
+		require.Zero(t, got)
+		require.NotEmpty(t, f.said.with(`not admitted; waiting why=another worker is called "w1"`))
+	})
+}
+
+// TestLateJoinerIsInTheNextRun keeps a worker that comes too late waiting, and takes it into the next run together with the one
+// that stayed.
+func TestLateJoinerIsInTheNextRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stay := func(c *rpc.JoinConfig) { c.Once = false }
+		f := newFleet(t)
+		f.join("w1", stay)
+		members := f.members()
+		f.join("w2", stay)
+		r := coord.Run(context.Background(), config(t, `duration = "5s"`, members))
+		require.Equal(t, []string{"w1"}, r.Workers)
+		f.server.Close()
+
+		next := newFleet(t)
+		defer next.close()
+		next.nodes = f.nodes
+		for _, n := range f.nodes {
+			n.cable.set(func(c *cable) { c.lis = next.lis })
+		}
+		r = coord.Run(context.Background(), config(t, `duration = "5s"`, next.members()))
+		require.Equal(t, run.ExitOK, r.ExitCode, r.Verdict.Reasons)
+		require.Equal(t, []string{"w1", "w2"}, r.Workers)
+	})
+}
+
+// TestWaitSaysWhoIsMissing waits for three workers, of whom two come.
+func TestWaitSaysWhoIsMissing(t *testing.T) {
+	virtual(t, 0, func(t *testing.T, f *fleet) {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		failed := make(chan error)
+		go func() {
+			_, err := f.server.Wait(ctx, 3)
+			failed <- err
+		}()
+		time.Sleep(30 * time.Second)
+		f.join("b")
+		f.join("a")
+		err := <-failed
+		require.EqualError(t, err, "only 2 of 3 workers have come to bufconn: a, b")
+	})
+	virtual(t, 0, func(t *testing.T, f *fleet) {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		_, err := f.server.Wait(ctx, 3)
+		require.EqualError(t, err, "none of 3 workers has come to bufconn")
+	})
+}
+
+// TestOnlyLoopback refuses what others could reach, on both sides, without a look at the network.
+func TestOnlyLoopback(t *testing.T) {
+	for _, address := range []string{"0.0.0.0:7464", ":7464", "10.0.0.1:7464", "[::]:7464", "example.org:7464", "127.0.0.1"} {
+		_, err := rpc.Listen(rpc.Config{Address: address})
+		require.Error(t, err, address)
+		require.Error(t, rpc.Join(context.Background(), rpc.JoinConfig{Address: address}), address)
+		if address != "127.0.0.1" {
+			require.ErrorContains(t, err, "TLS with certificates on both sides")
+		}
+	}
+}

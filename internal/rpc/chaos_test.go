@@ -1,0 +1,119 @@
+package rpc_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/coord"
+	"github.com/loadgen/loadgen/internal/rpc"
+	"github.com/loadgen/loadgen/internal/run"
+)
+
+var oneSeed = flag.Uint64("chaos.seed", 0, "run this seed of TestChaos alone")
+
+// tenth is the timing of real runs at a tenth.
+func tenth() rpc.Timing {
+	t := rpc.DefaultTiming()
+	for _, d := range []*time.Duration{&t.Heartbeat, &t.Suspect, &t.Lost, &t.Lease, &t.Idle} {
+		*d /= 10
+	}
+	return t
+}
+
+// TestChaos lets random faults come over fleets of three. Whatever comes: the run ends; what the targets got is in the figures or within
+// the declared bounds; a complete run is exact and has every worker's last word; load ends with the lease.
+func TestChaos(t *testing.T) {
+	const seeds = 200
+	verdicts := map[run.Completeness]int{}
+	for seed := uint64(1); seed <= seeds; seed++ {
+		if *oneSeed == 0 || *oneSeed == seed {
+			t.Run(fmt.Sprint(seed), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { verdicts[chaos(t, seed)]++ })
+			})
+		}
+	}
+	t.Log(verdicts)
+	if *oneSeed == 0 {
+		require.Greater(t, verdicts[run.Complete], seeds/10)
+		require.Greater(t, verdicts[run.Degraded], seeds/10)
+	}
+}
+
+func chaos(t *testing.T, seed uint64) run.Completeness {
+	dice := rand.New(rand.NewPCG(seed, 0))
+	f := newTimedFleet(t, tenth())
+	defer f.close()
+	for i := range 3 {
+		f.join(fmt.Sprintf("w%d", i+1))
+	}
+	members := f.members()
+	for _, n := range f.nodes {
+		for range dice.IntN(4) {
+			at := time.Duration(dice.Int64N(int64(4 * time.Second)))
+			n.trouble(dice, at)
+		}
+	}
+	load := `duration = "3s"`
+	if dice.IntN(2) == 0 {
+		load = "iterations = 250"
+	}
+	cfg := config(t, load, members)
+	if dice.IntN(4) == 0 {
+		cfg.Store = &memory{slow: time.Duration(dice.Int64N(int64(time.Second)))}
+	}
+	began := time.Now()
+	r := coord.Run(context.Background(), cfg)
+	require.Less(t, time.Since(began), 20*time.Second)
+	require.NoError(t, r.CheckValid())
+	if r.Phase["load"] != nil {
+		requireAccounted(t, f, r)
+	}
+	switch r.Verdict.Completeness {
+	case run.Complete:
+		require.Empty(t, r.Losses)
+		require.EqualValues(t, f.got(), r.Phase["load"].Requests[0].Sent)
+	case run.Degraded:
+		require.NotEmpty(t, r.Losses)
+	default:
+		require.Len(t, r.Losses, 3, r.Verdict.Reasons)
+	}
+	time.Sleep(2 * time.Second)
+	for i, n := range f.nodes {
+		_, last := n.mill.seen()
+		for _, l := range r.Losses {
+			if l.Worker == fmt.Sprintf("w%d", i+1) {
+				require.LessOrEqual(t, last.Seconds(), l.LoadedSeconds+0.001, "%v", &l)
+			}
+		}
+	}
+	return r.Verdict.Completeness
+}
+
+// trouble plans a fault of a random kind and length.
+func (n *node) trouble(dice *rand.Rand, at time.Duration) {
+	lasts := time.Duration(dice.Int64N(int64(1800 * time.Millisecond)))
+	faults := []func(*cable){
+		sever,
+		cut,
+		func(c *cable) { c.deafUp = true },
+		func(c *cable) { c.deafDown = true },
+		func(c *cable) { c.deafUp, c.deafDown = true, true },
+		func(c *cable) { c.slow = 100 * time.Millisecond },
+	}
+	n.after(at, faults[dice.IntN(len(faults))])
+	n.after(at+lasts, func(c *cable) { // a stream that has lost bytes is of no more use
+		sever(c)
+		mend(c)
+		c.slow = 0
+	})
+	if dice.IntN(12) == 0 {
+		time.AfterFunc(at, n.stop)
+	}
+}

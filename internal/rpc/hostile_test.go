@@ -1,0 +1,138 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/loadgen/loadgen/internal/measure"
+	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// seeds are messages each of which has its place somewhere.
+func seeds(f *testing.F, add func(m proto.Message)) {
+	f.Helper()
+	totals := measure.NewTotals(5, 1)
+	totals.AddDue(driver.Get)
+	totals.Record(&measure.Sample{Verb: driver.Get, Due: 10, Start: 11, End: 12})
+	*totals.Request(0, driver.Get) = measure.Requests{Sent: 1, Answered: 1}
+	snap, err := encodeSnapshot(&measure.Snapshot{SeqFirst: 1, SeqLast: 1, From: 5, To: 20, Delta: *totals, Running: totals.Counters()})
+	require.NoError(f, err)
+	final, err := encodeFinal(&run.Final{Totals: *totals}, nil)
+	require.NoError(f, err)
+	ready := encodeReady(run.Ready{Servers: map[string]map[string]string{"a": {"version": "1"}}}, exchange{}, errors.New("no"))
+	for _, e := range []*pb.Envelope{
+		snap, final, ready, encodeStep(run.Step{Phase: "p", Kind: run.Load, To: 3}), encodeAssignment(run.Assignment{Workers: 1, Nodes: map[string][]string{"t": {"a"}}}, 7),
+		{Content: &pb.Envelope_Assigned{Assigned: &pb.Answer{}}},
+		{Content: &pb.Envelope_Start{Start: &pb.Start{AtNs: -1 << 63}}},
+		{Content: &pb.Envelope_Drain{}},
+		{Content: &pb.Envelope_Abandon{}},
+		{},
+	} {
+		e.Number = 1
+		add(e)
+	}
+}
+
+// FuzzFromWorker lets a coordinator that expects a snapshot hear anything: it may give the worker up, and must not fall over.
+func FuzzFromWorker(f *testing.F) {
+	add := func(m *pb.FromWorker) {
+		b, err := proto.Marshal(m)
+		require.NoError(f, err)
+		f.Add(b)
+	}
+	seeds(f, func(m proto.Message) {
+		add(&pb.FromWorker{Message: &pb.FromWorker_Envelope{Envelope: m.(*pb.Envelope)}})
+	})
+	add(&pb.FromWorker{Message: &pb.FromWorker_Heartbeat{Heartbeat: &pb.Heartbeat{SentNs: -1 << 63}}})
+	add(&pb.FromWorker{Message: &pb.FromWorker_Received{Received: 1 << 63}})
+	add(&pb.FromWorker{Message: &pb.FromWorker_Goodbye{Goodbye: &pb.Goodbye{Reason: "\x00"}}})
+	s := &Server{cfg: Config{Timing: DefaultTiming(), Logger: slog.New(slog.DiscardHandler)}, epoch: time.Now(), changed: make(chan struct{}, 1), members: map[string]*member{}}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var msg pb.FromWorker
+		if proto.Unmarshal(b, &msg) != nil {
+			return
+		}
+		for _, state := range []func(*member) error{
+			func(m *member) error { return m.Assign(context.Background(), run.Assignment{Zero: time.Now()}) },
+			func(m *member) error { _, err := m.Prepare(context.Background(), run.Step{}); return err },
+			func(m *member) error {
+				_, err := m.Run(context.Background(), 5, func(s measure.Snapshot) error {
+					var sum measure.Totals
+					if s.Delta.Origin == 5 {
+						sum.Merge(&s.Delta)
+					}
+					return nil
+				})
+				return err
+			},
+		} {
+			m := newMember(s, &pb.Hello{Name: "w"})
+			c := &conn{wake: make(chan struct{}, 1)}
+			require.Nil(t, m.attach(0, c))
+			if err := m.handle(c, &msg, s.now()); err != nil {
+				m.lose(err.Error())
+			}
+			go m.lose("the end") // so that who waits for more need not
+			_ = state(m)         // whatever it says, it has to come back
+			m.dismiss("")
+		}
+	})
+}
+
+// idle is a Local that does nothing.
+type idle struct{}
+
+func (idle) Assign(context.Context, run.Assignment) error         { return nil }
+func (idle) Prepare(context.Context, run.Step) (run.Ready, error) { return run.Ready{}, nil }
+func (idle) Drain()                                               {}
+func (idle) SetLease(time.Duration)                               {}
+func (idle) Close()                                               {}
+func (idle) Run(context.Context, time.Duration, func(measure.Snapshot) error) (run.Final, error) {
+	return run.Final{}, nil
+}
+
+// FuzzFromCoordinator lets a worker hear anything, before it has a run and in one.
+func FuzzFromCoordinator(f *testing.F) {
+	add := func(m *pb.FromCoordinator) {
+		b, err := proto.Marshal(m)
+		require.NoError(f, err)
+		f.Add(b)
+	}
+	seeds(f, func(m proto.Message) {
+		add(&pb.FromCoordinator{Message: &pb.FromCoordinator_Envelope{Envelope: m.(*pb.Envelope)}})
+	})
+	add(&pb.FromCoordinator{Message: &pb.FromCoordinator_Echo{Echo: &pb.Echo{SentNs: 1, ReceivedNs: -1 << 63, EchoedNs: 1<<63 - 1}}})
+	add(&pb.FromCoordinator{Message: &pb.FromCoordinator_Stored{Stored: 1 << 63}})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var msg pb.FromCoordinator
+		if proto.Unmarshal(b, &msg) != nil {
+			return
+		}
+		for _, assigned := range []bool{false, true} {
+			s := newSession(JoinConfig{Name: "w", New: func() Local { return idle{} }, Logger: slog.New(slog.DiscardHandler), Spool: 1})
+			if assigned {
+				require.NoError(t, s.echoed(&pb.Echo{}, s.now(), time.Second))
+				require.NoError(t, s.assign(&pb.Assignment{Workers: 1}))
+			}
+			switch m := msg.GetMessage().(type) {
+			case *pb.FromCoordinator_Envelope:
+				if s.accept(m.Envelope) == nil && m.Envelope.GetContent() != nil && assigned {
+					_ = s.do(m.Envelope) // as the one that carries orders out does, whenever it is its turn
+				}
+			case *pb.FromCoordinator_Echo:
+				_ = s.echoed(m.Echo, s.now(), time.Second) // refused or not
+			case *pb.FromCoordinator_Stored:
+				require.Error(t, s.link.ack(max(m.Stored, 1)))
+			}
+			s.end()
+		}
+	})
+}

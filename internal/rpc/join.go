@@ -1,0 +1,274 @@
+package rpc
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	mrand "math/rand/v2"
+	"net"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/loadgen/loadgen/internal/coord"
+	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
+)
+
+// Local carries out what the coordinator orders.
+type Local interface {
+	coord.Worker
+	// SetLease says until when on the run clock it may load its targets.
+	SetLease(until time.Duration)
+	// Close closes what is open. Nothing else is called after it.
+	Close()
+}
+
+// JoinConfig is what a worker's end needs.
+type JoinConfig struct {
+	Address string // the coordinator's; loopback
+	Name    string
+	Version string // of this program
+	Host    string // this machine's name
+	New     func() Local
+	Once    bool // return after one run
+	Spool   int  // bytes kept of what the coordinator has not taken; 0: 64 MiB
+	Logger  *slog.Logger
+
+	// Dial takes the place of TCP.
+	Dial func(ctx context.Context, address string) (net.Conn, error)
+}
+
+const (
+	firstRetry = 50 * time.Millisecond // before the second attempt to reach the coordinator
+	lastRetry  = 2 * time.Second       // and the longest
+	remembers  = 15 * time.Second      // for how long after its lease a worker keeps what the coordinator has not taken
+)
+
+// RefusedError says that the coordinator wants nothing to do with this worker, now or later.
+type RefusedError struct{ Reason string }
+
+func (e *RefusedError) Error() string { return "refused by the coordinator: " + e.Reason }
+
+// Join works for the coordinator at an address: it tries until one is there, takes part in its run, and begins again. It returns nil when
+// ctx ends, or after a run if that is to be the only one, and a *RefusedError when it need not try again. What it has started has
+// ended when it returns.
+func Join(ctx context.Context, cfg JoinConfig) error {
+	if cfg.Dial == nil {
+		if err := checkLoopback(cfg.Address); err != nil {
+			return fmt.Errorf("join: %w", err)
+		}
+		cfg.Dial = func(ctx context.Context, address string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", address)
+		}
+	}
+	if cfg.Spool <= 0 {
+		cfg.Spool = defaultSpool
+	}
+	said := ""
+	retry := backoff{}
+	for {
+		s := newSession(cfg)
+		reason, err := s.live(ctx, &retry)
+		ran := s.end()
+		var refused *RefusedError
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.As(err, &refused):
+			return err
+		case ran && cfg.Once:
+			return err
+		case err != nil:
+			cfg.Logger.Warn("run cut off", "err", err)
+		case ran:
+			cfg.Logger.Info("run over", "why", reason)
+			retry.reset()
+		case reason != said:
+			cfg.Logger.Warn("not admitted; waiting", "why", reason)
+		}
+		said = reason
+		retry.wait(ctx)
+	}
+}
+
+// backoff spaces attempts: each pause is twice the last, and a random part of it is left out so that many workers do not come together.
+type backoff struct{ pause time.Duration }
+
+func (b *backoff) reset() { b.pause = 0 }
+
+func (b *backoff) wait(ctx context.Context) {
+	b.pause = min(max(2*b.pause, firstRetry), lastRetry)
+	t := time.NewTimer(b.pause/2 + mrand.N(b.pause/2))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// session is a worker's part in one run, from the first attempt to reach a coordinator to the end of the run. Streams come and go in
+// it.
+type session struct {
+	cfg         JoinConfig
+	incarnation string
+	epoch       time.Time // zero of the worker's clock
+	orders      chan *pb.Envelope
+	synced      chan struct{}   // closed when the clocks have been compared
+	work        context.Context // of what is being carried out
+	abandon     context.CancelFunc
+	routine     sync.WaitGroup // the one that carries orders out
+	idle        chan struct{}  // closed when it has ended
+
+	mu      sync.Mutex
+	link    link
+	wake    chan struct{} // holds one: there is something to send
+	offsets offsets
+	lease   time.Duration // worker's clock
+	local   Local         // nil before the assignment; set by the one that carries orders out
+	clocks  exchange      // as they were compared for the run
+	zero    time.Duration // worker's clock at the run clock's zero
+	stream  streamState
+}
+
+// streamState is what the sender of the stream at hand has to send beside envelopes.
+type streamState struct {
+	beat  bool   // a heartbeat, without waiting for its time
+	taken uint64 // an acknowledgement, unless that was told already
+	told  uint64
+}
+
+func newSession(cfg JoinConfig) *session {
+	s := &session{
+		cfg: cfg, incarnation: rand.Text(), epoch: time.Now(),
+		orders: make(chan *pb.Envelope, 16), synced: make(chan struct{}), idle: make(chan struct{}), wake: make(chan struct{}, 1),
+	}
+	s.work, s.abandon = context.WithCancel(context.Background())
+	s.routine.Go(s.carryOut)
+	return s
+}
+
+// now is the worker's clock.
+func (s *session) now() time.Duration { return time.Since(s.epoch) }
+
+// live keeps a stream up until the coordinator says goodbye, whose reason it returns, or is given up.
+func (s *session) live(ctx context.Context, retry *backoff) (reason string, err error) {
+	for {
+		bye, err := s.connect(ctx, retry)
+		switch {
+		case bye.GetForGood():
+			return "", &RefusedError{bye.GetReason()}
+		case bye != nil:
+			return bye.GetReason(), nil
+		case ctx.Err() != nil:
+			return "", nil
+		case s.overdue():
+			return "", fmt.Errorf("coordinator at %s: not reached for longer than the lease, the run is given up: %w", s.cfg.Address, err)
+		}
+		s.cfg.Logger.Debug("no connection", "coordinator", s.cfg.Address, "err", err)
+		retry.wait(ctx)
+	}
+}
+
+// overdue says whether the run has ended for this worker: its lease was over long ago. Until then a coordinator that stood still may
+// come back, and wants to know what was done.
+func (s *session) overdue() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.local != nil && s.now() > s.lease+remembers
+}
+
+// end stops what is being carried out and reports whether there was a run.
+func (s *session) end() (ran bool) {
+	s.abandon()
+	s.routine.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.local != nil {
+		s.local.Close()
+	}
+	return s.local != nil
+}
+
+// client makes a connection to the coordinator.
+func (s *session) client() (*grpc.ClientConn, error) {
+	return grpc.NewClient("passthrough:///"+s.cfg.Address,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(s.cfg.Dial),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage+maxHeaders), grpc.MaxCallSendMsgSize(maxMessage+maxHeaders)),
+		grpc.WithMaxHeaderListSize(maxHeaders),
+		grpc.WithStaticStreamWindowSize(windowBytes), grpc.WithStaticConnWindowSize(windowBytes),
+		grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(),
+	)
+}
+
+// joined is a stream on which the two ends have greeted each other.
+type joined struct {
+	stream    grpc.BidiStreamingClient[pb.FromWorker, pb.FromCoordinator]
+	heartbeat time.Duration
+	lease     time.Duration
+}
+
+// connect opens a stream and serves it until it ends: with a goodbye from the coordinator, or an error.
+func (s *session) connect(parent context.Context, retry *backoff) (*pb.Goodbye, error) {
+	client, err := s.client()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = client.Close() }() // what it could still say is of no interest
+	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
+	defer cancel()
+	early := context.AfterFunc(parent, cancel)
+	late := time.AfterFunc(DefaultTiming().Attach, cancel)
+	stream, err := pb.NewControlClient(client).Join(ctx)
+	if err != nil {
+		return nil, err
+	}
+	j := joined{stream: stream}
+	bye, err := s.greet(&j)
+	late.Stop()
+	early()
+	if err != nil || bye != nil {
+		return bye, err
+	}
+	retry.reset()
+	return s.serve(parent, &j, cancel)
+}
+
+// greet says hello and takes the welcome, or the goodbye.
+func (s *session) greet(j *joined) (*pb.Goodbye, error) {
+	s.mu.Lock()
+	hello := &pb.Hello{
+		Protocol: protocol, Name: s.cfg.Name, Incarnation: s.incarnation, Version: s.cfg.Version, Host: s.cfg.Host, Received: s.link.taken,
+	}
+	s.mu.Unlock()
+	if err := j.stream.Send(&pb.FromWorker{Message: &pb.FromWorker_Hello{Hello: hello}}); err != nil {
+		_, err = j.stream.Recv() // which says why
+		return nil, err
+	}
+	msg, err := j.stream.Recv()
+	if err != nil {
+		return nil, err
+	}
+	if bye := msg.GetGoodbye(); bye != nil {
+		return bye, nil
+	}
+	w := msg.GetWelcome()
+	switch {
+	case w == nil:
+		return nil, errors.New("the coordinator's first word is no welcome")
+	case w.GetProtocol() != protocol:
+		return nil, &RefusedError{fmt.Sprintf("it speaks protocol %d, this worker protocol %d", w.GetProtocol(), protocol)}
+	}
+	j.heartbeat, j.lease = time.Duration(w.GetHeartbeatNs()), time.Duration(w.GetLeaseNs())
+	if j.heartbeat < time.Millisecond || j.heartbeat > time.Minute || j.lease < j.heartbeat || j.lease > time.Hour {
+		return nil, fmt.Errorf("the coordinator wants heartbeats every %v and grants leases of %v", j.heartbeat, j.lease)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stream = streamState{beat: true}
+	return nil, s.link.attach(w.GetStored())
+}

@@ -1,0 +1,152 @@
+package rpc
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
+)
+
+// ends are two links and the streams between them: what was sent on the present stream and has not arrived.
+type ends struct {
+	a, b  link
+	wires []*pb.Envelope // a to b
+	acks  []uint64       // b to a
+
+	pushed, got, taken []uint64 // payloads
+}
+
+func payload(n uint64) *pb.Envelope {
+	return &pb.Envelope{Content: &pb.Envelope_Ready{Ready: &pb.Ready{Ops: n}}}
+}
+
+// TestLinkDeliversOnceInOrder pushes, sends, delivers, takes, acknowledges, and breaks streams at any point. However that comes, what was
+// pushed arrives once and in order, and nothing is acknowledged before it is taken.
+func TestLinkDeliversOnceInOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e := &ends{}
+		t.Repeat(map[string]func(*rapid.T){
+			"push": func(*rapid.T) {
+				n := uint64(len(e.pushed) + 1)
+				e.pushed = append(e.pushed, n)
+				e.a.push(payload(n))
+			},
+			"send": func(*rapid.T) { e.send() },
+			"deliver": func(t *rapid.T) {
+				if len(e.wires) > 0 {
+					e.deliver(t)
+				}
+			},
+			"take": func(*rapid.T) { e.take() },
+			"acknowledge": func(t *rapid.T) {
+				if len(e.acks) > 0 {
+					require.NoError(t, e.a.ack(e.acks[0]))
+					e.acks = e.acks[1:]
+				}
+			},
+			"break": func(t *rapid.T) {
+				e.wires, e.acks = nil, nil
+				require.NoError(t, e.a.attach(e.b.taken))
+			},
+			"": func(t *rapid.T) {
+				require.LessOrEqual(t, e.a.acked, uint64(len(e.taken)))
+				require.True(t, slices.Equal(e.pushed[:len(e.got)], e.got), e.got)
+				held := 0
+				for _, o := range e.a.queue {
+					held += o.size
+				}
+				require.Equal(t, held, e.a.held)
+			},
+		})
+		for len(e.taken) < len(e.pushed) || e.a.acked < uint64(len(e.pushed)) { // a stream that holds
+			e.send()
+			for len(e.wires) > 0 {
+				e.deliver(t)
+			}
+			e.take()
+			require.NoError(t, e.a.ack(e.b.taken))
+		}
+		require.True(t, slices.Equal(e.pushed, e.taken), e.taken)
+		require.Empty(t, e.a.queue)
+		require.Zero(t, e.a.held)
+		require.Zero(t, e.a.onTheWay)
+		require.Zero(t, e.b.backlog)
+	})
+}
+
+func (e *ends) send() {
+	if m := e.a.pop(); m != nil {
+		e.wires = append(e.wires, m)
+	}
+}
+
+func (e *ends) deliver(t *rapid.T) {
+	m := e.wires[0]
+	e.wires = e.wires[1:]
+	fresh, err := e.b.accept(m)
+	require.NoError(t, err)
+	if fresh {
+		e.got = append(e.got, m.GetReady().GetOps())
+	}
+}
+
+func (e *ends) take() {
+	if len(e.taken) < len(e.got) {
+		e.b.take()
+		e.taken = append(e.taken, e.got[len(e.taken)])
+		e.acks = append(e.acks, e.b.taken)
+	}
+}
+
+func TestLinkRefuses(t *testing.T) {
+	var l link
+	accept := func(n uint64) error {
+		_, err := l.accept(&pb.Envelope{Number: n})
+		return err
+	}
+	require.NoError(t, accept(1))
+	require.ErrorContains(t, accept(3), "envelope 3 came after 1")
+	require.ErrorContains(t, accept(0), "without a number")
+	require.ErrorContains(t, l.ack(1), "it has taken envelope 1, and 0 is the last that was sent")
+	l.push(payload(1))
+	require.ErrorContains(t, l.attach(1), "0 is the last that was sent")
+	require.NotNil(t, l.pop())
+	require.NoError(t, l.attach(1))
+	require.ErrorContains(t, l.attach(0), "has taken envelope 0, and said before that it has taken 1")
+	for n := uint64(2); n <= windowCount; n++ {
+		require.NoError(t, accept(n))
+	}
+	require.ErrorContains(t, accept(windowCount+1), "more than may be on the way")
+}
+
+// TestLinkChangesOnlyWhatWasNeverSent is the rule that lets snapshots be joined.
+func TestLinkChangesOnlyWhatWasNeverSent(t *testing.T) {
+	var l link
+	require.Nil(t, l.tail())
+	l.push(payload(1))
+	require.NotNil(t, l.tail())
+	l.pop()
+	require.Nil(t, l.tail())
+	require.NoError(t, l.attach(0))
+	require.Nil(t, l.tail(), "it was sent on an earlier stream")
+	l.push(payload(2))
+	l.tail().Content = &pb.Envelope_Snapshot{Snapshot: make([]byte, 1000)}
+	l.amend()
+	require.Greater(t, l.held, 1000)
+}
+
+// TestLinkHoldsBack keeps to the window, but lets a single envelope of any size pass.
+func TestLinkHoldsBack(t *testing.T) {
+	var l link
+	for range 3 {
+		l.push(&pb.Envelope{Content: &pb.Envelope_Snapshot{Snapshot: make([]byte, 2*windowBytes)}})
+	}
+	require.NotNil(t, l.pop())
+	require.Nil(t, l.pop())
+	require.NoError(t, l.ack(1))
+	require.NotNil(t, l.pop())
+	require.Nil(t, l.pop())
+}

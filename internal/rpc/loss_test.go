@@ -1,0 +1,284 @@
+package rpc_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/coord"
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/rpc"
+	"github.com/loadgen/loadgen/internal/run"
+)
+
+// cut makes a cable lose everything.
+func cut(c *cable) {
+	c.down = true
+	sever(c)
+}
+
+func mend(c *cable) { c.down, c.deafUp, c.deafDown = false, false, false }
+
+// after changes a worker's cable some time from now.
+func (n *node) after(d time.Duration, change func(*cable)) {
+	time.AfterFunc(d, func() { n.cable.set(change) })
+}
+
+// carryOut runs 30 s of load on a fleet.
+func carryOut(t *testing.T, f *fleet) *run.Run {
+	t.Helper()
+	r := coord.Run(context.Background(), config(t, `duration = "30s"`, f.members()))
+	require.NoError(t, r.CheckValid())
+	return r
+}
+
+// requireAccounted checks that what the targets got is what is in the figures, or within the bounds that the losses declare. Of what was in
+// flight when a worker stopped nobody knows whether it left.
+func requireAccounted(t *testing.T, f *fleet, r *run.Run) {
+	t.Helper()
+	sent, left, bound := uint64(0), uint64(0), uint64(0)
+	for _, q := range r.Phase["load"].Requests {
+		sent += q.Sent
+		left += uint64(q.InFlight)
+	}
+	for _, l := range r.Losses {
+		bound += l.UnseenOps
+	}
+	require.LessOrEqual(t, sent-left, uint64(f.got()))
+	require.LessOrEqual(t, uint64(f.got()), sent+bound)
+}
+
+// TestSilenceIsFoundInTime cuts workers off in every way that says nothing to the other end. A worker is suspected and lost when its newest
+// heartbeat is exactly as old as may be; by then its load has ended; the figures hold all but what the loss declares; the others
+// are not disturbed.
+func TestSilenceIsFoundInTime(t *testing.T) {
+	cuts := map[string]func(*cable){
+		"both ways":             cut,
+		"silent":                func(c *cable) { c.deafUp, c.deafDown = true, true },
+		"worker is not heard":   func(c *cable) { c.deafUp, c.down = true, true },
+		"worker does not hear":  func(c *cable) { c.deafDown, c.down = true, true },
+		"worker cannot be told": func(c *cable) { c.deafDown = true },
+	}
+	for name, how := range cuts {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, 3, func(t *testing.T, f *fleet) {
+				f.members()
+				f.nodes[1].after(5500*time.Millisecond, how)
+				r := carryOut(t, f)
+				require.Equal(t, run.ExitDegraded, r.ExitCode, r.Verdict.Reasons)
+				require.Len(t, r.Losses, 1)
+				loss := r.Losses[0]
+				require.Equal(t, "w2", loss.Worker)
+				require.Equal(t, "no heartbeat for 10s", loss.Why)
+				require.Contains(t, r.Verdict.Reasons[0], "worker w2 was lost in phase load: no heartbeat for 10s; its last snapshot is number ")
+				require.Positive(t, loss.UnseenOps)
+				requireAccounted(t, f, r)
+
+				suspected, refused := f.said.with("worker suspected: no heartbeat worker=w2"), f.said.with("the run goes on without this worker")
+				require.Len(t, suspected, 1)
+				_, last := f.nodes[1].mill.seen()
+				require.LessOrEqual(t, last.Seconds(), loss.LoadedSeconds+0.001)
+				if name == "both ways" {
+					require.Contains(t, suspected[0], "8s worker suspected", "the newest heartbeat came at 5 s")
+					require.Empty(t, refused)
+					require.InDelta(t, 15, last.Seconds(), 0.02, "the lease of that heartbeat")
+				}
+				for _, i := range []int{0, 2} {
+					got, _ := f.nodes[i].mill.seen()
+					require.InDelta(t, 2*30/0.010007, got, 4)
+				}
+			})
+		})
+	}
+}
+
+// TestReconnectLosesNothing breaks streams, or makes one direction of them deaf, for shorter than the lease. The run is complete and every
+// request is in its figures.
+func TestReconnectLosesNothing(t *testing.T) {
+	faults := map[string]func(n *node){
+		"broken once": func(n *node) { n.after(2300*time.Millisecond, sever) },
+		"broken in a row": func(n *node) {
+			n.after(2*time.Second, sever)
+			n.after(2050*time.Millisecond, sever)
+			n.after(2200*time.Millisecond, sever)
+		},
+		"away for 7 s": func(n *node) { n.after(4500*time.Millisecond, cut); n.after(11*time.Second, mend) },
+		"slow link":    func(n *node) { n.after(0, func(c *cable) { c.slow = 300 * time.Millisecond }) },
+		"not heard for 4 s": func(n *node) {
+			n.after(4500*time.Millisecond, func(c *cable) { c.deafUp = true })
+			n.after(8500*time.Millisecond, func(c *cable) { sever(c); mend(c) })
+		},
+		"not hearing for 4 s": func(n *node) {
+			n.after(4500*time.Millisecond, func(c *cable) { c.deafDown = true })
+			n.after(8500*time.Millisecond, func(c *cable) { sever(c); mend(c) })
+		},
+	}
+	for name, fault := range faults {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, 3, func(t *testing.T, f *fleet) {
+				f.members()
+				fault(f.nodes[0])
+				fault(f.nodes[2])
+				r := carryOut(t, f)
+				require.Equal(t, run.ExitOK, r.ExitCode, r.Verdict.Reasons)
+				require.Empty(t, r.Losses)
+				requireAccounted(t, f, r)
+				require.Len(t, r.Phase["load"].Series, 31, "what was kept back comes second by second")
+			})
+		})
+	}
+}
+
+// TestCoordinatorGone takes the coordinator away from all workers: their load ends with the lease of the newest heartbeat that it echoed.
+func TestCoordinatorGone(t *testing.T) {
+	virtual(t, 3, func(t *testing.T, f *fleet) {
+		f.members()
+		for _, n := range f.nodes {
+			n.after(7700*time.Millisecond, cut)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second)
+		defer cancel()
+		r := coord.Run(ctx, config(t, `duration = "60s"`, f.members()))
+		require.Equal(t, run.ExitAborted, r.ExitCode)
+		for _, n := range f.nodes {
+			<-n.done
+			require.ErrorContains(t, n.err, "not reached for longer than the lease")
+			_, last := n.mill.seen()
+			require.InDelta(t, 17, last.Seconds(), 0.02, "the newest heartbeat was at 7 s")
+		}
+	})
+}
+
+// TestWorkerLeaves stops a worker on its own machine: it tells what it has done, and nothing is missing of that.
+func TestWorkerLeaves(t *testing.T) {
+	virtual(t, 3, func(t *testing.T, f *fleet) {
+		f.members()
+		time.AfterFunc(5500*time.Millisecond, f.nodes[2].stop)
+		r := carryOut(t, f)
+		require.Equal(t, run.ExitDegraded, r.ExitCode)
+		require.Len(t, r.Losses, 1)
+		require.Equal(t, "w3", r.Losses[0].Worker)
+		require.Zero(t, r.Losses[0].UnseenOps)
+		require.Contains(t, r.Verdict.Reasons[0], "and no op after it is missing")
+		requireAccounted(t, f, r)
+	})
+}
+
+// TestOneSyncForAll counts how often a fleet of three is synced to disk: once for each second, not for each worker.
+func TestOneSyncForAll(t *testing.T) {
+	virtual(t, 3, func(t *testing.T, f *fleet) {
+		cfg := config(t, `duration = "30s"`, f.members())
+		r := coord.Run(context.Background(), cfg)
+		require.Equal(t, run.ExitOK, r.ExitCode, r.Verdict.Reasons)
+		store := cfg.Store.(*memory)
+		require.Equal(t, 93, store.records)
+		require.InDelta(t, 31, store.syncs, 2)
+	})
+}
+
+func TestAbortOnLoss(t *testing.T) {
+	virtual(t, 2, func(t *testing.T, f *fleet) {
+		members := f.members()
+		f.nodes[0].after(2*time.Second, cut)
+		cfg := config(t, `duration = "60s"`, members)
+		cfg.AbortOnLoss = true
+		began := time.Now()
+		r := coord.Run(context.Background(), cfg)
+		require.Equal(t, run.ExitAborted, r.ExitCode)
+		require.Contains(t, r.Verdict.Reasons, "a worker was lost, and the run was to end then")
+		require.Less(t, time.Since(began), 13*time.Second)
+		requireAccounted(t, f, r)
+	})
+}
+
+func TestNobodyLeft(t *testing.T) {
+	virtual(t, 2, func(t *testing.T, f *fleet) {
+		members := f.members()
+		for _, n := range f.nodes {
+			n.after(2*time.Second, cut)
+		}
+		r := coord.Run(context.Background(), config(t, `duration = "60s"`, members))
+		require.Equal(t, run.ExitFailed, r.ExitCode)
+		require.Contains(t, r.Verdict.Reasons[0], "no worker is left")
+		requireAccounted(t, f, r)
+	})
+}
+
+// TestSlowDisk makes every sync take longer than the lease: load goes on, and all of it is kept.
+func TestSlowDisk(t *testing.T) {
+	virtual(t, 3, func(t *testing.T, f *fleet) {
+		cfg := config(t, `duration = "30s"`, f.members())
+		cfg.Store = &memory{slow: 12 * time.Second}
+		r := coord.Run(context.Background(), cfg)
+		require.Equal(t, run.ExitOK, r.ExitCode, r.Verdict.Reasons)
+		requireAccounted(t, f, r)
+	})
+}
+
+// TestFullDisk fails the store: nothing that is not kept is acknowledged, the run fails and the load ends.
+func TestFullDisk(t *testing.T) {
+	virtual(t, 3, func(t *testing.T, f *fleet) {
+		cfg := config(t, `duration = "30s"`, f.members())
+		cfg.Store = &memory{failWith: errors.New("no space left on device")}
+		began := time.Now()
+		r := coord.Run(context.Background(), cfg)
+		require.Equal(t, run.ExitFailed, r.ExitCode)
+		require.Contains(t, r.Verdict.Reasons[0], "no space left on device")
+		require.Less(t, time.Since(began), 3*time.Second)
+		f.server.Close()
+		for _, n := range f.nodes {
+			<-n.done
+			_, last := n.mill.seen()
+			require.Less(t, last, 3*time.Second)
+		}
+	})
+}
+
+// hung carries out nothing, and never returns from what it is told to hang in.
+type hung struct {
+	rpc.Local
+	prepare bool
+}
+
+func (h hung) Prepare(ctx context.Context, step run.Step) (run.Ready, error) {
+	if h.prepare {
+		<-ctx.Done()
+	}
+	return h.Local.Prepare(ctx, step)
+}
+
+func (h hung) Run(ctx context.Context, _ time.Duration, _ func(measure.Snapshot) error) (run.Final, error) {
+	<-ctx.Done()
+	return run.Final{}, ctx.Err()
+}
+
+// TestAliveButStuck has workers that send heartbeats and nothing else: waiting for them ends, too.
+func TestAliveButStuck(t *testing.T) {
+	for name, prepare := range map[string]bool{"prepare": true, "run": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFleet(t)
+				defer f.close()
+				f.join("w1")
+				f.join("w2", func(c *rpc.JoinConfig) {
+					fresh := c.New
+					c.New = func() rpc.Local { return hung{fresh(), prepare} }
+				})
+				began := time.Now()
+				r := coord.Run(context.Background(), config(t, `duration = "5s"`, f.members()))
+				require.Less(t, time.Since(began), 32*time.Second)
+				if prepare {
+					require.Equal(t, run.ExitFailed, r.ExitCode)
+					return
+				}
+				require.Equal(t, run.ExitDegraded, r.ExitCode)
+				require.Contains(t, r.Verdict.Reasons[0], "it is alive, but has counted nothing for 30s")
+				requireAccounted(t, f, r)
+			})
+		})
+	}
+}

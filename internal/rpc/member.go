@@ -1,0 +1,223 @@
+package rpc
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
+	"github.com/loadgen/loadgen/internal/run"
+)
+
+// member is a worker as the coordinator knows it, from its first hello to the end of the run. It is a coord.Worker: see remote.go.
+type member struct {
+	server      *Server
+	name        string
+	incarnation string
+	host        string
+	version     string
+	arrived     chan struct{} // holds one: inbox has something
+	gone        chan struct{} // closed when the worker is lost
+
+	mu        sync.Mutex
+	conn      *conn // nil while no stream is there
+	link      link
+	inbox     []*pb.Envelope // accepted and not taken
+	heard     time.Duration  // coordinator's clock, when the newest heartbeat came
+	zero      time.Duration  // coordinator's clock at the run clock's zero
+	suspected *time.Timer
+	givenUp   *time.Timer
+	lost      *run.Loss
+	dismissed bool // the run is over, or goes on without it from the start
+}
+
+func newMember(s *Server, h *pb.Hello) *member {
+	m := &member{
+		server: s, name: h.GetName(), incarnation: h.GetIncarnation(), host: utf8(h.GetHost()), version: utf8(h.GetVersion()),
+		arrived: make(chan struct{}, 1), gone: make(chan struct{}), heard: s.now(),
+	}
+	m.suspected = time.AfterFunc(s.cfg.Timing.Suspect, m.suspect)
+	m.givenUp = time.AfterFunc(s.cfg.Timing.Lost, m.giveUp)
+	return m
+}
+
+// attach gives the worker a new stream, in place of the one it had. The worker says up to where it has received.
+func (m *member) attach(received uint64, c *conn) *pb.Goodbye {
+	m.mu.Lock()
+	if m.lost != nil {
+		defer m.mu.Unlock()
+		return &pb.Goodbye{Reason: "the run goes on without this worker: " + m.lost.Why}
+	}
+	if err := m.link.attach(received); err != nil {
+		m.mu.Unlock()
+		m.strike("it came back with another memory: " + err.Error())
+		return &pb.Goodbye{Reason: "what this worker remembers does not go with the run: " + err.Error()}
+	}
+	old := m.conn
+	m.conn = c
+	m.mu.Unlock()
+	if old != nil {
+		old.with(func() { old.closed = true })
+	}
+	return nil
+}
+
+// detach says that a stream has ended.
+func (m *member) detach(c *conn) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.conn == c {
+		m.conn = nil
+	}
+}
+
+// attached says whether the worker is there, as far as is known.
+func (m *member) attached() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.conn != nil && m.lost == nil
+}
+
+func (m *member) welcome() *pb.Welcome {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	t := m.server.cfg.Timing
+	return &pb.Welcome{Protocol: protocol, Run: m.server.cfg.Run, HeartbeatNs: int64(t.Heartbeat), LeaseNs: int64(t.Lease), Stored: m.link.taken}
+}
+
+// pop returns the next envelope to send on a stream; nil when there is none, or another stream has its place.
+func (m *member) pop(c *conn) *pb.Envelope {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.conn != c {
+		return nil
+	}
+	return m.link.pop()
+}
+
+// push sends an envelope, now or when the worker is back.
+func (m *member) push(e *pb.Envelope) {
+	m.mu.Lock()
+	m.link.push(e)
+	c := m.conn
+	m.mu.Unlock()
+	if c != nil {
+		c.with(func() {})
+	}
+}
+
+// handle takes a message that came on a stream at a time.
+func (m *member) handle(c *conn, msg *pb.FromWorker, at time.Duration) error {
+	m.mu.Lock()
+	current := m.conn == c && m.lost == nil
+	m.mu.Unlock()
+	if !current {
+		return nil
+	}
+	switch msg := msg.GetMessage().(type) {
+	case *pb.FromWorker_Heartbeat:
+		m.beat(at)
+		c.echo(msg.Heartbeat.GetSentNs(), at)
+		return nil
+	case *pb.FromWorker_Received:
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.link.ack(msg.Received)
+	case *pb.FromWorker_Envelope:
+		return m.accept(msg.Envelope)
+	case *pb.FromWorker_Goodbye:
+		m.lose("it has left: " + utf8(msg.Goodbye.GetReason()))
+		return nil
+	}
+	return errors.New("a message that has no place there")
+}
+
+// accept puts a new envelope before whoever waits for it.
+func (m *member) accept(e *pb.Envelope) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	fresh, err := m.link.accept(e)
+	if err != nil || !fresh {
+		return err
+	}
+	m.inbox = append(m.inbox, e)
+	select {
+	case m.arrived <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// beat takes note that the worker is alive.
+func (m *member) beat(at time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.lost != nil || m.dismissed {
+		return
+	}
+	m.heard = at
+	t := m.server.cfg.Timing
+	m.suspected.Reset(t.Suspect)
+	m.givenUp.Reset(t.Lost)
+}
+
+func (m *member) suspect() {
+	m.server.cfg.Logger.Warn("worker suspected: no heartbeat", "worker", m.name, "for", m.server.cfg.Timing.Suspect)
+}
+
+// giveUp loses the worker, unless it is this process that stood still: then what the worker has sent in the meantime is to be read first.
+func (m *member) giveUp() {
+	t := m.server.cfg.Timing
+	m.mu.Lock()
+	late := m.server.now() - m.heard - t.Lost
+	if late > t.Heartbeat && late < t.Lost {
+		m.givenUp.Reset(t.Suspect)
+		m.mu.Unlock()
+		return
+	}
+	m.mu.Unlock()
+	m.lose(fmt.Sprintf("no heartbeat for %v", t.Lost))
+}
+
+// lose gives the worker up for the rest of the run, and tells it.
+func (m *member) lose(why string) {
+	if m.strike(why) {
+		m.say("the run goes on without this worker: " + why)
+		m.server.forget(m)
+	}
+}
+
+// strike gives the worker up, unless that was done.
+func (m *member) strike(why string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.lost != nil {
+		return false
+	}
+	m.lost = &run.Loss{Worker: m.name, Why: why, LoadedSeconds: (m.heard + m.server.cfg.Timing.Lease - m.zero).Seconds()}
+	m.suspected.Stop()
+	m.givenUp.Stop()
+	close(m.gone)
+	return true
+}
+
+// dismiss ends what the worker has to do with this run.
+func (m *member) dismiss(why string) {
+	m.mu.Lock()
+	m.dismissed = true
+	m.suspected.Stop()
+	m.givenUp.Stop()
+	m.mu.Unlock()
+	m.say(why)
+}
+
+// say ends the stream with a goodbye.
+func (m *member) say(reason string) {
+	m.mu.Lock()
+	c := m.conn
+	m.mu.Unlock()
+	if c != nil {
+		c.with(func() { c.goodbye = &pb.Goodbye{Reason: reason} })
+	}
+}

@@ -1,0 +1,128 @@
+package rpc
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/loadgen/loadgen/internal/measure"
+	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
+)
+
+// carryOut does what the coordinator orders, one order after the other, until the session ends. It is a goroutine of its own, which the
+// session's end waits for.
+func (s *session) carryOut() {
+	defer close(s.idle)
+	for {
+		select {
+		case <-s.work.Done():
+			return
+		case e := <-s.orders:
+			s.push(s.do(e))
+		}
+	}
+}
+
+// do carries one order out and returns the answer.
+func (s *session) do(e *pb.Envelope) *pb.Envelope {
+	switch order := e.GetContent().(type) {
+	case *pb.Envelope_Assignment:
+		return &pb.Envelope{Content: &pb.Envelope_Assigned{Assigned: &pb.Answer{Error: textOf(s.assign(order.Assignment))}}}
+	case *pb.Envelope_Prepare:
+		return s.prepare(order.Prepare)
+	case *pb.Envelope_Start:
+		return s.start(order.Start)
+	}
+	return &pb.Envelope{Content: &pb.Envelope_Assigned{Assigned: &pb.Answer{Error: fmt.Sprintf("an order that is a %T", e.GetContent())}}}
+}
+
+// assign takes a run on, with the clocks as they stand now.
+func (s *session) assign(m *pb.Assignment) error {
+	a, err := decodeAssignment(m)
+	if err != nil {
+		return err
+	}
+	zero, err := decodeTime(m.GetZeroNs())
+	if err != nil {
+		return err
+	}
+	select {
+	case <-s.synced:
+	case <-s.work.Done():
+		return s.work.Err()
+	}
+	local := s.cfg.New()
+	s.mu.Lock()
+	if s.local != nil {
+		s.mu.Unlock()
+		local.Close()
+		return errors.New("a second assignment")
+	}
+	s.local = local
+	s.clocks = s.offsets.best()
+	s.zero = zero + s.clocks.offset
+	local.SetLease(s.lease - s.zero)
+	s.mu.Unlock()
+	a.Zero = s.epoch.Add(s.zero)
+	return local.Assign(s.work, a)
+}
+
+var errUnassigned = errors.New("an order before an assignment")
+
+func (s *session) prepare(m *pb.Step) *pb.Envelope {
+	step, err := decodeStep(m)
+	if err == nil && s.local == nil {
+		err = errUnassigned
+	}
+	if err != nil {
+		e := &pb.Ready{Step: m.GetSeq(), Error: textOf(err)}
+		return &pb.Envelope{Content: &pb.Envelope_Ready{Ready: e}}
+	}
+	ready, err := s.local.Prepare(s.work, step)
+	ready.Step = step.Seq
+	return encodeReady(ready, s.clocks, err)
+}
+
+func (s *session) start(m *pb.Start) *pb.Envelope {
+	at, err := decodeTime(m.GetAtNs())
+	if err == nil && s.local == nil {
+		err = errUnassigned
+	}
+	if err != nil {
+		return &pb.Envelope{Content: &pb.Envelope_Final{Final: &pb.Final{Error: textOf(err)}}}
+	}
+	final, err := s.local.Run(s.work, at, s.keep)
+	e, encodeErr := encodeFinal(&final, err)
+	if encodeErr != nil {
+		return &pb.Envelope{Content: &pb.Envelope_Final{Final: &pb.Final{Error: textOf(encodeErr)}}}
+	}
+	return e
+}
+
+// keep puts a snapshot into the spool. When that is full, it is joined to the one before it, if that was never sent: the coordinator gets
+// fewer and longer intervals, and misses nothing.
+func (s *session) keep(snap measure.Snapshot) error {
+	e, err := encodeSnapshot(&snap)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.poke()
+	if tail := s.link.tail(); tail.GetSnapshot() != nil && s.link.held+len(e.GetSnapshot()) > s.cfg.Spool {
+		joint, err := decodeSnapshot(tail.GetSnapshot())
+		if err != nil {
+			return err
+		}
+		if joint.Merge(&snap) == nil {
+			both, err := encodeSnapshot(&joint)
+			if err != nil {
+				return err
+			}
+			tail.Content = both.Content
+			s.link.amend()
+			return nil
+		}
+	}
+	s.link.push(e)
+	return nil
+}

@@ -1,0 +1,172 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/loadgen/loadgen/internal/measure"
+	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// TestOffset compares clocks that are 7 s apart, over ways of different length.
+func TestOffset(t *testing.T) {
+	const ahead = 7 * time.Second
+	var o offsets
+	exchange := func(sent, there, held, back time.Duration) {
+		o.add(sent, sent+there-ahead, sent+there-ahead+held, sent+there+held+back)
+	}
+	exchange(time.Second, 40*time.Millisecond, time.Millisecond, 2*time.Millisecond)
+	require.Equal(t, 42*time.Millisecond, o.best().rtt)
+	require.InDelta(t, ahead, o.best().offset, float64(o.best().rtt/2))
+	exchange(2*time.Second, time.Millisecond, 50*time.Millisecond, time.Millisecond)
+	require.Equal(t, ahead, o.best().offset, "the shortest round trip counts, whatever the coordinator took")
+	for i := range kept {
+		exchange(time.Duration(3+i)*time.Second, 3*time.Millisecond, 0, 5*time.Millisecond)
+	}
+	require.Equal(t, 8*time.Millisecond, o.best().rtt, "old measurements are forgotten")
+	before := o
+	o.add(5, 0, 0, 4)   // back before it was sent
+	o.add(0, 9, 8, 100) // echoed before it was received
+	o.add(0, 0, 50, 10) // held for longer than it was away
+	require.Equal(t, before, o)
+}
+
+// interval is a snapshot of one second with some puts in it.
+func interval(seq uint64, running *measure.Totals) measure.Snapshot {
+	delta := measure.NewTotals(1, 1)
+	for range 10 {
+		delta.AddDue(driver.Put)
+		delta.Record(&measure.Sample{Verb: driver.Put, Due: 5, Start: 6, End: int64(seq) * 1e9})
+	}
+	*delta.Request(0, driver.Put) = measure.Requests{Sent: 10, Answered: 10}
+	running.Merge(delta)
+	return measure.Snapshot{
+		SeqFirst: seq, SeqLast: seq, From: int64(seq) * 1e9, To: int64(seq+1) * 1e9, Delta: *delta, Running: running.Counters(),
+	}
+}
+
+// TestSpoolIsBounded keeps snapshots while no stream is there: beyond the bound they are joined, so that nothing is missing of what they
+// counted, and what was sent once stays as it is.
+func TestSpoolIsBounded(t *testing.T) {
+	s := newSession(JoinConfig{New: func() Local { return idle{} }, Logger: slog.New(slog.DiscardHandler), Spool: 1000})
+	defer s.end()
+	var running measure.Totals
+	require.NoError(t, s.keep(interval(1, &running)))
+	first := s.link.pop()
+	sent := string(first.GetSnapshot())
+	for seq := uint64(2); seq <= 100; seq++ {
+		require.NoError(t, s.keep(interval(seq, &running)))
+		require.Less(t, s.link.held, 2000)
+	}
+	require.NoError(t, s.link.attach(0))
+	var sum measure.Totals
+	next := uint64(1)
+	for e := s.link.pop(); e != nil; e = s.link.pop() {
+		snap, err := decodeSnapshot(e.GetSnapshot())
+		require.NoError(t, err)
+		require.Equal(t, next, snap.SeqFirst)
+		next = snap.SeqLast + 1
+		sum.Merge(&snap.Delta)
+		counters := sum.Counters()
+		require.True(t, counters.Equal(&snap.Running))
+	}
+	require.EqualValues(t, 101, next)
+	require.Equal(t, sent, string(first.GetSnapshot()))
+}
+
+func TestRoundTrips(t *testing.T) {
+	step := run.Step{Seq: 3, Phase: "p", Kind: run.Setup, Last: true, From: 2, To: 9}
+	gotStep, err := decodeStep(encodeStep(step).GetPrepare())
+	require.NoError(t, err)
+	require.Equal(t, step, gotStep)
+
+	a := run.Assignment{RunID: "r", Plan: []byte("{}"), Digest: "d", Nodes: map[string][]string{"t": {"a", "b"}}, WallNS: 8, Index: 1, Workers: 3}
+	m := encodeAssignment(a, time.Second).GetAssignment()
+	gotA, err := decodeAssignment(m)
+	require.NoError(t, err)
+	require.Equal(t, a, gotA)
+	require.EqualValues(t, time.Second, m.GetZeroNs())
+
+	ready := run.Ready{
+		Step: 3, Sessions: 7, Connections: 14, Ops: 100, Executor: "event loop", Loops: 2, Servers: map[string]map[string]string{"a": {"version": "7"}},
+		Remote: true, Offset: -5, Uncertainty: 2, RTT: 4,
+	}
+	gotReady, err := decodeReady(encodeReady(ready, exchange{offset: -5, rtt: 4}, nil).GetReady())
+	require.NoError(t, err)
+	require.Equal(t, ready, gotReady)
+
+	final := run.Final{Step: 3, Stopped: true, Expired: true, Generator: run.Generator{
+		Executor: "blocking", Loops: 2, CPUSeconds: 1.5, GCCycles: 3, MaxRSSBytes: 4, Mallocs: 5, Busy: 0.5,
+	}}
+	e, err := encodeFinal(&final, nil)
+	require.NoError(t, err)
+	gotFinal, err := decodeFinal(e.GetFinal())
+	require.NoError(t, err)
+	gotFinal.Totals = measure.Totals{}
+	require.Equal(t, final, gotFinal)
+	require.Equal(t, "a\uFFFDb", textOf(fmt.Errorf("a\xffb")), "whatever a server says can be passed on")
+}
+
+// TestGeneratedCodeIsThatOfTheProto compares the messages in the generated code with the text that they are generated from.
+func TestGeneratedCodeIsThatOfTheProto(t *testing.T) {
+	text, err := os.ReadFile("loadgenpb/control.proto")
+	require.NoError(t, err)
+	var want []string
+	for _, m := range regexp.MustCompile(`(?m)^ +(?:repeated )?(?:map<[^>]+>|\w+) (\w+) = (\d+);`).FindAllSubmatch(text, -1) {
+		want = append(want, string(m[1])+" = "+string(m[2]))
+	}
+	var got []string
+	messages := pb.File_control_proto.Messages()
+	for i := range messages.Len() {
+		got = append(got, fields(messages.Get(i))...)
+	}
+	require.ElementsMatch(t, want, got, "go generate ./internal/rpc/loadgenpb")
+}
+
+func fields(m protoreflect.MessageDescriptor) (list []string) {
+	for i := range m.Fields().Len() {
+		f := m.Fields().Get(i)
+		list = append(list, fmt.Sprintf("%s = %d", f.Name(), f.Number()))
+	}
+	return list
+}
+
+// TestAcknowledgedOnceKept looks at what a worker is told about a snapshot while it is being kept, after that, and when it could not be.
+func TestAcknowledgedOnceKept(t *testing.T) {
+	s := &Server{cfg: Config{Timing: DefaultTiming(), Logger: slog.New(slog.DiscardHandler)}, changed: make(chan struct{}, 1)}
+	m := newMember(s, &pb.Hello{Name: "w"})
+	c := &conn{wake: make(chan struct{}, 1)}
+	require.Nil(t, m.attach(0, c))
+	var running measure.Totals
+	for seq := uint64(1); seq <= 2; seq++ {
+		snap := interval(seq, &running)
+		e, err := encodeSnapshot(&snap)
+		require.NoError(t, err)
+		e.Number = seq
+		require.NoError(t, m.accept(e))
+	}
+	full := errors.New("no space left on device")
+	calls := 0
+	_, err := m.Run(context.Background(), 0, func(measure.Snapshot) error {
+		require.EqualValues(t, calls, c.stored)
+		if calls++; calls == 2 {
+			return full
+		}
+		return nil
+	})
+	require.Equal(t, full, err)
+	require.EqualValues(t, 1, c.stored)
+	require.EqualValues(t, 1, m.welcome().GetStored(), "nor is it told so when it comes back")
+	m.dismiss("")
+}

@@ -1,0 +1,156 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/loadgen/loadgen/internal/measure"
+	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
+	"github.com/loadgen/loadgen/internal/run"
+)
+
+// next returns the oldest envelope that was not taken. What a lost worker has still got through is returned before its loss.
+func (m *member) next(ctx context.Context) (*pb.Envelope, error) {
+	for {
+		m.mu.Lock()
+		var e *pb.Envelope
+		if len(m.inbox) > 0 {
+			e = m.inbox[0]
+			m.inbox = m.inbox[1:]
+		}
+		lost := m.lost
+		m.mu.Unlock()
+		switch {
+		case e != nil:
+			return e, nil
+		case lost != nil:
+			return nil, lost
+		}
+		select {
+		case <-m.arrived:
+		case <-m.gone:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// taken acknowledges the envelope that next returned.
+func (m *member) taken() {
+	m.mu.Lock()
+	m.link.take()
+	n, c := m.link.taken, m.conn
+	m.mu.Unlock()
+	if c != nil {
+		c.with(func() { c.stored = n })
+	}
+}
+
+// broke loses the worker for something it has said.
+func (m *member) broke(format string, args ...any) error {
+	m.lose("it broke the protocol: " + fmt.Sprintf(format, args...))
+	return m.lost
+}
+
+// Assign gives the worker its part in a run.
+func (m *member) Assign(ctx context.Context, a run.Assignment) error {
+	zero := m.server.now() - time.Since(a.Zero)
+	m.mu.Lock()
+	m.zero = zero
+	m.mu.Unlock()
+	m.push(encodeAssignment(a, zero))
+	e, err := m.next(ctx)
+	if err != nil {
+		return err
+	}
+	answer, ok := e.GetContent().(*pb.Envelope_Assigned)
+	if !ok {
+		return m.broke("its answer to an assignment is a %T", e.GetContent())
+	}
+	m.taken()
+	return errorOf(answer.Assigned.GetError())
+}
+
+// Prepare makes ready to carry out a step.
+func (m *member) Prepare(ctx context.Context, step run.Step) (run.Ready, error) {
+	m.push(encodeStep(step))
+	e, err := m.next(ctx)
+	if err != nil {
+		m.abandon()
+		return run.Ready{}, err
+	}
+	answer, ok := e.GetContent().(*pb.Envelope_Ready)
+	if !ok || int(answer.Ready.GetStep()) != step.Seq {
+		return run.Ready{}, m.broke("its answer to step %d is a %T", step.Seq, e.GetContent())
+	}
+	m.taken()
+	if err := errorOf(answer.Ready.GetError()); err != nil {
+		return run.Ready{}, err
+	}
+	ready, err := decodeReady(answer.Ready)
+	if err != nil {
+		return run.Ready{}, m.broke("%v", err)
+	}
+	ready.Step = step.Seq
+	return ready, nil
+}
+
+// abandon tells the worker to stop at once.
+func (m *member) abandon() {
+	m.push(&pb.Envelope{Content: &pb.Envelope_Abandon{Abandon: &pb.Abandon{}}})
+}
+
+// Drain ends the step at hand early, and those after it.
+func (m *member) Drain() { m.push(&pb.Envelope{Content: &pb.Envelope_Drain{Drain: &pb.Drain{}}}) }
+
+// Run starts the prepared step and passes on what the worker counts. When ctx ends, the worker has the farewell to say its last word.
+func (m *member) Run(ctx context.Context, at time.Duration, sink func(measure.Snapshot) error) (run.Final, error) {
+	m.push(&pb.Envelope{Content: &pb.Envelope_Start{Start: &pb.Start{AtNs: int64(at)}}})
+	t := m.server.cfg.Timing
+	bounded, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() {
+		m.abandon()
+		time.AfterFunc(t.Farewell, cancel)
+	})
+	defer stop()
+	idle := time.AfterFunc(t.Idle, func() { m.lose(fmt.Sprintf("it is alive, but has counted nothing for %v", t.Idle)) })
+	defer idle.Stop()
+	for {
+		e, err := m.next(bounded)
+		switch {
+		case errors.Is(err, context.Canceled):
+			return run.Final{}, ctx.Err()
+		case err != nil:
+			return run.Final{}, err
+		}
+		switch content := e.GetContent().(type) {
+		case *pb.Envelope_Snapshot:
+			snap, err := decodeSnapshot(content.Snapshot)
+			if err != nil {
+				return run.Final{}, m.broke("%v", err)
+			}
+			idle.Stop() // how long it takes to keep it is not the worker's doing
+			if err := sink(snap); err != nil {
+				m.abandon()
+				return run.Final{}, err
+			}
+			m.taken()
+			idle.Reset(t.Idle)
+		case *pb.Envelope_Final:
+			m.taken()
+			if err := errorOf(content.Final.GetError()); err != nil {
+				return run.Final{}, err
+			}
+			final, err := decodeFinal(content.Final)
+			if err != nil {
+				return run.Final{}, m.broke("%v", err)
+			}
+			return final, nil
+		default:
+			return run.Final{}, m.broke("a step was running, and a %T came", content)
+		}
+	}
+}

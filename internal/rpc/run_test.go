@@ -1,0 +1,57 @@
+package rpc_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/coord"
+	"github.com/loadgen/loadgen/internal/run"
+)
+
+// TestFleetEqualsOneProcess runs a plan on an engine in this process and on fleets of several sizes, in virtual time: what was done and how
+// long it took is the same to the byte.
+func TestFleetEqualsOneProcess(t *testing.T) {
+	var want, wantSeries string
+	synctest.Test(t, func(t *testing.T) {
+		m := newMill()
+		e := newEngine(m)
+		r := coord.Run(context.Background(), config(t, "iterations = 500", []coord.Member{{Name: "local", Worker: e}}))
+		require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
+		got, _ := m.seen()
+		require.Equal(t, 3000, got)
+		want = comparable(t, r, false)
+	})
+	for _, n := range []int{1, 3, 8} {
+		virtual(t, n, func(t *testing.T, f *fleet) {
+			r := coord.Run(context.Background(), config(t, "iterations = 500", f.members()))
+			require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
+			require.Equal(t, 3000, f.got())
+			require.Equal(t, want, comparable(t, r, false))
+			if wantSeries == "" {
+				wantSeries = comparable(t, r, true)
+			}
+			require.Equal(t, wantSeries, comparable(t, r, true))
+			for _, w := range r.Fleet {
+				require.Equal(t, "here", w.Host)
+			}
+		})
+	}
+}
+
+// comparable is what of a result does not hang on where it was made. The series does hang on when the load begins within a second
+// of the run clock, which is later with workers that are to hear of it first.
+func comparable(t *testing.T, r *run.Run, series bool) string {
+	t.Helper()
+	p := r.Phase["load"]
+	parts := []any{p.Op, p.Requests, p.Digest, p.Seconds, p.Reasons}
+	if series {
+		parts = append(parts, p.Series)
+	}
+	b, err := json.Marshal(parts)
+	require.NoError(t, err)
+	return string(b)
+}

@@ -1,0 +1,239 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
+)
+
+// firstBeats are sent one after the other, as soon as the last is echoed, so that the clocks are known well before a run begins.
+const firstBeats = 8
+
+// serve carries the stream: it sends, another goroutine receives. When parent ends, what is being carried out is stopped and
+// reported, as far as the coordinator listens, before the worker takes its leave.
+func (s *session) serve(parent context.Context, j *joined, cancel context.CancelFunc) (*pb.Goodbye, error) {
+	var bye *pb.Goodbye
+	var failed error
+	ended := make(chan struct{})
+	var receiver sync.WaitGroup
+	receiver.Go(func() {
+		defer close(ended)
+		bye, failed = s.receive(j, cancel)
+	})
+	err := s.send(parent, j, ended)
+	if err != nil {
+		cancel()
+	}
+	receiver.Wait()
+	switch {
+	case bye != nil:
+		return bye, nil
+	case failed != nil:
+		return nil, failed
+	}
+	return nil, err
+}
+
+// receive handles what comes until the stream ends. A coordinator that says nothing for three heartbeats may have lost the stream:
+// it is ended, and another one tried.
+func (s *session) receive(j *joined, cancel context.CancelFunc) (*pb.Goodbye, error) {
+	silent := time.AfterFunc(3*j.heartbeat, cancel)
+	defer silent.Stop()
+	for {
+		msg, err := j.stream.Recv()
+		if err != nil {
+			return nil, err
+		}
+		silent.Reset(3 * j.heartbeat)
+		at := s.now()
+		switch msg := msg.GetMessage().(type) {
+		case *pb.FromCoordinator_Goodbye:
+			cancel()
+			return msg.Goodbye, nil
+		case *pb.FromCoordinator_Echo:
+			err = s.echoed(msg.Echo, at, j.lease)
+		case *pb.FromCoordinator_Stored:
+			s.mu.Lock()
+			err = s.link.ack(msg.Stored)
+			s.mu.Unlock()
+			s.poke()
+		case *pb.FromCoordinator_Envelope:
+			err = s.accept(msg.Envelope)
+		default:
+			err = errors.New("a message that has no place there")
+		}
+		if err != nil {
+			cancel()
+			return nil, fmt.Errorf("the coordinator broke the protocol: %w", err)
+		}
+	}
+}
+
+// echoed renews the lease and compares the clocks.
+func (s *session) echoed(e *pb.Echo, at, lease time.Duration) error {
+	received, err := decodeTime(e.GetReceivedNs())
+	if err != nil {
+		return err
+	}
+	back, err := decodeTime(e.GetEchoedNs())
+	if err != nil {
+		return err
+	}
+	sent := time.Duration(e.GetSentNs())
+	if sent < 0 || sent > at {
+		return fmt.Errorf("an echo of a heartbeat from %v, at %v", sent, at)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first := s.offsets.n == 0
+	s.offsets.add(sent, received, back, at)
+	if first && s.offsets.n > 0 {
+		close(s.synced)
+	}
+	if s.offsets.n < firstBeats {
+		s.stream.beat = true
+		s.poke()
+	}
+	if until := sent + lease; until > s.lease {
+		s.lease = until
+		if s.local != nil {
+			s.local.SetLease(s.lease - s.zero)
+		}
+	}
+	return nil
+}
+
+// accept takes an envelope. What ends a step is done at once, the rest in its turn.
+func (s *session) accept(e *pb.Envelope) error {
+	s.mu.Lock()
+	fresh, err := s.link.accept(e)
+	if fresh {
+		s.link.take()
+		s.stream.taken = s.link.taken
+		s.poke()
+	}
+	local := s.local
+	s.mu.Unlock()
+	if err != nil || !fresh {
+		return err
+	}
+	switch e.GetContent().(type) {
+	case *pb.Envelope_Abandon:
+		s.abandon()
+	case *pb.Envelope_Drain:
+		if local == nil {
+			return errors.New("a drain before an assignment")
+		}
+		local.Drain()
+	default:
+		select {
+		case s.orders <- e:
+		default:
+			return errors.New("more orders than can be carried out")
+		}
+	}
+	return nil
+}
+
+// poke wakes the sender.
+func (s *session) poke() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// push queues an envelope for the coordinator.
+func (s *session) push(e *pb.Envelope) {
+	s.mu.Lock()
+	s.link.push(e)
+	s.mu.Unlock()
+	s.poke()
+}
+
+// send sends what there is until the stream ends, heartbeats first.
+func (s *session) send(parent context.Context, j *joined, ended <-chan struct{}) error {
+	beats := time.NewTicker(j.heartbeat)
+	defer beats.Stop()
+	leaving := parent.Done()
+	for {
+		for {
+			msg := s.pick()
+			if msg == nil {
+				break
+			}
+			if err := j.stream.Send(msg); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-s.wake:
+		case <-beats.C:
+			s.mu.Lock()
+			s.stream.beat = true
+			s.mu.Unlock()
+		case <-leaving:
+			return s.leave(j)
+		case <-ended:
+			return nil
+		}
+	}
+}
+
+// pick returns the next message, nil when there is none: heartbeats before acknowledgements before envelopes.
+func (s *session) pick() *pb.FromWorker {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stream.beat {
+		s.stream.beat = false
+		return &pb.FromWorker{Message: &pb.FromWorker_Heartbeat{Heartbeat: &pb.Heartbeat{SentNs: int64(s.now())}}}
+	}
+	if s.stream.taken > s.stream.told {
+		s.stream.told = s.stream.taken
+		return &pb.FromWorker{Message: &pb.FromWorker_Received{Received: s.stream.taken}}
+	}
+	if e := s.link.pop(); e != nil {
+		return &pb.FromWorker{Message: &pb.FromWorker_Envelope{Envelope: e}}
+	}
+	return nil
+}
+
+// leave stops the work, sends what is left of it and takes leave. It is the user of this machine who wants that.
+func (s *session) leave(j *joined) error {
+	s.abandon()
+	deadline := time.NewTimer(DefaultTiming().Farewell)
+	defer deadline.Stop()
+	idle := s.idle
+	for {
+		for {
+			msg := s.pick()
+			if msg == nil {
+				break
+			}
+			if err := j.stream.Send(msg); err != nil {
+				return err
+			}
+		}
+		s.mu.Lock()
+		done := idle == nil && len(s.link.queue) == 0
+		s.mu.Unlock()
+		if done {
+			break
+		}
+		select {
+		case <-s.wake:
+			continue
+		case <-idle:
+			idle = nil
+			continue
+		case <-deadline.C:
+		}
+		break
+	}
+	err := j.stream.Send(&pb.FromWorker{Message: &pb.FromWorker_Goodbye{Goodbye: &pb.Goodbye{Reason: "it was stopped on its own machine"}}})
+	return errors.Join(err, j.stream.CloseSend())
+}

@@ -1,0 +1,261 @@
+package rpc
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/loadgen/loadgen/internal/coord"
+	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
+)
+
+// Config is what a coordinator's end needs.
+type Config struct {
+	Address  string       // where workers come to; loopback, port 0 for any free one
+	Listener net.Listener // takes the place of Address
+	Run      string       // its ID, for workers to tell
+	Version  string       // of this program
+	Timing   Timing
+	Logger   *slog.Logger
+
+	// Waiting is told of each change while workers are awaited: who has come, of how many. May be nil.
+	Waiting func(come []string, of int)
+}
+
+// Server is where the workers of one run come to.
+type Server struct {
+	pb.UnimplementedControlServer
+	cfg     Config
+	lis     net.Listener
+	grpc    *grpc.Server
+	epoch   time.Time      // zero of the coordinator's clock
+	routine sync.WaitGroup // serving, and a receiver for each stream
+	changed chan struct{}  // holds one: members have changed
+
+	mu      sync.Mutex
+	members map[string]*member // by name
+	begun   bool               // nobody joins any more
+	closed  bool
+}
+
+// Listen opens the coordinator's door. It refuses every address but the loopback: until workers and coordinator prove who they are,
+// whoever reaches the port could join.
+func Listen(cfg Config) (*Server, error) {
+	lis := cfg.Listener
+	if lis == nil {
+		if err := checkLoopback(cfg.Address); err != nil {
+			return nil, fmt.Errorf("listen for workers: %w", err)
+		}
+		var err error
+		if lis, err = net.Listen("tcp", cfg.Address); err != nil {
+			return nil, fmt.Errorf("listen for workers: %w", err)
+		}
+	}
+	s := &Server{cfg: cfg, lis: lis, epoch: time.Now(), changed: make(chan struct{}, 1), members: map[string]*member{}}
+	s.grpc = grpc.NewServer(
+		grpc.MaxRecvMsgSize(maxMessage+maxHeaders), grpc.MaxSendMsgSize(maxMessage+maxHeaders),
+		grpc.MaxConcurrentStreams(maxStreams), grpc.MaxHeaderListSize(maxHeaders), grpc.ConnectionTimeout(connectWithin),
+		grpc.StaticStreamWindowSize(windowBytes), grpc.StaticConnWindowSize(windowBytes),
+		// Heartbeats find out who is alive; this only closes what dead connections leave behind.
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
+	)
+	pb.RegisterControlServer(s.grpc, s)
+	s.routine.Go(func() {
+		if err := s.grpc.Serve(lis); err != nil {
+			cfg.Logger.Error("listen for workers", "err", err)
+		}
+	})
+	return s, nil
+}
+
+// checkLoopback refuses addresses that others could reach, or overhear.
+func checkLoopback(address string) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return err
+	}
+	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+		return nil
+	}
+	return fmt.Errorf("address %q is not this machine's loopback (127.0.0.1): between machines workers and coordinator will have to prove "+
+		"who they are, by TLS with certificates on both sides, which this version does not have", address)
+}
+
+// Addr returns where workers come to.
+func (s *Server) Addr() string { return s.lis.Addr().String() }
+
+// now is the coordinator's clock.
+func (s *Server) now() time.Duration { return time.Since(s.epoch) }
+
+// Wait returns n workers, ordered by name, once they have come. From then on nobody else joins. When ctx ends before, the error
+// says who has come.
+func (s *Server) Wait(ctx context.Context, n int) ([]coord.Member, error) {
+	for {
+		members := s.gather(n)
+		if s.cfg.Waiting != nil {
+			var names []string
+			for _, m := range members {
+				names = append(names, m.name)
+			}
+			s.cfg.Waiting(names, n)
+		}
+		if len(members) == n {
+			return listed(members), nil
+		}
+		select {
+		case <-s.changed:
+		case <-ctx.Done():
+			return nil, s.missing(members, n)
+		}
+	}
+}
+
+// gather returns the workers that are there, at most n; when they are n, the run has begun.
+func (s *Server) gather(n int) []*member {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var there []*member
+	for _, m := range s.members {
+		if m.attached() {
+			there = append(there, m)
+		}
+	}
+	slices.SortFunc(there, func(a, b *member) int { return cmp.Compare(a.name, b.name) })
+	if len(there) < n {
+		return there
+	}
+	s.begun = true
+	for _, m := range there[n:] {
+		delete(s.members, m.name)
+		m.dismiss("the run has the workers it wants; the next one may want more")
+	}
+	return there[:n]
+}
+
+func listed(members []*member) []coord.Member {
+	var list []coord.Member
+	for _, m := range members {
+		list = append(list, coord.Member{Name: m.name, Host: m.host, Version: m.version, Worker: m})
+	}
+	return list
+}
+
+// missing says who has come and how many have not.
+func (s *Server) missing(members []*member, n int) error {
+	if len(members) == 0 {
+		return fmt.Errorf("none of %d workers has come to %s", n, s.Addr())
+	}
+	var names []string
+	for _, m := range members {
+		names = append(names, m.name)
+	}
+	return fmt.Errorf("only %d of %d workers have come to %s: %s", len(members), n, s.Addr(), strings.Join(names, ", "))
+}
+
+// poke wakes Wait.
+func (s *Server) poke() {
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Join serves one stream of a worker.
+func (s *Server) Join(stream grpc.BidiStreamingServer[pb.FromWorker, pb.FromCoordinator]) error {
+	c := &conn{stream: stream, wake: make(chan struct{}, 1), ended: make(chan struct{}), first: make(chan *pb.Hello), owner: make(chan *member, 1)}
+	s.routine.Go(func() { c.receive(s) })
+	greeted := time.NewTimer(s.cfg.Timing.Attach)
+	defer greeted.Stop()
+	var hello *pb.Hello
+	select {
+	case hello = <-c.first:
+	case <-c.ended:
+		return nil
+	case <-greeted.C:
+		return errors.New("no hello came")
+	}
+	m, bye := s.admit(hello, c)
+	if bye != nil {
+		s.cfg.Logger.Info("refused a worker", "worker", hello.GetName(), "why", bye.GetReason())
+		return stream.Send(&pb.FromCoordinator{Message: &pb.FromCoordinator_Goodbye{Goodbye: bye}})
+	}
+	c.owner <- m
+	s.poke()
+	err := c.send(m)
+	m.detach(c)
+	s.poke()
+	return err
+}
+
+// validName is what a worker may be called: it is a label, a file's record and a word in sentences.
+var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// admit finds or makes the member that a hello is from and gives it the stream, or says why not.
+func (s *Server) admit(h *pb.Hello, c *conn) (*member, *pb.Goodbye) {
+	name := h.GetName()
+	switch {
+	case h.GetProtocol() != protocol:
+		return nil, &pb.Goodbye{ForGood: true, Reason: fmt.Sprintf(
+			"the coordinator speaks protocol %d (loadgen %s), this worker protocol %d (loadgen %s): run the same version on both sides",
+			protocol, s.cfg.Version, h.GetProtocol(), h.GetVersion())}
+	case !validName.MatchString(name):
+		return nil, &pb.Goodbye{ForGood: true, Reason: "a worker's name is 1 to 64 letters, digits, dots, hyphens and underscores, the first a letter or digit"}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.members[name]
+	switch {
+	case s.closed:
+		return nil, &pb.Goodbye{Reason: "the run has ended"}
+	case m != nil && m.incarnation == h.GetIncarnation():
+		return m, m.attach(h.GetReceived(), c)
+	case m != nil && (s.begun || m.attached()):
+		return nil, &pb.Goodbye{Reason: fmt.Sprintf("another worker is called %q; it may be the one that ran here before", name)}
+	case s.begun:
+		return nil, &pb.Goodbye{Reason: "a run is under way, and it has the workers it wants: wait for the next"}
+	}
+	m = newMember(s, h)
+	bye := m.attach(h.GetReceived(), c)
+	if bye == nil {
+		s.members[name] = m
+	}
+	return m, bye
+}
+
+// forget takes a worker off that was lost before the run; in a run its name stays taken.
+func (s *Server) forget(m *member) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.begun && s.members[m.name] == m {
+		delete(s.members, m.name)
+	}
+	s.poke()
+}
+
+// Close tells the workers that the run has ended, and shuts the door. Workers that do not listen are not waited for longer than the
+// farewell.
+func (s *Server) Close() {
+	s.mu.Lock()
+	s.closed = true
+	members := s.members
+	s.members = map[string]*member{}
+	s.mu.Unlock()
+	for _, m := range members {
+		m.dismiss("the run has ended")
+	}
+	late := time.AfterFunc(s.cfg.Timing.Farewell, s.grpc.Stop)
+	s.grpc.GracefulStop()
+	late.Stop()
+	s.routine.Wait()
+}

@@ -1,0 +1,186 @@
+package rpc
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/loadgen/loadgen/internal/measure"
+	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
+	"github.com/loadgen/loadgen/internal/run"
+)
+
+// What comes from the other end is checked here, so that nothing behind it has to expect numbers that cannot be.
+
+const (
+	maxWorkers  = 10_000
+	maxSessions = 1 << 24
+	maxRunTime  = 10 * 365 * 24 * time.Hour
+)
+
+func encodeAssignment(a run.Assignment, zero time.Duration) *pb.Envelope {
+	m := &pb.Assignment{
+		Run: a.RunID, Plan: a.Plan, Digest: a.Digest, Nodes: map[string]*pb.Endpoints{},
+		WallNs: a.WallNS, ZeroNs: int64(zero), Index: uint32(a.Index), Workers: uint32(a.Workers),
+	}
+	for target, endpoints := range a.Nodes {
+		m.Nodes[target] = &pb.Endpoints{Endpoint: endpoints}
+	}
+	return &pb.Envelope{Content: &pb.Envelope_Assignment{Assignment: m}}
+}
+
+// decodeAssignment leaves Zero to the caller, who knows this process' clock.
+func decodeAssignment(m *pb.Assignment) (run.Assignment, error) {
+	if m.GetWorkers() > maxWorkers || m.GetIndex() >= m.GetWorkers() {
+		return run.Assignment{}, fmt.Errorf("assignment to worker %d of %d", m.GetIndex(), m.GetWorkers())
+	}
+	a := run.Assignment{
+		RunID: m.GetRun(), Plan: m.GetPlan(), Digest: m.GetDigest(), Nodes: map[string][]string{},
+		WallNS: m.GetWallNs(), Index: int(m.GetIndex()), Workers: int(m.GetWorkers()),
+	}
+	for target, endpoints := range m.GetNodes() {
+		a.Nodes[target] = endpoints.GetEndpoint()
+	}
+	return a, nil
+}
+
+func encodeStep(s run.Step) *pb.Envelope {
+	return &pb.Envelope{Content: &pb.Envelope_Prepare{Prepare: &pb.Step{
+		Seq: uint32(s.Seq), Phase: s.Phase, Kind: string(s.Kind), Last: s.Last, From: uint32(s.From), To: uint32(s.To),
+	}}}
+}
+
+func decodeStep(m *pb.Step) (run.Step, error) {
+	s := run.Step{
+		Seq: int(m.GetSeq()), Phase: m.GetPhase(), Kind: run.StepKind(m.GetKind()), Last: m.GetLast(),
+		From: int(m.GetFrom()), To: int(m.GetTo()),
+	}
+	if !slices.Contains([]run.StepKind{run.Setup, run.Populate, run.Clear, run.Load}, s.Kind) {
+		return run.Step{}, fmt.Errorf("step %d is of the unknown kind %q", s.Seq, s.Kind)
+	}
+	if s.From > s.To || s.To > maxSessions {
+		return run.Step{}, fmt.Errorf("step %d is for sessions %d to %d", s.Seq, s.From, s.To)
+	}
+	return s, nil
+}
+
+func encodeReady(r run.Ready, e exchange, err error) *pb.Envelope {
+	m := &pb.Ready{
+		Step: uint32(r.Step), Error: textOf(err), Sessions: uint32(r.Sessions), Connections: uint32(r.Connections), Ops: r.Ops,
+		Executor: r.Executor, Loops: uint32(r.Loops), Servers: map[string]*pb.Facts{},
+		OffsetNs: int64(e.offset), UncertaintyNs: int64(e.rtt / 2), RttNs: int64(e.rtt),
+	}
+	for endpoint, facts := range r.Servers {
+		valid := map[string]string{}
+		for name, fact := range facts {
+			valid[utf8(name)] = utf8(fact)
+		}
+		m.Servers[endpoint] = &pb.Facts{Fact: valid}
+	}
+	return &pb.Envelope{Content: &pb.Envelope_Ready{Ready: m}}
+}
+
+func decodeReady(m *pb.Ready) (run.Ready, error) {
+	r := run.Ready{
+		Step: int(m.GetStep()), Sessions: int(m.GetSessions()), Connections: int(m.GetConnections()), Ops: m.GetOps(),
+		Executor: m.GetExecutor(), Loops: int(m.GetLoops()), Servers: map[string]map[string]string{},
+		Remote: true, Offset: time.Duration(m.GetOffsetNs()), Uncertainty: time.Duration(m.GetUncertaintyNs()), RTT: time.Duration(m.GetRttNs()),
+	}
+	for endpoint, facts := range m.GetServers() {
+		r.Servers[endpoint] = facts.GetFact()
+	}
+	if r.Uncertainty < 0 || r.RTT < 0 || r.Uncertainty > time.Minute || r.RTT > time.Minute || r.Sessions > maxSessions {
+		return run.Ready{}, errors.New("it is ready with figures that cannot be")
+	}
+	return r, nil
+}
+
+func encodeSnapshot(s *measure.Snapshot) (*pb.Envelope, error) {
+	b, err := s.AppendBinary(nil)
+	if err != nil {
+		return nil, err
+	}
+	return &pb.Envelope{Content: &pb.Envelope_Snapshot{Snapshot: b}}, nil
+}
+
+func decodeSnapshot(b []byte) (measure.Snapshot, error) {
+	var s measure.Snapshot
+	rest, err := s.Decode(b)
+	switch {
+	case err != nil:
+		return s, err
+	case len(rest) > 0:
+		return s, fmt.Errorf("snapshot %d: %d bytes behind it", s.SeqFirst, len(rest))
+	}
+	return s, s.CheckValid()
+}
+
+func encodeFinal(f *run.Final, cause error) (*pb.Envelope, error) {
+	totals, err := f.Totals.AppendBinary(nil)
+	if err != nil {
+		return nil, err
+	}
+	g := f.Generator
+	return &pb.Envelope{Content: &pb.Envelope_Final{Final: &pb.Final{
+		Step: uint32(f.Step), Error: textOf(cause), Totals: totals, Stopped: f.Stopped, Expired: f.Expired,
+		Generator: &pb.Generator{
+			Executor: g.Executor, Loops: uint32(g.Loops), CpuSeconds: g.CPUSeconds, GcCycles: g.GCCycles,
+			MaxRssBytes: g.MaxRSSBytes, Mallocs: g.Mallocs, Busy: g.Busy,
+		},
+	}}}, nil
+}
+
+func decodeFinal(m *pb.Final) (run.Final, error) {
+	g := m.GetGenerator()
+	f := run.Final{
+		Step: int(m.GetStep()), Stopped: m.GetStopped(), Expired: m.GetExpired(),
+		Generator: run.Generator{
+			Executor: g.GetExecutor(), Loops: int(g.GetLoops()), CPUSeconds: g.GetCpuSeconds(), GCCycles: g.GetGcCycles(),
+			MaxRSSBytes: g.GetMaxRssBytes(), Mallocs: g.GetMallocs(), Busy: g.GetBusy(),
+		},
+	}
+	possible := func(f, most float64) bool { return f >= 0 && f <= most } // false for NaN
+	if !possible(f.Generator.CPUSeconds, maxRunTime.Seconds()*1024) || !possible(f.Generator.Busy, 1) || f.Generator.MaxRSSBytes < 0 {
+		return run.Final{}, fmt.Errorf("step %d ends with figures that cannot be", f.Step)
+	}
+	rest, err := f.Totals.Decode(m.GetTotals())
+	switch {
+	case err != nil:
+		return run.Final{}, err
+	case len(rest) > 0:
+		return run.Final{}, fmt.Errorf("step %d: %d bytes behind its totals", f.Step, len(rest))
+	}
+	return f, f.Totals.CheckValid()
+}
+
+// decodeTime checks a time on some clock that is to be added to others.
+func decodeTime(ns int64) (time.Duration, error) {
+	if d := time.Duration(ns); d > -maxRunTime && d < maxRunTime {
+		return d, nil
+	}
+	return 0, fmt.Errorf("a time of %d ns", ns)
+}
+
+// textOf is an error's text as it crosses the wire; "" for none.
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	text := err.Error()
+	if text == "" {
+		text = "unknown error"
+	}
+	return utf8(text)
+}
+
+// utf8 makes a text one that may cross the wire: servers say what they like.
+func utf8(text string) string { return strings.ToValidUTF8(text[:min(len(text), maxText)], "\uFFFD") }
+
+func errorOf(text string) error {
+	if text == "" {
+		return nil
+	}
+	return errors.New(text[:min(len(text), maxText)])
+}
