@@ -16,8 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/loadgen/loadgen/internal/coord"
-	"github.com/loadgen/loadgen/internal/drivers"
-	"github.com/loadgen/loadgen/internal/engine"
 	"github.com/loadgen/loadgen/internal/report"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/rundir"
@@ -38,6 +36,8 @@ type runFlags struct {
 	loops  int
 	strict bool
 	debug  bool
+	http   string
+	fleet  fleetFlags
 }
 
 func newRun() *cobra.Command {
@@ -47,8 +47,12 @@ func newRun() *cobra.Command {
 		Short: "Run a plan and report",
 		Long: `Run a plan and report what was measured.
 
-The load comes from a worker in this process. Targets of the plan that name no endpoints get built-in cache nodes, which end
-with the run. Everything measured is kept in a run directory (loadgen runs list).
+The load comes from a worker in this process, or with --workers from as many that come to it (loadgen worker --join). Targets of the
+plan that name no endpoints get built-in cache nodes, which end with the run. Everything measured is kept in a run directory
+(loadgen runs list).
+
+Variables of the plan take their values from -var, then --var-file, then LOADGEN_VAR_NAME in the environment, then their defaults.
+Passwords that the plan names with secret("NAME") are looked up in LOADGEN_SECRET_NAME.
 
 Ctrl-C stops starting ops, awaits what is outstanding and reports; a second one ends at once with what there is.`,
 		Example: `  loadgen coordinator run plans/hydra.hcl
@@ -59,10 +63,12 @@ Ctrl-C stops starting ops, awaits what is outstanding and reports; a second one 
 	}
 	flags.add(c.Flags())
 	f := c.Flags()
-	f.StringVar(&flags.runs, "runs", "", "directory that keeps runs (default: in the user's state directory)")
-	f.StringVar(&flags.out, "out", "", "write the result as JSON to this file too")
-	f.IntVar(&flags.loops, "loops", 0, "event loops, one thread each (default: one less than there are processors)")
-	f.BoolVar(&flags.strict, "strict", false, "take suspect figures for invalid ones")
+	f.StringVar(&flags.runs, "runs", "", "keep runs in `DIR` (default: in the user's state directory)")
+	f.StringVar(&flags.out, "out", "", "write the result as JSON to `FILE` too")
+	f.IntVar(&flags.loops, "loops", 0, "use `N` event loops, one thread each (default: one less than there are processors)")
+	f.BoolVar(&flags.strict, "strict", false, "take suspect figures for invalid ones: exit code 4")
+	f.StringVar(&flags.http, "http", "", "serve /metrics for Prometheus at `ADDRESS` while the run goes on; loopback, port 0 for any free one")
+	flags.fleet.add(f)
 	f.BoolVar(&flags.debug, "debug", false, "log what happens beside the load")
 	return c
 }
@@ -71,6 +77,9 @@ Ctrl-C stops starting ops, awaits what is outstanding and reports; a second one 
 func (f *runFlags) run(cmd *cobra.Command, path string) error {
 	if f.loops < 0 {
 		return fmt.Errorf("--loops %d: write a number above 0", f.loops)
+	}
+	if err := f.fleet.check(f.loops); err != nil {
+		return err
 	}
 	p, err := f.load(path, cmd.ErrOrStderr())
 	if err != nil {
@@ -106,7 +115,7 @@ func (f *runFlags) root() (string, error) {
 	return rundir.DefaultRoot(os.Getenv)
 }
 
-// execute carries the plan out in this process.
+// execute carries the plan out, from this process.
 func (f *runFlags) execute(cmd *cobra.Command, p *plan.Plan, canonical []byte, header run.Header, dir *rundir.Dir) *run.Run {
 	drain, ctx, release := interrupts(cmd.Context())
 	defer release()
@@ -114,26 +123,72 @@ func (f *runFlags) execute(cmd *cobra.Command, p *plan.Plan, canonical []byte, h
 	if f.debug {
 		log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
-	worker := engine.New(engine.Config{Drivers: drivers.All(), Secrets: environmentSecrets, Loops: f.loops, Logger: log})
-	defer worker.Close()
+	environment := run.ReadEnvironment(os.DirFS("/"))
+	all, err := f.gather(ctx, drain, header.ID, cmd.ErrOrStderr(), log)
+	defer all.close()
+	if err != nil {
+		return unstarted(ctx, drain, header, environment, err)
+	}
+	shown, err := f.serve(header.ID, p, cmd.ErrOrStderr(), log)
+	if err != nil {
+		return run.NewFailed(header, environment, err.Error())
+	}
 	started := newNodes()
 	progress := newProgress(cmd.ErrOrStderr())
 	result := coord.Run(ctx, coord.Config{
-		Header: header, Environment: run.ReadEnvironment(os.DirFS("/")),
+		Header: header, Environment: environment,
 		Plan: p, Canonical: canonical,
-		Workers:  []coord.Member{{Name: "local", Worker: worker}},
-		Store:    dir,
-		Nodes:    started,
-		Progress: progress.Show,
-		Logger:   log,
-		Drain:    drain,
+		Workers:     shown.watch(all.members),
+		Store:       dir,
+		Nodes:       started,
+		Progress:    progress.Show,
+		Logger:      log,
+		Drain:       drain,
+		AbortOnLoss: f.fleet.onLoss == "abort",
 	})
 	progress.Clear()
+	unhurried := context.AfterFunc(ctx, started.Kill) // a second Ctrl-C waits for nothing
+	defer unhurried()
 	if err := started.Close(); err != nil {
 		log.Warn("end built-in nodes", "err", err)
 	}
+	result.CoordinatorCPUSeconds = cpuSeconds()
 	result.SetAsserts(table.Evaluate(p, result))
+	if err := shown.close(ctx, result.Verdict); err != nil {
+		log.Warn("end metrics", "err", err)
+	}
 	return result
+}
+
+// serve begins to serve metrics, if they are asked for.
+func (f *runFlags) serve(id string, p *plan.Plan, words io.Writer, log *slog.Logger) (*metrics, error) {
+	if f.http == "" {
+		return nil, nil
+	}
+	return serveMetrics(f.http, id, p, words, log)
+}
+
+// unstarted is the result of a run whose workers are not there.
+func unstarted(ctx context.Context, drain <-chan struct{}, header run.Header, env run.Environment, err error) *run.Run {
+	select {
+	case <-drain:
+	default:
+		if ctx.Err() == nil {
+			return run.NewFailed(header, env, err.Error())
+		}
+	}
+	r := run.New(header, env)
+	r.Conclude(run.Aborted, "stopped by the user", err.Error())
+	return r
+}
+
+// cpuSeconds is what this process has used, user + system.
+func cpuSeconds() float64 {
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
+		panic(err) // only for a wrong selector
+	}
+	return float64(r.Utime.Nano()+r.Stime.Nano()) / 1e9
 }
 
 // finish keeps the result, shows it, and turns its exit code into an error.

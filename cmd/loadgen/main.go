@@ -100,24 +100,8 @@ user, 6 something could not be run. The first that applies, of 2 6 5 3 4 1 0.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newCoordinator(), newTarget(), newPlan(), newRuns(), newVersion())
+	root.AddCommand(newCoordinator(), newWorker(), newTarget(), newPlan(), newRuns(), newVersion())
 	return root
-}
-
-// newGroup returns a command that holds others and does nothing itself. A word that none of them goes by is wrong usage; cobra
-// would answer it with help and success.
-func newGroup(use, short string, commands ...*cobra.Command) *cobra.Command {
-	c := &cobra.Command{
-		Use: use, Short: short, DisableFlagsInUseLine: true,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath())
-			}
-			return cmd.Help()
-		},
-	}
-	c.AddCommand(commands...)
-	return c
 }
 
 // failed is the error of something that could not be run.

@@ -1,0 +1,103 @@
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/servertest"
+)
+
+// mount makes a file system in memory of the given size.
+func mount(t *testing.T, size string) string {
+	t.Helper()
+	dir := t.TempDir()
+	err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size)
+	if err != nil {
+		err = fmt.Errorf("mount a tmpfs: %w", err)
+	}
+	servertest.Require(t, "tmpfs", err)
+	t.Cleanup(func() { require.NoError(t, syscall.Unmount(dir, syscall.MNT_DETACH)) })
+	return dir
+}
+
+// onDisk runs the closed plan with its run directory, and its result too, where they are told to be.
+func onDisk(t *testing.T, runs, out string) *load {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "plan.hcl")
+	require.NoError(t, os.WriteFile(path, []byte(closedPlan), 0o600))
+	l := &load{runs: runs, out: out}
+	l.process = start(t, command(t, "coordinator", "run", path, "--runs", runs, "--out", out, "-var", "duration=20s"))
+	return l
+}
+
+// TestNoRoomForARun finds a full disk, or one that cannot be written, before any load.
+func TestNoRoomForARun(t *testing.T) {
+	full := mount(t, "64k")
+	l := onDisk(t, full, filepath.Join(t.TempDir(), "run.json"))
+	require.Equal(t, run.ExitFailed, l.wait(5*time.Second))
+	require.Contains(t, l.stderr.String(), "no room for a run in "+full+": 64 KiB are free")
+
+	locked := mount(t, "4m")
+	require.NoError(t, syscall.Mount("", locked, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
+	l = onDisk(t, locked, filepath.Join(t.TempDir(), "run.json"))
+	require.Equal(t, run.ExitFailed, l.wait(5*time.Second))
+	require.Contains(t, l.stderr.String(), locked)
+	require.Contains(t, l.stderr.String(), "read-only file system")
+}
+
+// TestDiskFillsUpInMidRun ends the run there: what cannot be kept is not worth measuring. The result that was asked for elsewhere says so.
+func TestDiskFillsUpInMidRun(t *testing.T) {
+	t.Parallel()
+	disk := mount(t, "2m")
+	l := onDisk(t, disk, filepath.Join(t.TempDir(), "run.json"))
+	l.underWay()
+	nodes := children(t, l.cmd.Process.Pid)
+	fill(t, disk)
+	at := time.Now()
+	r := l.result(10 * time.Second)
+	require.Less(t, l.ended.Sub(at), 3*time.Second)
+	require.Equal(t, run.ExitFailed, r.ExitCode)
+	require.Contains(t, strings.Join(r.Verdict.Reasons, "\n"), "no space left on device")
+	require.Positive(t, r.Phase["gets"].Op["get"].OK)
+	require.Contains(t, l.stdout.String(), "exit code 6")
+	requireGone(t, nodes, time.Second)
+}
+
+// fill writes until there is no room.
+func fill(t *testing.T, dir string) {
+	t.Helper()
+	f, err := os.Create(filepath.Join(dir, "filler"))
+	require.NoError(t, err)
+	defer f.Close()
+	for _, size := range []int{4096, 1} {
+		for err = nil; err == nil; {
+			_, err = f.Write(make([]byte, size))
+		}
+		require.ErrorIs(t, err, syscall.ENOSPC)
+	}
+}
+
+// TestNoRoomForTheResult fills the disk of --out only: what was measured is kept in the run directory, and the exit code says that not
+// all was.
+func TestNoRoomForTheResult(t *testing.T) {
+	t.Parallel()
+	disk := mount(t, "64k")
+	out := filepath.Join(disk, "run.json")
+	l := onDisk(t, t.TempDir(), out)
+	l.underWay()
+	fill(t, disk)
+	l.signal(syscall.SIGINT)
+	require.Equal(t, run.ExitFailed, l.wait(10*time.Second), "%s", &l.stdout)
+	require.Contains(t, l.stdout.String(), "no space left on device")
+	results, err := filepath.Glob(filepath.Join(l.runs, "*", "result.json"))
+	require.NoError(t, err)
+	require.Len(t, results, 1)
+}

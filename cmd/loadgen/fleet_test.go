@@ -1,0 +1,283 @@
+package main_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/run"
+)
+
+// team is a run and the worker processes it waits for.
+type team struct {
+	*load
+	addr    string
+	workers []*process // w1, w2 and so on
+}
+
+// invitation is what a coordinator that waits says.
+var invitation = regexp.MustCompile(`loadgen worker --join (\S+)`)
+
+// beginTeam starts a coordinator, and n workers once it says where they are to come to.
+func beginTeam(t *testing.T, n int, begin func(args ...string) *load, args ...string) *team {
+	t.Helper()
+	tm := &team{load: begin(append([]string{"--listen", "127.0.0.1:0", "--workers", fmt.Sprint(n)}, args...)...)}
+	require.Eventually(t, func() bool {
+		match := invitation.FindStringSubmatch(tm.stderr.String())
+		if match != nil {
+			tm.addr = match[1]
+		}
+		return match != nil
+	}, 10*time.Second, 5*time.Millisecond)
+	for i := range n {
+		tm.workers = append(tm.workers, start(t, command(t, "worker", "--join", tm.addr, "--name", fmt.Sprintf("w%d", i+1), "--once", "--loops", "1")))
+	}
+	return tm
+}
+
+// fixedPlan is a load of a known multiset of ops, on one server; the other is a load that lasts.
+const fixedPlan = `
+plan "fixed" {}
+variable "nodes" { type = list(string) }
+target "t" {
+	driver    = "redis"
+	endpoints = var.nodes
+}
+dataset "pools" {
+	keys {
+		count = 20
+		scope = "session"
+	}
+	values { size = 100 }
+}
+phase "mix" {
+	target  = target.t
+	dataset = dataset.pools
+	ops = {
+		get = 3
+		put = 1
+	}
+	setup { ops = { put = 1 } }
+	closed {
+		sessions   = 7
+		iterations = 3000
+	}
+}
+`
+
+// TestThreeWorkersDoWhatOneDoes runs a plan of a known multiset of ops in one process, with one worker and with three, over a real server:
+// what was done is the same, and is what the server counted.
+func TestThreeWorkersDoWhatOneDoes(t *testing.T) {
+	addr := addresses(cluster(t, 1))[0]
+	ledger := func(r *run.Run) string {
+		p := r.Phase["mix"]
+		return fmt.Sprint(p.Digest, p.Op["get"].OK, p.Op["put"].OK, p.Op["get"].Due, p.Op["put"].Due, p.Setup.Op["put"].OK, p.Requests)
+	}
+	want := ledger(begin(t, fixedPlan, "-var", nodes(addr)).clean(60 * time.Second))
+	for _, n := range []int{1, 3} {
+		before := countCalls(t, addr)
+		tm := beginTeam(t, n, func(args ...string) *load { return begin(t, fixedPlan, args...) }, "-var", nodes(addr))
+		r := tm.clean(60 * time.Second)
+		require.Equal(t, want, ledger(r))
+		after := countCalls(t, addr)
+		require.Equal(t, r.Phase["mix"].Op["get"].Sent, after["get"]-before["get"])
+		require.Equal(t, r.Phase["mix"].Op["put"].Sent+r.Phase["mix"].Setup.Op["put"].Sent, after["put"]-before["put"])
+		for _, w := range tm.workers {
+			require.Zero(t, w.wait(5*time.Second), "%s", &w.stderr)
+		}
+		require.Len(t, r.Fleet, n)
+		for _, w := range r.Fleet {
+			require.Positive(t, w.CPUSeconds)
+			require.Positive(t, w.ClockUncertaintySeconds)
+		}
+	}
+}
+
+// lasting starts a team of three on a node of ours that counts, and returns once the load is on.
+func lasting(t *testing.T, duration string, args ...string) (*team, *server) {
+	t.Helper()
+	node := beginTarget(t)
+	args = append(args, "-var", nodes(node.addr), "-var", "duration="+duration)
+	tm := beginTeam(t, 3, func(all ...string) *load { return begin(t, closedPlan, all...) }, args...)
+	tm.underWay()
+	require.Eventually(t, func() bool { return countCalls(t, node.addr)["get"] > 1000 }, 10*time.Second, 5*time.Millisecond)
+	return tm, node
+}
+
+// requireWithin checks that what the node got is in the result, or within the bounds of what the losses declare.
+func requireWithin(t *testing.T, node *server, r *run.Run) {
+	t.Helper()
+	got, bound := countCalls(t, node.addr)["get"], uint64(0)
+	for _, l := range r.Losses {
+		bound += l.UnseenOps
+	}
+	sent := r.Phase["gets"].Requests[0].Sent
+	require.LessOrEqual(t, sent, got)
+	require.LessOrEqual(t, got, sent+bound)
+	t.Logf("%d gets at the node, %d in the result, at most %d unseen", got, sent, bound)
+}
+
+// TestKilledWorkerIsNamed kills a worker with SIGKILL in mid-run: the others carry on, and the result says what is missing.
+func TestKilledWorkerIsNamed(t *testing.T) {
+	t.Parallel()
+	tm, node := lasting(t, "14s")
+	time.Sleep(1500 * time.Millisecond)
+	require.NoError(t, tm.workers[1].cmd.Process.Kill())
+	r := tm.result(60 * time.Second)
+	require.Equal(t, run.ExitDegraded, r.ExitCode, r.Verdict.Reasons)
+	require.Len(t, r.Losses, 1)
+	require.Equal(t, "w2", r.Losses[0].Worker)
+	require.Positive(t, r.Losses[0].Seq)
+	require.Contains(t, strings.Join(strings.Fields(tm.stdout.String()), " "), "worker w2 was lost in phase gets: no heartbeat for 10s; its last snapshot is number ")
+	requireWithin(t, node, r)
+	for _, i := range []int{0, 2} {
+		require.Zero(t, tm.workers[i].wait(5*time.Second))
+	}
+}
+
+// TestStoppedWorkerComesBack stops a worker for 2 s: the run is complete, and says that the worker stood still.
+func TestStoppedWorkerComesBack(t *testing.T) {
+	t.Parallel()
+	tm, node := lasting(t, "8s")
+	tm.workers[0].signal(syscall.SIGSTOP)
+	time.Sleep(2 * time.Second)
+	tm.workers[0].signal(syscall.SIGCONT)
+	r := tm.result(60 * time.Second)
+	require.Equal(t, run.ExitOK, r.ExitCode, r.Verdict.Reasons)
+	require.Empty(t, r.Losses)
+	require.Positive(t, r.Phase["gets"].Stalls)
+	require.Contains(t, strings.Join(r.Verdict.Reasons, "; "), "the generator stood still")
+	requireWithin(t, node, r)
+	require.Equal(t, r.Phase["gets"].Requests[0].Sent, countCalls(t, node.addr)["get"])
+}
+
+// TestWorkerThatWakesLateSendsNothing stops a worker for longer than its lease.
+func TestWorkerThatWakesLateSendsNothing(t *testing.T) {
+	t.Parallel()
+	node := beginTarget(t)
+	tm := beginTeam(t, 1, func(all ...string) *load { return begin(t, closedPlan, all...) }, "-var", nodes(node.addr), "-var", "duration=60s")
+	tm.underWay()
+	tm.workers[0].signal(syscall.SIGSTOP)
+	r := tm.result(60 * time.Second)
+	require.Equal(t, run.ExitFailed, r.ExitCode)
+	require.Contains(t, r.Verdict.Reasons[0], "no worker is left")
+	time.Sleep(500 * time.Millisecond) // what was in sockets has come
+	before := countCalls(t, node.addr)["get"]
+	tm.workers[0].signal(syscall.SIGCONT)
+	time.Sleep(50 * time.Millisecond)
+	early := countCalls(t, node.addr)["get"]
+	require.LessOrEqual(t, early-before, uint64(4), "one write for each connection")
+	time.Sleep(time.Second)
+	require.Equal(t, early, countCalls(t, node.addr)["get"])
+	requireWithin(t, node, r)
+}
+
+// TestLoadEndsWithAKilledCoordinator kills the coordinator with SIGKILL: load ends within the lease and the timeout of a request.
+func TestLoadEndsWithAKilledCoordinator(t *testing.T) {
+	t.Parallel()
+	tm, node := lasting(t, "60s", "-var", "timeout=1s")
+	require.NoError(t, tm.cmd.Process.Kill())
+	at := time.Now()
+	last, changed := countCalls(t, node.addr)["get"], at
+	for time.Since(at) < 13*time.Second {
+		time.Sleep(100 * time.Millisecond)
+		if now := countCalls(t, node.addr)["get"]; now != last {
+			last, changed = now, time.Now()
+		}
+	}
+	require.Less(t, changed.Sub(at), 11*time.Second)
+	require.Greater(t, changed.Sub(at), 8*time.Second, "a lease is not given up early")
+	for _, w := range tm.workers {
+		require.Equal(t, run.ExitFailed, w.wait(20*time.Second))
+		require.Contains(t, w.stderr.String(), "not reached for longer than the lease, the run is given up")
+	}
+	t.Logf("the last get came %v after the coordinator was killed", changed.Sub(at))
+}
+
+// TestWorkersThatDoNotCome waits for workers that are not there.
+func TestWorkersThatDoNotCome(t *testing.T) {
+	l := begin(t, closedPlan, "--listen", "127.0.0.1:0", "--workers", "2", "--wait", "300ms")
+	r := l.result(10 * time.Second)
+	require.Equal(t, run.ExitFailed, r.ExitCode)
+	require.Contains(t, r.Verdict.Reasons[0], "none of 2 workers has come to 127.0.0.1:")
+}
+
+// TestWorkerProcess loads from a child: it is in the result with its own processor time, and it ends with the run however that ends.
+func TestWorkerProcess(t *testing.T) {
+	l := begin(t, closedPlan, "-var", "duration=1s", "--worker-process")
+	r := l.clean(30 * time.Second)
+	require.Len(t, r.Fleet, 1)
+	require.Positive(t, r.Fleet[0].CPUSeconds)
+	require.Positive(t, r.CoordinatorCPUSeconds)
+	require.NotEmpty(t, r.Fleet[0].Host)
+
+	l = begin(t, closedPlan, "--worker-process")
+	l.underWay()
+	all := children(t, l.cmd.Process.Pid)
+	require.Len(t, all, 4, "a worker and three nodes")
+	require.NoError(t, l.cmd.Process.Kill())
+	requireGone(t, all, 3*time.Second)
+}
+
+// TestCtrlCDrainsAFleet interrupts the coordinator: the workers end what is outstanding.
+func TestCtrlCDrainsAFleet(t *testing.T) {
+	tm, node := lasting(t, "60s")
+	tm.signal(syscall.SIGINT)
+	r := tm.result(10 * time.Second)
+	require.Equal(t, run.ExitAborted, r.ExitCode)
+	require.Zero(t, r.Phase["gets"].Op["get"].InFlight)
+	require.Equal(t, r.Phase["gets"].Requests[0].Sent, countCalls(t, node.addr)["get"])
+	for _, w := range tm.workers {
+		require.Zero(t, w.wait(5*time.Second))
+	}
+}
+
+// TestOtherAddressesAreRefused says what they will need.
+func TestOtherAddressesAreRefused(t *testing.T) {
+	l := begin(t, closedPlan, "--listen", "0.0.0.0:0", "--workers", "1")
+	r := l.result(10 * time.Second)
+	require.Equal(t, run.ExitFailed, r.ExitCode)
+	require.Contains(t, r.Verdict.Reasons[0], "TLS with certificates on both sides")
+	w := start(t, command(t, "worker", "--join", "192.0.2.1:7464", "--name", "w"))
+	require.Equal(t, run.ExitFailed, w.wait(5*time.Second))
+	require.Contains(t, w.stderr.String(), "TLS with certificates on both sides")
+	logs, err := filepath.Glob(filepath.Join(l.runs, "*", "result.json"))
+	require.NoError(t, err)
+	require.Len(t, logs, 1)
+}
+
+// TestStoppedCoordinator stops the coordinator for 5 s: the workers go on, and all they counted is in the result. For 15 s: their leases
+// run out, and they say so when it wakes.
+func TestStoppedCoordinator(t *testing.T) {
+	for _, c := range []struct {
+		stop time.Duration
+		exit int
+	}{{5 * time.Second, run.ExitOK}, {15 * time.Second, run.ExitFailed}} {
+		t.Run(c.stop.String(), func(t *testing.T) {
+			t.Parallel()
+			tm, node := lasting(t, "18s")
+			tm.signal(syscall.SIGSTOP)
+			time.Sleep(c.stop)
+			tm.signal(syscall.SIGCONT)
+			r := tm.result(60 * time.Second)
+			require.Equal(t, c.exit, r.ExitCode, r.Verdict.Reasons)
+			if c.exit == run.ExitOK {
+				require.Empty(t, r.Losses)
+				require.Equal(t, r.Phase["gets"].Requests[0].Sent, countCalls(t, node.addr)["get"])
+				return
+			}
+			require.Len(t, r.Losses, 3)
+			for _, l := range r.Losses {
+				require.Contains(t, l.Why, "it stopped by itself")
+				require.Zero(t, l.UnseenOps)
+			}
+			requireWithin(t, node, r)
+		})
+	}
+}

@@ -1,0 +1,229 @@
+package main_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/rundir"
+)
+
+// TestMain builds the program once and puts it on PATH. The tests run it as users do: exit codes, signals and child processes are
+// those of the real binary.
+func TestMain(m *testing.M) {
+	os.Exit(withProgram(m.Run))
+}
+
+func withProgram(tests func() int) int {
+	dir, err := os.MkdirTemp("", "loadgen-test-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", filepath.Join(dir, "loadgen"), ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if words, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build loadgen: %v\n%s", err, words)
+		return 1
+	}
+	if err := os.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH")); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return tests()
+}
+
+// text is what a process has said so far.
+type text struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (t *text) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.b.Write(b)
+}
+
+func (t *text) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.b.String()
+}
+
+// process is a loadgen under way.
+type process struct {
+	t              testing.TB
+	cmd            *exec.Cmd
+	stdout, stderr text
+	began, ended   time.Time // ended is valid once done is closed
+	done           chan struct{}
+}
+
+// command returns a loadgen that keeps what it keeps in a directory of its own.
+func command(t testing.TB, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("loadgen", args...)
+	cmd.Env = append(os.Environ(), "HOME="+t.TempDir(), "XDG_STATE_HOME="+t.TempDir())
+	return cmd
+}
+
+// start starts a command in a process group of its own, as a shell does. It is killed at the end of the test.
+func start(t testing.TB, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{t: t, cmd: cmd, began: time.Now(), done: make(chan struct{})}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	}
+	if cmd.Stdout == nil {
+		cmd.Stdout, cmd.Stderr = &p.stdout, &p.stderr
+	}
+	cmd.WaitDelay = time.Second
+	require.NoError(t, cmd.Start())
+	go func() { // ends with the process; the test's end waits for it
+		defer close(p.done)
+		_ = cmd.Wait() // the exit code tells
+		p.ended = time.Now()
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it has ended, as a rule
+		<-p.done
+	})
+	return p
+}
+
+// signal sends a signal to the process group, as a terminal does.
+func (p *process) signal(s syscall.Signal) {
+	p.t.Helper()
+	require.NoError(p.t, syscall.Kill(-p.cmd.Process.Pid, s))
+}
+
+// wait returns the exit code, -1 after a signal. A process that takes longer fails the test.
+func (p *process) wait(within time.Duration) int {
+	p.t.Helper()
+	select {
+	case <-p.done:
+	case <-time.After(within):
+		p.t.Fatalf("%s has not ended within %v\n%s%s", strings.Join(p.cmd.Args, " "), within, &p.stdout, &p.stderr)
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// said waits until what the process has written to its standard output contains words.
+func (p *process) said(words string) {
+	p.t.Helper()
+	require.Eventually(p.t, func() bool { return strings.Contains(p.stdout.String(), words) }, 10*time.Second, 5*time.Millisecond,
+		"%s does not say %q", strings.Join(p.cmd.Args, " "), words)
+}
+
+// load is a coordinator run under way.
+type load struct {
+	*process
+	runs, out string
+}
+
+// begin writes a plan to a file and starts to run it.
+func begin(t testing.TB, src string, args ...string) *load {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "plan.hcl")
+	require.NoError(t, os.WriteFile(path, []byte(src), 0o600))
+	return beginFile(t, path, args...)
+}
+
+// beginFile starts to run the plan in a file.
+func beginFile(t testing.TB, path string, args ...string) *load {
+	t.Helper()
+	dir := t.TempDir()
+	l := &load{runs: filepath.Join(dir, "runs"), out: filepath.Join(dir, "run.json")}
+	l.process = start(t, command(t, append([]string{"coordinator", "run", path, "--runs", l.runs, "--out", l.out}, args...)...))
+	return l
+}
+
+// result waits for the end of the run, and returns its result once it is known to be consistent in itself.
+func (l *load) result(within time.Duration) *run.Run {
+	l.t.Helper()
+	code := l.wait(within)
+	b, err := os.ReadFile(l.out)
+	require.NoError(l.t, err, "%s%s", &l.stdout, &l.stderr)
+	var r run.Run
+	require.NoError(l.t, json.Unmarshal(b, &r), "%s", &l.stderr)
+	require.NoError(l.t, r.CheckValid())
+	require.Equal(l.t, r.ExitCode, code)
+	return &r
+}
+
+// clean waits for the end of a run that has to go through: its exit code is 0.
+func (l *load) clean(within time.Duration) *run.Run {
+	l.t.Helper()
+	r := l.result(within)
+	require.Equal(l.t, run.ExitOK, r.ExitCode, "%v\n%s", r.Verdict.Reasons, &l.stdout)
+	return r
+}
+
+// underWay waits until the second step of a plan, which is its load, is being measured: its first second is on disk.
+func (l *load) underWay() {
+	l.t.Helper()
+	require.Eventually(l.t, func() bool {
+		logs, err := filepath.Glob(filepath.Join(l.runs, "*", "snapshots.log"))
+		require.NoError(l.t, err)
+		for _, path := range logs {
+			for _, s := range readSnapshots(l.t, path) {
+				if s.Step == 1 {
+					return true
+				}
+			}
+		}
+		return false
+	}, 20*time.Second, 5*time.Millisecond, "no snapshot\n%s%s", &l.stdout, &l.stderr)
+}
+
+// readSnapshots returns the snapshots in a log that may be growing.
+func readSnapshots(t testing.TB, path string) []measure.Snapshot {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	var list []measure.Snapshot
+	var torn *rundir.TornError
+	err = rundir.ReadLog(bytes.NewReader(b), func(worker, b []byte) error {
+		require.NotEmpty(t, worker)
+		var s measure.Snapshot
+		rest, err := s.Decode(b)
+		require.Empty(t, rest)
+		list = append(list, s)
+		return err
+	})
+	if !errors.As(err, &torn) {
+		require.NoError(t, err)
+	}
+	return list
+}
+
+// patiently runs a test of timing until it passes, three times at most. Another program can spoil what it measures; a mistake
+// in this one spoils it every time.
+func patiently(t *testing.T, attempt func(t *testing.T) error) {
+	t.Helper()
+	var errs []error
+	for i := range 3 {
+		err := attempt(t)
+		if err == nil {
+			return
+		}
+		errs = append(errs, fmt.Errorf("attempt %d: %w", i+1, err))
+	}
+	require.NoError(t, errors.Join(errs...))
+}

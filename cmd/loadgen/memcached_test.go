@@ -1,0 +1,156 @@
+package main_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/servertest"
+)
+
+// memcachedStats asks a server for its figures.
+func memcachedStats(t testing.TB, addr string) map[string]string {
+	t.Helper()
+	l := dial(t, addr)
+	defer l.conn.Close()
+	_, err := io.WriteString(l.conn, "stats\r\n")
+	require.NoError(t, err)
+	stats := map[string]string{}
+	for line := l.line(); line != "END"; line = l.line() {
+		words := strings.Fields(line)
+		require.Len(t, words, 3, line)
+		stats[words[1]] = words[2]
+	}
+	return stats
+}
+
+// memcachedCalls reads a server's own counters of gets and puts.
+func memcachedCalls(t testing.TB, addr string) calls {
+	t.Helper()
+	c := calls{}
+	stats := memcachedStats(t, addr)
+	for verb, name := range map[string]string{"get": "cmd_get", "put": "cmd_set"} {
+		n, err := strconv.ParseUint(stats[name], 10, 64)
+		require.NoError(t, err, name)
+		c[verb] = n
+	}
+	return c
+}
+
+// TestMemcachedCountsWhatHydraSent runs the plan of the README on four memcached, and on four built-in nodes that were started
+// by hand: every one has carried out as many sets and gets as the result says it was sent, setup included.
+func TestMemcachedCountsWhatHydraSent(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		start  func() string
+		server string
+	}{
+		{"servers", func() string { return servertest.Memcached(t) }, "memcached"},
+		{"targets", func() string { return beginTarget(t, "--protocol", "memcached").addr }, "loadgen"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var addrs []string
+			before := map[string]calls{}
+			for range 4 {
+				addr := test.start()
+				l := dial(t, addr)
+				_, err := io.WriteString(l.conn, "ms older 1\r\n1\r\nmg older v\r\n") // deltas, not totals
+				require.NoError(t, err)
+				require.Equal(t, []string{"HD", "VA 1", "1"}, []string{l.line(), l.line(), l.line()})
+				addrs = append(addrs, addr)
+				before[addr] = memcachedCalls(t, addr)
+			}
+			r := beginFile(t, hydra, "-var", "driver=memcached", "-var", nodes(addrs...)).clean(60 * time.Second)
+			requireHydraOnMemcached(t, r, test.server)
+
+			sent := sums(r)
+			require.Len(t, sent, len(addrs))
+			var puts, gets uint64
+			for _, addr := range addrs {
+				after := memcachedCalls(t, addr)
+				for _, verb := range []string{"get", "put"} {
+					require.Equal(t, sent[addr][verb].Sent, after[verb]-before[addr][verb], "%s at %s", verb, addr)
+				}
+				puts += sent[addr]["put"].Sent + sent[addr]["put"].Refused // by a backlog that was full: W = 2 waits for no third ack
+				gets += sent[addr]["get"].Sent
+			}
+			require.EqualValues(t, 3*(10_000+10), puts)
+			require.EqualValues(t, 10_000, gets, "a get asks one node")
+		})
+	}
+}
+
+// TestHydraOnBuiltinMemcachedNodes starts no server: the nodes are the coordinator's own, and speak the driver's protocol.
+func TestHydraOnBuiltinMemcachedNodes(t *testing.T) {
+	r := beginFile(t, hydra, "-var", "driver=memcached").clean(60 * time.Second)
+	requireHydraOnMemcached(t, r, "loadgen")
+}
+
+// requireHydraOnMemcached checks that the plan went through as it does on Redis, and that the result says what it ran on.
+func requireHydraOnMemcached(t *testing.T, r *run.Run, server string) {
+	t.Helper()
+	put, get := r.Phase["put"].Op["put"], r.Phase["get"].Op["get"]
+	require.EqualValues(t, 10_000, put.OK)
+	require.EqualValues(t, 10_000, get.OK)
+	require.EqualValues(t, 10, r.Phase["get"].Setup.Op["put"].OK)
+	require.InDelta(t, 1, *get.HitRatio, 0)
+	for _, p := range r.Phase {
+		require.Zero(t, p.Reconnects)
+	}
+	servers := r.Environment.Servers["space"]
+	require.Len(t, servers, 4)
+	for _, facts := range servers {
+		require.Equal(t, server, facts["server"])
+		require.Equal(t, strconv.Itoa(64<<20), facts["limit_maxbytes"])
+		require.Equal(t, "on", facts["evictions"])
+	}
+}
+
+// TestMemcachedIsTooOld pins what a user reads whose server knows no meta commands.
+func TestMemcachedIsTooOld(t *testing.T) {
+	addr := oldMemcached(t)
+	l := beginFile(t, hydra, "-var", "driver=memcached", "-var", nodes(addr), "-var", "n=1", "-var", "w=1")
+	r := l.result(20 * time.Second)
+	require.Equal(t, run.ExitFailed, r.ExitCode)
+	require.Contains(t, fmt.Sprint(r.Verdict.Reasons), "ask memcached what it is: mn: the server does not know the meta commands: "+
+		"it must be memcached 1.6.10 or newer")
+}
+
+// oldMemcached serves what memcached 1.4 answers: a version, and ERROR to everything else.
+func oldMemcached(t *testing.T) (addr string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ended := make(chan struct{})
+	go func() { // ends with the listener
+		defer close(ended)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			lines := bufio.NewScanner(conn)
+			for lines.Scan() {
+				reply := "ERROR\r\n"
+				if lines.Text() == "version" {
+					reply = "VERSION 1.4.39\r\n"
+				}
+				_, _ = io.WriteString(conn, reply) // the client may have gone
+			}
+			_ = conn.Close()
+		}
+	}()
+	t.Cleanup(func() {
+		_ = listener.Close()
+		<-ended
+	})
+	return listener.Addr().String()
+}

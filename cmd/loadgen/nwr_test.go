@@ -1,0 +1,265 @@
+package main_test
+
+import (
+	"net"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/servertest"
+)
+
+var hydra = filepath.Join("..", "..", "plans", "hydra.hcl")
+
+// sums adds the requests of a run up: by endpoint and verb.
+func sums(r *run.Run) map[string]map[string]run.Requests {
+	all := map[string]map[string]run.Requests{}
+	add := func(rows []run.Requests) {
+		for _, row := range rows {
+			if all[row.Endpoint] == nil {
+				all[row.Endpoint] = map[string]run.Requests{}
+			}
+			sum := all[row.Endpoint][row.Verb]
+			sum.Sent += row.Sent
+			sum.Answered += row.Answered
+			sum.Timeout += row.Timeout
+			sum.Error += row.Error
+			sum.Refused += row.Refused
+			sum.InFlight += row.InFlight
+			all[row.Endpoint][row.Verb] = sum
+		}
+	}
+	for _, p := range r.Phase {
+		add(p.Requests)
+		if p.Setup != nil {
+			add(p.Setup.Requests)
+		}
+	}
+	return all
+}
+
+// requireSent compares what loadgen says it sent with what the servers say they carried out since before.
+func requireSent(t *testing.T, r *run.Run, addrs []string, before []calls) {
+	t.Helper()
+	sent := sums(r)
+	require.Len(t, sent, len(addrs))
+	for i, addr := range addrs {
+		after := countCalls(t, addr)
+		for _, verb := range []string{"get", "put", "delete"} {
+			require.Equal(t, sent[addr][verb].Sent, after[verb]-before[i][verb], "%s at %s", verb, addr)
+		}
+	}
+}
+
+func countAll(t *testing.T, addrs []string) []calls {
+	t.Helper()
+	var all []calls
+	for _, addr := range addrs {
+		all = append(all, countCalls(t, addr))
+	}
+	return all
+}
+
+// TestServersCountWhatHydraSent runs the plan of the README on four Redis servers: both ledgers balance, and every server has carried out
+// as many SET and GET as the result says it was sent, setup included.
+func TestServersCountWhatHydraSent(t *testing.T) {
+	requireHydra(t, addresses(cluster(t, 4)))
+}
+
+// TestTargetsCountWhatHydraSent does the same with built-in nodes that were started by hand.
+func TestTargetsCountWhatHydraSent(t *testing.T) {
+	var addrs []string
+	for range 4 {
+		addrs = append(addrs, beginTarget(t).addr)
+	}
+	requireHydra(t, addrs)
+}
+
+func requireHydra(t *testing.T, addrs []string) {
+	t.Helper()
+	ask(t, addrs[0], "SET", "older", "1") // deltas, not totals
+	before := countAll(t, addrs)
+	r := beginFile(t, hydra, "-var", nodes(addrs...)).clean(60 * time.Second)
+
+	require.Equal(t, []string{"put", "get"}, r.PhaseOrder)
+	put, get := r.Phase["put"].Op["put"], r.Phase["get"].Op["get"]
+	require.EqualValues(t, 10_000, put.OK)
+	require.EqualValues(t, 10_000, put.Due)
+	require.EqualValues(t, 10_000, get.OK)
+	require.InDelta(t, 1, *get.HitRatio, 0)
+	require.EqualValues(t, 10, r.Phase["get"].Setup.Op["put"].OK)
+	require.Len(t, put.Acks, 3)
+	for _, ack := range put.Acks[:2] {
+		require.EqualValues(t, 10_000, ack.Count)
+	}
+	for _, p := range r.Phase {
+		require.Zero(t, p.Reconnects)
+		require.Equal(t, "event loop", p.Generator.Executor)
+	}
+	requireSent(t, r, addrs, before)
+	var puts, gets, refused uint64
+	for _, verbs := range sums(r) {
+		puts += verbs["put"].Sent
+		gets += verbs["get"].Sent
+		refused += verbs["put"].Refused // W = 2 waits for no third ack, so a slow server's backlog can fill
+	}
+	require.EqualValues(t, 3*(10_000+10), puts+refused)
+	require.EqualValues(t, 10_000, put.Acks[2].Count+refused)
+	require.EqualValues(t, 10_000, gets, "a get asks one node")
+}
+
+// replicated is a load on N = 3 copies that goes on when servers do not.
+const replicated = `
+plan "replicated" {}
+variable "nodes" { type = list(string) }
+variable "w" { default = 2 }
+variable "r" { default = 1 }
+variable "fanout" { default = "r" }
+variable "duration" { default = "6s" }
+variable "seed_keys" { default = true }
+
+target "space" {
+	driver    = "redis"
+	endpoints = var.nodes
+	timeout   = "300ms"
+	replication {
+		coordinate  = "client"
+		n           = 3
+		w           = var.w
+		r           = var.r
+		read_fanout = var.fanout
+		timeout     = "2s"
+	}
+}
+dataset "items" {
+	keys { count = 1000 }
+	values { size = 100 }
+}
+phase "fill" {
+	target  = target.space
+	dataset = dataset.items
+	when    = var.seed_keys
+	populate {}
+}
+phase "mixed" {
+	target      = target.space
+	dataset     = dataset.items
+	ops         = { put = 1, get = 1 }
+	expect_hits = 0
+	max_bad     = 1
+	closed {
+		sessions = 8
+		pipeline = 2
+		duration = var.duration
+		think    = "5ms"
+	}
+}
+`
+
+// TestServersCountWhatAMixSent does the same for puts and gets one to one, with every get asking all three nodes.
+func TestServersCountWhatAMixSent(t *testing.T) {
+	addrs := addresses(cluster(t, 4))
+	before := countAll(t, addrs)
+	r := begin(t, replicated, "-var", nodes(addrs...), "-var", "duration=2s", "-var", "r=2", "-var", "fanout=n").clean(30 * time.Second)
+	op := r.Phase["mixed"].Op
+	require.Positive(t, op["put"].OK)
+	require.InEpsilon(t, op["put"].OK, op["get"].OK, 0.1)
+	require.Zero(t, op["get"].Miss)
+	requireSent(t, r, addrs, before)
+}
+
+// fault is something that happens to a server in mid-run.
+type fault struct {
+	name   string
+	w      string
+	strike func(t *testing.T, victim *servertest.Server) // 2 s after the load began
+	fails  bool                                          // quorums
+	counts bool                                          // the victim has all its counters in the end
+	back   bool                                          // the victim has been started again
+}
+
+func stopped(t *testing.T, victim *servertest.Server) {
+	t.Helper()
+	require.NoError(t, syscall.Kill(victim.Pid(), syscall.SIGSTOP))
+	time.Sleep(2 * time.Second)
+	require.NoError(t, syscall.Kill(victim.Pid(), syscall.SIGCONT))
+}
+
+func killed(t *testing.T, victim *servertest.Server) {
+	t.Helper()
+	victim.Kill()
+}
+
+func restarted(t *testing.T, victim *servertest.Server) {
+	t.Helper()
+	victim.Kill()
+	time.Sleep(time.Second)
+	restart(t, victim)
+}
+
+func restart(t *testing.T, victim *servertest.Server) {
+	t.Helper()
+	_, port, err := net.SplitHostPort(victim.Addr)
+	require.NoError(t, err)
+	servertest.StartRedis(t, "--port", port)
+}
+
+// TestQuorumsOutliveAServerAsWSays takes one server of four away in mid-run: with W = 2 of N = 3 every op still succeeds, with W = 3 those
+// on the lost server fail. Whatever happens, ledgers balance, what a server counted lies between answered and sent, and
+// the run ends on time.
+func TestQuorumsOutliveAServerAsWSays(t *testing.T) {
+	for _, f := range []fault{
+		{name: "stopped for 2 s, W=2", w: "2", strike: stopped, counts: true},
+		{name: "stopped for 2 s, W=3", w: "3", strike: stopped, fails: true, counts: true},
+		{name: "killed, W=2", w: "2", strike: killed},
+		{name: "killed, W=3", w: "3", strike: killed, fails: true},
+		{name: "killed and restarted, W=2", w: "2", strike: restarted, back: true},
+	} {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			f.run(t)
+		})
+	}
+}
+
+func (f fault) run(t *testing.T) {
+	servers := cluster(t, 4)
+	before := countAll(t, addresses(servers))
+	l := begin(t, replicated, "-var", nodes(addresses(servers)...), "-var", "w="+f.w)
+	l.underWay()
+	time.Sleep(time.Second)
+	f.strike(t, servers[1])
+	r := l.clean(30 * time.Second)
+
+	mixed := r.Phase["mixed"]
+	require.InDelta(t, 6, mixed.Seconds, 1, "ends on time")
+	require.Equal(t, f.fails, mixed.Op["put"].QuorumFailed > 0, "%+v", mixed.Op["put"].Causes)
+	require.Zero(t, mixed.Op["get"].QuorumFailed, "R = 1 of three can always be had")
+	require.Zero(t, mixed.Op["put"].InFlight)
+	if f.back || f.counts {
+		require.GreaterOrEqual(t, mixed.Reconnects, uint64(8), "one for each session")
+	}
+	sent := sums(r)
+	for i, s := range servers {
+		if i == 1 && !f.counts && !f.back {
+			continue // it is gone
+		}
+		after := countCalls(t, s.Addr)
+		for _, verb := range []string{"get", "put"} {
+			row, delta := sent[s.Addr][verb], after[verb]-before[i][verb]
+			require.LessOrEqual(t, delta, row.Sent, "%s at %s", verb, s.Addr)
+			if i != 1 || f.counts {
+				require.LessOrEqual(t, row.Answered, delta, "%s at %s", verb, s.Addr)
+			}
+			require.Positive(t, delta, "%s at %s", verb, s.Addr)
+		}
+	}
+	victim := sent[servers[1].Addr]["put"]
+	t.Logf("put %+v; requests at the victim %+v; %d reconnects, %d late replies",
+		mixed.Op["put"].Causes, victim, mixed.Reconnects, mixed.LateReplies)
+	require.Positive(t, victim.Timeout+victim.Error+victim.Refused, "the fault was felt")
+}

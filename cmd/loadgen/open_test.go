@@ -1,0 +1,225 @@
+package main_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/hist"
+)
+
+// openPlan is an open load of gets, on built-in nodes unless there are others.
+const openPlan = `
+plan "open" {}
+variable "nodes" {
+	type    = list(string)
+	default = []
+}
+variable "rate" { default = "1k/s" }
+variable "arrivals" { default = "constant" }
+variable "duration" { default = "5s" }
+variable "sessions" { default = 4 }
+variable "pipeline" { default = 4 }
+variable "timeout" { default = "10s" }
+
+target "t" {
+	driver    = "redis"
+	endpoints = var.nodes
+	timeout   = var.timeout
+	builtin {}
+}
+dataset "items" {
+	keys { count = 1000 }
+	values { size = 100 }
+}
+phase "fill" {
+	target  = target.t
+	dataset = dataset.items
+	populate {}
+}
+phase "gets" {
+	target  = target.t
+	dataset = dataset.items
+	ops     = { get = 1 }
+	open {
+		rate     = var.rate
+		duration = var.duration
+		arrivals = var.arrivals
+		sessions = var.sessions
+		pipeline = var.pipeline
+		drain    = "2s"
+	}
+}
+`
+
+// server is a built-in node started by hand.
+type server struct {
+	*process
+	addr string
+}
+
+// beginTarget starts loadgen target serve on a free port.
+func beginTarget(t testing.TB, args ...string) *server {
+	t.Helper()
+	return serving(start(t, command(t, append([]string{"target", "serve", "--listen", "127.0.0.1:0"}, args...)...)))
+}
+
+// serving waits until a node says where it is.
+func serving(p *process) *server {
+	p.t.Helper()
+	p.said("\n")
+	addr, ok := strings.CutPrefix(strings.TrimSpace(p.stdout.String()), "cache node at ")
+	require.True(p.t, ok, p.stdout.String())
+	return &server{p, addr}
+}
+
+func (s *server) kill() {
+	s.t.Helper()
+	require.NoError(s.t, s.cmd.Process.Kill())
+	<-s.done
+}
+
+// totals adds up what the snapshots of a run's directory say about the gets of its last phase.
+func (l *load) totals(t *testing.T) *measure.Op {
+	t.Helper()
+	logs, err := filepath.Glob(filepath.Join(l.runs, "*", "snapshots.log"))
+	require.NoError(t, err)
+	require.Len(t, logs, 1)
+	last := measure.Snapshot{Step: -1}
+	for _, next := range readSnapshots(t, logs[0]) {
+		if next.Step == last.Step {
+			require.NoError(t, last.Merge(&next))
+		} else {
+			last = next
+		}
+	}
+	require.NoError(t, last.CheckValid())
+	require.True(t, last.Final)
+	return last.Delta.Ops[driver.Get]
+}
+
+// over counts the samples of a histogram above a time.
+func over(classes [measure.NumClasses]hist.Hist, limit time.Duration) (n uint64) {
+	for i := range classes {
+		for upper, count := range classes[i].Buckets() {
+			if upper > int64(limit) {
+				n += count
+			}
+		}
+	}
+	return n
+}
+
+// TestOpenLoopKeepsItsRate offers 20,000 Poisson arrivals per second to a Redis server: what is sustained is what was offered, to half a
+// per cent, and what was offered is what the plan says, as far as chance allows.
+func TestOpenLoopKeepsItsRate(t *testing.T) {
+	s := cluster(t, 1)[0]
+	patiently(t, func(t *testing.T) error {
+		l := begin(t, openPlan, "-var", nodes(s.Addr), "-var", "rate=20k/s", "-var", "arrivals=poisson",
+			"-var", "sessions=16", "-var", "pipeline=64")
+		r := l.result(30 * time.Second)
+		gets := r.Phase["gets"]
+		get := gets.Op["get"]
+		require.InDelta(t, 100_000, get.Due, 5*317, "five standard deviations of a Poisson count")
+		require.Equal(t, get.Due, get.OK)
+		require.Equal(t, get.Due, get.Lag.Count)
+		require.InDelta(t, 5, gets.Seconds, 0.5)
+		require.NotNil(t, get.Lag.P99)
+		lag := l.totals(t).Lag
+		require.Equal(t, get.Due, lag.Count())
+		t.Logf("offered %.0f/s, achieved %.0f/s (%+.3f %%), lag p50 %v p99 %v, busy %.0f %%, %s %v", *gets.OfferedRate, *gets.AchievedRate,
+			100*(*gets.AchievedRate / *gets.OfferedRate - 1), time.Duration(lag.Quantile(0.5)), time.Duration(lag.Quantile(0.99)),
+			100*gets.Generator.Busy, gets.Validity, gets.Reasons)
+		if ratio := *gets.AchievedRate / *gets.OfferedRate; ratio < 0.995 || ratio > 1.005 {
+			return fmt.Errorf("achieved %.4f of what was offered", ratio)
+		}
+		return nil
+	})
+}
+
+// TestStallIsInResponsesNotInServices lets a node stand still for a second under 1,000 arrivals per second. The 990 that were due more
+// than 10 ms before its end waited for it, whether they could be sent at once (there is room in flight) or had to queue in the
+// generator (there is none, and those that become due while the queue is worked off wait, too; the limit is higher there, because every
+// slot that another program's work delays counts). Service times see no more of it than was in flight.
+func TestStallIsInResponsesNotInServices(t *testing.T) {
+	for _, tt := range []struct {
+		name               string
+		sessions, pipeline int
+		limit              time.Duration
+		least, most        uint64 // responses above the limit
+	}{
+		{"room in flight", 4, 512, 10 * time.Millisecond, 975, 1005},
+		{"no room", 4, 2, 100 * time.Millisecond, 890, 930},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			patiently(t, func(t *testing.T) error {
+				node := beginTarget(t, "--stall", "1s@3s")
+				defer node.kill()
+				l := begin(t, openPlan, "-var", nodes(node.addr), "-var", fmt.Sprintf("sessions=%d", tt.sessions),
+					"-var", fmt.Sprintf("pipeline=%d", tt.pipeline))
+				r := l.clean(30 * time.Second)
+				require.EqualValues(t, 5000, r.Phase["gets"].Op["get"].OK)
+				get := l.totals(t)
+				responses, services := over(get.Response, tt.limit), over(get.Service, tt.limit)
+				t.Logf("%d responses and %d services over %v; response max %.3f s, service max %.3f s", responses, services, tt.limit,
+					*r.Phase["gets"].Op["get"].Response.Max, *r.Phase["gets"].Op["get"].Service.Max)
+				if services > uint64(tt.sessions*tt.pipeline) {
+					return fmt.Errorf("%d services over %v, with %d in flight at most", services, tt.limit, tt.sessions*tt.pipeline)
+				}
+				if responses < tt.least || responses > tt.most {
+					return fmt.Errorf("%d responses over %v", responses, tt.limit)
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// TestDelayIsInEveryService holds a node's replies back: no service time is shorter, and few are much longer.
+func TestDelayIsInEveryService(t *testing.T) {
+	node := beginTarget(t, "--delay", "20ms")
+	get := begin(t, closedPlan, "-var", nodes(node.addr), "-var", "duration=2s").clean(30 * time.Second).Phase["gets"].Op["get"]
+	require.GreaterOrEqual(t, *get.Service.Min, 0.020)
+	require.Less(t, *get.Service.P50, 0.025)
+	require.InDelta(t, 4*2/0.0215, get.OK, 60, "four sessions, a millisecond between their ops")
+}
+
+// TestTargetDiesInMidRun kills the target of an open load: the errors are counted, the ledgers balance, and the run ends when it was to
+// end, invalid for its errors.
+func TestTargetDiesInMidRun(t *testing.T) {
+	for _, model := range []string{"open", "closed"} {
+		t.Run(model, func(t *testing.T) {
+			t.Parallel()
+			node := beginTarget(t)
+			src := openPlan
+			if model == "closed" {
+				src = closedPlan
+			}
+			l := begin(t, src, "-var", nodes(node.addr), "-var", "duration=4s", "-var", "timeout=500ms")
+			l.underWay()
+			node.kill()
+			r := l.result(30 * time.Second)
+			gets := r.Phase["gets"]
+			get := gets.Op["get"]
+			require.Equal(t, run.ExitInvalid, r.ExitCode, r.Verdict.Reasons)
+			require.Equal(t, run.Complete, r.Verdict.Completeness)
+			require.InDelta(t, 4, gets.Seconds, 1)
+			require.Positive(t, get.OK)
+			require.Positive(t, get.Error)
+			require.Equal(t, get.Error, get.Causes.Lost+get.Causes.Refused)
+			require.Equal(t, get.Due, get.OK+get.Error+get.Timeout+get.Shed)
+			require.Contains(t, strings.Join(r.Verdict.Reasons, "\n"), "more than max_bad = 1 %")
+			if model == "open" {
+				require.EqualValues(t, 4000, get.Due)
+			}
+			t.Logf("%+v", get.Causes)
+		})
+	}
+}

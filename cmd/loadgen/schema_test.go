@@ -1,0 +1,124 @@
+package main_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	// documented is a row of the tables in docs/result.md: a path and its type.
+	documented  = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| ([^|]+?) \\|")
+	placeholder = regexp.MustCompile(`^[A-Z]+$`)
+	// elsewhere is what only runs with workers on other machines have.
+	elsewhere = regexp.MustCompile(`^losses\[\]`)
+)
+
+// TestResultHasEveryDocumentedPath runs two plans, a closed one with replication, setup and asserts and an open one, and looks up
+// each path of docs/result.md in what --out wrote. A path that one of them cannot have is in the other.
+func TestResultHasEveryDocumentedPath(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "result.md"))
+	require.NoError(t, err)
+	rows := documented.FindAllStringSubmatch(string(page), -1)
+	require.Greater(t, len(rows), 150)
+
+	closed := beginFile(t, hydra)
+	closed.clean(30 * time.Second)
+	dying := beginTarget(t)
+	open := begin(t, openPlan, "-var", nodes(dying.addr), "-var", "duration=2s")
+	open.underWay()
+	dying.kill()
+	open.result(30 * time.Second)
+	trees := []any{decode(t, closed.out), decode(t, open.out)}
+
+	for _, row := range rows {
+		path, kind := row[1], row[2]
+		if elsewhere.MatchString(path) {
+			continue
+		}
+		var found []any
+		for _, tree := range trees {
+			found = append(found, find(tree, steps(path))...)
+		}
+		require.NotEmpty(t, found, path)
+		for _, v := range found {
+			requireKind(t, path, kind, v)
+		}
+	}
+}
+
+func decode(t *testing.T, path string) any {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	var tree any
+	require.NoError(t, json.Unmarshal(b, &tree))
+	return tree
+}
+
+// steps takes a path apart: phase.NAME.requests[].sent is phase, *, requests, *, sent.
+func steps(path string) []string {
+	var list []string
+	for _, step := range strings.Split(strings.ReplaceAll(path, "[]", ".NAME"), ".") {
+		if placeholder.MatchString(step) {
+			step = "*"
+		}
+		list = append(list, step)
+	}
+	return list
+}
+
+// find returns all that stands at a path.
+func find(v any, steps []string) []any {
+	if len(steps) == 0 {
+		return []any{v}
+	}
+	var found []any
+	switch v := v.(type) {
+	case map[string]any:
+		for key, inner := range v {
+			if steps[0] == "*" || steps[0] == key {
+				found = append(found, find(inner, steps[1:])...)
+			}
+		}
+	case []any:
+		for _, inner := range v {
+			if steps[0] == "*" {
+				found = append(found, find(inner, steps[1:])...)
+			}
+		}
+	}
+	return found
+}
+
+// requireKind checks a value against the type that the page gives for its path.
+func requireKind(t *testing.T, path, kind string, v any) {
+	t.Helper()
+	if v == nil {
+		require.Regexp(t, `null|^as `, kind, path)
+		return
+	}
+	switch {
+	case strings.HasPrefix(kind, "integer"):
+		f, ok := v.(float64)
+		require.True(t, ok, path)
+		require.InDelta(t, f, float64(int64(f)), 0, path)
+	case strings.HasPrefix(kind, "number"):
+		require.IsType(t, 0.0, v, path)
+	case strings.HasPrefix(kind, "string"):
+		require.IsType(t, "", v, path)
+	case strings.HasPrefix(kind, "boolean"):
+		require.IsType(t, false, v, path)
+	case strings.HasPrefix(kind, "object"), strings.HasPrefix(kind, "as "):
+		require.IsType(t, map[string]any{}, v, path)
+	default:
+		require.Fail(t, "a type that the page does not explain", "%s: %s", path, kind)
+	}
+}

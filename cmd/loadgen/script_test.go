@@ -1,0 +1,100 @@
+package main_test
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected output in testdata/script")
+
+// TestScripts runs the sessions at a shell in testdata/script. Beside the usual commands they have
+//
+//	code N PROGRAM ARG…    the program ends with exit code N
+//
+// and the variables ROOT (of this repository), REFUSING, BUSY and SILENT (addresses: nobody listens, someone else does, one who never
+// answers).
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("testdata", "script"),
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		UpdateScripts:       *update,
+		Deadline:            time.Now().Add(3 * time.Minute),
+		Setup:               setup,
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"code": code},
+	})
+}
+
+func setup(env *testscript.Env) error {
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		return err
+	}
+	refusing, err := refuse(env)
+	if err != nil {
+		return err
+	}
+	busy, err := net.Listen("tcp", "127.0.0.1:0") // nothing is ever accepted from it: the kernel connects, and nobody answers
+	if err != nil {
+		return err
+	}
+	env.Defer(func() { _ = busy.Close() })
+	env.Setenv("ROOT", root)
+	env.Setenv("HOME", env.WorkDir)
+	env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
+	env.Setenv("REFUSING", refusing)
+	env.Setenv("BUSY", busy.Addr().String())
+	env.Setenv("SILENT", busy.Addr().String())
+	return nil
+}
+
+// refuse returns an address that refuses connections: a port that is taken, so that nobody else gets it, and not listened at.
+func refuse(env *testscript.Env) (string, error) {
+	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return "", err
+	}
+	env.Defer(func() { _ = unix.Close(socket) })
+	if err := unix.Bind(socket, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		return "", err
+	}
+	name, err := unix.Getsockname(socket)
+	if err != nil {
+		return "", err
+	}
+	inet, ok := name.(*unix.SockaddrInet4)
+	if !ok {
+		return "", fmt.Errorf("a socket's name is a %T", name)
+	}
+	return fmt.Sprintf("127.0.0.1:%d", inet.Port), nil
+}
+
+// code runs a program that has to end with an exit code.
+func code(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: code N PROGRAM ARG…")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	var exit *exec.ExitError
+	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("%s: exit code %d, want %d", strings.Join(args[1:], " "), got, want)
+	}
+}

@@ -1,0 +1,242 @@
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/run"
+)
+
+// closedPlan is a closed load of gets, on built-in nodes unless there are others.
+const closedPlan = `
+plan "closed" {}
+variable "nodes" {
+	type    = list(string)
+	default = []
+}
+variable "duration" { default = "60s" }
+variable "delay" { default = "0s" }
+variable "timeout" { default = "30s" }
+
+target "t" {
+	driver    = "redis"
+	endpoints = var.nodes
+	timeout   = var.timeout
+	builtin {
+		nodes = 3
+		delay = var.delay
+	}
+}
+dataset "items" {
+	keys { count = 100 }
+	values { size = 100 }
+}
+phase "fill" {
+	target  = target.t
+	dataset = dataset.items
+	populate {}
+}
+phase "gets" {
+	target  = target.t
+	dataset = dataset.items
+	ops     = { get = 1 }
+	closed {
+		sessions = 4
+		duration = var.duration
+		think    = "1ms"
+	}
+}
+`
+
+// proc is the line of a process in /proc, its name left out: state, parent and so on; nil when it is gone.
+func proc(pid int) []string {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return nil
+	}
+	_, rest, _ := strings.Cut(string(b), ") ")
+	return strings.Fields(rest)
+}
+
+// alive says whether a process runs; one that has ended and that nobody has asked about yet does not.
+func alive(pid int) bool {
+	stat := proc(pid)
+	return len(stat) > 0 && stat[0] != "Z" && stat[0] != "X"
+}
+
+// children lists the processes that a process has started. Those that outlive the test are killed at its end.
+func children(t testing.TB, parent int) []int {
+	t.Helper()
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	require.NoError(t, err)
+	var list []int
+	for _, dir := range dirs {
+		pid, err := strconv.Atoi(filepath.Base(dir))
+		require.NoError(t, err)
+		if stat := proc(pid); len(stat) > 1 && stat[1] == strconv.Itoa(parent) {
+			list = append(list, pid)
+			t.Cleanup(func() {
+				if alive(pid) {
+					_ = syscall.Kill(pid, syscall.SIGKILL)
+				}
+			})
+		}
+	}
+	return list
+}
+
+// requireGone waits until none of the processes runs.
+func requireGone(t *testing.T, pids []int, within time.Duration) {
+	t.Helper()
+	for _, pid := range pids {
+		require.Eventually(t, func() bool { return !alive(pid) }, within, 2*time.Millisecond, "process %d is still there", pid)
+	}
+}
+
+// TestCtrlCDrainsAndReports interrupts a run once: nothing more is started, what is outstanding is awaited, and the result is that of the
+// part that was run.
+func TestCtrlCDrainsAndReports(t *testing.T) {
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		t.Run(signal.String(), func(t *testing.T) {
+			t.Parallel()
+			l := begin(t, closedPlan, "-var", "delay=200ms")
+			l.underWay()
+			nodes := children(t, l.cmd.Process.Pid)
+			require.Len(t, nodes, 3)
+			at := time.Now()
+			l.signal(signal)
+			r := l.result(10 * time.Second)
+			require.Less(t, l.ended.Sub(at), 2*time.Second)
+			require.Equal(t, run.ExitAborted, r.ExitCode)
+			require.Equal(t, run.Aborted, r.Verdict.Completeness)
+			require.Contains(t, r.Verdict.Reasons, "stopped by the user")
+			get := r.Phase["gets"].Op["get"]
+			require.Positive(t, get.OK)
+			require.Equal(t, get.Due, get.OK)
+			require.Zero(t, get.InFlight)
+			require.Contains(t, l.stdout.String(), "exit code 5")
+			requireGone(t, nodes, time.Second)
+			loadable(t, l)
+		})
+	}
+}
+
+// TestCtrlCTwiceEndsAtOnce interrupts a run whose target does not answer twice: it ends within a second with what there is, and what was
+// outstanding stays in the ledgers as that.
+func TestCtrlCTwiceEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	l := begin(t, closedPlan, "-var", "delay=800ms")
+	l.underWay()
+	nodes := children(t, l.cmd.Process.Pid)
+	require.Len(t, nodes, 3)
+	l.signal(syscall.SIGINT)
+	time.Sleep(50 * time.Millisecond)
+	require.True(t, alive(l.cmd.Process.Pid), "it waits for replies")
+	at := time.Now()
+	l.signal(syscall.SIGINT)
+	r := l.result(10 * time.Second)
+	require.Less(t, l.ended.Sub(at), time.Second)
+	require.Equal(t, run.ExitAborted, r.ExitCode)
+	get := r.Phase["gets"].Op["get"]
+	require.Positive(t, get.InFlight)
+	require.EqualValues(t, get.Due, get.OK+uint64(get.InFlight))
+	requireGone(t, nodes, 500*time.Millisecond)
+	loadable(t, l)
+	t.Logf("ended %v after the second interrupt; %d in flight", l.ended.Sub(at), get.InFlight)
+}
+
+// TestCtrlCTwiceWithStoppedNodes interrupts a run twice whose built-in nodes cannot end by themselves: they are killed.
+func TestCtrlCTwiceWithStoppedNodes(t *testing.T) {
+	t.Parallel()
+	l := begin(t, closedPlan)
+	l.underWay()
+	nodes := children(t, l.cmd.Process.Pid)
+	require.Len(t, nodes, 3)
+	for _, pid := range nodes {
+		require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
+	}
+	l.signal(syscall.SIGINT)
+	time.Sleep(50 * time.Millisecond)
+	at := time.Now()
+	l.signal(syscall.SIGINT)
+	require.Equal(t, run.ExitAborted, l.result(10*time.Second).ExitCode)
+	require.Less(t, l.ended.Sub(at), time.Second)
+	requireGone(t, nodes, 500*time.Millisecond)
+}
+
+// TestDrainIsBounded interrupts a run once whose target will never answer: it waits five seconds.
+func TestDrainIsBounded(t *testing.T) {
+	t.Parallel()
+	node := beginTarget(t, "--stall", "1h@2s")
+	l := begin(t, closedPlan, "-var", nodes(node.addr))
+	l.underWay()
+	time.Sleep(1500 * time.Millisecond) // until it stands still
+	at := time.Now()
+	l.signal(syscall.SIGINT)
+	r := l.result(10 * time.Second)
+	require.InDelta(t, 5.0, l.ended.Sub(at).Seconds(), 0.5)
+	require.Equal(t, run.ExitAborted, r.ExitCode)
+	require.EqualValues(t, 4, r.Phase["gets"].Op["get"].InFlight)
+}
+
+// TestCtrlCBeforeTheLoad interrupts a run that waits for a server: it does not wait on.
+func TestCtrlCBeforeTheLoad(t *testing.T) {
+	t.Parallel()
+	node := beginTarget(t, "--stall", "1h@0s")
+	l := begin(t, closedPlan, "-var", nodes(node.addr))
+	require.Eventually(t, func() bool {
+		dirs, err := filepath.Glob(filepath.Join(l.runs, "*", "snapshots.log"))
+		return err == nil && len(dirs) == 1
+	}, 10*time.Second, 5*time.Millisecond)
+	time.Sleep(100 * time.Millisecond)
+	at := time.Now()
+	l.signal(syscall.SIGINT)
+	r := l.result(10 * time.Second)
+	require.Less(t, l.ended.Sub(at), time.Second)
+	require.Equal(t, run.ExitAborted, r.ExitCode)
+	require.Empty(t, r.PhaseOrder)
+}
+
+// TestNodesEndWithAKilledCoordinator kills the coordinator with SIGKILL: the nodes notice by themselves.
+func TestNodesEndWithAKilledCoordinator(t *testing.T) {
+	t.Parallel()
+	l := begin(t, closedPlan)
+	l.underWay()
+	nodes := children(t, l.cmd.Process.Pid)
+	require.Len(t, nodes, 3)
+	require.NoError(t, l.cmd.Process.Kill())
+	at := time.Now()
+	requireGone(t, nodes, time.Second)
+	t.Logf("gone after %v", time.Since(at))
+	<-l.done
+	p := start(t, command(t, "runs", "list", "--runs", l.runs))
+	require.Zero(t, p.wait(10*time.Second))
+	require.Contains(t, p.stdout.String(), "no result yet", "a run that was cut off is listed as that")
+}
+
+// TestTargetServeEndsOnCtrlC is about a node started by hand.
+func TestTargetServeEndsOnCtrlC(t *testing.T) {
+	node := beginTarget(t)
+	ask(t, node.addr, "SET", "k", "v")
+	node.signal(syscall.SIGINT)
+	require.Zero(t, node.wait(time.Second))
+}
+
+// loadable checks that what was kept can be shown.
+func loadable(t *testing.T, l *load) {
+	t.Helper()
+	dirs, err := filepath.Glob(filepath.Join(l.runs, "*"))
+	require.NoError(t, err)
+	require.Len(t, dirs, 1)
+	p := start(t, command(t, "runs", "show", filepath.Base(dirs[0]), "--runs", l.runs))
+	require.Zero(t, p.wait(10*time.Second), "%s", &p.stderr)
+	require.Contains(t, p.stdout.String(), "exit code 5")
+}

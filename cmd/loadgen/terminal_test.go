@@ -1,0 +1,121 @@
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/loadgen/loadgen/internal/run"
+)
+
+// terminal is a pseudo-terminal of 80 columns, seen from the side of the one who sits at it.
+type terminal struct {
+	*os.File
+	shown text // all that was written to it
+	done  chan struct{}
+}
+
+// at makes a new terminal the controlling one of a command, and its input and output.
+func at(t *testing.T, l *load, args ...string) *terminal {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = master.Close() })
+	fd := int(master.Fd())
+	require.NoError(t, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
+	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	require.NoError(t, err)
+	require.NoError(t, unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80}))
+	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	require.NoError(t, err)
+	defer slave.Close()
+
+	cmd := command(t, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	l.process = start(t, cmd)
+	term := &terminal{File: master, done: make(chan struct{})}
+	go func() { // ends when no process has the terminal open any more
+		defer close(term.done)
+		buf := make([]byte, 4096)
+		for {
+			n, err := master.Read(buf)
+			_, _ = term.shown.Write(buf[:n]) // never fails
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return term
+}
+
+var (
+	// erased is what takes the two lines of progress back.
+	erased = regexp.MustCompile(`\x1b\[2A\r\x1b\[J`)
+	drawn  = regexp.MustCompile(`gets  \d+\.\ds of 1m0s  [█░]+ .*\r\nachieved \S+/s  p50 .*  p99 .*  bad 0`)
+)
+
+// TestProgressOnATerminal sits at a terminal while a load runs: two lines are drawn again and again, Ctrl-C typed there ends the run as a
+// signal does, and the report stands where the progress was.
+func TestProgressOnATerminal(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir() + "/plan.hcl"
+	require.NoError(t, os.WriteFile(path, []byte(closedPlan), 0o600))
+	l := &load{runs: t.TempDir(), out: t.TempDir() + "/run.json"}
+	term := at(t, l, "coordinator", "run", path, "--runs", l.runs, "--out", l.out)
+	require.Eventually(t, func() bool { return len(drawn.FindAllString(term.shown.String(), -1)) >= 3 },
+		20*time.Second, 10*time.Millisecond, "%q", &term.shown)
+	nodes := children(t, l.cmd.Process.Pid)
+	require.Len(t, nodes, 3)
+	_, err := term.WriteString("\x03")
+	require.NoError(t, err)
+	r := l.result(10 * time.Second)
+	<-term.done
+	require.Equal(t, run.ExitAborted, r.ExitCode)
+	require.Positive(t, r.Phase["gets"].Op["get"].OK)
+	requireGone(t, nodes, time.Second)
+
+	shown := term.shown.String()
+	require.Len(t, erased.FindAllString(shown, -1), len(drawn.FindAllString(shown, -1))+1, "the fill and each second of gets, all taken back")
+	progress, report, found := cut(shown, erased)
+	require.True(t, found)
+	require.NotContains(t, report, "\x1b")
+	require.Contains(t, report, "exit code 5")
+	for line := range strings.Lines(progress) {
+		require.LessOrEqual(t, len([]rune(strings.TrimRight(strings.TrimPrefix(line, "\x1b[2A\r\x1b[J"), "\r\n"))), 79, line)
+	}
+}
+
+// cut splits a text behind the last match.
+func cut(s string, at *regexp.Regexp) (before, after string, found bool) {
+	all := at.FindAllStringIndex(s, -1)
+	if len(all) == 0 {
+		return s, "", false
+	}
+	last := all[len(all)-1]
+	return s[:last[0]], s[last[1]:], true
+}
+
+// TestProgressInALog writes it where nothing can be taken back: a plain line each second and one at each step's end, and the report apart
+// from them.
+func TestProgressInALog(t *testing.T) {
+	t.Parallel()
+	l := begin(t, openPlan, "-var", "duration=3s")
+	l.clean(20 * time.Second)
+	lines := strings.Split(strings.TrimSpace(l.stderr.String()), "\n")
+	require.Regexp(t, `^fill \(populate\)  \d+\.\ds  achieved \S+/s  .*  bad 0  done 1,000 of 1,000$`, lines[0])
+	require.InDelta(t, 4, len(lines), 1)
+	for _, line := range lines[1:] {
+		require.Regexp(t, `^gets  \d\.\ds of 3\.0s  offered 1\.00k/s  achieved \S+/s  p50 .*  p99 .*  bad 0  done [\d,]+`, line)
+	}
+	require.NotContains(t, l.stderr.String(), "\x1b")
+	require.NotContains(t, l.stdout.String(), "\x1b")
+	require.NotContains(t, l.stdout.String(), "offered 1.00k/s  achieved")
+}
