@@ -50,17 +50,17 @@ func memcachedCalls(t testing.TB, addr string) calls {
 func TestMemcachedCountsWhatHydraSent(t *testing.T) {
 	for _, test := range []struct {
 		name   string
-		start  func() string
+		start  func(t testing.TB) string
 		server string
 	}{
-		{"servers", func() string { return servertest.Memcached(t) }, "memcached"},
-		{"targets", func() string { return beginTarget(t, "--protocol", "memcached").addr }, "loadgen"},
+		{"servers", func(t testing.TB) string { return servertest.Memcached(t) }, "memcached"},
+		{"targets", func(t testing.TB) string { return beginTarget(t, "--protocol", "memcached").addr }, "loadgen"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var addrs []string
 			before := map[string]calls{}
 			for range 4 {
-				addr := test.start()
+				addr := test.start(t)
 				l := dial(t, addr)
 				_, err := io.WriteString(l.conn, "ms older 1\r\n1\r\nmg older v\r\n") // deltas, not totals
 				require.NoError(t, err)
