@@ -22,6 +22,7 @@ func leased(t *testing.T, load string, until time.Duration, meanwhile func(b *be
 	}
 	totals := b.run(run.Load)
 	require.True(t, b.l.lapsed)
+	require.EqualValues(t, *b.server(0).got["GET"], totals.Request(0, driver.Get).Sent)
 	gets := totals.Ops[driver.Get]
 	return *b.server(0).got["GET"], gets.Due, gets.Outcomes[driver.OK] + gets.Outcomes[driver.Miss], uint64(gets.InFlight)
 }
@@ -40,6 +41,20 @@ func TestLoadEndsWithTheLease(t *testing.T) {
 			require.EqualValues(t, due, answered+left)
 			require.LessOrEqual(t, left, uint64(64))
 			require.InDelta(t, due, got, 64)
+		})
+	}
+}
+
+// TestRequestsThatNeverLeft has the lease run out at every moment of a turn of the loop, also between gathering requests and writing them:
+// what was not written does not count as sent.
+func TestRequestsThatNeverLeft(t *testing.T) {
+	for name, load := range map[string]string{"closed": closedLoad, "open": openLoad} {
+		t.Run(name, func(t *testing.T) {
+			for moment := range 120 {
+				leased(t, load, 50*time.Millisecond+time.Duration(moment)*7*time.Microsecond, func(b *bench) {
+					b.net.clock.tick = int64(20 * time.Microsecond) // whatever the loop does takes its time
+				})
+			}
 		})
 	}
 }

@@ -42,3 +42,9 @@ func (q *queue) pop() pending {
 	}
 	return p
 }
+
+// drop removes the newest entry; there must be one.
+func (q *queue) drop() pending {
+	q.size--
+	return *q.at(q.size)
+}

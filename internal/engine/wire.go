@@ -126,6 +126,7 @@ func (w *wire) flush() {
 	}
 	now := w.l.clock.now()
 	if w.l.expired(now) {
+		w.recall()
 		return
 	}
 	for i := 0; i < len(w.dirty); i++ { // a write that fails can make others dirty
@@ -134,6 +135,19 @@ func (w *wire) flush() {
 		c.stamp(now)
 		if c.state == isUp && !c.blocked {
 			w.write(c)
+		}
+	}
+	w.dirty = w.dirty[:0]
+}
+
+// recall takes back what was gathered and may not leave any more. Its ops stay in flight: nobody awaits them.
+func (w *wire) recall() {
+	for _, c := range w.dirty {
+		c.dirty = false
+		for ; c.fresh > 0; c.fresh-- {
+			ledger := w.l.rec.Request(c.endpoint, c.queue.drop().verb)
+			ledger.Sent--
+			ledger.Refused++
 		}
 	}
 	w.dirty = w.dirty[:0]
