@@ -57,10 +57,11 @@ func resolve(src []byte, path string, vars plan.Vars) (*plan.Plan, hcl.Diagnosti
 	}
 	resolved, more := file.Resolve(vars)
 	diags = append(diags, more...)
-	if resolved == nil {
+	draft := file.Draft()
+	if draft == nil {
 		return nil, diags
 	}
-	for _, d := range table.Check(resolved) {
+	for _, d := range table.Check(draft) {
 		d.Subject.Filename = path // a plan does not know in which directory it was
 		diags = append(diags, d)
 	}

@@ -73,7 +73,7 @@ func (r *reporter) result() hcl.Diagnostics {
 // byPlace orders diagnostics as the text they are about.
 func byPlace(a, b *hcl.Diagnostic) int {
 	x, y := cmp.Or(a.Subject, &hcl.Range{}), cmp.Or(b.Subject, &hcl.Range{})
-	return cmp.Or(cmp.Compare(x.Filename, y.Filename), cmp.Compare(x.Start.Byte, y.Start.Byte))
+	return cmp.Or(cmp.Compare(x.Filename, y.Filename), cmp.Compare(x.Start.Line, y.Start.Line), cmp.Compare(x.Start.Byte, y.Start.Byte))
 }
 
 // FormatDiagnostics writes the diagnostics in the order of the text. Each is a line "file:line: what is wrong. What to write
@@ -95,7 +95,7 @@ func FormatDiagnostics(w io.Writer, diags hcl.Diagnostics, sources map[string][]
 		}
 		b.WriteByte('\n')
 		if _, hide := d.Extra.(concealed); d.Subject != nil && !hide {
-			if line := sourceLine(sources[d.Subject.Filename], d.Subject.Start.Byte); line != "" {
+			if line := sourceLine(sources[d.Subject.Filename], d.Subject.Start.Line); line != "" {
 				fmt.Fprintf(&b, "%6d | %s\n", d.Subject.Start.Line, line)
 			}
 		}
@@ -106,17 +106,20 @@ func FormatDiagnostics(w io.Writer, diags hcl.Diagnostics, sources map[string][]
 	return nil
 }
 
-// sourceLine returns the line of src that offset is in, cut to a readable length.
-func sourceLine(src []byte, offset int) string {
-	if offset < 0 || offset > len(src) {
+// sourceLine returns a line of src, counted from 1, cut to a readable length; "" when there is none.
+func sourceLine(src []byte, number int) string {
+	if number < 1 {
 		return ""
 	}
 	const longest = 160
-	start := bytes.LastIndexByte(src[:offset], '\n') + 1
-	line := src[start:]
-	if end := bytes.IndexByte(line, '\n'); end >= 0 {
-		line = line[:end]
+	for ; number > 1; number-- {
+		_, rest, found := bytes.Cut(src, []byte("\n"))
+		if !found {
+			return ""
+		}
+		src = rest
 	}
+	line, _, _ := bytes.Cut(src, []byte("\n"))
 	if len(line) > longest {
 		line = append(bytes.ToValidUTF8(line[:longest:longest], nil), "…"...)
 	}

@@ -25,6 +25,7 @@ type File struct {
 	src     []byte
 	drivers []driver.Driver
 	broken  bool // Parse reported errors
+	draft   *Plan
 	plan    *hclsyntax.Block
 	locals  []*hclsyntax.Block
 	blocks  map[string][]*hclsyntax.Block // variable, target, dataset, phase and assert by type, in the order of the text

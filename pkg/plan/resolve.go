@@ -56,10 +56,26 @@ func (f *File) Resolve(vars Vars) (*Plan, hcl.Diagnostics) {
 	r.keepUsed(targets, datasets)
 	r.plan.applyDefaults(r.places, f.drivers)
 	r.check()
+	f.draft = r.draft()
 	if r.failed() || f.broken {
 		return nil, r.result()
 	}
 	return r.plan, nil
+}
+
+// Draft returns a Plan of the phases and asserts alone, as the last Resolve found them, also when something else was wrong: enough to
+// tell what is wrong with the asserts, so that all mistakes come at once. It is nil when it could not be told what the phases do.
+func (f *File) Draft() *Plan { return f.draft }
+
+// draft is Draft.
+func (r *resolver) draft() *Plan {
+	for _, b := range r.file.blocks["phase"] {
+		path := "phase." + b.Labels[0]
+		if r.wrong[path] || r.wrong[path+".when"] || r.wrong[path+".ops"] || r.wrong[path+".setup"] || r.wrong[path+".setup.ops"] {
+			return nil
+		}
+	}
+	return &Plan{Phases: r.plan.Phases, Asserts: r.plan.Asserts}
 }
 
 // resolvePlan reads the plan block.
