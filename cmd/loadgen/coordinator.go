@@ -147,6 +147,9 @@ func (f *runFlags) execute(cmd *cobra.Command, p *plan.Plan, canonical []byte, h
 		AbortOnLoss: f.fleet.onLoss == "abort",
 	})
 	progress.Clear()
+	for _, err := range started.ended() {
+		fmt.Fprintf(cmd.ErrOrStderr(), "loadgen: %v\n", err)
+	}
 	unhurried := context.AfterFunc(ctx, started.Kill) // a second Ctrl-C waits for nothing
 	defer unhurried()
 	if err := started.Close(); err != nil {

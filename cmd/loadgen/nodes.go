@@ -57,6 +57,17 @@ func (n *nodes) Flush(ctx context.Context, target string) error {
 	return fleet.Flush(ctx)
 }
 
+// ended says which nodes have ended unasked so far.
+func (n *nodes) ended() []error {
+	var errs []error
+	for _, fleet := range n.fleets {
+		for len(fleet.Exited()) > 0 {
+			errs = append(errs, <-fleet.Exited())
+		}
+	}
+	return errs
+}
+
 // Kill ends all nodes at once; Close is still to be called.
 func (n *nodes) Kill() {
 	for _, fleet := range n.fleets {

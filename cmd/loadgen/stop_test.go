@@ -172,6 +172,17 @@ func TestCtrlCTwiceWithStoppedNodes(t *testing.T) {
 	requireGone(t, nodes, 500*time.Millisecond)
 }
 
+// TestNodeThatEndsIsNamed kills a built-in node in mid-run: the run goes on, counts errors, and says which node ended.
+func TestNodeThatEndsIsNamed(t *testing.T) {
+	t.Parallel()
+	l := begin(t, closedPlan, "-var", "duration=3s")
+	l.underWay()
+	require.NoError(t, syscall.Kill(children(t, l.cmd.Process.Pid)[0], syscall.SIGKILL))
+	r := l.result(10 * time.Second)
+	require.Positive(t, r.Phase["gets"].Op["get"].Error)
+	require.Regexp(t, `loadgen: cache node \d \(127\.0\.0\.1:\d+\) ended: signal: killed`, l.stderr.String())
+}
+
 // TestDrainIsBounded interrupts a run once whose target will never answer: it waits five seconds.
 func TestDrainIsBounded(t *testing.T) {
 	t.Parallel()

@@ -18,7 +18,11 @@
 // Time is read here and nowhere else, from one monotonic clock whose zero is the run's start: once for each turn of the loop, once after
 // each read that brought bytes and once before each batch of writes. An op's end is the time of the read that completed it; its
 // start, the time before the write that carried its first request; its due time, what the feed says. Tests replace clock and poller
-// and run the same loop in virtual time.
+// and run the same loop in virtual time. A sleeping thread wakes late, so before an op of an open load is due a loop looks at the clock
+// instead.
+//
+// Whoever has taken a time and is about to start or send something compares it with the worker's lease first: a process that was stopped
+// for long stops by itself when it wakes.
 //
 // # Pressure
 //

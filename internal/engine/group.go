@@ -31,7 +31,6 @@ type group struct {
 	phase     *plan.Phase
 	target    *plan.Target
 	endpoints []endpoint
-	names     []string
 	ring      *op.Ring
 	loops     []*loop
 	step      run.Step
@@ -76,7 +75,7 @@ func (e *Engine) openGroup(ctx context.Context, step run.Step) (*group, error) {
 		}
 		g.loops = append(g.loops, l)
 	}
-	g.share(step.From)
+	g.number(step.From)
 	if err := g.open(e.clock); err != nil {
 		g.close()
 		return nil, fmt.Errorf("target %q: %w", g.target.Name, err)
@@ -104,12 +103,13 @@ func (g *group) locate(nodes []string) error {
 	if len(texts) == 0 {
 		return errors.New("it has no endpoint")
 	}
+	var names []string
 	for i, text := range texts {
 		name := "n" + strconv.Itoa(i)
 		g.endpoints = append(g.endpoints, endpoint{name: name, text: text})
-		g.names = append(g.names, name)
+		names = append(names, name)
 	}
-	g.ring = op.NewRing(g.names)
+	g.ring = op.NewRing(names)
 	return nil
 }
 
@@ -237,8 +237,8 @@ func (e *Engine) executorOf(d driver.Driver) string {
 // share returns how many of n things part i of parts has; the parts sum to n.
 func share(n, i, parts int) int { return n*(i+1)/parts - n*i/parts }
 
-// share numbers the sessions of all loops, from the first one of this worker on.
-func (g *group) share(from int) {
+// number numbers the sessions of all loops, from the first one of this worker on.
+func (g *group) number(from int) {
 	for _, l := range g.loops {
 		for _, s := range l.sessions {
 			s.id = from

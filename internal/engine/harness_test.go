@@ -58,7 +58,7 @@ func newBench(t testing.TB, p *plan.Plan, phase string, latency time.Duration) *
 	b.l, err = b.g.newLoop(b.e, d, 0)
 	require.NoError(t, err)
 	b.g.loops = []*loop{b.l}
-	b.g.share(0)
+	b.g.number(0)
 	require.NoError(t, b.l.tr.open(b.net.clock.now()+int64(time.Second)))
 	return b
 }

@@ -274,7 +274,7 @@ func (l *loop) start(s *session, stream *workload.Stream, due, now int64) bool {
 // count enters a due op into the ledger.
 func (l *loop) count(o *op.Op) {
 	l.rec.AddDue(o.Verb)
-	l.rec.Digest += measure.OpDigest(o.Stream, o.N, o.Verb, o.Key, o.Value.Size)
+	l.rec.Mix(measure.OpDigest(o.Stream, o.N, o.Verb, o.Key, o.Value.Size))
 }
 
 // issue sends a request, or tells its program that it could not.
