@@ -34,9 +34,13 @@ type JoinConfig struct {
 	Version string // of this program
 	Host    string // this machine's name
 	New     func() Local
-	Once    bool // return after one run
-	Spool   int  // bytes kept of what the coordinator has not taken; 0: 64 MiB
+	Once    bool   // return after one run
+	Metrics string // host:port of its metrics page, on the loopback; "": it serves none
+	Spool   int    // bytes kept of what the coordinator has not taken; 0: 64 MiB
 	Logger  *slog.Logger
+
+	// CPU returns the processor time of this process, for the coordinator to show; nil: it is not told.
+	CPU func() time.Duration
 
 	// Dial takes the place of TCP.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
@@ -243,6 +247,7 @@ func (s *session) greet(j *joined) (*pb.Goodbye, error) {
 	s.mu.Lock()
 	hello := &pb.Hello{
 		Protocol: protocol, Name: s.cfg.Name, Incarnation: s.incarnation, Version: s.cfg.Version, Host: s.cfg.Host, Received: s.link.taken,
+		Metrics: s.cfg.Metrics,
 	}
 	s.mu.Unlock()
 	if err := j.stream.Send(&pb.FromWorker{Message: &pb.FromWorker_Hello{Hello: hello}}); err != nil {

@@ -17,6 +17,7 @@ type member struct {
 	incarnation string
 	host        string
 	version     string
+	metrics     string        // host:port of its page; "": it has none
 	arrived     chan struct{} // holds one: inbox has something
 	gone        chan struct{} // closed when the worker is lost
 
@@ -25,6 +26,7 @@ type member struct {
 	link      link
 	inbox     []*pb.Envelope // accepted and not taken
 	heard     time.Duration  // coordinator's clock, when the newest heartbeat came
+	health    health         // what it said
 	zero      time.Duration  // coordinator's clock at the run clock's zero
 	suspected *time.Timer
 	givenUp   *time.Timer
@@ -35,6 +37,7 @@ type member struct {
 func newMember(s *Server, h *pb.Hello) *member {
 	m := &member{
 		server: s, name: h.GetName(), incarnation: h.GetIncarnation(), host: utf8(h.GetHost()), version: utf8(h.GetVersion()),
+		metrics: h.GetMetrics(),
 		arrived: make(chan struct{}, 1), gone: make(chan struct{}), heard: s.now(),
 	}
 	m.suspected = time.AfterFunc(s.cfg.Timing.Suspect, m.suspect)
@@ -117,7 +120,11 @@ func (m *member) handle(c *conn, msg *pb.FromWorker, at time.Duration) error {
 	}
 	switch msg := msg.GetMessage().(type) {
 	case *pb.FromWorker_Heartbeat:
-		m.beat(at)
+		h, err := decodeHealth(msg.Heartbeat)
+		if err != nil {
+			return err
+		}
+		m.beat(h, at)
 		c.echo(msg.Heartbeat.GetSentNs(), at)
 		return nil
 	case *pb.FromWorker_Received:
@@ -150,13 +157,13 @@ func (m *member) accept(e *pb.Envelope) error {
 }
 
 // beat takes note that the worker is alive.
-func (m *member) beat(at time.Duration) {
+func (m *member) beat(h health, at time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.lost != nil || m.dismissed {
 		return
 	}
-	m.heard = at
+	m.heard, m.health = at, h
 	t := m.server.cfg.Timing
 	m.suspected.Reset(t.Suspect)
 	m.givenUp.Reset(t.Lost)

@@ -190,7 +190,7 @@ func (s *session) pick() *pb.FromWorker {
 	defer s.mu.Unlock()
 	if s.stream.beat {
 		s.stream.beat = false
-		return &pb.FromWorker{Message: &pb.FromWorker_Heartbeat{Heartbeat: &pb.Heartbeat{SentNs: int64(s.now())}}}
+		return &pb.FromWorker{Message: &pb.FromWorker_Heartbeat{Heartbeat: s.heartbeat()}}
 	}
 	if s.stream.taken > s.stream.told {
 		s.stream.told = s.stream.taken

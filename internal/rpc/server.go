@@ -212,6 +212,9 @@ func (s *Server) admit(h *pb.Hello, c *conn) (*member, *pb.Goodbye) {
 	case !validName.MatchString(name):
 		return nil, &pb.Goodbye{ForGood: true, Reason: "a worker's name is 1 to 64 letters, digits, dots, hyphens and underscores, the first a letter or digit"}
 	}
+	if err := checkMetrics(h.GetMetrics()); err != nil {
+		return nil, &pb.Goodbye{ForGood: true, Reason: err.Error()}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := s.members[name]

@@ -292,6 +292,7 @@ type Hello struct {
 	Version       string                 `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`
 	Host          string                 `protobuf:"bytes,5,opt,name=host,proto3" json:"host,omitempty"`
 	Received      uint64                 `protobuf:"varint,6,opt,name=received,proto3" json:"received,omitempty"` // as in FromWorker; 0 at the first
+	Metrics       string                 `protobuf:"bytes,7,opt,name=metrics,proto3" json:"metrics,omitempty"`    // host:port of its metrics page; empty: it serves none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -366,6 +367,13 @@ func (x *Hello) GetReceived() uint64 {
 		return x.Received
 	}
 	return 0
+}
+
+func (x *Hello) GetMetrics() string {
+	if x != nil {
+		return x.Metrics
+	}
+	return ""
 }
 
 // Welcome admits a worker.
@@ -445,10 +453,13 @@ func (x *Welcome) GetStored() uint64 {
 	return 0
 }
 
-// Heartbeat renews the lease and measures the clock's offset.
+// Heartbeat renews the lease, measures the clock's offset, and says how the worker is.
 type Heartbeat struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	SentNs        int64                  `protobuf:"varint,1,opt,name=sent_ns,json=sentNs,proto3" json:"sent_ns,omitempty"` // worker's clock
+	SentNs        int64                  `protobuf:"varint,1,opt,name=sent_ns,json=sentNs,proto3" json:"sent_ns,omitempty"`                      // worker's clock
+	OffsetNs      int64                  `protobuf:"varint,2,opt,name=offset_ns,json=offsetNs,proto3" json:"offset_ns,omitempty"`                // worker's clock − coordinator's, as far as known, and
+	UncertaintyNs int64                  `protobuf:"varint,3,opt,name=uncertainty_ns,json=uncertaintyNs,proto3" json:"uncertainty_ns,omitempty"` // by how much that may be off; 0 while nothing is known
+	CpuNs         int64                  `protobuf:"varint,4,opt,name=cpu_ns,json=cpuNs,proto3" json:"cpu_ns,omitempty"`                         // processor time of its process, user + system
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -486,6 +497,27 @@ func (*Heartbeat) Descriptor() ([]byte, []int) {
 func (x *Heartbeat) GetSentNs() int64 {
 	if x != nil {
 		return x.SentNs
+	}
+	return 0
+}
+
+func (x *Heartbeat) GetOffsetNs() int64 {
+	if x != nil {
+		return x.OffsetNs
+	}
+	return 0
+}
+
+func (x *Heartbeat) GetUncertaintyNs() int64 {
+	if x != nil {
+		return x.UncertaintyNs
+	}
+	return 0
+}
+
+func (x *Heartbeat) GetCpuNs() int64 {
+	if x != nil {
+		return x.CpuNs
 	}
 	return 0
 }
@@ -1570,22 +1602,26 @@ const file_control_proto_rawDesc = "" +
 	"\benvelope\x18\x03 \x01(\v2\x14.loadgen.v1.EnvelopeH\x00R\benvelope\x12\x18\n" +
 	"\x06stored\x18\x04 \x01(\x04H\x00R\x06stored\x12/\n" +
 	"\agoodbye\x18\x05 \x01(\v2\x13.loadgen.v1.GoodbyeH\x00R\agoodbyeB\t\n" +
-	"\amessage\"\xa3\x01\n" +
+	"\amessage\"\xbd\x01\n" +
 	"\x05Hello\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
 	"\vincarnation\x18\x03 \x01(\tR\vincarnation\x12\x18\n" +
 	"\aversion\x18\x04 \x01(\tR\aversion\x12\x12\n" +
 	"\x04host\x18\x05 \x01(\tR\x04host\x12\x1a\n" +
-	"\breceived\x18\x06 \x01(\x04R\breceived\"\x8d\x01\n" +
+	"\breceived\x18\x06 \x01(\x04R\breceived\x12\x18\n" +
+	"\ametrics\x18\a \x01(\tR\ametrics\"\x8d\x01\n" +
 	"\aWelcome\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x10\n" +
 	"\x03run\x18\x02 \x01(\tR\x03run\x12!\n" +
 	"\fheartbeat_ns\x18\x03 \x01(\x03R\vheartbeatNs\x12\x19\n" +
 	"\blease_ns\x18\x04 \x01(\x03R\aleaseNs\x12\x16\n" +
-	"\x06stored\x18\x05 \x01(\x04R\x06stored\"$\n" +
+	"\x06stored\x18\x05 \x01(\x04R\x06stored\"\x7f\n" +
 	"\tHeartbeat\x12\x17\n" +
-	"\asent_ns\x18\x01 \x01(\x03R\x06sentNs\"]\n" +
+	"\asent_ns\x18\x01 \x01(\x03R\x06sentNs\x12\x1b\n" +
+	"\toffset_ns\x18\x02 \x01(\x03R\boffsetNs\x12%\n" +
+	"\x0euncertainty_ns\x18\x03 \x01(\x03R\runcertaintyNs\x12\x15\n" +
+	"\x06cpu_ns\x18\x04 \x01(\x03R\x05cpuNs\"]\n" +
 	"\x04Echo\x12\x17\n" +
 	"\asent_ns\x18\x01 \x01(\x03R\x06sentNs\x12\x1f\n" +
 	"\vreceived_ns\x18\x02 \x01(\x03R\n" +
