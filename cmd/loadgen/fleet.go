@@ -26,12 +26,19 @@ import (
 // childWithin is how long a worker that this process has started may take to end after the run.
 const childWithin = 3 * time.Second
 
+// A lease is ten heartbeats long: shorter ones are lost on a busy machine, and longer ones leave load behind that nobody watches.
+const (
+	minLease = 500 * time.Millisecond
+	maxLease = 5 * time.Minute
+)
+
 // fleetFlags say where the load comes from.
 type fleetFlags struct {
 	listen  string
 	workers int
 	wait    time.Duration
 	process bool
+	lease   time.Duration
 	onLoss  string
 }
 
@@ -40,6 +47,7 @@ func (f *fleetFlags) add(flags *pflag.FlagSet) {
 	flags.IntVar(&f.workers, "workers", 0, "wait for `N` workers (loadgen worker --join) instead of loading from this process")
 	flags.DurationVar(&f.wait, "wait", time.Minute, "how long to wait for them")
 	flags.BoolVar(&f.process, "worker-process", false, "load from one worker in a process of its own, so that nothing here disturbs it")
+	flags.DurationVar(&f.lease, "lease", rpc.DefaultTiming().Lease, "how long a worker may load, and is not given up, without a word from the other end")
 	flags.StringVar(&f.onLoss, "on-worker-loss", "continue", "when a worker is lost, \"continue\" with the others or \"abort\"")
 }
 
@@ -54,6 +62,8 @@ func (f *fleetFlags) check(loops int) error {
 		return errors.New("--loops is for the worker in this process: give it to each loadgen worker")
 	case f.wait <= 0:
 		return fmt.Errorf("--wait %v: write a duration above 0", f.wait)
+	case f.lease < minLease || f.lease > maxLease:
+		return fmt.Errorf("--lease %v: write a duration from %v to %v", f.lease, minLease, maxLease)
 	case f.onLoss != "continue" && f.onLoss != "abort":
 		return fmt.Errorf("--on-worker-loss %q: write continue or abort", f.onLoss)
 	}
@@ -82,7 +92,7 @@ func (f *runFlags) gather(ctx context.Context, drain <-chan struct{}, id string,
 		all.members = []coord.Member{{Name: "local", Version: version(), Worker: worker}}
 		return all, nil
 	}
-	cfg := rpc.Config{Address: f.fleet.listen, Run: id, Version: version(), Timing: rpc.DefaultTiming(), Logger: log}
+	cfg := rpc.Config{Address: f.fleet.listen, Run: id, Version: version(), Timing: rpc.TimingOf(f.fleet.lease), Logger: log}
 	if f.fleet.process {
 		cfg.Address = "127.0.0.1:0"
 	}
@@ -163,7 +173,7 @@ func newWorker() *cobra.Command {
 		Long: `Load for a coordinator: come to it, take part in its run, and come again for the next. It may be started before the coordinator,
 and tries until that is there. It opens no port.
 
-Load stops when the coordinator has not been heard of for 10 s. Ctrl-C stops at once; the run then goes on without this worker.`,
+Load stops when the coordinator has not been heard of for 10 s (its --lease). Ctrl-C stops at once; the run then goes on without this worker.`,
 		Example: `  loadgen worker --join 127.0.0.1:7464 --name w1
   loadgen worker --join 127.0.0.1:7464 --name w2 --once`,
 		Args: cobra.NoArgs,

@@ -18,15 +18,6 @@ import (
 
 var oneSeed = flag.Uint64("chaos.seed", 0, "run this seed of TestChaos alone")
 
-// tenth is the timing of real runs at a tenth.
-func tenth() rpc.Timing {
-	t := rpc.DefaultTiming()
-	for _, d := range []*time.Duration{&t.Heartbeat, &t.Suspect, &t.Lost, &t.Lease, &t.Idle} {
-		*d /= 10
-	}
-	return t
-}
-
 // TestChaos lets random faults come over fleets of three. Whatever comes: the run ends; what the targets got is in the figures or within
 // the declared bounds; a complete run is exact and has every worker's last word; load ends with the lease.
 func TestChaos(t *testing.T) {
@@ -48,7 +39,7 @@ func TestChaos(t *testing.T) {
 
 func chaos(t *testing.T, seed uint64) run.Completeness {
 	dice := rand.New(rand.NewPCG(seed, 0))
-	f := newTimedFleet(t, tenth())
+	f := newTimedFleet(t, rpc.TimingOf(time.Second))
 	defer f.close()
 	for i := range 3 {
 		f.join(fmt.Sprintf("w%d", i+1))

@@ -1,10 +1,12 @@
 package rpc
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
 )
@@ -19,6 +21,7 @@ type conn struct {
 	owner  chan *member   // who it is from; holds one
 	wake   chan struct{}  // holds one: there is something to send
 	ended  chan struct{}  // closed when nothing more comes
+	parts  []byte         // of an envelope that is still coming; the receiver's
 
 	mu      sync.Mutex
 	echoes  []*pb.Echo
@@ -56,6 +59,21 @@ func (c *conn) receive(s *Server) {
 			return
 		}
 	}
+}
+
+// join puts a part to those before it, and returns the envelope when that was its last.
+func (c *conn) join(p *pb.Part) (*pb.Envelope, error) {
+	if len(c.parts)+len(p.GetContent()) > maxMessage+maxHeaders {
+		return nil, fmt.Errorf("an envelope of more than %d bytes", maxMessage)
+	}
+	c.parts = append(c.parts, p.GetContent()...)
+	if !p.GetLast() {
+		return nil, nil
+	}
+	e := &pb.Envelope{}
+	err := proto.Unmarshal(c.parts, e)
+	c.parts = nil
+	return e, err
 }
 
 // send sends what there is until the stream ends.

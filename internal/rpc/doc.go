@@ -8,7 +8,8 @@
 //
 // # Who is alive
 //
-// Heartbeats go beside the envelopes and before them, so neither a full disk nor a long queue delays one by more than the window of a link.
+// Heartbeats go beside the envelopes and before them, and little is sent before it is known that what was sent earlier has arrived: a
+// flight. So neither a full disk nor a long queue nor a slow link delays one by much.
 // The coordinator suspects a worker whose heartbeats are missing, then gives it up for the rest of the run. The worker holds
 // a lease on its load: it ends a fixed time after the newest heartbeat that the coordinator has echoed was sent, on the worker's own
 // clock, and the load ends with it, whatever else works or does not.
@@ -52,15 +53,18 @@ type Timing struct {
 	Farewell  time.Duration // for the last messages of a run
 }
 
-// DefaultTiming is that of real runs.
-func DefaultTiming() Timing {
+// DefaultTiming is that of runs for which nothing else was asked.
+func DefaultTiming() Timing { return TimingOf(10 * time.Second) }
+
+// TimingOf is that of runs with leases of a length. How long a stream takes to begin and to end does not hang on it.
+func TimingOf(lease time.Duration) Timing {
 	return Timing{
-		Heartbeat: time.Second,
-		Suspect:   3 * time.Second,
-		Lost:      10 * time.Second,
-		Lease:     10 * time.Second,
+		Heartbeat: lease / 10,
+		Suspect:   3 * lease / 10,
+		Lost:      lease,
+		Lease:     lease,
 		Attach:    5 * time.Second,
-		Idle:      30 * time.Second,
+		Idle:      3 * lease,
 		Farewell:  500 * time.Millisecond,
 	}
 }

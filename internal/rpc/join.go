@@ -42,6 +42,9 @@ type JoinConfig struct {
 	// CPU returns the processor time of this process, for the coordinator to show; nil: it is not told.
 	CPU func() time.Duration
 
+	// Random returns a number of 0 ≤ n < below, by which pauses between attempts to reach the coordinator differ. Nil: math/rand's.
+	Random func(below int64) int64
+
 	// Dial takes the place of TCP.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 }
@@ -72,8 +75,11 @@ func Join(ctx context.Context, cfg JoinConfig) error {
 	if cfg.Spool <= 0 {
 		cfg.Spool = defaultSpool
 	}
+	if cfg.Random == nil {
+		cfg.Random = mrand.Int64N
+	}
 	said := ""
-	retry := backoff{}
+	retry := backoff{random: cfg.Random}
 	for {
 		s := newSession(cfg)
 		reason, err := s.live(ctx, &retry)
@@ -100,13 +106,16 @@ func Join(ctx context.Context, cfg JoinConfig) error {
 }
 
 // backoff spaces attempts: each pause is twice the last, and a random part of it is left out so that many workers do not come together.
-type backoff struct{ pause time.Duration }
+type backoff struct {
+	random func(below int64) int64
+	pause  time.Duration
+}
 
 func (b *backoff) reset() { b.pause = 0 }
 
 func (b *backoff) wait(ctx context.Context) {
 	b.pause = min(max(2*b.pause, firstRetry), lastRetry)
-	t := time.NewTimer(b.pause/2 + mrand.N(b.pause/2))
+	t := time.NewTimer(b.pause/2 + time.Duration(b.random(int64(b.pause/2))))
 	defer t.Stop()
 	select {
 	case <-t.C:
@@ -140,9 +149,10 @@ type session struct {
 
 // streamState is what the sender of the stream at hand has to send beside envelopes.
 type streamState struct {
-	beat  bool   // a heartbeat, without waiting for its time
-	taken uint64 // an acknowledgement, unless that was told already
-	told  uint64
+	beat   bool   // a heartbeat, without waiting for its time
+	taken  uint64 // an acknowledgement, unless that was told already
+	told   uint64
+	flight flight // of envelopes
 }
 
 func newSession(cfg JoinConfig) *session {

@@ -70,15 +70,17 @@ func (l *link) attach(acked uint64) error {
 	return nil
 }
 
+// more says whether there is an envelope to send on this stream, and the window is open for it.
+func (l *link) more() bool {
+	return l.next < len(l.queue) && (l.next == 0 || l.onTheWay+l.queue[l.next].size <= windowBytes && l.next < windowCount)
+}
+
 // pop returns the next envelope to send on this stream, nil while there is none or too much is on the way.
 func (l *link) pop() *pb.Envelope {
-	if l.next == len(l.queue) {
+	if !l.more() {
 		return nil
 	}
 	e := l.queue[l.next]
-	if l.next > 0 && (l.onTheWay+e.size > windowBytes || l.next >= windowCount) {
-		return nil
-	}
 	l.next++
 	l.onTheWay += e.size
 	l.touched = max(l.touched, e.Number)

@@ -133,6 +133,12 @@ func (m *member) handle(c *conn, msg *pb.FromWorker, at time.Duration) error {
 		return m.link.ack(msg.Received)
 	case *pb.FromWorker_Envelope:
 		return m.accept(msg.Envelope)
+	case *pb.FromWorker_Part:
+		e, err := c.join(msg.Part)
+		if err != nil || e == nil {
+			return err
+		}
+		return m.accept(e)
 	case *pb.FromWorker_Goodbye:
 		m.lose("it has left: " + utf8(msg.Goodbye.GetReason()))
 		return nil

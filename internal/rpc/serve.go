@@ -89,6 +89,8 @@ func (s *session) echoed(e *pb.Echo, at, lease time.Duration) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.stream.flight.echoed(e.GetSentNs())
+	s.poke()
 	first := s.offsets.n == 0
 	s.offsets.add(sent, received, back, at)
 	if first && s.offsets.n > 0 {
@@ -96,7 +98,6 @@ func (s *session) echoed(e *pb.Echo, at, lease time.Duration) error {
 	}
 	if s.offsets.n < firstBeats {
 		s.stream.beat = true
-		s.poke()
 	}
 	if until := sent + lease; until > s.lease {
 		s.lease = until
@@ -161,14 +162,8 @@ func (s *session) send(parent context.Context, j *joined, ended <-chan struct{})
 	defer beats.Stop()
 	leaving := parent.Done()
 	for {
-		for {
-			msg := s.pick()
-			if msg == nil {
-				break
-			}
-			if err := j.stream.Send(msg); err != nil {
-				return err
-			}
+		if err := s.sendAll(j); err != nil {
+			return err
 		}
 		select {
 		case <-s.wake:
@@ -184,22 +179,45 @@ func (s *session) send(parent context.Context, j *joined, ended <-chan struct{})
 	}
 }
 
-// pick returns the next message, nil when there is none: heartbeats before acknowledgements before envelopes.
-func (s *session) pick() *pb.FromWorker {
+// sendAll sends what may be sent now.
+func (s *session) sendAll(j *joined) error {
+	for {
+		msg, err := s.pick()
+		if msg == nil || err != nil {
+			return err
+		}
+		if err := j.stream.Send(msg); err != nil {
+			return err
+		}
+	}
+}
+
+// pick returns the next message, nil when there is none: heartbeats before acknowledgements before envelopes. Where an envelope has to
+// wait, a heartbeat finds out for how long.
+func (s *session) pick() (*pb.FromWorker, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.stream.beat {
-		s.stream.beat = false
-		return &pb.FromWorker{Message: &pb.FromWorker_Heartbeat{Heartbeat: s.heartbeat()}}
+	st := &s.stream
+	if st.beat {
+		return s.beat(), nil
 	}
-	if s.stream.taken > s.stream.told {
-		s.stream.told = s.stream.taken
-		return &pb.FromWorker{Message: &pb.FromWorker_Received{Received: s.stream.taken}}
+	if st.taken > st.told {
+		st.told = st.taken
+		return &pb.FromWorker{Message: &pb.FromWorker_Received{Received: st.taken}}, nil
 	}
-	if e := s.link.pop(); e != nil {
-		return &pb.FromWorker{Message: &pb.FromWorker_Envelope{Envelope: e}}
+	msg, full, err := st.flight.next(&s.link)
+	if full && st.flight.probe() {
+		return s.beat(), nil
 	}
-	return nil
+	return msg, err
+}
+
+// beat returns a heartbeat that is sent now.
+func (s *session) beat() *pb.FromWorker {
+	h := s.heartbeat()
+	s.stream.beat = false
+	s.stream.flight.beat(h.GetSentNs())
+	return &pb.FromWorker{Message: &pb.FromWorker_Heartbeat{Heartbeat: h}}
 }
 
 // leave stops the work, sends what is left of it and takes leave. It is the user of this machine who wants that.
@@ -209,14 +227,8 @@ func (s *session) leave(j *joined) error {
 	defer deadline.Stop()
 	idle := s.idle
 	for {
-		for {
-			msg := s.pick()
-			if msg == nil {
-				break
-			}
-			if err := j.stream.Send(msg); err != nil {
-				return err
-			}
+		if err := s.sendAll(j); err != nil {
+			return err
 		}
 		s.mu.Lock()
 		done := idle == nil && len(s.link.queue) == 0

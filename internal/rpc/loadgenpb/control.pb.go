@@ -32,6 +32,7 @@ type FromWorker struct {
 	//	*FromWorker_Envelope
 	//	*FromWorker_Received
 	//	*FromWorker_Goodbye
+	//	*FromWorker_Part
 	Message       isFromWorker_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -119,6 +120,15 @@ func (x *FromWorker) GetGoodbye() *Goodbye {
 	return nil
 }
 
+func (x *FromWorker) GetPart() *Part {
+	if x != nil {
+		if x, ok := x.Message.(*FromWorker_Part); ok {
+			return x.Part
+		}
+	}
+	return nil
+}
+
 type isFromWorker_Message interface {
 	isFromWorker_Message()
 }
@@ -143,6 +153,10 @@ type FromWorker_Goodbye struct {
 	Goodbye *Goodbye `protobuf:"bytes,5,opt,name=goodbye,proto3,oneof"`
 }
 
+type FromWorker_Part struct {
+	Part *Part `protobuf:"bytes,6,opt,name=part,proto3,oneof"` // in place of an envelope that heartbeats would have to wait for
+}
+
 func (*FromWorker_Hello) isFromWorker_Message() {}
 
 func (*FromWorker_Heartbeat) isFromWorker_Message() {}
@@ -152,6 +166,62 @@ func (*FromWorker_Envelope) isFromWorker_Message() {}
 func (*FromWorker_Received) isFromWorker_Message() {}
 
 func (*FromWorker_Goodbye) isFromWorker_Message() {}
+
+func (*FromWorker_Part) isFromWorker_Message() {}
+
+// Part is a piece of an envelope's bytes. Those of one envelope follow each other on one stream, with nothing but heartbeats and
+// acknowledgements between them.
+type Part struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Content       []byte                 `protobuf:"bytes,1,opt,name=content,proto3" json:"content,omitempty"`
+	Last          bool                   `protobuf:"varint,2,opt,name=last,proto3" json:"last,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Part) Reset() {
+	*x = Part{}
+	mi := &file_control_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Part) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Part) ProtoMessage() {}
+
+func (x *Part) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Part.ProtoReflect.Descriptor instead.
+func (*Part) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Part) GetContent() []byte {
+	if x != nil {
+		return x.Content
+	}
+	return nil
+}
+
+func (x *Part) GetLast() bool {
+	if x != nil {
+		return x.Last
+	}
+	return false
+}
 
 type FromCoordinator struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -169,7 +239,7 @@ type FromCoordinator struct {
 
 func (x *FromCoordinator) Reset() {
 	*x = FromCoordinator{}
-	mi := &file_control_proto_msgTypes[1]
+	mi := &file_control_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -181,7 +251,7 @@ func (x *FromCoordinator) String() string {
 func (*FromCoordinator) ProtoMessage() {}
 
 func (x *FromCoordinator) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[1]
+	mi := &file_control_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -194,7 +264,7 @@ func (x *FromCoordinator) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FromCoordinator.ProtoReflect.Descriptor instead.
 func (*FromCoordinator) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{1}
+	return file_control_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *FromCoordinator) GetMessage() isFromCoordinator_Message {
@@ -299,7 +369,7 @@ type Hello struct {
 
 func (x *Hello) Reset() {
 	*x = Hello{}
-	mi := &file_control_proto_msgTypes[2]
+	mi := &file_control_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -311,7 +381,7 @@ func (x *Hello) String() string {
 func (*Hello) ProtoMessage() {}
 
 func (x *Hello) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[2]
+	mi := &file_control_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -324,7 +394,7 @@ func (x *Hello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hello.ProtoReflect.Descriptor instead.
 func (*Hello) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{2}
+	return file_control_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Hello) GetProtocol() uint32 {
@@ -390,7 +460,7 @@ type Welcome struct {
 
 func (x *Welcome) Reset() {
 	*x = Welcome{}
-	mi := &file_control_proto_msgTypes[3]
+	mi := &file_control_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -402,7 +472,7 @@ func (x *Welcome) String() string {
 func (*Welcome) ProtoMessage() {}
 
 func (x *Welcome) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[3]
+	mi := &file_control_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -415,7 +485,7 @@ func (x *Welcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Welcome.ProtoReflect.Descriptor instead.
 func (*Welcome) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{3}
+	return file_control_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Welcome) GetProtocol() uint32 {
@@ -466,7 +536,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_control_proto_msgTypes[4]
+	mi := &file_control_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -478,7 +548,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[4]
+	mi := &file_control_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -491,7 +561,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{4}
+	return file_control_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Heartbeat) GetSentNs() int64 {
@@ -534,7 +604,7 @@ type Echo struct {
 
 func (x *Echo) Reset() {
 	*x = Echo{}
-	mi := &file_control_proto_msgTypes[5]
+	mi := &file_control_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -546,7 +616,7 @@ func (x *Echo) String() string {
 func (*Echo) ProtoMessage() {}
 
 func (x *Echo) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[5]
+	mi := &file_control_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -559,7 +629,7 @@ func (x *Echo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Echo.ProtoReflect.Descriptor instead.
 func (*Echo) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{5}
+	return file_control_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Echo) GetSentNs() int64 {
@@ -594,7 +664,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_control_proto_msgTypes[6]
+	mi := &file_control_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -606,7 +676,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[6]
+	mi := &file_control_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -619,7 +689,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{6}
+	return file_control_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Goodbye) GetReason() string {
@@ -658,7 +728,7 @@ type Envelope struct {
 
 func (x *Envelope) Reset() {
 	*x = Envelope{}
-	mi := &file_control_proto_msgTypes[7]
+	mi := &file_control_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -670,7 +740,7 @@ func (x *Envelope) String() string {
 func (*Envelope) ProtoMessage() {}
 
 func (x *Envelope) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[7]
+	mi := &file_control_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -683,7 +753,7 @@ func (x *Envelope) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Envelope.ProtoReflect.Descriptor instead.
 func (*Envelope) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{7}
+	return file_control_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Envelope) GetNumber() uint64 {
@@ -857,7 +927,7 @@ type Assignment struct {
 
 func (x *Assignment) Reset() {
 	*x = Assignment{}
-	mi := &file_control_proto_msgTypes[8]
+	mi := &file_control_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -869,7 +939,7 @@ func (x *Assignment) String() string {
 func (*Assignment) ProtoMessage() {}
 
 func (x *Assignment) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[8]
+	mi := &file_control_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -882,7 +952,7 @@ func (x *Assignment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assignment.ProtoReflect.Descriptor instead.
 func (*Assignment) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{8}
+	return file_control_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Assignment) GetRun() string {
@@ -950,7 +1020,7 @@ type Endpoints struct {
 
 func (x *Endpoints) Reset() {
 	*x = Endpoints{}
-	mi := &file_control_proto_msgTypes[9]
+	mi := &file_control_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -962,7 +1032,7 @@ func (x *Endpoints) String() string {
 func (*Endpoints) ProtoMessage() {}
 
 func (x *Endpoints) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[9]
+	mi := &file_control_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -975,7 +1045,7 @@ func (x *Endpoints) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Endpoints.ProtoReflect.Descriptor instead.
 func (*Endpoints) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{9}
+	return file_control_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Endpoints) GetEndpoint() []string {
@@ -995,7 +1065,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_control_proto_msgTypes[10]
+	mi := &file_control_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1007,7 +1077,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[10]
+	mi := &file_control_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1020,7 +1090,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{10}
+	return file_control_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Answer) GetError() string {
@@ -1044,7 +1114,7 @@ type Step struct {
 
 func (x *Step) Reset() {
 	*x = Step{}
-	mi := &file_control_proto_msgTypes[11]
+	mi := &file_control_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1056,7 +1126,7 @@ func (x *Step) String() string {
 func (*Step) ProtoMessage() {}
 
 func (x *Step) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[11]
+	mi := &file_control_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1069,7 +1139,7 @@ func (x *Step) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Step.ProtoReflect.Descriptor instead.
 func (*Step) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{11}
+	return file_control_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Step) GetSeq() uint32 {
@@ -1124,7 +1194,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_control_proto_msgTypes[12]
+	mi := &file_control_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1136,7 +1206,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[12]
+	mi := &file_control_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1149,7 +1219,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{12}
+	return file_control_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Start) GetStep() uint32 {
@@ -1174,7 +1244,7 @@ type Drain struct {
 
 func (x *Drain) Reset() {
 	*x = Drain{}
-	mi := &file_control_proto_msgTypes[13]
+	mi := &file_control_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1186,7 +1256,7 @@ func (x *Drain) String() string {
 func (*Drain) ProtoMessage() {}
 
 func (x *Drain) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[13]
+	mi := &file_control_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1199,7 +1269,7 @@ func (x *Drain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drain.ProtoReflect.Descriptor instead.
 func (*Drain) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{13}
+	return file_control_proto_rawDescGZIP(), []int{14}
 }
 
 type Abandon struct {
@@ -1210,7 +1280,7 @@ type Abandon struct {
 
 func (x *Abandon) Reset() {
 	*x = Abandon{}
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1222,7 +1292,7 @@ func (x *Abandon) String() string {
 func (*Abandon) ProtoMessage() {}
 
 func (x *Abandon) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1235,7 +1305,7 @@ func (x *Abandon) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Abandon.ProtoReflect.Descriptor instead.
 func (*Abandon) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{14}
+	return file_control_proto_rawDescGZIP(), []int{15}
 }
 
 type Ready struct {
@@ -1257,7 +1327,7 @@ type Ready struct {
 
 func (x *Ready) Reset() {
 	*x = Ready{}
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1269,7 +1339,7 @@ func (x *Ready) String() string {
 func (*Ready) ProtoMessage() {}
 
 func (x *Ready) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1282,7 +1352,7 @@ func (x *Ready) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ready.ProtoReflect.Descriptor instead.
 func (*Ready) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{15}
+	return file_control_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Ready) GetStep() uint32 {
@@ -1371,7 +1441,7 @@ type Facts struct {
 
 func (x *Facts) Reset() {
 	*x = Facts{}
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1383,7 +1453,7 @@ func (x *Facts) String() string {
 func (*Facts) ProtoMessage() {}
 
 func (x *Facts) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1396,7 +1466,7 @@ func (x *Facts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Facts.ProtoReflect.Descriptor instead.
 func (*Facts) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{16}
+	return file_control_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Facts) GetFact() map[string]string {
@@ -1420,7 +1490,7 @@ type Final struct {
 
 func (x *Final) Reset() {
 	*x = Final{}
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1432,7 +1502,7 @@ func (x *Final) String() string {
 func (*Final) ProtoMessage() {}
 
 func (x *Final) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1445,7 +1515,7 @@ func (x *Final) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Final.ProtoReflect.Descriptor instead.
 func (*Final) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{17}
+	return file_control_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Final) GetStep() uint32 {
@@ -1505,7 +1575,7 @@ type Generator struct {
 
 func (x *Generator) Reset() {
 	*x = Generator{}
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1517,7 +1587,7 @@ func (x *Generator) String() string {
 func (*Generator) ProtoMessage() {}
 
 func (x *Generator) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1530,7 +1600,7 @@ func (x *Generator) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Generator.ProtoReflect.Descriptor instead.
 func (*Generator) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{18}
+	return file_control_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Generator) GetExecutor() string {
@@ -1587,15 +1657,19 @@ var File_control_proto protoreflect.FileDescriptor
 const file_control_proto_rawDesc = "" +
 	"\n" +
 	"\rcontrol.proto\x12\n" +
-	"loadgen.v1\"\xfc\x01\n" +
+	"loadgen.v1\"\xa4\x02\n" +
 	"\n" +
 	"FromWorker\x12)\n" +
 	"\x05hello\x18\x01 \x01(\v2\x11.loadgen.v1.HelloH\x00R\x05hello\x125\n" +
 	"\theartbeat\x18\x02 \x01(\v2\x15.loadgen.v1.HeartbeatH\x00R\theartbeat\x122\n" +
 	"\benvelope\x18\x03 \x01(\v2\x14.loadgen.v1.EnvelopeH\x00R\benvelope\x12\x1c\n" +
 	"\breceived\x18\x04 \x01(\x04H\x00R\breceived\x12/\n" +
-	"\agoodbye\x18\x05 \x01(\v2\x13.loadgen.v1.GoodbyeH\x00R\agoodbyeB\t\n" +
-	"\amessage\"\xf4\x01\n" +
+	"\agoodbye\x18\x05 \x01(\v2\x13.loadgen.v1.GoodbyeH\x00R\agoodbye\x12&\n" +
+	"\x04part\x18\x06 \x01(\v2\x10.loadgen.v1.PartH\x00R\x04partB\t\n" +
+	"\amessage\"4\n" +
+	"\x04Part\x12\x18\n" +
+	"\acontent\x18\x01 \x01(\fR\acontent\x12\x12\n" +
+	"\x04last\x18\x02 \x01(\bR\x04last\"\xf4\x01\n" +
 	"\x0fFromCoordinator\x12/\n" +
 	"\awelcome\x18\x01 \x01(\v2\x13.loadgen.v1.WelcomeH\x00R\awelcome\x12&\n" +
 	"\x04echo\x18\x02 \x01(\v2\x10.loadgen.v1.EchoH\x00R\x04echo\x122\n" +
@@ -1727,61 +1801,63 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_control_proto_goTypes = []any{
 	(*FromWorker)(nil),      // 0: loadgen.v1.FromWorker
-	(*FromCoordinator)(nil), // 1: loadgen.v1.FromCoordinator
-	(*Hello)(nil),           // 2: loadgen.v1.Hello
-	(*Welcome)(nil),         // 3: loadgen.v1.Welcome
-	(*Heartbeat)(nil),       // 4: loadgen.v1.Heartbeat
-	(*Echo)(nil),            // 5: loadgen.v1.Echo
-	(*Goodbye)(nil),         // 6: loadgen.v1.Goodbye
-	(*Envelope)(nil),        // 7: loadgen.v1.Envelope
-	(*Assignment)(nil),      // 8: loadgen.v1.Assignment
-	(*Endpoints)(nil),       // 9: loadgen.v1.Endpoints
-	(*Answer)(nil),          // 10: loadgen.v1.Answer
-	(*Step)(nil),            // 11: loadgen.v1.Step
-	(*Start)(nil),           // 12: loadgen.v1.Start
-	(*Drain)(nil),           // 13: loadgen.v1.Drain
-	(*Abandon)(nil),         // 14: loadgen.v1.Abandon
-	(*Ready)(nil),           // 15: loadgen.v1.Ready
-	(*Facts)(nil),           // 16: loadgen.v1.Facts
-	(*Final)(nil),           // 17: loadgen.v1.Final
-	(*Generator)(nil),       // 18: loadgen.v1.Generator
-	nil,                     // 19: loadgen.v1.Assignment.NodesEntry
-	nil,                     // 20: loadgen.v1.Ready.ServersEntry
-	nil,                     // 21: loadgen.v1.Facts.FactEntry
+	(*Part)(nil),            // 1: loadgen.v1.Part
+	(*FromCoordinator)(nil), // 2: loadgen.v1.FromCoordinator
+	(*Hello)(nil),           // 3: loadgen.v1.Hello
+	(*Welcome)(nil),         // 4: loadgen.v1.Welcome
+	(*Heartbeat)(nil),       // 5: loadgen.v1.Heartbeat
+	(*Echo)(nil),            // 6: loadgen.v1.Echo
+	(*Goodbye)(nil),         // 7: loadgen.v1.Goodbye
+	(*Envelope)(nil),        // 8: loadgen.v1.Envelope
+	(*Assignment)(nil),      // 9: loadgen.v1.Assignment
+	(*Endpoints)(nil),       // 10: loadgen.v1.Endpoints
+	(*Answer)(nil),          // 11: loadgen.v1.Answer
+	(*Step)(nil),            // 12: loadgen.v1.Step
+	(*Start)(nil),           // 13: loadgen.v1.Start
+	(*Drain)(nil),           // 14: loadgen.v1.Drain
+	(*Abandon)(nil),         // 15: loadgen.v1.Abandon
+	(*Ready)(nil),           // 16: loadgen.v1.Ready
+	(*Facts)(nil),           // 17: loadgen.v1.Facts
+	(*Final)(nil),           // 18: loadgen.v1.Final
+	(*Generator)(nil),       // 19: loadgen.v1.Generator
+	nil,                     // 20: loadgen.v1.Assignment.NodesEntry
+	nil,                     // 21: loadgen.v1.Ready.ServersEntry
+	nil,                     // 22: loadgen.v1.Facts.FactEntry
 }
 var file_control_proto_depIdxs = []int32{
-	2,  // 0: loadgen.v1.FromWorker.hello:type_name -> loadgen.v1.Hello
-	4,  // 1: loadgen.v1.FromWorker.heartbeat:type_name -> loadgen.v1.Heartbeat
-	7,  // 2: loadgen.v1.FromWorker.envelope:type_name -> loadgen.v1.Envelope
-	6,  // 3: loadgen.v1.FromWorker.goodbye:type_name -> loadgen.v1.Goodbye
-	3,  // 4: loadgen.v1.FromCoordinator.welcome:type_name -> loadgen.v1.Welcome
-	5,  // 5: loadgen.v1.FromCoordinator.echo:type_name -> loadgen.v1.Echo
-	7,  // 6: loadgen.v1.FromCoordinator.envelope:type_name -> loadgen.v1.Envelope
-	6,  // 7: loadgen.v1.FromCoordinator.goodbye:type_name -> loadgen.v1.Goodbye
-	8,  // 8: loadgen.v1.Envelope.assignment:type_name -> loadgen.v1.Assignment
-	11, // 9: loadgen.v1.Envelope.prepare:type_name -> loadgen.v1.Step
-	12, // 10: loadgen.v1.Envelope.start:type_name -> loadgen.v1.Start
-	13, // 11: loadgen.v1.Envelope.drain:type_name -> loadgen.v1.Drain
-	14, // 12: loadgen.v1.Envelope.abandon:type_name -> loadgen.v1.Abandon
-	10, // 13: loadgen.v1.Envelope.assigned:type_name -> loadgen.v1.Answer
-	15, // 14: loadgen.v1.Envelope.ready:type_name -> loadgen.v1.Ready
-	17, // 15: loadgen.v1.Envelope.final:type_name -> loadgen.v1.Final
-	19, // 16: loadgen.v1.Assignment.nodes:type_name -> loadgen.v1.Assignment.NodesEntry
-	20, // 17: loadgen.v1.Ready.servers:type_name -> loadgen.v1.Ready.ServersEntry
-	21, // 18: loadgen.v1.Facts.fact:type_name -> loadgen.v1.Facts.FactEntry
-	18, // 19: loadgen.v1.Final.generator:type_name -> loadgen.v1.Generator
-	9,  // 20: loadgen.v1.Assignment.NodesEntry.value:type_name -> loadgen.v1.Endpoints
-	16, // 21: loadgen.v1.Ready.ServersEntry.value:type_name -> loadgen.v1.Facts
-	0,  // 22: loadgen.v1.Control.Join:input_type -> loadgen.v1.FromWorker
-	1,  // 23: loadgen.v1.Control.Join:output_type -> loadgen.v1.FromCoordinator
-	23, // [23:24] is the sub-list for method output_type
-	22, // [22:23] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	3,  // 0: loadgen.v1.FromWorker.hello:type_name -> loadgen.v1.Hello
+	5,  // 1: loadgen.v1.FromWorker.heartbeat:type_name -> loadgen.v1.Heartbeat
+	8,  // 2: loadgen.v1.FromWorker.envelope:type_name -> loadgen.v1.Envelope
+	7,  // 3: loadgen.v1.FromWorker.goodbye:type_name -> loadgen.v1.Goodbye
+	1,  // 4: loadgen.v1.FromWorker.part:type_name -> loadgen.v1.Part
+	4,  // 5: loadgen.v1.FromCoordinator.welcome:type_name -> loadgen.v1.Welcome
+	6,  // 6: loadgen.v1.FromCoordinator.echo:type_name -> loadgen.v1.Echo
+	8,  // 7: loadgen.v1.FromCoordinator.envelope:type_name -> loadgen.v1.Envelope
+	7,  // 8: loadgen.v1.FromCoordinator.goodbye:type_name -> loadgen.v1.Goodbye
+	9,  // 9: loadgen.v1.Envelope.assignment:type_name -> loadgen.v1.Assignment
+	12, // 10: loadgen.v1.Envelope.prepare:type_name -> loadgen.v1.Step
+	13, // 11: loadgen.v1.Envelope.start:type_name -> loadgen.v1.Start
+	14, // 12: loadgen.v1.Envelope.drain:type_name -> loadgen.v1.Drain
+	15, // 13: loadgen.v1.Envelope.abandon:type_name -> loadgen.v1.Abandon
+	11, // 14: loadgen.v1.Envelope.assigned:type_name -> loadgen.v1.Answer
+	16, // 15: loadgen.v1.Envelope.ready:type_name -> loadgen.v1.Ready
+	18, // 16: loadgen.v1.Envelope.final:type_name -> loadgen.v1.Final
+	20, // 17: loadgen.v1.Assignment.nodes:type_name -> loadgen.v1.Assignment.NodesEntry
+	21, // 18: loadgen.v1.Ready.servers:type_name -> loadgen.v1.Ready.ServersEntry
+	22, // 19: loadgen.v1.Facts.fact:type_name -> loadgen.v1.Facts.FactEntry
+	19, // 20: loadgen.v1.Final.generator:type_name -> loadgen.v1.Generator
+	10, // 21: loadgen.v1.Assignment.NodesEntry.value:type_name -> loadgen.v1.Endpoints
+	17, // 22: loadgen.v1.Ready.ServersEntry.value:type_name -> loadgen.v1.Facts
+	0,  // 23: loadgen.v1.Control.Join:input_type -> loadgen.v1.FromWorker
+	2,  // 24: loadgen.v1.Control.Join:output_type -> loadgen.v1.FromCoordinator
+	24, // [24:25] is the sub-list for method output_type
+	23, // [23:24] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -1795,15 +1871,16 @@ func file_control_proto_init() {
 		(*FromWorker_Envelope)(nil),
 		(*FromWorker_Received)(nil),
 		(*FromWorker_Goodbye)(nil),
+		(*FromWorker_Part)(nil),
 	}
-	file_control_proto_msgTypes[1].OneofWrappers = []any{
+	file_control_proto_msgTypes[2].OneofWrappers = []any{
 		(*FromCoordinator_Welcome)(nil),
 		(*FromCoordinator_Echo)(nil),
 		(*FromCoordinator_Envelope)(nil),
 		(*FromCoordinator_Stored)(nil),
 		(*FromCoordinator_Goodbye)(nil),
 	}
-	file_control_proto_msgTypes[7].OneofWrappers = []any{
+	file_control_proto_msgTypes[8].OneofWrappers = []any{
 		(*Envelope_Assignment)(nil),
 		(*Envelope_Prepare)(nil),
 		(*Envelope_Start)(nil),
@@ -1820,7 +1897,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   22,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
