@@ -100,7 +100,7 @@ user, 6 something could not be run. The first that applies, of 2 6 5 3 4 1 0.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newCoordinator(), newWorker(), newTarget(), newPlan(), newRuns(), newVersion())
+	root.AddCommand(newCoordinator(), newWorker(), newTarget(), newPlan(), newRuns(), newSelfcheck(), newVersion())
 	return root
 }
 

@@ -78,6 +78,7 @@ func clock(m *module) []string {
 			"internal/cachenode": "delays, stalls and deadlines of a server",
 			"internal/coord":     "the run clock",
 			"internal/engine":    "due, start and end of ops",
+			"internal/floor":     "how long an exchange took",
 			"internal/rpc":       "heartbeats, leases and how clocks stand to each other",
 		},
 	}.find(m)
@@ -91,7 +92,8 @@ func unsafes(m *module) []string {
 			return ok && spec.Path.Value == `"unsafe"`
 		},
 		allowed: map[string]string{
-			"internal/engine/epoll_linux.go": "buffers of raw system calls, which do not park the loop's thread",
+			"internal/engine/epoll_linux.go":   "buffers of raw system calls, which do not park the loop's thread",
+			"internal/floor/exchange_linux.go": "buffers of raw system calls",
 		},
 	}.find(m)
 }

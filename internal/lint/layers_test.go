@@ -20,7 +20,7 @@ var rows = [][]string{
 	{"pkg/plan", "internal/measure", "internal/op"},
 	{"internal/run", "internal/workload", "internal/drivers/*"},
 	{"internal/drivers", "internal/rundir", "internal/prom", "internal/cachenode", "internal/table"},
-	{"internal/engine", "internal/coord", "internal/rpc/loadgenpb"},
+	{"internal/engine", "internal/coord", "internal/floor", "internal/rpc/loadgenpb"},
 	{"internal/rpc", "internal/report"},
 	{"cmd/loadgen"},
 }

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/loadgen/loadgen/internal/drivers"
+	"github.com/loadgen/loadgen/internal/floor"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// floorFlags are the flags of selfcheck floor.
+type floorFlags struct {
+	driver, op string
+	cfg        floor.Config
+	json       bool
+}
+
+func newFloor() *cobra.Command {
+	var f floorFlags
+	c := &cobra.Command{
+		Use:   "floor HOST:PORT",
+		Short: "Measure what an op costs a client that does nothing but exchange bytes",
+		Long: `Measure what an op costs a client that does nothing but exchange bytes with a server: the same request again and again, its replies
+counted and not read, nothing measured per op. No client that uses epoll can do with less; the processor time and the system calls per op of
+another one, loadgen included, may be held against it. Pin both sides to processors of their own first, such as with taskset.
+
+All sessions use one key, which must be there if it is to be got.`,
+		Example: `  loadgen selfcheck floor 127.0.0.1:6379 --op put --ops 1000000
+  loadgen selfcheck floor 127.0.0.1:6379 --sessions 50 --pipeline 16 --ops 3000000`,
+		Args: one("endpoint"),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
+	}
+	flags := c.Flags()
+	flags.StringVar(&f.driver, "driver", "redis", "what the server speaks: redis or memcached")
+	flags.StringVar(&f.op, "op", "get", "get or put")
+	flags.StringVar(&f.cfg.Key, "key", "key:000000000000", "of all requests")
+	flags.IntVar(&f.cfg.Size, "size", 32, "of the value that is put, in bytes")
+	flags.IntVar(&f.cfg.Sessions, "sessions", 50, "connections")
+	flags.IntVar(&f.cfg.Pipeline, "pipeline", 1, "requests that a session writes together")
+	flags.Int64Var(&f.cfg.Ops, "ops", 1_000_000, "of all sessions together")
+	flags.BoolVar(&f.json, "json", false, "print the figures as JSON")
+	return c
+}
+
+func (f *floorFlags) run(cmd *cobra.Command, endpoint string) error {
+	f.cfg.Endpoint = endpoint
+	var known bool
+	if f.cfg.Verb, known = driver.ParseVerb(f.op); !known || f.cfg.Verb == driver.Delete {
+		return fmt.Errorf("--op %q: write get or put", f.op)
+	}
+	if err := f.cfg.Validate(); err != nil {
+		return err
+	}
+	codec, err := codecOf(f.driver)
+	if err != nil {
+		return err
+	}
+	f.cfg.Codec = codec
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	r, err := floor.Run(ctx, f.cfg)
+	if err != nil {
+		return failed("floor of %s: %w", endpoint, err)
+	}
+	if f.json {
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(r)
+	}
+	return f.report(cmd.OutOrStdout(), &r)
+}
+
+// codecOf returns the codec of a driver with its defaults.
+func codecOf(name string) (driver.Codec, error) {
+	var names []string
+	for _, d := range drivers.All() {
+		w, ok := d.(driver.Wire)
+		if ok && d.Name() == name {
+			return w.NewCodec(w.NewConfig(), environmentSecrets)
+		}
+		if ok {
+			names = append(names, d.Name())
+		}
+	}
+	return nil, fmt.Errorf("--driver %q: write %s", name, strings.Join(names, " or "))
+}
+
+func (f *floorFlags) report(w io.Writer, r *floor.Result) error {
+	per := func(x float64) float64 { return x / float64(r.Ops) }
+	_, err := fmt.Fprintf(w, `floor of %v at %s, %d sessions, pipeline %d
+
+  processor time of an op  %7.0f ns  (user %.0f ns, system %.0f ns)
+  system calls of an op    %7.3f     (write %.3f, read %.3f, epoll %.3f)
+  ops                      %7d     in %.3f s, %.0f/s
+`,
+		f.cfg.Verb, f.cfg.Endpoint, f.cfg.Sessions, f.cfg.Pipeline,
+		per(r.UserSeconds+r.SystemSeconds)*1e9, per(r.UserSeconds)*1e9, per(r.SystemSeconds)*1e9,
+		per(float64(r.Writes+r.Reads+r.Waits)), per(float64(r.Writes)), per(float64(r.Reads)), per(float64(r.Waits)),
+		r.Ops, r.Seconds, float64(r.Ops)/r.Seconds)
+	return err
+}

@@ -1,0 +1,48 @@
+package main_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/floor"
+)
+
+// TestFloor puts and gets one key on a built-in node.
+func TestFloor(t *testing.T) {
+	node := beginTarget(t)
+	missing := start(t, command(t, "selfcheck", "floor", node.addr))
+	require.Equal(t, 6, missing.wait(10*time.Second))
+	require.Contains(t, missing.stderr.String(), "get key:000000000000: it is not there: put it first")
+
+	put := start(t, command(t, "selfcheck", "floor", node.addr, "--op", "put", "--sessions", "2", "--pipeline", "8", "--ops", "1000", "--json"))
+	require.Zero(t, put.wait(10*time.Second), &put.stderr)
+	var r floor.Result
+	require.NoError(t, json.Unmarshal([]byte(put.stdout.String()), &r))
+	require.EqualValues(t, 1000, r.Ops)
+	require.EqualValues(t, 125, r.Writes)
+
+	get := start(t, command(t, "selfcheck", "floor", node.addr, "--sessions", "2", "--pipeline", "8", "--ops", "1000"))
+	require.Zero(t, get.wait(10*time.Second), &get.stderr)
+	require.Regexp(t, `^floor of get at `+node.addr+`, 2 sessions, pipeline 8
+
+  processor time of an op  +\d+ ns  \(user \d+ ns, system \d+ ns\)
+  system calls of an op    +\d\.\d{3}     \(write 0\.125, read 0\.\d{3}, epoll 0\.\d{3}\)
+  ops                      +1000     in 0\.\d{3} s, \d+/s
+$`, get.stdout.String())
+}
+
+func TestFloorRefuses(t *testing.T) {
+	for words, args := range map[string][]string{
+		`--driver "null": write redis or memcached`:                                  {"127.0.0.1:1", "--driver", "null"},
+		`--op "delete": write get or put`:                                            {"127.0.0.1:1", "--op", "delete"},
+		`0 sessions, a pipeline of 1 and 1000000 ops: write numbers above 0`:         {"127.0.0.1:1", "--sessions", "0"},
+		`0 arguments where one endpoint is wanted: write loadgen selfcheck floor HO`: {},
+	} {
+		p := start(t, command(t, append([]string{"selfcheck", "floor"}, args...)...))
+		require.Equal(t, 2, p.wait(10*time.Second))
+		require.Contains(t, p.stderr.String(), words)
+	}
+}
