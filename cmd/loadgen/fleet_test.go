@@ -24,8 +24,8 @@ type team struct {
 // invitation is what a coordinator that waits says.
 var invitation = regexp.MustCompile(`loadgen worker --join (\S+)`)
 
-// beginTeam starts a coordinator, and n workers once it says where they are to come to.
-func beginTeam(t *testing.T, n int, begin func(args ...string) *load, args ...string) *team {
+// invite starts a coordinator that waits for n workers, and returns once it says where they are to come to.
+func invite(t *testing.T, n int, begin func(args ...string) *load, args ...string) *team {
 	t.Helper()
 	tm := &team{load: begin(append([]string{"--listen", "127.0.0.1:0", "--workers", fmt.Sprint(n)}, args...)...)}
 	require.Eventually(t, func() bool {
@@ -35,8 +35,22 @@ func beginTeam(t *testing.T, n int, begin func(args ...string) *load, args ...st
 		}
 		return match != nil
 	}, 10*time.Second, 5*time.Millisecond)
-	for i := range n {
-		tm.workers = append(tm.workers, start(t, command(t, "worker", "--join", tm.addr, "--name", fmt.Sprintf("w%d", i+1), "--once", "--loops", "1")))
+	return tm
+}
+
+// join starts the next worker, which comes to an address.
+func (tm *team) join(addr string) {
+	tm.t.Helper()
+	name := fmt.Sprintf("w%d", len(tm.workers)+1)
+	tm.workers = append(tm.workers, start(tm.t, command(tm.t, "worker", "--join", addr, "--name", name, "--once", "--loops", "1")))
+}
+
+// beginTeam starts a coordinator, and n workers that come to it.
+func beginTeam(t *testing.T, n int, begin func(args ...string) *load, args ...string) *team {
+	t.Helper()
+	tm := invite(t, n, begin, args...)
+	for range n {
+		tm.join(tm.addr)
 	}
 	return tm
 }

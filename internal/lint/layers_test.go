@@ -27,6 +27,7 @@ var rows = [][]string{
 
 // testSupport are the packages that only tests import. They import what they like, and the rules for code do not bind them.
 var testSupport = map[string]string{
+	"internal/faultproxy":   "a network that fails on demand",
 	"internal/lint":         "this package",
 	"internal/servertest":   "starts real servers",
 	"pkg/driver/drivertest": "the conformance suite of drivers",

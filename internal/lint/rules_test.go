@@ -19,6 +19,7 @@ var rules = map[string]func(*module) []string{
 	"dashboards": dashboards,
 	"exit":       exit,
 	"exports":    exports,
+	"failures":   failures,
 	"goroutines": goroutines,
 	"inits":      inits,
 	"layers":     layers,

@@ -1,0 +1,234 @@
+package main_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/faultproxy"
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/rundir"
+)
+
+// cabled is a team of three whose workers come to the coordinator through a proxy each, and the node that they load.
+type cabled struct {
+	*team
+	cables []*faultproxy.Proxy
+	node   *server
+}
+
+// lay starts a cabled team on a plan whose nodes are a variable.
+func lay(t *testing.T, plan string, args ...string) *cabled {
+	t.Helper()
+	c := &cabled{node: beginTarget(t)}
+	args = append(args, "-var", nodes(c.node.addr))
+	c.team = invite(t, 3, func(all ...string) *load { return begin(t, plan, all...) }, args...)
+	for range 3 {
+		proxy, err := faultproxy.Start(c.addr)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, proxy.Close()) })
+		c.cables = append(c.cables, proxy)
+		c.join(proxy.Addr())
+	}
+	return c
+}
+
+// received counts what the node has carried out so far.
+func (c *cabled) received() uint64 {
+	c.t.Helper()
+	all := countCalls(c.t, c.node.addr)
+	return all["get"] + all["put"]
+}
+
+// receivedFrom counts what came from a worker's connections, by their local ports.
+func (c *cabled) receivedFrom(worker int) (sum uint64) {
+	c.t.Helper()
+	mine := ports(c.t, c.workers[worker].cmd.Process.Pid)
+	for line := range strings.Lines(ask(c.t, c.node.addr, "INFO", "peers")) {
+		peer, counts, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "peer_127.0.0.1:"), ":")
+		if mine[peer] {
+			for part := range strings.SplitSeq(counts, ",") {
+				if name, digits, _ := strings.Cut(part, "="); name != "other" {
+					n, err := strconv.ParseUint(digits, 10, 64)
+					require.NoError(c.t, err)
+					sum += n
+				}
+			}
+		}
+	}
+	return sum
+}
+
+// ports lists the local ports of a process' TCP connections.
+func ports(t testing.TB, pid int) map[string]bool {
+	t.Helper()
+	own := map[string]bool{}
+	links, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	require.NoError(t, err)
+	for _, link := range links {
+		if to, err := os.Readlink(link); err == nil && strings.HasPrefix(to, "socket:[") { // else it was closed meanwhile
+			own[strings.Trim(to, "socket:[]")] = true
+		}
+	}
+	table, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/tcp", pid))
+	require.NoError(t, err)
+	list := map[string]bool{}
+	for line := range strings.Lines(string(table)) {
+		words := strings.Fields(line) // sl local_address rem_address st … inode is the tenth
+		if len(words) > 9 && own[words[9]] {
+			_, hex, _ := strings.Cut(words[1], ":")
+			port, err := strconv.ParseUint(hex, 16, 16)
+			require.NoError(t, err)
+			list[strconv.FormatUint(port, 10)] = true
+		}
+	}
+	return list
+}
+
+// requireKept looks at what is kept of a run: every snapshot once and in order, up to the last word of every worker that was not lost, and
+// up to the number that its loss names for one that was.
+func requireKept(t testing.TB, l *load, r *run.Run) {
+	t.Helper()
+	logs, err := filepath.Glob(filepath.Join(l.runs, "*", "snapshots.log"))
+	require.NoError(t, err)
+	require.Len(t, logs, 1)
+	b, err := os.ReadFile(logs[0])
+	require.NoError(t, err)
+	last := map[string]measure.Snapshot{}
+	require.NoError(t, rundir.ReadLog(bytes.NewReader(b), func(worker, b []byte) error {
+		var s measure.Snapshot
+		_, err := s.Decode(b)
+		require.Equal(t, last[string(worker)].SeqLast+1, s.SeqFirst, "%s", worker)
+		last[string(worker)] = s
+		return err
+	}))
+	lost := map[string]run.Loss{}
+	for _, loss := range r.Losses {
+		lost[loss.Worker] = loss
+	}
+	for _, worker := range r.Workers {
+		loss, gone := lost[worker]
+		switch {
+		case !gone && r.Verdict.Completeness != run.Failed:
+			require.True(t, last[worker].Final, "%s has not said its last word", worker)
+		case gone && loss.Seq > 0:
+			require.Equal(t, loss.Seq, last[worker].SeqLast, "%s", worker)
+		}
+	}
+}
+
+// requireAccounted compares what the node got with the result: the same where that is complete, within what the losses declare where
+// it is not. Of what was in flight when a worker stopped nobody knows whether it left.
+func (c *cabled) requireAccounted(r *run.Run) {
+	c.t.Helper()
+	var sent, left, bound uint64
+	for _, verbs := range sums(r) {
+		for _, q := range verbs {
+			sent += q.Sent
+			left += uint64(q.InFlight)
+		}
+	}
+	for _, l := range r.Losses {
+		bound += l.UnseenOps
+	}
+	got := c.received()
+	c.t.Logf("%d requests at the node, %d in the result, of them %d in flight, at most %d unseen; %s", got, sent, left, bound, r.Verdict.Completeness)
+	require.LessOrEqual(c.t, sent-left, got)
+	require.LessOrEqual(c.t, got, sent+bound)
+	if r.Verdict.Completeness == run.Complete {
+		require.Empty(c.t, r.Losses)
+		require.Equal(c.t, sent, got)
+	}
+	requireKept(c.t, c.load, r)
+}
+
+// TestCutCableEndsTheLoad cuts a worker's cable for good, one way and both ways: the others carry on, the result names the worker and bounds
+// what it may have done unseen, and its load ends with the lease.
+func TestCutCableEndsTheLoad(t *testing.T) {
+	const lease = 4 * time.Second
+	for name, fault := range map[string]faultproxy.Fault{
+		"worker to coordinator": {DropUp: true},
+		"coordinator to worker": {DropDown: true},
+		"both ways":             {DropUp: true, DropDown: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := lay(t, closedPlan, "--lease", lease.String(), "-var", "duration=9s")
+			c.underWay()
+			c.cables[1].Set(fault)
+			cut := time.Now()
+			last, changed := c.receivedFrom(1), cut
+			require.Positive(t, last)
+			for time.Since(cut) < lease+time.Second {
+				time.Sleep(50 * time.Millisecond)
+				if now := c.receivedFrom(1); now > last {
+					last, changed = now, time.Now()
+				}
+			}
+			require.Less(t, changed.Sub(cut), lease+500*time.Millisecond)
+			r := c.result(60 * time.Second)
+			require.Equal(t, run.ExitDegraded, r.ExitCode, r.Verdict.Reasons)
+			require.Len(t, r.Losses, 1)
+			require.Contains(t, r.Verdict.Reasons[0], "worker w2 was lost in phase gets: no heartbeat for 4s; its last snapshot is number ")
+			require.Positive(t, r.Losses[0].UnseenOps)
+			c.requireAccounted(r)
+		})
+	}
+}
+
+// TestSlowCable has a worker behind 64 kbit/s and half a second there and back: what it counted comes later, and all of it comes.
+func TestSlowCable(t *testing.T) {
+	t.Parallel()
+	c := lay(t, closedPlan, "-var", "duration=8s")
+	c.cables[0].Set(faultproxy.Fault{Rate: 64_000 / 8, Delay: 250 * time.Millisecond})
+	r := c.clean(60 * time.Second)
+	require.GreaterOrEqual(t, r.Fleet[0].ClockUncertaintySeconds, 0.25)
+	c.requireAccounted(r)
+}
+
+// TestFlappingCable takes a worker's cable away for a second in every two: it attaches again and again, and nothing is missing or twice.
+func TestFlappingCable(t *testing.T) {
+	t.Parallel()
+	c := lay(t, closedPlan, "-var", "duration=12s")
+	c.underWay()
+	for range 5 {
+		c.cables[2].Set(faultproxy.Fault{Down: true})
+		c.cables[2].Reset()
+		time.Sleep(time.Second)
+		c.cables[2].Set(faultproxy.Fault{})
+		time.Sleep(time.Second)
+	}
+	r := c.clean(60 * time.Second)
+	c.requireAccounted(r)
+}
+
+// TestDiskOfAFleetFillsUp takes the coordinator's disk away from a run of three workers: it ends there, on all of them, and what was
+// kept is what the result says.
+func TestDiskOfAFleetFillsUp(t *testing.T) {
+	t.Parallel()
+	disk := mount(t, "2m")
+	c := lay(t, closedPlan, "--runs", disk, "-var", "duration=30s")
+	c.runs = disk
+	c.underWay()
+	fill(t, disk)
+	at := time.Now()
+	r := c.result(20 * time.Second)
+	require.Less(t, c.ended.Sub(at), 5*time.Second)
+	require.Equal(t, run.ExitFailed, r.ExitCode)
+	require.Contains(t, strings.Join(r.Verdict.Reasons, "\n"), "no space left on device")
+	require.Positive(t, r.Phase["gets"].Op["get"].OK)
+	before := c.received()
+	time.Sleep(300 * time.Millisecond)
+	require.Equal(t, before, c.received())
+	for _, w := range c.workers {
+		require.Zero(t, w.wait(5*time.Second), "%s", &w.stderr)
+	}
+}

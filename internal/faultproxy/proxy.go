@@ -1,0 +1,196 @@
+// Package faultproxy is a TCP proxy that carries bytes badly, as it is told: for tests of what two processes do when the network between
+// them fails.
+//
+// A [Proxy] listens on the loopback and connects what comes to one address. What it does to bytes is its [Fault], and can be
+// changed at any time, for the connections there are and for those that come. What a cut direction swallows is gone for
+// good: a stream over it is of no more use, as one whose packets are lost for longer than the ends are willing to wait.
+package faultproxy
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// Fault is what a proxy does to bytes. The zero Fault does nothing.
+type Fault struct {
+	Down     bool          // the address behind is not reached: connections that come are reset
+	DropUp   bool          // what the client sends is swallowed
+	DropDown bool          // what the server sends is swallowed
+	Delay    time.Duration // each way: half of a round trip
+	Rate     int           // bytes per second, each way of each connection; 0: without bound
+}
+
+// Proxy carries connections to one address. Its methods may be called from any goroutine.
+type Proxy struct {
+	to       string
+	listener net.Listener
+	routine  sync.WaitGroup // accepting, and two for each connection
+
+	mu     sync.Mutex
+	fault  Fault
+	closed bool
+	pairs  map[*pair]bool
+}
+
+// pair is a client's connection and its continuation.
+type pair struct{ client, server *net.TCPConn }
+
+// Start returns a proxy to an address. It carries until Close.
+func Start(to string) (*Proxy, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{to: to, listener: listener, pairs: map[*pair]bool{}}
+	p.routine.Go(p.accept)
+	return p, nil
+}
+
+// Addr is where clients come to.
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// Set replaces the fault.
+func (p *Proxy) Set(f Fault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fault = f
+}
+
+// Reset breaks the connections there are: both ends see a connection reset by peer.
+func (p *Proxy) Reset() {
+	p.each(func(c *pair) { c.end(0) })
+}
+
+// Finish ends the connections there are as if either end had closed them.
+func (p *Proxy) Finish() {
+	p.each(func(c *pair) { c.end(-1) })
+}
+
+// Close ends everything and waits for it.
+func (p *Proxy) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	err := p.listener.Close()
+	p.Reset()
+	p.routine.Wait()
+	return err
+}
+
+func (p *Proxy) each(f func(*pair)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.pairs {
+		f(c)
+	}
+}
+
+func (p *Proxy) present() Fault {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.fault
+}
+
+// end closes both connections: linger 0 with a reset, below 0 in good order.
+func (c *pair) end(linger int) {
+	for _, conn := range []*net.TCPConn{c.client, c.server} {
+		_ = conn.SetLinger(linger) // it may be closed already
+		_ = conn.Close()
+	}
+}
+
+func (p *Proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return // closed
+		}
+		p.connect(client.(*net.TCPConn))
+	}
+}
+
+// connect carries a connection on.
+func (p *Proxy) connect(client *net.TCPConn) {
+	server, err := net.Dial("tcp", p.to)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fault.Down || p.closed || err != nil {
+		_ = client.SetLinger(0)
+		_ = client.Close()
+		if err == nil {
+			_ = server.Close()
+		}
+		return
+	}
+	c := &pair{client, server.(*net.TCPConn)}
+	p.pairs[c] = true
+	var carriers sync.WaitGroup
+	carriers.Go(func() { p.carry(c.server, c.client, func(f Fault) bool { return f.DropUp }) })
+	carriers.Go(func() { p.carry(c.client, c.server, func(f Fault) bool { return f.DropDown }) })
+	p.routine.Go(func() {
+		carriers.Wait()
+		p.mu.Lock()
+		delete(p.pairs, c)
+		p.mu.Unlock()
+		c.end(-1)
+	})
+}
+
+// chunkBytes are read at once, so that a bound on the rate is felt evenly.
+const chunkBytes = 1 << 10
+
+// chunk is bytes on the way.
+type chunk struct {
+	bytes []byte
+	due   time.Time // when they arrive, as far as the delay goes
+}
+
+// carry moves bytes one way until either end is closed. A reader and a writer share the work, so that a delay does not bound the rate.
+func (p *Proxy) carry(to, from *net.TCPConn, drops func(Fault) bool) {
+	const onTheWay = 64 // chunks; a sender that has so much on the way waits, as for a window
+	chunks := make(chan chunk, onTheWay)
+	var writer sync.WaitGroup
+	writer.Go(func() { p.deliver(to, chunks, drops) })
+	for {
+		b := make([]byte, chunkBytes)
+		n, err := from.Read(b)
+		if n > 0 {
+			chunks <- chunk{b[:n], time.Now().Add(p.present().Delay)}
+		}
+		if err != nil {
+			close(chunks)
+			if !errors.Is(err, io.EOF) {
+				_ = to.SetLinger(0) // the other end is to see a reset, too
+				_ = to.Close()
+			}
+			writer.Wait()
+			return
+		}
+	}
+}
+
+// deliver writes what comes, not before its time and not faster than the rate.
+func (p *Proxy) deliver(to *net.TCPConn, chunks <-chan chunk, drops func(Fault) bool) {
+	broken := false // nobody waits for the rest
+	for c := range chunks {
+		if broken {
+			continue
+		}
+		time.Sleep(time.Until(c.due))
+		f := p.present()
+		if drops(f) {
+			continue
+		}
+		if f.Rate > 0 {
+			time.Sleep(time.Duration(len(c.bytes)) * time.Second / time.Duration(f.Rate))
+		}
+		_, err := to.Write(c.bytes)
+		broken = err != nil // the reader of that connection sees its end
+	}
+	if !drops(p.present()) {
+		_ = to.CloseWrite() // it may be closed already
+	}
+}
