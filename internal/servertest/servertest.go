@@ -202,3 +202,14 @@ func (s *Server) Kill() {
 	_ = s.cmd.Process.Kill() // it may be gone already
 	<-s.done
 }
+
+// OnDemand returns where the environment requires the named part, and skips t elsewhere: for tests that want nothing but time.
+func OnDemand(t testing.TB, part, why string) {
+	t.Helper()
+	if Required(part) {
+		note(t, part, nil)
+		return
+	}
+	note(t, part, errors.New(why))
+	t.Skipf("%s: it runs with %s=%s", why, RequireVariable, part)
+}

@@ -52,3 +52,13 @@ func TestMissingPartsAreSkippedOrRequired(t *testing.T) {
 		})
 	}
 }
+
+func TestOnDemand(t *testing.T) {
+	for asked, skipped := range map[string]bool{"": true, "redis": true, "long,redis": false, "all": false} {
+		t.Setenv(servertest.RequireVariable, asked)
+		r := &recorder{TB: t}
+		servertest.OnDemand(r, "long", "takes an hour")
+		require.Equal(t, skipped, r.skipped, asked)
+		require.False(t, r.failed)
+	}
+}
