@@ -21,7 +21,7 @@ var rows = [][]string{
 	{"internal/run", "internal/workload", "internal/drivers/*"},
 	{"internal/drivers", "internal/rundir", "internal/prom", "internal/cachenode", "internal/table"},
 	{"internal/engine", "internal/coord", "internal/floor", "internal/rpc/loadgenpb"},
-	{"internal/rpc", "internal/report"},
+	{"internal/rpc", "internal/report", "internal/experiment"},
 	{"cmd/loadgen"},
 }
 

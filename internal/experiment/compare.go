@@ -1,0 +1,142 @@
+package experiment
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/aclements/go-moremath/stats"
+)
+
+const (
+	resamples = 999 // of the difference: quantiles at 0.025 and 0.975 are then order statistics
+	minBlocks = 3   // in each sample, for an interval by resampling
+	spreads   = 2   // between restarts, that a difference must exceed
+)
+
+// Comparison is how a variant stands to the baseline in one metric.
+type Comparison struct {
+	Ratio   Estimate // of the geometric means, variant to baseline, with its 95 % confidence interval
+	Spread  float64  // between restarts: standard deviation of repetitions' mean logarithms, about the same as a share; NaN: not known
+	P       float64  // of Mann and Whitney's U test between blocks, two-sided
+	Differs bool     // a difference was shown
+	MDE     float64  // smallest difference, as a share of the baseline, that would be shown nine times in ten; +Inf when none would
+
+	// Doubt says why the comparison cannot show a difference, however large; "" when it can.
+	Doubt string
+}
+
+// Compare compares a variant with the baseline, by the logarithms of their values: a second in which everything was slow weighs no more than
+// its share, and a ratio is a difference. The same samples and seed give the same result.
+func Compare(baseline, variant Sample, seed uint64) Comparison {
+	c := Comparison{Ratio: Estimate{math.NaN(), 0, math.Inf(1)}, Spread: math.NaN(), P: 1, MDE: math.Inf(1)}
+	baseline, variant = baseline.logs(), variant.logs()
+	a, b := baseline.blocks(), variant.blocks()
+	at, _ := difference(a, b)
+	if math.IsInf(at, 0) || math.IsNaN(at) {
+		c.Doubt = "a ratio wants values above 0"
+		return c
+	}
+	if test, err := stats.MannWhitneyUTest(a, b, stats.LocationDiffers); err == nil { // else all values are the same
+		c.P = test.P
+	}
+	c.Ratio.Value = math.Exp(at)
+	if len(a) < minBlocks || len(b) < minBlocks {
+		c.Doubt = fmt.Sprintf("%d and %d independent values are too few for a confidence interval: repeat at least %d times", len(a), len(b), minBlocks)
+		return c
+	}
+	random := rand.New(rand.NewPCG(seed, 0))
+	lo, hi := interval(a, b, random)
+	c.Ratio.Lo, c.Ratio.Hi = math.Exp(lo), math.Exp(hi)
+	s := spreadOf(baseline, variant)
+	if s.freedom == 0 {
+		c.Doubt = "one repetition does not tell the spread between restarts: repeat at least twice"
+		c.MDE = detectable((hi-lo)/2, spreadWithin(a, b, baseline, variant), random)
+		return c
+	}
+	c.Spread = s.deviation
+	c.MDE = detectable((hi-lo)/2, s, random)
+	c.Differs = (lo > 0 || hi < 0) && math.Abs(at) > spreads*s.deviation
+	return c
+}
+
+// logs returns the logarithms of the values.
+func (s Sample) logs() Sample {
+	logs := make(Sample, len(s))
+	for i, values := range s {
+		for _, v := range values {
+			logs[i] = append(logs[i], math.Log(v))
+		}
+	}
+	return logs
+}
+
+// interval returns the 95 % confidence interval of the difference of means, b − a. Its ends are where the studentised difference of
+// resampled blocks has its quantiles.
+func interval(a, b []float64, random *rand.Rand) (lo, hi float64) {
+	at, se := difference(a, b)
+	if se == 0 {
+		return at, at
+	}
+	ts := make([]float64, resamples)
+	ra, rb := newResampler(a), newResampler(b)
+	for i := range ts {
+		d, s := difference(ra.draw(random), rb.draw(random))
+		ts[i] = (d - at) / s
+	}
+	slices.Sort(ts)
+	tail := (resamples + 1) / 40 // 2.5 % of them
+	return at - ts[resamples-tail]*se, at - ts[tail-1]*se
+}
+
+// resampler draws from values with replacement, and adds to each a little that is normal, with the standard error of the mean: few values
+// would otherwise be drawn as the same one time and again (Silverman and Young, Biometrika 74, 1987).
+type resampler struct {
+	values, drawn []float64
+	error         float64
+}
+
+func newResampler(values []float64) resampler {
+	n := float64(len(values))
+	return resampler{values: values, drawn: make([]float64, len(values)), error: stats.StdDev(values) / math.Sqrt(n)}
+}
+
+// draw returns as many values as there are; valid until the next draw.
+func (r resampler) draw(random *rand.Rand) []float64 {
+	for i := range r.drawn {
+		r.drawn[i] = r.values[random.IntN(len(r.values))] + r.error*random.NormFloat64()
+	}
+	return r.drawn
+}
+
+// difference returns the difference of means, b − a, and its standard error.
+func difference(a, b []float64) (d, se float64) {
+	squared := stats.Variance(a)/float64(len(a)) + stats.Variance(b)/float64(len(b))
+	return stats.Mean(b) - stats.Mean(a), math.Sqrt(squared)
+}
+
+// Holm returns the p-values of tests on several metrics adjusted so that a claim about any of them is wrong as seldom as one alone would
+// be (Holm, Scand. J. Statist. 6, 1979). The order is that of p.
+func Holm(p []float64) []float64 {
+	order := make([]int, len(p))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int {
+		switch {
+		case p[i] < p[j]:
+			return -1
+		case p[i] > p[j]:
+			return 1
+		}
+		return 0
+	})
+	adjusted := make([]float64, len(p))
+	least := 0.0
+	for rank, i := range order {
+		least = max(least, min(1, float64(len(p)-rank)*p[i]))
+		adjusted[i] = least
+	}
+	return adjusted
+}

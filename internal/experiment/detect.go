@@ -1,0 +1,75 @@
+package experiment
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/aclements/go-moremath/stats"
+)
+
+const (
+	futures = 2000 // imagined repetitions of an experiment
+	power   = 0.95 // in normal theory; what is measured has longer tails, and nine in ten is what is promised
+)
+
+// spread is how the means of repetitions scatter.
+type spread struct {
+	deviation float64 // standard deviation of one mean
+	freedom   int     // degrees of freedom that it was estimated with
+	error     float64 // standard error of the difference of two variants' means: deviation × √(1/n + 1/m)
+}
+
+// spreadOf pools the scatter of repetitions' means about their variant's.
+func spreadOf(a, b Sample) spread {
+	var squares float64
+	var s spread
+	for _, sample := range []Sample{a, b} {
+		if n := len(sample); n > 1 {
+			squares += stats.Variance(sample.runs()) * float64(n-1)
+			s.freedom += n - 1
+		}
+	}
+	if s.freedom > 0 {
+		s.deviation = math.Sqrt(squares / float64(s.freedom))
+	}
+	return s.over(a, b)
+}
+
+// spreadWithin is what the scatter of repetitions' means would be if restarts added nothing to the noise within one: the least that is to
+// be expected before there are two.
+func spreadWithin(a, b []float64, baseline, variant Sample) spread {
+	one := func(blocks []float64, s Sample) float64 {
+		return stats.Variance(blocks) * float64(len(s)) / float64(len(blocks))
+	}
+	s := spread{freedom: len(a) + len(b) - 2, deviation: math.Sqrt((one(a, baseline) + one(b, variant)) / 2)}
+	return s.over(baseline, variant)
+}
+
+func (s spread) over(a, b Sample) spread {
+	s.error = s.deviation * math.Sqrt(1/float64(len(a))+1/float64(len(b)))
+	return s
+}
+
+// detectable returns a difference, as a share, that the same experiment would show nine times in ten if it were done again.
+// The spread it was estimated from is itself uncertain, so that uncertainty is drawn as well: the true spread is the estimate over a
+// χ-distributed factor, the next estimate another such factor times the true one (the predictive distribution of normal theory), and what
+// is added to the true difference is normal with the true standard error. half is half of the ratio's confidence interval.
+func detectable(half float64, s spread, random *rand.Rand) float64 {
+	needed := make([]float64, futures)
+	for i := range needed {
+		truth := 1 / chi(s.freedom, random)
+		next := truth * chi(s.freedom, random)
+		needed[i] = max(half*next, spreads*s.deviation*next) + s.error*truth*random.NormFloat64()
+	}
+	slices.Sort(needed)
+	return math.Expm1(needed[int(power*futures)])
+}
+
+// chi draws √(χ²(k)/k), k ≥ 1, by way of the cube root of χ²(k)/k, which is close to normal (Wilson and Hilferty, PNAS 17, 1931).
+func chi(k int, random *rand.Rand) float64 {
+	variance := 2 / (9 * float64(k))
+	root := 1 - variance + math.Sqrt(variance)*random.NormFloat64()
+	root = max(root, 0.01)
+	return root * math.Sqrt(root)
+}
