@@ -67,7 +67,7 @@ Ctrl-C stops starting ops, awaits what is outstanding and reports; a second one 
 	f.StringVar(&flags.out, "out", "", "write the result as JSON to `FILE` too")
 	f.IntVar(&flags.loops, "loops", 0, "use `N` event loops, one thread each (default: one less than there are processors)")
 	f.BoolVar(&flags.strict, "strict", false, "take suspect figures for invalid ones: exit code 4")
-	f.StringVar(&flags.http, "http", "", "serve /metrics for Prometheus at `ADDRESS` while the run goes on; loopback, port 0 for any free one")
+	f.StringVar(&flags.http, "http", "", "serve metrics for Prometheus at `ADDRESS` while the run goes on; loopback, port 0 for any free one")
 	flags.fleet.add(f)
 	f.BoolVar(&flags.debug, "debug", false, "log what happens beside the load")
 	return c
@@ -124,51 +124,51 @@ func (f *runFlags) execute(cmd *cobra.Command, p *plan.Plan, canonical []byte, h
 		log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
 	environment := run.ReadEnvironment(os.DirFS("/"))
-	all, err := f.gather(ctx, drain, header.ID, cmd.ErrOrStderr(), log)
+	all, err := f.open(header.ID, cmd.ErrOrStderr(), log)
 	defer all.close()
-	if err != nil {
-		return unstarted(ctx, drain, header, environment, err)
-	}
-	shown, err := f.serve(header.ID, p, cmd.ErrOrStderr(), log)
 	if err != nil {
 		return run.NewFailed(header, environment, err.Error())
 	}
-	started := newNodes()
-	progress := newProgress(cmd.ErrOrStderr())
-	result := coord.Run(ctx, coord.Config{
-		Header: header, Environment: environment,
-		Plan: p, Canonical: canonical,
-		Workers:     shown.watch(all.members),
-		Store:       dir,
-		Nodes:       started,
-		Progress:    progress.Show,
-		Logger:      log,
-		Drain:       drain,
-		AbortOnLoss: f.fleet.onLoss == "abort",
-	})
-	progress.Clear()
-	for _, err := range started.ended() {
-		fmt.Fprintf(cmd.ErrOrStderr(), "loadgen: %v\n", err)
+	shown, err := f.serve(header.ID, p, all.status, cmd.ErrOrStderr(), log)
+	if err != nil {
+		return run.NewFailed(header, environment, err.Error())
 	}
-	unhurried := context.AfterFunc(ctx, started.Kill) // a second Ctrl-C waits for nothing
-	defer unhurried()
-	if err := started.Close(); err != nil {
-		log.Warn("end built-in nodes", "err", err)
+	var result *run.Run
+	if err := f.gather(ctx, drain, all); err != nil {
+		result = unstarted(ctx, drain, header, environment, err)
+	} else {
+		result = f.coordinate(ctx, shown, cmd.ErrOrStderr(), coord.Config{
+			Header: header, Environment: environment, Plan: p, Canonical: canonical, Workers: all.members, Store: dir, Logger: log, Drain: drain,
+		})
 	}
-	result.CoordinatorCPUSeconds = cpuSeconds()
-	result.SetAsserts(table.Evaluate(p, result))
 	if err := shown.close(ctx, result.Verdict); err != nil {
 		log.Warn("end metrics", "err", err)
 	}
 	return result
 }
 
-// serve begins to serve metrics, if they are asked for.
-func (f *runFlags) serve(id string, p *plan.Plan, words io.Writer, log *slog.Logger) (*metrics, error) {
-	if f.http == "" {
-		return nil, nil
+// coordinate has the workers carry the plan out.
+func (f *runFlags) coordinate(ctx context.Context, shown *metrics, words io.Writer, cfg coord.Config) *run.Run {
+	started := newNodes()
+	progress := newProgress(words)
+	cfg.Workers, cfg.Nodes, cfg.AbortOnLoss = shown.watch(cfg.Workers), started, f.fleet.onLoss == "abort"
+	cfg.Progress = func(u run.Update) {
+		progress.Show(u)
+		shown.judge(u.Verdict)
 	}
-	return serveMetrics(f.http, id, p, words, log)
+	result := coord.Run(ctx, cfg)
+	progress.Clear()
+	for _, err := range started.ended() {
+		fmt.Fprintf(words, "loadgen: %v\n", err)
+	}
+	unhurried := context.AfterFunc(ctx, started.Kill) // a second Ctrl-C waits for nothing
+	defer unhurried()
+	if err := started.Close(); err != nil {
+		cfg.Logger.Warn("end built-in nodes", "err", err)
+	}
+	result.CoordinatorCPUSeconds = cpuSeconds()
+	result.SetAsserts(table.Evaluate(cfg.Plan, result))
+	return result
 }
 
 // unstarted is the result of a run whose workers are not there.

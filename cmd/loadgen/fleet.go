@@ -8,18 +8,17 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
-	"os/signal"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/loadgen/loadgen/internal/coord"
 	"github.com/loadgen/loadgen/internal/drivers"
 	"github.com/loadgen/loadgen/internal/engine"
+	"github.com/loadgen/loadgen/internal/prom"
 	"github.com/loadgen/loadgen/internal/rpc"
 )
 
@@ -72,6 +71,7 @@ func (f *fleetFlags) check(loops int) error {
 
 // fleet is the workers of a run and what has to end with it.
 type fleet struct {
+	server  *rpc.Server // where they come to; nil: the only one is in this process
 	members []coord.Member
 	release []func()
 }
@@ -83,24 +83,40 @@ func (f *fleet) close() {
 	}
 }
 
-// gather returns the workers of a run once they are there. When ctx or drain ends before, or they do not come, the error says so.
-func (f *runFlags) gather(ctx context.Context, drain <-chan struct{}, id string, words io.Writer, log *slog.Logger) (*fleet, error) {
+// status says how the workers are now, those that have come so far. It may be called from any goroutine.
+func (f *fleet) status() []prom.Worker {
+	if f.server == nil {
+		return []prom.Worker{{Name: inProcess, Up: true, CPUSeconds: cpuSeconds()}}
+	}
+	var list []prom.Worker
+	for _, s := range f.server.Status() {
+		list = append(list, prom.Worker{
+			Name: s.Worker, Metrics: s.Metrics, Up: s.Up, LastSeen: s.Silent.Seconds(),
+			ClockOffset: s.Offset.Seconds(), ClockUncertainty: s.Uncertainty.Seconds(), CPUSeconds: s.CPU.Seconds(),
+		})
+	}
+	return list
+}
+
+// inProcess is the name of a worker that this process is, or starts.
+const inProcess = "local"
+
+// open makes ready for the workers of a run. What it returns is to be closed, also when there is an error.
+func (f *runFlags) open(id string, words io.Writer, log *slog.Logger) (*fleet, error) {
 	all := &fleet{}
 	if f.fleet.workers == 0 && !f.fleet.process {
 		worker := engine.New(engine.Config{Drivers: drivers.All(), Secrets: environmentSecrets, Loops: f.loops, Logger: log})
 		all.release = append(all.release, worker.Close)
-		all.members = []coord.Member{{Name: "local", Version: version(), Worker: worker}}
+		all.members = []coord.Member{{Name: inProcess, Version: version(), Worker: worker}}
 		return all, nil
 	}
 	cfg := rpc.Config{Address: f.fleet.listen, Run: id, Version: version(), Timing: rpc.TimingOf(f.fleet.lease), Logger: log}
 	if f.fleet.process {
 		cfg.Address = "127.0.0.1:0"
-	}
-	var server *rpc.Server
-	if !f.fleet.process {
+	} else {
 		cfg.Waiting = func(come []string, of int) {
 			if len(come) == 0 {
-				fmt.Fprintf(words, "waiting for %d workers: loadgen worker --join %s\n", of, server.Addr())
+				fmt.Fprintf(words, "waiting for %d workers: loadgen worker --join %s\n", of, all.server.Addr())
 			} else {
 				fmt.Fprintf(words, "%d of %d workers: %s\n", len(come), of, strings.Join(come, ", "))
 			}
@@ -110,14 +126,24 @@ func (f *runFlags) gather(ctx context.Context, drain <-chan struct{}, id string,
 	if err != nil {
 		return all, err
 	}
+	all.server = server
 	all.release = append(all.release, server.Close)
+	return all, nil
+}
+
+// gather returns once the workers are there. When ctx or drain ends before, or they do not come, the error says so.
+func (f *runFlags) gather(ctx context.Context, drain <-chan struct{}, all *fleet) error {
+	if all.server == nil {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, f.fleet.wait)
 	defer cancel()
 	ended := make(<-chan struct{})
 	if f.fleet.process {
 		var end func()
-		if ended, end, err = startWorker(server.Addr(), f.loops); err != nil {
-			return all, fmt.Errorf("start a worker: %w", err)
+		var err error
+		if ended, end, err = startWorker(all.server.Addr(), f.loops); err != nil {
+			return fmt.Errorf("start a worker: %w", err)
 		}
 		all.release = append([]func(){end}, all.release...) // after the server has told it
 	}
@@ -129,8 +155,9 @@ func (f *runFlags) gather(ctx context.Context, drain <-chan struct{}, id string,
 		}
 		cancel()
 	}()
-	all.members, err = server.Wait(ctx, max(f.fleet.workers, 1))
-	return all, err
+	var err error
+	all.members, err = all.server.Wait(ctx, max(f.fleet.workers, 1))
+	return err
 }
 
 // startWorker starts a worker as a child. It ends with its standard input, so also when this process is killed; ended is closed when it
@@ -140,7 +167,7 @@ func startWorker(addr string, loops int) (ended <-chan struct{}, end func(), err
 	if err != nil {
 		return nil, nil, err
 	}
-	cmd := exec.Command(exe, "worker", "--join", addr, "--name", "local", "--once", "--parent-pipe", "--loops", strconv.Itoa(loops))
+	cmd := exec.Command(exe, "worker", "--join", addr, "--name", inProcess, "--once", "--parent-pipe", "--loops", strconv.Itoa(loops))
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the coordinator
 	stdin, err := cmd.StdinPipe()
@@ -161,80 +188,4 @@ func startWorker(addr string, loops int) (ended <-chan struct{}, end func(), err
 		defer late.Stop()
 		<-done
 	}, nil
-}
-
-func newWorker() *cobra.Command {
-	var join, name string
-	var loops int
-	var once, parentPipe, debug bool
-	c := &cobra.Command{
-		Use:   "worker",
-		Short: "Load for a coordinator",
-		Long: `Load for a coordinator: come to it, take part in its run, and come again for the next. It may be started before the coordinator,
-and tries until that is there. It opens no port.
-
-Load stops when the coordinator has not been heard of for 10 s (its --lease). Ctrl-C stops at once; the run then goes on without this worker.`,
-		Example: `  loadgen worker --join 127.0.0.1:7464 --name w1
-  loadgen worker --join 127.0.0.1:7464 --name w2 --once`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if join == "" {
-				return errors.New("--join: write the coordinator's address, such as 127.0.0.1:7464")
-			}
-			if loops < 0 {
-				return fmt.Errorf("--loops %d: write a number above 0", loops)
-			}
-			level := slog.LevelInfo
-			if debug {
-				level = slog.LevelDebug
-			} else if parentPipe {
-				level = slog.LevelError // the parent reports
-			}
-			host, err := os.Hostname()
-			if err != nil {
-				return failed("name of this machine: %w", err)
-			}
-			if name == "" {
-				name = host
-			}
-			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
-			cfg := rpc.JoinConfig{
-				Address: join, Name: name, Version: version(), Host: host, Once: once, Logger: log,
-				New: func() rpc.Local {
-					return engine.New(engine.Config{Drivers: drivers.All(), Secrets: environmentSecrets, Loops: loops, Logger: log})
-				},
-			}
-			return work(cmd.Context(), cfg, parentPipe)
-		},
-	}
-	f := c.Flags()
-	f.StringVar(&join, "join", "", "`ADDRESS` of the coordinator (its --listen)")
-	f.StringVar(&name, "name", "", "what to be called; no two workers of a run share a name (default: this machine's name)")
-	f.IntVar(&loops, "loops", 0, "use `N` event loops, one thread each (default: one less than there are processors)")
-	f.BoolVar(&once, "once", false, "end after one run")
-	f.BoolVar(&debug, "debug", false, "log what happens beside the load")
-	f.BoolVar(&parentPipe, "parent-pipe", false, "end with standard input")
-	if err := f.MarkHidden("parent-pipe"); err != nil {
-		panic(err) // no such flag
-	}
-	return c
-}
-
-// work takes part in runs until interrupted, or until the parent's pipe ends.
-func work(parent context.Context, cfg rpc.JoinConfig, parentPipe bool) error {
-	ctx, stop := signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if parentPipe {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithCancel(ctx)
-		defer cancel()
-		go func() { // ends with the process: a read of standard input cannot be called off
-			_, _ = io.Copy(io.Discard, os.Stdin)
-			cancel()
-		}()
-	}
-	if err := rpc.Join(ctx, cfg); err != nil {
-		return failed("worker %s: %w", cfg.Name, err)
-	}
-	return nil
 }

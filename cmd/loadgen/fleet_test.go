@@ -38,11 +38,12 @@ func invite(t *testing.T, n int, begin func(args ...string) *load, args ...strin
 	return tm
 }
 
-// join starts the next worker, which comes to an address.
-func (tm *team) join(addr string) {
+// join starts the next worker, which comes to an address, for one run unless args say otherwise.
+func (tm *team) join(addr string, args ...string) {
 	tm.t.Helper()
 	name := fmt.Sprintf("w%d", len(tm.workers)+1)
-	tm.workers = append(tm.workers, start(tm.t, command(tm.t, "worker", "--join", addr, "--name", name, "--once", "--loops", "1")))
+	args = append([]string{"worker", "--join", addr, "--name", name, "--once", "--loops", "1"}, args...)
+	tm.workers = append(tm.workers, start(tm.t, command(tm.t, args...)))
 }
 
 // beginTeam starts a coordinator, and n workers that come to it.

@@ -1,10 +1,15 @@
 package main_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,29 +18,151 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
+// pageAddress is what a process says that serves metrics.
+var pageAddress = regexp.MustCompile(`metrics at http://(\S+)/metrics`)
+
+// page returns the address of the metrics that a process serves.
+func (p *process) page() string {
+	p.t.Helper()
+	var match []string
+	require.Eventually(p.t, func() bool {
+		match = pageAddress.FindStringSubmatch(p.stderr.String())
+		return match != nil
+	}, 10*time.Second, 5*time.Millisecond, "%s", &p.stderr)
+	return match[1]
+}
+
+// fetch returns what a page says; it is no longer there once its process ends.
+func fetch(address, path string) (string, error) {
+	client := http.Client{Timeout: 5 * time.Second}
+	defer client.CloseIdleConnections()
+	reply, err := client.Get("http://" + address + path)
+	if err != nil {
+		return "", err
+	}
+	defer reply.Body.Close()
+	b, err := io.ReadAll(reply.Body)
+	if err == nil && reply.StatusCode != http.StatusOK {
+		err = errors.New(reply.Status)
+	}
+	return string(b), err
+}
+
+// lastPage fetches a page until its process ends, and returns the last one.
+func (l *load) lastPage() string {
+	l.t.Helper()
+	address := l.page()
+	var last string
+	require.Eventually(l.t, func() bool {
+		page, err := fetch(address, "/metrics")
+		if err == nil {
+			last = page
+		}
+		return err != nil
+	}, 30*time.Second, 50*time.Millisecond)
+	require.Contains(l.t, last, "\nloadgen_run_active{")
+	return last
+}
+
 // TestMetricsOfARun scrapes a run until it ends: the last page counts what the result counts.
 func TestMetricsOfARun(t *testing.T) {
 	t.Parallel()
 	l := begin(t, closedPlan, "-var", "duration=3s", "--http", "127.0.0.1:0")
-	address := regexp.MustCompile(`http://\S+/metrics`)
-	require.Eventually(t, func() bool { return address.MatchString(l.stderr.String()) }, 10*time.Second, 5*time.Millisecond)
-	url := address.FindString(l.stderr.String())
-	var page string
-	client := http.Client{Timeout: 5 * time.Second}
-	require.Eventually(t, func() bool {
-		reply, err := client.Get(url)
-		if err != nil {
-			return true // it has ended
-		}
-		defer reply.Body.Close()
-		b, err := io.ReadAll(reply.Body)
-		require.NoError(t, err)
-		page = string(b)
-		return false
-	}, 30*time.Second, 50*time.Millisecond)
+	page := l.lastPage()
 	r := l.clean(10 * time.Second)
 	require.Contains(t, page, fmt.Sprintf("loadgen_ops_total{op=\"get\",outcome=\"ok\",phase=\"gets\",run=%q} %d\n", r.ID, r.Phase["gets"].Op["get"].OK))
 	require.Contains(t, page, fmt.Sprintf("loadgen_ops_total{op=\"put\",outcome=\"ok\",phase=\"fill\",run=%q} 100\n", r.ID))
+	require.Contains(t, page, fmt.Sprintf("loadgen_worker_up{run=%q,worker=\"local\"} 1\n", r.ID))
+	require.Contains(t, page, fmt.Sprintf("loadgen_run_active{run=%q} 0\n", r.ID))
+}
+
+// samplesOf returns the samples of a page by their names and labels.
+func samplesOf(t *testing.T, page string) map[string]float64 {
+	t.Helper()
+	all := map[string]float64{}
+	for line := range strings.Lines(page) {
+		if strings.HasPrefix(line, "loadgen_") {
+			at := strings.LastIndexByte(line, ' ')
+			value, err := strconv.ParseFloat(strings.TrimSpace(line[at:]), 64)
+			require.NoError(t, err, line)
+			all[line[:at]] = value
+		}
+	}
+	return all
+}
+
+// counted matches what adds up over workers without rounding: counters and buckets.
+var counted = regexp.MustCompile(`^loadgen_[a-z]+\w*_(total|bucket|count)\{`)
+
+// TestPagesOfAFleet compares the pages of three workers, which discovery lists, with that of their coordinator, and the number of series
+// on them with what plan check says. After the run, the workers' pages stay.
+func TestPagesOfAFleet(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "plan.hcl")
+	require.NoError(t, os.WriteFile(path, []byte(closedPlan), 0o600))
+	tm := invite(t, 3, func(args ...string) *load { return beginFile(t, path, args...) }, "-var", "duration=3s", "--http", "127.0.0.1:0")
+	none, err := fetch(tm.page(), "/sd")
+	require.NoError(t, err)
+	require.Equal(t, "[]\n", none, "nobody has come")
+	for range 3 {
+		tm.join(tm.addr, "--http", "127.0.0.1:0", "--once=false")
+	}
+	tm.underWay()
+	list, err := fetch(tm.page(), "/sd")
+	require.NoError(t, err)
+	sum := map[string]float64{}
+	for i, w := range tm.workers {
+		require.Contains(t, list, fmt.Sprintf(`{"targets":[%q],"labels":{"__meta_loadgen_worker":"w%d"}}`, w.page(), i+1))
+		ok, err := fetch(w.page(), "/healthz")
+		require.NoError(t, err)
+		require.Equal(t, "ok\n", ok)
+	}
+	whole := samplesOf(t, tm.lastPage())
+	r := tm.clean(10 * time.Second)
+
+	var parts int
+	for _, w := range tm.workers {
+		var part map[string]float64
+		require.Eventually(t, func() bool {
+			page, err := fetch(w.page(), "/metrics")
+			require.NoError(t, err)
+			part = samplesOf(t, page)
+			return part[fmt.Sprintf("loadgen_run_active{run=%q}", r.ID)] == 0
+		}, 5*time.Second, 10*time.Millisecond, "it ends with the run")
+		for name, n := range part {
+			sum[name] += n
+		}
+		parts = len(part)
+	}
+	compared := 0
+	for name, n := range whole {
+		if counted.MatchString(name) && !strings.HasPrefix(name, "loadgen_worker_") {
+			require.Equal(t, n, sum[name], name)
+			compared++
+		}
+	}
+	require.Greater(t, compared, 100)
+	require.EqualValues(t, r.Phase["gets"].Op["get"].OK, sum[fmt.Sprintf("loadgen_ops_total{op=\"get\",outcome=\"ok\",phase=\"gets\",run=%q}", r.ID)])
+	for i := range tm.workers {
+		of := fmt.Sprintf("{run=%q,worker=\"w%d\"}", r.ID, i+1)
+		require.EqualValues(t, 1, whole["loadgen_worker_up"+of])
+		require.Positive(t, whole["loadgen_worker_cpu_seconds_total"+of])
+		require.Positive(t, whole["loadgen_worker_clock_uncertainty_seconds"+of])
+		require.Less(t, whole["loadgen_worker_last_seen_seconds"+of], 3.0)
+	}
+
+	check := start(t, command(t, "plan", "check", path))
+	require.Zero(t, check.wait(10*time.Second))
+	require.Contains(t, check.stdout.String(), fmt.Sprintf(
+		"%d series on the coordinator's page and 5 more for each worker; %d on a worker's own page.\n", len(whole)-3*5, parts))
+}
+
+// TestWorkersMetricsStayOnThisMachine refuses to serve a worker's to others.
+func TestWorkersMetricsStayOnThisMachine(t *testing.T) {
+	t.Parallel()
+	w := start(t, command(t, "worker", "--join", "127.0.0.1:1", "--http", "0.0.0.0:0"))
+	require.Equal(t, run.ExitFailed, w.wait(5*time.Second))
+	require.Contains(t, w.stderr.String(), "only the loopback is served")
 }
 
 // TestMetricsStayOnThisMachine refuses to serve them to others, before any load.

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/loadgen/loadgen/internal/prom"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -22,7 +23,7 @@ func newCheck() *cobra.Command {
 		Use:   "check PLAN.hcl",
 		Short: "Find all mistakes in a plan, and predict what it will do",
 		Long: `Find all mistakes in a plan, each with its place and what to write instead, and predict ops, requests, time, sessions,
-connections and memory. Nothing is run, and no endpoint is asked.`,
+connections, memory and the number of metrics. Nothing is run, and no endpoint is asked.`,
 		Example: `  loadgen plan check plans/hydra.hcl
   loadgen plan check plans/hydra.hcl -var w=3`,
 		Args: one("plan"),
@@ -85,6 +86,8 @@ func predict(w io.Writer, p *plan.Plan, files int64) error {
 		return err
 	}
 	b.WriteString("\nA duration of - is up to the target. Requests are those of an undisturbed run. Memory is an upper estimate for one worker.\n")
+	fmt.Fprintf(&b, "Metrics (--http): %d series on the coordinator's page and %d more for each worker; %d on a worker's own page.\n",
+		prom.Series(p, 0), prom.Series(p, 1)-prom.Series(p, 0), prom.PartSeries(p))
 	if all.Total.Files > files {
 		fmt.Fprintf(&b, "\nWarning: one worker would need %d open files, and the limit here is %d: raise it with ulimit -n %d.\n",
 			all.Total.Files, files, all.Total.Files)

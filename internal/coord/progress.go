@@ -1,6 +1,7 @@
 package coord
 
 import (
+	"context"
 	"time"
 
 	"github.com/loadgen/loadgen/internal/measure"
@@ -11,7 +12,7 @@ import (
 
 // update describes the step as it stands after an interval.
 func (s *step) update(joint measure.Interval) run.Update {
-	u := run.Update{Phase: s.ph.Name, Kind: s.steps[0].Kind, Total: s.ops, Elapsed: time.Duration(joint.To) - s.at, Final: joint.Final}
+	u := run.Update{Phase: s.ph.Name, Kind: s.steps[0].Kind, Total: s.ops, Elapsed: time.Duration(joint.To) - s.at, Final: joint.Final, Verdict: s.c.soFar()}
 	if u.Kind == run.Load {
 		switch ph := s.ph; {
 		case ph.Open != nil:
@@ -36,6 +37,21 @@ func (s *step) update(joint measure.Interval) run.Update {
 		u.P50, u.P99 = time.Duration(response.Quantile(0.5)), time.Duration(response.Quantile(0.99))
 	}
 	return u
+}
+
+// soFar is the verdict as it stands: of the phases that have ended, and of who was lost.
+func (c *coordinator) soFar() run.Verdict {
+	v := c.result.Verdict // changes between steps only
+	v.Reasons = nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.stopping(context.Background()):
+		v.Completeness = run.Aborted
+	case len(c.result.Losses) > 0:
+		v.Completeness = run.Degraded
+	}
+	return v
 }
 
 // outcomes counts the ops that have ended, and how many of them badly.

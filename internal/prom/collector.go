@@ -3,6 +3,7 @@ package prom
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 
 	dto "github.com/prometheus/client_model/go"
@@ -15,9 +16,10 @@ import (
 
 // Collector is a prometheus.Collector over the latest View. Its methods may be called from any goroutine.
 type Collector struct {
-	descs  [numFamilies]*prometheus.Desc
-	latest atomic.Pointer[shown]
-	asked  atomic.Bool // it has been collected from at least once
+	descs   [numFamilies]*prometheus.Desc
+	workers func() []Worker // nil: this is a worker
+	latest  atomic.Pointer[shown]
+	asked   atomic.Bool // it has been collected from at least once
 }
 
 // shown is a view that does not change any more.
@@ -27,8 +29,13 @@ type shown struct {
 	done      chan struct{} // closed once it has been collected
 }
 
-// New returns a Collector with nothing to show.
-func New() *Collector { return &Collector{descs: describe()} }
+// New returns a coordinator's Collector with nothing to show. Workers are those of the run; they are asked for at each scrape, from any
+// goroutine, because how they are is of most interest when nothing comes from them.
+func New(workers func() []Worker) *Collector { return &Collector{descs: describe(), workers: workers} }
+
+// NewPart returns a worker's Collector with nothing to show. It knows what that worker has counted, and neither the verdict nor other
+// workers.
+func NewPart() *Collector { return &Collector{descs: describe()} }
 
 // Set has later scrapes show v. The slices of v are copied and may be changed afterwards; the Totals in it must not be.
 func (c *Collector) Set(v View) {
@@ -66,7 +73,12 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 		return
 	}
 	p := page{descs: &c.descs, ch: ch}
-	p.run(latest.View)
+	p.flag(runActive, !latest.Ended, latest.Run)
+	if c.workers != nil {
+		p.verdict(latest.View)
+		p.workers(latest.Run, c.workers())
+	}
+	p.phases(latest.View)
 	if latest.collected.CompareAndSwap(false, true) {
 		close(latest.done)
 	}
@@ -126,21 +138,28 @@ func (p *page) histogram(of id, h *hist.Hist, bounds []int64, labels ...string) 
 	p.ch <- m
 }
 
-func (p *page) run(v *View) {
-	p.flag(runActive, !v.Ended, v.Run)
+func (p *page) verdict(v *View) {
 	p.number(runCompleteness, completeness(v.Verdict.Completeness), v.Run)
 	p.number(runValidity, validity(v.Verdict.Validity), v.Run)
 	p.number(runAssertions, assertions(v.Verdict.Assertions), v.Run)
+}
+
+func (p *page) phases(v *View) {
 	for i := range v.Phases {
 		phase := phasePage{page: *p, v: v, ph: &v.Phases[i]}
 		phase.write()
 	}
-	for _, w := range v.Workers {
-		p.flag(workerUp, w.Up, v.Run, w.Name)
-		p.number(workerLastSeen, w.LastSeen, v.Run, w.Name)
-		p.number(workerOffset, w.ClockOffset, v.Run, w.Name)
-		p.number(workerUncertainty, w.ClockUncertainty, v.Run, w.Name)
-		p.number(workerCPU, w.CPUSeconds, v.Run, w.Name)
+}
+
+// workers shows rows of workers. Names that are no UTF-8 are mended: the formats of the page know no others.
+func (p *page) workers(run string, list []Worker) {
+	for _, w := range list {
+		name := strings.ToValidUTF8(w.Name, "�")
+		p.flag(workerUp, w.Up, run, name)
+		p.number(workerLastSeen, w.LastSeen, run, name)
+		p.number(workerOffset, w.ClockOffset, run, name)
+		p.number(workerUncertainty, w.ClockUncertainty, run, name)
+		p.number(workerCPU, w.CPUSeconds, run, name)
 	}
 }
 

@@ -4,7 +4,8 @@
 //
 // Nothing is observed here per op. A [Collector] holds the cumulative totals as they were last set, once a second; a scrape turns them
 // into a page. [Watch] stands between a coordinator and a worker and feeds it from the snapshots that pass, once they are kept. What the
-// page shows is therefore what the result will show: raw counters are equal to it after the last snapshot.
+// page shows is therefore what the result will show: raw counters are equal to it after the last snapshot. A worker's page is made the
+// same way from the snapshots that it sends, so the pages of all workers add up to the coordinator's.
 //
 // # Series
 //
@@ -16,12 +17,12 @@
 // The numbers are bounded, counted as samples of the text page, which is what a Prometheus without native histograms stores:
 //
 //	                            at most
-//	run                               4
+//	run                               4   1 of them on a worker's page
 //	phase                            40   8, 8 more with a setup, and 2 for each endpoint
 //	phase and op                    100   16 counters and gauges, 7 histograms of 9, an ack of 3 for each of the first 7
 //	worker                            5
 //
-// [Series] adds them up for a plan. When there are more than 12 endpoints, those from the 12th on share the name "other".
+// [Series] and [PartSeries] add them up for a plan. When there are more than 12 endpoints, those from the 12th on share the name "other".
 //
 // # Histograms
 //

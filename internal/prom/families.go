@@ -101,10 +101,10 @@ var families = [numFamilies]family{
 	ack:              {"loadgen_ack_seconds", histogram, "From the start of a replicated op to its k-th good answer.", []string{"run", "phase", "op", "k"}},
 
 	workerUp:          {"loadgen_worker_up", gauge, "1 while the worker takes part, 0 once it is lost or gone.", ofWorker},
-	workerLastSeen:    {"loadgen_worker_last_seen_seconds", gauge, "Time since the worker's last message.", ofWorker},
+	workerLastSeen:    {"loadgen_worker_last_seen_seconds", gauge, "Time since the worker's last heartbeat.", ofWorker},
 	workerOffset:      {"loadgen_worker_clock_offset_seconds", gauge, "The worker's monotonic clock minus the coordinator's; they count from different moments, so look at its change.", ofWorker},
 	workerUncertainty: {"loadgen_worker_clock_uncertainty_seconds", gauge, "By how much the clock offset may be off.", ofWorker},
-	workerCPU:         {"loadgen_worker_cpu_seconds_total", counter, "Processor time of the worker's process since it joined.", ofWorker},
+	workerCPU:         {"loadgen_worker_cpu_seconds_total", counter, "Processor time of the worker's process.", ofWorker},
 }
 
 // describe returns the descriptions of all families, in their order.

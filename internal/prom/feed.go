@@ -31,23 +31,29 @@ func NewFeed(c *Collector, runID string, p *plan.Plan) *Feed {
 }
 
 // Begin says that a step begins, of which further intervals are. Each worker that carries it out may say so, with its own part of the
-// sessions, and say Done later. The step's phase is one of the plan's.
+// sessions, and say Done later. Of a step whose phase is none of the plan's, nothing is shown.
 func (f *Feed) Begin(step run.Step) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.hands == 0 || step.Seq != f.step.Seq {
 		f.leave()
 		f.step, f.phase = step, f.view.Phase(step.Phase)
-		f.view.Current = step.Phase
+		if f.phase != nil {
+			f.view.Current = step.Phase
+		}
 	}
 	f.hands++
 	f.share += f.part(step)
 	f.collector.Set(f.view)
 }
 
-// part returns the share of the phase's sessions that one worker's step has.
+// part returns the share of the phase's sessions that one worker's step has; 0 when the plan has no such phase.
 func (f *Feed) part(step run.Step) float64 {
-	return float64(step.To-step.From) / float64(max(f.plan.Phase(step.Phase).Sessions(), 1))
+	ph := f.plan.Phase(step.Phase)
+	if ph == nil {
+		return 0
+	}
+	return float64(step.To-step.From) / float64(max(ph.Sessions(), 1))
 }
 
 // Done says that one who began the step has ended it. When all have, no phase is under way.
@@ -91,12 +97,11 @@ func (f *Feed) Add(delta *measure.Totals, to int64) {
 	f.collector.Set(f.view)
 }
 
-// Status sets what is known of the workers, and the verdict as it stands. Nothing of the list is kept.
-func (f *Feed) Status(workers []Worker, verdict run.Verdict) {
+// Judge sets the verdict as it stands.
+func (f *Feed) Judge(v run.Verdict) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.view.Workers = append(f.view.Workers[:0], workers...)
-	f.view.Verdict = verdict
+	f.view.Verdict = v
 	f.collector.Set(f.view)
 }
 

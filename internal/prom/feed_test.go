@@ -16,7 +16,7 @@ import (
 // TestFeed follows a run from before its first step to its end, by what a scrape shows.
 func TestFeed(t *testing.T) {
 	p := parse(t, strings.Replace(samplePlan, `duration = "60s"`, "duration = \"60s\"\n    ramp     = \"10s\"", 1))
-	c := prom.New()
+	c := with()
 	f := prom.NewFeed(c, "r", p)
 	shows := func(name string, want float64, labels ...string) {
 		t.Helper()
@@ -80,10 +80,17 @@ func TestFeed(t *testing.T) {
 	shows("loadgen_phase_offered_ops_per_second", 0, "phase=mixed")
 	f.Begin(parts[0])
 
-	f.Status([]prom.Worker{{Name: "a", Up: true}, {Name: "b"}}, run.Verdict{Validity: run.Suspect})
-	f.Status([]prom.Worker{{Name: "a", Up: true}}, run.Verdict{Validity: run.Suspect})
-	shows("loadgen_worker_up", 1, "worker=a")
+	f.Done(parts[0])
+	stray := run.Step{Seq: 4, Phase: "elsewhere", Kind: run.Load, To: 10}
+	f.Begin(stray)
+	f.Add(second(5*origin, driver.Get), 5*origin+1e9)
+	f.Done(stray)
+	f.Begin(parts[0])
+
+	f.Judge(run.Verdict{Completeness: run.Degraded, Validity: run.Suspect})
+	shows("loadgen_run_completeness", 1)
 	shows("loadgen_run_validity", 1)
+	shows("loadgen_run_active", 1)
 	f.End(run.Verdict{Completeness: run.Degraded, Validity: run.Invalid, Assertions: run.Fail})
 	for name, want := range map[string]float64{
 		"loadgen_run_active": 0, "loadgen_run_completeness": 1, "loadgen_run_validity": 2, "loadgen_run_assertions": 2,
@@ -97,7 +104,7 @@ func TestFeed(t *testing.T) {
 
 // TestFeedWhileScraped is for the race detector.
 func TestFeedWhileScraped(t *testing.T) {
-	c := prom.New()
+	c := with()
 	f := prom.NewFeed(c, "r", parse(t, samplePlan))
 	f.Begin(run.Step{Phase: "mixed", Kind: run.Load})
 	var hands sync.WaitGroup

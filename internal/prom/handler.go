@@ -9,27 +9,24 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
 // maxScrapes bounds the pages made at the same time.
 const maxScrapes = 4
 
-// Target is a worker that serves metrics of its own.
-type Target struct {
-	Worker  string
-	Address string // host:port
-}
-
 // Handler serves, to GET and HEAD only:
 //
 //	/metrics   c's page: text, OpenMetrics or protobuf, as the client asks; native histograms in protobuf only
-//	/sd        targets as Prometheus' HTTP service discovery wants them; each has the meta label __meta_loadgen_worker
+//	/sd        on a coordinator, the workers that have a page, as Prometheus' HTTP service discovery wants them; each has the
+//	           meta label __meta_loadgen_worker
 //	/healthz   200 while the process can answer
 //
-// All else is not found. A request whose Host is neither localhost nor a loopback address is refused: it comes from a browser
-// that was told by someone's name server that their site is here. targets is called once a request, from any goroutine; nil stands for none.
-func Handler(c *Collector, targets func() []Target) http.Handler {
+// A worker's page also has facts about its process, under the names that all programs use for them, process_…. All else is not found. A
+// request whose Host is neither localhost nor a loopback address is refused: it comes from a browser that was told by someone's
+// name server that their site is here.
+func Handler(c *Collector) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(c)
 	mux := http.NewServeMux()
@@ -41,9 +38,13 @@ func Handler(c *Collector, targets func() []Target) http.Handler {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = io.WriteString(w, "ok\n") // the client is gone if it fails
 	})
+	if c.workers == nil {
+		registry.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		return loopbackHost(mux)
+	}
 	mux.HandleFunc("GET /sd", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
-		_ = json.NewEncoder(w).Encode(groups(targets)) // likewise
+		_ = json.NewEncoder(w).Encode(groups(c.workers())) // likewise
 	})
 	return loopbackHost(mux)
 }
@@ -54,14 +55,13 @@ type group struct {
 	Labels  map[string]string `json:"labels"`
 }
 
-// groups returns a group for each target: labels belong to a group. The document is a list, also when it is empty.
-func groups(targets func() []Target) []group {
+// groups returns a group for each worker that has a page: labels belong to a group. The document is a list, also when it is empty.
+func groups(workers []Worker) []group {
 	list := []group{}
-	if targets == nil {
-		return list
-	}
-	for _, t := range targets() {
-		list = append(list, group{Targets: []string{t.Address}, Labels: map[string]string{"__meta_loadgen_worker": t.Worker}})
+	for _, w := range workers {
+		if w.Metrics != "" {
+			list = append(list, group{Targets: []string{w.Metrics}, Labels: map[string]string{"__meta_loadgen_worker": w.Name}})
+		}
 	}
 	return list
 }

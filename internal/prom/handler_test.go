@@ -14,14 +14,8 @@ import (
 	"github.com/loadgen/loadgen/internal/prom"
 )
 
-func workers() []prom.Target {
-	return []prom.Target{{Worker: "a", Address: "127.0.0.1:9465"}, {Worker: "b", Address: "127.0.0.1:9466"}}
-}
-
 func TestHandler(t *testing.T) {
-	c := prom.New()
-	c.Set(sampleView(parse(t, samplePlan), 1))
-	h := prom.Handler(c, workers)
+	h := prom.Handler(sampleCollector(t, 1))
 	for _, test := range []struct {
 		method, path, host string
 		status             int
@@ -68,9 +62,9 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// TestDiscoveryWithoutWorkers: Prometheus wants a list, not null.
-func TestDiscoveryWithoutWorkers(t *testing.T) {
-	response := get(t, prom.New(), "/sd", "")
+// TestDiscoveryWithoutPages: Prometheus wants a list, not null.
+func TestDiscoveryWithoutPages(t *testing.T) {
+	response := get(t, with(prom.Worker{Name: "a"}), "/sd", "")
 	b, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
 	require.Equal(t, "[]\n", string(b))
@@ -102,9 +96,8 @@ func TestListenOnTheLoopbackOnly(t *testing.T) {
 }
 
 func TestServer(t *testing.T) {
-	c := prom.New()
-	c.Set(sampleView(parse(t, samplePlan), 1))
-	address := serve(t, c, workers)
+	c := sampleCollector(t, 1)
+	address := serve(t, c)
 	response, err := http.Get("http://" + address + "/metrics")
 	require.NoError(t, err)
 	b, err := io.ReadAll(response.Body)
@@ -120,11 +113,11 @@ func TestServer(t *testing.T) {
 }
 
 // serve serves c until the end of the test and returns the address.
-func serve(t testing.TB, c *prom.Collector, targets func() []prom.Target) string {
+func serve(t testing.TB, c *prom.Collector) string {
 	t.Helper()
 	l, err := prom.Listen("127.0.0.1:0")
 	require.NoError(t, err)
-	s := prom.NewServer(prom.Handler(c, targets), slog.New(slog.DiscardHandler))
+	s := prom.NewServer(prom.Handler(c), slog.New(slog.DiscardHandler))
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(l) }()
 	t.Cleanup(func() {

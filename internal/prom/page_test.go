@@ -35,7 +35,7 @@ func get(t testing.TB, c *prom.Collector, path, accept string) *http.Response {
 	r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:9464"+path, nil)
 	r.Header.Set("Accept", accept)
 	w := httptest.NewRecorder()
-	prom.Handler(c, nil).ServeHTTP(w, r)
+	prom.Handler(c).ServeHTTP(w, r)
 	return w.Result()
 }
 
@@ -63,8 +63,7 @@ func gather(t testing.TB, c *prom.Collector) map[string]*dto.MetricFamily {
 }
 
 func TestPage(t *testing.T) {
-	c := prom.New()
-	c.Set(sampleView(parse(t, samplePlan), 3))
+	c := sampleCollector(t, 3)
 	got := page(t, c)
 	path := filepath.Join("testdata", "metrics.golden")
 	if *update {
@@ -81,12 +80,11 @@ func TestPage(t *testing.T) {
 }
 
 func TestPageBeforeARun(t *testing.T) {
-	require.Empty(t, page(t, prom.New()))
+	require.Empty(t, page(t, with(prom.Worker{Name: "a"})))
 }
 
 func TestEveryFormat(t *testing.T) {
-	c := prom.New()
-	c.Set(sampleView(parse(t, samplePlan), 3))
+	c := sampleCollector(t, 3)
 	for _, test := range []struct{ accept, kind, contains string }{
 		{"text/plain", "text/plain", `loadgen_run_active{run="2026-11-20T12-00-00Z-sample"} 1` + "\n"},
 		{"application/openmetrics-text", "application/openmetrics-text", "# EOF\n"},
@@ -104,8 +102,7 @@ func TestEveryFormat(t *testing.T) {
 
 // TestHistogramsAreBothKinds looks at what a scraper of native histograms gets.
 func TestHistogramsAreBothKinds(t *testing.T) {
-	c := prom.New()
-	c.Set(sampleView(parse(t, samplePlan), 3))
+	c := sampleCollector(t, 3)
 	families := gather(t, c)
 	for name, classic := range map[string]int{
 		"loadgen_response_seconds": 6, "loadgen_service_seconds": 6, "loadgen_lag_seconds": 6, "loadgen_ack_seconds": 0,
@@ -143,7 +140,7 @@ func value(t testing.TB, f *dto.MetricFamily, labels ...string) float64 {
 // TestCountersAreTheLedgers compares raw values with the totals they were made from.
 func TestCountersAreTheLedgers(t *testing.T) {
 	v := sampleView(parse(t, samplePlan), 3)
-	c := prom.New()
+	c := with(prom.Worker{Name: "a", Up: true}, prom.Worker{Name: "c"})
 	c.Set(v)
 	families := gather(t, c)
 	for _, ph := range v.Phases {
@@ -195,7 +192,7 @@ func TestWorkersSumToTheCoordinator(t *testing.T) {
 	show := func(load *measure.Totals) map[string]*dto.MetricFamily {
 		v := prom.NewView("r", p)
 		v.Phase("get").Load = load
-		c := prom.New()
+		c := with()
 		c.Set(v)
 		return gather(t, c)
 	}
@@ -257,7 +254,7 @@ func TestAPageCostsTheSameWhateverItCounted(t *testing.T) {
 			load.Merge(counted(v.Phase("mixed").Verbs, 1, 1, 0))
 		}
 		v.Phase("mixed").Load = load
-		c := prom.New()
+		c := with()
 		return testing.AllocsPerRun(20, func() {
 			c.Set(v)
 			ch := make(chan prometheus.Metric, 2000)
@@ -268,10 +265,9 @@ func TestAPageCostsTheSameWhateverItCounted(t *testing.T) {
 }
 
 func BenchmarkPage(b *testing.B) {
-	c := prom.New()
-	c.Set(sampleView(parse(b, samplePlan), 60))
+	c := sampleCollector(b, 60)
 	r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:9464/metrics", nil)
-	h := prom.Handler(c, nil)
+	h := prom.Handler(c)
 	for _, format := range []string{"text/plain", protobuf} {
 		name, _, _ := strings.Cut(format, ";")
 		b.Run("format="+strings.ReplaceAll(name, "/", "-"), func(b *testing.B) {
@@ -288,7 +284,7 @@ func BenchmarkPage(b *testing.B) {
 
 func TestAwaitScrape(t *testing.T) {
 	p := parse(t, samplePlan)
-	c := prom.New()
+	c := with()
 	soon := func() context.Context {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		t.Cleanup(cancel)
@@ -311,7 +307,7 @@ func TestAwaitScrape(t *testing.T) {
 // TestSetWhileScraped is for the race detector: the caller goes on changing its view, and pages go on being made.
 func TestSetWhileScraped(t *testing.T) {
 	p := parse(t, samplePlan)
-	c := prom.New()
+	c := with()
 	v := sampleView(p, 1)
 	var scrapes sync.WaitGroup
 	for range 2 {
@@ -323,7 +319,6 @@ func TestSetWhileScraped(t *testing.T) {
 	}
 	for i := range 50 {
 		v.Phase("mixed").Offered = float64(i)
-		v.Workers[0].Name = strings.Repeat("a", i+1)
 		c.Set(v)
 	}
 	scrapes.Wait()
@@ -333,17 +328,15 @@ func TestSetWhileScraped(t *testing.T) {
 // TestAViewIsTheCallersAgain: it may be changed for the next time while this one is shown.
 func TestAViewIsTheCallersAgain(t *testing.T) {
 	v := sampleView(parse(t, samplePlan), 1)
-	c := prom.New()
+	c := with()
 	c.Set(v)
 	before := page(t, c)
-	v.Workers[0].Name, v.Phases[0].Name = "changed", "changed"
+	v.Phases[0].Name = "changed"
 	require.Equal(t, before, page(t, c))
 }
 
 func TestAWorkersNameIsMendedToUTF8(t *testing.T) {
-	v := prom.NewView("r", parse(t, samplePlan))
-	v.Workers = []prom.Worker{{Name: "a\xffb"}}
-	c := prom.New()
-	c.Set(v)
+	c := with(prom.Worker{Name: "a\xffb"})
+	c.Set(prom.NewView("r", parse(t, samplePlan)))
 	require.Contains(t, page(t, c), `worker="a�b"`)
 }

@@ -137,12 +137,23 @@ func sampleView(p *plan.Plan, seconds int) prom.View {
 	mixed.Load.AddDue(driver.Get)
 	mixed.Load.Request(0, driver.Get).InFlight = 5
 	v.Verdict.Validity = run.Suspect
-	v.Workers = []prom.Worker{
-		{Name: "a", Up: true, LastSeen: 0.25, ClockOffset: 0.0015, ClockUncertainty: 0.0002, CPUSeconds: 12.5},
-		{Name: "b", Up: true, LastSeen: 0.5, ClockOffset: -0.002, ClockUncertainty: 0.0003, CPUSeconds: 11 + float64(seconds)/10},
-		{Name: "c", LastSeen: 12, CPUSeconds: 3},
-	}
 	return v
+}
+
+// with returns a coordinator's collector of a run with some workers.
+func with(list ...prom.Worker) *prom.Collector {
+	return prom.New(func() []prom.Worker { return list })
+}
+
+// sampleCollector shows the sample view and three workers, of which one is lost and two have pages of their own.
+func sampleCollector(t testing.TB, seconds int) *prom.Collector {
+	c := with(
+		prom.Worker{Name: "a", Metrics: "127.0.0.1:9465", Up: true, LastSeen: 0.25, ClockOffset: 0.0015, ClockUncertainty: 0.0002, CPUSeconds: 12.5},
+		prom.Worker{Name: "b", Metrics: "127.0.0.1:9466", Up: true, LastSeen: 0.5, ClockOffset: -0.002, ClockUncertainty: 0.0003, CPUSeconds: 11.3},
+		prom.Worker{Name: "c", LastSeen: 12, CPUSeconds: 3},
+	)
+	c.Set(sampleView(parse(t, samplePlan), seconds))
+	return c
 }
 
 // samples returns how many lines of a text page are samples.

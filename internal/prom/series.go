@@ -8,7 +8,8 @@ import (
 
 // Parts of a count of series.
 const (
-	runSeries       = 4
+	runSeries       = 1
+	verdictSeries   = 3
 	phaseSeries     = 8
 	setupSeries     = 1 + driver.NumOutcomes
 	endpointSeries  = 2
@@ -19,10 +20,16 @@ const (
 	histograms      = 1 + 2*measure.NumClasses // lag; service and response of each class
 )
 
-// Series returns how many samples the text page of a run has, from its first to its last: what the plan will cost a Prometheus without
-// native histograms. One that scrapes those stores a single series for each histogram instead.
+// Series returns how many samples the text page of a coordinator has, from the first to the last of a run: what the plan will cost a
+// Prometheus without native histograms. One that scrapes those stores a single series for each histogram instead.
 func Series(p *plan.Plan, workers int) int {
-	n := runSeries + workers*workerSeries
+	return runSeries + verdictSeries + workers*workerSeries + phasesSeries(p)
+}
+
+// PartSeries is Series for a worker's page, without the facts about its process.
+func PartSeries(p *plan.Plan) int { return runSeries + phasesSeries(p) }
+
+func phasesSeries(p *plan.Plan) (n int) {
 	for _, ph := range NewView("", p).Phases {
 		n += ph.series() + len(ph.Verbs)*ph.opSeries()
 	}

@@ -22,19 +22,24 @@ func TestSeriesArePredicted(t *testing.T) {
 		for _, workers := range []int{0, 1, 3} {
 			t.Run(fmt.Sprintf("%s, %d workers", name, workers), func(t *testing.T) {
 				v := prom.NewView("r", p)
-				for i := range workers {
-					v.Workers = append(v.Workers, prom.Worker{Name: fmt.Sprint(i)})
+				list := make([]prom.Worker, workers)
+				for i := range list {
+					list[i].Name = fmt.Sprint(i)
 				}
-				c := prom.New()
+				c, part := with(list...), prom.NewPart()
 				c.Set(v)
+				part.Set(v)
 				require.Equal(t, prom.Series(p, workers), samples(page(t, c)), "before the run")
+				require.Equal(t, prom.PartSeries(p), samples(partPage(t, part)), "before the run")
 				for i := range v.Phases {
 					ph := &v.Phases[i]
 					ph.Load = counted(ph.Verbs, 2, ph.Endpoints, ph.Copies)
 					ph.Setup = counted(ph.Verbs, 1, ph.Endpoints, ph.Copies)
 				}
 				c.Set(v)
+				part.Set(v)
 				require.Equal(t, prom.Series(p, workers), samples(page(t, c)), "in the run")
+				require.Equal(t, prom.PartSeries(p), samples(partPage(t, part)), "in the run")
 			})
 		}
 	}
@@ -58,8 +63,7 @@ func withTarget(t *testing.T, endpoints, copies int) *plan.Plan {
 func TestBudget(t *testing.T) {
 	p := withTarget(t, 40, 16)
 	v := prom.NewView("r", p)
-	v.Workers = []prom.Worker{{Name: "a"}}
-	c := prom.New()
+	c := with(prom.Worker{Name: "a"})
 	c.Set(v)
 	var perRun, perWorker, perPhase, perOp int
 	for line := range strings.Lines(page(t, c)) {

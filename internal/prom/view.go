@@ -2,7 +2,6 @@ package prom
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
@@ -17,7 +16,6 @@ type View struct {
 	Ended   bool   // Verdict is the last one
 	Verdict run.Verdict
 	Phases  []Phase // all of the plan's, in its order
-	Workers []Worker
 }
 
 // Phase is one phase of a View. NewView sets all that the plan tells; Offered, Setup and Load are for whoever measures.
@@ -32,14 +30,15 @@ type Phase struct {
 	Load      *measure.Totals // the phase's load, populate or clear, cumulative; nil: none yet
 }
 
-// Worker is one worker of a View.
+// Worker is one worker of a run, as it is now.
 type Worker struct {
 	Name             string
+	Metrics          string  // host:port of its own page; "": it has none
 	Up               bool    // it takes part: not lost, and not gone
-	LastSeen         float64 // seconds from its last message to this view; 0 in this process
+	LastSeen         float64 // seconds since its last heartbeat; 0 in this process
 	ClockOffset      float64 // its monotonic clock minus the coordinator's, seconds; they count from different moments: its change matters
 	ClockUncertainty float64 // seconds; the offset is off by no more
-	CPUSeconds       float64 // user and system time of its process since it joined
+	CPUSeconds       float64 // user and system time of its process
 }
 
 // NewView returns the view of a run that has not begun: every phase of the plan, with nothing counted. The plan must be valid.
@@ -76,13 +75,9 @@ func (v *View) Phase(name string) *Phase {
 	return nil
 }
 
-// frozen returns a copy that shares only the Totals with v. Names that are no UTF-8 are mended: the formats of the page know no others.
+// frozen returns a copy that shares only the Totals with v.
 func (v *View) frozen() *View {
 	c := *v
 	c.Phases = slices.Clone(v.Phases)
-	c.Workers = slices.Clone(v.Workers)
-	for i := range c.Workers {
-		c.Workers[i].Name = strings.ToValidUTF8(c.Workers[i].Name, "�")
-	}
 	return &c
 }

@@ -47,7 +47,7 @@ func (s *script) Drain() { s.calls = append(s.calls, "drain") }
 // TestWatch: what is asked of the runner reaches it, its answers come back, and the page shows the snapshots that were taken.
 func TestWatch(t *testing.T) {
 	p := parse(t, samplePlan)
-	c := prom.New()
+	c := with()
 	feed := prom.NewFeed(c, "r", p)
 	due := func() float64 { return value(t, gather(t, c)["loadgen_ops_due_total"], "phase=get", "op=get") }
 	active := func() float64 { return value(t, gather(t, c)["loadgen_phase_active"], "phase=get") }

@@ -25,8 +25,11 @@ func TestStatus(t *testing.T) {
 		for _, s := range f.server.Status() {
 			require.True(t, s.Up)
 		}
+		cfg := config(t, `duration = "20s"`, members)
+		var soFar []run.Completeness
+		cfg.Progress = func(u run.Update) { soFar = append(soFar, u.Verdict.Completeness) }
 		done := make(chan *run.Run, 1)
-		go func() { done <- coord.Run(context.Background(), config(t, `duration = "20s"`, members)) }()
+		go func() { done <- coord.Run(context.Background(), cfg) }()
 		time.Sleep(1500 * time.Millisecond)
 		status := f.server.Status()
 		require.Len(t, status, 2)
@@ -51,6 +54,8 @@ func TestStatus(t *testing.T) {
 		require.True(t, f.server.Status()[0].Up)
 		r := <-done
 		require.Equal(t, run.ExitDegraded, r.ExitCode, r.Verdict.Reasons)
+		require.Equal(t, run.Complete, soFar[0])
+		require.Equal(t, run.Degraded, soFar[len(soFar)-1])
 		f.server.Close()
 		require.Empty(t, f.server.Status())
 	})

@@ -15,4 +15,5 @@ type Update struct {
 	Total    uint64        // 0: not known
 	Bad      uint64        // of Done
 	Final    bool
+	Verdict  Verdict // of the run as it stands, without reasons; the phase under way has not been judged
 }

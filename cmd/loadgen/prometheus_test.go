@@ -1,11 +1,9 @@
-package prom_test
+package main_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
@@ -18,13 +16,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/internal/coord"
-	"github.com/loadgen/loadgen/internal/drivers"
-	"github.com/loadgen/loadgen/internal/engine"
-	"github.com/loadgen/loadgen/internal/prom"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/servertest"
-	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 func TestDeployedConfigurationIsValid(t *testing.T) {
@@ -32,7 +25,7 @@ func TestDeployedConfigurationIsValid(t *testing.T) {
 	require.Contains(t, out, "SUCCESS")
 }
 
-// livePlan runs for 18 s on targets that answer by themselves: a closed phase with a setup, then an open one, replicated, in which some
+// livePlan runs for 21 s, in which Prometheus has to find the workers, on targets that answer by themselves: a closed phase with a setup, then an open one, replicated, in which some
 // ops miss and some requests fail.
 const livePlan = `
 plan "live" {}
@@ -79,7 +72,7 @@ phase "mixed" {
   ops     = { get = 3, put = 1 }
   open {
     rate     = "600/s"
-    duration = "17s"
+    duration = "19s"
     sessions = 12
     pipeline = 4
     ramp     = "1s"
@@ -87,106 +80,34 @@ phase "mixed" {
 }
 `
 
-// discarded keeps no snapshot.
-type discarded struct{}
-
-func (discarded) Append(string, []byte) error { return nil }
-func (discarded) Sync() error                 { return nil }
-
-// fleet is a coordinator and its three workers, each with a page of its own.
-type fleet struct {
-	plan        *plan.Plan
-	coordinator *prom.Collector
-	feed        *prom.Feed
-	workers     [3]*prom.Collector
-	members     []coord.Member
-}
-
-const liveID = "2026-11-20T12-00-00Z-live"
-
-// newFleet serves the pages of a fleet and returns it with the address of the coordinator's.
-func newFleet(t *testing.T) (*fleet, string) {
-	t.Helper()
-	f := &fleet{plan: parse(t, livePlan), coordinator: prom.New()}
-	f.feed = prom.NewFeed(f.coordinator, liveID, f.plan)
-	var targets []prom.Target
-	for i := range f.workers {
-		name := "w" + strconv.Itoa(i)
-		own := prom.New()
-		f.workers[i] = own
-		targets = append(targets, prom.Target{Worker: name, Address: serve(t, own, nil)})
-		worker := engine.New(engine.Config{Drivers: drivers.All(), Loops: 1, Logger: slog.New(slog.DiscardHandler)})
-		t.Cleanup(func() { worker.Close() })
-		reported := prom.Watch(worker, func(a run.Assignment) *prom.Feed { // in the worker's process, as it were
-			p, err := plan.Decode(a.Plan, drivers.All())
-			require.NoError(t, err)
-			return prom.NewFeed(own, a.RunID, p)
-		})
-		f.members = append(f.members, coord.Member{
-			Name: name, Worker: prom.Watch(reported, func(run.Assignment) *prom.Feed { return f.feed }),
-		})
-	}
-	return f, serve(t, f.coordinator, func() []prom.Target { return targets })
-}
-
-// run carries the plan out and has the pages say so.
-func (f *fleet) run(t *testing.T) *run.Run {
-	canonical, err := f.plan.Canonical()
-	require.NoError(t, err)
-	soFar := run.Verdict{Completeness: run.Complete, Validity: run.Valid, Assertions: run.None}
-	result := coord.Run(t.Context(), coord.Config{
-		Header: run.Header{ID: liveID, Plan: f.plan.Name, PlanDigest: plan.Digest(canonical)},
-		Plan:   f.plan, Canonical: canonical, Workers: f.members, Store: discarded{}, Logger: slog.New(slog.DiscardHandler),
-		Progress: func(u run.Update) {
-			var workers []prom.Worker
-			for i, m := range f.members {
-				workers = append(workers, prom.Worker{Name: m.Name, Up: true, ClockOffset: float64(i), CPUSeconds: u.Elapsed.Seconds()})
-			}
-			f.feed.Status(workers, soFar)
-		},
-	})
-	f.feed.End(result.Verdict)
-	return result
-}
-
-// scraped returns once all pages have been scraped as they were last set.
-func (f *fleet) scraped(t *testing.T) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	for _, c := range append(f.workers[:], f.coordinator) {
-		require.NoError(t, c.AwaitScrape(ctx))
-	}
-}
-
-// TestAgainstPrometheus has a real Prometheus, with the configuration in deploy, scrape a run of three workers. While it goes on, every
-// expression of every dashboard returns data. In the end, what was stored of the workers adds up to what was stored of the
-// coordinator, and that is equal to the result.
+// TestAgainstPrometheus has a real Prometheus, with the configuration in deploy, scrape a run of three worker processes and their
+// coordinator. While it goes on, every expression of every dashboard returns data. In the end, what was stored of the workers adds
+// up to what was stored of the coordinator, and that is equal to the result.
 func TestAgainstPrometheus(t *testing.T) {
 	t.Parallel()
-	f, address := newFleet(t)
-	db := database{t, servertest.Prometheus(t, deployed(t, address))}
-
-	done := make(chan *run.Run, 1)
-	go func() { done <- f.run(t) }()
-	select {
-	case <-time.After(17 * time.Second): // the open phase has two more
-	case result := <-done:
-		require.Fail(t, "the run ended early", "%v", result.Verdict)
+	tm := invite(t, 3, func(args ...string) *load { return begin(t, livePlan, args...) }, "--http", "127.0.0.1:0")
+	db := database{t, servertest.Prometheus(t, deployed(t, tm.page()))}
+	for range 3 {
+		tm.join(tm.addr, "--http", "127.0.0.1:0")
 	}
-	require.Len(t, db.query(`up{job="loadgen-workers",instance=~"w[012]"} == 1`), 3, "discovery names the workers")
-	t.Run("dashboards", func(t *testing.T) { testDashboards(t, db) })
+	db.await(`count(count_over_time(loadgen_run_active{job="loadgen-workers",instance=~"w[123]"}[1m]) >= 4)`, 3) // discovery names them
+	db.await(`count(sum_over_time(loadgen_phase_active{job="loadgen",phase="mixed"}[1m]) >= 4)`, 1)
+	id := db.query(`loadgen_run_active{job="loadgen"} == 1`)[0].Metric["run"]
+	t.Run("dashboards", func(t *testing.T) { testDashboards(t, db, id) })
 
-	result := <-done
-	require.Equal(t, run.Complete, result.Verdict.Completeness, result.Verdict.Reasons)
-	f.scraped(t)
-	db.await(`loadgen_run_active{job="loadgen"}`, 0)
+	result := tm.clean(60 * time.Second)
+	for _, w := range tm.workers {
+		require.Zero(t, w.wait(10*time.Second), "%s", &w.stderr)
+	}
+	require.Equal(t, id, result.ID)
 	var due uint64
 	for _, o := range result.Phase["mixed"].Op {
 		due += o.Due
 	}
 	require.Greater(t, due, uint64(8000))
-	db.await(`sum(loadgen_ops_due_total{job="loadgen-workers",phase="mixed"})`, float64(due))
+	db.await(`sum(last_over_time(loadgen_ops_due_total{job="loadgen-workers",phase="mixed"}[1m]))`, float64(due))
+	db.await(`sum(last_over_time(loadgen_ops_due_total{job="loadgen",phase="mixed"}[1m]))`, float64(due))
+	db.await(`max(last_over_time(loadgen_run_active[1m]))`, 0)
 	t.Run("workers sum to the coordinator", func(t *testing.T) { testSums(t, db) })
 	t.Run("counters are the result", func(t *testing.T) { testCounters(t, db, result) })
 }
@@ -209,15 +130,22 @@ type database struct {
 	addr string
 }
 
-// series is an element of an answer: it has a value or a histogram.
+// series is an element of an answer: it has a value or a histogram, or several.
 type series struct {
-	Metric    map[string]string  `json:"metric"`
-	Value     [2]json.RawMessage `json:"value"`
-	Histogram *[2]json.RawMessage
+	Metric     map[string]string    `json:"metric"`
+	Value      [2]json.RawMessage   `json:"value"`
+	Histogram  *[2]json.RawMessage  `json:"histogram"`
+	Histograms [][2]json.RawMessage `json:"histograms"`
 }
 
 // query returns what an expression yields now.
 func (db database) query(expr string) []series {
+	db.t.Helper()
+	return db.ask("vector", expr)
+}
+
+// ask returns the answer of a type to an expression.
+func (db database) ask(kind, expr string) []series {
 	db.t.Helper()
 	response, err := http.Get("http://" + db.addr + "/api/v1/query?" + url.Values{"query": {expr}}.Encode())
 	require.NoError(db.t, err)
@@ -231,28 +159,26 @@ func (db database) query(expr string) []series {
 	}
 	require.NoError(db.t, json.NewDecoder(response.Body).Decode(&answer))
 	require.Equal(db.t, "success", answer.Status, "%s: %s", expr, answer.Error)
-	require.Equal(db.t, "vector", answer.Data.ResultType, expr)
+	require.Equal(db.t, kind, answer.Data.ResultType, expr)
 	return answer.Data.Result
 }
 
-// await returns once an expression yields a single number: a page that has been scraped is stored a moment later.
+// await returns once an expression yields a single number: pages are found and scraped in their time, and stored a moment later.
 func (db database) await(expr string, want float64) {
 	db.t.Helper()
-	deadline := time.Now().Add(5 * time.Second)
+	deadline := time.Now().Add(30 * time.Second)
 	for {
 		result := db.query(expr)
-		require.Len(db.t, result, 1, expr)
-		got := number(db.t, result[0])
-		if got == want {
+		if len(result) == 1 && valueOf(db.t, result[0]) == want {
 			return
 		}
-		require.True(db.t, time.Now().Before(deadline), "%s is %v, and never came to be %v", expr, got, want)
+		require.True(db.t, time.Now().Before(deadline), "%s is %v, and never came to be %v", expr, result, want)
 		time.Sleep(50 * time.Millisecond)
 	}
 }
 
-// number returns the value of a series.
-func number(t *testing.T, s series) float64 {
+// valueOf returns the value of a series.
+func valueOf(t *testing.T, s series) float64 {
 	t.Helper()
 	var text string
 	require.NoError(t, json.Unmarshal(s.Value[1], &text), "%v has no number", s.Metric)
@@ -261,22 +187,27 @@ func number(t *testing.T, s series) float64 {
 	return n
 }
 
-// bucketsOf returns the native histogram of a series: [boundary rule, left, right, count] for each bucket.
-func bucketsOf(t *testing.T, s series) (h struct {
+// stored is a native histogram as Prometheus tells it.
+type stored struct {
 	Count, Sum string
-	Buckets    [][4]any
-},
-) {
+	Buckets    [][4]any // boundary rule, left, right, count
+}
+
+// bucketsOf returns the native histogram of a series, the last one if there are several.
+func bucketsOf(t *testing.T, s series) (h stored) {
 	t.Helper()
+	if n := len(s.Histograms); n > 0 {
+		s.Histogram = &s.Histograms[n-1]
+	}
 	require.NotNil(t, s.Histogram, "%v is no native histogram", s.Metric)
 	require.NoError(t, json.Unmarshal(s.Histogram[1], &h))
 	return h
 }
 
 // testDashboards runs the expressions of all dashboards, and those behind their variables.
-func testDashboards(t *testing.T, db database) {
+func testDashboards(t *testing.T, db database, id string) {
 	db.t = t
-	variables := strings.NewReplacer("$__rate_interval", "4s", "$__range", "15s", "$run", liveID, "$job", "loadgen")
+	variables := strings.NewReplacer("$__rate_interval", "4s", "$__range", "15s", "$run", id, "$job", "loadgen")
 	expressions := 0
 	for name, expr := range dashboards(t) {
 		for _, e := range expr {
@@ -291,7 +222,7 @@ func testDashboards(t *testing.T, db database) {
 				if s.Histogram != nil {
 					require.NotEmpty(t, bucketsOf(t, s).Buckets, e)
 				} else {
-					require.False(t, number(t, s) != number(t, s), "%s: %s of %v is not a number", name, e, s.Metric)
+					require.False(t, valueOf(t, s) != valueOf(t, s), "%s: %s of %v is not a number", name, e, s.Metric)
 				}
 			}
 			expressions++
@@ -347,34 +278,45 @@ func expressionsIn(node any) (found []string) {
 	return found
 }
 
-// testSums compares histograms bucket by bucket and counters by value.
+// testSums compares what was stored last of the workers with what was stored last of the coordinator: histograms bucket by bucket, and
+// counters. All of them have ended, and with them their series.
 func testSums(t *testing.T, db database) {
 	db.t = t
-	for name, by := range map[string]string{
-		"loadgen_response_seconds": "phase, op, class", "loadgen_service_seconds": "phase, op, class",
-		"loadgen_lag_seconds": "phase, op", "loadgen_ack_seconds": "phase, op, k",
-	} {
-		sum := fmt.Sprintf(`sum by (%s) (%s{job="%%[1]s"})`, by, name)
-		filled := sum + " and histogram_count(" + sum + ") > 0"
-		whole, parts := db.byLabels(fmt.Sprintf(filled, "loadgen")), db.byLabels(fmt.Sprintf(filled, "loadgen-workers"))
-		require.Len(t, parts, len(whole))
-		for labels, s := range whole {
-			a, b := bucketsOf(t, s), bucketsOf(t, parts[labels])
-			require.NotEmpty(t, a.Buckets, name)
-			require.Equal(t, a.Count, b.Count, "%s%s", name, labels)
-			require.Equal(t, a.Buckets, b.Buckets, "%s%s", name, labels)
-		}
+	for _, name := range []string{"loadgen_response_seconds", "loadgen_service_seconds", "loadgen_lag_seconds", "loadgen_ack_seconds"} {
+		whole, parts := db.buckets(name, "loadgen"), db.buckets(name, "loadgen-workers")
+		require.Greater(t, len(whole), 20, name)
+		require.Equal(t, whole, parts, name)
 	}
 	for name, by := range map[string]string{
 		"loadgen_ops_total": "phase, op, outcome", "loadgen_ops_due_total": "phase, op", "loadgen_requests_total": "phase, op, result",
 	} {
-		sum := fmt.Sprintf(`sum by (%s) (%s{job="%%s"})`, by, name)
+		sum := fmt.Sprintf(`sum by (%s) (last_over_time(%s{job="%%s"}[1m]))`, by, name)
 		whole, parts := db.byLabels(fmt.Sprintf(sum, "loadgen")), db.byLabels(fmt.Sprintf(sum, "loadgen-workers"))
 		require.Len(t, parts, len(whole))
 		for labels, s := range whole {
-			require.Equal(t, number(t, s), number(t, parts[labels]), "%s%s", name, labels)
+			require.Equal(t, valueOf(t, s), valueOf(t, parts[labels]), "%s%s", name, labels)
 		}
 	}
+}
+
+// buckets adds up what a job's histograms of a name count last, by bucket.
+func (db database) buckets(name, job string) map[string]uint64 {
+	db.t.Helper()
+	all := map[string]uint64{}
+	for _, s := range db.ask("matrix", fmt.Sprintf(`%s{job=%q}[1m]`, name, job)) {
+		labels := fmt.Sprint(s.Metric["phase"], s.Metric["op"], s.Metric["class"], s.Metric["k"])
+		count := func(of string, n any) {
+			number, err := strconv.ParseUint(fmt.Sprint(n), 10, 64)
+			require.NoError(db.t, err, "%s %s", name, labels)
+			all[labels+" "+of] += number
+		}
+		h := bucketsOf(db.t, s)
+		count("all", h.Count)
+		for _, b := range h.Buckets {
+			count(fmt.Sprint(b[1], " to ", b[2]), b[3])
+		}
+	}
+	return all
 }
 
 // byLabels returns what an expression yields, which is not nothing, by its labels.
@@ -393,9 +335,9 @@ func testCounters(t *testing.T, db database, result *run.Run) {
 	db.t = t
 	equal := func(want uint64, metric, labels string) {
 		t.Helper()
-		stored := db.query(metric + `{job="loadgen",` + labels + `}`)
+		stored := db.query(`last_over_time(` + metric + `{job="loadgen",` + labels + `}[1m])`)
 		require.Len(t, stored, 1, "%s %s", metric, labels)
-		require.EqualValues(t, want, number(t, stored[0]), "%s %s", metric, labels)
+		require.EqualValues(t, want, valueOf(t, stored[0]), "%s %s", metric, labels)
 	}
 	for name, ph := range result.Phase {
 		for verb, o := range ph.Op {

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/loadgen/loadgen/internal/drivers"
+	"github.com/loadgen/loadgen/internal/engine"
+	"github.com/loadgen/loadgen/internal/prom"
+	"github.com/loadgen/loadgen/internal/rpc"
+)
+
+// workerFlags are the flags of worker.
+type workerFlags struct {
+	join       string
+	name       string
+	loops      int
+	once       bool
+	http       string
+	debug      bool
+	parentPipe bool
+}
+
+func newWorker() *cobra.Command {
+	var flags workerFlags
+	c := &cobra.Command{
+		Use:   "worker",
+		Short: "Load for a coordinator",
+		Long: `Load for a coordinator: come to it, take part in its run, and come again for the next. It may be started before the coordinator,
+and tries until that is there. It opens no port, unless --http asks for one.
+
+Load stops when the coordinator has not been heard of for 10 s (its --lease). Ctrl-C stops at once; the run then goes on without this worker.`,
+		Example: `  loadgen worker --join 127.0.0.1:7464 --name w1
+  loadgen worker --join 127.0.0.1:7464 --name w2 --once
+  loadgen worker --join 127.0.0.1:7464 --name w3 --http 127.0.0.1:0`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
+	}
+	f := c.Flags()
+	f.StringVar(&flags.join, "join", "", "`ADDRESS` of the coordinator (its --listen)")
+	f.StringVar(&flags.name, "name", "", "what to be called; no two workers of a run share a name (default: this machine's name)")
+	f.IntVar(&flags.loops, "loops", 0, "use `N` event loops, one thread each (default: one less than there are processors)")
+	f.BoolVar(&flags.once, "once", false, "end after one run")
+	f.StringVar(&flags.http, "http", "", "serve metrics of this worker for Prometheus at `ADDRESS`; loopback, port 0 for any free one")
+	f.BoolVar(&flags.debug, "debug", false, "log what happens beside the load")
+	f.BoolVar(&flags.parentPipe, "parent-pipe", false, "end with standard input")
+	if err := f.MarkHidden("parent-pipe"); err != nil {
+		panic(err) // no such flag
+	}
+	return c
+}
+
+// run takes part in runs.
+func (f *workerFlags) run(cmd *cobra.Command) error {
+	if f.join == "" {
+		return errors.New("--join: write the coordinator's address, such as 127.0.0.1:7464")
+	}
+	if f.loops < 0 {
+		return fmt.Errorf("--loops %d: write a number above 0", f.loops)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return failed("name of this machine: %w", err)
+	}
+	if f.name == "" {
+		f.name = host
+	}
+	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: f.level()}))
+	cfg := rpc.JoinConfig{
+		Address: f.join, Name: f.name, Version: version(), Host: host, Once: f.once, Logger: log,
+		New: func() rpc.Local {
+			return engine.New(engine.Config{Drivers: drivers.All(), Secrets: environmentSecrets, Loops: f.loops, Logger: log})
+		},
+		CPU: func() time.Duration { return time.Duration(cpuSeconds() * 1e9) },
+	}
+	if f.http == "" {
+		return work(cmd.Context(), cfg, nil, f.parentPipe)
+	}
+	shown, err := servePage(f.http, prom.NewPart(), cmd.ErrOrStderr(), log)
+	if err != nil {
+		return failed("worker %s: %w", f.name, err)
+	}
+	create := cfg.New
+	cfg.Metrics = shown.address
+	cfg.New = func() rpc.Local { return shown.show(create()) }
+	return work(cmd.Context(), cfg, shown, f.parentPipe)
+}
+
+// level is that of what to log.
+func (f *workerFlags) level() slog.Level {
+	switch {
+	case f.debug:
+		return slog.LevelDebug
+	case f.parentPipe:
+		return slog.LevelError // the parent reports
+	}
+	return slog.LevelInfo
+}
+
+// work takes part in runs until interrupted, or until the parent's pipe ends. It ends with the page that shows them, which may be nil.
+func work(parent context.Context, cfg rpc.JoinConfig, shown *page, parentPipe bool) error {
+	ctx, stop := signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if parentPipe {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		defer cancel()
+		go func() { // ends with the process: a read of standard input cannot be called off
+			_, _ = io.Copy(io.Discard, os.Stdin)
+			cancel()
+		}()
+	}
+	err := rpc.Join(ctx, cfg)
+	if shown != nil {
+		if err := shown.close(ctx); err != nil {
+			cfg.Logger.Debug("end metrics", "err", err)
+		}
+	}
+	if err != nil {
+		return failed("worker %s: %w", cfg.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package prom_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/prom"
+	"github.com/loadgen/loadgen/internal/run"
+)
+
+// ofProcess is a line about the worker's process, which is another one in each test.
+var ofProcess = regexp.MustCompile(`(?m)^(# (HELP|TYPE) )?process_.*\n`)
+
+// partPage is a worker's page without the facts about its process.
+func partPage(t testing.TB, c *prom.Collector) string {
+	t.Helper()
+	return ofProcess.ReplaceAllString(page(t, c), "")
+}
+
+func TestPartPage(t *testing.T) {
+	c := prom.NewPart()
+	c.Set(sampleView(parse(t, samplePlan), 3))
+	got := partPage(t, c)
+	path := filepath.Join("testdata", "worker.golden")
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got)
+
+	whole := page(t, c)
+	problems, err := promlint.New(strings.NewReader(whole)).Lint()
+	require.NoError(t, err)
+	require.Empty(t, problems)
+	for _, name := range []string{"process_cpu_seconds_total", "process_resident_memory_bytes", "process_open_fds", "process_start_time_seconds"} {
+		require.Regexp(t, `(?m)^`+name+` [0-9.]*[1-9]`, whole)
+	}
+}
+
+// TestAPartIsThePageOfTheWhole: what stands on a worker's page stands on the coordinator's, were it the only one; but for what the worker does
+// not know, that is all.
+func TestAPartIsThePageOfTheWhole(t *testing.T) {
+	part := prom.NewPart()
+	part.Set(sampleView(parse(t, samplePlan), 3))
+	unknown := regexp.MustCompile(`loadgen_(run_(completeness|validity|assertions)|worker_)`)
+	var known []string
+	for line := range strings.Lines(page(t, sampleCollector(t, 3))) {
+		if !unknown.MatchString(line) {
+			known = append(known, line)
+		}
+	}
+	require.Equal(t, known, slices.Collect(strings.Lines(partPage(t, part))))
+}
+
+func TestAPartHasNoDiscovery(t *testing.T) {
+	require.Equal(t, 404, get(t, prom.NewPart(), "/sd", "").StatusCode)
+	require.Equal(t, 200, get(t, prom.NewPart(), "/healthz", "").StatusCode)
+}
+
+// TestAPartIsActiveUntilTheRunEnds: a worker that waits for the next run shows what it counted in the last.
+func TestAPartIsActiveUntilTheRunEnds(t *testing.T) {
+	c := prom.NewPart()
+	require.Empty(t, partPage(t, c))
+	feed := prom.NewFeed(c, "r", parse(t, samplePlan))
+	require.Contains(t, page(t, c), "loadgen_run_active{run=\"r\"} 1\n")
+	feed.End(run.Verdict{})
+	require.Contains(t, page(t, c), "loadgen_run_active{run=\"r\"} 0\n")
+}
