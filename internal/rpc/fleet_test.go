@@ -79,7 +79,7 @@ func (c *cable) dial(ctx context.Context, _ string) (net.Conn, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.conns = append(c.conns, conn)
-	return &cabled{conn, c}, nil
+	return &cabled{Conn: conn, cable: c, closed: make(chan struct{})}, nil
 }
 
 // set changes what the cable does; sever also breaks the connections there are.
@@ -98,14 +98,31 @@ func sever(c *cable) {
 
 type cabled struct {
 	net.Conn
-	cable *cable
+	cable  *cable
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (c *cabled) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}
+
+// delay takes as long as n bytes do on the way, or until this end of the connection is closed.
+func (c *cabled) delay(slow time.Duration, n int) {
+	t := time.NewTimer(slow * time.Duration(n) / 1024)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-c.closed:
+	}
 }
 
 func (c *cabled) Write(b []byte) (int, error) {
 	c.cable.mu.Lock()
 	deaf, slow := c.cable.deafUp, c.cable.slow
 	c.cable.mu.Unlock()
-	time.Sleep(slow * time.Duration(len(b)) / 1024)
+	c.delay(slow, len(b))
 	if deaf {
 		return len(b), nil
 	}
@@ -118,7 +135,7 @@ func (c *cabled) Read(b []byte) (int, error) {
 		c.cable.mu.Lock()
 		deaf, slow := c.cable.deafDown, c.cable.slow
 		c.cable.mu.Unlock()
-		time.Sleep(slow * time.Duration(n) / 1024)
+		c.delay(slow, n)
 		if !deaf || err != nil {
 			return n, err
 		}
