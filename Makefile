@@ -1,7 +1,7 @@
 # What a developer does here, one target each. They want Go and a POSIX shell; test-servers says what the rest of the tests want.
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-servers lint fmt fuzz bench golden
+.PHONY: help build test test-servers lint fmt fuzz bench gobench golden
 
 FUZZTIME ?= 20s
 
@@ -31,7 +31,10 @@ fuzz: ## every fuzz target for FUZZTIME (20s)
 	@set -e; grep -r --include='*_test.go' '^func Fuzz' . | sed 's|/[^/]*:func \([A-Za-z0-9_]*\).*| \1|' | \
 	while read -r dir target; do echo "$$dir $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$dir" </dev/null; done
 
-bench: ## every benchmark, one package at a time
+bench: ## loadgen beside the other clients on PATH; BENCH="-quick" or other flags
+	go run ./bench $(BENCH)
+
+gobench: ## every Go benchmark, one package at a time
 	go test -p 1 -run '^$$' -bench . -benchmem ./...
 
 golden: ## rewrite the golden files; read the diff

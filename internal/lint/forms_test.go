@@ -74,6 +74,7 @@ func clock(m *module) []string {
 		what: "reads the clock: times come from the engine",
 		is:   selects("time", "Now", "Since", "Until"),
 		allowed: map[string]string{
+			"bench":              "deadlines",
 			"cmd/loadgen":        "the start of a run",
 			"internal/cachenode": "delays, stalls and deadlines of a server",
 			"internal/coord":     "the run clock",
@@ -104,7 +105,7 @@ func exit(m *module) []string {
 	return use{
 		what:    "ends the process: return an error, or an exit code to main",
 		is:      func(m *module, n ast.Node) bool { return osExit(m, n) || fatal(m, n) },
-		allowed: map[string]string{"cmd/loadgen/main.go": "main"},
+		allowed: map[string]string{"cmd/loadgen/main.go": "main", "bench/main.go": "main"},
 	}.find(m)
 }
 

@@ -22,7 +22,7 @@ var rows = [][]string{
 	{"internal/drivers", "internal/rundir", "internal/prom", "internal/cachenode", "internal/table"},
 	{"internal/engine", "internal/coord", "internal/floor", "internal/rpc/loadgenpb"},
 	{"internal/rpc", "internal/report", "internal/experiment"},
-	{"cmd/loadgen"},
+	{"bench", "cmd/loadgen"},
 }
 
 // testSupport are the packages that only tests import. They import what they like, and the rules for code do not bind them.

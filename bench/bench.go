@@ -1,0 +1,245 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// bench is what all cells need.
+type bench struct {
+	w       io.Writer
+	o       options
+	root    string // of the module: where clients run
+	dir     string // for everything that is not to stay
+	clients []client
+	others  []string // words about the peers that are not among the clients
+	peers   []peer
+
+	serverOn, clientOn []string // prefixes that pin a process to its processor
+	running            *server
+}
+
+// newBench builds loadgen and looks for its peers. It is to be closed.
+func newBench(ctx context.Context, w io.Writer, o options) (*bench, error) {
+	gomod, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
+	if err != nil {
+		return nil, fmt.Errorf("find the module: %w", err)
+	}
+	b := &bench{w: w, o: o, root: filepath.Dir(strings.TrimSpace(string(gomod)))}
+	if b.dir, err = os.MkdirTemp("", "loadgen-bench-"); err != nil {
+		return nil, err
+	}
+	exe := filepath.Join(b.dir, "loadgen")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", exe, "./cmd/loadgen")
+	build.Dir, build.Env = b.root, append(os.Environ(), "CGO_ENABLED=0")
+	if words, err := build.CombinedOutput(); err != nil {
+		b.close()
+		return nil, fmt.Errorf("build loadgen: %w\n%s", err, words)
+	}
+	b.clients = []client{loadgen(exe, b.dir), floorOf(exe)}
+	b.peers, b.others = find()
+	for _, p := range b.peers {
+		b.clients = append(b.clients, p.client)
+	}
+	b.pin()
+	return b, nil
+}
+
+// pin gives server and clients a processor each, if there are two.
+func (b *bench) pin() {
+	var set unix.CPUSet
+	if _, err := exec.LookPath("taskset"); err != nil || unix.SchedGetaffinity(0, &set) != nil || set.Count() < 2 {
+		return
+	}
+	var cpus []string
+	for cpu := range runtime.NumCPU() * 64 {
+		if set.IsSet(cpu) {
+			cpus = append(cpus, strconv.Itoa(cpu))
+		}
+	}
+	b.serverOn, b.clientOn = []string{"taskset", "-c", cpus[0]}, []string{"taskset", "-c", cpus[1]}
+}
+
+func (b *bench) close() {
+	if b.running != nil {
+		b.running.stop()
+	}
+	_ = os.RemoveAll(b.dir) // temporary
+}
+
+// serve sees to it that the cell's server runs and holds every key that a client will ask for.
+func (b *bench) serve(ctx context.Context, c *cell) error {
+	if b.running != nil && b.running.kind == c.server && b.running.size == c.size {
+		return nil
+	}
+	if b.running != nil {
+		b.running.stop()
+		b.running = nil
+	}
+	s, err := startServer(ctx, c.server, b.dir, b.serverOn)
+	if err != nil {
+		return err
+	}
+	s.size, b.running = c.size, s
+	for _, cl := range b.clients {
+		if cl.fill == nil || cl.args(c, s.port, 1) == nil {
+			continue
+		}
+		if _, _, err := b.execute(ctx, &cl, cl.fill(c, s.port)); err != nil {
+			return fmt.Errorf("fill: %w", err)
+		}
+	}
+	return nil
+}
+
+// figures are what one run of a client came to.
+type figures struct {
+	cpu  float64 // processor time per op, ns: of the whole process, unless the client says another
+	rate float64 // ops per second, as the client says
+	hits float64 // share of the gets that found their key, as the server says; 1 of none
+}
+
+// execute runs a client on its processor, behind a tool if one is to watch it, and returns what it printed and how it went.
+func (b *bench) execute(ctx context.Context, cl *client, args []string, behind ...string) (string, *os.ProcessState, error) {
+	argv := slices.Concat(b.clientOn, behind, []string{cl.exe}, args)
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Dir = b.root
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%s: %w\n%s", strings.Join(argv, " "), err, out)
+	}
+	return string(out), cmd.ProcessState, err
+}
+
+// measure has a client do its work once.
+func (b *bench) measure(ctx context.Context, cl *client, c *cell, ops int64) (figures, error) {
+	hits, misses, err := b.running.hits()
+	if err != nil {
+		return figures{}, err
+	}
+	out, state, err := b.execute(ctx, cl, cl.args(c, b.running.port, ops))
+	if err != nil {
+		return figures{}, err
+	}
+	f := figures{cpu: float64(state.UserTime()+state.SystemTime()) / float64(ops), hits: 1}
+	if f.rate, err = cl.rate(out); err != nil {
+		return f, err
+	}
+	if cl.cpu != nil {
+		if f.cpu, err = cl.cpu(out); err != nil {
+			return f, err
+		}
+	}
+	hitsNow, missesNow, err := b.running.hits()
+	if gets := hitsNow - hits + missesNow - misses; gets > 0 {
+		f.hits = (hitsNow - hits) / gets
+	}
+	return f, err
+}
+
+// enough returns how many ops loadgen does in the time that a run shall take, in whole pipelines of all sessions.
+func (b *bench) enough(ctx context.Context, c *cell) (int64, error) {
+	unit := int64(sessions * c.pipeline)
+	if b.o.ops > 0 {
+		return (b.o.ops + unit - 1) / unit * unit, nil
+	}
+	lg := &b.clients[0]
+	f, err := b.measure(ctx, lg, c, 20*unit)
+	if err != nil {
+		return 0, err
+	}
+	if f, err = b.measure(ctx, lg, c, max(int64(f.rate/10)/unit, 1)*unit); err != nil {
+		return 0, err
+	}
+	return max(int64(f.rate*b.o.duration.Seconds())/unit, 1) * unit, nil
+}
+
+// entrant is a client in one cell.
+type entrant struct {
+	client
+	rounds []figures
+	calls  float64 // system calls per op; negative when nobody could count them
+	err    error   // why it takes no further part
+}
+
+// cell runs and reports one comparison.
+func (b *bench) cell(ctx context.Context, c *cell) error {
+	if err := b.serve(ctx, c); err != nil {
+		return err
+	}
+	ops, err := b.enough(ctx, c)
+	if err != nil {
+		return err
+	}
+	var field []*entrant
+	for _, cl := range b.clients {
+		if cl.args(c, b.running.port, ops) != nil {
+			field = append(field, &entrant{client: cl, calls: -1})
+		}
+	}
+	for range b.o.pairs {
+		for _, e := range field {
+			if e.err != nil {
+				continue
+			}
+			var f figures
+			if f, e.err = b.measure(ctx, &e.client, c, ops); e.err == nil {
+				e.rounds = append(e.rounds, f)
+			}
+		}
+		slices.Reverse(field)
+	}
+	if b.o.pairs%2 == 1 {
+		slices.Reverse(field)
+	}
+	for _, e := range field {
+		if e.err == nil {
+			e.calls = b.calls(ctx, &e.client, c, ops)
+		}
+	}
+	if err := errors.Join(field[0].err, ctx.Err()); err != nil {
+		return err // without loadgen there is nothing to compare
+	}
+	b.report(c, ops, field)
+	return nil
+}
+
+// calls counts a client's system calls per op in a run of its own, by perf, which leaves the client alone, or by strace, which slows it
+// down. It is negative when neither can.
+func (b *bench) calls(ctx context.Context, cl *client, c *cell, ops int64) float64 {
+	file := filepath.Join(b.dir, "calls")
+	count := func(n int64, field int, line string, tool ...string) float64 {
+		if _, _, err := b.execute(ctx, cl, cl.args(c, b.running.port, n), tool...); err != nil {
+			return -1
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return -1
+		}
+		for l := range strings.Lines(string(text)) {
+			words := strings.FieldsFunc(l, func(r rune) bool { return r == ' ' || r == ',' || r == '\n' })
+			if strings.Contains(l, line) && len(words) > field {
+				if calls, err := strconv.ParseFloat(words[field], 64); err == nil {
+					return calls / float64(n)
+				}
+			}
+		}
+		return -1
+	}
+	if calls := count(ops, 0, "sys_enter", "perf", "stat", "-x,", "-o", file, "-e", "raw_syscalls:sys_enter", "--"); calls >= 0 {
+		return calls
+	}
+	few := max(ops/20, int64(sessions*c.pipeline))
+	return count(few, 3, " total", "strace", "-f", "-c", "-o", file)
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/servertest"
+)
+
+// TestQuick runs one small cell with the real clients and looks at the form of what is printed, not at the figures.
+func TestQuick(t *testing.T) {
+	for _, program := range []string{"redis-server", "redis-benchmark"} {
+		_, err := exec.LookPath(program)
+		servertest.Require(t, "redis", err)
+	}
+	var out strings.Builder
+	require.NoError(t, compare(t.Context(), []string{"-quick", "-cells", "redis/get/32/16", "-ops", "2000"}, &out))
+	t.Logf("%s", &out)
+	for _, line := range []string{
+		`machine: .+, \d+ processors, Linux .+`,
+		`processors: .+`,
+		`version: loadgen .+`,
+		`version: Redis server .+`,
+		`version: redis-benchmark .+`,
+		`redis/get/32/16: get, values of 32 B, 50 connections, pipeline 16; 2400 ops, 1 rounds`,
+		`  loadgen +\d+ ns +(-|\d+\.\d{3}) +\d+/s +100\.00 %`,
+		`  floor +\d+ ns +(-|\d+\.\d{3}) +\d+/s +100\.00 %   \d+\.\d{3} \(.* to .*\) +\d+\.\d{3} \(.* to .*\)`,
+		`  redis-benchmark +\d+ ns +(-|\d+\.\d{3}) +\d+/s +100\.00 %   \d+\.\d{3} \(.* to .*\) +\d+\.\d{3} \(.* to .*\)`,
+		`  \$ .*redis-server --port \d+ --bind 127\.0\.0\.1 --save '' --appendonly no .*`,
+		`  \$ .*loadgen coordinator run plans/bench\.hcl .* -var pipeline=16 -var op=get -var ops=2400`,
+		`  \$ .*loadgen selfcheck floor 127\.0\.0\.1:\d+ .* --pipeline 16 --ops 2400`,
+		`  \$ .*redis-benchmark -p \d+ -t get -n 2400 -c 50 -P 16 -r 100000 -d 32 -q`,
+	} {
+		require.Regexp(t, `(?m)^`+line+`$`, out.String())
+	}
+}
+
+func TestChoose(t *testing.T) {
+	all, err := choose("")
+	require.NoError(t, err)
+	require.Len(t, all, 21)
+	some, err := choose("redis/get/32/*,memcached/*/*/1")
+	require.NoError(t, err)
+	require.Equal(t, []cell{
+		{"redis", "get", 32, 1},
+		{"redis", "get", 32, 16},
+		{"redis", "get", 32, 64},
+		{"memcached", "get", 32, 1},
+	}, some)
+	for pattern, words := range map[string]string{
+		"redis/get":  `-cells "redis/get" matches none: write SERVER/OP/SIZE/PIPELINE, such as redis/get/32/*`,
+		"redis/[/32": `-cells "redis/[/32": syntax error in pattern`,
+	} {
+		_, err := choose(pattern)
+		require.EqualError(t, err, words)
+	}
+}
+
+func TestRefuses(t *testing.T) {
+	require.ErrorContains(t, compare(t.Context(), []string{"-pairs", "0"}, new(strings.Builder)), "write numbers above 0")
+	require.ErrorContains(t, compare(t.Context(), []string{"-cells", "x"}, new(strings.Builder)), "matches none")
+}
+
+// TestRates reads what the clients print.
+func TestRates(t *testing.T) {
+	for _, tt := range []struct {
+		client client
+		output string
+		want   float64
+	}{
+		{redisBenchmark().client, "GET: rps=0.0 (overall: nan)\rGET: 896860.94 requests per second, p50=0.447 msec\n", 896860.94},
+		{memtier().client, "Type    Ops/sec  Hits/sec\n----\nSets  0.00  ---\nGets  96.50  96.50\nTotals  99.25  96.50  0.00\n", 99.25},
+		{goYCSB().client, "READ   - Takes(s): 1.0, Count: 1000, OPS: 1007.5, Avg(us): 990\n", 1007.5},
+		{floorOf(""), "  ops                      1000     in 0.003 s, 306190/s\n", 306190},
+	} {
+		got, err := tt.client.rate(tt.output)
+		require.NoError(t, err, tt.client.name)
+		require.InDelta(t, tt.want, got, 1e-9, tt.client.name)
+		_, err = tt.client.rate("it failed")
+		require.EqualError(t, err, `it printed no rate: "it failed"`)
+	}
+}
+
+// TestOnlyTheSameWork has no client do what it cannot, and all have the same connections, ops and depth.
+func TestOnlyTheSameWork(t *testing.T) {
+	able := func(c cell) (names []string) {
+		for _, p := range peers() {
+			if p.args != nil && p.args(&c, "1", 100) != nil {
+				names = append(names, p.name)
+			}
+		}
+		return names
+	}
+	require.Equal(t, []string{"redis-benchmark", "memtier_benchmark", "go-ycsb"}, able(cell{"redis", "get", 32, 1}))
+	require.Equal(t, []string{"redis-benchmark", "memtier_benchmark"}, able(cell{"redis", "put", 32, 16}))
+	require.Equal(t, []string{"memtier_benchmark"}, able(cell{"memcached", "get", 32, 16}))
+	for _, p := range peers() {
+		require.True(t, p.args != nil || p.why != "", p.name)
+	}
+}
+
+func TestRatios(t *testing.T) {
+	cpu := func(f figures) float64 { return f.cpu }
+	a := &entrant{rounds: []figures{{cpu: 10}, {cpu: 30}, {cpu: 20}, {cpu: 40}}}
+	b := &entrant{rounds: []figures{{cpu: 20}, {cpu: 40}, {cpu: 20}, {cpu: 50}}}
+	require.Equal(t, []float64{0.5, 0.75, 1, 0.8}, ratios(a, b, cpu))
+	require.Equal(t, "0.775 (0.500 to 1.000)", spread(ratios(a, b, cpu)))
+	require.InDelta(t, 25, median(a.of(cpu)), 0)
+}
+
+func TestQuoted(t *testing.T) {
+	require.Equal(t, `redis-server --save '' 'it'\''s' key:1`, quoted([]string{"redis-server", "--save", "", "it's", "key:1"}))
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"path"
+	"strings"
+)
+
+const (
+	sessions = 50
+	keys     = 100_000
+)
+
+// cell is the work of one comparison.
+type cell struct {
+	server   string // "redis" or "memcached"; also the name of loadgen's driver
+	op       string // "get" or "put"
+	size     int    // of values, bytes
+	pipeline int
+}
+
+func (c *cell) String() string { return fmt.Sprintf("%s/%s/%d/%d", c.server, c.op, c.size, c.pipeline) }
+
+// program is the server's.
+func (c *cell) program() string {
+	if c.server == "redis" {
+		return "redis-server"
+	}
+	return c.server
+}
+
+// allCells returns every cell. Those with the same server and size follow each other: they share a server.
+func allCells() []cell {
+	var all []cell
+	for _, size := range []int{32, 1 << 10, 16 << 10} {
+		for _, op := range []string{"get", "put"} {
+			for _, pipeline := range []int{1, 16, 64} {
+				all = append(all, cell{"redis", op, size, pipeline})
+			}
+		}
+	}
+	for _, pipeline := range []int{1, 16, 64} {
+		all = append(all, cell{"memcached", "get", 32, pipeline})
+	}
+	return all
+}
+
+// choose returns the cells that match one of the patterns, which are separated by commas; of no patterns, all.
+func choose(patterns string) ([]cell, error) {
+	if patterns == "" {
+		return allCells(), nil
+	}
+	var chosen []cell
+	for _, c := range allCells() {
+		for _, pattern := range strings.Split(patterns, ",") {
+			ok, err := path.Match(pattern, c.String())
+			if err != nil {
+				return nil, fmt.Errorf("-cells %q: %w", pattern, err)
+			}
+			if ok {
+				chosen = append(chosen, c)
+				break
+			}
+		}
+	}
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("-cells %q matches none: write SERVER/OP/SIZE/PIPELINE, such as redis/get/32/*", patterns)
+	}
+	return chosen, nil
+}

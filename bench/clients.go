@@ -1,0 +1,198 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// client is a program that can do the work of some cells.
+type client struct {
+	name string
+	exe  string
+	// args returns the arguments for so many ops on a server; nil when the client cannot do a cell's work.
+	args func(c *cell, port string, ops int64) []string
+	// fill returns the arguments that put the keys it will ask for, where they are not those that loadgen has put.
+	fill func(c *cell, port string) []string
+	// rate reads the ops per second from what it has printed.
+	rate func(output string) (float64, error)
+	// cpu reads the processor time per op in ns from that, where it is not the whole process' that counts.
+	cpu func(output string) (float64, error)
+}
+
+// peer is a client that other people would use.
+type peer struct {
+	client
+	version []string // arguments that make it print its version
+	why     string   // why nothing can be compared with it, if so
+}
+
+func loadgen(exe, dir string) client {
+	out := filepath.Join(dir, "run.json")
+	plan := func(name string, c *cell, port string) []string {
+		return []string{
+			"coordinator", "run", name, "--runs", filepath.Join(dir, "runs"), "--out", out,
+			"-var", "endpoint=127.0.0.1:" + port, "-var", "driver=" + c.server, "-var", "size=" + strconv.Itoa(c.size),
+		}
+	}
+	return client{
+		name: "loadgen", exe: exe,
+		args: func(c *cell, port string, ops int64) []string {
+			return append(plan("plans/bench.hcl", c, port), "-var", "sessions="+strconv.Itoa(sessions),
+				"-var", "pipeline="+strconv.Itoa(c.pipeline), "-var", "op="+c.op, "-var", "ops="+strconv.FormatInt(ops, 10))
+		},
+		fill: func(c *cell, port string) []string { return plan("bench/fill.hcl", c, port) },
+		rate: func(string) (float64, error) { return rateOfRun(out) },
+	}
+}
+
+// rateOfRun reads a result: all ops of one phase, from its first start to its last end.
+func rateOfRun(path string) (float64, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	var r struct {
+		Phase map[string]struct {
+			Op map[string]struct {
+				RateWall *float64 `json:"rate_wall"`
+			} `json:"op"`
+		} `json:"phase"`
+	}
+	if err := json.Unmarshal(b, &r); err != nil {
+		return 0, fmt.Errorf("%s: %w", path, err)
+	}
+	for _, phase := range r.Phase {
+		for _, op := range phase.Op {
+			if op.RateWall != nil {
+				return *op.RateWall, nil
+			}
+		}
+	}
+	return 0, fmt.Errorf("%s has no rate", path)
+}
+
+// floorOf is loadgen's client that does nothing but move bytes. The processor time that it tells is that of the exchange alone.
+func floorOf(exe string) client {
+	return client{
+		name: "floor", exe: exe,
+		args: func(c *cell, port string, ops int64) []string {
+			return []string{
+				"selfcheck", "floor", "127.0.0.1:" + port, "--driver", c.server, "--op", c.op, "--size", strconv.Itoa(c.size),
+				"--sessions", strconv.Itoa(sessions), "--pipeline", strconv.Itoa(c.pipeline), "--ops", strconv.FormatInt(ops, 10),
+			}
+		},
+		rate: number(regexp.MustCompile(`s, (\d+)/s\n`)),
+		cpu:  number(regexp.MustCompile(`processor time of an op +(\d+) ns`)),
+	}
+}
+
+// number returns a reader of the last number that a pattern finds.
+func number(pattern *regexp.Regexp) func(string) (float64, error) {
+	return func(output string) (float64, error) {
+		all := pattern.FindAllStringSubmatch(output, -1)
+		if len(all) == 0 {
+			return 0, fmt.Errorf("it printed no rate: %q", output)
+		}
+		return strconv.ParseFloat(all[len(all)-1][1], 64)
+	}
+}
+
+// peers returns all clients that loadgen has been, or will be, compared with.
+func peers() []peer {
+	return []peer{
+		redisBenchmark(), memtier(), goYCSB(),
+		{client: client{name: "vegeta"}, why: "it speaks HTTP, for which loadgen has no driver"},
+		{client: client{name: "wrk"}, why: "it speaks HTTP, for which loadgen has no driver"},
+		{client: client{name: "fio"}, why: "it writes files, for which loadgen has no driver"},
+	}
+}
+
+func redisBenchmark() peer {
+	return peer{version: []string{"--version"}, client: client{
+		name: "redis-benchmark",
+		args: func(c *cell, port string, ops int64) []string {
+			if c.server != "redis" {
+				return nil
+			}
+			test := map[string]string{"get": "get", "put": "set"}[c.op]
+			return []string{
+				"-p", port, "-t", test, "-n", strconv.FormatInt(ops, 10), "-c", strconv.Itoa(sessions),
+				"-P", strconv.Itoa(c.pipeline), "-r", strconv.Itoa(keys), "-d", strconv.Itoa(c.size), "-q",
+			}
+		},
+		rate: number(regexp.MustCompile(`([\d.]+) requests per second`)),
+	}}
+}
+
+// memtier gives its keys as many bytes as the others' have, by counting from a number of twelve digits.
+func memtier() peer {
+	common := func(c *cell, port string) []string {
+		protocol := map[string]string{"redis": "redis", "memcached": "memcache_text"}[c.server]
+		return []string{
+			"-s", "127.0.0.1", "-p", port, "--protocol", protocol, "-t", "1", "-d", strconv.Itoa(c.size), "--hide-histogram",
+			"--key-prefix", "key:", "--key-minimum", strconv.Itoa(1e11), "--key-maximum", strconv.Itoa(1e11 + keys - 1),
+		}
+	}
+	return peer{version: []string{"--version"}, client: client{
+		name: "memtier_benchmark",
+		args: func(c *cell, port string, ops int64) []string {
+			ratio := map[string]string{"get": "0:1", "put": "1:0"}[c.op]
+			return append(common(c, port), "-c", strconv.Itoa(sessions), "--pipeline", strconv.Itoa(c.pipeline),
+				"--ratio", ratio, "--key-pattern", "R:R", "-n", strconv.FormatInt(ops/sessions, 10))
+		},
+		fill: func(c *cell, port string) []string {
+			return append(common(c, port), "-c", "1", "--pipeline", "64", "--ratio", "1:0", "--key-pattern", "P:P", "-n", "allkeys")
+		},
+		rate: number(regexp.MustCompile(`(?m)^Totals\s+([\d.]+)`)),
+	}}
+}
+
+// goYCSB has no pipeline, and keeps its values in records of one field.
+func goYCSB() peer {
+	common := func(command string, c *cell, port string) []string {
+		return []string{
+			command, "redis", "-p", "redis.addr=127.0.0.1:" + port, "-p", "redis.datatype=string", "-p", "workload=core",
+			"-p", "recordcount=" + strconv.Itoa(keys), "-p", "fieldcount=1", "-p", "fieldlength=" + strconv.Itoa(c.size),
+			"-p", "threadcount=" + strconv.Itoa(sessions),
+		}
+	}
+	return peer{client: client{
+		name: "go-ycsb",
+		args: func(c *cell, port string, ops int64) []string {
+			if c.server != "redis" || c.pipeline > 1 || c.op != "get" {
+				return nil
+			}
+			return append(common("run", c, port), "-p", "operationcount="+strconv.FormatInt(ops, 10),
+				"-p", "requestdistribution=uniform", "-p", "readproportion=1", "-p", "updateproportion=0")
+		},
+		fill: func(c *cell, port string) []string { return common("load", c, port) },
+		rate: number(regexp.MustCompile(`READ\s.*OPS: ([\d.]+)`)),
+	}}
+}
+
+// find divides the peers into those that this machine has and can be compared with, and words about the others.
+func find() (found []peer, others []string) {
+	var missing []string
+	for _, p := range peers() {
+		exe, err := exec.LookPath(p.name)
+		switch {
+		case err != nil:
+			missing = append(missing, p.name)
+		case p.why != "":
+			others = append(others, fmt.Sprintf("not compared: %s: %s", p.name, p.why))
+		default:
+			p.exe = exe
+			found = append(found, p)
+		}
+	}
+	if len(missing) > 0 {
+		others = append(others, "not found: "+strings.Join(missing, ", "))
+	}
+	return found, others
+}

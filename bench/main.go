@@ -1,0 +1,82 @@
+// Bench runs loadgen beside the other clients that this machine has, on the same work, and prints what each op cost them.
+//
+// A cell is a server, an op, a size of values and a pipeline. In each, all clients take turns, forwards in one round and backwards
+// in the next (A B C, C B A, …), so that whatever else goes on falls on all of them, and each round gives a ratio of neighbours in
+// time. Server and clients have a processor each, where there are two.
+//
+//	go run ./bench                                      every cell
+//	go run ./bench -cells 'redis/get/32/*' -pairs 7     some of them
+//	go run ./bench -quick                               a look at whether it works
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := compare(ctx, os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+// options are what the command line asks for.
+type options struct {
+	cells    string
+	pairs    int
+	duration time.Duration // of one client's run
+	ops      int64         // of one client's run; 0: as many as take the duration
+	quick    bool
+}
+
+func compare(ctx context.Context, args []string, w io.Writer) error {
+	var o options
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.StringVar(&o.cells, "cells", "", "run the cells that match a `PATTERN` of SERVER/OP/SIZE/PIPELINE, such as redis/get/32/*; several with commas")
+	flags.IntVar(&o.pairs, "pairs", 5, "rounds of each cell")
+	flags.DurationVar(&o.duration, "for", time.Second, "how long a client's run shall take, about")
+	flags.Int64Var(&o.ops, "ops", 0, "ops of a client's run, instead of a time")
+	flags.BoolVar(&o.quick, "quick", false, "one short round of a few cells")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if o.quick {
+		o.pairs, o.duration = 1, 100*time.Millisecond
+		if o.cells == "" {
+			o.cells = "redis/*/32/16,memcached/get/32/16"
+		}
+	}
+	if o.pairs < 1 || o.duration <= 0 || o.ops < 0 {
+		return fmt.Errorf("-pairs %d, -for %v, -ops %d: write numbers above 0", o.pairs, o.duration, o.ops)
+	}
+	chosen, err := choose(o.cells)
+	if err != nil {
+		return err
+	}
+	b, err := newBench(ctx, w, o)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	b.preamble(ctx)
+	for i := range chosen {
+		if _, err := exec.LookPath(chosen[i].program()); err != nil {
+			fmt.Fprintf(w, "\n%s: left out: %v\n", &chosen[i], err)
+			continue
+		}
+		if err := b.cell(ctx, &chosen[i]); err != nil {
+			return fmt.Errorf("%s: %w", &chosen[i], err)
+		}
+	}
+	return nil
+}

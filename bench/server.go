@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// server is a running redis-server or memcached.
+type server struct {
+	kind string
+	size int // of the values that were put
+	port string
+	cmd  *exec.Cmd
+}
+
+// serverArgs returns the command line of a server that keeps nothing on disk.
+func serverArgs(kind, port, dir string) []string {
+	if kind == "redis" {
+		return []string{"redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir}
+	}
+	args := []string{"memcached", "-l", "127.0.0.1", "-p", port, "-U", "0", "-m", "1024", "-t", "1"}
+	if os.Geteuid() == 0 { // as which it does not run
+		args = append(args, "-u", "nobody")
+	}
+	return args
+}
+
+// startServer starts a server behind a prefix to its command line, and returns once it answers.
+func startServer(ctx context.Context, kind, dir string, prefix []string) (*server, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	argv := append(append([]string{}, prefix...), serverArgs(kind, port, dir)...)
+	s := &server{kind: kind, port: port, cmd: exec.CommandContext(ctx, argv[0], argv[1:]...)}
+	if err := s.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", kind, err)
+	}
+	for range 500 {
+		if _, err = s.stats(); err == nil {
+			return s, nil
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	s.stop()
+	return nil, fmt.Errorf("%s does not answer: %w", strings.Join(argv, " "), err)
+}
+
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	return port, errors.Join(err, l.Close())
+}
+
+func (s *server) stop() {
+	_ = s.cmd.Process.Kill() // it may have ended
+	_ = s.cmd.Wait()         // killed
+}
+
+// stats returns the figures that the server keeps about itself.
+func (s *server) stats() (map[string]float64, error) {
+	conn, err := net.DialTimeout("tcp", "127.0.0.1:"+s.port, time.Second)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		return nil, err
+	}
+	ask, end := "stats\r\n", "END"
+	if s.kind == "redis" {
+		ask, end = "INFO stats\r\n", "unexpected_error_replies"
+	}
+	if _, err := conn.Write([]byte(ask)); err != nil {
+		return nil, err
+	}
+	figures := map[string]float64{}
+	lines := bufio.NewScanner(conn)
+	for lines.Scan() && !bytes.HasPrefix(lines.Bytes(), []byte(end)) {
+		name, text, _ := strings.Cut(strings.TrimPrefix(lines.Text(), "STAT "), s.separator())
+		if figure, err := strconv.ParseFloat(text, 64); err == nil {
+			figures[name] = figure
+		}
+	}
+	return figures, lines.Err()
+}
+
+func (s *server) separator() string {
+	if s.kind == "redis" {
+		return ":"
+	}
+	return " "
+}
+
+// hits returns how many gets have found their key so far, and how many have not.
+func (s *server) hits() (hits, misses float64, err error) {
+	figures, err := s.stats()
+	if s.kind == "redis" {
+		return figures["keyspace_hits"], figures["keyspace_misses"], err
+	}
+	return figures["get_hits"], figures["get_misses"], err
+}
