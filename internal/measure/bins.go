@@ -19,12 +19,15 @@ type Bins struct {
 }
 
 // Add counts an end at the given nanoseconds from the step's origin; an end before the origin counts as at the origin.
-func (b *Bins) Add(offset int64) {
+func (b *Bins) Add(offset int64) { b.AddN(offset, 1) }
+
+// AddN counts n ≥ 1 ends.
+func (b *Bins) AddN(offset int64, n uint64) {
 	offset = max(offset, 0)
 	if b.Shift < minShift || offset>>b.Shift >= NumBins {
 		b.coarsen(shiftFor(offset))
 	}
-	b.N[offset>>b.Shift]++
+	b.N[offset>>b.Shift] += n
 }
 
 // Merge adds the ends of o.

@@ -2,6 +2,7 @@ package measure
 
 import (
 	"encoding/binary"
+	"math/bits"
 
 	"github.com/loadgen/loadgen/pkg/driver"
 )
@@ -10,29 +11,24 @@ import (
 // order and by whatever number of loops and workers the ops were issued, and differs from that of another multiset of ops but for
 // a chance of about 2^-64; it is no defence against ops chosen to collide.
 func OpDigest(stream uint32, n uint64, v driver.Verb, key []byte, size int) uint64 {
-	h := mix(uint64(stream)<<32 ^ uint64(size))
-	h = mix(h ^ n)
-	h = mix(h ^ uint64(len(key))<<8 ^ uint64(v))
-	for ; len(key) >= 8; key = key[8:] {
-		h = mix(h ^ binary.LittleEndian.Uint64(key))
+	h := fold(n^digestKeys[0], uint64(stream)<<32^uint64(size)^digestKeys[1])
+	h ^= uint64(len(key))<<8 ^ uint64(v)
+	for ; len(key) >= 16; key = key[16:] {
+		h = fold(h^binary.LittleEndian.Uint64(key), binary.LittleEndian.Uint64(key[8:])^digestKeys[2])
 	}
-	if len(key) == 0 {
-		return h
-	}
-	var tail uint64
-	for i, c := range key {
-		tail |= uint64(c) << (8 * i)
-	}
-	return mix(h ^ tail)
+	var tail [16]byte
+	copy(tail[:], key)
+	return fold(h^binary.LittleEndian.Uint64(tail[:]), binary.LittleEndian.Uint64(tail[8:])^digestKeys[3])
 }
 
-// mix is a bijection in which every bit of x sways every bit of the result: one step of SplitMix64 (Steele, Lea and Flood, Fast
-// Splittable Pseudorandom Number Generators, OOPSLA 2014, figure 16).
-func mix(x uint64) uint64 {
-	x += 0x9E3779B97F4A7C15
-	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9
-	x = (x ^ x>>27) * 0x94D049BB133111EB
-	return x ^ x>>31
+// digestKeys are the first binary digits of the fractional parts of √2, √3, √5 and √7.
+var digestKeys = [...]uint64{0x6A09E667F3BCC908, 0xBB67AE8584CAA73B, 0x3C6EF372FE94F82B, 0xA54FF53A5F1D36F1}
+
+// fold multiplies two words and folds the product into one, in which every bit of either sways every other: the mixing step of wyhash
+// (Wang, 2019). Unless a factor is 0, which has a chance of 2^-63.
+func fold(a, b uint64) uint64 {
+	hi, lo := bits.Mul64(a, b)
+	return hi ^ lo
 }
 
 // Mix adds the digest of an op that became due.

@@ -130,17 +130,20 @@ func (t *Totals) Ack(v driver.Verb, k int, ns int64) {
 
 // Record counts an op that ended. A time that runs backwards counts as 0. It allocates at the first use of a verb and of an
 // outcome, and where a latency is above all before it ([hist.Hist.Record]). Span is left alone.
-func (t *Totals) Record(s *Sample) {
+func (t *Totals) Record(s *Sample) { t.RecordN(s, 1) }
+
+// RecordN counts n ≥ 1 ops that ended alike, such as those that one write sent and one read answered, as n calls of Record do.
+func (t *Totals) RecordN(s *Sample, n uint64) {
 	o := t.of(s.Verb)
-	o.Outcomes[s.Outcome]++
+	o.Outcomes[s.Outcome] += n
 	class := classOf(s.Outcome)
 	if class == ClassBad {
-		o.Causes[s.Cause]++
+		o.Causes[s.Cause] += n
 	}
-	o.Lag.Record(s.Start - s.Due)
-	o.Service[class].Record(s.End - s.Start)
-	o.Response[class].Record(s.End - s.Due)
-	o.binsOf(s.Outcome).Add(s.End - t.Origin)
+	o.Lag.RecordN(s.Start-s.Due, n)
+	o.Service[class].RecordN(s.End-s.Start, n)
+	o.Response[class].RecordN(s.End-s.Due, n)
+	o.binsOf(s.Outcome).AddN(s.End-t.Origin, n)
 }
 
 // ServiceAll returns the service times of ok and miss together.

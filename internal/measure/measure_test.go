@@ -1,9 +1,12 @@
 package measure
 
 import (
+	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/hist"
@@ -84,6 +87,7 @@ func TestNoAllocationOnceUsed(t *testing.T) {
 		{"AddInFlight", func() { totals.AddInFlight(driver.Put, 1); totals.AddInFlight(driver.Put, -1) }},
 		{"AddBytes", func() { totals.AddBytes(driver.Put, 10, 20) }},
 		{"Record", func() { totals.Record(&s) }},
+		{"RecordN", func() { totals.RecordN(&s, 7) }},
 		{"Ack", func() { totals.Ack(driver.Put, 3, 350_000) }},
 		{"Shed", func() { totals.Shed(driver.Put, 2) }},
 		{"Request", func() { totals.Request(2, driver.Put).Sent++ }},
@@ -114,5 +118,41 @@ func TestOpDigest(t *testing.T) {
 		require.Empty(t, seen[d], "differs in %s only", name)
 		seen[d] = name
 	}
-	require.Equal(t, uint64(0xE220A8397B1DCDAF), mix(0), "SplitMix64's first output for seed 0")
+}
+
+// TestDigestsDoNotClump adds up the digests of neighbouring ops in groups: no two sums are the same, and every bit of them is set about
+// as often as not.
+func TestDigestsDoNotClump(t *testing.T) {
+	seen := map[uint64]bool{}
+	var ones [64]int
+	const groups = 20_000
+	for g := range uint64(groups) {
+		var sum uint64
+		for i := range uint64(4) {
+			n := 4*g + i
+			sum += OpDigest(uint32(n%50), n/50, driver.Get, fmt.Appendf(nil, "key:%012d", n*7919%1000), 32)
+		}
+		require.False(t, seen[sum])
+		seen[sum] = true
+		for bit := range ones {
+			ones[bit] += int(sum >> bit & 1)
+		}
+	}
+	for bit, n := range ones {
+		require.InDelta(t, groups/2, n, 5*math.Sqrt(groups)/2, "bit %d", bit)
+	}
+}
+
+func TestRecordNIsNRecords(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		one, many := NewTotals(testOrigin, testEndpoints), NewTotals(testOrigin, testEndpoints)
+		for range rapid.IntRange(1, 5).Draw(t, "samples") {
+			s, n := drawSample(t), rapid.Uint64Range(1, 70).Draw(t, "n")
+			for range n {
+				one.Record(&s)
+			}
+			many.RecordN(&s, n)
+		}
+		require.Equal(t, bytesOf(t, one), bytesOf(t, many))
+	})
 }

@@ -74,9 +74,8 @@ func bounds(i int) (lower, upper uint64) {
 func (h *Hist) Record(v int64) {
 	u := uint64(max(v, 0))
 	i := index(u)
-	if i >= uint(len(h.n)) {
-		h.grow(int(i))
-		h.Record(v)
+	if i >= uint(len(h.n)) || u > math.MaxUint32 {
+		h.record(u, 1)
 		return
 	}
 	h.n[i]++
@@ -87,19 +86,57 @@ func (h *Hist) Record(v int64) {
 	if u > h.max {
 		h.max = u
 	}
+	// Carries are rare, so they are branches: most values write one word of each sum.
+	if h.sum[0] += u; h.sum[0] < u {
+		h.sum[1]++
+	}
+	square := u * u
+	if h.squares[0] += square; h.squares[0] < square {
+		h.carrySquares()
+	}
+}
+
+// RecordN counts v n ≥ 1 times, as n calls of Record do.
+func (h *Hist) RecordN(v int64, n uint64) {
+	if n == 1 {
+		h.Record(v)
+		return
+	}
+	h.record(uint64(max(v, 0)), n)
+}
+
+// record counts any value any number of times. It stays out of Record, which is the faster for having nothing to keep across the call.
+//
+//go:noinline
+func (h *Hist) record(u, n uint64) {
+	i := index(u)
+	if i >= uint(len(h.n)) {
+		h.grow(int(i))
+	}
+	h.n[i] += n
+	h.count += n
+	h.min = min(h.min, u)
+	h.max = max(h.max, u)
+	hi, lo := bits.Mul64(u, n)
 	var c uint64
-	h.sum[0], c = bits.Add64(h.sum[0], u, 0)
-	h.sum[1] += c
-	hi, lo := bits.Mul64(u, u)
-	h.squares[0], c = bits.Add64(h.squares[0], lo, 0)
-	h.squares[1], c = bits.Add64(h.squares[1], hi, c)
-	h.squares[2] += c
+	h.sum[0], c = bits.Add64(h.sum[0], lo, 0)
+	h.sum[1] += hi + c
+	squares := product([]uint64{u}, []uint64{u})
+	squares = product(squares[:2], []uint64{n})
+	h.squares[0], c = bits.Add64(h.squares[0], squares[0], 0)
+	h.squares[1], c = bits.Add64(h.squares[1], squares[1], c)
+	h.squares[2] += squares[2] + c
+}
+
+//go:noinline
+func (h *Hist) carrySquares() {
+	if h.squares[1]++; h.squares[1] == 0 {
+		h.squares[2]++
+	}
 }
 
 // grow extends the buckets to hold i. An empty histogram has no buckets, so its first value comes by here and finds min ready
-// to be lowered. It stays out of Record, which is the faster for having nothing to keep across the call.
-//
-//go:noinline
+// to be lowered.
 func (h *Hist) grow(i int) {
 	if len(h.n) == 0 {
 		h.min = math.MaxUint64

@@ -9,6 +9,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 )
 
 func of(values ...int64) *Hist {
@@ -266,4 +267,19 @@ func TestNoAllocationOnceGrown(t *testing.T) {
 	var into Hist
 	require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = into.Decode(b) }), "a warmed-up decode")
 	require.Equal(t, b, bytesOf(t, &into))
+}
+
+func TestRecordNIsNRecords(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var one, many Hist
+		for range rapid.IntRange(1, 5).Draw(t, "values") {
+			v := rapid.Int64Range(-5, 1<<rapid.IntRange(0, 62).Draw(t, "bits")).Draw(t, "value")
+			n := rapid.Uint64Range(1, 100).Draw(t, "n")
+			for range n {
+				one.Record(v)
+			}
+			many.RecordN(v, n)
+		}
+		require.Equal(t, bytesOf(t, &one), bytesOf(t, &many))
+	})
 }
