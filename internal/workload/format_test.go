@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"testing"
@@ -9,17 +10,26 @@ import (
 )
 
 func TestKeyFormatPrintsAsFmtDoes(t *testing.T) {
-	formats := []string{"key:%012d", "%d", "%x", "%08x", "a%%b%01dc%%", "%064d", "%%%d%%", "ключ:%03x"}
+	formats := []string{"key:%012d", "key:%08d.x", "%016d", "%d", "%x", "%08x", "a%%b%01dc%%", "%064d", "%%%d%%", "ключ:%03x"}
 	for _, text := range formats {
 		f, err := parseKeyFormat(text)
 		require.NoError(t, err)
-		for _, n := range []uint64{0, 7, 10, 255, 999_999_999_999, math.MaxInt64, math.MaxUint64} {
+		for _, n := range []uint64{0, 7, 10, 255, 12_345_678, 99_999_999, 100_000_000, 9_999_999_999_999_999, 10_000_000_000_000_000, 999_999_999_999, math.MaxInt64, math.MaxUint64} {
 			require.Equal(t, fmt.Sprintf(text, n), string(f.Append(nil, n)))
 		}
 	}
 	f, err := parseKeyFormat("key:%03d")
 	require.NoError(t, err)
 	require.Equal(t, "before key:007", string(f.Append([]byte("before "), 7)))
+}
+
+// The divisions by multiplication are right for every half that there is.
+func TestEightDigits(t *testing.T) {
+	for i := range uint64(1e4) {
+		for _, n := range []uint64{i, i * 1e4, i*1e4 + (9999 - i)} {
+			require.Equal(t, fmt.Sprintf("%08d", n), string(binary.LittleEndian.AppendUint64(nil, eightDigits(n))))
+		}
+	}
 }
 
 func TestParseKeyFormatRefuses(t *testing.T) {
