@@ -29,31 +29,29 @@ func (f *closedFeed) begin() {
 }
 
 func (f *closedFeed) fire(t timer, now int64) {
-	s := f.l.sessions[t.arg]
-	for range t.n {
-		f.start(s, t.at, now)
-	}
+	f.start(f.l.sessions[t.arg], int(t.n), t.at, now)
 }
 
-// start uses a free slot of the session, or retires it.
-func (f *closedFeed) start(s *session, due, now int64) {
-	if f.l.stopped || now >= f.stopAt || !f.l.start(s, &s.stream, due, now) {
-		f.live--
+// start uses n free slots of the session, or retires them.
+func (f *closedFeed) start(s *session, n int, due, now int64) {
+	if !f.l.stopped && now < f.stopAt {
+		n -= f.l.start(s, &s.stream, n, due, now)
 	}
+	f.live -= n
 }
 
-func (f *closedFeed) freed(s *session, now int64, held bool) {
+func (f *closedFeed) freed(s *session, n int, now int64, held bool) {
 	delay := f.think
 	if held {
 		delay = max(delay, pause)
 	}
 	switch due := now + delay; {
 	case delay == 0:
-		f.start(s, due, now)
+		f.start(s, n, due, now)
 	case f.l.stopped || due >= f.stopAt:
-		f.live--
+		f.live -= n
 	default:
-		f.l.timers.set(due, startSlots, int32(s.index), 1)
+		f.l.timers.set(due, startSlots, int32(s.index), int32(n))
 	}
 }
 

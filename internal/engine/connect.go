@@ -115,8 +115,8 @@ func (w *wire) lose(c *wireConn, why error) {
 		lost = append(lost, c.queue.pop())
 	}
 	for _, p := range lost {
-		if p.st != nil {
-			w.l.failed(p.st, c.endpoint, op.Lost, now)
+		if !p.dead {
+			w.failed(c, p, op.Lost, now)
 		}
 	}
 	w.lost = lost[:0]

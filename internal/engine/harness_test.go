@@ -34,6 +34,8 @@ type bench struct {
 	g     *group
 	l     *loop
 	snaps []measure.Snapshot
+
+	indirect bool // plain ops are left to their program
 }
 
 // firstPort is where the scripted servers begin.
@@ -71,6 +73,9 @@ func (b *bench) equip(kind run.StepKind) <-chan part {
 	source, err := workload.New(b.g.plan, b.g.phase, string(kind))
 	require.NoError(b.t, err)
 	b.g.equip(b.l, source, kind)
+	if b.indirect {
+		b.l.direct = nil
+	}
 	parts := make(chan part, 10_000)
 	b.l.begin(b.net.clock.now(), parts)
 	return parts

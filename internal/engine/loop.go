@@ -53,8 +53,8 @@ type feed interface {
 	due(now int64)
 	// next returns when due has something to do again.
 	next() int64
-	// freed tells that one of the session's slots has become free; held: it may not be used again for a pause.
-	freed(s *session, now int64, held bool)
+	// freed tells that n of the session's slots have become free; held: they may not be used again for a pause.
+	freed(s *session, n int, now int64, held bool)
 	// stop ends the feed: nothing starts any more, and what was due before now and not started is shed.
 	stop(now int64)
 	// done reports whether nothing will be started any more.
@@ -74,7 +74,7 @@ type session struct {
 	last    int64 // end of its last, on the run clock
 }
 
-// opState is an op between its start and its last event.
+// opState is an op between its start and its last event, where a program carries it out. An op of the direct path has none.
 type opState struct {
 	op.Op
 	session *session
@@ -91,6 +91,7 @@ type loop struct {
 	tr       transport
 	feed     feed
 	prog     op.Program
+	direct   *direct // carries out what prog would, where it can; or nil
 	timers   timers
 	sessions []*session
 
@@ -181,7 +182,7 @@ func (l *loop) cycle() bool {
 		return false
 	}
 	l.turn(now)
-	if l.feed.done() && l.used == 0 || l.halt.Load() == abandon {
+	if l.feed.done() && l.used == 0 && l.running == 0 || l.halt.Load() == abandon {
 		return false
 	}
 	wake := l.wake(now)
@@ -240,23 +241,29 @@ func (l *loop) wake(now int64) int64 {
 	return min(l.timers.next(), l.feed.next(), l.sweepAt, l.sealAt, now+maxSleep)
 }
 
-// start begins the next op of a stream; it reports false when the stream has ended.
-func (l *loop) start(s *session, stream *workload.Stream, due, now int64) bool {
+// start begins the next n ops of a stream, or fewer when it ends, and returns how many.
+func (l *loop) start(s *session, stream *workload.Stream, n int, due, now int64) int {
+	if l.direct != nil {
+		return l.direct.start(s, stream, n, due, now)
+	}
+	for i := range n {
+		if !l.startOne(s, stream, due, now) {
+			return i
+		}
+	}
+	return n
+}
+
+func (l *loop) startOne(s *session, stream *workload.Stream, due, now int64) bool {
 	st := l.take()
 	if !stream.Next(&st.Op) {
 		l.release(st)
 		return false
 	}
 	l.count(&st.Op)
-	if st.Value.Checked {
-		st.Value.Writer, st.Value.Version = uint64(st.Stream), uint64(l.wall+now)
-	}
+	l.sign(&st.Op, now)
 	st.session, st.due, st.begun, st.start, st.done = s, due, now, 0, false
-	s.active++
-	l.running++
-	if !s.begun {
-		s.begun, s.first = true, now
-	}
+	l.occupy(s, now)
 	l.depth++
 	l.starting = st
 	reqs := l.prog.Start(l.room(), &st.Op)
@@ -266,9 +273,32 @@ func (l *loop) start(s *session, stream *workload.Stream, due, now int64) bool {
 	l.starting = nil
 	l.depth--
 	if st.done || !st.used {
-		l.feed.freed(s, now, true)
+		l.feed.freed(s, 1, now, true)
 	}
 	return true
+}
+
+// sign says in a value who wrote it and when.
+func (l *loop) sign(o *op.Op, now int64) {
+	if o.Value.Checked {
+		o.Value.Writer, o.Value.Version = uint64(o.Stream), uint64(l.wall+now)
+	}
+}
+
+// occupy takes a slot of the session for an op.
+func (l *loop) occupy(s *session, now int64) {
+	s.active++
+	l.running++
+	if !s.begun {
+		s.begun, s.first = true, now
+	}
+}
+
+// vacate gives the slots of n ops back that have ended. The feed is still to be told.
+func (l *loop) vacate(s *session, n int, now int64) {
+	s.active -= n
+	l.running -= n
+	s.last = now
 }
 
 // count enters a due op into the ledger.
@@ -326,9 +356,7 @@ func (l *loop) deliver(ev op.Event, now int64) {
 	}
 	if step.Done {
 		st.done = true
-		s.active--
-		l.running--
-		s.last = now
+		l.vacate(s, 1, now)
 		l.record(st, step.Outcome, ev.Kind, now)
 	}
 	for i := range reqs {
@@ -341,7 +369,7 @@ func (l *loop) deliver(ev op.Event, now int64) {
 		l.release(st)
 	}
 	if step.Done && !held {
-		l.feed.freed(s, now, false)
+		l.feed.freed(s, 1, now, false)
 	}
 }
 

@@ -75,7 +75,7 @@ func (f *openFeed) step(s *session, now int64) {
 		f.l.shed(&st.ops)
 	} else {
 		f.at = s
-		f.l.start(s, &st.ops, st.due, now)
+		f.l.start(s, &st.ops, 1, st.due, now)
 		f.at = nil
 	}
 	f.advance(s)
@@ -95,7 +95,7 @@ func (f *openFeed) advance(s *session) {
 	sift(s.streams, 0, earlierStream)
 }
 
-func (f *openFeed) freed(s *session, now int64, _ bool) {
+func (f *openFeed) freed(s *session, _ int, now int64, _ bool) {
 	if s != f.at {
 		f.offer(s)
 		f.due(now)

@@ -2,11 +2,15 @@ package engine
 
 import "github.com/loadgen/loadgen/pkg/driver"
 
-// pending is a request whose reply is owed.
+// pending is requests of one verb whose replies are owed, one behind the other. Either it is one request of an op with a state, or it
+// is a run of ops without: one request each, due and written together.
 type pending struct {
-	st   *opState // nil once it has timed out: its reply is discarded
+	st   *opState // nil for a run
+	due  int64    // of a run
 	sent int64
+	n    int32 // replies owed
 	verb driver.Verb
+	dead bool // it has timed out: its replies are discarded
 }
 
 // queue is a first-in first-out ring that grows as needed. Its zero value is empty.
@@ -14,8 +18,10 @@ type queue struct {
 	ring       []pending // its length is 0 or a power of two
 	head, size int
 	dead       int // entries at the front that have timed out
+	owed       int // replies, of all entries
 }
 
+// len returns the number of entries.
 func (q *queue) len() int { return q.size }
 
 // at returns the i-th entry, counted from the front.
@@ -30,21 +36,35 @@ func (q *queue) push(p pending) {
 		q.ring, q.head = grown, 0
 	}
 	q.size++
+	q.owed += int(p.n)
 	*q.at(q.size - 1) = p
 }
 
-func (q *queue) pop() pending {
-	p := *q.at(0)
+// take removes n replies that the first entry owes, and with the last of them the entry.
+func (q *queue) take(n int) {
+	p := q.at(0)
+	q.owed -= n
+	if p.n -= int32(n); p.n > 0 {
+		return
+	}
 	q.head = (q.head + 1) & (len(q.ring) - 1)
 	q.size--
 	if q.dead > 0 {
 		q.dead--
 	}
+}
+
+// pop removes the first entry.
+func (q *queue) pop() pending {
+	p := *q.at(0)
+	q.take(int(p.n))
 	return p
 }
 
 // drop removes the newest entry; there must be one.
 func (q *queue) drop() pending {
 	q.size--
-	return *q.at(q.size)
+	p := *q.at(q.size)
+	q.owed -= int(p.n)
+	return p
 }

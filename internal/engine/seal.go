@@ -53,6 +53,9 @@ func (l *loop) census() {
 			ops[st.Verb]++
 		}
 	}
+	if l.direct != nil {
+		l.direct.running(&ops)
+	}
 	for v, n := range ops {
 		if change := n - l.opsBefore[v]; change != 0 {
 			l.rec.AddInFlight(driver.Verb(v), change)

@@ -37,6 +37,7 @@ type wire struct {
 	rbuf      []byte
 	bufs      [][]byte // empty, for conns to write and to keep partial replies in
 	reply     driver.Reply
+	direct    *direct    // the loop's
 	rand      *rand.Rand // of back-off
 	lost      []pending
 	opening   bool
@@ -73,7 +74,8 @@ type wireConn struct {
 	blocked  bool   // the socket takes no more for now
 	dirty    bool   // in wire.dirty
 	queue    queue  // requests whose replies are owed, in order
-	fresh    int    // of these, the last ones are not written yet
+	fresh    int    // of its entries, the last ones are not written yet
+	freed    int    // slots of ops that the read at hand has ended, and the feed does not know of yet
 	out      []byte // to be written
 	in       []byte // the beginning of a reply that is not complete
 	greets   int    // replies still owed to the greeting, of
@@ -101,10 +103,25 @@ func newWire(l *loop, p poller, codec driver.Codec, endpoints []endpoint) *wire 
 }
 
 func (w *wire) send(s *session, st *opState, req *driver.Request) bool {
-	c := w.conns[s.index*len(w.endpoints)+req.Endpoint]
-	if c.state != isUp || c.queue.len() >= w.limit {
+	c := w.conn(s, req.Endpoint)
+	if !w.takes(c) {
 		return false
 	}
+	w.gather(c, req)
+	c.queue.push(pending{st: st, n: 1, verb: req.Verb})
+	c.fresh++
+	return true
+}
+
+func (w *wire) conn(s *session, endpoint int) *wireConn {
+	return w.conns[s.index*len(w.endpoints)+endpoint]
+}
+
+// takes says whether a connection can have one more request.
+func (w *wire) takes(c *wireConn) bool { return c.state == isUp && c.queue.owed < w.limit }
+
+// gather appends a request to what is to be written.
+func (w *wire) gather(c *wireConn, req *driver.Request) {
 	if !c.dirty {
 		c.dirty = true
 		w.dirty = append(w.dirty, c)
@@ -115,9 +132,6 @@ func (w *wire) send(s *session, st *opState, req *driver.Request) bool {
 	before := len(c.out)
 	c.out = w.codec.AppendRequest(c.out, req)
 	w.l.rec.AddBytes(req.Verb, 0, len(c.out)-before)
-	c.queue.push(pending{st: st, verb: req.Verb})
-	c.fresh++
-	return true
 }
 
 func (w *wire) flush() {
@@ -145,9 +159,13 @@ func (w *wire) recall() {
 	for _, c := range w.dirty {
 		c.dirty = false
 		for ; c.fresh > 0; c.fresh-- {
-			ledger := w.l.rec.Request(c.endpoint, c.queue.drop().verb)
-			ledger.Sent--
-			ledger.Refused++
+			p := c.queue.drop()
+			ledger := w.l.rec.Request(c.endpoint, p.verb)
+			ledger.Sent -= uint64(p.n)
+			ledger.Refused += uint64(p.n)
+			if p.st == nil {
+				w.direct.left[p.verb] += int64(p.n)
+			}
 		}
 	}
 	w.dirty = w.dirty[:0]
@@ -259,6 +277,9 @@ func (w *wire) read(c *wireConn) {
 		all = c.in[:kept+n]
 	}
 	rest, err := w.parse(c, all, now)
+	if c.freed > 0 {
+		w.direct.freed(c, now)
+	}
 	if err != nil {
 		w.lose(c, err)
 		return
@@ -279,17 +300,25 @@ func (w *wire) parse(c *wireConn, b []byte, now int64) ([]byte, error) {
 		}
 	}
 	for len(b) > 0 {
-		if c.queue.len() == 0 {
+		if c.queue.len() == c.fresh {
 			return b, fmt.Errorf("%w: %q", errUnasked, b[:min(len(b), 40)])
 		}
-		verb := c.queue.at(0).verb
-		n, err := w.codec.Parse(b, verb, &w.reply)
+		if p := c.queue.at(0); p.st == nil && !p.dead {
+			n, whole, err := w.direct.answered(c, p, b, now)
+			b = b[n:]
+			if err != nil || !whole {
+				return b, err
+			}
+			continue
+		}
+		p := *c.queue.at(0)
+		n, err := w.codec.Parse(b, p.verb, &w.reply)
 		if err != nil || n == 0 {
 			return b, err
 		}
 		b = b[n:]
-		p := c.queue.pop()
-		if p.st == nil {
+		c.queue.take(1)
+		if p.dead {
 			w.l.rec.LateReplies++
 			continue
 		}
@@ -343,10 +372,9 @@ func (w *wire) expire(c *wireConn, now int64) int64 {
 			next = deadline
 			break
 		}
-		st := p.st
-		p.st = nil
+		p.dead = true
 		c.queue.dead++
-		w.l.failed(st, c.endpoint, op.RequestTimeout, now)
+		w.failed(c, *p, op.RequestTimeout, now)
 	}
 	silent := max(c.heard, c.queue.at(0).sent) + 2*w.timeout
 	if silent <= now {
@@ -356,10 +384,20 @@ func (w *wire) expire(c *wireConn, now int64) int64 {
 	return min(next, silent)
 }
 
+// failed ends requests that are not in the queue any more, or dead.
+func (w *wire) failed(c *wireConn, p pending, kind op.EventKind, now int64) {
+	if p.st == nil {
+		w.direct.failed(c, p, kind, now)
+		return
+	}
+	w.l.failed(p.st, c.endpoint, kind, now)
+}
+
 func (w *wire) outstanding(into []measure.Requests) {
 	for _, c := range w.conns {
 		for i := c.queue.dead; i < c.queue.len(); i++ {
-			into[c.endpoint*driver.NumVerbs+int(c.queue.at(i).verb)].InFlight++
+			p := c.queue.at(i)
+			into[c.endpoint*driver.NumVerbs+int(p.verb)].InFlight += int64(p.n)
 		}
 	}
 }

@@ -2,28 +2,60 @@ package op
 
 import "github.com/loadgen/loadgen/pkg/driver"
 
-// plain is the program of one request to the one endpoint that holds the key.
-type plain struct {
+// Plain is the program of one request to the one endpoint that holds the key. An op without a deadline of its own needs none of its
+// state: Request and Outcome are all there is to it, for an executor that keeps such ops in a way of its own.
+type Plain struct {
 	ring    *Ring
 	checked bool
 	done    []bool // by slot: the op's deadline passed before its answer came
-	place   []int  // scratch
 }
 
 // NewPlain returns the program that sends an op as one request to its key's endpoint and ends as that does. checked says that the
 // values of gets carry a header, as those of a checked dataset do.
-func NewPlain(ring *Ring, checked bool) Program {
-	return &plain{ring: ring, checked: checked, place: make([]int, 0, 1)}
+func NewPlain(ring *Ring, checked bool) *Plain {
+	return &Plain{ring: ring, checked: checked}
 }
 
-func (p *plain) Start(dst []driver.Request, o *Op) []driver.Request {
+// Request fills r with the one request of an op.
+func (p *Plain) Request(r *driver.Request, o *Op) {
+	r.Endpoint, r.Verb, r.Stream, r.N, r.Key, r.Value = p.ring.Home(o.Key), o.Verb, o.Stream, o.N, o.Key, nil
+	if o.Verb == driver.Put {
+		r.Value = &o.Value
+	}
+}
+
+// Outcome returns what an op's one request ends it with; reply is for Replied.
+func (p *Plain) Outcome(kind EventKind, reply *driver.Reply) driver.Outcome {
+	switch kind {
+	case Replied:
+		return reply.Outcome
+	case RequestTimeout:
+		return driver.Timeout
+	default:
+		return driver.Error
+	}
+}
+
+// Foreign says whether the reply to a request holds a value that no loadgen wrote, where a checked one was due.
+func (p *Plain) Foreign(v driver.Verb, reply *driver.Reply) bool {
+	if !p.checked || v != driver.Get || reply.Outcome != driver.OK {
+		return false
+	}
+	_, _, ok := driver.ReadHeader(reply.Value)
+	return !ok
+}
+
+// Start implements Program.
+func (p *Plain) Start(dst []driver.Request, o *Op) []driver.Request {
 	p.done = grown(p.done, o.Slot)
 	p.done[o.Slot] = false
-	p.place = p.ring.Place(p.place[:0], o.Key, 1)
-	return append(dst, request(o, p.place[0]))
+	var r driver.Request
+	p.Request(&r, o)
+	return append(dst, r)
 }
 
-func (p *plain) On(dst []driver.Request, ev Event) ([]driver.Request, Step) {
+// On implements Program.
+func (p *Plain) On(dst []driver.Request, ev Event) ([]driver.Request, Step) {
 	done := &p.done[ev.Op.Slot]
 	if ev.Kind == OpTimeout {
 		if *done {
@@ -42,13 +74,6 @@ func (p *plain) On(dst []driver.Request, ev Event) ([]driver.Request, Step) {
 	}
 	*done = true
 	step.Done = true
-	switch ev.Kind {
-	case Replied:
-		step.Outcome = ev.Reply.Outcome
-	case RequestTimeout:
-		step.Outcome = driver.Timeout
-	default:
-		step.Outcome = driver.Error
-	}
+	step.Outcome = p.Outcome(ev.Kind, ev.Reply)
 	return dst, step
 }

@@ -91,6 +91,22 @@ func (r *Ring) Place(dst []int, key []byte, n int) []int {
 	return dst
 }
 
+// Home returns the first endpoint that holds key.
+func (r *Ring) Home(key []byte) int {
+	if r.endpoints == 1 {
+		return 0
+	}
+	return r.home(key)
+}
+
+func (r *Ring) home(key []byte) int {
+	p := r.lookUp(key)
+	if p == len(r.points) {
+		p = 0
+	}
+	return int(r.points[p].endpoint)
+}
+
 // lookUp returns the first point at or after the key's hash, which is len(r.points) beyond the last.
 func (r *Ring) lookUp(key []byte) int {
 	sum := md5.Sum(key)

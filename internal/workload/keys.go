@@ -118,12 +118,9 @@ func (k *keySpace) pool(session int) uint64 {
 	return k.origin + uint64(session)*k.count
 }
 
-// draw picks an index in [0, count) at random.
-func (k *keySpace) draw(random *rand.PCG) uint64 {
-	if k.pick == zipfian {
-		return k.scramble.at(k.zipf.rank(random) - 1)
-	}
-	return below(random, k.count)
+// popular picks an index in [0, count) at random, some often.
+func (k *keySpace) popular(random *rand.PCG) uint64 {
+	return k.scramble.at(k.zipf.rank(random) - 1)
 }
 
 // appendKey appends the key with the given index in the pool that starts at the given number.

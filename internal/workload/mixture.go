@@ -52,10 +52,15 @@ func newMixture(weights []plan.Weight) (mixture, error) {
 
 // draw returns a verb with the probability of its share, exact to 2⁻⁵³. A single verb takes no random number.
 func (m *mixture) draw(random *rand.PCG) driver.Verb {
-	i := 0
 	if m.n > 1 {
-		for x := random.Uint64(); i < m.n-1 && x >= m.upto[i]; i++ {
-		}
+		return m.choose(random)
+	}
+	return m.verbs[0]
+}
+
+func (m *mixture) choose(random *rand.PCG) driver.Verb {
+	i := 0
+	for x := random.Uint64(); i < m.n-1 && x >= m.upto[i]; i++ {
 	}
 	return m.verbs[i]
 }

@@ -38,9 +38,15 @@ func generator(step uint64, stream int) rand.PCG {
 func below(random *rand.PCG, n uint64) uint64 {
 	hi, lo := bits.Mul64(random.Uint64(), n)
 	if lo < n {
-		for reject := -n % n; lo < reject; {
-			hi, lo = bits.Mul64(random.Uint64(), n)
-		}
+		return reject(random, n, hi, lo)
+	}
+	return hi
+}
+
+// reject is the rare part of below.
+func reject(random *rand.PCG, n, hi, lo uint64) uint64 {
+	for least := -n % n; lo < least; {
+		hi, lo = bits.Mul64(random.Uint64(), n)
 	}
 	return hi
 }

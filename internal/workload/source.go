@@ -143,9 +143,14 @@ func (st *Stream) Next(o *op.Op) bool {
 	s := st.source
 	o.Stream, o.N = st.number, st.n
 	o.Verb = s.mix.draw(&st.random)
-	index := st.from + st.n
-	if s.keys.pick != walk {
-		index = s.keys.draw(&st.random)
+	var index uint64
+	switch s.keys.pick {
+	case uniform:
+		index = below(&st.random, s.keys.count)
+	case zipfian:
+		index = s.keys.popular(&st.random)
+	case walk:
+		index = st.from + st.n
 	}
 	o.Key = s.keys.appendKey(o.Key[:0], st.pool, index)
 	o.Value = driver.Value{}

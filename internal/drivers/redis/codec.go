@@ -26,12 +26,10 @@ func (*codec) AppendRequest(dst []byte, req *driver.Request) []byte {
 		panic("redis: request with an unknown verb")
 	}
 	dst = appendLength(dst, len(req.Key))
-	dst = append(dst, "\r\n"...)
 	dst = append(dst, req.Key...)
 	if req.Verb == driver.Put {
 		dst = append(dst, "\r\n$"...)
 		dst = appendLength(dst, req.Value.Size)
-		dst = append(dst, "\r\n"...)
 		dst = req.Value.AppendTo(dst)
 	}
 	return append(dst, "\r\n"...)
@@ -40,6 +38,26 @@ func (*codec) AppendRequest(dst []byte, req *driver.Request) []byte {
 // Parse reads one reply. Of an incomplete bulk string it looks at no more than the header, so reading a large value in pieces
 // costs nothing per piece.
 func (*codec) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, error) {
+	switch verb {
+	case driver.Get:
+		if value, n := shortBulk(b); n > 0 {
+			*reply = driver.Reply{Value: value} // ok
+			return n, nil
+		}
+	case driver.Put:
+		if len(b) >= len(stored) && string(b[:len(stored)]) == stored {
+			*reply = driver.Reply{} // ok
+			return len(stored), nil
+		}
+	}
+	return parse(b, verb, reply)
+}
+
+// stored is the reply to a SET that is done.
+const stored = "+OK\r\n"
+
+// parse is Parse for any reply.
+func parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, error) {
 	*reply = driver.Reply{}
 	r, n, err := readValue(b)
 	if n == 0 || err != nil {

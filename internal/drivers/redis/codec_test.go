@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
@@ -41,7 +42,7 @@ func TestAppendLength(t *testing.T) {
 	for n, want := range map[int]string{
 		0: "0", 9: "9", 10: "10", 99: "99", 100: "100", 109: "109", 999: "999", 1000: "1000", 536870912: "536870912",
 	} {
-		require.Equal(t, "x"+want, string(appendLength([]byte("x"), n)))
+		require.Equal(t, "x"+want+"\r\n", string(appendLength([]byte("x"), n)))
 	}
 }
 
@@ -52,6 +53,8 @@ var replies = []struct {
 	want driver.Reply
 }{
 	{driver.Get, "$5\r\nvalue\r\n", driver.Reply{Outcome: driver.OK, Value: []byte("value")}},
+	{driver.Get, "$99999\r\n" + strings.Repeat("v", 99999) + "\r\n", driver.Reply{Outcome: driver.OK, Value: bytes.Repeat([]byte("v"), 99999)}},
+	{driver.Get, "$100000\r\n" + strings.Repeat("v", 100000) + "\r\n", driver.Reply{Outcome: driver.OK, Value: bytes.Repeat([]byte("v"), 100000)}},
 	{driver.Get, "$0\r\n\r\n", driver.Reply{Outcome: driver.OK, Value: []byte{}}},
 	{driver.Get, "$12\r\n\r\n+OK\r\n$-1\r\n\r\n", driver.Reply{Outcome: driver.OK, Value: []byte("\r\n+OK\r\n$-1\r\n")}},
 	{driver.Get, "$-1\r\n", driver.Reply{Outcome: driver.Miss}},

@@ -100,10 +100,10 @@ func appendCommand(dst []byte, args ...string) []byte {
 	dst = append(dst, '*')
 	dst = appendLength(dst, len(args))
 	for _, arg := range args {
-		dst = append(dst, "\r\n$"...)
+		dst = append(dst, '$')
 		dst = appendLength(dst, len(arg))
-		dst = append(dst, "\r\n"...)
 		dst = append(dst, arg...)
+		dst = append(dst, "\r\n"...)
 	}
-	return append(dst, "\r\n"...)
+	return dst
 }

@@ -60,6 +60,31 @@ func readValue(b []byte) (reply, int, error) {
 	}
 }
 
+// shortBulk reads a bulk string of up to five digits' length that is there in full and ends as it must, which is what most replies are. It
+// returns 0 for anything else, for readValue to say what that is.
+func shortBulk(b []byte) (text []byte, n int) {
+	if len(b) < 4 || b[0] != '$' {
+		return nil, 0
+	}
+	size, at := uint(b[1]-'0'), 2
+	if size > 9 {
+		return nil, 0
+	}
+	for ; at < min(len(b), 6) && b[at] != '\r'; at++ {
+		digit := uint(b[at] - '0')
+		if digit > 9 {
+			return nil, 0
+		}
+		size = size*10 + digit
+	}
+	from := uint(at) + 2
+	end := from + size
+	if end+2 > uint(len(b)) || b[at] != '\r' || b[at+1] != '\n' || b[end] != '\r' || b[end+1] != '\n' {
+		return nil, 0
+	}
+	return b[from:end:end], int(end) + 2
+}
+
 func readBulk(b []byte) (reply, int, error) {
 	size, n, err := readNumber(b)
 	if n == 0 || err != nil {
@@ -130,16 +155,15 @@ func quote(b []byte) string {
 	return strconv.Quote(string(b))
 }
 
-// appendLength appends n ≥ 0 in decimal. Lengths of keys and values have two or three digits as a rule.
+// appendLength appends n ≥ 0 in decimal, and CR LF. Lengths of keys and values have two or three digits as a rule.
 func appendLength(dst []byte, n int) []byte {
-	switch {
-	case n < 10:
-		return append(dst, byte('0'+n))
-	case n < 100:
-		return append(dst, byte('0'+n/10), byte('0'+n%10))
-	case n < 1000:
-		return append(dst, byte('0'+n/100), byte('0'+n/10%10), byte('0'+n%10))
-	default:
-		return strconv.AppendInt(dst, int64(n), 10)
+	if n < 100 && n >= 10 {
+		return append(dst, byte('0'+n/10), byte('0'+n%10), '\r', '\n')
 	}
+	return appendAnyLength(dst, n)
+}
+
+func appendAnyLength(dst []byte, n int) []byte {
+	dst = strconv.AppendInt(dst, int64(n), 10)
+	return append(dst, '\r', '\n')
 }

@@ -1,0 +1,157 @@
+package engine
+
+import (
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/internal/workload"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// direct carries out ops of the plain program over sockets without a state, an event and a call of the program for each: such an op is a
+// place in the queue of replies, and ops that were due and written together share an entry there. They are counted together, too. What
+// comes out is what the program would have made of them, to the nanosecond.
+type direct struct {
+	l    *loop
+	w    *wire
+	prog *op.Plain
+	op   op.Op // at hand
+	req  driver.Request
+	left [driver.NumVerbs]int64 // ops that were started and taken back before they left; they stay in flight
+}
+
+// bypass has the loop carry out ops directly where its program and transport allow it.
+func (l *loop) bypass() {
+	l.direct = nil
+	w, wired := l.tr.(*wire)
+	if prog, plain := l.prog.(*op.Plain); plain && wired {
+		l.direct = &direct{l: l, w: w, prog: prog}
+		w.direct = l.direct
+	}
+}
+
+// start begins the next n ops of a stream, or fewer when it ends, and returns how many.
+func (d *direct) start(s *session, stream *workload.Stream, n int, due, now int64) int {
+	l, w := d.l, d.w
+	for i := range n {
+		if !stream.Next(&d.op) {
+			return i
+		}
+		l.count(&d.op)
+		l.sign(&d.op, now)
+		l.occupy(s, now)
+		d.prog.Request(&d.req, &d.op)
+		ledger := l.rec.Request(d.req.Endpoint, d.req.Verb)
+		c := w.conn(s, d.req.Endpoint)
+		if !w.takes(c) {
+			ledger.Refused++
+			d.end(s, pending{due: due, sent: now, n: 1, verb: d.req.Verb}, op.Refused, now)
+			l.feed.freed(s, 1, now, true)
+			continue
+		}
+		ledger.Sent++
+		w.gather(c, &d.req)
+		c.join(d.req.Verb, due)
+	}
+	return n
+}
+
+// join enters a request of an op without a state into the queue: with the newest entry, if they are alike.
+func (c *wireConn) join(verb driver.Verb, due int64) {
+	if c.fresh > 0 {
+		if p := c.queue.at(c.queue.len() - 1); p.st == nil && p.verb == verb && p.due == due {
+			p.n++
+			c.queue.owed++
+			return
+		}
+	}
+	c.queue.push(pending{due: due, n: 1, verb: verb})
+	c.fresh++
+}
+
+// answered takes the replies to p, the first entry of the connection's queue, that b begins with. It returns the bytes they took and
+// whether they were all that p is owed; the slots are added to c.freed.
+func (d *direct) answered(c *wireConn, p *pending, b []byte, now int64) (took int, whole bool, err error) {
+	w, rec := d.w, d.l.rec
+	var ended [driver.NumOutcomes]uint64
+	n, most := 0, int(p.n)
+	for n < most && took < len(b) {
+		size := 0
+		if size, err = w.codec.Parse(b[took:], p.verb, &w.reply); size == 0 || err != nil {
+			break
+		}
+		took += size
+		n++
+		ended[w.reply.Outcome]++
+		if w.reply.Outcome == driver.Error {
+			rec.Errors.Add(w.reply.Message)
+		}
+		if d.prog.Foreign(p.verb, &w.reply) {
+			rec.Foreign++
+		}
+	}
+	if n == 0 {
+		return 0, false, err
+	}
+	ledger := rec.Request(c.endpoint, p.verb)
+	ledger.Error += ended[driver.Error]
+	ledger.Answered += uint64(n) - ended[driver.Error]
+	rec.AddBytes(p.verb, took, 0)
+	sample := measure.Sample{Verb: p.verb, Cause: measure.Cause(op.Replied), Due: p.due, Start: p.sent, End: now}
+	for outcome, count := range ended {
+		if count > 0 {
+			sample.Outcome = driver.Outcome(outcome)
+			rec.RecordN(&sample, count)
+		}
+	}
+	d.l.vacate(d.session(c), n, now)
+	c.freed += n
+	c.queue.take(n)
+	return took, n == most, err
+}
+
+// freed tells the feed of the slots whose ops a read has ended.
+func (d *direct) freed(c *wireConn, now int64) {
+	n := c.freed
+	c.freed = 0
+	d.l.feed.freed(d.session(c), n, now, false)
+}
+
+// failed ends ops whose requests were sent and will not be answered.
+func (d *direct) failed(c *wireConn, p pending, kind op.EventKind, now int64) {
+	ledger := d.l.rec.Request(c.endpoint, p.verb)
+	if kind == op.RequestTimeout {
+		ledger.Timeout += uint64(p.n)
+	} else {
+		ledger.Error += uint64(p.n)
+	}
+	s := d.session(c)
+	d.end(s, p, kind, now)
+	d.l.feed.freed(s, int(p.n), now, false)
+}
+
+// end records the ops of p, which was not answered, and gives their slots back.
+func (d *direct) end(s *session, p pending, kind op.EventKind, now int64) {
+	d.l.rec.RecordN(&measure.Sample{
+		Verb: p.verb, Outcome: d.prog.Outcome(kind, nil), Cause: measure.Cause(kind),
+		Due: p.due, Start: p.sent, End: now,
+	}, uint64(p.n))
+	d.l.vacate(s, int(p.n), now)
+}
+
+func (d *direct) session(c *wireConn) *session {
+	return d.l.sessions[int(c.index)/len(d.w.endpoints)]
+}
+
+// running adds the ops in flight to a count of them by verb.
+func (d *direct) running(ops *[driver.NumVerbs]int64) {
+	for v, n := range d.left {
+		ops[v] += n
+	}
+	for _, c := range d.w.conns {
+		for i := c.queue.dead; i < c.queue.len(); i++ {
+			if p := c.queue.at(i); p.st == nil {
+				ops[p.verb] += int64(p.n)
+			}
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/run"
+)
+
+// TestDirectIsTheProgram carries plain ops out directly and by their program, through everything that can happen to them: each snapshot
+// has the same bytes.
+func TestDirectIsTheProgram(t *testing.T) {
+	const mixed = "ops = { get = 3, put = 2, delete = 1 }\nmax_bad = 1\n"
+	const closed = mixed + `
+		closed {
+			sessions = 3
+			duration = "2500ms"
+			pipeline = 5
+		}`
+	slow := func(every int, d time.Duration) func(b *bench) {
+		return func(b *bench) {
+			b.server(0).latency = func(n int) time.Duration {
+				if n%every == 0 {
+					return d
+				}
+				return time.Millisecond
+			}
+		}
+	}
+	cases := []struct {
+		name      string
+		endpoints int
+		target    string
+		phase     string
+		script    func(b *bench)
+	}{
+		{name: "closed", endpoints: 1, phase: closed},
+		{name: "several endpoints", endpoints: 3, phase: closed},
+		{name: "iterations end", endpoints: 1, phase: mixed + "closed {\n sessions = 4\n iterations = 333\n pipeline = 7\n}"},
+		{name: "ramp and think time", endpoints: 2, phase: mixed + "closed {\n sessions = 4\n duration = \"2s\"\n pipeline = 3\n think = \"3ms\"\n ramp = \"1s\"\n}"},
+		{name: "open", endpoints: 2, phase: mixed + "open {\n rate = 3000\n duration = \"2s\"\n arrivals = \"poisson\"\n sessions = 4\n pipeline = 2\n}"},
+		{name: "open without room", endpoints: 1, phase: mixed + "open {\n rate = 3000\n duration = \"2s\"\n sessions = 2\n pipeline = 2\n in_flight = 3\n drain = \"100ms\"\n}"},
+		{name: "shedding", endpoints: 1, phase: mixed + "open {\n rate = 3000\n duration = \"2s\"\n sessions = 2\n on_full = \"shed\"\n}"},
+		{name: "late replies", endpoints: 1, target: `timeout = "20ms"`, phase: closed, script: slow(100, 30*time.Millisecond)},
+		{name: "silence", endpoints: 1, target: `timeout = "20ms"`, phase: closed, script: slow(100, -1)},
+		{name: "broken connections", endpoints: 2, phase: closed, script: func(b *bench) {
+			for _, at := range []time.Duration{200, 300, 900} {
+				b.net.at(time.Duration(b.net.clock.t)+at*time.Millisecond, b.server(0).sever)
+			}
+		}},
+		{name: "a dead target", endpoints: 2, phase: closed, script: func(b *bench) {
+			b.net.at(time.Duration(b.net.clock.t)+500*time.Millisecond, func() {
+				b.server(0).down = true
+				b.server(0).sever()
+			})
+		}},
+		{name: "error replies", endpoints: 2, phase: closed, script: func(b *bench) {
+			b.server(0).words = []byte("-OOM command not allowed when used memory > 'maxmemory'.\r\n")
+		}},
+		{name: "garbage", endpoints: 2, phase: closed, script: func(b *bench) {
+			b.net.at(time.Duration(b.net.clock.t)+500*time.Millisecond, func() { b.server(0).words = []byte("HTTP/1.1 400 Bad Request\r\n\r\n") })
+		}},
+		{name: "unasked replies", endpoints: 1, phase: closed, script: func(b *bench) {
+			b.net.at(time.Duration(b.net.clock.t)+500*time.Millisecond, func() { b.server(0).words = []byte("$1\r\nv\r\n$1\r\nw\r\n") })
+		}},
+		{name: "lease", endpoints: 1, phase: closed, script: func(b *bench) { b.e.SetLease(700 * time.Millisecond) }},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			play := func(direct bool) (snapshots [][]byte) {
+				b := newBench(t, redisPlan(t, c.endpoints, c.target, c.phase), "load", time.Millisecond)
+				defer b.g.close()
+				if c.script != nil {
+					c.script(b)
+				}
+				b.indirect = !direct
+				total := b.run(run.Load)
+				require.Equal(t, direct, b.l.direct != nil)
+				require.Positive(t, total.Ops[0].Due)
+				for _, s := range b.snaps {
+					snapshots = append(snapshots, bytesOf(t, &s))
+				}
+				return snapshots
+			}
+			require.Equal(t, play(false), play(true))
+		})
+	}
+}
+
+func bytesOf(t testing.TB, x interface {
+	AppendBinary([]byte) ([]byte, error)
+},
+) []byte {
+	b, err := x.AppendBinary(nil)
+	require.NoError(t, err)
+	return b
+}
