@@ -17,7 +17,8 @@ import (
 func newTarget() *cobra.Command { return group("target", "The built-in target", newServe()) }
 
 func newServe() *cobra.Command {
-	var listen, protocol, memory, passwordEnv string
+	var listen, protocol, memory, passwordEnv, service string
+	var seed uint64
 	var delay time.Duration
 	var stalls []string
 	var parentPipe bool
@@ -28,10 +29,14 @@ func newServe() *cobra.Command {
 commands, mg ms md mn, with version, stats, flush_all and quit.
 
 It keeps to its memory bound by evicting the least recently used keys, counts the requests it got by verb and by peer
-(INFO commandstats, INFO peers; stats, stats peers), and answers late or stands still on demand. It ends on Ctrl-C.`,
+(INFO commandstats, INFO peers; stats, stats peers), and answers late or stands still on demand. It ends on Ctrl-C.
+
+With --service it is a queue with one server, whose answers are known beforehand: it keeps when each request came and how long it was worked
+on (INFO queue), from which anybody can compute how long it took.`,
 		Example: `  loadgen target serve --listen 127.0.0.1:7001 --memory 64MiB
   loadgen target serve --listen 127.0.0.1:7001 --protocol memcached
-  loadgen target serve --listen 127.0.0.1:7001 --delay 100us --stall 1s@5s`,
+  loadgen target serve --listen 127.0.0.1:7001 --delay 100us --stall 1s@5s
+  loadgen target serve --listen 127.0.0.1:7001 --service exponential:200us`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg := cachenode.Config{Listen: listen, Protocol: protocol, Delay: delay, Version: version()}
@@ -39,6 +44,10 @@ It keeps to its memory bound by evicting the least recently used keys, counts th
 			if cfg.Memory, err = plan.ParseSize(memory); err != nil {
 				return fmt.Errorf("--memory: %w", err)
 			}
+			if cfg.Service, err = cachenode.ParseService(service); err != nil {
+				return fmt.Errorf("--service: %w", err)
+			}
+			cfg.Service.Seed = seed
 			for _, text := range stalls {
 				s, err := cachenode.ParseStall(text)
 				if err != nil {
@@ -65,6 +74,8 @@ It keeps to its memory bound by evicting the least recently used keys, counts th
 	f.StringVar(&protocol, "protocol", "resp", "what clients speak: resp or memcached")
 	f.StringVar(&memory, "memory", "64MiB", "bound the sum of keys, values and 96 bytes for each entry to `SIZE`")
 	f.DurationVar(&delay, "delay", 0, "hold each reply back for a `DURATION` after its request came")
+	f.StringVar(&service, "service", "0s", "work on one request at a time, for a `TIME` each such as 200us, or drawn, exponential:200us")
+	f.Uint64Var(&seed, "service-seed", 1, "seed of the times that --service draws")
 	f.StringArrayVar(&stalls, "stall", nil, "stand still: `LENGTH@TIME` after the start; repeatable")
 	f.StringVar(&passwordEnv, "password-env", "", "ask for the password that the environment variable `NAME` holds")
 	f.BoolVar(&parentPipe, "parent-pipe", false, "obey lines on standard input, and end with it")

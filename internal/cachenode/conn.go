@@ -28,6 +28,7 @@ type conn struct {
 	taken    int
 	reserved int64     // bytes of in's capacity accounted in node.buffers
 	arrived  time.Time // when the requests being answered did
+	departs  time.Time // when the server will have worked on the one that is; zero: nothing works on it
 	out      []byte    // replies not yet sent
 	broken   bool      // a reply could not be sent
 	line     atomic.Pointer[delayLine]
@@ -132,17 +133,33 @@ func (c *conn) flush() {
 	}
 }
 
+// queue has the node's single server, if it has one, work on a request: what is answered until leave is called departs when that is done.
+func (c *conn) queue() {
+	if c.node.queue != nil {
+		c.flush() // what was answered before does not wait
+		c.departs = c.node.queue.admit()
+	}
+}
+
+// leave ends what queue began.
+func (c *conn) leave() {
+	if !c.departs.IsZero() {
+		c.flush()
+		c.departs = time.Time{}
+	}
+}
+
 // dispatch takes over b and returns an empty buffer.
 func (c *conn) dispatch(b []byte) []byte {
 	delay := time.Duration(c.node.delay.Load())
 	line := c.line.Load()
-	if delay == 0 && (line == nil || line.idle()) {
+	if delay == 0 && c.departs.IsZero() && (line == nil || line.idle()) {
 		c.broken = c.send(b) != nil
 		return b[:0]
 	}
 	if line == nil {
 		var err error
-		if line, err = newDelayLine(c.send); err != nil {
+		if line, err = newDelayLine(c.send, c.node.watchful()); err != nil {
 			c.node.log.Error("delay replies", "error", err)
 			c.broken = true
 			return b[:0]
@@ -152,7 +169,11 @@ func (c *conn) dispatch(b []byte) []byte {
 			line.abort() // the node's Close may have been too early to see it
 		}
 	}
-	next, ok := line.push(b, c.arrived.Add(delay))
+	due := c.arrived
+	if !c.departs.IsZero() {
+		due = c.departs
+	}
+	next, ok := line.push(b, due.Add(delay))
 	c.broken = !ok
 	return next
 }

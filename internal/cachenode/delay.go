@@ -41,9 +41,10 @@ type batch struct {
 	replies []byte
 }
 
-// newDelayLine starts the goroutine that sends; close waits for it.
-func newDelayLine(send func([]byte) error) (*delayLine, error) {
-	timer, err := newTimer()
+// newDelayLine starts the goroutine that sends; close waits for it. For the last part of each wait, of the given length, it looks at the
+// clock.
+func newDelayLine(send func([]byte) error, watch time.Duration) (*delayLine, error) {
+	timer, err := newTimer(watch)
 	if err != nil {
 		return nil, err
 	}
@@ -147,11 +148,12 @@ func (l *delayLine) sent(b batch) {
 // timer sleeps to within the kernel's timer resolution. The runtime's own timers are up to a millisecond late in a process that
 // is otherwise idle, since it waits for them in epoll_wait, which counts in milliseconds; a timerfd wakes that wait.
 type timer struct {
-	file *os.File
-	raw  syscall.RawConn // of file
+	file  *os.File
+	raw   syscall.RawConn // of file
+	watch time.Duration   // the last part of a wait, which is spent looking at the clock
 }
 
-func newTimer() (*timer, error) {
+func newTimer(watch time.Duration) (*timer, error) {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("timerfd_create: %w", err)
@@ -161,13 +163,14 @@ func newTimer() (*timer, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("use timerfd: %w", err), file.Close())
 	}
-	return &timer{file, raw}, nil
+	return &timer{file, raw, watch}, nil
 }
 
 // sleepUntil returns an error when the timer is closed.
 func (t *timer) sleepUntil(due time.Time) error {
-	left := time.Until(due)
+	left := time.Until(due) - t.watch
 	if left <= 0 {
+		t.watchUntil(due)
 		return nil
 	}
 	var set error
@@ -182,7 +185,14 @@ func (t *timer) sleepUntil(due time.Time) error {
 	}
 	var expirations [8]byte
 	_, err = t.file.Read(expirations[:])
+	t.watchUntil(due)
 	return err
+}
+
+// watchUntil looks at the clock until it is time.
+func (t *timer) watchUntil(due time.Time) {
+	for t.watch > 0 && time.Until(due) > 0 {
+	}
 }
 
 // close wakes a sleeper.

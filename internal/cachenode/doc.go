@@ -37,6 +37,15 @@
 // already waiting. A stall makes the node stand still: it takes in nothing and sends nothing until it is over, then
 // answers all that came. Delays are exact to the kernel's timers, stalls to a millisecond.
 //
+// A service time makes the node a queue with one server: it works on the GETs, SETs and DELs of all connections one at a time, in the order
+// in which they come, and takes for each as long as it is told, or as it draws. How long a request took is then known from when
+// each came and what was drawn for it, c(i) = max(a(i), c(i−1)) + s(i), whatever a client says. INFO queue has both, of the first 100,000
+// requests, in nanoseconds since the node was made:
+//
+//	visit_0:arrival_ns=81920331,service_ns=200000
+//
+// Its replies leave to the microsecond: before each, a processor looks at the clock for up to 200 µs.
+//
 // # Counts
 //
 // Every request counts once, under get, set or del if it was executed as such (whether found, stored or refused for want of

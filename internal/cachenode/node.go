@@ -27,6 +27,7 @@ type Config struct {
 	Memory         int64         // bound on the bytes of keys, values and entryOverhead (96 bytes) for each entry; > 0
 	Delay          time.Duration // each reply leaves at least this much after its request arrived; 0 to 1 h
 	Stalls         []Stall       // planned from the start
+	Service        Service       // how long each request is worked on, one at a time. Of resp only
 	Password       string        // asked of every connection; "" for none. Of resp only
 	MaxConnections int           // served at a time; 0 for 10,000
 	Version        string        // of this program, for INFO and stats
@@ -53,6 +54,12 @@ func (c *Config) Validate() error {
 			errs = append(errs, fmt.Errorf("stall: %w", err))
 		}
 	}
+	if err := c.Service.validate(); err != nil {
+		errs = append(errs, err)
+	}
+	if c.Service.Mean > 0 && c.Protocol == "memcached" {
+		errs = append(errs, errors.New("a service time: only the protocol resp has one here"))
+	}
 	if c.MaxConnections < 0 {
 		errs = append(errs, fmt.Errorf("%d connections: write a number above 0", c.MaxConnections))
 	}
@@ -75,8 +82,9 @@ type Node struct {
 	store        *store
 	peers        peers
 	gate         gate
-	delay        atomic.Int64 // nanoseconds
-	buffers      atomic.Int64 // bytes of request buffers beyond their first size, over all connections
+	queue        *singleServer // nil: requests take no time
+	delay        atomic.Int64  // nanoseconds
+	buffers      atomic.Int64  // bytes of request buffers beyond their first size, over all connections
 	accepted     atomic.Uint64
 	refused      atomic.Uint64
 	writeTimeout time.Duration
@@ -118,6 +126,7 @@ func New(cfg Config) (*Node, error) {
 		conns:        make(map[*conn]struct{}),
 	}
 	n.gate = gate{epoch: time.Now(), planned: cfg.Stalls, done: n.done}
+	n.queue = newSingleServer(cfg.Service, n.gate.epoch)
 	n.delay.Store(int64(cfg.Delay))
 	return n, nil
 }

@@ -86,6 +86,10 @@ func (c *resp) execute() {
 		c.out = appendError(c.out, refusal)
 		return
 	}
+	if verb != verbOther {
+		c.queue()
+		defer c.leave()
+	}
 	cmd.run(c)
 }
 

@@ -23,6 +23,7 @@ var sections = [...]section{
 	{"commandstats", true, (*Node).appendCommandStats},
 	{"keyspace", true, (*Node).appendKeyspace},
 	{"peers", false, (*Node).appendPeers},
+	{"queue", false, (*Node).appendQueue},
 }
 
 // appendInfo appends the sections asked for, or the common ones when none is.
