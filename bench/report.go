@@ -8,12 +8,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/machine"
 )
 
 // preamble says what is compared, and where.
 func (b *bench) preamble(ctx context.Context) {
-	env := run.ReadEnvironment(os.DirFS("/"))
+	env := machine.Read(os.DirFS("/"))
 	fmt.Fprintf(b.w, "machine: %s, %d processors, Linux %s", env.CPUModel, env.CPUs, env.Kernel)
 	if env.Governor != "" {
 		fmt.Fprintf(b.w, ", governor %s", env.Governor)

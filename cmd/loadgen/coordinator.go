@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/loadgen/loadgen/internal/coord"
+	"github.com/loadgen/loadgen/internal/machine"
 	"github.com/loadgen/loadgen/internal/report"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/rundir"
@@ -123,7 +124,7 @@ func (f *runFlags) execute(cmd *cobra.Command, p *plan.Plan, canonical []byte, h
 	if f.debug {
 		log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
-	environment := run.ReadEnvironment(os.DirFS("/"))
+	environment := machine.Read(os.DirFS("/"))
 	all, err := f.open(header.ID, cmd.ErrOrStderr(), log)
 	defer all.close()
 	if err != nil {

@@ -175,18 +175,13 @@ func (b *blocking) call() *blockingCall {
 }
 
 func (b *blocking) wait(d time.Duration) bool {
-	before := b.l.clock.now()
 	b.timer.Reset(d)
 	finished := 0
 	select {
 	case call := <-b.returned:
-		b.l.idle += b.l.clock.now() - before
 		b.finish(call)
 		finished++
 	case <-b.timer.C:
-		if d > 0 {
-			b.l.idle += b.l.clock.now() - before
-		}
 	}
 	for len(b.returned) > 0 {
 		b.finish(<-b.returned)

@@ -94,6 +94,7 @@ func (w *wire) lose(c *wireConn, why error) {
 		w.inMaking--
 	}
 	if c.fd >= 0 {
+		w.tally(c, &w.ended)
 		w.poll.close(c.fd)
 	}
 	c.state, c.fd, c.blocked, c.greets = isDown, -1, false, 0

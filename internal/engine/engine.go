@@ -109,6 +109,7 @@ func (e *Engine) Prepare(ctx context.Context, step run.Step) (run.Ready, error) 
 		e.group.equip(l, source, step.Kind)
 	}
 	e.group.step = step
+	e.group.traffic() // later counts are from here
 	if step.Kind == run.Load {
 		runtime.GC() // now, and not while the step runs
 	}
@@ -140,6 +141,8 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink func(measure.Sn
 		l.begin(int64(at), parts)
 		loops.Go(func() error {
 			defer ownThread()()
+			l.meter = newMeter()
+			defer l.meter.close()
 			l.run()
 			return nil
 		})
@@ -150,7 +153,8 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink func(measure.Sn
 	for _, l := range g.loops {
 		final.Expired = final.Expired || l.lapsed
 	}
-	final.Generator.Executor, final.Generator.Loops, final.Generator.Busy = g.executor, len(g.loops), c.busy
+	final.Generator.Executor, final.Generator.Loops, final.Generator.TCP = g.executor, len(g.loops), g.traffic()
+	c.use.enter(&final.Generator, time.Duration(e.clock.now()-int64(at)).Seconds())
 	if g.step.Last {
 		e.Close()
 	}
@@ -175,7 +179,7 @@ type collector struct {
 	sink   func(measure.Snapshot)
 	begin  int64   // of the step
 	seq    *uint64 // of the run's snapshots
-	busy   float64 // of the busiest loop
+	use    joined  // by the loops
 	totals *measure.Totals
 	err    error // of the caller's sink
 }
@@ -188,7 +192,7 @@ func (c *collector) collect(parts <-chan part) measure.Totals {
 		p := <-parts
 		if p.final {
 			running--
-			c.busy = max(c.busy, p.busy)
+			c.use.add(p.use)
 		}
 		if joint, ok := joiner.Add(p.loop, p.upTo, p.final, p.totals); ok {
 			c.snapshot(joint)

@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/loadgen/loadgen/internal/run"
 )
 
 // errAgain is what a non-blocking call says that has nothing to move.
@@ -136,6 +138,15 @@ func transfer(call uintptr, fd int, b []byte, flags uintptr) (int, error) {
 			return 0, errno
 		}
 	}
+}
+
+// tcpInfo returns what the kernel has counted on a connection in its life; nothing, when it does not say.
+func (p *epoll) tcpInfo(fd int) run.TCP {
+	info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
+	if err != nil {
+		return run.TCP{}
+	}
+	return run.TCP{BytesSent: info.Bytes_sent, BytesRetransmitted: info.Bytes_retrans, Retransmits: uint64(info.Total_retrans)}
 }
 
 func (p *epoll) close(fd int) {

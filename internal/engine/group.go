@@ -229,9 +229,27 @@ func (g *group) newTransport(e *Engine, d driver.Driver, l *loop) (transport, er
 func (e *Engine) executorOf(d driver.Driver) string {
 	_, timed := d.(driver.Timed)
 	if _, dials := d.(driver.Dialer); dials || timed && e.cfg.Blocking {
-		return "blocking"
+		return blockingExecutor
 	}
 	return "event loop"
+}
+
+const blockingExecutor = "blocking"
+
+// traffic returns what the kernel has counted on the loops' sockets since the last call; nil when loops have none. No step may be under way.
+func (g *group) traffic() *run.TCP {
+	var sum *run.TCP
+	for _, l := range g.loops {
+		w, ok := l.tr.(*wire)
+		if !ok {
+			return nil
+		}
+		if sum == nil {
+			sum = new(run.TCP)
+		}
+		w.traffic(sum)
+	}
+	return sum
 }
 
 // share returns how many of n things part i of parts has; the parts sum to n.

@@ -16,8 +16,9 @@ const (
 	interval  = int64(time.Second)           // between seals
 	maxSleep  = int64(50 * time.Millisecond) // the longest a loop does not look whether it should stop
 	maxStall  = int64(250 * time.Millisecond)
-	sweepStep = int64(time.Millisecond) // least time between two looks for timeouts
-	minStates = 64                      // op states made at a time
+	sweepStep = int64(time.Millisecond)     // least time between two looks for timeouts
+	maxLook   = int64(5 * time.Microsecond) // a cycle that found nothing and took longer has slept, or was not run
+	minStates = 64                          // op states made at a time
 
 	// A thread that sleeps until a time is commonly running again 20 to 40 µs after it.
 	defaultSpin = 50 * time.Microsecond
@@ -31,8 +32,7 @@ type transport interface {
 	send(s *session, st *opState, req *driver.Request) bool
 	// flush passes on what send has gathered.
 	flush()
-	// wait reports what happens within d; at d = 0, what has happened. It returns early when something has, and whether it has. Time spent
-	// waiting for it is entered in the loop's idle, but at d = 0.
+	// wait reports what happens within d; at d = 0, what has happened. It returns early when something has, and whether it has.
 	wait(d time.Duration) bool
 	// fire handles a timer that the transport has set.
 	fire(t timer, now int64)
@@ -115,12 +115,15 @@ type loop struct {
 	opTimeout int64 // 0: the request's timeout is enough
 	sweepAt   int64
 	sealAt    int64
-	last      int64 // when the last cycle began, and
-	planned   int64 // how long it meant to wait
-	entered   int64 // when the step began here
-	spin      int64 // how long before an op is due the loop looks instead of sleeping
-	idle      int64 // time spent waiting in this step
-	acks      bool  // record the latency of the k-th good answer
+	last      int64  // when the last cycle began, and
+	planned   int64  // how long it meant to wait
+	entered   int64  // when the step began here
+	spin      int64  // how long before an op is due the loop looks instead of sleeping
+	woken     int64  // when the last cycle was to have something to do, unless something happened before
+	looked    bool   // the last cycle found nothing to do, nor did its wait
+	spun      int64  // processor time spent looking in vain, in this step
+	meter     *meter // of the loop's thread; nil: it has none of its own
+	acks      bool   // record the latency of the k-th good answer
 	starting  *opState
 	halt      *atomic.Int32 // how the worker was asked to end the step
 	lease     *atomic.Int64 // run clock from which on nothing may be started or sent
@@ -141,7 +144,7 @@ type part struct {
 	upTo   int64 // run clock
 	totals *measure.Totals
 	final  bool
-	busy   float64 // share of the step that was not spent waiting; of a final part
+	use    loopUse // of a final part
 }
 
 // run carries out the prepared step and returns when all of it has ended.
@@ -155,7 +158,9 @@ func (l *loop) run() {
 
 // enter sets the step's clockwork going.
 func (l *loop) enter() {
-	l.stopped, l.lapsed, l.idle, l.planned = false, false, 0, 0
+	l.stopped, l.lapsed, l.planned = false, false, 0
+	l.woken, l.looked, l.spun = 0, false, 0
+	l.meter.begin()
 	l.last = l.clock.now()
 	l.entered = l.last
 	l.sweepAt = l.last
@@ -177,6 +182,10 @@ func (l *loop) cycle() bool {
 		l.rec.Stalls++
 		l.rec.MaxStall = max(l.rec.MaxStall, gap)
 	}
+	if took := now - l.last; l.looked && took < maxLook {
+		l.spun += took
+	}
+	idle := now < l.woken
 	l.last = now
 	if l.expired(now) {
 		return false
@@ -187,18 +196,14 @@ func (l *loop) cycle() bool {
 	}
 	wake := l.wake(now)
 	l.planned = max(0, wake-now)
-	if wake != l.feed.next() {
-		l.tr.wait(time.Duration(l.planned))
-		return true
+	doze := l.planned
+	if wake == l.feed.next() {
+		// A sleeping thread wakes a little late. Before an op is due, the last part of the wait is spent looking.
+		doze = max(0, doze-l.spin)
 	}
-	// A sleeping thread wakes a little late. Before an op is due, the last part of the wait is spent looking.
-	if doze := l.planned - l.spin; doze > 0 {
-		l.tr.wait(time.Duration(doze))
-		return true
-	}
-	before := l.clock.now()
-	if !l.tr.wait(0) {
-		l.idle += l.clock.now() - before
+	l.woken, l.looked = wake, idle
+	if l.tr.wait(time.Duration(doze)) {
+		l.woken, l.looked = 0, false
 	}
 	return true
 }

@@ -25,11 +25,8 @@ func (l *loop) finish(now int64) {
 			l.rec.Span.Session(s.first, max(s.first, s.last))
 		}
 	}
-	p := part{loop: l.index, upTo: now, totals: l.rec, final: true}
-	if spent := now - l.entered; spent > 0 {
-		p.busy = 1 - float64(l.idle)/float64(spent)
-	}
-	l.parts <- p
+	use := l.meter.since(now-l.entered, l.spun)
+	l.parts <- part{loop: l.index, upTo: now, totals: l.rec, final: true, use: use}
 	l.rec = nil
 }
 

@@ -91,9 +91,7 @@ func (t *timed) fire(tm timer, now int64) {
 
 func (t *timed) wait(d time.Duration) bool {
 	if d > 0 {
-		before := t.l.clock.now()
 		t.l.clock.sleep(d)
-		t.l.idle += t.l.clock.now() - before
 	}
 	return false
 }

@@ -2,22 +2,24 @@ package engine
 
 import (
 	"math"
+	"os"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/loadgen/loadgen/internal/machine"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
 // usage is what the process had spent when a step began.
 type usage struct {
-	cpu     float64
-	cycles  uint32
-	mallocs uint64
-	percent int
-	limit   int64
-	quiet   bool
+	now       spending
+	throttled run.Throttled
+	percent   int
+	limit     int64
+	quiet     bool
 }
 
 // startUsage begins to count. While a measured step runs, the garbage collector works only to keep the heap below half of the
@@ -28,32 +30,80 @@ func startUsage(measured bool) usage {
 		u.limit = debug.SetMemoryLimit(heapLimit())
 		u.percent = debug.SetGCPercent(-1)
 	}
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	u.cycles, u.mallocs = m.NumGC, m.Mallocs
-	u.cpu, _ = spent()
+	u.throttled, _ = machine.Throttled(os.DirFS("/")) // stop finds the same error
+	u.now = spent()
 	return u
 }
 
 // stop returns what was spent since.
 func (u usage) stop() run.Generator {
-	cpu, rss := spent()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
+	now := spent()
 	if u.quiet {
 		debug.SetGCPercent(u.percent)
 		debug.SetMemoryLimit(u.limit)
 	}
-	return run.Generator{CPUSeconds: cpu - u.cpu, GCCycles: m.NumGC - u.cycles, MaxRSSBytes: rss, Mallocs: m.Mallocs - u.mallocs}
+	g := run.Generator{
+		CPUSeconds:             now.cpu - u.now.cpu,
+		MaxRSSBytes:            now.maxRSS,
+		GCCycles:               uint32(now.cycles - u.now.cycles),
+		Mallocs:                now.mallocs - u.now.mallocs,
+		GCPauseMaxSeconds:      quantileSince(1, u.now.pauses, now.pauses),
+		SchedLatencyP99Seconds: quantileSince(0.99, u.now.latencies, now.latencies),
+	}
+	if t, err := machine.Throttled(os.DirFS("/")); err == nil {
+		g.Throttled = &run.Throttled{Periods: t.Periods - u.throttled.Periods, Seconds: max(0, t.Seconds-u.throttled.Seconds)}
+	}
+	return g
 }
 
-// spent returns the processor time of the process in seconds and its largest resident size in bytes.
-func spent() (cpu float64, maxRSS int64) {
+// spending is what the process has spent since it began.
+type spending struct {
+	cpu       float64 // seconds
+	maxRSS    int64   // bytes
+	cycles    uint64  // of the garbage collector
+	mallocs   uint64
+	pauses    *metrics.Float64Histogram // seconds that it stopped the process for
+	latencies *metrics.Float64Histogram // seconds that goroutines waited for a thread
+}
+
+func spent() spending {
 	var r unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &r); err != nil {
 		panic(err) // only for a wrong address or selector
 	}
-	return float64(r.Utime.Nano()+r.Stime.Nano()) / 1e9, r.Maxrss << 10
+	s := []metrics.Sample{
+		{Name: "/gc/cycles/total:gc-cycles"},
+		{Name: "/gc/heap/allocs:objects"},
+		{Name: "/sched/pauses/total/gc:seconds"},
+		{Name: "/sched/latencies:seconds"},
+	}
+	metrics.Read(s)
+	return spending{
+		cpu: float64(r.Utime.Nano()+r.Stime.Nano()) / 1e9, maxRSS: r.Maxrss << 10,
+		cycles: s[0].Value.Uint64(), mallocs: s[1].Value.Uint64(),
+		pauses: s[2].Value.Float64Histogram(), latencies: s[3].Value.Float64Histogram(),
+	}
+}
+
+// quantileSince returns the quantile q, 0 < q ≤ 1, of what was added to a histogram since an earlier state of it, as the upper bound of
+// its bucket (the lower one, where that is infinite); 0 when nothing was.
+func quantileSince(q float64, before, now *metrics.Float64Histogram) float64 {
+	var total uint64
+	for i, n := range now.Counts {
+		total += n - before.Counts[i]
+	}
+	rank := uint64(math.Ceil(q * float64(total)))
+	var seen uint64
+	for i, n := range now.Counts {
+		seen += n - before.Counts[i]
+		if seen >= rank && total > 0 {
+			if upper := now.Buckets[i+1]; !math.IsInf(upper, 1) {
+				return upper
+			}
+			return now.Buckets[i]
+		}
+	}
+	return 0
 }
 
 // heapLimit is half of the machine's memory.
@@ -63,4 +113,36 @@ func heapLimit() int64 {
 		return math.MaxInt64
 	}
 	return int64(uint64(info.Totalram) * uint64(info.Unit) / 2)
+}
+
+// joined is what the loops of a worker used in a step, taken together.
+type joined struct {
+	busy, waited float64 // largest shares
+	waitKnown    bool
+	productive   int64 // nanoseconds, summed
+}
+
+func (j *joined) add(u loopUse) {
+	j.productive += u.productive
+	if u.wall <= 0 {
+		return
+	}
+	j.busy = max(j.busy, min(1, float64(u.productive)/float64(u.wall)))
+	if u.waitKnown {
+		j.waited, j.waitKnown = max(j.waited, min(1, float64(u.waited)/float64(u.wall))), true
+	}
+}
+
+// enter puts what the loops used into what their process did. On the blocking executor others than the loops do the work.
+func (j *joined) enter(g *run.Generator, elapsed float64) {
+	g.Busy, g.ProductiveSeconds = j.busy, float64(j.productive)/1e9
+	if g.Executor == blockingExecutor {
+		g.ProductiveSeconds = g.CPUSeconds
+		if elapsed > 0 {
+			g.Busy = max(g.Busy, min(1, g.CPUSeconds/elapsed/float64(runtime.NumCPU())))
+		}
+	}
+	if j.waitKnown {
+		g.RunQueueWait = &j.waited
+	}
 }

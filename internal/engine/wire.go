@@ -10,6 +10,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -44,7 +45,9 @@ type wire struct {
 	waiting   []*wireConn // to be opened, while opening
 	inMaking  int
 	up        int
-	err       error // what ended the opening
+	err       error   // what ended the opening
+	ended     run.TCP // counted on connections that are closed
+	told      run.TCP // counted up to the last call of traffic
 }
 
 // endpoint is a server, its name in the plan's order and where it was found.
@@ -212,12 +215,8 @@ func (w *wire) block(c *wireConn, blocked bool) {
 
 func (w *wire) wait(d time.Duration) bool {
 	n, err := w.poll.wait(w.ready, 0)
-	if n == 0 && err == nil && d > 0 {
-		before := w.l.clock.now()
-		if d >= spinBelow {
-			n, err = w.poll.wait(w.ready, d)
-		}
-		w.l.idle += w.l.clock.now() - before
+	if n == 0 && err == nil && d >= spinBelow {
+		n, err = w.poll.wait(w.ready, d)
 	}
 	if err != nil {
 		panic(err) // the descriptor is this poller's own
@@ -391,6 +390,28 @@ func (w *wire) failed(c *wireConn, p pending, kind op.EventKind, now int64) {
 		return
 	}
 	w.l.failed(p.st, c.endpoint, kind, now)
+}
+
+// traffic adds what the kernel has counted on the connections since the last call.
+func (w *wire) traffic(to *run.TCP) {
+	all := w.ended
+	for _, c := range w.conns {
+		w.tally(c, &all)
+	}
+	to.BytesSent += all.BytesSent - w.told.BytesSent
+	to.BytesRetransmitted += all.BytesRetransmitted - w.told.BytesRetransmitted
+	to.Retransmits += all.Retransmits - w.told.Retransmits
+	w.told = all
+}
+
+// tally adds what the kernel has counted on a connection in its life.
+func (w *wire) tally(c *wireConn, to *run.TCP) {
+	if p, ok := w.poll.(interface{ tcpInfo(fd int) run.TCP }); ok && c.fd >= 0 {
+		t := p.tcpInfo(c.fd)
+		to.BytesSent += t.BytesSent
+		to.BytesRetransmitted += t.BytesRetransmitted
+		to.Retransmits += t.Retransmits
+	}
 }
 
 func (w *wire) outstanding(into []measure.Requests) {

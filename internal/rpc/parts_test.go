@@ -106,15 +106,23 @@ func TestRoundTrips(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, ready, gotReady)
 
-	final := run.Final{Step: 3, Stopped: true, Expired: true, Generator: run.Generator{
-		Executor: "blocking", Loops: 2, CPUSeconds: 1.5, GCCycles: 3, MaxRSSBytes: 4, Mallocs: 5, Busy: 0.5,
-	}}
-	e, err := encodeFinal(&final, nil)
-	require.NoError(t, err)
-	gotFinal, err := decodeFinal(e.GetFinal())
-	require.NoError(t, err)
-	gotFinal.Totals = measure.Totals{}
-	require.Equal(t, final, gotFinal)
+	waited := 0.25
+	for _, g := range []run.Generator{
+		{},
+		{
+			Executor: "blocking", Loops: 2, CPUSeconds: 1.5, GCCycles: 3, MaxRSSBytes: 4, Mallocs: 5, Busy: 0.5, ProductiveSeconds: 1.25,
+			RunQueueWait: &waited, GCPauseMaxSeconds: 0.5, SchedLatencyP99Seconds: 0.75,
+			Throttled: &run.Throttled{Periods: 7, Seconds: 0.125}, TCP: &run.TCP{BytesSent: 8, BytesRetransmitted: 9, Retransmits: 10},
+		},
+	} {
+		final := run.Final{Step: 3, Stopped: true, Expired: true, Generator: g}
+		e, err := encodeFinal(&final, nil)
+		require.NoError(t, err)
+		gotFinal, err := decodeFinal(e.GetFinal())
+		require.NoError(t, err)
+		gotFinal.Totals = measure.Totals{}
+		require.Equal(t, final, gotFinal)
+	}
 	require.Equal(t, "a\uFFFDb", textOf(fmt.Errorf("a\xffb")), "whatever a server says can be passed on")
 }
 
@@ -123,7 +131,7 @@ func TestGeneratedCodeIsThatOfTheProto(t *testing.T) {
 	text, err := os.ReadFile("loadgenpb/control.proto")
 	require.NoError(t, err)
 	var want []string
-	for _, m := range regexp.MustCompile(`(?m)^ +(?:repeated )?(?:map<[^>]+>|\w+) (\w+) = (\d+);`).FindAllSubmatch(text, -1) {
+	for _, m := range regexp.MustCompile(`(?m)^ +(?:repeated |optional )?(?:map<[^>]+>|\w+) (\w+) = (\d+);`).FindAllSubmatch(text, -1) {
 		want = append(want, string(m[1])+" = "+string(m[2]))
 	}
 	var got []string

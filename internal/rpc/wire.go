@@ -122,27 +122,55 @@ func encodeFinal(f *run.Final, cause error) (*pb.Envelope, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := f.Generator
 	return &pb.Envelope{Content: &pb.Envelope_Final{Final: &pb.Final{
 		Step: uint32(f.Step), Error: textOf(cause), Totals: totals, Stopped: f.Stopped, Expired: f.Expired,
-		Generator: &pb.Generator{
-			Executor: g.Executor, Loops: uint32(g.Loops), CpuSeconds: g.CPUSeconds, GcCycles: g.GCCycles,
-			MaxRssBytes: g.MaxRSSBytes, Mallocs: g.Mallocs, Busy: g.Busy,
-		},
+		Generator: encodeGenerator(&f.Generator),
 	}}}, nil
 }
 
-func decodeFinal(m *pb.Final) (run.Final, error) {
-	g := m.GetGenerator()
-	f := run.Final{
-		Step: int(m.GetStep()), Stopped: m.GetStopped(), Expired: m.GetExpired(),
-		Generator: run.Generator{
-			Executor: g.GetExecutor(), Loops: int(g.GetLoops()), CPUSeconds: g.GetCpuSeconds(), GCCycles: g.GetGcCycles(),
-			MaxRSSBytes: g.GetMaxRssBytes(), Mallocs: g.GetMallocs(), Busy: g.GetBusy(),
-		},
+func encodeGenerator(g *run.Generator) *pb.Generator {
+	m := &pb.Generator{
+		Executor: g.Executor, Loops: uint32(g.Loops), CpuSeconds: g.CPUSeconds, GcCycles: g.GCCycles,
+		MaxRssBytes: g.MaxRSSBytes, Mallocs: g.Mallocs, Busy: g.Busy, ProductiveSeconds: g.ProductiveSeconds,
+		RunQueueWait: g.RunQueueWait, GcPauseMaxSeconds: g.GCPauseMaxSeconds, SchedLatencyP99Seconds: g.SchedLatencyP99Seconds,
+	}
+	if t := g.Throttled; t != nil {
+		m.Throttled = &pb.Throttled{Periods: t.Periods, Seconds: t.Seconds}
+	}
+	if t := g.TCP; t != nil {
+		m.Tcp = &pb.TCP{BytesSent: t.BytesSent, BytesRetransmitted: t.BytesRetransmitted, Retransmits: t.Retransmits}
+	}
+	return m
+}
+
+// decodeGenerator reports false for figures that cannot be.
+func decodeGenerator(m *pb.Generator) (run.Generator, bool) {
+	g := run.Generator{
+		Executor: m.GetExecutor(), Loops: int(m.GetLoops()), CPUSeconds: m.GetCpuSeconds(), GCCycles: m.GetGcCycles(),
+		MaxRSSBytes: m.GetMaxRssBytes(), Mallocs: m.GetMallocs(), Busy: m.GetBusy(), ProductiveSeconds: m.GetProductiveSeconds(),
+		GCPauseMaxSeconds: m.GetGcPauseMaxSeconds(), SchedLatencyP99Seconds: m.GetSchedLatencyP99Seconds(),
 	}
 	possible := func(f, most float64) bool { return f >= 0 && f <= most } // false for NaN
-	if !possible(f.Generator.CPUSeconds, maxRunTime.Seconds()*1024) || !possible(f.Generator.Busy, 1) || f.Generator.MaxRSSBytes < 0 {
+	const most = float64(maxRunTime/time.Second) * 1024
+	ok := possible(g.CPUSeconds, most) && possible(g.ProductiveSeconds, most) && possible(g.GCPauseMaxSeconds, most) &&
+		possible(g.SchedLatencyP99Seconds, most) && possible(g.Busy, 1) && g.MaxRSSBytes >= 0
+	if m != nil && m.RunQueueWait != nil {
+		share := m.GetRunQueueWait()
+		g.RunQueueWait, ok = &share, ok && possible(share, 1)
+	}
+	if t := m.GetThrottled(); t != nil {
+		g.Throttled, ok = &run.Throttled{Periods: t.GetPeriods(), Seconds: t.GetSeconds()}, ok && possible(t.GetSeconds(), most)
+	}
+	if t := m.GetTcp(); t != nil {
+		g.TCP = &run.TCP{BytesSent: t.GetBytesSent(), BytesRetransmitted: t.GetBytesRetransmitted(), Retransmits: t.GetRetransmits()}
+	}
+	return g, ok
+}
+
+func decodeFinal(m *pb.Final) (run.Final, error) {
+	f := run.Final{Step: int(m.GetStep()), Stopped: m.GetStopped(), Expired: m.GetExpired()}
+	var ok bool
+	if f.Generator, ok = decodeGenerator(m.GetGenerator()); !ok {
 		return run.Final{}, fmt.Errorf("step %d ends with figures that cannot be", f.Step)
 	}
 	rest, err := f.Totals.Decode(m.GetTotals())

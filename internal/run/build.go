@@ -63,6 +63,7 @@ func NewPhase(p *plan.Plan, ph *plan.Phase, m Measured) *Phase {
 		r.Nulls["setup"] = "the phase has no setup"
 	}
 	b.openRates(ph)
+	b.generator()
 	if slices.ContainsFunc(r.Series, func(row Row) bool { return row.Response.P50 == nil }) {
 		r.Nulls["series"] = "no op ended ok or miss in that second"
 	}
@@ -248,7 +249,22 @@ func AppendRow(rows []Row, t float64, delta *measure.Totals) []Row {
 	return append(rows, row)
 }
 
-// mergeGenerators sums what was spent over workers, and takes the greatest of what is a level.
+// generator keeps why parts of the generator's account are null.
+func (b *builder) generator() {
+	g := &b.phase.Generator
+	if g.RunQueueWait == nil {
+		b.null("generator.run_queue_wait", "no kernel of a worker says: /proc/thread-self/schedstat is not there")
+	}
+	if g.Throttled == nil {
+		b.null("generator.throttled", "no kernel of a worker says: /proc/self/cgroup is not there")
+	}
+	if g.TCP == nil {
+		b.null("generator.tcp", "the load had no connections, or its driver made them itself")
+	}
+}
+
+// mergeGenerators sums what was spent over workers, and takes the greatest of what is a level. What some workers do not know is that of
+// the others.
 func mergeGenerators(all []Generator) Generator {
 	var sum Generator
 	var executors []string
@@ -260,8 +276,32 @@ func mergeGenerators(all []Generator) Generator {
 		sum.CPUSeconds += g.CPUSeconds
 		sum.GCCycles += g.GCCycles
 		sum.Mallocs += g.Mallocs
+		sum.ProductiveSeconds += g.ProductiveSeconds
 		sum.MaxRSSBytes = max(sum.MaxRSSBytes, g.MaxRSSBytes)
 		sum.Busy = max(sum.Busy, g.Busy)
+		sum.GCPauseMaxSeconds = max(sum.GCPauseMaxSeconds, g.GCPauseMaxSeconds)
+		sum.SchedLatencyP99Seconds = max(sum.SchedLatencyP99Seconds, g.SchedLatencyP99Seconds)
+		if w := g.RunQueueWait; w != nil {
+			if sum.RunQueueWait == nil {
+				sum.RunQueueWait = new(float64)
+			}
+			*sum.RunQueueWait = max(*sum.RunQueueWait, *w)
+		}
+		if t := g.Throttled; t != nil {
+			if sum.Throttled == nil {
+				sum.Throttled = new(Throttled)
+			}
+			sum.Throttled.Periods += t.Periods
+			sum.Throttled.Seconds += t.Seconds
+		}
+		if t := g.TCP; t != nil {
+			if sum.TCP == nil {
+				sum.TCP = new(TCP)
+			}
+			sum.TCP.BytesSent += t.BytesSent
+			sum.TCP.BytesRetransmitted += t.BytesRetransmitted
+			sum.TCP.Retransmits += t.Retransmits
+		}
 	}
 	sum.Executor = strings.Join(executors, ", ")
 	return sum

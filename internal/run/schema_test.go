@@ -149,7 +149,7 @@ func nullPaths(t *testing.T, r *Run) (paths [][]string) {
 }
 
 func TestJSONRoundTrip(t *testing.T) {
-	r := New(Header{ID: "x", StartedAt: time.Date(2026, 11, 20, 17, 34, 38, 0, time.UTC)}, ReadEnvironment(sysfs{}))
+	r := New(Header{ID: "x", StartedAt: time.Date(2026, 11, 20, 17, 34, 38, 0, time.UTC)}, nowhere())
 	r.Add("get", newPhase(closedPhase(), openLoad(1000, 0)))
 	b, err := json.Marshal(r)
 	require.NoError(t, err)

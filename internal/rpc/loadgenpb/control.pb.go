@@ -1561,16 +1561,22 @@ func (x *Final) GetExpired() bool {
 }
 
 type Generator struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Executor      string                 `protobuf:"bytes,1,opt,name=executor,proto3" json:"executor,omitempty"`
-	Loops         uint32                 `protobuf:"varint,2,opt,name=loops,proto3" json:"loops,omitempty"`
-	CpuSeconds    float64                `protobuf:"fixed64,3,opt,name=cpu_seconds,json=cpuSeconds,proto3" json:"cpu_seconds,omitempty"`
-	GcCycles      uint32                 `protobuf:"varint,4,opt,name=gc_cycles,json=gcCycles,proto3" json:"gc_cycles,omitempty"`
-	MaxRssBytes   int64                  `protobuf:"varint,5,opt,name=max_rss_bytes,json=maxRssBytes,proto3" json:"max_rss_bytes,omitempty"`
-	Mallocs       uint64                 `protobuf:"varint,6,opt,name=mallocs,proto3" json:"mallocs,omitempty"`
-	Busy          float64                `protobuf:"fixed64,7,opt,name=busy,proto3" json:"busy,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state                  protoimpl.MessageState `protogen:"open.v1"`
+	Executor               string                 `protobuf:"bytes,1,opt,name=executor,proto3" json:"executor,omitempty"`
+	Loops                  uint32                 `protobuf:"varint,2,opt,name=loops,proto3" json:"loops,omitempty"`
+	CpuSeconds             float64                `protobuf:"fixed64,3,opt,name=cpu_seconds,json=cpuSeconds,proto3" json:"cpu_seconds,omitempty"`
+	GcCycles               uint32                 `protobuf:"varint,4,opt,name=gc_cycles,json=gcCycles,proto3" json:"gc_cycles,omitempty"`
+	MaxRssBytes            int64                  `protobuf:"varint,5,opt,name=max_rss_bytes,json=maxRssBytes,proto3" json:"max_rss_bytes,omitempty"`
+	Mallocs                uint64                 `protobuf:"varint,6,opt,name=mallocs,proto3" json:"mallocs,omitempty"`
+	Busy                   float64                `protobuf:"fixed64,7,opt,name=busy,proto3" json:"busy,omitempty"`
+	ProductiveSeconds      float64                `protobuf:"fixed64,8,opt,name=productive_seconds,json=productiveSeconds,proto3" json:"productive_seconds,omitempty"`
+	RunQueueWait           *float64               `protobuf:"fixed64,9,opt,name=run_queue_wait,json=runQueueWait,proto3,oneof" json:"run_queue_wait,omitempty"`
+	GcPauseMaxSeconds      float64                `protobuf:"fixed64,10,opt,name=gc_pause_max_seconds,json=gcPauseMaxSeconds,proto3" json:"gc_pause_max_seconds,omitempty"`
+	SchedLatencyP99Seconds float64                `protobuf:"fixed64,11,opt,name=sched_latency_p99_seconds,json=schedLatencyP99Seconds,proto3" json:"sched_latency_p99_seconds,omitempty"`
+	Throttled              *Throttled             `protobuf:"bytes,12,opt,name=throttled,proto3" json:"throttled,omitempty"` // absent: not known
+	Tcp                    *TCP                   `protobuf:"bytes,13,opt,name=tcp,proto3" json:"tcp,omitempty"`             // absent: not known
+	unknownFields          protoimpl.UnknownFields
+	sizeCache              protoimpl.SizeCache
 }
 
 func (x *Generator) Reset() {
@@ -1648,6 +1654,160 @@ func (x *Generator) GetMallocs() uint64 {
 func (x *Generator) GetBusy() float64 {
 	if x != nil {
 		return x.Busy
+	}
+	return 0
+}
+
+func (x *Generator) GetProductiveSeconds() float64 {
+	if x != nil {
+		return x.ProductiveSeconds
+	}
+	return 0
+}
+
+func (x *Generator) GetRunQueueWait() float64 {
+	if x != nil && x.RunQueueWait != nil {
+		return *x.RunQueueWait
+	}
+	return 0
+}
+
+func (x *Generator) GetGcPauseMaxSeconds() float64 {
+	if x != nil {
+		return x.GcPauseMaxSeconds
+	}
+	return 0
+}
+
+func (x *Generator) GetSchedLatencyP99Seconds() float64 {
+	if x != nil {
+		return x.SchedLatencyP99Seconds
+	}
+	return 0
+}
+
+func (x *Generator) GetThrottled() *Throttled {
+	if x != nil {
+		return x.Throttled
+	}
+	return nil
+}
+
+func (x *Generator) GetTcp() *TCP {
+	if x != nil {
+		return x.Tcp
+	}
+	return nil
+}
+
+type Throttled struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Periods       uint64                 `protobuf:"varint,1,opt,name=periods,proto3" json:"periods,omitempty"`
+	Seconds       float64                `protobuf:"fixed64,2,opt,name=seconds,proto3" json:"seconds,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Throttled) Reset() {
+	*x = Throttled{}
+	mi := &file_control_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Throttled) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Throttled) ProtoMessage() {}
+
+func (x *Throttled) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Throttled.ProtoReflect.Descriptor instead.
+func (*Throttled) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *Throttled) GetPeriods() uint64 {
+	if x != nil {
+		return x.Periods
+	}
+	return 0
+}
+
+func (x *Throttled) GetSeconds() float64 {
+	if x != nil {
+		return x.Seconds
+	}
+	return 0
+}
+
+type TCP struct {
+	state              protoimpl.MessageState `protogen:"open.v1"`
+	BytesSent          uint64                 `protobuf:"varint,1,opt,name=bytes_sent,json=bytesSent,proto3" json:"bytes_sent,omitempty"`
+	BytesRetransmitted uint64                 `protobuf:"varint,2,opt,name=bytes_retransmitted,json=bytesRetransmitted,proto3" json:"bytes_retransmitted,omitempty"`
+	Retransmits        uint64                 `protobuf:"varint,3,opt,name=retransmits,proto3" json:"retransmits,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
+}
+
+func (x *TCP) Reset() {
+	*x = TCP{}
+	mi := &file_control_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TCP) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TCP) ProtoMessage() {}
+
+func (x *TCP) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TCP.ProtoReflect.Descriptor instead.
+func (*TCP) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *TCP) GetBytesSent() uint64 {
+	if x != nil {
+		return x.BytesSent
+	}
+	return 0
+}
+
+func (x *TCP) GetBytesRetransmitted() uint64 {
+	if x != nil {
+		return x.BytesRetransmitted
+	}
+	return 0
+}
+
+func (x *TCP) GetRetransmits() uint64 {
+	if x != nil {
+		return x.Retransmits
 	}
 	return 0
 }
@@ -1776,7 +1936,7 @@ const file_control_proto_rawDesc = "" +
 	"\x06totals\x18\x03 \x01(\fR\x06totals\x12\x18\n" +
 	"\astopped\x18\x04 \x01(\bR\astopped\x123\n" +
 	"\tgenerator\x18\x05 \x01(\v2\x15.loadgen.v1.GeneratorR\tgenerator\x12\x18\n" +
-	"\aexpired\x18\x06 \x01(\bR\aexpired\"\xcd\x01\n" +
+	"\aexpired\x18\x06 \x01(\bR\aexpired\"\xfe\x03\n" +
 	"\tGenerator\x12\x1a\n" +
 	"\bexecutor\x18\x01 \x01(\tR\bexecutor\x12\x14\n" +
 	"\x05loops\x18\x02 \x01(\rR\x05loops\x12\x1f\n" +
@@ -1785,7 +1945,23 @@ const file_control_proto_rawDesc = "" +
 	"\tgc_cycles\x18\x04 \x01(\rR\bgcCycles\x12\"\n" +
 	"\rmax_rss_bytes\x18\x05 \x01(\x03R\vmaxRssBytes\x12\x18\n" +
 	"\amallocs\x18\x06 \x01(\x04R\amallocs\x12\x12\n" +
-	"\x04busy\x18\a \x01(\x01R\x04busy2J\n" +
+	"\x04busy\x18\a \x01(\x01R\x04busy\x12-\n" +
+	"\x12productive_seconds\x18\b \x01(\x01R\x11productiveSeconds\x12)\n" +
+	"\x0erun_queue_wait\x18\t \x01(\x01H\x00R\frunQueueWait\x88\x01\x01\x12/\n" +
+	"\x14gc_pause_max_seconds\x18\n" +
+	" \x01(\x01R\x11gcPauseMaxSeconds\x129\n" +
+	"\x19sched_latency_p99_seconds\x18\v \x01(\x01R\x16schedLatencyP99Seconds\x123\n" +
+	"\tthrottled\x18\f \x01(\v2\x15.loadgen.v1.ThrottledR\tthrottled\x12!\n" +
+	"\x03tcp\x18\r \x01(\v2\x0f.loadgen.v1.TCPR\x03tcpB\x11\n" +
+	"\x0f_run_queue_wait\"?\n" +
+	"\tThrottled\x12\x18\n" +
+	"\aperiods\x18\x01 \x01(\x04R\aperiods\x12\x18\n" +
+	"\aseconds\x18\x02 \x01(\x01R\aseconds\"w\n" +
+	"\x03TCP\x12\x1d\n" +
+	"\n" +
+	"bytes_sent\x18\x01 \x01(\x04R\tbytesSent\x12/\n" +
+	"\x13bytes_retransmitted\x18\x02 \x01(\x04R\x12bytesRetransmitted\x12 \n" +
+	"\vretransmits\x18\x03 \x01(\x04R\vretransmits2J\n" +
 	"\aControl\x12?\n" +
 	"\x04Join\x12\x16.loadgen.v1.FromWorker\x1a\x1b.loadgen.v1.FromCoordinator(\x010\x01B3Z1github.com/loadgen/loadgen/internal/rpc/loadgenpbb\x06proto3"
 
@@ -1801,7 +1977,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_control_proto_goTypes = []any{
 	(*FromWorker)(nil),      // 0: loadgen.v1.FromWorker
 	(*Part)(nil),            // 1: loadgen.v1.Part
@@ -1823,9 +1999,11 @@ var file_control_proto_goTypes = []any{
 	(*Facts)(nil),           // 17: loadgen.v1.Facts
 	(*Final)(nil),           // 18: loadgen.v1.Final
 	(*Generator)(nil),       // 19: loadgen.v1.Generator
-	nil,                     // 20: loadgen.v1.Assignment.NodesEntry
-	nil,                     // 21: loadgen.v1.Ready.ServersEntry
-	nil,                     // 22: loadgen.v1.Facts.FactEntry
+	(*Throttled)(nil),       // 20: loadgen.v1.Throttled
+	(*TCP)(nil),             // 21: loadgen.v1.TCP
+	nil,                     // 22: loadgen.v1.Assignment.NodesEntry
+	nil,                     // 23: loadgen.v1.Ready.ServersEntry
+	nil,                     // 24: loadgen.v1.Facts.FactEntry
 }
 var file_control_proto_depIdxs = []int32{
 	3,  // 0: loadgen.v1.FromWorker.hello:type_name -> loadgen.v1.Hello
@@ -1845,19 +2023,21 @@ var file_control_proto_depIdxs = []int32{
 	11, // 14: loadgen.v1.Envelope.assigned:type_name -> loadgen.v1.Answer
 	16, // 15: loadgen.v1.Envelope.ready:type_name -> loadgen.v1.Ready
 	18, // 16: loadgen.v1.Envelope.final:type_name -> loadgen.v1.Final
-	20, // 17: loadgen.v1.Assignment.nodes:type_name -> loadgen.v1.Assignment.NodesEntry
-	21, // 18: loadgen.v1.Ready.servers:type_name -> loadgen.v1.Ready.ServersEntry
-	22, // 19: loadgen.v1.Facts.fact:type_name -> loadgen.v1.Facts.FactEntry
+	22, // 17: loadgen.v1.Assignment.nodes:type_name -> loadgen.v1.Assignment.NodesEntry
+	23, // 18: loadgen.v1.Ready.servers:type_name -> loadgen.v1.Ready.ServersEntry
+	24, // 19: loadgen.v1.Facts.fact:type_name -> loadgen.v1.Facts.FactEntry
 	19, // 20: loadgen.v1.Final.generator:type_name -> loadgen.v1.Generator
-	10, // 21: loadgen.v1.Assignment.NodesEntry.value:type_name -> loadgen.v1.Endpoints
-	17, // 22: loadgen.v1.Ready.ServersEntry.value:type_name -> loadgen.v1.Facts
-	0,  // 23: loadgen.v1.Control.Join:input_type -> loadgen.v1.FromWorker
-	2,  // 24: loadgen.v1.Control.Join:output_type -> loadgen.v1.FromCoordinator
-	24, // [24:25] is the sub-list for method output_type
-	23, // [23:24] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	20, // 21: loadgen.v1.Generator.throttled:type_name -> loadgen.v1.Throttled
+	21, // 22: loadgen.v1.Generator.tcp:type_name -> loadgen.v1.TCP
+	10, // 23: loadgen.v1.Assignment.NodesEntry.value:type_name -> loadgen.v1.Endpoints
+	17, // 24: loadgen.v1.Ready.ServersEntry.value:type_name -> loadgen.v1.Facts
+	0,  // 25: loadgen.v1.Control.Join:input_type -> loadgen.v1.FromWorker
+	2,  // 26: loadgen.v1.Control.Join:output_type -> loadgen.v1.FromCoordinator
+	26, // [26:27] is the sub-list for method output_type
+	25, // [25:26] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -1891,13 +2071,14 @@ func file_control_proto_init() {
 		(*Envelope_Snapshot)(nil),
 		(*Envelope_Final)(nil),
 	}
+	file_control_proto_msgTypes[19].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   23,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

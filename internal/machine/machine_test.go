@@ -1,4 +1,4 @@
-package run
+package machine
 
 import (
 	"os"
@@ -14,8 +14,8 @@ type sysfs = fstest.MapFS
 
 func file(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 
-func TestReadEnvironment(t *testing.T) {
-	e := ReadEnvironment(sysfs{
+func TestRead(t *testing.T) {
+	e := Read(sysfs{
 		"proc/sys/kernel/osrelease":                                       file("6.1.0-18-amd64\n"),
 		"proc/sys/kernel/hostname":                                        file("node3\n"),
 		"sys/devices/system/clocksource/clocksource0/current_clocksource": file("tsc\n"),
@@ -44,7 +44,7 @@ func TestReadEnvironment(t *testing.T) {
 }
 
 func TestCgroupV1(t *testing.T) {
-	e := ReadEnvironment(sysfs{
+	e := Read(sysfs{
 		"proc/self/cgroup": file("4:memory:/docker/x\n3:cpu,cpuacct:/docker/x\n1:name=systemd:/docker/x\n"),
 		"sys/fs/cgroup/cpu/docker/x/cpu.cfs_quota_us":         file("50000\n"),
 		"sys/fs/cgroup/cpu/docker/x/cpu.cfs_period_us":        file("100000\n"),
@@ -59,7 +59,7 @@ func TestCgroupV1(t *testing.T) {
 }
 
 // What cannot be read or understood is null with the reason.
-func TestReadEnvironmentOddFiles(t *testing.T) {
+func TestReadOddFiles(t *testing.T) {
 	for name, root := range map[string]sysfs{
 		"nothing there": {},
 		"other words": {
@@ -71,7 +71,7 @@ func TestReadEnvironmentOddFiles(t *testing.T) {
 		"cut short": {"proc/self/limits": file("Max open"), "proc/meminfo": file("MemFree: 1 kB\n")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := ReadEnvironment(root)
+			e := Read(root)
 			for _, fact := range []string{"memory_bytes", "memory_limit_bytes", "cgroup_cpus", "fd_soft", "fd_hard", "cpu_model", "kernel"} {
 				require.NotEmpty(t, e.Nulls[fact], fact)
 			}
@@ -82,8 +82,8 @@ func TestReadEnvironmentOddFiles(t *testing.T) {
 }
 
 // This machine answers what any Linux answers.
-func TestReadEnvironmentHere(t *testing.T) {
-	e := ReadEnvironment(os.DirFS("/"))
+func TestReadHere(t *testing.T) {
+	e := Read(os.DirFS("/"))
 	require.NotEmpty(t, e.Kernel)
 	require.NotEmpty(t, e.Hostname)
 	require.NotNil(t, e.FDSoft)

@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"bytes"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// meter reads what the kernel has given one thread. It belongs to that thread.
+//
+//   - Processor time is the clock CLOCK_THREAD_CPUTIME_ID (clock_gettime(2)).
+//   - /proc/thread-self/schedstat has three numbers: nanoseconds on a processor, nanoseconds ready to run without one, and how often
+//     it was given one (Documentation/scheduler/sched-stats.rst in Linux). Kernels without CONFIG_SCHED_INFO have no such file.
+type meter struct {
+	schedstat int // descriptor; negative: there is none
+	cpu       int64
+	queued    queueing
+	line      [64]byte
+}
+
+// queueing is what a thread has waited for a processor in its life.
+type queueing struct {
+	waited int64 // nanoseconds
+	times  int64
+	known  bool
+}
+
+// waking is what a thread may wait each time before it runs, in nanoseconds: on an idle machine, one that sleeps is given a processor 3 to
+// 10 µs after it was woken. What is beyond that, others had.
+const waking = 10_000
+
+// newMeter returns the meter of the thread that calls it.
+func newMeter() *meter {
+	fd, err := unix.Open("/proc/thread-self/schedstat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		fd = -1
+	}
+	return &meter{schedstat: fd}
+}
+
+// begin has later readings count from now. A nil meter reads nothing.
+func (m *meter) begin() {
+	if m != nil {
+		m.cpu, m.queued = m.processor(), m.queue()
+	}
+}
+
+// since returns what the thread had since begin; of its processor time, spun was spent looking for something to do.
+func (m *meter) since(wall, spun int64) loopUse {
+	u := loopUse{wall: wall}
+	if m == nil {
+		return u
+	}
+	u.productive = max(0, m.processor()-m.cpu-spun)
+	if now := m.queue(); now.known && m.queued.known {
+		u.waited, u.waitKnown = max(0, now.waited-m.queued.waited-waking*(now.times-m.queued.times)), true
+	}
+	return u
+}
+
+// close gives the descriptor back.
+func (m *meter) close() {
+	if m.schedstat >= 0 {
+		_ = unix.Close(m.schedstat) // nothing was written to it
+	}
+}
+
+// processor returns the thread's processor time in nanoseconds.
+func (m *meter) processor() int64 {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
+		panic(err) // only for a wrong address or clock
+	}
+	return t.Nano()
+}
+
+func (m *meter) queue() queueing {
+	if m.schedstat < 0 {
+		return queueing{}
+	}
+	n, err := unix.Pread(m.schedstat, m.line[:], 0)
+	if err != nil {
+		return queueing{}
+	}
+	return parseSchedstat(m.line[:n])
+}
+
+func parseSchedstat(line []byte) (q queueing) {
+	words := bytes.Fields(line)
+	if len(words) < 3 {
+		return queueing{}
+	}
+	var err1, err2 error
+	q.waited, err1 = strconv.ParseInt(string(words[1]), 10, 64)
+	q.times, err2 = strconv.ParseInt(string(words[2]), 10, 64)
+	q.known = err1 == nil && err2 == nil
+	return q
+}
+
+// loopUse is what became of one loop's time in a step, in nanoseconds.
+type loopUse struct {
+	wall       int64 // from its beginning to its end
+	productive int64 // processor time, that spent looking for something to do left out
+	waited     int64 // ready to run, without a processor, and for longer than it takes to wake
+	waitKnown  bool
+}

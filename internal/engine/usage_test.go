@@ -1,0 +1,87 @@
+package engine
+
+import (
+	"math"
+	"runtime"
+	"runtime/metrics"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/run"
+)
+
+func TestQuantileSince(t *testing.T) {
+	h := func(counts ...uint64) *metrics.Float64Histogram {
+		return &metrics.Float64Histogram{Counts: counts, Buckets: []float64{0, 1, 2, 3, math.Inf(1)}}
+	}
+	require.Equal(t, 0.0, quantileSince(0.99, h(1, 2, 3, 4), h(1, 2, 3, 4)), "nothing was added")
+	require.Equal(t, 1.0, quantileSince(0.99, h(5, 0, 9, 0), h(105, 1, 9, 0)))
+	require.Equal(t, 2.0, quantileSince(1, h(5, 0, 9, 0), h(105, 1, 9, 0)))
+	require.Equal(t, 3.0, quantileSince(1, h(0, 0, 0, 0), h(0, 0, 0, 1)), "the lower bound where there is no upper one")
+}
+
+func TestParseSchedstat(t *testing.T) {
+	require.Equal(t, queueing{waited: 500629641, times: 131, known: true}, parseSchedstat([]byte("499780212 500629641 131\n")))
+	for _, odd := range []string{"", "1 2", "1 x 3", "1 2 x"} {
+		require.False(t, parseSchedstat([]byte(odd)).known, odd)
+	}
+}
+
+// TestMeter has a thread compute for a while, then sleep: only the first is processor time.
+func TestMeter(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	m := newMeter()
+	defer m.close()
+	m.begin()
+	began := time.Now()
+	for m.processor()-m.cpu < int64(20*time.Millisecond) {
+	}
+	time.Sleep(30 * time.Millisecond)
+	wall := int64(time.Since(began))
+	u := m.since(wall, int64(5*time.Millisecond))
+	require.InDelta(t, float64(15*time.Millisecond), float64(u.productive), float64(5*time.Millisecond))
+	require.Equal(t, wall, u.wall)
+	require.LessOrEqual(t, u.waited, wall)
+	require.Zero(t, (*meter)(nil).since(7, 0).productive, "a loop without a thread of its own")
+}
+
+func TestLoopsTakenTogether(t *testing.T) {
+	var j joined
+	j.add(loopUse{wall: 1000, productive: 250, waited: 10, waitKnown: true})
+	j.add(loopUse{wall: 1000, productive: 500})
+	j.add(loopUse{})
+	g := run.Generator{CPUSeconds: 9}
+	j.enter(&g, 1)
+	waited := 0.01
+	require.Equal(t, run.Generator{CPUSeconds: 9, Busy: 0.5, ProductiveSeconds: 750e-9, RunQueueWait: &waited}, g)
+
+	g = run.Generator{Executor: blockingExecutor, CPUSeconds: 0.9 * float64(runtime.NumCPU())}
+	new(joined).enter(&g, 1)
+	require.InDelta(t, 0.9, g.Busy, 1e-9, "others than the loops work there")
+	require.Nil(t, g.RunQueueWait)
+}
+
+// TestLookingInVainIsNotWork runs an op a millisecond on a loop that never sleeps: what it spends between them is not productive.
+func TestLookingInVainIsNotWork(t *testing.T) {
+	for _, spin := range []time.Duration{-1, 10 * time.Millisecond} {
+		b := newBench(t, redisPlan(t, 1, "", `
+			ops  = { get = 1 }
+			open {
+				rate     = "1k/s"
+				duration = "20ms"
+				sessions = 1
+				arrivals = "constant"
+			}`), "load", 20*time.Microsecond)
+		b.l.spin = max(0, int64(spin))
+		b.run(run.Load)
+		if spin < 0 {
+			require.Zero(t, b.l.spun)
+			continue
+		}
+		share := float64(b.l.spun) / float64(b.l.last-b.l.entered)
+		require.InDelta(t, 0.98, share, 0.02, "all but 20 µs and a few steps of each millisecond")
+	}
+}

@@ -1,0 +1,195 @@
+// Package machine reads what a machine and this process' place on it are: what the kernel says in proc and sys.
+package machine
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io/fs"
+	"path"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/loadgen/loadgen/internal/run"
+)
+
+// Read describes this machine and process, Servers apart. root is the file system whose proc and sys are read:
+// os.DirFS("/"). What cannot be read is left out with the reason in Nulls; only Linux has it all.
+func Read(root fs.FS) run.Environment {
+	r := environment{root: root, nulls: map[string]string{}}
+	e := run.Environment{
+		Go:          runtime.Version(),
+		OS:          runtime.GOOS,
+		Arch:        runtime.GOARCH,
+		CPUs:        runtime.NumCPU(),
+		GOMAXPROCS:  runtime.GOMAXPROCS(0),
+		Kernel:      r.line("kernel", "proc/sys/kernel/osrelease"),
+		Hostname:    r.line("hostname", "proc/sys/kernel/hostname"),
+		ClockSource: r.line("clock_source", "sys/devices/system/clocksource/clocksource0/current_clocksource"),
+		Governor:    r.line("governor", "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+		CPUModel:    r.field("cpu_model", "proc/cpuinfo", "model name"),
+		Servers:     map[string]map[string]map[string]string{},
+		Nulls:       r.nulls,
+	}
+	e.MemoryBytes = r.memory()
+	e.FDSoft, e.FDHard = r.files()
+	e.CgroupCPUs, e.MemoryLimitBytes = r.cgroup()
+	return e
+}
+
+// environment reads proc and sys, and keeps why a fact could not be had.
+type environment struct {
+	root  fs.FS
+	nulls map[string]string
+}
+
+// line returns the first line of a file.
+func (r *environment) line(fact, name string) string {
+	b, err := fs.ReadFile(r.root, name)
+	if err != nil {
+		r.nulls[fact] = err.Error()
+		return ""
+	}
+	first, _, _ := bytes.Cut(b, []byte("\n"))
+	return strings.TrimSpace(string(first))
+}
+
+// field returns the value of the first "key: value" line of a file.
+func (r *environment) field(fact, name, key string) string {
+	b, err := fs.ReadFile(r.root, name)
+	if err != nil {
+		r.nulls[fact] = err.Error()
+		return ""
+	}
+	for s := bufio.NewScanner(bytes.NewReader(b)); s.Scan(); {
+		if k, v, ok := strings.Cut(s.Text(), ":"); ok && strings.TrimSpace(k) == key {
+			return strings.TrimSpace(v)
+		}
+	}
+	r.nulls[fact] = fmt.Sprintf("%s has no line %q", name, key)
+	return ""
+}
+
+// memory returns the machine's memory: the line "MemTotal:  8131432 kB".
+func (r *environment) memory() *int64 {
+	text := r.field("memory_bytes", "proc/meminfo", "MemTotal")
+	if text == "" {
+		return nil
+	}
+	kB, err := strconv.ParseInt(strings.TrimSuffix(text, " kB"), 10, 64)
+	if err != nil {
+		r.nulls["memory_bytes"] = fmt.Sprintf("MemTotal of proc/meminfo is %q", text)
+		return nil
+	}
+	kB <<= 10
+	return &kB
+}
+
+// files returns the limits on open files: the line "Max open files  1024  1048576  files".
+func (r *environment) files() (soft, hard *int64) {
+	const name, key = "proc/self/limits", "Max open files"
+	b, err := fs.ReadFile(r.root, name)
+	if err != nil {
+		r.nulls["fd_soft"], r.nulls["fd_hard"] = err.Error(), err.Error()
+		return nil, nil
+	}
+	for s := bufio.NewScanner(bytes.NewReader(b)); s.Scan(); {
+		rest, ok := strings.CutPrefix(s.Text(), key)
+		if words := strings.Fields(rest); ok && len(words) >= 2 {
+			return r.limit("fd_soft", words[0]), r.limit("fd_hard", words[1])
+		}
+	}
+	why := fmt.Sprintf("%s has no line %q", name, key)
+	r.nulls["fd_soft"], r.nulls["fd_hard"] = why, why
+	return nil, nil
+}
+
+// limit reads a number, or a word for none.
+func (r *environment) limit(fact, text string) *int64 {
+	switch text {
+	case "max", "-1", "unlimited":
+		r.nulls[fact] = "unlimited"
+		return nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		r.nulls[fact] = fmt.Sprintf("%q is not a number", text)
+		return nil
+	}
+	return &n
+}
+
+// cgroup returns the bounds that the control groups of this process put on CPU time and memory: the tightest on the way to the
+// root. Version 2 has them in cpu.max ("100000 50000" or "max 50000", quota and period) and memory.max.
+func (r *environment) cgroup() (cpus *float64, memory *int64) {
+	r.nulls["cgroup_cpus"], r.nulls["memory_limit_bytes"] = "unlimited", "unlimited"
+	err := controlGroups(r.root, func(controller, dir string) { r.bounds(controller, dir, &cpus, &memory) })
+	if err != nil {
+		r.nulls["cgroup_cpus"], r.nulls["memory_limit_bytes"] = err.Error(), err.Error()
+		return nil, nil
+	}
+	if cpus != nil {
+		delete(r.nulls, "cgroup_cpus")
+	}
+	if memory != nil {
+		delete(r.nulls, "memory_limit_bytes")
+	}
+	return cpus, memory
+}
+
+// bounds lowers cpus and memory to the limits of the group in dir. A file that is not there sets none.
+func (r *environment) bounds(controller, dir string, cpus **float64, memory **int64) {
+	file := func(name string) []string {
+		b, err := fs.ReadFile(r.root, path.Join(dir, name))
+		if err != nil {
+			return nil
+		}
+		return strings.Fields(string(b))
+	}
+	switch controller {
+	case "": // version 2
+		if words := file("cpu.max"); len(words) == 2 {
+			lower(cpus, quotient(words[0], words[1]))
+		}
+		if words := file("memory.max"); len(words) == 1 {
+			lower(memory, integer(words[0]))
+		}
+	case "cpu":
+		quota, period := file("cpu.cfs_quota_us"), file("cpu.cfs_period_us")
+		if len(quota) == 1 && len(period) == 1 {
+			lower(cpus, quotient(quota[0], period[0]))
+		}
+	case "memory":
+		if words := file("memory.limit_in_bytes"); len(words) == 1 {
+			lower(memory, integer(words[0]))
+		}
+	}
+}
+
+// lower sets *at to v when v is a bound and a tighter one.
+func lower[T int64 | float64](at **T, v *T) {
+	if v != nil && (*at == nil || *v < **at) {
+		*at = v
+	}
+}
+
+// integer returns the number in text; nil for "max", and for the huge number by which version 1 says the same.
+func integer(text string) *int64 {
+	const huge = 1 << 60
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n >= huge {
+		return nil
+	}
+	return &n
+}
+
+// quotient returns a / b; nil when a is "max", or -1 as version 1 says it.
+func quotient(a, b string) *float64 {
+	x, y := integer(a), integer(b)
+	if x == nil || y == nil || *x <= 0 || *y <= 0 {
+		return nil
+	}
+	q := float64(*x) / float64(*y)
+	return &q
+}
