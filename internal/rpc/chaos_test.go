@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,13 +21,17 @@ var oneSeed = flag.Uint64("chaos.seed", 0, "run this seed of TestChaos alone")
 
 // TestChaos lets random faults come over fleets of three. Whatever comes: the run ends; what the targets got is in the figures or within
 // the declared bounds; a complete run is exact and has every worker's last word; load ends with the lease.
+//
+// The seed fixes the faults, their times, and every pause before a reconnect. What it cannot fix is which of two goroutines the runtime lets
+// go first at one instant of virtual time: messages that are gathered into one write on one day are two writes, 0.1 ms apart, on
+// another. So cables are of lengths that are no divisors of anything, to keep what matters apart by more than that: TestChaosRepeats.
 func TestChaos(t *testing.T) {
 	const seeds = 200
 	verdicts := map[run.Completeness]int{}
 	for seed := uint64(1); seed <= seeds; seed++ {
 		if *oneSeed == 0 || *oneSeed == seed {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { verdicts[chaos(t, seed)]++ })
+				synctest.Test(t, func(t *testing.T) { verdicts[chaos(t, seed).Verdict.Completeness]++ })
 			})
 		}
 	}
@@ -37,12 +42,14 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-func chaos(t *testing.T, seed uint64) run.Completeness {
+func chaos(t *testing.T, seed uint64) *run.Run {
 	dice := rand.New(rand.NewPCG(seed, 0))
 	f := newTimedFleet(t, rpc.TimingOf(time.Second))
 	defer f.close()
 	for i := range 3 {
-		f.join(fmt.Sprintf("w%d", i+1))
+		pauses := rand.New(rand.NewPCG(seed, uint64(i+1))) // of one goroutine
+		f.join(fmt.Sprintf("w%d", i+1), func(c *rpc.JoinConfig) { c.Random = pauses.Int64N })
+		f.nodes[i].cable.set(func(c *cable) { c.long = time.Duration(103+31*i) * time.Microsecond })
 	}
 	members := f.members()
 	for _, n := range f.nodes {
@@ -84,7 +91,26 @@ func chaos(t *testing.T, seed uint64) run.Completeness {
 			}
 		}
 	}
-	return r.Verdict.Completeness
+	return r
+}
+
+// TestChaosRepeats runs seeds twice: how the run ended, who was lost, why, and up to which snapshot is the same.
+func TestChaosRepeats(t *testing.T) {
+	ending := func(seed uint64) (text string) {
+		synctest.Test(t, func(t *testing.T) {
+			r := chaos(t, seed)
+			var losses []string
+			for _, l := range r.Losses {
+				losses = append(losses, fmt.Sprintf("%s: %s, after %d", l.Worker, l.Why, l.Seq))
+			}
+			slices.Sort(losses) // two may come at one time
+			text = fmt.Sprint(r.Verdict.Completeness, losses)
+		})
+		return text
+	}
+	for seed := uint64(1); seed <= 20; seed++ {
+		require.Equal(t, ending(seed), ending(seed), "seed %d", seed)
+	}
 }
 
 // trouble plans a fault of a random kind and length.

@@ -63,6 +63,7 @@ type cable struct {
 	deafUp   bool          // what the worker sends is lost
 	deafDown bool          // what the coordinator sends is lost
 	slow     time.Duration // what each KiB takes, either way
+	long     time.Duration // what each write takes on top
 }
 
 func (c *cable) dial(ctx context.Context, _ string) (net.Conn, error) {
@@ -108,9 +109,9 @@ func (c *cabled) Close() error {
 	return c.Conn.Close()
 }
 
-// delay takes as long as n bytes do on the way, or until this end of the connection is closed.
-func (c *cabled) delay(slow time.Duration, n int) {
-	t := time.NewTimer(slow * time.Duration(n) / 1024)
+// delay takes as long as told, or until this end of the connection is closed.
+func (c *cabled) delay(d time.Duration) {
+	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
@@ -120,9 +121,9 @@ func (c *cabled) delay(slow time.Duration, n int) {
 
 func (c *cabled) Write(b []byte) (int, error) {
 	c.cable.mu.Lock()
-	deaf, slow := c.cable.deafUp, c.cable.slow
+	deaf, takes := c.cable.deafUp, c.cable.long+c.cable.slow*time.Duration(len(b))/1024
 	c.cable.mu.Unlock()
-	c.delay(slow, len(b))
+	c.delay(takes)
 	if deaf {
 		return len(b), nil
 	}
@@ -133,9 +134,9 @@ func (c *cabled) Read(b []byte) (int, error) {
 	for {
 		n, err := c.Conn.Read(b)
 		c.cable.mu.Lock()
-		deaf, slow := c.cable.deafDown, c.cable.slow
+		deaf, takes := c.cable.deafDown, c.cable.slow*time.Duration(n)/1024
 		c.cable.mu.Unlock()
-		c.delay(slow, n)
+		c.delay(takes)
 		if !deaf || err != nil {
 			return n, err
 		}
@@ -249,6 +250,7 @@ func (f *fleet) close() {
 		n.stop()
 		<-n.done
 	}
+	time.Sleep(time.Second) // gRPC's goroutines end behind it, when cables let them
 	debug.SetGCPercent(100) // several engines in one process leave each other's setting behind
 }
 
