@@ -17,6 +17,11 @@ func leased(t *testing.T, load string, until time.Duration, meanwhile func(b *be
 	b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\n"+load), "load", time.Millisecond)
 	defer b.g.close()
 	b.e.SetLease(until)
+	answers := b.server(0).latency
+	b.server(0).latency = func(n int) time.Duration {
+		require.Less(t, b.net.clock.t, int64(until), "sent when the lease was over")
+		return answers(n)
+	}
 	if meanwhile != nil {
 		meanwhile(b)
 	}
@@ -65,7 +70,7 @@ func TestSendsNothingAfterWakingLate(t *testing.T) {
 	for name, load := range map[string]string{"closed": closedLoad, "open": openLoad} {
 		t.Run(name, func(t *testing.T) {
 			asleep := 0
-			got, _, _, _ := leased(t, load, 3*time.Second, func(b *bench) {
+			got, due, _, _ := leased(t, load, 3*time.Second, func(b *bench) {
 				b.net.at(2*time.Second, func() {
 					asleep = *b.server(0).got["GET"]
 					b.net.clock.t += int64(4 * time.Second)
@@ -73,6 +78,7 @@ func TestSendsNothingAfterWakingLate(t *testing.T) {
 			})
 			require.Positive(t, asleep)
 			require.Equal(t, asleep, got)
+			require.EqualValues(t, got, due, "nor does the answer that it finds start another op")
 		})
 	}
 }

@@ -267,9 +267,6 @@ func (w *wire) read(c *wireConn) {
 		return
 	}
 	now := w.l.clock.now()
-	if w.l.expired(now) {
-		return
-	}
 	c.heard = now
 	all := buf[:n]
 	if kept > 0 {
