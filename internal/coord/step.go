@@ -47,6 +47,9 @@ func (c *coordinator) step(ctx context.Context, ph *plan.Phase, kind run.StepKin
 	for i := range c.Workers {
 		from, to := share(ph.Sessions(), i, n)
 		s.steps = append(s.steps, run.Step{Seq: c.seq, Phase: ph.Name, Kind: kind, Last: last, From: from, To: to})
+		if w := &c.result.Fleet[i]; !c.isLost(i) {
+			w.Sessions = max(w.Sessions, to-from)
+		}
 	}
 	c.seq++
 	if err := s.prepare(ctx); err != nil {

@@ -222,3 +222,24 @@ func unreachable() *run.Run {
 	r.Seconds = 0.013
 	return r
 }
+
+// fleet is a run of which a worker was lost.
+func fleet() *run.Run {
+	h := header
+	h.Workers = []string{"w1", "a-worker-with-a-long-name", "w3"}
+	p, r := samplePlan(), run.New(h, environment)
+	r.Seconds = 17.2
+	r.Fleet = []run.Worker{
+		{Name: "w1", Host: "node1", Sessions: 3, ClockOffsetSeconds: -1.2, ClockUncertaintySeconds: 84e-6, CPUSeconds: 1.21},
+		{Name: "a-worker-with-a-long-name", Host: "node2", Sessions: 3, ClockUncertaintySeconds: 1.2e-3},
+		{Name: "w3", Host: "node3", Sessions: 4, ClockUncertaintySeconds: 91e-6, CPUSeconds: 1.43},
+	}
+	r.Losses = []run.Loss{{
+		Worker: "a-worker-with-a-long-name", Why: "no heartbeat for 10s", Phase: "put", Seq: 4, KnownSeconds: 4, LoadedSeconds: 14.2, UnseenOps: 1800,
+	}}
+	r.Add("put", run.NewPhase(p, p.Phases[0], run.Measured{
+		Endpoints: endpoints(4), Load: simulate(4).closed(driver.Put, 3, 1000).totals, Generators: []run.Generator{event}, Losses: r.Losses,
+	}))
+	r.Conclude(run.Degraded, r.Losses[0].Error())
+	return r
+}

@@ -17,14 +17,15 @@ type Options struct {
 	Dir string // the run's directory; "" for none
 }
 
-// Text writes the summary of a run: each phase with its figures and how far they may be believed, then the asserts, then the
-// verdict in words.
+// Text writes the summary of a run: each phase with its figures and how far they may be believed, then the workers where
+// there are several, the asserts, and the verdict in words.
 func Text(w io.Writer, r *run.Run, opts Options) error {
 	p := &page{}
 	p.head(r)
 	for _, name := range r.PhaseOrder {
 		p.phase(name, r.Phase[name])
 	}
+	p.workers(r)
 	p.asserts(r.Asserts)
 	p.verdict(r, opts)
 	if _, err := io.WriteString(w, p.b.String()); err != nil {

@@ -3,6 +3,7 @@ package report
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,7 +30,7 @@ func golden(t *testing.T, name, text string) {
 
 func TestText(t *testing.T) {
 	for name, r := range map[string]*run.Run{
-		"good": good(), "overloaded": overloaded(), "broken": broken(), "unreachable": unreachable(),
+		"good": good(), "overloaded": overloaded(), "broken": broken(), "unreachable": unreachable(), "fleet": fleet(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b strings.Builder
@@ -42,6 +43,20 @@ func TestText(t *testing.T) {
 			golden(t, name+".txt", b.String())
 		})
 	}
+}
+
+// TestWorkersAreFew names the lost of a large fleet and some of the others.
+func TestWorkersAreFew(t *testing.T) {
+	r := run.New(header, environment)
+	for i := range 100 {
+		r.Fleet = append(r.Fleet, run.Worker{Name: fmt.Sprintf("w%d", i), Sessions: 1})
+	}
+	r.Losses = []run.Loss{{Worker: "w77", Phase: "put"}}
+	p := &page{}
+	p.workers(r)
+	require.Contains(t, p.b.String(), "1 of 100 LOST")
+	require.Contains(t, p.b.String(), "  w77         1 session\n              LOST in phase put: known up to 0 s, nothing is missing\n")
+	require.Contains(t, p.b.String(), "and 83 other workers\n")
 }
 
 func TestList(t *testing.T) {

@@ -4,9 +4,10 @@ import "fmt"
 
 // Worker is one worker of a run.
 type Worker struct {
-	Name    string `json:"name"`
-	Host    string `json:"host"`    // "" for the coordinator's own process
-	Loadgen string `json:"loadgen"` // version of its program
+	Name     string `json:"name"`
+	Host     string `json:"host"`     // "" for the coordinator's own process
+	Loadgen  string `json:"loadgen"`  // version of its program
+	Sessions int    `json:"sessions"` // the most that it had in a phase
 
 	ClockOffsetSeconds      float64 `json:"clock_offset_seconds"`      // its monotonic clock minus the coordinator's, as fixed for the run
 	ClockUncertaintySeconds float64 `json:"clock_uncertainty_seconds"` // half of the round trip that the offset is from; 0 in the coordinator's own process
