@@ -5,16 +5,19 @@
 //
 // # Rate
 //
-// With λ the rate per second and r the ramp in seconds, the rate at t is λt/r within the ramp and λ after it. Its integral, the
-// expected number of ops before t, is
+// With φ and λ the rates per second at the beginning and at the end of a ramp of r seconds, the rate at t is φ + (λ − φ)t/r within
+// the ramp and λ after it. Its integral, the expected number of ops before t, is
 //
-//	Λ(t) = λt²/2r        t ≤ r
-//	Λ(t) = λ(t − r/2)    t > r
+//	Λ(t) = φt + (λ − φ)t²/2r    t ≤ r
+//	Λ(t) = λt − (λ − φ)r/2      t > r
 //
 // and inverted, the time by which x ops are due,
 //
-//	Λ⁻¹(x) = √(2rx/λ)     x ≤ λr/2
-//	Λ⁻¹(x) = x/λ + r/2    x > λr/2
+//	Λ⁻¹(x) = 2x / (φ + √(φ² + 2(λ − φ)x/r))    x ≤ (φ + λ)r/2
+//	Λ⁻¹(x) = (x − φr/2)/λ + r/2                x > (φ + λ)r/2
+//
+// The first is the root of the quadratic in the form that does not cancel (Press et al., Numerical Recipes, 3rd ed., §5.6); with
+// φ = 0 it is √(2rx/λ).
 //
 // # Arrivals
 //
@@ -47,13 +50,14 @@ const never = math.MaxInt64
 // Shape is a rate over time.
 type Shape struct {
 	Rate     float64       // per second after the ramp, > 0
-	Ramp     time.Duration // the rate rises linearly from 0 to Rate, ≥ 0
+	From     float64       // per second where the ramp begins, ≥ 0
+	Ramp     time.Duration // how long the rate goes from From to Rate in a straight line, ≥ 0
 	Duration time.Duration // of the whole schedule, ramp included; ops are due in [0, Duration)
 }
 
 // Ops returns how many constant arrivals are due in the shape's duration.
 func (s Shape) Ops() int64 {
-	n := int64(math.Ceil(s.expected()))
+	n := int64(math.Ceil(s.Expected()))
 	for n > 0 && s.due(float64(n-1)) >= int64(s.Duration) {
 		n--
 	}
@@ -63,13 +67,24 @@ func (s Shape) Ops() int64 {
 	return n
 }
 
-// expected returns Λ(Duration).
-func (s Shape) expected() float64 {
+// Expected returns Λ(Duration), the expected number of Poisson arrivals.
+func (s Shape) Expected() float64 {
 	ramp, end := s.Ramp.Seconds(), s.Duration.Seconds()
 	if end < ramp {
-		return s.Rate * end * end / (2 * ramp)
+		return s.From*end + (s.Rate-s.From)*end*end/(2*ramp)
 	}
-	return s.Rate * (end - ramp/2)
+	return s.Rate*end - (s.Rate-s.From)*ramp/2
+}
+
+// At returns the rate that is wanted some time after the start, per second: 0 before it and from the end on.
+func (s Shape) At(since time.Duration) float64 {
+	switch {
+	case since < 0 || since >= s.Duration:
+		return 0
+	case since < s.Ramp:
+		return s.From + (s.Rate-s.From)*since.Seconds()/s.Ramp.Seconds()
+	}
+	return s.Rate
 }
 
 // due returns Λ⁻¹(x) in nanoseconds, or never when that is beyond an int64.
@@ -77,31 +92,28 @@ func (s Shape) due(x float64) int64 {
 	if x == 0 {
 		return 0
 	}
+	if s.Ramp > 0 {
+		return s.dueRamped(x)
+	}
 	// hi + lo = 10⁹·x/λ to about 2⁻¹⁰⁰: the rounding errors of the product and of the quotient are both recovered by a fused
-	// multiply-add (Dekker 1971; Muller et al., Handbook of Floating-Point Arithmetic, 2nd ed., §4.4 and §4.7).
+	// multiply-add. It is [double.over] for a divisor of one word.
 	p := x * 1e9
 	hi := p / s.Rate
 	lo := (math.FMA(-hi, s.Rate, p) + math.FMA(x, 1e9, -p)) / s.Rate
-	ramp := float64(s.Ramp)
-	if x <= s.Rate*ramp/2e9 {
-		return s.dueInRamp(hi, lo)
-	}
-	if hi >= never/2 {
-		return never
-	}
-	whole := math.Floor(hi)
-	half := float64(s.Ramp%2) / 2
-	return int64(whole) + int64(s.Ramp/2) + int64(math.Floor(hi-whole+lo+half+0.5))
+	return double{hi, lo}.round()
 }
 
-// dueInRamp returns √(2·ramp·(hi + lo)).
-func (s Shape) dueInRamp(hi, lo float64) int64 {
-	twice := 2 * float64(s.Ramp)
-	ph := twice * hi
-	pl := math.FMA(twice, hi, -ph) + twice*lo
-	root := math.Sqrt(ph)
-	whole := math.Floor(root)
-	return int64(whole) + int64(math.Floor(root-whole+(math.FMA(-root, root, ph)+pl)/(2*root)+0.5))
+// dueRamped is due for a shape with a ramp.
+func (s Shape) dueRamped(x float64) int64 {
+	from, rate, ramp := double{hi: s.From}, double{hi: s.Rate}, whole(int64(s.Ramp))
+	half := double{ramp.hi / 2, ramp.lo / 2}
+	scaled := product(x, 1e9)
+	if x > (s.From+s.Rate)*half.hi/1e9 {
+		return scaled.plus(from.times(half).negative()).over(rate).plus(half).round()
+	}
+	slope := sum(s.Rate, -s.From).over(half)
+	inner := from.times(from).plus(scaled.times(slope))
+	return scaled.times(double{hi: 2}).over(inner.root().plus(from)).round()
 }
 
 // Pacer yields the due offsets of one stream in order. The zero Pacer yields none. It is a plain value: a copy continues from the

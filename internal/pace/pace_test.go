@@ -32,23 +32,29 @@ func all(p Pacer) []int64 {
 	}
 }
 
-// exactDue is Λ⁻¹(n) in nanoseconds with 300 bits.
+// exactDue is Λ⁻¹(n) in nanoseconds with 400 bits, from the quadratic's usual solution.
 func exactDue(s Shape, n int64) *big.Float {
-	wide := func(x float64) *big.Float { return new(big.Float).SetPrec(300).SetFloat64(x) }
-	q := wide(float64(n))
-	q.Mul(q, wide(1e9)).Quo(q, wide(s.Rate))
-	ramp := wide(float64(s.Ramp))
-	half := new(big.Float).Quo(ramp, wide(2))
-	if q.Cmp(half) <= 0 {
-		q.Mul(q, ramp).Mul(q, wide(2))
-		return q.Sqrt(q)
+	wide := func(x float64) *big.Float { return new(big.Float).SetPrec(400).SetFloat64(x) }
+	number := func() *big.Float { return new(big.Float).SetPrec(400) }
+	from, rate := wide(s.From), wide(s.Rate) // per 10⁹ ns
+	half := number().Quo(number().SetInt64(int64(s.Ramp)), wide(2))
+	x := number().Mul(number().SetInt64(n), wide(1e9))
+	change := number().Sub(rate, from)
+	if inRamp := number().Mul(number().Add(from, rate), half); x.Cmp(inRamp) >= 0 {
+		x.Sub(x, number().Mul(from, half)).Quo(x, rate)
+		return x.Add(x, half)
 	}
-	return q.Add(q, half)
+	if change.Sign() == 0 {
+		return x.Quo(x, rate)
+	}
+	root := number().Mul(x, number().Quo(change, half))
+	root.Add(root, number().Mul(from, from)).Sqrt(root)
+	return root.Sub(root, from).Mul(root, number().Quo(number().Mul(half, wide(2)), change))
 }
 
 func requireExact(t require.TestingT, s Shape, n int64) {
 	exact := exactDue(s, n)
-	diff := new(big.Float).Sub(new(big.Float).SetPrec(300).SetInt64(s.due(float64(n))), exact)
+	diff := new(big.Float).Sub(new(big.Float).SetPrec(400).SetInt64(s.due(float64(n))), exact)
 	off, _ := diff.Float64()
 	require.LessOrEqual(t, math.Abs(off), 0.5+1e-6, "op %d of %+v: due %d, exactly %.3f", n, s, s.due(float64(n)), exact)
 }
@@ -69,10 +75,11 @@ func TestConstantIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := Shape{
 			Rate:     rapid.Float64Range(1e-3, 1e9).Draw(t, "rate"),
+			From:     rapid.OneOf(rapid.Just(0.0), rapid.Float64Range(1e-3, 1e9)).Draw(t, "from"),
 			Ramp:     time.Duration(rapid.Int64Range(0, int64(month)).Draw(t, "ramp")),
 			Duration: month,
 		}
-		requireExact(t, s, rapid.Int64Range(0, int64(s.expected())).Draw(t, "n"))
+		requireExact(t, s, rapid.Int64Range(0, int64(s.Expected())).Draw(t, "n"))
 	})
 }
 
@@ -96,6 +103,9 @@ func TestOps(t *testing.T) {
 		{Shape{Rate: 100, Ramp: time.Second, Duration: time.Second}, 50},
 		{Shape{Rate: 100, Ramp: time.Second, Duration: 3 * time.Second}, 250},
 		{Shape{Rate: 100, Ramp: 4 * time.Second, Duration: 2 * time.Second}, 50},
+		{Shape{Rate: 300, From: 100, Ramp: time.Second, Duration: 2 * time.Second}, 500},
+		{Shape{Rate: 100, From: 300, Ramp: time.Second, Duration: 2 * time.Second}, 300},
+		{Shape{Rate: 100, From: 100, Ramp: time.Second, Duration: 2 * time.Second}, 200},
 		{Shape{Rate: 1000, Duration: 0}, 0},
 		{Shape{}, 0},
 	}
@@ -119,6 +129,7 @@ func drawShape(t *rapid.T) Shape {
 	duration := time.Duration(rapid.Int64Range(1, int64(2*time.Second)).Draw(t, "duration"))
 	return Shape{
 		Rate:     rapid.Float64Range(0.1, 2000).Draw(t, "rate"),
+		From:     rapid.OneOf(rapid.Just(0.0), rapid.Float64Range(0.1, 2000)).Draw(t, "from"),
 		Ramp:     time.Duration(rapid.Int64Range(0, int64(duration)).Draw(t, "ramp")),
 		Duration: duration,
 	}
@@ -141,14 +152,52 @@ func TestConstantStreamsInterleaveToTheWhole(t *testing.T) {
 	})
 }
 
+// shapes are ramps from 0, up and down.
+var shapes = []Shape{
+	{Rate: 20_000, Ramp: 10 * time.Second, Duration: 20 * time.Second},
+	{Rate: 20_000, From: 5000, Ramp: 10 * time.Second, Duration: 20 * time.Second},
+	{Rate: 5000, From: 20_000, Ramp: 10 * time.Second, Duration: 20 * time.Second},
+}
+
 func TestConstantRampCounts(t *testing.T) {
-	s := Shape{Rate: 5000, Ramp: 10 * time.Second, Duration: 20 * time.Second}
-	due := all(NewConstant(s, 1, 0))
-	for at := 500 * time.Millisecond; at <= s.Duration; at += 500 * time.Millisecond {
-		want := Shape{Rate: s.Rate, Ramp: s.Ramp, Duration: at}.expected()
-		got, _ := slices.BinarySearch(due, int64(at))
-		require.InDelta(t, want, got, 1, "ops due before %s", at)
+	for _, s := range shapes {
+		due := all(NewConstant(s, 1, 0))
+		for at := 500 * time.Millisecond; at <= s.Duration; at += 500 * time.Millisecond {
+			want := Shape{Rate: s.Rate, From: s.From, Ramp: s.Ramp, Duration: at}.Expected()
+			got, _ := slices.BinarySearch(due, int64(at))
+			require.InDelta(t, want, got, 1, "ops due before %s", at)
+		}
 	}
+}
+
+// A ramp of two seconds from 100 to 300 per second: after one it has brought 150 and wants 200 per second.
+func TestRampByHand(t *testing.T) {
+	up := Shape{Rate: 300, From: 100, Ramp: 2 * time.Second, Duration: 3 * time.Second}
+	require.Equal(t, int64(time.Second), up.due(150))
+	require.Equal(t, int64(2*time.Second), up.due(400))
+	require.Equal(t, int64(3*time.Second), up.due(700))
+	require.InDelta(t, 200, up.At(time.Second), 1e-9)
+	require.InDelta(t, 300, up.At(2*time.Second), 1e-9)
+	require.Zero(t, up.At(3*time.Second))
+	down := Shape{Rate: 100, From: 300, Ramp: 2 * time.Second, Duration: 3 * time.Second}
+	require.Equal(t, int64(time.Second), down.due(250))
+	require.Equal(t, int64(2*time.Second), down.due(400))
+	require.InDelta(t, 200, down.At(time.Second), 1e-9)
+}
+
+// The rate is what the expected number of ops grows by.
+func TestRateIsTheSlope(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawShape(t)
+		from := time.Duration(rapid.Int64Range(0, int64(s.Duration)-1).Draw(t, "from"))
+		to := from + time.Duration(rapid.Int64Range(int64(time.Millisecond), int64(time.Second)).Draw(t, "width"))
+		until := func(d time.Duration) Shape { return Shape{Rate: s.Rate, From: s.From, Ramp: s.Ramp, Duration: d} }
+		endless := until(month)
+		slope := (until(to).Expected() - until(from).Expected()) / (to - from).Seconds()
+		least, most := min(endless.At(from), endless.At(to)), max(endless.At(from), endless.At(to))
+		require.GreaterOrEqual(t, slope, least-1e-3*most)
+		require.LessOrEqual(t, slope, most*(1+1e-3))
+	})
 }
 
 // poisson merges all streams of a Poisson schedule.
@@ -253,12 +302,13 @@ func correlation(x, y []float64) float64 {
 }
 
 func TestPoissonRampCounts(t *testing.T) {
-	s := Shape{Rate: 20_000, Ramp: 10 * time.Second, Duration: 20 * time.Second}
-	due := poisson(s, 1024, 3)
-	for at := time.Second; at <= s.Duration; at += time.Second {
-		want := Shape{Rate: s.Rate, Ramp: s.Ramp, Duration: at}.expected()
-		got, _ := slices.BinarySearch(due, int64(at))
-		require.InDelta(t, want, got, 5*math.Sqrt(want), "ops due before %s", at)
+	for _, s := range shapes {
+		due := poisson(s, 1024, 3)
+		for at := time.Second; at <= s.Duration; at += time.Second {
+			want := Shape{Rate: s.Rate, From: s.From, Ramp: s.Ramp, Duration: at}.Expected()
+			got, _ := slices.BinarySearch(due, int64(at))
+			require.InDelta(t, want, got, 5*math.Sqrt(want), "ops due before %s", at)
+		}
 	}
 }
 
