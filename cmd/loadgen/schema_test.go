@@ -20,8 +20,32 @@ var (
 	elsewhere = regexp.MustCompile(`^losses\[\]`)
 )
 
-// TestResultHasEveryDocumentedPath runs two plans, a closed one with replication, setup and asserts and an open one, and looks up
-// each path of docs/result.md in what --out wrote. A path that one of them cannot have is in the other.
+// briefSearch finds 2,000 a second, roughly: two sessions that wait 1 ms for each answer.
+const briefSearch = `
+plan "search" {}
+target "t" {
+	driver  = "null"
+	latency = "1ms"
+}
+dataset "d" {
+	keys { count = 10 }
+	values { size = 10 }
+}
+phase "search" {
+	target  = target.t
+	dataset = dataset.d
+	ops     = { get = 1 }
+	search {
+		from          = "500/s"
+		sessions      = 2
+		step_duration = "200ms"
+		precision     = "100%"
+		slo { response_p50 = "20ms" }
+	}
+}`
+
+// TestResultHasEveryDocumentedPath runs three plans, a closed one with replication, setup and asserts, an open one and a search, and
+// looks up each path of docs/result.md in what --out wrote. A path that one of them cannot have is in another.
 func TestResultHasEveryDocumentedPath(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "result.md"))
@@ -36,7 +60,9 @@ func TestResultHasEveryDocumentedPath(t *testing.T) {
 	open.underWay()
 	dying.kill()
 	open.result(30 * time.Second)
-	trees := []any{decode(t, closed.out), decode(t, open.out)}
+	search := begin(t, briefSearch)
+	search.result(30 * time.Second)
+	trees := []any{decode(t, closed.out), decode(t, open.out), decode(t, search.out)}
 
 	for _, row := range rows {
 		path, kind := row[1], row[2]

@@ -137,7 +137,11 @@ phase "second" {
 }`
 
 func config(t *testing.T, join joiner, workers ...*fakeWorker) coord.Config {
-	file, diags := plan.Parse([]byte(twoPhases), "test.hcl", drivers.All())
+	return configOf(t, twoPhases, join, workers...)
+}
+
+func configOf(t *testing.T, text string, join joiner, workers ...*fakeWorker) coord.Config {
+	file, diags := plan.Parse([]byte(text), "test.hcl", drivers.All())
 	require.Empty(t, diags)
 	p, diags := file.Resolve(plan.Vars{})
 	require.Empty(t, diags)

@@ -127,9 +127,11 @@ func (s *step) unseen(worker int, until time.Duration) uint64 {
 	if planned := s.ready[worker].Ops; planned > 0 {
 		return planned - min(planned, due)
 	}
-	if o := s.ph.Open; o != nil && step.Kind == run.Load {
+	if o := s.ph.Schedule(); o != nil && step.Kind == run.Load {
 		part := float64(step.To-step.From) / float64(o.Sessions)
-		n := o.Rate * part * min(until-s.at, o.Duration).Seconds()
+		so := step.Shape
+		so.Duration = min(until-s.at, so.Duration)
+		n := part * so.Expected()
 		most := uint64(math.Ceil(n + 6*math.Sqrt(n) + part*float64(o.Streams))) // six standard deviations of a Poisson count
 		return most - min(most, due)
 	}

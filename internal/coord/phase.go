@@ -3,9 +3,11 @@ package coord
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/search"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -16,33 +18,80 @@ func (c *coordinator) phase(ctx context.Context, ph *plan.Phase) error {
 	if ph.Clear != nil && t.Builtin != nil {
 		return c.flush(ctx, ph)
 	}
-	m := run.Measured{Endpoints: t.Endpoints}
+	p := passage{c: c, ph: ph, route: newRoute(ph), m: run.Measured{Endpoints: t.Endpoints}}
 	if t.Builtin != nil {
-		m.Endpoints = c.nodes[t.Name]
+		p.m.Endpoints = c.nodes[t.Name]
 	}
-	kinds := stepsOf(ph)
-	for i, kind := range kinds {
-		s, err := c.step(ctx, ph, kind, i == len(kinds)-1)
+	began, err := p.all(ctx)
+	if began {
+		c.add(ph, p.m)
+	}
+	return err
+}
+
+// passage is a phase under way.
+type passage struct {
+	c     *coordinator
+	ph    *plan.Phase
+	route *route
+	m     run.Measured
+	begun time.Duration // when its first level did, on the run clock; 0: not yet
+}
+
+// all carries out the steps of the phase. It says whether any was begun.
+func (p *passage) all(ctx context.Context) (began bool, err error) {
+	for {
+		var spent time.Duration
+		if p.begun > 0 {
+			spent = time.Since(p.c.zero) - p.begun
+		}
+		next, more := p.route.next(&p.m, spent)
+		if !more {
+			return began, nil
+		}
+		s, err := p.c.step(ctx, p.ph, next)
 		if s == nil {
-			return err
+			return len(p.m.Levels) > 0, err
 		}
-		if kind == run.Setup {
-			m.Setup = s.totals
-		} else {
-			m.Load, m.Series = s.totals, s.rows
+		began = true
+		p.take(s, p.c.stopping(ctx))
+		if err == nil && next.Kind != run.Load && !p.m.Aborted {
+			err = shortfall(next.Kind, p.c.Plan.Target(p.ph.Target), s.totals)
 		}
-		m.Generators, m.Aborted = s.generators, c.stopping(ctx)
-		m.Losses, m.Unfinished = c.result.Losses, s.unfinished
-		if err == nil && kind != run.Load && !m.Aborted {
-			err = shortfall(kind, t, s.totals)
-		}
-		if err != nil || m.Aborted {
-			c.add(ph, m)
-			return err
+		if err != nil || p.m.Aborted {
+			p.m.Ended = search.Stopped
+			return began, err
 		}
 	}
-	c.add(ph, m)
-	return nil
+}
+
+// take enters what a step has counted.
+func (p *passage) take(s *step, aborted bool) {
+	p.m.Aborted, p.m.Losses = aborted, p.c.result.Losses
+	switch step := s.steps[0]; {
+	case step.Kind == run.Setup:
+		p.m.Setup = s.totals
+	case p.ph.Stages == nil && p.ph.Search == nil:
+		p.m.Load, p.m.Series, p.m.Generators, p.m.Unfinished = s.totals, s.rows, s.generators, s.unfinished
+	default:
+		p.level(s, step)
+	}
+}
+
+// level enters what a step has counted that is one level of several.
+func (p *passage) level(s *step, step run.Step) {
+	if p.begun == 0 {
+		p.begun = s.at
+	}
+	since := s.at - p.begun
+	for _, row := range s.rows {
+		row.T += since.Seconds()
+		p.m.Series = append(p.m.Series, row)
+	}
+	p.m.AddLevel(p.c.Plan, p.ph, run.Measured{
+		Endpoints: p.m.Endpoints, Load: s.totals, Shape: step.Shape, Generators: s.generators,
+		Aborted: p.m.Aborted, Losses: p.m.Losses, Unfinished: s.unfinished,
+	}, since)
 }
 
 func (c *coordinator) add(ph *plan.Phase, m run.Measured) {
@@ -61,19 +110,6 @@ func shortfall(kind run.StepKind, t *plan.Target, totals *measure.Totals) error 
 		return errors.New(short)
 	}
 	return nil
-}
-
-// stepsOf lists the steps of a phase, in order.
-func stepsOf(ph *plan.Phase) []run.StepKind {
-	switch {
-	case ph.Populate != nil:
-		return []run.StepKind{run.Populate}
-	case ph.Clear != nil:
-		return []run.StepKind{run.Clear}
-	case len(ph.Setup) > 0:
-		return []run.StepKind{run.Setup, run.Load}
-	}
-	return []run.StepKind{run.Load}
 }
 
 // flush is a clear phase on built-in nodes.

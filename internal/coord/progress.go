@@ -14,11 +14,15 @@ import (
 func (s *step) update(joint measure.Interval) run.Update {
 	u := run.Update{Phase: s.ph.Name, Kind: s.steps[0].Kind, Total: s.ops, Elapsed: time.Duration(joint.To) - s.at, Final: joint.Final, Verdict: s.c.soFar()}
 	if u.Kind == run.Load {
-		switch ph := s.ph; {
-		case ph.Open != nil:
-			u.Offered, u.Expected = ph.Open.Rate, ph.Open.Duration
+		step, ph := s.steps[0], s.ph
+		u.Offered, u.Expected = step.Shape.Rate, step.Shape.Duration
+		switch {
 		case ph.Closed != nil:
 			u.Expected = ph.Closed.Duration
+		case ph.Stages != nil:
+			u.Level, u.Levels = step.Level+1, len(ph.Stages.Stages)
+		case ph.Search != nil:
+			u.Level = step.Level + 1
 		}
 	}
 	ended, _ := outcomes(joint.Delta)

@@ -40,15 +40,17 @@ type step struct {
 	err        error // of the store
 }
 
-// step has the workers carry out one step. What they counted is returned also when that failed; nil when they could not start.
-func (c *coordinator) step(ctx context.Context, ph *plan.Phase, kind run.StepKind, last bool) (*step, error) {
+// step has the workers carry out one step, each its part. What they counted is returned also when that failed; nil when they could not
+// start.
+func (c *coordinator) step(ctx context.Context, ph *plan.Phase, part run.Step) (*step, error) {
 	n := len(c.Workers)
 	s := &step{c: c, ph: ph, totals: &measure.Totals{}, ready: make([]run.Ready, n), sources: make([]source, n), generators: make([]run.Generator, n)}
 	for i := range c.Workers {
-		from, to := share(ph.Sessions(), i, n)
-		s.steps = append(s.steps, run.Step{Seq: c.seq, Phase: ph.Name, Kind: kind, Last: last, From: from, To: to})
+		part.Seq = c.seq
+		part.From, part.To = share(ph.Sessions(), i, n)
+		s.steps = append(s.steps, part)
 		if w := &c.result.Fleet[i]; !c.isLost(i) {
-			w.Sessions = max(w.Sessions, to-from)
+			w.Sessions = max(w.Sessions, part.To-part.From)
 		}
 	}
 	c.seq++

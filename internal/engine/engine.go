@@ -86,13 +86,14 @@ func (e *Engine) Assign(_ context.Context, a run.Assignment) error {
 	return nil
 }
 
-// Prepare makes ready to carry out a step: before the first of a phase, it opens the phase's connections, or gives up when ctx ends. An
+// Prepare makes ready to carry out a step: before the first of a phase, it closes what another phase has left open and opens the phase's
+// connections, or gives up when ctx ends. An
 // error means that the step cannot be carried out; the engine may then be closed, and nothing else.
 func (e *Engine) Prepare(ctx context.Context, step run.Step) (run.Ready, error) {
-	if e.group == nil || e.group.phase.Name != step.Phase {
-		if e.group != nil {
-			return run.Ready{}, fmt.Errorf("phase %q: phase %q has not ended", step.Phase, e.group.phase.Name)
-		}
+	if e.group != nil && e.group.phase.Name != step.Phase {
+		e.Close()
+	}
+	if e.group == nil {
 		stop := context.AfterFunc(ctx, func() { e.halt.Store(abandon) })
 		g, err := e.openGroup(ctx, step)
 		stop()
@@ -101,12 +102,12 @@ func (e *Engine) Prepare(ctx context.Context, step run.Step) (run.Ready, error) 
 		}
 		e.group = g
 	}
-	source, err := workload.New(e.plan, e.group.phase, string(step.Kind))
+	source, err := workload.New(e.plan, e.group.phase, workload.Step{Kind: string(step.Kind), Level: step.Level, Shape: step.Shape})
 	if err != nil {
 		return run.Ready{}, err
 	}
 	for _, l := range e.group.loops {
-		e.group.equip(l, source, step.Kind)
+		e.group.equip(l, source, step)
 	}
 	e.group.step = step
 	e.group.traffic() // later counts are from here

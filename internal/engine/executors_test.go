@@ -74,7 +74,7 @@ func executeLogged(t testing.TB, cfg Config, p *plan.Plan, c clock) (measure.Tot
 	if c != nil {
 		e.clock = c
 	}
-	_, err = e.Prepare(ctx, run.Step{Phase: "load", Kind: run.Load, Last: true, To: p.Phase("load").Sessions()})
+	_, err = e.Prepare(ctx, stepOf(p.Phase("load"), run.Load))
 	require.NoError(t, err)
 	events := &logged{Program: e.group.loops[0].prog}
 	e.group.loops[0].prog = events

@@ -64,8 +64,8 @@ func (e *Engine) openGroup(ctx context.Context, step run.Step) (*group, error) {
 		return nil, fmt.Errorf("target %q: %w", g.target.Name, err)
 	}
 	g.parts = min(e.cfg.Loops, g.sessions)
-	if o := g.phase.Open; o != nil {
-		g.parts = min(g.parts, o.InFlight) // each loop may have one
+	if s := g.phase.Schedule(); s != nil {
+		g.parts = min(g.parts, s.InFlight) // each loop may have one
 	}
 	for i := range g.parts {
 		l, err := g.newLoop(e, d, i)
@@ -276,27 +276,28 @@ func (g *group) open(c clock) error {
 }
 
 // equip gives a loop the program, the feed and the streams of a step.
-func (g *group) equip(l *loop, source *workload.Source, kind run.StepKind) {
-	l.prog, l.opTimeout = g.program(kind)
+func (g *group) equip(l *loop, source *workload.Source, step run.Step) {
+	l.prog, l.opTimeout = g.program(step.Kind)
 	l.bypass()
 	l.acks = g.target.Replication != nil
 	for _, s := range l.sessions {
 		s.begun, s.active, s.first, s.last, s.streams, s.queued = false, 0, 0, 0, nil, false
 		s.stream = source.Stream(s.id)
 	}
-	if kind == run.Load && g.phase.Open != nil {
-		l.feed = g.openFeed(l, source)
+	if step.Kind == run.Load && g.phase.Schedule() != nil {
+		l.feed = g.openFeed(l, source, step.Shape.Duration)
 		return
 	}
 	f := &closedFeed{l: l, pipeline: g.phase.Pipeline(), sessions: source.Sessions()}
-	if c := g.phase.Closed; c != nil && kind == run.Load {
+	if c := g.phase.Closed; c != nil && step.Kind == run.Load {
 		f.ramp, f.think, f.lasts = c.Ramp, int64(c.Think), int64(c.Duration)
 	}
 	l.feed = f
 }
 
-func (g *group) openFeed(l *loop, source *workload.Source) *openFeed {
-	o := g.phase.Open
+// openFeed makes the feed of a step whose schedule lasts for a time.
+func (g *group) openFeed(l *loop, source *workload.Source, lasts time.Duration) *openFeed {
+	o := g.phase.Schedule()
 	for _, s := range l.sessions {
 		for i := s.id; i < source.Streams(); i += source.Sessions() {
 			s.streams = append(s.streams, &openStream{id: i, pacer: source.Pacer(i), ops: source.Stream(i)})
@@ -305,7 +306,7 @@ func (g *group) openFeed(l *loop, source *workload.Source) *openFeed {
 	// Bounds of loops sum to the bound of all.
 	first, n := l.sessions[0].id, len(l.sessions)
 	bound := o.InFlight*(first+n)/o.Sessions - o.InFlight*first/o.Sessions
-	return &openFeed{l: l, pipeline: o.Pipeline, inFlight: max(1, bound), shed: o.OnFull == "shed", lasts: int64(o.Duration + o.Drain)}
+	return &openFeed{l: l, pipeline: o.Pipeline, inFlight: max(1, bound), shed: o.OnFull == "shed", lasts: int64(lasts + o.Drain)}
 }
 
 // program returns a program for the target and the op's own timeout, 0 for none. Steps that are not measured want all N replicas.

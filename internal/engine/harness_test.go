@@ -67,12 +67,22 @@ func newBench(t testing.TB, p *plan.Plan, phase string, latency time.Duration) *
 
 func (b *bench) server(i int) *virtualServer { return b.net.servers[uint16(firstPort+i)] }
 
+// stepOf is the only step of a kind that a phase has, for one worker.
+func stepOf(ph *plan.Phase, kind run.StepKind) run.Step {
+	step := run.Step{Phase: ph.Name, Kind: kind, Last: true, To: ph.Sessions()}
+	if ph.Open != nil && kind == run.Load {
+		step.Shape = ph.Open.Shape()
+	}
+	return step
+}
+
 // equip readies a step that starts now.
 func (b *bench) equip(kind run.StepKind) <-chan part {
 	b.t.Helper()
-	source, err := workload.New(b.g.plan, b.g.phase, string(kind))
+	step := stepOf(b.g.phase, kind)
+	source, err := workload.New(b.g.plan, b.g.phase, workload.Step{Kind: string(kind), Shape: step.Shape})
 	require.NoError(b.t, err)
-	b.g.equip(b.l, source, kind)
+	b.g.equip(b.l, source, step)
 	if b.indirect {
 		b.l.direct = nil
 	}

@@ -91,8 +91,8 @@ func (f *Feed) Add(delta *measure.Totals, to int64) {
 	} else {
 		f.phase.Load = sum(f.phase.Load, delta)
 	}
-	if open := f.plan.Phase(f.step.Phase).Open; open != nil && f.step.Kind == run.Load && delta.Origin > 0 {
-		f.phase.Offered = f.share * offered(open, time.Duration(to-delta.Origin))
+	if delta.Origin > 0 {
+		f.phase.Offered = f.share * f.step.Shape.At(time.Duration(to-delta.Origin))
 	}
 	f.collector.Set(f.view)
 }
@@ -117,30 +117,10 @@ func (f *Feed) End(v run.Verdict) {
 // sum returns new Totals, as a collector has to be given: what it shows does not change. Bins are left out, for no metric is made
 // from them, and with them the origin, which steps of one phase do not share.
 func sum(so, delta *measure.Totals) *measure.Totals {
-	flat := *delta
-	flat.Origin = 0
-	for v, o := range delta.Ops {
-		if o != nil {
-			c := *o
-			clear(c.Bins[:])
-			flat.Ops[v] = &c
-		}
-	}
 	total := new(measure.Totals)
 	if so != nil {
 		total.Merge(so)
 	}
-	total.Merge(&flat)
+	total.Merge(delta.WithoutBins())
 	return total
-}
-
-// offered returns the rate that the schedule of an open phase wants some time after its start.
-func offered(o *plan.Open, since time.Duration) float64 {
-	switch {
-	case since >= o.Duration:
-		return 0
-	case since < o.Ramp:
-		return o.Rate * since.Seconds() / o.Ramp.Seconds()
-	}
-	return o.Rate
 }

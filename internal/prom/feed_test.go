@@ -59,9 +59,10 @@ func TestFeed(t *testing.T) {
 	shows("loadgen_ops_due_total", 300, "phase=get", "op=get")
 
 	// Two workers, of which each has half of the sessions.
-	half := p.Phase("mixed").Sessions() / 2
+	half, shape := p.Phase("mixed").Sessions()/2, p.Phase("mixed").Open.Shape()
 	parts := []run.Step{
-		{Seq: 3, Phase: "mixed", Kind: run.Load, To: half}, {Seq: 3, Phase: "mixed", Kind: run.Load, From: half, To: 2 * half},
+		{Seq: 3, Phase: "mixed", Kind: run.Load, To: half, Shape: shape},
+		{Seq: 3, Phase: "mixed", Kind: run.Load, From: half, To: 2 * half, Shape: shape},
 	}
 	f.Begin(parts[0])
 	f.Begin(parts[1])

@@ -34,6 +34,7 @@ func (p *page) phase(name string, ph *run.Phase) {
 			p.item("setup", verb+": "+ledger(ph.Setup.Op[verb])+", untimed")
 		}
 	}
+	p.levels(ph)
 	for _, verb := range verbs(ph.Op) {
 		p.op(ph, verb)
 	}
@@ -66,11 +67,9 @@ func loadOf(ph *run.Phase) string {
 	switch {
 	case ph.Kind != string(run.Load):
 		parts = []string{ph.Kind, sessions}
-	case ph.Model == "open":
-		parts = []string{
-			"open", whole(s.Rate) + "/s " + s.Arrivals, duration(s.DurationSeconds), sessions,
-			"at most " + count(s.InFlight) + " in flight, more " + map[string]string{"wait": "wait", "shed": "are shed"}[s.OnFull],
-		}
+	case ph.Model != "closed":
+		parts = append(scheduleOf(ph), sessions,
+			"at most "+count(s.InFlight)+" in flight, more "+map[string]string{"wait": "wait", "shed": "are shed"}[s.OnFull])
 	case s.Iterations > 0:
 		parts = []string{"closed", sessions, count(s.Iterations) + " ops each"}
 		if s.DurationSeconds > 0 {
@@ -88,6 +87,21 @@ func loadOf(ph *run.Phase) string {
 		parts = append(parts, "think "+duration(s.ThinkSeconds))
 	}
 	return strings.Join(parts, ", ") + "; took " + duration(ph.Seconds)
+}
+
+// scheduleOf says at which rates ops were due, and for how long.
+func scheduleOf(ph *run.Phase) []string {
+	s := ph.Load
+	switch {
+	case ph.Model == "stages":
+		return []string{plural(len(ph.Levels), "stage") + " of " + s.Arrivals + " arrivals", duration(s.DurationSeconds)}
+	case ph.Search != nil:
+		f := ph.Search
+		return []string{"search of " + s.Arrivals + " arrivals from " + whole(f.From) + "/s to " + whole(f.To) + "/s", "steps of " + duration(f.StepSeconds)}
+	case ph.Model == "search":
+		return []string{"search"}
+	}
+	return []string{"open", whole(s.Rate) + "/s " + s.Arrivals, duration(s.DurationSeconds)}
 }
 
 func targetOf(ph *run.Phase) string {

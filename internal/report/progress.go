@@ -39,7 +39,7 @@ func (p *Progress) Show(u run.Update) {
 		every = redrawEvery
 	}
 	since := u.Elapsed - p.last.Elapsed
-	if same := u.Phase == p.last.Phase && u.Kind == p.last.Kind; same && !u.Final && since < every {
+	if same := u.Phase == p.last.Phase && u.Kind == p.last.Kind && u.Level == p.last.Level; same && !u.Final && since < every {
 		return
 	}
 	p.last = u
@@ -120,10 +120,15 @@ func fit(wide int, parts ...string) string {
 type frame struct{ run.Update }
 
 func (u frame) name() string {
-	if u.Kind == run.Load {
-		return u.Phase
+	switch {
+	case u.Kind != run.Load:
+		return u.Phase + " (" + string(u.Kind) + ")"
+	case u.Levels > 0:
+		return u.Phase + " " + count(u.Level) + " of " + count(u.Levels)
+	case u.Level > 0:
+		return u.Phase + " " + count(u.Level)
 	}
-	return u.Phase + " (" + string(u.Kind) + ")"
+	return u.Phase
 }
 
 func (u frame) time() string {

@@ -53,8 +53,10 @@ func samplePlan() *plan.Plan {
 			},
 			{
 				Name: "mixed", Target: "one", Dataset: "many", MaxBad: 0.01,
-				Ops:  []plan.Weight{{Op: "get", Weight: 9}, {Op: "put", Weight: 1}},
-				Open: &plan.Open{Rate: 2000, Duration: 10 * time.Second, Arrivals: "poisson", Sessions: 16, Pipeline: 4, InFlight: 64, OnFull: "shed", Ramp: time.Second},
+				Ops: []plan.Weight{{Op: "get", Weight: 9}, {Op: "put", Weight: 1}},
+				Open: &plan.Open{Rate: 2000, Duration: 10 * time.Second, Ramp: time.Second, Schedule: plan.Schedule{
+					Arrivals: "poisson", Sessions: 16, Pipeline: 4, InFlight: 64, OnFull: "shed",
+				}},
 			},
 			{
 				Name: "fill", Target: "one", Dataset: "many", Ops: []plan.Weight{{Op: "put", Weight: 1}}, MaxBad: 0.01,

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/pace"
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -86,7 +87,10 @@ func TestSpoolIsBounded(t *testing.T) {
 }
 
 func TestRoundTrips(t *testing.T) {
-	step := run.Step{Seq: 3, Phase: "p", Kind: run.Setup, Last: true, From: 2, To: 9}
+	step := run.Step{
+		Seq: 3, Phase: "p", Kind: run.Setup, Last: true, From: 2, To: 9,
+		Level: 4, Shape: pace.Shape{Rate: 1e3, From: 0.5, Ramp: 2, Duration: 3},
+	}
 	gotStep, err := decodeStep(encodeStep(step).GetPrepare())
 	require.NoError(t, err)
 	require.Equal(t, step, gotStep)

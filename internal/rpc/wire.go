@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/pace"
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
 	"github.com/loadgen/loadgen/internal/run"
 )
@@ -18,6 +19,8 @@ const (
 	maxWorkers  = 10_000
 	maxSessions = 1 << 24
 	maxRunTime  = 10 * 365 * 24 * time.Hour
+	maxRate     = 1e9 // per second
+	maxLevels   = 1 << 20
 )
 
 func encodeAssignment(a run.Assignment, zero time.Duration) *pb.Envelope {
@@ -49,13 +52,17 @@ func decodeAssignment(m *pb.Assignment) (run.Assignment, error) {
 func encodeStep(s run.Step) *pb.Envelope {
 	return &pb.Envelope{Content: &pb.Envelope_Prepare{Prepare: &pb.Step{
 		Seq: uint32(s.Seq), Phase: s.Phase, Kind: string(s.Kind), Last: s.Last, From: uint32(s.From), To: uint32(s.To),
+		Level: uint32(s.Level), Rate: s.Shape.Rate, RateFrom: s.Shape.From, RampNs: int64(s.Shape.Ramp), DurationNs: int64(s.Shape.Duration),
 	}}}
 }
 
 func decodeStep(m *pb.Step) (run.Step, error) {
 	s := run.Step{
 		Seq: int(m.GetSeq()), Phase: m.GetPhase(), Kind: run.StepKind(m.GetKind()), Last: m.GetLast(),
-		From: int(m.GetFrom()), To: int(m.GetTo()),
+		From: int(m.GetFrom()), To: int(m.GetTo()), Level: int(m.GetLevel()),
+		Shape: pace.Shape{
+			Rate: m.GetRate(), From: m.GetRateFrom(), Ramp: time.Duration(m.GetRampNs()), Duration: time.Duration(m.GetDurationNs()),
+		},
 	}
 	if !slices.Contains([]run.StepKind{run.Setup, run.Populate, run.Clear, run.Load}, s.Kind) {
 		return run.Step{}, fmt.Errorf("step %d is of the unknown kind %q", s.Seq, s.Kind)
@@ -63,8 +70,15 @@ func decodeStep(m *pb.Step) (run.Step, error) {
 	if s.From > s.To || s.To > maxSessions {
 		return run.Step{}, fmt.Errorf("step %d is for sessions %d to %d", s.Seq, s.From, s.To)
 	}
+	r := s.Shape
+	if !possible(r.Rate, maxRate) || !possible(r.From, maxRate) || r.Ramp < 0 || r.Ramp > r.Duration || r.Duration > maxRunTime || s.Level > maxLevels {
+		return run.Step{}, fmt.Errorf("step %d has a schedule that cannot be", s.Seq)
+	}
 	return s, nil
 }
+
+// possible says whether a number lies in a range from 0 on; NaN does not.
+func possible(f, most float64) bool { return f >= 0 && f <= most }
 
 func encodeReady(r run.Ready, e exchange, err error) *pb.Envelope {
 	m := &pb.Ready{
@@ -150,7 +164,6 @@ func decodeGenerator(m *pb.Generator) (run.Generator, bool) {
 		MaxRSSBytes: m.GetMaxRssBytes(), Mallocs: m.GetMallocs(), Busy: m.GetBusy(), ProductiveSeconds: m.GetProductiveSeconds(),
 		GCPauseMaxSeconds: m.GetGcPauseMaxSeconds(), SchedLatencyP99Seconds: m.GetSchedLatencyP99Seconds(),
 	}
-	possible := func(f, most float64) bool { return f >= 0 && f <= most } // false for NaN
 	const most = float64(maxRunTime/time.Second) * 1024
 	ok := possible(g.CPUSeconds, most) && possible(g.ProductiveSeconds, most) && possible(g.GCPauseMaxSeconds, most) &&
 		possible(g.SchedLatencyP99Seconds, most) && possible(g.Busy, 1) && g.MaxRSSBytes >= 0

@@ -7,6 +7,8 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/internal/pace"
+	"github.com/loadgen/loadgen/internal/search"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/hist"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -15,12 +17,15 @@ import (
 // Measured is what a phase left behind, merged over all workers.
 type Measured struct {
 	Endpoints  []string        // of the target, in the order of Totals.Requests
-	Load       *measure.Totals // of the measured step; for populate and clear, of that step
+	Load       *measure.Totals // of the measured step; for populate and clear, of that step; nil where Levels say it
+	Shape      pace.Shape      // of the measured step, when its ops were due by a schedule; that of an open phase is the plan's
 	Setup      *measure.Totals // nil when the phase has none
 	Series     []Row           // made by AppendRow
 	Generators []Generator     // of the measured step, one for each worker
 	Aborted    bool            // the step was asked to end early
 	Losses     []Loss          // of workers, in this phase or before it
+	Levels     []*Level        // of stages and of a search, in their order
+	Ended      search.End      // why a search tried no more rates
 
 	// Unfinished is what the last snapshots of lost workers say was in flight: neither side of a ledger will hear how it ended.
 	Unfinished measure.Counters
@@ -28,47 +33,69 @@ type Measured struct {
 
 // NewPhase makes the result of phase ph of p and judges it. p is valid: ph is one of its phases, and what ph names is there.
 func NewPhase(p *plan.Plan, ph *plan.Phase, m Measured) *Phase {
+	switch {
+	case len(m.Levels) == 0:
+		if ph.Open != nil {
+			m.Shape = ph.Open.Shape()
+		}
+		return newStep(p, ph, m)
+	case ph.Search != nil:
+		return newSearch(p, ph, m)
+	}
+	return newStages(p, ph, m)
+}
+
+// newStep makes the result of a phase that has one measured step, or of one step of a phase.
+func newStep(p *plan.Plan, ph *plan.Phase, m Measured) *Phase {
 	r := &Phase{
 		Target:    newTarget(p, ph, m.Endpoints),
 		Dataset:   newDataset(p, ph),
 		Generator: mergeGenerators(m.Generators),
+		Levels:    []Level{},
 		Nulls:     map[string]string{},
-		Digest:    fmt.Sprintf("%016x", m.Load.Digest),
-		Series:    append([]Row{}, m.Series...),
-		Errors:    errorTexts(&m.Load.Errors),
-
-		Reconnects:      m.Load.Reconnects,
-		LateReplies:     m.Load.LateReplies,
-		Foreign:         m.Load.Foreign,
-		Stalls:          m.Load.Stalls,
-		MaxStallSeconds: seconds(m.Load.MaxStall),
 	}
-	r.Kind, r.Model, r.Load = shape(ph)
+	r.Kind, r.Model, r.Load = shape(ph, m.Shape)
 	if r.Target.Replication == nil {
 		r.Nulls["target.replication"] = "each key lives on one endpoint"
 	}
+	r.Nulls["search"] = "the phase is no search"
+	if ph.Search != nil {
+		r.Nulls["search"] = "no rate was tried"
+	}
 
 	b := builder{phase: r, totals: m.Load}
-	b.window, b.noWindow = plateau(ph, m.Load)
+	b.window, b.noWindow = plateau(ph, m.Shape, m.Load)
 	r.Seconds = seconds(m.Load.Span.Last - m.Load.Span.First)
 	r.Op = b.ops("op.", verbsOf(ph.Ops))
-	r.Requests = requests(m.Load, m.Endpoints, verbsOf(ph.Ops))
-	if m.Setup != nil {
-		s := builder{phase: r, totals: m.Setup, noWindow: "setup is untimed"}
-		r.Setup = &Ledgers{
-			Op:       s.ops("setup.op.", verbsOf(ph.Setup)),
-			Requests: requests(m.Setup, m.Endpoints, verbsOf(ph.Setup)),
-		}
-	} else {
-		r.Nulls["setup"] = "the phase has no setup"
-	}
-	b.openRates(ph)
+	r.count(ph, m)
+	b.openRates(ph, m.Shape)
 	b.generator()
-	if slices.ContainsFunc(r.Series, func(row Row) bool { return row.Response.P50 == nil }) {
-		r.Nulls["series"] = "no op ended ok or miss in that second"
-	}
 	r.judge(ph, m)
 	return r
+}
+
+// count takes over what is counted of a phase as a whole.
+func (p *Phase) count(ph *plan.Phase, m Measured) {
+	t := m.Load
+	p.Requests = requests(t, m.Endpoints, verbsOf(ph.Ops))
+	p.Digest = fmt.Sprintf("%016x", t.Digest)
+	p.Errors = errorTexts(&t.Errors)
+	p.Reconnects, p.LateReplies, p.Foreign = t.Reconnects, t.LateReplies, t.Foreign
+	p.Stalls, p.MaxStallSeconds = t.Stalls, seconds(t.MaxStall)
+	p.Series = append([]Row{}, m.Series...)
+	if slices.ContainsFunc(p.Series, func(row Row) bool { return row.Response.P50 == nil }) {
+		p.Nulls["series"] = "no op ended ok or miss in that second"
+	}
+	if m.Setup == nil {
+		p.Nulls["setup"] = "the phase has no setup"
+		return
+	}
+	delete(p.Nulls, "setup")
+	s := builder{phase: p, totals: m.Setup, noWindow: "setup is untimed"}
+	p.Setup = &Ledgers{
+		Op:       s.ops("setup.op.", verbsOf(ph.Setup)),
+		Requests: requests(m.Setup, m.Endpoints, verbsOf(ph.Setup)),
+	}
 }
 
 // builder turns the totals of a step into figures, and keeps the reason for each that cannot be had.
@@ -159,8 +186,8 @@ func (b *builder) latencies(at string, r *Op, t *measure.Op) {
 	r.Response = b.latency(at+".response", &response, "no op ended ok or miss")
 	r.Service = b.latency(at+".service", &service, "no op ended ok or miss")
 	r.Lag = b.latency(at+".lag", &t.Lag, "no op was started")
-	class := func(name string, c measure.Class, why string) ClassLatency {
-		return ClassLatency{
+	class := func(name string, c measure.Class, why string) classLatency {
+		return classLatency{
 			Response: b.latency(at+".latency."+name+".response", &t.Response[c], why),
 			Service:  b.latency(at+".latency."+name+".service", &t.Service[c], why),
 		}

@@ -53,8 +53,10 @@ func closedPhase() *plan.Phase {
 func openPhase() *plan.Phase {
 	return &plan.Phase{
 		Name: "get", Target: "one", Dataset: "items", MaxBad: 0.01,
-		Ops:  []plan.Weight{{Op: "get", Weight: 1}},
-		Open: &plan.Open{Rate: 1000, Duration: 4 * time.Second, Arrivals: "constant", Sessions: 2, Pipeline: 8, InFlight: 16, OnFull: "wait"},
+		Ops: []plan.Weight{{Op: "get", Weight: 1}},
+		Open: &plan.Open{Rate: 1000, Duration: 4 * time.Second, Schedule: plan.Schedule{
+			Arrivals: "constant", Sessions: 2, Pipeline: 8, InFlight: 16, OnFull: "wait",
+		}},
 	}
 }
 

@@ -5,8 +5,8 @@ import "fmt"
 // CheckValid reports whether the result is consistent in itself: its schema is the one this program writes, every phase of the
 // order is there, and a phase whose ledgers do not balance is judged invalid.
 func (r *Run) CheckValid() error {
-	if r.Schema != SchemaVersion {
-		return fmt.Errorf("result of schema %d, this loadgen reads %d", r.Schema, SchemaVersion)
+	if r.Schema != schemaVersion {
+		return fmt.Errorf("result of schema %d, this loadgen reads %d", r.Schema, schemaVersion)
 	}
 	if len(r.PhaseOrder) != len(r.Phase) {
 		return fmt.Errorf("%d phases in phase_order, %d in phase", len(r.PhaseOrder), len(r.Phase))

@@ -42,7 +42,7 @@ func (p *Phase) judge(ph *plan.Phase, m Measured) {
 	p.judgeOutcomes(ph)
 	p.judgePlateau()
 	p.judgeGenerator()
-	if p.Model == "open" {
+	if p.Model != "closed" {
 		p.judgeLag()
 	}
 	if p.Foreign > 0 {
@@ -52,19 +52,25 @@ func (p *Phase) judge(ph *plan.Phase, m Measured) {
 
 // judgeOffered comes first: of an overloaded target nothing else is worth reading before it.
 func (p *Phase) judgeOffered() {
-	if p.OfferedRate == nil || p.AchievedRate == nil {
+	if !p.short() {
 		return
 	}
 	offered, achieved := *p.OfferedRate, *p.AchievedRate
-	const edge = 2 // ops that may fall on either side of the window's ends
-	if (offered-achieved)*p.Load.DurationSeconds <= edge || achieved >= suspectAchieved*offered {
-		return
-	}
 	v := Suspect
 	if achieved < invalidAchieved*offered {
 		v = Invalid
 	}
 	p.doubt(v, "offered %s/s, sustained %s/s", decimal(offered), decimal(achieved))
+}
+
+// short says whether what was achieved falls short of what was offered.
+func (p *Phase) short() bool {
+	if p.OfferedRate == nil || p.AchievedRate == nil {
+		return false
+	}
+	offered, achieved := *p.OfferedRate, *p.AchievedRate
+	const edge = 2 // ops that may fall on either side of the window's ends
+	return (offered-achieved)*p.Load.DurationSeconds > edge && achieved < suspectAchieved*offered
 }
 
 // judgeLedgers finds ops and requests that went astray.

@@ -3,7 +3,7 @@ package run
 // Phase is the result of one phase.
 type Phase struct {
 	Kind     string   `json:"kind"`     // "load", "populate" or "clear"
-	Model    string   `json:"model"`    // "closed" or "open"
+	Model    string   `json:"model"`    // "closed", "open", "stages" or "search"
 	Seconds  float64  `json:"seconds"`  // first start to last end of the measured ops
 	Validity Validity `json:"validity"` // worst of what Reasons name
 	Reasons  []string `json:"reasons"`
@@ -15,7 +15,7 @@ type Phase struct {
 	OfferedRate  *float64 `json:"offered_rate"`  // open: ops due per second after the ramp
 	AchievedRate *float64 `json:"achieved_rate"` // open: ops ended per second, whatever their outcome, over as long a time
 
-	Op        map[string]*Op    `json:"op"` // by verb
+	Op        map[string]*Op    `json:"op"` // by verb; of a search, of the level with the largest rate that held
 	Requests  []Requests        `json:"requests"`
 	Setup     *Ledgers          `json:"setup"` // of the untimed ops before the load
 	Series    []Row             `json:"series"`
@@ -29,6 +29,9 @@ type Phase struct {
 	Foreign         uint64  `json:"foreign"`           // values read that loadgen did not write
 	Stalls          uint64  `json:"stalls"`            // times an event loop stood still for more than 250 ms
 	MaxStallSeconds float64 `json:"max_stall_seconds"` // the longest of them
+
+	Levels []Level `json:"levels"` // of stages and of a search, in their order
+	Search *Search `json:"search"` // null: the phase is none
 }
 
 // Target is what the phase was run against.
@@ -61,6 +64,7 @@ type Dataset struct {
 }
 
 // Shape is the load that was asked for. A field that the model does not have is 0 or "".
+// Of stages it is all of them together, of a search what its levels have in common.
 type Shape struct {
 	Sessions        int     `json:"sessions"`
 	Pipeline        int     `json:"pipeline"`
@@ -115,13 +119,13 @@ type Causes struct {
 
 // Classes holds the latencies of each class of outcomes.
 type Classes struct {
-	OK   ClassLatency `json:"ok"`
-	Miss ClassLatency `json:"miss"`
-	Bad  ClassLatency `json:"bad"` // conflict, quorum_failed, timeout, error
+	OK   classLatency `json:"ok"`
+	Miss classLatency `json:"miss"`
+	Bad  classLatency `json:"bad"` // conflict, quorum_failed, timeout, error
 }
 
-// ClassLatency is the latencies of one class.
-type ClassLatency struct {
+// classLatency is the latencies of one class.
+type classLatency struct {
 	Response Latency `json:"response"`
 	Service  Latency `json:"service"`
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/pace"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/hist"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -15,12 +16,15 @@ type window struct{ from, to int64 }
 
 // plateau is the part of a step in which all of the load that was asked for was on: closed, from the latest first start to the
 // earliest last end over sessions; open, from the end of the ramp to the last due op. When there is none it says why.
-func plateau(ph *plan.Phase, t *measure.Totals) (w window, why string) {
+func plateau(ph *plan.Phase, s pace.Shape, t *measure.Totals) (w window, why string) {
 	if t.Span.Sessions == 0 {
 		return window{}, "no plateau: no op was started"
 	}
-	if o := ph.Open; o != nil {
-		w = window{o.Ramp.Nanoseconds(), min(o.Duration.Nanoseconds(), t.Span.Last-t.Origin)}
+	if ph.Schedule() != nil {
+		if s.Duration == 0 {
+			return window{}, "the rate differs from level to level"
+		}
+		w = window{s.Ramp.Nanoseconds(), min(s.Duration.Nanoseconds(), t.Span.Last-t.Origin)}
 		if w.to <= w.from {
 			return window{}, "no plateau: the phase ended before its ramp did"
 		}
@@ -48,14 +52,15 @@ func (w window) rate(b *measure.Bins) (perSecond float64, why string) {
 
 // openRates compares what an open phase offered with what it achieved.
 //
-// Offered is the number of ops due, over the duration less half the ramp (in which a linear ramp offers half). It is the realised
+// Offered is the number of ops due, over the duration and with a ramp over the time in which the rate behind it would have brought as
+// many: half of the ramp when it begins at 0. It is the realised
 // rate: with Poisson arrivals it differs from the plan's by chance. Achieved counts ends of any outcome but shed. An op due at x ends
 // at about x + the median service time, so ends are counted in the plateau moved by that much; without it, every phase would seem
 // to fall short by one service time.
-func (b *builder) openRates(ph *plan.Phase) {
+func (b *builder) openRates(ph *plan.Phase, s pace.Shape) {
 	const offered, achieved = "offered_rate", "achieved_rate"
 	why := b.noWindow
-	if ph.Open == nil {
+	if ph.Schedule() == nil {
 		why = "a closed phase offers no rate: ops wait for each other"
 	}
 	if why != "" {
@@ -72,7 +77,8 @@ func (b *builder) openRates(ph *plan.Phase) {
 			service.Merge(&all)
 		}
 	}
-	b.phase.OfferedRate = number(float64(due) / seconds(b.window.to-b.window.from/2))
+	missing := (1 - s.From/s.Rate) / 2 // of the ramp
+	b.phase.OfferedRate = number(float64(due) / (seconds(b.window.to) - missing*seconds(b.window.from)))
 
 	var median int64
 	if service.Count() > 0 {

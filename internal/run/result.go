@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// SchemaVersion is the version of the JSON form. It changes when a path disappears or changes its meaning.
-const SchemaVersion = 1
+// schemaVersion is the version of the JSON form. It changes when a path disappears or changes its meaning.
+const schemaVersion = 1
 
 // Run is the result of one execution of a plan.
 type Run struct {
@@ -51,7 +51,7 @@ type AssertResult struct {
 // New returns the result of a run in which nothing has happened yet: complete, valid, exit code 0.
 func New(h Header, env Environment) *Run {
 	r := &Run{
-		Schema:      SchemaVersion,
+		Schema:      schemaVersion,
 		Header:      h,
 		Asserts:     []AssertResult{},
 		PhaseOrder:  []string{},

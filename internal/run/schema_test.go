@@ -24,6 +24,7 @@ func placeholder(path string) string {
 		"phase":                               "NAME",
 		"phase.NAME.op":                       "VERB",
 		"phase.NAME.setup.op":                 "VERB",
+		"phase.NAME.levels[].op":              "VERB",
 		"environment.servers":                 "TARGET",
 		"environment.servers.TARGET":          "ENDPOINT",
 		"environment.servers.TARGET.ENDPOINT": "FACT",

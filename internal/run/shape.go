@@ -1,6 +1,7 @@
 package run
 
 import (
+	"github.com/loadgen/loadgen/internal/pace"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -24,15 +25,22 @@ func newDataset(p *plan.Plan, ph *plan.Phase) Dataset {
 	}
 }
 
-// shape returns the phase's kind, its load model and what the model asks for.
-func shape(ph *plan.Phase) (kind, model string, s Shape) {
-	switch {
-	case ph.Open != nil:
-		o := ph.Open
-		return string(Load), "open", Shape{
-			Sessions: o.Sessions, Pipeline: o.Pipeline, DurationSeconds: o.Duration.Seconds(), RampSeconds: o.Ramp.Seconds(),
-			Rate: o.Rate, Arrivals: o.Arrivals, InFlight: o.InFlight, OnFull: o.OnFull,
+// shape returns the phase's kind, its load model and what the model asks for, in a step of the given shape or in all.
+func shape(ph *plan.Phase, step pace.Shape) (kind, model string, s Shape) {
+	if o := ph.Schedule(); o != nil {
+		s := Shape{
+			Sessions: o.Sessions, Pipeline: o.Pipeline, DurationSeconds: step.Duration.Seconds(), RampSeconds: step.Ramp.Seconds(),
+			Rate: step.Rate, Arrivals: o.Arrivals, InFlight: o.InFlight, OnFull: o.OnFull,
 		}
+		switch {
+		case ph.Stages != nil:
+			return string(Load), "stages", s
+		case ph.Search != nil:
+			return string(Load), "search", s
+		}
+		return string(Load), "open", s
+	}
+	switch {
 	case ph.Closed != nil:
 		c := ph.Closed
 		return string(Load), "closed", Shape{

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/pace"
 )
 
 // Assignment is what a worker is told once, before its first step.
@@ -33,9 +34,13 @@ type Step struct {
 	Seq   int // from 0, over the whole run
 	Phase string
 	Kind  StepKind
-	Last  bool // of its phase: connections close after it
+	Last  bool // of its phase: connections close after it. Where it is not known beforehand, they close before those of another phase open
 	From  int  // the worker drives sessions From ≤ i < To of the phase, the same in all its steps
 	To    int
+
+	// Of a load whose ops are due by a schedule; the plan alone does not say what the coordinator decides as it goes.
+	Level int        // of its phase, from 0
+	Shape pace.Shape // of this step
 }
 
 // Ready is a worker's answer to a prepared step.

@@ -6,6 +6,8 @@ import "time"
 type Update struct {
 	Phase    string
 	Kind     StepKind
+	Level    int // of a phase that has several, from 1; 0: it has not
+	Levels   int // how many it has; 0: not known
 	Elapsed  time.Duration
 	Expected time.Duration // 0: not known
 	Offered  float64       // ops per second; 0 in a closed phase

@@ -72,8 +72,11 @@ func keysAt(path []string, p *plan.Plan) (keys []string, fixed bool) {
 	}
 	mix := p.Phase(path[1]).Ops
 	rest := path[2:]
-	if rest[0] == "setup" {
+	switch rest[0] {
+	case "setup":
 		mix, rest = p.Phase(path[1]).Setup, rest[1:]
+	case "levels":
+		rest = rest[1:]
 	}
 	if rest[0] != "op" {
 		return nil, false

@@ -87,6 +87,8 @@ func TestCheckAccepts(t *testing.T) {
 		`verdict.validity == "valid" && exit_code == 0 && seconds < 60`,
 		`contains(phase_order, "get")`,
 		"(\n  phase.get.generator.busy\n  < percent(\"70%\")\n)",
+		`phase.get.levels[2].op.get.response.p99 < 1 && phase.get.search.rate > 2 * phase.get.search.first_failed`,
+		`length([for l in phase.get.levels : l if l.outcome == "held"]) > 1`,
 	)
 	p.Asserts = append(p.Asserts[:6], p.Asserts[7:]...) // there is no alltrue
 	require.Empty(t, Check(p))

@@ -1,18 +1,18 @@
 // Package workload says what: a stream → its seeded ops, with verb, key and value.
 //
-// It is pure. The ops of a stream are a function of the plan, the phase, the kind of step and the stream's number alone, so their
+// It is pure. The ops of a stream are a function of the plan, the phase, the step and the stream's number alone, so their
 // multiset over all streams is the same whatever the number of workers or event loops and whatever the order streams are driven
 // in. Nothing is allocated per op.
 //
 // # Streams
 //
-// A load has one stream per session when closed and [plan.Open].Streams when open; setup, populate and clear have one per session.
+// A load has one stream per session when closed and [plan.Schedule].Streams otherwise; setup, populate and clear have one per session.
 // Stream i belongs to session i mod sessions.
 //
 // # Random numbers
 //
-// A stream draws from a PCG-DXSM generator seeded by a hash of plan seed, phase name, kind and stream number (see seedOf and
-// generator). For each op it draws, in this order,
+// A stream draws from a PCG-DXSM generator seeded by a hash of plan seed, phase name, kind, level from the second on and stream
+// number (see seedOf and generator). For each op it draws, in this order,
 //
 //  1. the verb, when there is a choice: one word;
 //  2. the key, when it is picked at random: as many words as rejection takes, usually one;

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strconv"
 
 	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/internal/pace"
@@ -28,9 +29,17 @@ type Source struct {
 	arrivals uint64 // seed of the arrivals
 }
 
-// New returns the source of one step of phase ph of plan p. The kind of the step is "load", "setup", "populate" or "clear". It
-// fails when the phase has no such step, or when its keys could not be told apart.
-func New(p *plan.Plan, ph *plan.Phase, kind string) (*Source, error) {
+// Step says which step of a phase it is.
+type Step struct {
+	Kind  string     // "load", "setup", "populate" or "clear"
+	Level int        // of a phase whose load has several, from 0: each has ops of its own
+	Shape pace.Shape // of a load whose ops are due by a schedule
+}
+
+// New returns the source of one step of phase ph of plan p. It fails when the phase has no such step, or when its keys could not be
+// told apart.
+func New(p *plan.Plan, ph *plan.Phase, step Step) (*Source, error) {
+	kind := step.Kind
 	weights, ok := weightsOf(ph, kind)
 	if !ok {
 		return nil, fmt.Errorf("phase %q has no %s step", ph.Name, kind)
@@ -49,27 +58,35 @@ func New(p *plan.Plan, ph *plan.Phase, kind string) (*Source, error) {
 	}
 	s := &Source{
 		streams: ph.Sessions(), sessions: ph.Sessions(),
-		seed:  seedOf(p.Seed, "phase", ph.Name, kind),
+		seed:  seedOf(p.Seed, step.path("phase", ph.Name, kind)...),
 		limit: unbounded, mix: mix, keys: keys,
 		value: driver.Value{Size: data.Values.Size, Checked: data.Values.Checked},
 	}
 	if c := ph.Closed; c != nil && kind == "load" && c.Iterations > 0 {
 		s.limit = uint64(c.Iterations)
 	}
-	if o := ph.Open; o != nil && kind == "load" {
+	if o := ph.Schedule(); o != nil && kind == "load" {
 		s.streams = o.Streams
-		s.shape = pace.Shape{Rate: o.Rate, Ramp: o.Ramp, Duration: o.Duration}
+		s.shape = step.Shape
 		s.poisson = o.Arrivals == "poisson"
-		s.arrivals = seedOf(p.Seed, "arrivals", ph.Name)
+		s.arrivals = seedOf(p.Seed, step.path("arrivals", ph.Name)...)
 	}
 	return s, nil
+}
+
+// path is what the step's seeds are of. That of the first level is the phase's alone.
+func (s *Step) path(names ...string) []string {
+	if s.Level > 0 {
+		names = append(names, strconv.Itoa(s.Level))
+	}
+	return names
 }
 
 // weightsOf returns the mix of a phase's step, and whether the phase has that step.
 func weightsOf(ph *plan.Phase, kind string) ([]plan.Weight, bool) {
 	switch kind {
 	case "load":
-		return ph.Ops, ph.Closed != nil || ph.Open != nil
+		return ph.Ops, ph.Closed != nil || ph.Schedule() != nil
 	case "setup":
 		return ph.Setup, len(ph.Setup) > 0
 	case "populate":

@@ -57,7 +57,7 @@ func closed(name string, sessions int, iterations int64) *plan.Phase {
 
 func open(name string, sessions, streams int) *plan.Phase {
 	return &plan.Phase{Name: name, Ops: ops(8, 1, 1), Open: &plan.Open{
-		Sessions: sessions, Streams: streams, Rate: 1000, Duration: 10 * time.Second, Arrivals: "poisson",
+		Schedule: plan.Schedule{Sessions: sessions, Streams: streams, Arrivals: "poisson"}, Rate: 1000, Duration: 10 * time.Second,
 	}}
 }
 
@@ -76,7 +76,11 @@ func clearing(name string, sessions int) *plan.Phase {
 
 // source makes the source of a step of the plan's phase with the given index.
 func source(t require.TestingT, p *plan.Plan, phase int, kind string) *Source {
-	s, err := New(p, p.Phases[phase], kind)
+	step := Step{Kind: kind}
+	if o := p.Phases[phase].Open; o != nil {
+		step.Shape = o.Shape()
+	}
+	s, err := New(p, p.Phases[phase], step)
 	require.NoError(t, err)
 	return s
 }
@@ -313,6 +317,36 @@ func TestPacerFollowsThePlan(t *testing.T) {
 	require.False(t, ok, "nor has a setup")
 }
 
+// Each level of a phase has ops and arrivals of its own; those of the first are the ones that a phase of one level has.
+func TestLevelsDiffer(t *testing.T) {
+	ph := open("load", 4, 1024)
+	p := onePlan(keys("uniform", "shared", 1_000_000), ph)
+	level := func(n int) *Source {
+		s, err := New(p, ph, Step{Kind: "load", Level: n, Shape: ph.Open.Shape()})
+		require.NoError(t, err)
+		return s
+	}
+	first := func(s *Source) (int64, string) {
+		pacer, stream := s.Pacer(3), s.Stream(3)
+		due, _ := pacer.Next()
+		var o op.Op
+		require.True(t, stream.Next(&o))
+		return due, string(o.Key)
+	}
+	due, key := first(source(t, p, 0, "load"))
+	dueAgain, keyAgain := first(level(0))
+	require.Equal(t, due, dueAgain)
+	require.Equal(t, key, keyAgain)
+	for n := 1; n < 5; n++ {
+		otherDue, otherKey := first(level(n))
+		require.NotEqual(t, due, otherDue)
+		require.NotEqual(t, key, otherKey)
+		againDue, againKey := first(level(n))
+		require.Equal(t, otherDue, againDue)
+		require.Equal(t, otherKey, againKey)
+	}
+}
+
 func TestNewRefuses(t *testing.T) {
 	broken := func(change func(p *plan.Plan)) *plan.Plan {
 		p := onePlan(keys("uniform", "session", 50), withSetup(closed("load", 10, 1)))
@@ -346,11 +380,11 @@ func TestNewRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		p := broken(tt.change)
-		_, err := New(p, p.Phases[0], tt.kind)
+		_, err := New(p, p.Phases[0], Step{Kind: tt.kind})
 		require.ErrorContains(t, err, tt.says)
 	}
 	p := broken(func(p *plan.Plan) { p.Datasets[0].Keys.Count = 1e11 })
-	_, err := New(p, p.Phases[0], "load")
+	_, err := New(p, p.Phases[0], Step{Kind: "load"})
 	require.NoError(t, err, "pools may take all the numbers there are")
 }
 

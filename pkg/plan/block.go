@@ -34,10 +34,6 @@ func (r *resolver) block(b *hclsyntax.Block, path, where string) *block {
 // later returns what serves instead of a word of the plan language that this version does not know; "" for any other word.
 func later(word string) string {
 	switch word {
-	case "stages":
-		return "open with a ramp, or a phase for each stage"
-	case "search":
-		return "a phase for each rate"
 	case "verify":
 		return "a phase that gets, with expect_hits"
 	case "experiment":
@@ -52,8 +48,9 @@ func later(word string) string {
 	return ""
 }
 
-// expect reports the attributes and blocks that the block does not know.
-func (b *block) expect(attrs, blocks []string) {
+// expect reports the attributes and blocks that the block does not know. Of the blocks in many it may have several.
+func (b *block) expect(attrs, blocks []string, many ...string) {
+	blocks = slices.Concat(blocks, many)
 	all := slices.Concat(attrs, blocks)
 	for _, a := range attributes(b.body) {
 		if slices.Contains(attrs, a.Name) {
@@ -76,7 +73,7 @@ func (b *block) expect(attrs, blocks []string) {
 				instead(inner.Type, all, "%s"))
 		case len(inner.Labels) > 0:
 			b.r.fault(inner.LabelRanges[0], fmt.Sprintf("%s: %s has no name", b.where, inner.Type), fmt.Sprintf("Write %s { … }.", inner.Type))
-		case twice:
+		case twice && !slices.Contains(many, inner.Type):
 			b.r.fault(inner.TypeRange, fmt.Sprintf("%s: a second %s", b.where, inner.Type),
 				fmt.Sprintf("Leave it out: the first is at %s:%d.", first.Filename, first.Start.Line))
 		default:
@@ -103,6 +100,18 @@ func (b *block) inner(blockType string) *block {
 		}
 	}
 	return nil
+}
+
+// each returns readers for all blocks of a type, numbered from 1.
+func (b *block) each(blockType string) []*block {
+	var all []*block
+	for _, in := range b.body.Blocks {
+		if in.Type == blockType {
+			n := len(all) + 1
+			all = append(all, b.r.block(in, fmt.Sprintf("%s.%s.%d", b.path, blockType, n), fmt.Sprintf("%s, %s %d", b.where, blockType, n)))
+		}
+	}
+	return all
 }
 
 // value evaluates an attribute. It returns false when there is none, it is null, or wrong.

@@ -56,6 +56,14 @@ func (p *Plan) withLists() *Plan {
 	for i, ph := range c.Phases {
 		copied := *ph
 		copied.Ops, copied.Setup = list(ph.Ops), list(ph.Setup)
+		if s := ph.Stages; s != nil {
+			copied.Stages = &Stages{Schedule: s.Schedule, Stages: list(s.Stages)}
+		}
+		if s := ph.Search; s != nil {
+			search := *s
+			search.SLOs = list(s.SLOs)
+			copied.Search = &search
+		}
 		c.Phases[i] = &copied
 	}
 	return &c

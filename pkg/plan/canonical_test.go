@@ -88,7 +88,11 @@ func anyPhase(t *rapid.T, name string, session bool) *plan.Phase {
 		Ops: []plan.Weight{{Op: "get", Weight: rapid.Float64Range(1e-9, 1e9).Draw(t, "get")}, {Op: "delete", Weight: 1}},
 	}
 	sessions, pipeline := rapid.IntRange(1, 1000).Draw(t, "sessions"), rapid.IntRange(1, 4096).Draw(t, "pipeline")
-	switch model := rapid.IntRange(0, 3).Draw(t, "model"); {
+	schedule := plan.Schedule{
+		Arrivals: "poisson", Sessions: sessions, Pipeline: pipeline, InFlight: rapid.IntRange(1, sessions*pipeline).Draw(t, "in flight"),
+		OnFull: "shed", Streams: (1023 + sessions) / sessions * sessions,
+	}
+	switch model := rapid.IntRange(0, 5).Draw(t, "model"); {
 	case model == 0 && !session:
 		ph.Populate = &plan.Populate{Sessions: sessions, Pipeline: pipeline}
 		ph.Ops = []plan.Weight{{Op: "put", Weight: 1}}
@@ -100,12 +104,23 @@ func anyPhase(t *rapid.T, name string, session bool) *plan.Phase {
 	case model == 2:
 		ph.Closed = &plan.Closed{Sessions: sessions, Pipeline: pipeline, Think: time.Duration(rapid.Int64Range(0, 1e15).Draw(t, "think"))}
 		ph.Closed.Iterations = rapid.Int64Range(1, 1e12).Draw(t, "iterations")
-	default:
-		ph.Open = &plan.Open{
-			Rate: rapid.Float64Range(1e-9, 1e9).Draw(t, "rate"), Duration: time.Minute, Arrivals: "poisson", Sessions: sessions,
-			Pipeline: pipeline, InFlight: rapid.IntRange(1, sessions*pipeline).Draw(t, "in flight"), OnFull: "shed",
-			Streams: (1023 + sessions) / sessions * sessions,
+	case model == 3:
+		ph.Stages = &plan.Stages{Schedule: schedule}
+		for range rapid.IntRange(1, 5).Draw(t, "stages") {
+			ph.Stages.Stages = append(ph.Stages.Stages, plan.Stage{
+				Rate: rapid.Float64Range(1e-9, 1e9).Draw(t, "rate"), Duration: time.Minute,
+				Ramp: time.Duration(rapid.Int64Range(0, int64(time.Minute)).Draw(t, "ramp")),
+			})
 		}
+	case model == 4:
+		ph.Search = &plan.Search{
+			Schedule: schedule, From: rapid.Float64Range(1e4, 1e6).Draw(t, "from"), To: 1e9, StepDuration: time.Second,
+			Precision: rapid.Float64Range(0.001, 1).Draw(t, "precision"), Budget: time.Minute,
+			SLOs: []plan.SLO{{Op: "delete", ResponseP50: 1}, {ResponseP90: time.Second}},
+		}
+		ph.Ops[0].Weight = 1
+	default:
+		ph.Open = &plan.Open{Schedule: schedule, Rate: rapid.Float64Range(1e-9, 1e9).Draw(t, "rate"), Duration: time.Minute}
 	}
 	if session && rapid.Bool().Draw(t, "setup") {
 		ph.Setup = []plan.Weight{{Op: "put", Weight: 1}}

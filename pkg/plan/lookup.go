@@ -1,5 +1,7 @@
 package plan
 
+import "github.com/loadgen/loadgen/internal/pace"
+
 // Phase returns the phase with the given name, or nil.
 func (p *Plan) Phase(name string) *Phase {
 	for _, ph := range p.Phases {
@@ -30,13 +32,42 @@ func (p *Plan) Dataset(name string) *Dataset {
 	return nil
 }
 
+// Schedule returns how arrivals come when they do not wait for the target, nil when they do.
+func (ph *Phase) Schedule() *Schedule {
+	switch {
+	case ph.Open != nil:
+		return &ph.Open.Schedule
+	case ph.Stages != nil:
+		return &ph.Stages.Schedule
+	case ph.Search != nil:
+		return &ph.Search.Schedule
+	}
+	return nil
+}
+
+// Shape returns the rate over time.
+func (o *Open) Shape() pace.Shape {
+	return pace.Shape{Rate: o.Rate, Ramp: o.Ramp, Duration: o.Duration}
+}
+
+// Shapes returns the rate over time of each stage.
+func (s *Stages) Shapes() []pace.Shape {
+	var shapes []pace.Shape
+	from := 0.0
+	for _, stage := range s.Stages {
+		shapes = append(shapes, pace.Shape{Rate: stage.Rate, From: from, Ramp: stage.Ramp, Duration: stage.Duration})
+		from = stage.Rate
+	}
+	return shapes
+}
+
 // Sessions returns how many sessions the phase has, over all workers.
 func (ph *Phase) Sessions() int {
 	switch {
 	case ph.Closed != nil:
 		return ph.Closed.Sessions
-	case ph.Open != nil:
-		return ph.Open.Sessions
+	case ph.Schedule() != nil:
+		return ph.Schedule().Sessions
 	case ph.Populate != nil:
 		return ph.Populate.Sessions
 	case ph.Clear != nil:
@@ -50,8 +81,8 @@ func (ph *Phase) Pipeline() int {
 	switch {
 	case ph.Closed != nil:
 		return ph.Closed.Pipeline
-	case ph.Open != nil:
-		return ph.Open.Pipeline
+	case ph.Schedule() != nil:
+		return ph.Schedule().Pipeline
 	case ph.Populate != nil:
 		return ph.Populate.Pipeline
 	case ph.Clear != nil:

@@ -98,7 +98,7 @@ type Values struct {
 	Checked bool `json:"checked"` // writer, version and checksum stand in the value's first 24 bytes
 }
 
-// Phase is a load on a target. Exactly one of Closed, Open, Populate and Clear is set.
+// Phase is a load on a target. Exactly one of Closed, Open, Stages, Search, Populate and Clear is set.
 type Phase struct {
 	Name       string    `json:"name"`
 	Target     string    `json:"target"`
@@ -107,6 +107,8 @@ type Phase struct {
 	Setup      []Weight  `json:"setup"`       // untimed ops before the load, each session every key of its pool once; empty for none
 	Closed     *Closed   `json:"closed"`      //
 	Open       *Open     `json:"open"`        //
+	Stages     *Stages   `json:"stages"`      //
+	Search     *Search   `json:"search"`      //
 	Populate   *Populate `json:"populate"`    //
 	Clear      *Clear    `json:"clear"`       //
 	ExpectHits *float64  `json:"expect_hits"` // share of gets, 0 to 1; nil: nothing is expected
@@ -129,18 +131,56 @@ type Closed struct {
 	Think      time.Duration `json:"think_ns"`    // from the end of an op to the due time of the next
 }
 
-// Open is a schedule of arrivals that does not wait for the target.
+// Open is arrivals at one rate, which do not wait for the target.
 type Open struct {
+	Schedule
 	Rate     float64       `json:"rate"`        // arrivals per second after Ramp
 	Duration time.Duration `json:"duration_ns"` // Ramp included
-	Arrivals string        `json:"arrivals"`    // "constant" or "poisson"
+	Ramp     time.Duration `json:"ramp_ns"`     // the rate rises from 0 linearly
+}
+
+// Schedule is what open, stages and search have in common: how arrivals come, and who takes them.
+type Schedule struct {
+	Arrivals string        `json:"arrivals"` // "constant" or "poisson"
 	Sessions int           `json:"sessions"`
 	Pipeline int           `json:"pipeline"`
 	InFlight int           `json:"in_flight"` // bound on started and not ended ops, at most Sessions × Pipeline
 	OnFull   string        `json:"on_full"`   // "wait" or "shed"
-	Drain    time.Duration `json:"drain_ns"`  // how long after the last due time ops may still start and end
-	Ramp     time.Duration `json:"ramp_ns"`   // the rate rises from 0 linearly
+	Drain    time.Duration `json:"drain_ns"`  // how long after the last due time of a step ops may still start and end
 	Streams  int           `json:"streams"`   // a multiple of Sessions, at least 1,024
+}
+
+// Stages is arrivals at one rate after another.
+type Stages struct {
+	Schedule
+	Stages []Stage `json:"stages"` // in their order
+}
+
+// Stage is one step of Stages. It begins when the ops of the one before have ended.
+type Stage struct {
+	Rate     float64       `json:"rate"`        // arrivals per second after Ramp
+	Duration time.Duration `json:"duration_ns"` // Ramp included
+	Ramp     time.Duration `json:"ramp_ns"`     // the rate goes from the last stage's to this one's linearly; in the first from 0
+}
+
+// Search looks for the largest rate at which every SLO holds, by steps at rates of From to To.
+type Search struct {
+	Schedule
+	From         float64       `json:"from"`             // arrivals per second of the first step, and the lowest
+	To           float64       `json:"to"`               // the highest
+	StepDuration time.Duration `json:"step_duration_ns"` // of a step's schedule
+	Precision    float64       `json:"precision"`        // the rates that hold and fail may be so far apart, as a share of the former
+	Budget       time.Duration `json:"budget_ns"`        // for all steps together
+	SLOs         []SLO         `json:"slos"`             // one or more
+}
+
+// SLO is what the response times of ops must not exceed. A quantile that is 0 is not looked at; one is not.
+type SLO struct {
+	Op           string        `json:"op"` // "": each op of the mix
+	ResponseP50  time.Duration `json:"response_p50_ns"`
+	ResponseP90  time.Duration `json:"response_p90_ns"`
+	ResponseP99  time.Duration `json:"response_p99_ns"`
+	ResponseP999 time.Duration `json:"response_p999_ns"`
 }
 
 // Populate puts every key of a shared dataset exactly once.

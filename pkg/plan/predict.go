@@ -36,7 +36,7 @@ type Load struct {
 	Requests      *int64         // for these ops when every request is answered: ops × fan-out, N or R when replicated
 	SetupOps      int64          // untimed puts before the load
 	SetupRequests int64          //
-	Duration      *time.Duration // nil when the target's speed decides
+	Duration      *time.Duration // nil when the target's speed decides; of a search, at most
 	Sessions      int
 	Connections   int64 // sessions × endpoints
 	Files         int64 // descriptors that one worker needs for all of it: connections + 64
@@ -100,9 +100,16 @@ func (p *Plan) opsOf(ph *Phase, d *Dataset) (*int64, *time.Duration) {
 	sessions := int64(ph.Sessions())
 	switch {
 	case ph.Open != nil:
-		// The rate rises linearly from 0 over Ramp, which therefore brings half as much.
-		ops = scale(1, ph.Open.Rate*(ph.Open.Duration-ph.Open.Ramp/2).Seconds())
+		ops = scale(1, ph.Open.Shape().Expected())
 		return &ops, &ph.Open.Duration
+	case ph.Stages != nil:
+		var all time.Duration
+		for _, s := range ph.Stages.Shapes() {
+			ops, all = add(ops, scale(1, s.Expected())), time.Duration(add(int64(all), int64(s.Duration)))
+		}
+		return &ops, &all
+	case ph.Search != nil:
+		return nil, &ph.Search.Budget
 	case ph.Closed != nil && ph.Closed.Duration > 0:
 		return nil, &ph.Closed.Duration
 	case ph.Closed != nil && ph.Closed.Iterations > 0:
@@ -132,8 +139,8 @@ func (p *Plan) pools(clear *Phase) int {
 
 // inFlight returns how many ops of a phase can be in flight.
 func inFlight(ph *Phase) int64 {
-	if ph.Open != nil {
-		return int64(ph.Open.InFlight)
+	if s := ph.Schedule(); s != nil {
+		return int64(s.InFlight)
 	}
 	return multiply(int64(ph.Sessions()), int64(ph.Pipeline()))
 }

@@ -23,6 +23,8 @@ func TestPredict(t *testing.T) {
 		{"sequence", phase("x", "plain", "once", "  ops = { put = 1 }\n  closed { sessions = 4 }"), 50, 50, [2]int64{}, unknown, 8},
 		{"setup", phase("x", "quorum", "pool", "  ops = { get = 1 }\n  setup { ops = { put = 1 } }\n  closed {\n sessions = 2\n iterations = 1\n }"), 2, 6, [2]int64{100, 300}, unknown, 6},
 		{"open", phase("x", "plain", "shared", "  ops = { get = 1 }\n  open {\n rate = 100\n duration = \"10s\"\n ramp = \"2s\"\n }"), 900, 900, [2]int64{}, 10 * time.Second, 32},
+		{"stages", phase("x", "plain", "shared", "  ops = { get = 1 }\n  stages {\n stage {\n rate = 100\n duration = \"10s\"\n ramp = \"2s\"\n }\n stage {\n rate = 200\n duration = \"5s\"\n ramp = \"4s\"\n }\n }"), 900 + 800, 1700, [2]int64{}, 15 * time.Second, 32},
+		{"search", phase("x", "plain", "shared", "  ops = { get = 1 }\n  search {\n budget = \"40s\"\n slo { response_p99 = \"5ms\" }\n }"), unknown, unknown, [2]int64{}, 40 * time.Second, 32},
 		{"populate", phase("x", "quorum", "other", "  populate {}"), 10, 30, [2]int64{}, unknown, 48},
 		{"clear", phase("x", "plain", "shared", "  clear { sessions = 1 }"), 1000, 1000, [2]int64{}, unknown, 2},
 		{"flush", phase("x", "nodes", "shared", "  clear { sessions = 1 }"), 0, 0, [2]int64{}, unknown, 1},

@@ -12,7 +12,7 @@ import (
 )
 
 // loadModels are the blocks of which a phase has one.
-var loadModels = []string{"closed", "open", "populate", "clear"}
+var loadModels = []string{"closed", "open", "stages", "search", "populate", "clear"}
 
 // phase reads a phase block; nil when it is not to run.
 func (r *resolver) phase(body *hclsyntax.Block) *Phase {
@@ -51,6 +51,10 @@ func (b *block) loadModel(ph *Phase) {
 			ph.Closed = inner.closed()
 		case model == "open":
 			ph.Open = inner.open()
+		case model == "stages":
+			ph.Stages = inner.stages()
+		case model == "search":
+			ph.Search = inner.search()
 		case model == "populate":
 			ph.Populate = (*Populate)(inner.walk())
 		case model == "clear":
@@ -89,26 +93,94 @@ func (b *block) notZero(name string) {
 	}
 }
 
+// scheduleWords are the arguments of a plan.Schedule.
+var scheduleWords = []string{"arrivals", "sessions", "pipeline", "in_flight", "on_full", "drain"}
+
 // open reads an open load.
 func (b *block) open() *Open {
-	o := &Open{Arrivals: "constant", Sessions: 16, Pipeline: 1, OnFull: "wait", Drain: 5 * time.Second}
-	b.expect([]string{"rate", "duration", "arrivals", "sessions", "pipeline", "in_flight", "on_full", "drain", "ramp"}, nil)
+	b.expect(slices.Concat([]string{"rate", "duration", "ramp"}, scheduleWords), nil)
+	o := &Open{Schedule: b.schedule(5 * time.Second)}
+	b.level(&o.Rate, &o.Duration, &o.Ramp)
+	return o
+}
+
+// level reads a rate, how long it lasts and how it is got to.
+func (b *block) level(rate *float64, duration, ramp *time.Duration) {
 	if b.require("rate", `Write rate = "10k/s", or how much is to arrive.`) {
-		b.rate("rate", &o.Rate)
+		b.rate("rate", rate)
 	}
 	if b.require("duration", `Write duration = "30s", or how long.`) {
-		b.duration("duration", &o.Duration)
+		b.duration("duration", duration)
 	}
-	b.text("arrivals", &o.Arrivals)
-	integer(b, "sessions", &o.Sessions)
-	integer(b, "pipeline", &o.Pipeline)
-	o.InFlight = int(min(int64(o.Sessions)*int64(min(max(o.Pipeline, 0), maxPipeline)), math.MaxInt32))
-	integer(b, "in_flight", &o.InFlight)
-	b.text("on_full", &o.OnFull)
-	b.duration("drain", &o.Drain)
-	b.duration("ramp", &o.Ramp)
-	o.Streams = streams(o.Sessions)
-	return o
+	b.duration("ramp", ramp)
+}
+
+// schedule reads what all loads have whose ops are due by a schedule.
+func (b *block) schedule(drain time.Duration) Schedule {
+	s := Schedule{Arrivals: "constant", Sessions: 16, Pipeline: 1, OnFull: "wait", Drain: drain}
+	b.text("arrivals", &s.Arrivals)
+	integer(b, "sessions", &s.Sessions)
+	integer(b, "pipeline", &s.Pipeline)
+	s.InFlight = int(min(int64(s.Sessions)*int64(min(max(s.Pipeline, 0), maxPipeline)), math.MaxInt32))
+	integer(b, "in_flight", &s.InFlight)
+	b.text("on_full", &s.OnFull)
+	b.duration("drain", &s.Drain)
+	s.Streams = streams(s.Sessions)
+	return s
+}
+
+// stages reads a load of one stage after another.
+func (b *block) stages() *Stages {
+	b.expect(scheduleWords, nil, "stage")
+	s := &Stages{Schedule: b.schedule(5 * time.Second), Stages: []Stage{}}
+	for _, inner := range b.each("stage") {
+		inner.expect([]string{"rate", "duration", "ramp"}, nil)
+		var stage Stage
+		inner.level(&stage.Rate, &stage.Duration, &stage.Ramp)
+		s.Stages = append(s.Stages, stage)
+	}
+	return s
+}
+
+// search reads a search for a rate.
+func (b *block) search() *Search {
+	b.expect(slices.Concat([]string{"from", "to", "step_duration", "precision", "budget"}, scheduleWords), nil, "slo")
+	s := &Search{
+		Schedule: b.schedule(time.Second),
+		From:     1000, To: maxRate, StepDuration: 2 * time.Second, Precision: 0.05, Budget: time.Minute, SLOs: []SLO{},
+	}
+	b.rate("from", &s.From)
+	b.rate("to", &s.To)
+	b.duration("step_duration", &s.StepDuration)
+	b.share("precision", &s.Precision)
+	b.duration("budget", &s.Budget)
+	for _, inner := range b.each("slo") {
+		inner.expect([]string{"op", "response_p50", "response_p90", "response_p99", "response_p999"}, nil)
+		var slo SLO
+		inner.text("op", &slo.Op)
+		for _, q := range slo.limits() {
+			inner.duration(q.name, q.limit)
+		}
+		s.SLOs = append(s.SLOs, slo)
+	}
+	return s
+}
+
+// limit is a quantile of response times and what it must not exceed.
+type limit struct {
+	name     string
+	quantile float64
+	limit    *time.Duration
+}
+
+// limits lists the quantiles that an SLO may look at.
+func (s *SLO) limits() []limit {
+	return []limit{
+		{"response_p50", 0.5, &s.ResponseP50},
+		{"response_p90", 0.9, &s.ResponseP90},
+		{"response_p99", 0.99, &s.ResponseP99},
+		{"response_p999", 0.999, &s.ResponseP999},
+	}
 }
 
 // minStreams is the least number of streams of an open load: enough to divide it between 100 workers with 10 loops each.
@@ -138,7 +210,7 @@ func (b *block) mix(ph *Phase) {
 		ph.Ops = []Weight{{driver.Put.String(), 1}}
 	case ph.Clear != nil:
 		ph.Ops = []Weight{{driver.Delete.String(), 1}}
-	case ph.Closed == nil && ph.Open == nil: // reported as having no load model
+	case ph.Closed == nil && ph.Schedule() == nil: // reported as having no load model
 		ph.Ops = b.weights("ops")
 		b.r.wrong[b.path+".ops"] = true
 	case b.require("ops", "Write ops = { get = 9, put = 1 }, or another mix."):

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loadgen/loadgen/internal/pace"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 	"github.com/stretchr/testify/require"
@@ -99,10 +100,9 @@ func TestDefaults(t *testing.T) {
 		{Name: "fill", Target: "nodes", Dataset: "shared", Ops: put, Setup: []plan.Weight{}, Populate: &plan.Populate{Sessions: 16, Pipeline: 16}, MaxBad: 0.01},
 		{
 			Name: "open", Target: "nodes", Dataset: "shared", Ops: []plan.Weight{{Op: "get", Weight: 9}, {Op: "put", Weight: 1}}, Setup: []plan.Weight{},
-			Open: &plan.Open{
-				Rate: 1000, Duration: 90 * time.Second, Arrivals: "constant", Sessions: 16, Pipeline: 1, InFlight: 16, OnFull: "wait",
-				Drain: 5 * time.Second, Streams: 1024,
-			}, ExpectHits: &hits, MaxBad: 0.01,
+			Open: &plan.Open{Rate: 1000, Duration: 90 * time.Second, Schedule: plan.Schedule{
+				Arrivals: "constant", Sessions: 16, Pipeline: 1, InFlight: 16, OnFull: "wait", Drain: 5 * time.Second, Streams: 1024,
+			}}, ExpectHits: &hits, MaxBad: 0.01,
 		},
 		{
 			Name: "closed", Target: "plain", Dataset: "shared", Ops: put, Setup: []plan.Weight{},
@@ -114,6 +114,32 @@ func TestDefaults(t *testing.T) {
 			Clear: &plan.Clear{Sessions: 2, Pipeline: 16}, MaxBad: 0.01,
 		},
 	}, p.Phases)
+}
+
+// What is not written of stages and of a search has a default, too.
+func TestDefaultsOfLevels(t *testing.T) {
+	p := good(t, caches+
+		phase("up", "plain", "shared", "  ops = { get = 1 }\n"+"  stages {\n stage {\n rate = \"1k/s\"\n duration = \"10s\"\n }\n stage {\n rate = \"2k/s\"\n duration = \"5s\"\n ramp = \"1s\"\n }\n }")+
+		phase("knee", "plain", "shared", "  ops = { get = 1 }\n"+"  search {\n slo { response_p99 = \"5ms\" }\n slo {\n op = \"get\"\n response_p50 = 0.001\n response_p90 = \"2ms\"\n }\n }"), plan.Vars{})
+	common := plan.Schedule{Arrivals: "constant", Sessions: 16, Pipeline: 1, InFlight: 16, OnFull: "wait", Drain: 5 * time.Second, Streams: 1024}
+	require.Equal(t, &plan.Stages{Schedule: common, Stages: []plan.Stage{
+		{Rate: 1000, Duration: 10 * time.Second},
+		{Rate: 2000, Duration: 5 * time.Second, Ramp: time.Second},
+	}}, p.Phases[0].Stages)
+	require.Equal(t, []pace.Shape{
+		{Rate: 1000, Duration: 10 * time.Second},
+		{Rate: 2000, From: 1000, Duration: 5 * time.Second, Ramp: time.Second},
+	}, p.Phases[0].Stages.Shapes())
+	common.Drain = time.Second
+	require.Equal(t, &plan.Search{
+		Schedule: common, From: 1000, To: 1e9, StepDuration: 2 * time.Second, Precision: 0.05, Budget: time.Minute,
+		SLOs: []plan.SLO{
+			{ResponseP99: 5 * time.Millisecond},
+			{Op: "get", ResponseP50: time.Millisecond, ResponseP90: 2 * time.Millisecond},
+		},
+	}, p.Phases[1].Search)
+	require.Equal(t, 16, p.Phases[1].Sessions())
+	require.Equal(t, 1, p.Phases[1].Pipeline())
 }
 
 func TestExpectedHits(t *testing.T) {

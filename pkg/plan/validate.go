@@ -17,6 +17,8 @@ const (
 	maxIterations = 1_000_000_000_000
 	maxValueSize  = 512 << 20 // bytes
 	maxRate       = 1e9       // per second
+	maxStages     = 1000      // of a phase
+	maxSLOs       = 100       // of a phase
 	maxDuration   = 365 * 24 * time.Hour
 	maxEndpoints  = 1000
 	maxPhases     = 1000 // and targets, datasets and asserts
@@ -313,6 +315,14 @@ func (v *validator) oneModel(ph *Phase, at part) {
 		models = append(models, "open")
 		v.open(ph.Open, at.in("open"))
 	}
+	if ph.Stages != nil {
+		models = append(models, "stages")
+		v.stages(ph.Stages, at.in("stages"))
+	}
+	if ph.Search != nil {
+		models = append(models, "search")
+		v.search(ph, at.in("search"))
+	}
 	if w := ph.Populate; w != nil {
 		models = append(models, "populate")
 		v.connections(at.in("populate"), w.Sessions, w.Pipeline)
@@ -323,8 +333,8 @@ func (v *validator) oneModel(ph *Phase, at part) {
 	}
 	switch {
 	case len(models) == 0:
-		v.fault(at.where+": no load model", "Write closed { … }, open { … }, populate {} or clear {}.",
-			at.path, at.path+".model", at.path+".closed", at.path+".open", at.path+".populate", at.path+".clear")
+		v.fault(at.where+": no load model", "Write closed { … }, open { … }, stages { … }, search { … }, populate {} or clear {}.",
+			append([]string{at.path, at.path + ".model"}, eachIn(at.path, loadModels)...)...)
 	case len(models) > 1:
 		v.fault(fmt.Sprintf("%s: %d load models: %s", at.where, len(models), listed(models)), "Write one, and a phase for each other.", at.path)
 	}
@@ -357,30 +367,6 @@ func (v *validator) closed(ph *Phase, at part) {
 	}
 	if c.Duration > 0 && c.Ramp >= c.Duration {
 		v.fault(at.where+": ramp is not shorter than duration", "Write a shorter ramp, or a longer duration.", at.path+".ramp", at.path+".duration")
-	}
-}
-
-// open checks an open load.
-func (v *validator) open(o *Open, at part) {
-	v.connections(at, o.Sessions, o.Pipeline)
-	if !(o.Rate > 0 && o.Rate <= maxRate) {
-		v.fault(fmt.Sprintf("%s: rate = %g per second", at.where, o.Rate), "Write a rate above 0 and up to 1G/s.", at.path+".rate")
-	}
-	v.lasts(at, "duration", o.Duration, time.Nanosecond)
-	v.lasts(at, "drain", o.Drain, 0)
-	v.lasts(at, "ramp", o.Ramp, 0)
-	v.oneOf(at, "arrivals", o.Arrivals, "constant", "poisson")
-	v.oneOf(at, "on_full", o.OnFull, "wait", "shed")
-	if o.Ramp > o.Duration {
-		v.fault(at.where+": ramp is longer than duration", "Write a shorter ramp: duration includes it.", at.path+".ramp", at.path+".duration")
-	}
-	if most := int64(o.Sessions) * int64(o.Pipeline); most > 0 && (o.InFlight < 1 || int64(o.InFlight) > most) {
-		v.fault(fmt.Sprintf("%s: in_flight = %d", at.where, o.InFlight),
-			fmt.Sprintf("Write a number from 1 to sessions × pipeline = %d, or more sessions.", most),
-			at.path+".in_flight", at.path+".sessions", at.path+".pipeline")
-	}
-	if o.Streams != streams(o.Sessions) {
-		v.fault(fmt.Sprintf("%s: %d streams", at.where, o.Streams), fmt.Sprintf("Write %d.", streams(o.Sessions)), at.path+".sessions")
 	}
 }
 
@@ -436,7 +422,7 @@ func (v *validator) setup(ph *Phase, at part) {
 	if len(ph.Setup) != 1 || ph.Setup[0].Op != driver.Put.String() {
 		v.fault(at.where+": setup that does not only put", "Write setup { ops = { put = 1 } }.", path, path+".ops")
 	}
-	if ph.Closed == nil && ph.Open == nil {
+	if ph.Closed == nil && ph.Schedule() == nil {
 		v.fault(at.where+": setup before populate or clear", "Leave it out.", path, at.path)
 	}
 	if d := v.plan.Dataset(ph.Dataset); d != nil && d.Keys.Scope != "session" {
@@ -463,10 +449,10 @@ func (v *validator) keysOf(ph *Phase, d *Dataset, at part) {
 		return
 	}
 	switch c := ph.Closed; {
-	case ph.Open != nil:
-		v.fault(fmt.Sprintf("%s: open with the keys of dataset %q in sequence", at.where, d.Name),
+	case ph.Schedule() != nil:
+		v.fault(fmt.Sprintf("%s: %s with the keys of dataset %q in sequence", at.where, ph.scheduled(), d.Name),
 			`Write closed { … }, or a dataset with pick = "uniform": a sequence ends when its keys do, a schedule when its time does.`,
-			at.path+".open", keys+".pick")
+			at.path+"."+ph.scheduled(), keys+".pick")
 	case c == nil || c.Iterations < 1 || n < 1 || n > maxSessions:
 	case session && c.Iterations > d.Keys.Count, !session && c.Iterations > d.Keys.Count/n:
 		v.fault(fmt.Sprintf("%s: more iterations than there are keys in sequence", at.where),

@@ -1101,13 +1101,19 @@ func (x *Answer) GetError() string {
 }
 
 type Step struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Seq           uint32                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`
-	Phase         string                 `protobuf:"bytes,2,opt,name=phase,proto3" json:"phase,omitempty"`
-	Kind          string                 `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
-	Last          bool                   `protobuf:"varint,4,opt,name=last,proto3" json:"last,omitempty"`
-	From          uint32                 `protobuf:"varint,5,opt,name=from,proto3" json:"from,omitempty"`
-	To            uint32                 `protobuf:"varint,6,opt,name=to,proto3" json:"to,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Seq   uint32                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`
+	Phase string                 `protobuf:"bytes,2,opt,name=phase,proto3" json:"phase,omitempty"`
+	Kind  string                 `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
+	Last  bool                   `protobuf:"varint,4,opt,name=last,proto3" json:"last,omitempty"`
+	From  uint32                 `protobuf:"varint,5,opt,name=from,proto3" json:"from,omitempty"`
+	To    uint32                 `protobuf:"varint,6,opt,name=to,proto3" json:"to,omitempty"`
+	// of a load whose ops are due by a schedule
+	Level         uint32  `protobuf:"varint,7,opt,name=level,proto3" json:"level,omitempty"`
+	Rate          float64 `protobuf:"fixed64,8,opt,name=rate,proto3" json:"rate,omitempty"`                         // per second after the ramp
+	RateFrom      float64 `protobuf:"fixed64,9,opt,name=rate_from,json=rateFrom,proto3" json:"rate_from,omitempty"` // and where it begins
+	RampNs        int64   `protobuf:"varint,10,opt,name=ramp_ns,json=rampNs,proto3" json:"ramp_ns,omitempty"`
+	DurationNs    int64   `protobuf:"varint,11,opt,name=duration_ns,json=durationNs,proto3" json:"duration_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1180,6 +1186,41 @@ func (x *Step) GetFrom() uint32 {
 func (x *Step) GetTo() uint32 {
 	if x != nil {
 		return x.To
+	}
+	return 0
+}
+
+func (x *Step) GetLevel() uint32 {
+	if x != nil {
+		return x.Level
+	}
+	return 0
+}
+
+func (x *Step) GetRate() float64 {
+	if x != nil {
+		return x.Rate
+	}
+	return 0
+}
+
+func (x *Step) GetRateFrom() float64 {
+	if x != nil {
+		return x.RateFrom
+	}
+	return 0
+}
+
+func (x *Step) GetRampNs() int64 {
+	if x != nil {
+		return x.RampNs
+	}
+	return 0
+}
+
+func (x *Step) GetDurationNs() int64 {
+	if x != nil {
+		return x.DurationNs
 	}
 	return 0
 }
@@ -1896,14 +1937,21 @@ const file_control_proto_rawDesc = "" +
 	"\tEndpoints\x12\x1a\n" +
 	"\bendpoint\x18\x01 \x03(\tR\bendpoint\"\x1e\n" +
 	"\x06Answer\x12\x14\n" +
-	"\x05error\x18\x01 \x01(\tR\x05error\"z\n" +
+	"\x05error\x18\x01 \x01(\tR\x05error\"\xfb\x01\n" +
 	"\x04Step\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\rR\x03seq\x12\x14\n" +
 	"\x05phase\x18\x02 \x01(\tR\x05phase\x12\x12\n" +
 	"\x04kind\x18\x03 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04last\x18\x04 \x01(\bR\x04last\x12\x12\n" +
 	"\x04from\x18\x05 \x01(\rR\x04from\x12\x0e\n" +
-	"\x02to\x18\x06 \x01(\rR\x02to\"0\n" +
+	"\x02to\x18\x06 \x01(\rR\x02to\x12\x14\n" +
+	"\x05level\x18\a \x01(\rR\x05level\x12\x12\n" +
+	"\x04rate\x18\b \x01(\x01R\x04rate\x12\x1b\n" +
+	"\trate_from\x18\t \x01(\x01R\brateFrom\x12\x17\n" +
+	"\aramp_ns\x18\n" +
+	" \x01(\x03R\x06rampNs\x12\x1f\n" +
+	"\vduration_ns\x18\v \x01(\x03R\n" +
+	"durationNs\"0\n" +
 	"\x05Start\x12\x12\n" +
 	"\x04step\x18\x01 \x01(\rR\x04step\x12\x13\n" +
 	"\x05at_ns\x18\x02 \x01(\x03R\x04atNs\"\a\n" +

@@ -22,12 +22,6 @@ dataset "d" {
   }
 }
 
-phase "a" {
-  target  = target.t
-  dataset = dataset.d
-  stages { rate = 1 }
-}
-
 phase "b" {
   target  = target.t
   dataset = dataset.d

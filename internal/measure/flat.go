@@ -1,0 +1,16 @@
+package measure
+
+// WithoutBins returns a copy without bins and origin, which shares all else with t: only so can steps that began at different times be
+// merged. CheckValid does not hold for it.
+func (t *Totals) WithoutBins() *Totals {
+	flat := *t
+	flat.Origin = 0
+	for v, o := range t.Ops {
+		if o != nil {
+			c := *o
+			clear(c.Bins[:])
+			flat.Ops[v] = &c
+		}
+	}
+	return &flat
+}

@@ -1,0 +1,328 @@
+package run
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/pace"
+	"github.com/loadgen/loadgen/internal/search"
+	"github.com/loadgen/loadgen/pkg/hist"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// Level is one step of a phase whose load has several: a stage, or a rate that a search has tried. Its figures are judged as those of an
+// open phase are.
+type Level struct {
+	Rate            float64 `json:"rate"`         // arrivals per second asked for, after the ramp
+	RateFrom        float64 `json:"rate_from"`    // and where the ramp begins
+	RampSeconds     float64 `json:"ramp_seconds"` //
+	DurationSeconds float64 `json:"duration_seconds"`
+	StartSeconds    float64 `json:"start_seconds"` // since the start of the phase's first level
+
+	OfferedRate  *float64 `json:"offered_rate"`
+	AchievedRate *float64 `json:"achieved_rate"`
+
+	Validity Validity       `json:"validity"`
+	Reasons  []string       `json:"reasons"`
+	Outcome  string         `json:"outcome"` // of a search: "held", "failed", "overloaded" or "client-bound"
+	Why      string         `json:"why"`     // why it did not hold
+	Busy     float64        `json:"busy"`    // as of the generator
+	Op       map[string]*Op `json:"op"`
+
+	phase  *Phase // the level as a phase of its own
+	totals *measure.Totals
+	power  float64 // achieved rate divided by the mean response
+}
+
+// Outcomes of a level of a search, from best to worst as those of search.Outcome.
+var outcomes = [...]string{search.Held: "held", search.Failed: "failed", search.Overloaded: "overloaded", search.Limited: "client-bound"}
+
+// overloadedAt is the share of the offered rate below which a target is so far from sustaining it that nobody need look twice.
+const overloadedAt = 0.9
+
+// AddLevel enters what one step of phase ph of p, which has several, left behind. It began some time after the first. The totals in step
+// must not change any more.
+func (m *Measured) AddLevel(p *plan.Plan, ph *plan.Phase, step Measured, start time.Duration) {
+	r := newStep(p, ph, step)
+	l := &Level{
+		Rate: step.Shape.Rate, RateFrom: step.Shape.From, RampSeconds: step.Shape.Ramp.Seconds(), DurationSeconds: step.Shape.Duration.Seconds(),
+		StartSeconds: start.Seconds(),
+		OfferedRate:  r.OfferedRate, AchievedRate: r.AchievedRate, Validity: r.Validity, Reasons: r.Reasons,
+		Busy: r.Generator.Busy, Op: r.Op,
+		phase: r, totals: step.Load,
+	}
+	l.power = powerOf(l.AchievedRate, step.Load)
+	if ph.Search != nil {
+		l.try(ph)
+	}
+	m.Levels = append(m.Levels, l)
+}
+
+// powerOf is a rate divided by the mean response time of the ops of all verbs; 0 when there is none.
+func powerOf(rate *float64, t *measure.Totals) float64 {
+	var response hist.Hist
+	for _, o := range t.Ops {
+		if o != nil {
+			all := o.ResponseAll()
+			response.Merge(&all)
+		}
+	}
+	if rate == nil || response.Count() == 0 || response.Mean() == 0 {
+		return 0
+	}
+	return *rate * 1e9 / response.Mean()
+}
+
+func (l *Level) asTry() search.Try {
+	t := search.Try{Rate: l.Rate, Power: l.power}
+	for outcome, name := range outcomes {
+		if name == l.Outcome {
+			t.Outcome = search.Outcome(outcome)
+		}
+	}
+	return t
+}
+
+// Tries is the levels of a search as its algorithm sees them.
+func (m *Measured) Tries() []search.Try {
+	var tries []search.Try
+	for _, l := range m.Levels {
+		tries = append(tries, l.asTry())
+	}
+	return tries
+}
+
+// try decides what came of a level of a search.
+func (l *Level) try(ph *plan.Phase) {
+	l.Why = l.shortfall(ph)
+	outcome := search.Held
+	switch {
+	case l.Why == "":
+	case l.Busy > invalidBusy:
+		outcome = search.Limited
+		l.Why = fmt.Sprintf("the generator's loop was busy %s of the time; %s", percent(l.Busy), l.Why)
+	case l.OfferedRate != nil && l.AchievedRate != nil && *l.AchievedRate < overloadedAt**l.OfferedRate:
+		outcome = search.Overloaded
+	default:
+		outcome = search.Failed
+	}
+	l.Outcome = outcomes[outcome]
+}
+
+// shortfall says why the level does not hold the objectives; "" when it does.
+func (l *Level) shortfall(ph *plan.Phase) string {
+	if l.OfferedRate == nil || l.AchievedRate == nil {
+		return l.phase.Nulls["achieved_rate"]
+	}
+	if l.phase.short() {
+		return fmt.Sprintf("sustained %s/s", decimal(*l.AchievedRate))
+	}
+	for _, w := range ph.Ops {
+		if o := l.Op[w.Op]; o.Shed > 0 {
+			return fmt.Sprintf("%s of %s was shed", plural(o.Shed, w.Op), decimal(float64(o.Due)))
+		}
+	}
+	for i := range ph.Search.SLOs {
+		if why := l.misses(ph, &ph.Search.SLOs[i]); why != "" {
+			return why
+		}
+	}
+	if l.Validity == Invalid {
+		return l.Reasons[0]
+	}
+	return ""
+}
+
+// misses says how a level misses an objective.
+func (l *Level) misses(ph *plan.Phase, slo *plan.SLO) string {
+	for _, w := range ph.Ops {
+		if slo.Op != "" && slo.Op != w.Op {
+			continue
+		}
+		r := l.Op[w.Op].Response
+		for _, q := range quantiles(slo, r) {
+			switch {
+			case q.limit == 0:
+			case q.is == nil:
+				return fmt.Sprintf("%s: no %s of the response times", w.Op, q.name)
+			case *q.is > q.limit.Seconds():
+				return fmt.Sprintf("%s: %s response %s", w.Op, q.name, duration(*q.is))
+			}
+		}
+	}
+	return ""
+}
+
+// quantile is one of a level, and what it must not exceed.
+type quantile struct {
+	name  string
+	limit time.Duration // 0: nothing
+	is    *float64
+}
+
+func quantiles(slo *plan.SLO, r Latency) []quantile {
+	return []quantile{
+		{"p50", slo.ResponseP50, r.P50},
+		{"p90", slo.ResponseP90, r.P90},
+		{"p99", slo.ResponseP99, r.P99},
+		{"p99.9", slo.ResponseP999, r.P999},
+	}
+}
+
+// Search is what a search has found.
+type Search struct {
+	Rate        *float64 `json:"rate"`         // the largest asked for at which every objective held
+	Level       *int     `json:"level"`        // its index in levels; the phase's own figures are those of this level
+	FirstFailed *float64 `json:"first_failed"` // the lowest above it at which one did not
+	ClientBound *float64 `json:"client_bound"` // the lowest above it that the generator could not offer
+	Knee        *float64 `json:"knee"`         // where throughput divided by mean response is greatest
+	KneeLevel   *int     `json:"knee_level"`
+	Ended       string   `json:"ended"` // why no more rates were tried
+
+	From        float64     `json:"from"` // what was asked for
+	To          float64     `json:"to"`
+	StepSeconds float64     `json:"step_seconds"`
+	Precision   float64     `json:"precision"`
+	Budget      float64     `json:"budget_seconds"`
+	Objectives  []objective `json:"objectives"`
+}
+
+// objective is one limit of a search, on the response times of an op.
+type objective struct {
+	Op           string  `json:"op"`       // "" for each
+	Quantile     string  `json:"quantile"` // "p50", "p90", "p99" or "p99.9"
+	LimitSeconds float64 `json:"limit_seconds"`
+}
+
+// total sums the levels up: what a phase has counted in all. Bins are left out, which count from the start of a level.
+func total(levels []*Level) *measure.Totals {
+	t := &measure.Totals{}
+	for _, l := range levels {
+		t.Merge(l.totals.WithoutBins())
+	}
+	return t
+}
+
+// newStages makes the result of a phase of several stages: ledgers and latencies of all of them together, rates of none.
+func newStages(p *plan.Plan, ph *plan.Phase, m Measured) *Phase {
+	m.Load = total(m.Levels)
+	for _, l := range m.Levels {
+		m.Generators = append(m.Generators, l.phase.Generator)
+	}
+	r := newStep(p, ph, m)
+	r.Generator.Loops = m.Generators[0].Loops // of one stage, not of all
+	r.Validity, r.Reasons = Valid, []string{}
+	for i, l := range m.Levels {
+		for _, why := range l.Reasons {
+			r.doubt(l.Validity, "stage %d, %s/s: %s", i+1, decimal(l.Rate), why)
+		}
+		r.Load.DurationSeconds += l.DurationSeconds
+		r.Load.RampSeconds += l.RampSeconds
+	}
+	r.levels(m.Levels)
+	return r
+}
+
+// newSearch makes the result of a search: the figures are those of the level with the largest rate that held, the counts those of all.
+func newSearch(p *plan.Plan, ph *plan.Phase, m Measured) *Phase {
+	sum := search.Sum(m.Tries())
+	var r *Phase
+	if sum.Held >= 0 {
+		best := *m.Levels[sum.Held].phase
+		best.Nulls = maps.Clone(best.Nulls)
+		r = &best
+	} else {
+		r = newStep(p, ph, Measured{Endpoints: m.Endpoints, Load: &measure.Totals{}})
+		for path := range r.Nulls {
+			if path != "target.replication" {
+				r.Nulls[path] = "no rate held"
+			}
+		}
+		lowest := m.Levels[0]
+		r.Validity, r.Reasons = Valid, []string{}
+		r.doubt(Invalid, "no rate held: at %s/s, %s", decimal(lowest.Rate), lowest.Why)
+	}
+	m.Load = total(m.Levels)
+	r.count(ph, m)
+	_, _, r.Load = shape(ph, pace.Shape{})
+	r.levels(m.Levels)
+	r.search(ph.Search, m, sum)
+	return r
+}
+
+// levels takes the levels over, and the reasons for what is null in them.
+func (p *Phase) levels(levels []*Level) {
+	for i, l := range levels {
+		p.Levels = append(p.Levels, *l)
+		for path, why := range l.phase.Nulls {
+			if path == "offered_rate" || path == "achieved_rate" || strings.HasPrefix(path, "op.") {
+				p.Nulls[fmt.Sprintf("levels.%d.%s", i, path)] = why
+			}
+		}
+	}
+}
+
+// search says what the search has found, and how far that may be believed.
+func (p *Phase) search(s *plan.Search, m Measured, sum search.Found) {
+	r := &Search{
+		Ended: m.Ended.String(), From: s.From, To: s.To, StepSeconds: s.StepDuration.Seconds(), Precision: s.Precision, Budget: s.Budget.Seconds(),
+		Objectives: objectives(s),
+	}
+	p.Search = r
+	delete(p.Nulls, "search")
+	rate := func(i int, name, why string) *float64 {
+		if i < 0 {
+			p.Nulls["search."+name] = why
+			return nil
+		}
+		return number(m.Levels[i].Rate)
+	}
+	level := func(i int, name, why string) *int {
+		if i < 0 {
+			p.Nulls["search."+name] = why
+			return nil
+		}
+		return &i
+	}
+	failed, limited := sum.Failed, -1
+	if failed >= 0 && m.Levels[failed].Outcome == outcomes[search.Limited] {
+		failed, limited = -1, failed
+	}
+	const noRate, noKnee = "no rate held", "it may lie beyond the rates that were tried"
+	r.Rate, r.Level = rate(sum.Held, "rate", noRate), level(sum.Held, "level", noRate)
+	r.Knee, r.KneeLevel = rate(sum.Knee, "knee", noKnee), level(sum.Knee, "knee_level", noKnee)
+	r.FirstFailed = rate(failed, "first_failed", "the target has failed at no rate above")
+	r.ClientBound = rate(limited, "client_bound", "the generator could offer what was tried above")
+	p.judgeSearch(m, r)
+}
+
+// judgeSearch asks whether the answer is the target's, and as close as it was to be.
+func (p *Phase) judgeSearch(m Measured, r *Search) {
+	switch {
+	case r.Rate == nil: // and said so
+	case r.ClientBound != nil:
+		p.doubt(Suspect, "client-bound at %s/s: the target may hold more than %s/s", decimal(*r.ClientBound), decimal(*r.Rate))
+	case m.Ended == search.Precise || m.Ended == search.AtTo:
+	case r.FirstFailed == nil:
+		p.doubt(Suspect, "%v before a rate failed: the target may hold more than %s/s", m.Ended, decimal(*r.Rate))
+	case *r.FirstFailed > *r.Rate*(1+r.Precision):
+		p.doubt(Suspect, "%v: the answer lies between %s/s and %s/s", m.Ended, decimal(*r.Rate), decimal(*r.FirstFailed))
+	}
+}
+
+// objectives lists the limits of a search.
+func objectives(s *plan.Search) []objective {
+	list := []objective{}
+	for i := range s.SLOs {
+		slo := &s.SLOs[i]
+		for _, q := range quantiles(slo, Latency{}) {
+			if q.limit > 0 {
+				list = append(list, objective{Op: slo.Op, Quantile: q.name, LimitSeconds: q.limit.Seconds()})
+			}
+		}
+	}
+	return list
+}

@@ -1,0 +1,209 @@
+// Package search decides which rate to try next on the way to the largest that holds, and where the knee of the curve is. It is pure: a
+// function of the rates tried so far and of what came of them.
+//
+// # The bracket
+//
+// Rates grow by the factor [Growth] until one does not hold. Between the largest rate that held and the lowest above it that did not, the
+// geometric mean is tried, until the two are so close that their ratio is at most 1 + precision. With n steps of the second kind the
+// answer is within 2^(1/2ⁿ): 4 steps for 5 %.
+//
+// # Noise
+//
+// What disturbs a machine makes a level worse, hardly ever better. So one try that held is believed, and one that failed is not: the
+// rate is tried again, and a third time when the two differ. A rate that the target was far from sustaining needs no second try.
+//
+// # The knee
+//
+// Beyond the knee more load brings little more throughput and much more waiting. It is taken to be where the power, throughput divided
+// by mean response time, is greatest (Giessler et al., Free Buffer Allocation, Computer Networks 2, 1978; Kleinrock, Power and
+// Deterministic Rules of Thumb, ICC 1979; Jain, The Art of Computer Systems Performance Analysis, 1991, §3.3). It needs no scale, no limit and no
+// chord to a last point whose latency is as large as the overload lasted. Of M/M/1 it is at half of the capacity, of M/D/1 at 2 − √2
+// = 59 % of it. Once the bracket is narrow enough, rates beside the knee are tried until its neighbours are within [Spacing].
+package search
+
+import (
+	"math"
+	"slices"
+)
+
+const (
+	Growth  = 2.0  // from a rate that held to the next, while none has failed
+	Spacing = 1.25 // ratio of the rates beside the knee to that at it, at the end
+)
+
+// Outcome is what came of a try.
+type Outcome uint8
+
+// From best to worst.
+const (
+	Held       Outcome = iota
+	Failed             // the objective was missed
+	Overloaded         // the target was far from sustaining the rate
+	Limited            // the generator could not offer the rate properly: it says nothing of the target
+)
+
+// Try is a rate, and what came of it.
+type Try struct {
+	Rate     float64 // per second, > 0
+	Outcome  Outcome
+	Power    float64 // achieved rate divided by mean response time; 0 where there is none
+	disputed bool
+}
+
+// Bounds is where to search, and how closely.
+type Bounds struct {
+	From, To  float64 // rates per second, 0 < From ≤ To
+	Precision float64 // > 0
+}
+
+// End says why a search has ended.
+type End uint8
+
+// A search that goes on has no end yet. The last three are for whoever carries it out.
+const (
+	GoOn      End = iota
+	Precise       // the bracket is as narrow as it was to be
+	AtTo          // the highest rate holds
+	BelowFrom     // the lowest rate does not hold
+	Spent         // the budget is
+	Shrunk        // there are fewer workers than it was begun with
+	Stopped       // the user wants it to end
+)
+
+// String says in words why a search has ended.
+func (e End) String() string {
+	return [...]string{
+		GoOn: "", Precise: "the precision was reached", AtTo: "the highest rate holds", BelowFrom: "the lowest rate does not hold",
+		Spent: "the budget was spent", Shrunk: "a worker was lost", Stopped: "stopped by the user",
+	}[e]
+}
+
+// Next returns the rate to try next, or why there is none.
+func (b Bounds) Next(tries []Try) (rate float64, end End) {
+	if len(tries) == 0 {
+		return b.From, GoOn
+	}
+	rates := decide(tries)
+	for _, r := range rates {
+		if r.disputed {
+			return r.Rate, GoOn
+		}
+	}
+	held, failed := bracket(rates)
+	switch {
+	case held < 0:
+		return 0, BelowFrom
+	case failed < 0 && rates[held].Rate >= b.To:
+		return b.near(rates, AtTo)
+	case failed < 0:
+		return min(rates[held].Rate*Growth, b.To), GoOn
+	case rates[failed].Rate > rates[held].Rate*(1+b.Precision):
+		return math.Sqrt(rates[held].Rate * rates[failed].Rate), GoOn
+	}
+	return b.near(rates, Precise)
+}
+
+// near returns a rate beside the knee, or the end when its neighbours are near enough.
+func (b Bounds) near(rates []Try, end End) (float64, End) {
+	knee := highest(rates)
+	if knee < 0 {
+		return 0, end
+	}
+	for _, i := range []int{knee + 1, knee} {
+		if i < 1 || i >= len(rates) {
+			continue
+		}
+		if below, above := rates[i-1].Rate, rates[i].Rate; above > below*Spacing {
+			return math.Sqrt(below * above), GoOn
+		}
+	}
+	return 0, end
+}
+
+// Found is what a search has come to. Fields are indices of tries, -1 for none.
+type Found struct {
+	Held   int // of the largest rate that held
+	Failed int // of the lowest above it that did not
+	Knee   int // of the greatest power; none where it is the last rate that held and none is known to fail: it may be further on
+}
+
+// Sum says what the tries have come to so far.
+func Sum(tries []Try) Found {
+	rates := decide(tries)
+	held, failed := bracket(rates)
+	knee := highest(rates)
+	if failed < 0 && knee == len(rates)-1 {
+		knee = -1
+	}
+	of := func(i int) int {
+		if i < 0 {
+			return -1
+		}
+		return slices.IndexFunc(tries, func(t Try) bool { return t.Rate == rates[i].Rate && t.Outcome == rates[i].Outcome })
+	}
+	return Found{of(held), of(failed), of(knee)}
+}
+
+// bracket returns the largest rate that held and the lowest above it that did not.
+func bracket(rates []Try) (held, failed int) {
+	held, failed = -1, -1
+	for i, r := range rates {
+		if r.Outcome == Held && !r.disputed {
+			held = i
+		}
+	}
+	for i := held + 1; i < len(rates) && failed < 0; i++ {
+		if !rates[i].disputed {
+			failed = i
+		}
+	}
+	return held, failed
+}
+
+// highest returns the rate with the greatest power among those that held.
+func highest(rates []Try) int {
+	best := -1
+	for i, r := range rates {
+		if r.Outcome == Held && r.Power > 0 && (best < 0 || r.Power > rates[best].Power) {
+			best = i
+		}
+	}
+	return best
+}
+
+// decide returns one try for each rate, in their order. Those that are to be tried again are disputed.
+func decide(tries []Try) []Try {
+	var rates []Try
+	for _, t := range tries {
+		if slices.ContainsFunc(rates, func(r Try) bool { return r.Rate == t.Rate }) {
+			continue
+		}
+		rates = append(rates, settle(tries, t.Rate))
+	}
+	slices.SortFunc(rates, func(x, y Try) int { return int(math.Copysign(1, x.Rate-y.Rate)) })
+	return rates
+}
+
+// settle weighs the tries of one rate: it held when the first did or two of three, it has failed when two have or it was overloaded.
+func settle(tries []Try, rate float64) Try {
+	var held, failed []Try
+	for _, t := range tries {
+		switch {
+		case t.Rate != rate:
+		case t.Outcome == Held:
+			held = append(held, t)
+		case t.Outcome == Overloaded:
+			failed = append(failed, t, t)
+		default:
+			failed = append(failed, t)
+		}
+	}
+	switch {
+	case len(failed) > 1:
+		return failed[len(failed)-1]
+	case len(failed) == 0 || len(held) > 1:
+		return held[0]
+	}
+	failed[0].disputed = true
+	return failed[0]
+}
