@@ -42,7 +42,7 @@ fi
 
 status=0
 go vet $race ./... || status=$?
-go test $race -shuffle=on ./... || status=$?
+go test $race -shuffle=on -timeout 25m ./... || status=$? # of one package: on two busy cores the command's take half of that
 
 if [ -n "${LOADGEN_TEST_REQUIRE:-}" ]; then
 	echo "parts the tests wanted; required: $LOADGEN_TEST_REQUIRE"
