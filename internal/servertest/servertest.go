@@ -7,6 +7,7 @@ package servertest
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"os"
@@ -91,9 +92,10 @@ func StartMemcached(t testing.TB, options ...string) *Server {
 // kind says how servers of one kind are started.
 type kind struct {
 	part, exe string
-	port      string   // the option that names the port
-	args      []string // further ones
-	ask       string   // what a server answers once it is ready
+	port      string      // the option that names the port
+	args      []string    // further ones
+	ask       string      // what a server answers once it is ready
+	tls       *tls.Config // of a client; nil for plain TCP
 }
 
 func startKind(t testing.TB, k kind, options []string) *Server {
@@ -112,7 +114,7 @@ func startKind(t testing.TB, k kind, options []string) *Server {
 		}
 		s.Addr = net.JoinHostPort("127.0.0.1", at)
 		s.start(exec.Command(exe, slices.Concat([]string{k.port, at}, k.args, options)...))
-		if s.ready(k.ask) {
+		if s.ready(k.ask, k.tls) {
 			return s
 		}
 		s.Kill()
@@ -161,7 +163,7 @@ func (s *Server) start(cmd *exec.Cmd) {
 }
 
 // ready waits until the server answers what it is asked with anything: one that wants a password is ready, too.
-func (s *Server) ready(ask string) bool {
+func (s *Server) ready(ask string, secure *tls.Config) bool {
 	deadline := time.Now().Add(startTimeout)
 	for time.Now().Before(deadline) {
 		select {
@@ -169,14 +171,14 @@ func (s *Server) ready(ask string) bool {
 			return false
 		case <-time.After(10 * time.Millisecond):
 		}
-		if answers(s.Addr, ask) {
+		if answers(s.Addr, ask, secure) {
 			return true
 		}
 	}
 	return false
 }
 
-func answers(addr, ask string) bool {
+func answers(addr, ask string, secure *tls.Config) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
@@ -186,6 +188,9 @@ func answers(addr, ask string) bool {
 	defer conn.Close()
 	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
 		return false
+	}
+	if secure != nil {
+		conn = tls.Client(conn, secure)
 	}
 	if _, err := conn.Write([]byte(ask)); err != nil {
 		return false

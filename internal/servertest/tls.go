@@ -1,0 +1,139 @@
+package servertest
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// Authority signs certificates that last as long as a test.
+type Authority struct {
+	CA string // path of its own certificate
+
+	t      testing.TB
+	dir    string
+	cert   *x509.Certificate
+	key    *ecdsa.PrivateKey
+	issued int64
+}
+
+// NewAuthority makes an authority, with files that any user can read.
+func NewAuthority(t testing.TB) *Authority {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "authority")
+	if err == nil {
+		err = os.Chmod(dir, 0o755) // servers may run as another user
+	}
+	if err != nil {
+		t.Fatalf("make an authority: %v", err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // what is left is the system's to clear
+	a := &Authority{t: t, dir: dir}
+	template := a.template("loadgen test authority", time.Hour)
+	template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
+	a.CA, _ = a.write(template)
+	return a
+}
+
+// Certificate is a certificate with its key, and the files that hold them.
+type Certificate struct{ Cert, Key string }
+
+// Issue signs a certificate for a host name or an IP address, for servers and clients alike. It ends after lasts, which may be in
+// the past.
+func (a *Authority) Issue(host string, lasts time.Duration) Certificate {
+	a.t.Helper()
+	template := a.template(host, lasts)
+	template.KeyUsage = x509.KeyUsageDigitalSignature
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	if ip := net.ParseIP(host); ip != nil {
+		template.IPAddresses = []net.IP{ip}
+	} else {
+		template.DNSNames = []string{host}
+	}
+	cert, key := a.write(template)
+	return Certificate{cert, key}
+}
+
+func (a *Authority) template(name string, lasts time.Duration) *x509.Certificate {
+	a.issued++
+	return &x509.Certificate{
+		SerialNumber: big.NewInt(a.issued), Subject: pkix.Name{CommonName: name},
+		NotBefore: time.Now().Add(-24 * time.Hour), NotAfter: time.Now().Add(lasts),
+	}
+}
+
+// write signs a certificate, the first by itself, and returns the paths of it and its key.
+func (a *Authority) write(template *x509.Certificate) (cert, key string) {
+	a.t.Helper()
+	fresh, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		a.t.Fatalf("make a key: %v", err)
+	}
+	if a.cert == nil {
+		a.cert, a.key = template, fresh
+	}
+	signed, err := x509.CreateCertificate(rand.Reader, template, a.cert, &fresh.PublicKey, a.key)
+	if err != nil {
+		a.t.Fatalf("sign a certificate: %v", err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(fresh)
+	if err != nil {
+		a.t.Fatalf("encode a key: %v", err)
+	}
+	base := filepath.Join(a.dir, strconv.FormatInt(a.issued, 10))
+	cert, key = base+".pem", base+".key"
+	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: signed}, key: {Type: "PRIVATE KEY", Bytes: private}} {
+		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o644); err != nil {
+			a.t.Fatalf("write a certificate: %v", err)
+		}
+	}
+	return cert, key
+}
+
+// Client returns the settings of a client that trusts the authority's servers and shows a certificate of its own.
+func (a *Authority) Client() *tls.Config {
+	a.t.Helper()
+	own := a.Issue("127.0.0.1", time.Hour)
+	pair, err := tls.LoadX509KeyPair(own.Cert, own.Key)
+	if err != nil {
+		a.t.Fatalf("read a certificate: %v", err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, InsecureSkipVerify: true} // it is the server under test that it asks
+}
+
+// StartRedisTLS starts a redis-server that shows a certificate, wants one of the authority's from its clients, and speaks nothing but TLS.
+func StartRedisTLS(t testing.TB, a *Authority, shows Certificate, options ...string) *Server {
+	t.Helper()
+	return startKind(t, kind{
+		part: "redis", exe: "redis-server", port: "--tls-port",
+		args: []string{
+			"--port", "0", "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", t.TempDir(),
+			"--tls-cert-file", shows.Cert, "--tls-key-file", shows.Key, "--tls-ca-cert-file", a.CA, "--tls-auth-clients", "yes",
+		},
+		ask: "*1\r\n$4\r\nPING\r\n", tls: a.Client(),
+	}, options)
+}
+
+// StartMemcachedTLS is StartRedisTLS for memcached.
+func StartMemcachedTLS(t testing.TB, a *Authority, shows Certificate, options ...string) *Server {
+	t.Helper()
+	args := []string{
+		"-l", "127.0.0.1", "-U", "0", "-m", "64", "-Z",
+		"-o", "ssl_chain_cert=" + shows.Cert + ",ssl_key=" + shows.Key + ",ssl_ca_cert=" + a.CA + ",ssl_verify_mode=2",
+	}
+	if os.Geteuid() == 0 { // as which it does not run
+		args = append(args, "-u", "nobody")
+	}
+	return startKind(t, kind{part: "memcached", exe: "memcached", port: "-p", args: args, ask: "version\r\n", tls: a.Client()}, options)
+}
