@@ -12,7 +12,8 @@ plan "bench" {
 }
 
 variable "endpoint" { default = "127.0.0.1:6379" }
-variable "driver" { default = "redis" } # or "memcached", or "null" for loadgen's own cost
+variable "driver" { default = "redis" }        # or "memcached", or "null" for loadgen's own cost
+variable "executor" { default = "event loop" } # or "blocking"
 variable "sessions" { default = 50 }
 variable "pipeline" { default = 1 }
 variable "op" { default = "get" } # or "put"
@@ -32,6 +33,7 @@ locals {
 target "server" {
   driver    = var.driver
   endpoints = [var.endpoint]
+  executor  = var.executor
 }
 
 dataset "keys" {

@@ -21,6 +21,13 @@ func memcachedStats(t testing.TB, addr string) map[string]string {
 	t.Helper()
 	l := dial(t, addr)
 	defer l.conn.Close()
+	return l.stats()
+}
+
+// stats asks a memcached for its figures.
+func (l *link) stats() map[string]string {
+	t := l.t
+	t.Helper()
 	_, err := io.WriteString(l.conn, "stats\r\n")
 	require.NoError(t, err)
 	stats := map[string]string{}
@@ -35,8 +42,12 @@ func memcachedStats(t testing.TB, addr string) map[string]string {
 // memcachedCalls reads a server's own counters of gets and puts.
 func memcachedCalls(t testing.TB, addr string) calls {
 	t.Helper()
+	return callsOf(t, memcachedStats(t, addr))
+}
+
+func callsOf(t testing.TB, stats map[string]string) calls {
+	t.Helper()
 	c := calls{}
-	stats := memcachedStats(t, addr)
 	for verb, name := range map[string]string{"get": "cmd_get", "put": "cmd_set"} {
 		n, err := strconv.ParseUint(stats[name], 10, 64)
 		require.NoError(t, err, name)

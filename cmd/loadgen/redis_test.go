@@ -117,9 +117,14 @@ type calls map[string]uint64
 // countCalls reads a server's own counters.
 func countCalls(t testing.TB, addr string) calls {
 	t.Helper()
+	return parseCalls(t, ask(t, addr, "INFO", "commandstats"))
+}
+
+func parseCalls(t testing.TB, info string) calls {
+	t.Helper()
 	verbs := map[string]string{"cmdstat_get": "get", "cmdstat_set": "put", "cmdstat_del": "delete"}
 	c := calls{}
-	for line := range strings.Lines(ask(t, addr, "INFO", "commandstats")) {
+	for line := range strings.Lines(info) {
 		name, rest, _ := strings.Cut(strings.TrimSpace(line), ":calls=")
 		if verb := verbs[name]; verb != "" {
 			digits, _, _ := strings.Cut(rest, ",")

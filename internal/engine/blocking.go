@@ -212,6 +212,8 @@ func (b *blocking) finish(call *blockingCall) {
 
 func (b *blocking) flush() {}
 
+func (b *blocking) recall() {}
+
 func (b *blocking) fire(timer, int64) {}
 
 func (b *blocking) sweep(int64) int64 { return never }

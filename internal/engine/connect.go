@@ -98,6 +98,7 @@ func (w *wire) lose(c *wireConn, why error) {
 		w.poll.close(c.fd)
 	}
 	c.state, c.fd, c.blocked, c.greets = isDown, -1, false, 0
+	c.batch, c.behind, c.cuts = 0, 0, c.cuts[:0]
 	c.drop(w)
 	err := fmt.Errorf("%v: %w", w.endpoints[c.endpoint], why)
 	if w.opening {

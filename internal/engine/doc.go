@@ -8,7 +8,8 @@
 //
 // The same loop runs over three transports:
 //
-//   - wire, for a driver.Wire: non-blocking sockets and epoll on a locked OS thread. This is the event loop executor.
+//   - wire, for a driver.Wire. Over epoll, with non-blocking sockets and a locked OS thread, this is the event loop executor. Over pipes, with a
+//     goroutine that reads and one that writes for each connection, it is the blocking executor, and carries TLS.
 //   - blocking, for a driver.Dialer: one goroutine for each session and endpoint, which the loop hands requests to. This is the
 //     blocking executor.
 //   - timed, for a driver.Timed: no transport at all; the loop's own timers complete requests. Either executor can carry it.
@@ -23,6 +24,9 @@
 //
 // Whoever has taken a time and is about to start or send something compares it with the worker's lease first: a process that was stopped
 // for long stops by itself when it wakes.
+//
+// The goroutines of a pipe take the times themselves, right before a write and right after a read, so that the way between them and the
+// loop counts as lag and not as service.
 //
 // # Pressure
 //

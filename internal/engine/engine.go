@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -25,9 +27,6 @@ type Config struct {
 	Loops   int           // 0: one for each processor but one, at least one
 	Spin    time.Duration // before an op of an open load is due, loops look at the clock for this long instead of sleeping; 0: 50 µs, below: never
 	Logger  *slog.Logger
-
-	// Blocking carries drivers without a transport on the blocking executor instead of the event loop.
-	Blocking bool
 }
 
 // Engine carries out steps in this process. Assign comes first, then Prepare and Run in turn for each step. One goroutine at a time,
@@ -44,6 +43,7 @@ type Engine struct {
 	lease atomic.Int64 // run clock; the end of it
 
 	newPoller func() (poller, error)
+	dial      func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
 // New returns an engine that has no assignment.
@@ -54,7 +54,7 @@ func New(cfg Config) *Engine {
 	if cfg.Spin == 0 {
 		cfg.Spin = defaultSpin
 	}
-	e := &Engine{cfg: cfg, newPoller: func() (poller, error) { return newEpoll() }}
+	e := &Engine{cfg: cfg, newPoller: func() (poller, error) { return newEpoll() }, dial: new(net.Dialer).DialContext}
 	e.lease.Store(never)
 	return e
 }
@@ -77,11 +77,10 @@ func (e *Engine) Assign(_ context.Context, a run.Assignment) error {
 		runtime.GOMAXPROCS(procs)
 	}
 	e.run, e.plan = a, p
-	spin := oversleep
-	if e.cfg.Blocking {
-		spin = 0
+	e.clock = wallClock{zero: a.Zero}
+	if slices.ContainsFunc(p.Targets, func(t *plan.Target) bool { return t.Executor == plan.EventLoop }) {
+		e.clock = wallClock{zero: a.Zero, spin: oversleep}
 	}
-	e.clock = wallClock{zero: a.Zero, spin: spin}
 	e.wall = a.WallNS
 	return nil
 }
@@ -141,9 +140,11 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink func(measure.Sn
 	for _, l := range g.loops {
 		l.begin(int64(at), parts)
 		loops.Go(func() error {
-			defer ownThread()()
-			l.meter = newMeter()
-			defer l.meter.close()
+			if g.target.Executor == plan.EventLoop {
+				defer ownThread()()
+				l.meter = newMeter()
+				defer l.meter.close()
+			}
 			l.run()
 			return nil
 		})
@@ -154,7 +155,7 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink func(measure.Sn
 	for _, l := range g.loops {
 		final.Expired = final.Expired || l.lapsed
 	}
-	final.Generator.Executor, final.Generator.Loops, final.Generator.TCP = g.executor, len(g.loops), g.traffic()
+	final.Generator.Executor, final.Generator.Loops, final.Generator.TCP = g.target.Executor, len(g.loops), g.traffic()
 	c.use.enter(&final.Generator, time.Duration(e.clock.now()-int64(at)).Seconds())
 	if g.step.Last {
 		e.Close()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"strconv"
 	"time"
@@ -34,7 +35,7 @@ type group struct {
 	ring      *op.Ring
 	loops     []*loop
 	step      run.Step
-	executor  string
+	connect   connector
 	sessions  int
 	parts     int // loops that the sessions are divided between
 	servers   map[string]map[string]string
@@ -51,7 +52,6 @@ func (e *Engine) openGroup(ctx context.Context, step run.Step) (*group, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.executor = e.executorOf(d)
 	ctx, cancel := context.WithTimeout(ctx, openWithin)
 	defer cancel()
 	if err := g.locate(e.run.Nodes[g.target.Name]); err != nil {
@@ -59,6 +59,9 @@ func (e *Engine) openGroup(ctx context.Context, step run.Step) (*group, error) {
 	}
 	if err := g.checkFiles(); err != nil {
 		return nil, err
+	}
+	if g.connect, err = newConnector(e.dial, g.target.TLS); err != nil {
+		return nil, fmt.Errorf("target %q: %w", g.target.Name, err)
 	}
 	if err := g.identify(ctx, d, e.cfg.Secrets); err != nil {
 		return nil, fmt.Errorf("target %q: %w", g.target.Name, err)
@@ -155,12 +158,8 @@ func (g *group) identify(ctx context.Context, d driver.Driver, secrets driver.Se
 
 // identifyOne connects as net does: of a host's addresses it takes the first that answers, and the load goes there too.
 func (g *group) identifyOne(ctx context.Context, end *endpoint, w driver.Wire, secrets driver.Secrets) (map[string]string, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", end.text)
+	conn, err := g.connect.to(ctx, end)
 	if err != nil {
-		var what *net.OpError // it repeats the address
-		if errors.As(err, &what) {
-			err = what.Err
-		}
 		return nil, fmt.Errorf("connect to %v: %w", end, err)
 	}
 	defer conn.Close()
@@ -171,8 +170,9 @@ func (g *group) identifyOne(ctx context.Context, end *endpoint, w driver.Wire, s
 	}
 	facts, err := w.Identify(ctx, conn, g.target.Config, secrets)
 	if err != nil {
-		return nil, fmt.Errorf("%v: %w", end, err)
+		return nil, fmt.Errorf("%v: %w", end, g.connect.explain(err))
 	}
+	maps.Copy(facts, g.connect.facts(conn))
 	return facts, nil
 }
 
@@ -203,7 +203,7 @@ func (g *group) newTransport(e *Engine, d driver.Driver, l *loop) (transport, er
 		if err != nil {
 			return nil, err
 		}
-		p, err := e.newPoller()
+		p, err := g.newPoller(e)
 		if err != nil {
 			return nil, err
 		}
@@ -211,7 +211,7 @@ func (g *group) newTransport(e *Engine, d driver.Driver, l *loop) (transport, er
 		w.limit, w.timeout = limit, int64(g.target.Timeout)
 		return w, nil
 	case driver.Timed:
-		if e.cfg.Blocking {
+		if g.target.Executor == plan.Blocking {
 			return newBlocking(func(context.Context, int) (driver.Session, error) {
 				return timedSession{driver: d, config: g.target.Config}, nil
 			}), nil
@@ -225,23 +225,22 @@ func (g *group) newTransport(e *Engine, d driver.Driver, l *loop) (transport, er
 	return nil, fmt.Errorf("driver %q has no transport", d.Name())
 }
 
-// executorOf names the executor that carries a driver.
-func (e *Engine) executorOf(d driver.Driver) string {
-	_, timed := d.(driver.Timed)
-	if _, dials := d.(driver.Dialer); dials || timed && e.cfg.Blocking {
-		return blockingExecutor
+// newPoller returns what moves the bytes of a wire for the target's executor.
+func (g *group) newPoller(e *Engine) (poller, error) {
+	if g.target.Executor == plan.EventLoop {
+		return e.newPoller()
 	}
-	return "event loop"
+	return newPipes(e.clock, &e.lease, func(ctx context.Context, token int32) (net.Conn, error) {
+		return g.connect.to(ctx, &g.endpoints[int(token)%len(g.endpoints)])
+	}), nil
 }
 
-const blockingExecutor = "blocking"
-
-// traffic returns what the kernel has counted on the loops' sockets since the last call; nil when loops have none. No step may be under way.
+// traffic returns what the kernel has counted on the event loops' sockets since the last call; nil when there are none. No step may be under way.
 func (g *group) traffic() *run.TCP {
 	var sum *run.TCP
 	for _, l := range g.loops {
 		w, ok := l.tr.(*wire)
-		if !ok {
+		if !ok || w.pipes != nil {
 			return nil
 		}
 		if sum == nil {
@@ -340,7 +339,7 @@ func (g *group) recycle(p part) {
 }
 
 func (g *group) ready(source *workload.Source) run.Ready {
-	r := run.Ready{Step: g.step.Seq, Sessions: g.sessions, Executor: g.executor, Loops: len(g.loops), Servers: g.servers}
+	r := run.Ready{Step: g.step.Seq, Sessions: g.sessions, Executor: g.target.Executor, Loops: len(g.loops), Servers: g.servers}
 	if g.servers != nil {
 		r.Connections = g.sessions * len(g.endpoints)
 	}

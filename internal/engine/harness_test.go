@@ -35,7 +35,9 @@ type bench struct {
 	l     *loop
 	snaps []measure.Snapshot
 
-	indirect bool // plain ops are left to their program
+	indirect bool    // plain ops are left to their program
+	log      *logged // when set, how ops ended is written to it; they are indirect then
+	refusal  string  // when set, how servers answer the greeting
 }
 
 // firstPort is where the scripted servers begin.
@@ -45,24 +47,41 @@ const firstPort = 7001
 func newBench(t testing.TB, p *plan.Plan, phase string, latency time.Duration) *bench {
 	t.Helper()
 	b := &bench{t: t, net: newVirtualNet(10)}
+	require.NoError(t, b.connect(p, phase, latency, b.net.clock))
+	return b
+}
+
+// newPipedBench is newBench for a target on the blocking executor, in a bubble of virtual time.
+func newPipedBench(t testing.TB, p *plan.Plan, phase string, latency time.Duration) *bench {
+	t.Helper()
+	b := &bench{t: t, net: newVirtualNet(0)}
+	require.NoError(t, b.connect(p, phase, latency, wallClock{zero: time.Now()}))
+	return b
+}
+
+// connect opens the connections of the phase's sessions.
+func (b *bench) connect(p *plan.Plan, phase string, latency time.Duration, c clock) error {
+	t := b.t
+	t.Helper()
 	b.e = New(Config{Drivers: drivers.All(), Loops: 1, Spin: -1, Logger: slog.New(slog.DiscardHandler)})
 	b.e.newPoller = func() (poller, error) { return b.net, nil }
-	b.e.clock, b.e.plan, b.e.wall = b.net.clock, p, int64(time.Hour)
+	b.e.dial = b.net.dial
+	b.e.clock, b.e.plan, b.e.wall = c, p, int64(time.Hour)
 	b.g = &group{plan: p, phase: p.Phase(phase), sessions: p.Phase(phase).Sessions(), parts: 1}
 	b.g.target = p.Target(b.g.phase.Target)
+	b.g.connect = connector{dial: b.e.dial}
 	d, err := b.e.driver(b.g.target.Driver)
 	require.NoError(t, err)
 	require.NoError(t, b.g.locate(nil))
 	for i := range b.g.endpoints {
-		b.net.server(uint16(firstPort+i), latency)
+		b.net.server(uint16(firstPort+i), latency).far.refusal = b.refusal
 		b.g.endpoints[i].addr = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(firstPort+i))
 	}
 	b.l, err = b.g.newLoop(b.e, d, 0)
 	require.NoError(t, err)
 	b.g.loops = []*loop{b.l}
 	b.g.number(0)
-	require.NoError(t, b.l.tr.open(b.net.clock.now()+int64(time.Second)))
-	return b
+	return b.l.tr.open(c.now() + int64(time.Second))
 }
 
 func (b *bench) server(i int) *virtualServer { return b.net.servers[uint16(firstPort+i)] }
@@ -83,11 +102,15 @@ func (b *bench) equip(kind run.StepKind) <-chan part {
 	source, err := workload.New(b.g.plan, b.g.phase, workload.Step{Kind: string(kind), Shape: step.Shape})
 	require.NoError(b.t, err)
 	b.g.equip(b.l, source, step)
-	if b.indirect {
+	if b.indirect || b.log != nil {
 		b.l.direct = nil
 	}
+	if b.log != nil {
+		b.log.Program = b.l.prog
+		b.l.prog = b.log
+	}
 	parts := make(chan part, 10_000)
-	b.l.begin(b.net.clock.now(), parts)
+	b.l.begin(b.e.clock.now(), parts)
 	return parts
 }
 

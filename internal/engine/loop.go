@@ -32,6 +32,8 @@ type transport interface {
 	send(s *session, st *opState, req *driver.Request) bool
 	// flush passes on what send has gathered.
 	flush()
+	// recall takes back the requests that have not left. The lease is over: none of them will.
+	recall()
 	// wait reports what happens within d; at d = 0, what has happened. It returns early when something has, and whether it has.
 	wait(d time.Duration) bool
 	// fire handles a timer that the transport has set.

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// poller is the non-blocking sockets of one loop. Sockets are named by a token of the caller's and by file descriptor.
+// poller is the sockets of one loop, none of whose calls but wait blocks. Sockets are named by a token of the caller's and by file descriptor.
 // Its errors are those of the system calls; errAgain means that nothing could be moved now.
 type poller interface {
 	// wait fills ready with sockets that can move bytes, waiting up to d for the first.

@@ -19,6 +19,9 @@ func (l *loop) seal(now int64) {
 
 // finish hands over the rest of a step.
 func (l *loop) finish(now int64) {
+	if l.lapsed {
+		l.tr.recall()
+	}
 	l.census()
 	for _, s := range l.sessions {
 		if s.begun {

@@ -98,6 +98,8 @@ func (t *timed) wait(d time.Duration) bool {
 
 func (t *timed) flush() {}
 
+func (t *timed) recall() {}
+
 func (t *timed) sweep(int64) int64 { return never }
 
 func (t *timed) outstanding(into []measure.Requests) {

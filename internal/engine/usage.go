@@ -11,6 +11,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/machine"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // usage is what the process had spent when a step began.
@@ -136,7 +137,7 @@ func (j *joined) add(u loopUse) {
 // enter puts what the loops used into what their process did. On the blocking executor others than the loops do the work.
 func (j *joined) enter(g *run.Generator, elapsed float64) {
 	g.Busy, g.ProductiveSeconds = j.busy, float64(j.productive)/1e9
-	if g.Executor == blockingExecutor {
+	if g.Executor == plan.Blocking {
 		g.ProductiveSeconds = g.CPUSeconds
 		if elapsed > 0 {
 			g.Busy = max(g.Busy, min(1, g.CPUSeconds/elapsed/float64(runtime.NumCPU())))

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 func TestQuantileSince(t *testing.T) {
@@ -58,7 +59,7 @@ func TestLoopsTakenTogether(t *testing.T) {
 	waited := 0.01
 	require.Equal(t, run.Generator{CPUSeconds: 9, Busy: 0.5, ProductiveSeconds: 750e-9, RunQueueWait: &waited}, g)
 
-	g = run.Generator{Executor: blockingExecutor, CPUSeconds: 0.9 * float64(runtime.NumCPU())}
+	g = run.Generator{Executor: plan.Blocking, CPUSeconds: 0.9 * float64(runtime.NumCPU())}
 	new(joined).enter(&g, 1)
 	require.InDelta(t, 0.9, g.Busy, 1e-9, "others than the loops work there")
 	require.Nil(t, g.RunQueueWait)

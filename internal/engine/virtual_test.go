@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"hash/crc32"
 	"io"
 	"net/netip"
 	"strconv"
@@ -42,6 +43,8 @@ type virtualServer struct {
 	keys    map[string][]byte
 	got     map[string]*int // requests by command
 	words   []byte          // when set, the reply to every GET and SET
+	uneven  int             // when set, what makes its latencies differ from request to request, by key
+	far     farEnd          // of in-memory connections
 }
 
 type virtualSock struct {
@@ -201,8 +204,15 @@ func (s *virtualServer) sever() {
 
 // serve takes one request from the front of b. It returns io.ErrUnexpectedEOF when there is none.
 func (s *virtualServer) serve(fd int, sock *virtualSock, b []byte) (int, error) {
-	var args [4][]byte
-	n, used := 0, 0
+	args, n, used, err := split(b)
+	if err == nil {
+		s.answer(fd, sock, args[:n])
+	}
+	return used, err
+}
+
+// split takes the words of one request from the front of b. It returns io.ErrUnexpectedEOF when they are not all there.
+func split(b []byte) (args [4][]byte, n, used int, err error) {
 	line := func() (int, bool) {
 		end := bytes.IndexByte(b[used:], '\n')
 		if end < 0 {
@@ -219,16 +229,15 @@ func (s *virtualServer) serve(fd int, sock *virtualSock, b []byte) (int, error) 
 	for ; ok && n < count; n++ {
 		var size int
 		if size, ok = line(); !ok || len(b) < used+size+2 {
-			return 0, io.ErrUnexpectedEOF
+			return args, 0, 0, io.ErrUnexpectedEOF
 		}
 		args[n] = b[used : used+size]
 		used += size + 2
 	}
 	if !ok {
-		return 0, io.ErrUnexpectedEOF
+		return args, 0, 0, io.ErrUnexpectedEOF
 	}
-	s.answer(fd, sock, args[:n])
-	return used, nil
+	return args, n, used, nil
 }
 
 var (
@@ -239,9 +248,17 @@ var (
 )
 
 func (s *virtualServer) answer(fd int, sock *virtualSock, args [][]byte) {
+	reply, latency := s.reply(args)
+	if latency < 0 {
+		return
+	}
+	sock.last = max(sock.last, s.net.clock.t+int64(latency))
+	s.net.push(virtualEvent{at: sock.last, fd: fd, reply: reply})
+}
+
+// reply carries a request out. A negative latency means that it is never answered.
+func (s *virtualServer) reply(args [][]byte) (reply []byte, latency time.Duration) {
 	*s.got[string(args[0])]++
-	latency := time.Duration(0)
-	var reply []byte
 	switch string(args[0]) {
 	case "PING":
 		reply = pong
@@ -257,14 +274,17 @@ func (s *virtualServer) answer(fd int, sock *virtualSock, args [][]byte) {
 	case "DEL":
 		reply = gone
 	}
-	if s.words != nil && string(args[0]) != "PING" {
+	if string(args[0]) == "PING" {
+		return reply, latency
+	}
+	if s.words != nil {
 		reply = s.words
 	}
-	if latency < 0 {
-		return
+	if s.uneven > 0 && latency >= 0 {
+		h := crc32.ChecksumIEEE(args[1]) ^ crc32.ChecksumIEEE(args[0]) ^ uint32(s.uneven)
+		latency += time.Duration(h * 2654435769 >> 12) // up to 1 ms
 	}
-	sock.last = max(sock.last, s.net.clock.t+int64(latency))
-	s.net.push(virtualEvent{at: sock.last, fd: fd, reply: reply})
+	return reply, latency
 }
 
 // store keeps the reply to a later GET. It allocates for a new key only.

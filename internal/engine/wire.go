@@ -24,10 +24,11 @@ const (
 	spinBelow    = 20 * time.Microsecond // a wait shorter than this is spent looking: a sleeping thread wakes later
 )
 
-// wire moves requests over the sockets of a poller: the event loop's transport.
+// wire moves requests over the sockets of a poller. Over epoll it is the event loop's transport, over pipes the blocking executor's.
 type wire struct {
 	l         *loop
 	poll      poller
+	pipes     *pipes // the poller, if that is what it is; else nil
 	codec     driver.Codec
 	endpoints []endpoint
 	limit     int   // requests outstanding on a connection
@@ -48,6 +49,7 @@ type wire struct {
 	err       error   // what ended the opening
 	ended     run.TCP // counted on connections that are closed
 	told      run.TCP // counted up to the last call of traffic
+	newest    int64   // latest arrival; of pipes
 }
 
 // endpoint is a server, its name in the plan's order and where it was found.
@@ -78,8 +80,11 @@ type wireConn struct {
 	dirty    bool   // in wire.dirty
 	queue    queue  // requests whose replies are owed, in order
 	fresh    int    // of its entries, the last ones are not written yet
+	behind   int    // those before them wait for the pipe to have room, and
+	batch    int    // those before these were handed to it; when they left is not known yet
 	freed    int    // slots of ops that the read at hand has ended, and the feed does not know of yet
 	out      []byte // to be written
+	cuts     []int  // of out, where another write begins; for pipes
 	in       []byte // the beginning of a reply that is not complete
 	greets   int    // replies still owed to the greeting, of
 	greetAll int
@@ -97,6 +102,7 @@ func newWire(l *loop, p poller, codec driver.Codec, endpoints []endpoint) *wire 
 		rbuf:  make([]byte, readSize),
 		rand:  rand.New(rand.NewPCG(uint64(l.index), 0)),
 	}
+	w.pipes, _ = p.(*pipes)
 	for range l.sessions {
 		for e := range endpoints {
 			w.conns = append(w.conns, &wireConn{index: int32(len(w.conns)), endpoint: e, fd: -1})
@@ -134,6 +140,9 @@ func (w *wire) gather(c *wireConn, req *driver.Request) {
 	}
 	before := len(c.out)
 	c.out = w.codec.AppendRequest(c.out, req)
+	if w.pipes != nil {
+		c.cut(before)
+	}
 	w.l.rec.AddBytes(req.Verb, 0, len(c.out)-before)
 }
 
@@ -143,12 +152,14 @@ func (w *wire) flush() {
 	}
 	now := w.l.clock.now()
 	if w.l.expired(now) {
-		w.recall()
 		return
 	}
 	for i := 0; i < len(w.dirty); i++ { // a write that fails can make others dirty
 		c := w.dirty[i]
 		c.dirty = false
+		if w.pipes != nil {
+			c.behind += c.fresh
+		}
 		c.stamp(now)
 		if c.state == isUp && !c.blocked {
 			w.write(c)
@@ -157,11 +168,14 @@ func (w *wire) flush() {
 	w.dirty = w.dirty[:0]
 }
 
-// recall takes back what was gathered and may not leave any more. Its ops stay in flight: nobody awaits them.
+// recall takes back what was gathered or handed over and has not left. Its ops stay in flight: nobody awaits them.
 func (w *wire) recall() {
-	for _, c := range w.dirty {
-		c.dirty = false
-		for ; c.fresh > 0; c.fresh-- {
+	for _, c := range w.conns {
+		back := c.behind + c.fresh
+		if c.batch > 0 && w.pipes.withdraw(c.fd) {
+			back += c.batch
+		}
+		for ; back > 0 && c.queue.len() > c.queue.dead; back-- {
 			p := c.queue.drop()
 			ledger := w.l.rec.Request(c.endpoint, p.verb)
 			ledger.Sent -= uint64(p.n)
@@ -170,6 +184,7 @@ func (w *wire) recall() {
 				w.direct.left[p.verb] += int64(p.n)
 			}
 		}
+		c.batch, c.behind, c.fresh, c.dirty = 0, 0, 0, false
 	}
 	w.dirty = w.dirty[:0]
 }
@@ -187,7 +202,7 @@ func (c *wireConn) stamp(now int64) {
 
 // write sends what the socket takes.
 func (w *wire) write(c *wireConn) {
-	n, err := w.poll.write(c.fd, c.out)
+	n, err := w.pass(c)
 	if err != nil && err != errAgain {
 		w.lose(c, fmt.Errorf("write: %w", err))
 		return
@@ -215,11 +230,14 @@ func (w *wire) block(c *wireConn, blocked bool) {
 
 func (w *wire) wait(d time.Duration) bool {
 	n, err := w.poll.wait(w.ready, 0)
-	if n == 0 && err == nil && d >= spinBelow {
+	if n == 0 && err == nil && (d >= spinBelow || d > 0 && w.pipes != nil) {
 		n, err = w.poll.wait(w.ready, d)
 	}
 	if err != nil {
 		panic(err) // the descriptor is this poller's own
+	}
+	if w.pipes != nil && w.pipes.lapsed.Load() {
+		w.l.lapsed = true
 	}
 	for _, r := range w.ready[:n] {
 		w.handle(w.conns[r.token], r)
@@ -266,7 +284,7 @@ func (w *wire) read(c *wireConn) {
 		w.lose(c, io.EOF)
 		return
 	}
-	now := w.l.clock.now()
+	now := w.arrival(c)
 	c.heard = now
 	all := buf[:n]
 	if kept > 0 {
@@ -296,7 +314,7 @@ func (w *wire) parse(c *wireConn, b []byte, now int64) ([]byte, error) {
 		}
 	}
 	for len(b) > 0 {
-		if c.queue.len() == c.fresh {
+		if c.queue.len() == c.unwritten() {
 			return b, fmt.Errorf("%w: %q", errUnasked, b[:min(len(b), 40)])
 		}
 		if p := c.queue.at(0); p.st == nil && !p.dead {
@@ -361,6 +379,7 @@ func (w *wire) sweep(now int64) int64 {
 
 // expire times out the connection's overdue requests and returns when to look again.
 func (w *wire) expire(c *wireConn, now int64) int64 {
+	w.date(c)
 	next := int64(never)
 	for c.queue.dead < c.queue.len()-c.fresh {
 		p := c.queue.at(c.queue.dead)

@@ -111,6 +111,9 @@ func targetOf(ph *run.Phase) string {
 		nodes = plural(len(t.Endpoints), "built-in node")
 	}
 	text := t.Name + ": " + t.Driver + ", " + nodes
+	if t.TLS {
+		text += ", TLS"
+	}
 	if n := t.Replication; n != nil {
 		text += ", N=" + count(n.N) + " W=" + count(n.W) + " R=" + count(n.R) + " by the " + n.Coordinate
 		switch _, gets := ph.Op["get"]; {

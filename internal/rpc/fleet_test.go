@@ -230,7 +230,7 @@ func (f *fleet) join(name string, change ...func(*rpc.JoinConfig)) *node {
 }
 
 func newEngine(m *mill) *engine.Engine {
-	return engine.New(engine.Config{Drivers: []driver.Driver{m}, Loops: 1, Blocking: true, Logger: slog.New(slog.DiscardHandler)})
+	return engine.New(engine.Config{Drivers: []driver.Driver{m}, Loops: 1, Logger: slog.New(slog.DiscardHandler)})
 }
 
 // members waits for as many workers as were started.
@@ -282,6 +282,7 @@ plan "test" {}
 target "t" {
 	driver    = "mill"
 	endpoints = ["a"]
+	executor  = "blocking"
 }
 dataset "d" {
 	keys { count = 10 }

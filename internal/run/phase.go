@@ -39,6 +39,7 @@ type Target struct {
 	Name        string       `json:"name"`
 	Driver      string       `json:"driver"`
 	Builtin     bool         `json:"builtin"`     // built-in nodes started for this run
+	TLS         bool         `json:"tls"`         // connections were encrypted
 	Endpoints   []string     `json:"endpoints"`   //
 	Replication *Replication `json:"replication"` // null: each key lives on one endpoint
 }

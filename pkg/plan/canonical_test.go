@@ -57,13 +57,19 @@ func anyPlan(t *rapid.T) *plan.Plan {
 }
 
 func anyTarget(t *rapid.T, replicated bool) *plan.Target {
-	target := &plan.Target{Name: "t", Driver: "redis", Timeout: time.Duration(rapid.Int64Range(1, 1e15).Draw(t, "timeout"))}
+	target := &plan.Target{
+		Name: "t", Driver: "redis", Timeout: time.Duration(rapid.Int64Range(1, 1e15).Draw(t, "timeout")),
+		Executor: rapid.SampledFrom([]string{plan.EventLoop, plan.Blocking}).Draw(t, "executor"),
+	}
 	n := rapid.IntRange(1, 5).Draw(t, "nodes")
 	if rapid.Bool().Draw(t, "builtin") {
 		target.Endpoints, target.Builtin = []string{}, &plan.Builtin{Nodes: n, Memory: rapid.Int64Range(1<<20, 1<<50).Draw(t, "memory")}
 	} else {
 		for i := range n {
 			target.Endpoints = append(target.Endpoints, fmt.Sprintf("host:%d", 7000+i))
+		}
+		if target.Executor == plan.Blocking && rapid.Bool().Draw(t, "tls") {
+			target.TLS = &plan.TLS{CA: rapid.StringMatching("[a-z/]{0,9}").Draw(t, "ca"), Cert: "c", Key: "k", ServerName: "cache.example.org"}
 		}
 	}
 	config := &fakeConfig{Database: rapid.IntRange(0, 99).Draw(t, "database"), Prefix: rapid.StringMatching("[a-z]{4}").Draw(t, "prefix")}

@@ -12,7 +12,7 @@ import (
 const defaultHits = 0.99
 
 // applyDefaults sets the defaults that depend on more than one block: what a phase may expect to find, where values must be checked,
-// and the endpoints of a target that has no transport. Places tell which arguments were written.
+// the endpoints of a target that has no transport, and what carries a target. Places tell which arguments were written.
 func (p *Plan) applyDefaults(places map[string]hcl.Range, drivers []driver.Driver) {
 	for _, t := range p.Targets {
 		if _, timed := driverNamed(drivers, t.Driver).(driver.Timed); timed && len(t.Endpoints) == 0 && t.Builtin == nil {
@@ -20,6 +20,12 @@ func (p *Plan) applyDefaults(places map[string]hcl.Range, drivers []driver.Drive
 		}
 		if len(t.Endpoints) > 0 {
 			t.Builtin = nil
+		}
+		if t.Executor == "" {
+			t.Executor = EventLoop
+			if _, dials := driverNamed(drivers, t.Driver).(driver.Dialer); dials || t.TLS != nil {
+				t.Executor = Blocking
+			}
 		}
 	}
 	for _, ph := range p.Phases {

@@ -15,10 +15,10 @@ type fakeConfig struct {
 	Database int            `hcl:"database,optional" json:"database"`
 	Delay    time.Duration  `hcl:"delay,optional" json:"delay_ns"`
 	Prefix   string         `hcl:"prefix,optional" json:"prefix"`
-	TLS      *fakeTLS       `hcl:"tls,block" json:"tls"`
+	Proxy    *fakeProxy     `hcl:"proxy,block" json:"proxy"`
 }
 
-type fakeTLS struct {
+type fakeProxy struct {
 	Name string `hcl:"name" json:"name"`
 }
 

@@ -54,8 +54,24 @@ type Target struct {
 	Endpoints   []string      `json:"endpoints"` // host:port as the driver takes them; empty when Builtin starts them
 	Builtin     *Builtin      `json:"builtin"`   // nil when Endpoints are given
 	Timeout     time.Duration `json:"timeout_ns"`
+	Executor    string        `json:"executor"`    // EventLoop or Blocking
+	TLS         *TLS          `json:"tls"`         // nil: connections are plain TCP
 	Replication *Replication  `json:"replication"` // nil: each key lives on one endpoint
 	Config      any           `json:"config"`      // the driver's own attributes: what its NewConfig returned, filled
+}
+
+// The executors that can carry a target.
+const (
+	EventLoop = "event loop" // a thread with non-blocking sockets
+	Blocking  = "blocking"   // goroutines for each connection
+)
+
+// TLS says how connections to a target are encrypted. Its files are PEM, and read where the load runs.
+type TLS struct {
+	CA         string `json:"ca"`          // path of the authorities to trust; "" for those of the system
+	Cert       string `json:"cert"`        // path of the client's certificate and those up to its authority; "" for none
+	Key        string `json:"key"`         // path of the client's private key; "" without Cert
+	ServerName string `json:"server_name"` // whose certificate the server must show; "" for the endpoint's host
 }
 
 // Builtin asks for built-in cache nodes on this machine.

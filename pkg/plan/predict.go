@@ -13,6 +13,7 @@ const (
 	slotBytes       = 1 << 10  // an op in flight: key, program state, timers
 	valueCopies     = 3        // of its value: a buffer that is filled by doubling, and the one it grew from
 	connectionBytes = 64 << 10 // read and write buffers, and the queue of outstanding requests
+	pipeBytes       = 96 << 10 // more on the blocking executor: two goroutines, buffers between them and the loop, and those of TLS
 	histogramBytes  = 58 << 10 // of the largest histogram, 7,296 buckets
 	processBytes    = 32 << 20 // the program itself
 	SpareFiles      = 64       // files that are not connections: standard streams, pollers, logs, the control plane
@@ -42,7 +43,7 @@ type Load struct {
 	Files         int64 // descriptors that one worker needs for all of it: connections + 64
 
 	// Memory is what one worker needs for all of it, in bytes: 32 MiB + 4 KiB a session + 1 KiB and three values an op that can be in flight + 64 KiB a
-	// connection + 58 KiB a histogram, of which there are 7 an op in the mix and N more when replicated.
+	// connection, 160 KiB on the blocking executor, + 58 KiB a histogram, of which there are 7 an op in the mix and N more when replicated.
 	Memory int64
 }
 
@@ -91,6 +92,9 @@ func (p *Plan) predict(ph *Phase) Load {
 	l.Memory = add(l.Memory, multiply(int64(l.Sessions), sessionBytes))
 	l.Memory = add(l.Memory, multiply(inFlight(ph), slotBytes+valueCopies*int64(d.Values.Size)))
 	l.Memory = add(l.Memory, multiply(l.Connections, connectionBytes))
+	if t.Executor == Blocking {
+		l.Memory = add(l.Memory, multiply(l.Connections, pipeBytes))
+	}
 	return l
 }
 

@@ -15,8 +15,8 @@ import (
 )
 
 var (
-	targetAttributes = []string{"driver", "endpoints", "timeout"}
-	targetBlocks     = []string{"builtin", "replication"}
+	targetAttributes = []string{"driver", "endpoints", "timeout", "executor"}
+	targetBlocks     = []string{"builtin", "tls", "replication"}
 )
 
 // target reads a target block.
@@ -28,8 +28,12 @@ func (r *resolver) target(body *hclsyntax.Block) *Target {
 	}
 	b.texts("endpoints", &t.Endpoints)
 	b.duration("timeout", &t.Timeout)
+	b.text("executor", &t.Executor)
 	if inner := b.inner("builtin"); inner != nil {
 		t.Builtin = inner.builtin()
+	}
+	if inner := b.inner("tls"); inner != nil {
+		t.TLS = inner.tls()
 	}
 	if inner := b.inner("replication"); inner != nil {
 		t.Replication = inner.replication(t.Timeout)
@@ -54,6 +58,17 @@ func (b *block) builtin() *Builtin {
 	size(b, "memory", &n.Memory)
 	b.duration("delay", &n.Delay)
 	return n
+}
+
+// tls reads how connections are encrypted.
+func (b *block) tls() *TLS {
+	s := new(TLS)
+	b.expect([]string{"ca", "cert", "key", "server_name"}, nil)
+	b.text("ca", &s.CA)
+	b.text("cert", &s.Cert)
+	b.text("key", &s.Key)
+	b.text("server_name", &s.ServerName)
+	return s
 }
 
 // replication reads how a key is replicated. Unless it says otherwise, an op has time for a request that is

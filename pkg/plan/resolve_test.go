@@ -78,13 +78,13 @@ func TestDefaults(t *testing.T) {
 		phase("clear", "quorum", "other", "  clear { sessions = 2 }"), plan.Vars{})
 	require.Equal(t, uint64(1), p.Seed)
 	require.Equal(t, []*plan.Target{
-		{Name: "plain", Driver: "redis", Endpoints: []string{"a:1", "[::1]:65535"}, Timeout: time.Second, Config: &fakeConfig{Delay: time.Millisecond}},
+		{Name: "plain", Driver: "redis", Endpoints: []string{"a:1", "[::1]:65535"}, Timeout: time.Second, Executor: plan.EventLoop, Config: &fakeConfig{Delay: time.Millisecond}},
 		{
-			Name: "nodes", Driver: "redis", Endpoints: []string{}, Builtin: &plan.Builtin{Nodes: 1, Memory: 64 << 20}, Timeout: time.Second,
+			Name: "nodes", Driver: "redis", Endpoints: []string{}, Builtin: &plan.Builtin{Nodes: 1, Memory: 64 << 20}, Timeout: time.Second, Executor: plan.EventLoop,
 			Config: &fakeConfig{Delay: time.Millisecond},
 		},
 		{
-			Name: "quorum", Driver: "redis", Endpoints: []string{}, Builtin: &plan.Builtin{Nodes: 3, Memory: 64 << 20}, Timeout: 250 * time.Millisecond,
+			Name: "quorum", Driver: "redis", Endpoints: []string{}, Builtin: &plan.Builtin{Nodes: 3, Memory: 64 << 20}, Timeout: 250 * time.Millisecond, Executor: plan.EventLoop,
 			Replication: &plan.Replication{Coordinate: "client", N: 3, W: 2, R: 1, Timeout: 500 * time.Millisecond, ReadFanout: "n", ReadFrom: "first"},
 			Config:      &fakeConfig{Delay: time.Millisecond},
 		},
@@ -203,9 +203,9 @@ func TestImaginaryEndpoints(t *testing.T) {
 
 func TestDriverAttributes(t *testing.T) {
 	src := caches + "target \"own\" {\n driver = \"redis\"\n endpoints = [\"a:1\"]\n password = secret(\"REDIS_PW\")\n database = 1 + 1\n" +
-		" delay = \"5ms\"\n prefix = \"${local.p}-\"\n tls { name = local.p }\n}\nlocals { p = \"x\" }\n" + phase("x", "own", "shared", gets)
+		" delay = \"5ms\"\n prefix = \"${local.p}-\"\n proxy { name = local.p }\n}\nlocals { p = \"x\" }\n" + phase("x", "own", "shared", gets)
 	want := &fakeConfig{
-		Password: &driver.Secret{Name: "REDIS_PW"}, Database: 2, Delay: 5 * time.Millisecond, Prefix: "x-", TLS: &fakeTLS{Name: "x"},
+		Password: &driver.Secret{Name: "REDIS_PW"}, Database: 2, Delay: 5 * time.Millisecond, Prefix: "x-", Proxy: &fakeProxy{Name: "x"},
 	}
 	require.Equal(t, want, good(t, src, plan.Vars{}).Targets[0].Config)
 }

@@ -23,8 +23,12 @@ func (v *validator) target(t *Target) {
 		return
 	}
 	v.endpoints(t, d, at)
+	v.executor(t, d, at)
 	if t.Builtin != nil {
 		v.builtin(t, d, at.in("builtin"))
+	}
+	if t.TLS != nil {
+		v.tls(t, d, at.in("tls"))
 	}
 	if t.Replication != nil {
 		v.replication(t, at.in("replication"))
@@ -87,6 +91,43 @@ func (v *validator) builtin(t *Target, d driver.Driver, at part) {
 	v.holds(at, "memory", t.Builtin.Memory, minNodeMemory, maxNodeMemory)
 	if d := t.Builtin.Delay; d < 0 || d > maxNodeDelay {
 		v.fault(fmt.Sprintf("%s: delay = %q", at.where, d.String()), "Write a duration from 0s to 1h.", at.path+".delay")
+	}
+}
+
+// executor checks what carries the target.
+func (v *validator) executor(t *Target, d driver.Driver, at part) {
+	v.oneOf(at, "executor", t.Executor, EventLoop, Blocking)
+	if t.Executor != EventLoop {
+		return
+	}
+	reason := ""
+	if t.TLS != nil {
+		reason = "TLS"
+	} else if _, dials := d.(driver.Dialer); dials {
+		reason = "driver " + quote(t.Driver)
+	}
+	if reason != "" {
+		v.fault(fmt.Sprintf("%s: the event loop does not carry %s", at.where, reason), "Leave executor out.", at.path+".executor")
+	}
+}
+
+// tls checks how connections are encrypted. The files are not looked at: they are where the load runs.
+func (v *validator) tls(t *Target, d driver.Driver, at part) {
+	if _, wire := d.(driver.Wire); !wire {
+		v.fault(fmt.Sprintf("%s: driver %q has no connection to encrypt", at.where, t.Driver), "Leave tls out.", at.path)
+	}
+	if t.Builtin != nil {
+		v.fault(at.where+": built-in nodes do not speak TLS", `Write endpoints = ["HOST:PORT"], or leave tls out.`, at.path)
+	}
+	if (t.TLS.Cert == "") != (t.TLS.Key == "") {
+		v.fault(at.where+": cert and key belong together", "Write both paths: a client shows its certificate and proves that it has the key.",
+			at.path+".cert", at.path+".key")
+	}
+	name := t.TLS.ServerName
+	odd := func(r rune) bool { return r <= ' ' || r >= 0x7f || r == ':' }
+	if len(name) > 253 || net.ParseIP(name) == nil && strings.ContainsFunc(name, odd) {
+		v.fault(fmt.Sprintf("%s: server_name = %s is not the name of a host", at.where, quote(name)),
+			`Write the name that stands in the server's certificate, without a port: "cache.example.org".`, at.path+".server_name")
 	}
 }
 

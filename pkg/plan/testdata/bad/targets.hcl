@@ -62,7 +62,7 @@ target "secret-place" {
   endpoints = [secret("HOST")]
   database  = "three"
   delay     = 10
-  tls {}
+  proxy {}
 }
 
 target "driver-says" {

@@ -1,0 +1,353 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// piped runs a test in virtual time, on the blocking executor. The bubble fails it when a goroutine outlives the connections.
+func piped(t *testing.T, endpoints int, target, phase string, test func(b *bench)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		b := newPipedBench(t, redisPlan(t, endpoints, target+onBlocking, phase), "load", time.Millisecond)
+		test(b)
+		b.g.close()
+		time.Sleep(time.Minute) // until servers have found that nobody listens any more
+	})
+}
+
+const getsForASecond = "ops = { get = 1 }\n max_bad = 1\n expect_hits = 0\n closed {\n sessions = 2\n pipeline = 3\n duration = \"1s\"\n}"
+
+// TestCodecOnBothExecutors runs the same programs, loads and faults over the same scripted servers on the event loop and on the
+// blocking executor: the same events come in the same order, and both ledgers are the same.
+func TestCodecOnBothExecutors(t *testing.T) {
+	late := func(b *bench) {
+		b.server(0).latency = func(n int) time.Duration {
+			if n%20 == 0 {
+				return 25 * time.Millisecond
+			}
+			return time.Millisecond
+		}
+	}
+	const closed = "ops = {\n get = 3\n put = 2\n delete = 1\n}\n max_bad = 1\n expect_hits = 0\n closed {\n sessions = 2\n pipeline = 2\n iterations = 300\n ramp = \"50ms\"\n}"
+	const open = "ops = {\n get = 3\n put = 2\n}\n max_bad = 1\n expect_hits = 0\n open {\n rate = 700\n duration = \"1s\"\n arrivals = \"poisson\"\n sessions = 3\n pipeline = 4\n}"
+	const quick = "timeout = \"20ms\"\n"
+	for _, c := range []struct {
+		name, target, phase string
+		endpoints           int
+		script              func(b *bench)
+		late                bool
+		direct              bool
+	}{
+		{name: "plain", phase: closed, endpoints: 4},
+		{name: "plain, directly", phase: closed, endpoints: 4, direct: true},
+		{name: "plain open, directly", phase: open, endpoints: 4, direct: true},
+		{name: "late replies, directly", target: quick, phase: closed, endpoints: 2, script: late, late: true, direct: true},
+		{name: "plain open", phase: open, endpoints: 4},
+		{name: "nwr", target: nwr321, phase: closed, endpoints: 4},
+		{name: "nwr open", target: nwr321, phase: open, endpoints: 4},
+		{name: "nwr all", target: programs[2].target, phase: closed, endpoints: 4},
+		{name: "nwr read one", target: programs[3].target, phase: closed, endpoints: 4},
+		{name: "late replies", target: quick, phase: closed, endpoints: 2, script: late, late: true},
+		{name: "late replies, nwr", target: quick + nwr321, phase: open, endpoints: 3, script: late, late: true},
+		{name: "error replies", phase: closed, endpoints: 1, script: func(b *bench) { b.server(0).words = []byte("-OOM no room\r\n") }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			prepare := func(b *bench) *logged {
+				for i := range c.endpoints {
+					b.server(i).uneven = i + 1
+				}
+				if c.script != nil {
+					c.script(b)
+				}
+				log := &logged{anyWriter: true} // a virtualServer sends what a key holds when the reply leaves
+				if !c.direct {
+					b.log = log
+				}
+				return log
+			}
+			loop := newBench(t, redisPlan(t, c.endpoints, c.target, c.phase), "load", time.Millisecond)
+			loop.net.clock.tick = 1
+			want := prepare(loop)
+			a := loop.run(run.Load)
+			require.True(t, a.LateReplies > 0 || !c.late)
+			piped(t, c.endpoints, c.target, c.phase, func(b *bench) {
+				got := prepare(b)
+				z := b.run(run.Load)
+				require.Equal(t, want.lines, got.lines)
+				require.Equal(t, a.Digest, z.Digest)
+				require.Equal(t, a.Requests, z.Requests)
+				require.Equal(t, a.LateReplies, z.LateReplies)
+				require.Equal(t, a.Reconnects, z.Reconnects)
+				for v, o := range a.Ops {
+					if o == nil {
+						continue
+					}
+					require.Equal(t, o.Ledger(), z.Ops[v].Ledger(), driver.Verb(v))
+					require.Equal(t, o.Causes, z.Ops[v].Causes, driver.Verb(v))
+					require.Equal(t, []uint64{o.In, o.Out}, []uint64{z.Ops[v].In, z.Ops[v].Out}, driver.Verb(v))
+					before, after := o.ServiceAll(), z.Ops[v].ServiceAll()
+					require.InDelta(t, before.Quantile(0.5), after.Quantile(0.5), 0.01*float64(before.Quantile(0.5)))
+				}
+			})
+		})
+	}
+}
+
+// TestPipedRepliesInPieces has every reply come a byte at a time.
+func TestPipedRepliesInPieces(t *testing.T) {
+	piped(t, 1, "", "ops = {\n get = 1\n put = 1\n}\n closed {\n sessions = 2\n pipeline = 4\n iterations = 200\n}", func(b *bench) {
+		b.server(0).far.pieces = true
+		got := b.run(run.Load)
+		get, put := got.Ops[driver.Get], got.Ops[driver.Put]
+		require.EqualValues(t, 400, get.Outcomes[driver.OK]+get.Outcomes[driver.Miss]+put.Outcomes[driver.OK])
+		require.EqualValues(t, get.Due, b.server(0).requests("GET"))
+		require.EqualValues(t, put.Due, b.server(0).requests("SET"))
+	})
+}
+
+// TestPipedServerGoesAway breaks connections off, twice, and refuses new ones for a while.
+func TestPipedServerGoesAway(t *testing.T) {
+	piped(t, 1, "", getsForASecond, func(b *bench) {
+		go func() { // ends with the load
+			time.Sleep(300 * time.Millisecond)
+			b.server(0).far.Lock()
+			b.server(0).down = true
+			b.server(0).far.Unlock()
+			b.server(0).cut()
+			time.Sleep(200 * time.Millisecond)
+			b.server(0).far.Lock()
+			b.server(0).down = false
+			b.server(0).far.Unlock()
+			time.Sleep(200 * time.Millisecond)
+			b.server(0).cut()
+		}()
+		got := b.run(run.Load)
+		require.EqualValues(t, 4, got.Reconnects)
+		ledger := got.Request(0, driver.Get)
+		require.Positive(t, ledger.Error)
+		require.Positive(t, ledger.Refused)
+		require.InDelta(t, ledger.Sent, b.server(0).requests("GET"), 6) // what was being written when the connections broke
+	})
+}
+
+// TestPipedServerReadsNothing has writes block: requests time out where they are, and the connection is opened again.
+func TestPipedServerReadsNothing(t *testing.T) {
+	piped(t, 1, "timeout = \"50ms\"", getsForASecond, func(b *bench) {
+		deaf := make(chan struct{})
+		go func() { // ends with the load
+			time.Sleep(300 * time.Millisecond)
+			b.server(0).far.Lock()
+			b.server(0).far.deaf = deaf
+			b.server(0).far.Unlock()
+			time.Sleep(300 * time.Millisecond)
+			b.server(0).far.Lock()
+			b.server(0).far.deaf = nil
+			b.server(0).far.Unlock()
+			close(deaf)
+		}()
+		got := b.run(run.Load)
+		require.Positive(t, got.Reconnects)
+		ledger := got.Request(0, driver.Get)
+		require.Positive(t, ledger.Timeout)
+		require.Zero(t, ledger.InFlight)
+		require.InDelta(t, 50e6, got.Ops[driver.Get].Service[measure.ClassBad].Quantile(1), 2e6)
+	})
+}
+
+// TestPipedHungConnectionIsReopened sends to a server that hangs: the connection is opened again after twice the timeout.
+func TestPipedHungConnectionIsReopened(t *testing.T) {
+	const load = "ops = { put = 1 }\n max_bad = 1\n closed {\n sessions = 1\n duration = \"400ms\"\n think = \"10ms\"\n}"
+	piped(t, 3, "timeout = \"100ms\"\n"+nwr321, load, func(b *bench) {
+		b.server(0).latency = func(n int) time.Duration {
+			if n > 1 && n < 22 {
+				return -1
+			}
+			return time.Millisecond
+		}
+		got := b.run(run.Load)
+		require.EqualValues(t, 1, got.Reconnects)
+		ledger := got.Request(0, driver.Put)
+		require.Greater(t, ledger.Answered, uint64(10))
+		require.Positive(t, ledger.Timeout)
+		require.EqualValues(t, ledger.Sent, b.server(0).requests("SET"))
+	})
+}
+
+// TestPipedHostileBytes has servers that do not speak the protocol, or say more than they were asked.
+func TestPipedHostileBytes(t *testing.T) {
+	for name, c := range map[string]struct {
+		script func(s *virtualServer)
+		want   string
+	}{
+		"another protocol":      {func(s *virtualServer) { s.words = []byte("HTTP/1.1 400 Bad Request\r\n\r\n") }, "HTTP/1.1 400"},
+		"more than was asked":   {func(s *virtualServer) { s.far.twice = true }, errUnasked.Error()},
+		"a value without bound": {func(s *virtualServer) { s.words = []byte("$99999999999\r\n") }, "n0 (127.0.0.1:7001): "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			piped(t, 1, "", "ops = { get = 1 }\n max_bad = 1\n expect_hits = 0\n closed {\n sessions = 2\n duration = \"1s\"\n}", func(b *bench) {
+				c.script(b.server(0))
+				got := b.run(run.Load)
+				require.Positive(t, got.Reconnects)
+				var texts []string
+				for text := range got.Errors.All() {
+					texts = append(texts, text)
+				}
+				require.NotEmpty(t, texts)
+				require.Contains(t, texts[0], c.want)
+			})
+		})
+	}
+}
+
+// TestPipedGreetingIsRefused opens connections to a server that lets nobody in.
+func TestPipedGreetingIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := redisPlan(t, 1, onBlocking, getsForASecond)
+		b := &bench{t: t, net: newVirtualNet(0)}
+		b.refusal = "-NOAUTH Authentication required.\r\n"
+		err := b.connect(p, "load", 0, wallClock{zero: time.Now()})
+		require.ErrorContains(t, err, "connect to n0 (127.0.0.1:7001): PING: server says NOAUTH")
+		b.g.close()
+	})
+}
+
+// TestPipedLoadEndsWithTheLease runs out of lease in the middle of a load: what had not left does not count as sent.
+func TestPipedLoadEndsWithTheLease(t *testing.T) {
+	for _, deaf := range []bool{false, true} {
+		piped(t, 1, "timeout = \"5s\"", "ops = { get = 1 }\n open {\n sessions = 4\n pipeline = 16\n rate = \"4000/s\"\n duration = \"10s\"\n}", func(b *bench) {
+			b.e.SetLease(time.Duration(b.e.clock.now()) + 2*time.Second)
+			wait := make(chan struct{})
+			if deaf {
+				time.AfterFunc(1999*time.Millisecond, func() {
+					b.server(0).far.Lock()
+					defer b.server(0).far.Unlock()
+					b.server(0).far.deaf = wait
+				})
+			}
+			got := b.run(run.Load)
+			require.True(t, b.l.lapsed)
+			close(wait)
+			synctest.Wait()
+			require.EqualValues(t, b.server(0).requests("GET"), got.Request(0, driver.Get).Sent)
+		})
+	}
+}
+
+// TestPipeWritesNothingAfterTheLease hands bytes over that may not leave any more.
+func TestPipeWritesNothingAfterTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		var lease atomic.Int64
+		lease.Store(int64(time.Second))
+		p := newPipes(wallClock{zero: time.Now()}, &lease, func(context.Context, int32) (net.Conn, error) { return near, nil })
+		fd, err := p.connect(netip.AddrPort{}, 0)
+		require.NoError(t, err)
+		synctest.Wait()
+		time.Sleep(2 * time.Second)
+		n, err := p.write(fd, []byte("too late"))
+		require.NoError(t, err)
+		require.Equal(t, 8, n)
+		synctest.Wait()
+		require.True(t, p.lapsed.Load())
+		_, begun := p.began(fd)
+		require.False(t, begun)
+		require.True(t, p.withdraw(fd))
+		require.False(t, p.withdraw(fd))
+		p.close(fd)
+		p.release()
+		_, err = far.Read(make([]byte, 8))
+		require.ErrorIs(t, err, io.EOF)
+	})
+}
+
+// TestPipeKeepsReading has bytes, an end and an error wait for the loop in their order.
+func TestPipeKeepsReading(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		var lease atomic.Int64
+		lease.Store(never)
+		p := newPipes(wallClock{zero: time.Now()}, &lease, func(_ context.Context, token int32) (net.Conn, error) {
+			if token > 0 {
+				return nil, errors.New("nobody there")
+			}
+			return near, nil
+		})
+		fd, err := p.connect(netip.AddrPort{}, 0)
+		require.NoError(t, err)
+		ready := make([]readiness, 4)
+		n, err := p.wait(ready, time.Minute)
+		require.NoError(t, err)
+		require.Equal(t, []readiness{{token: 0, write: true}}, ready[:n])
+		require.NoError(t, p.connected(fd))
+		require.NoError(t, p.watch(fd, 0, false))
+		buf := make([]byte, 64)
+		_, err = p.read(fd, buf)
+		require.Equal(t, errAgain, err)
+		go func() { // ends with its writes
+			_, _ = far.Write([]byte("one"))
+			time.Sleep(time.Second)
+			_, _ = far.Write([]byte("two"))
+			_ = far.Close()
+		}()
+		time.Sleep(time.Minute) // both have come long ago
+		for i, want := range []string{"one", "two"} {
+			n, err = p.wait(ready, time.Minute)
+			require.NoError(t, err)
+			require.Equal(t, []readiness{{token: 0, read: true, write: true}}, ready[:n])
+			n, err = p.read(fd, buf)
+			require.NoError(t, err)
+			require.Equal(t, want, string(buf[:n]))
+			require.Equal(t, int64(i)*int64(time.Second), p.arrived(fd))
+			synctest.Wait()
+		}
+		n, err = p.read(fd, buf)
+		require.NoError(t, err)
+		require.Zero(t, n)
+		p.close(fd)
+
+		other, err := p.connect(netip.AddrPort{}, 1)
+		require.NoError(t, err)
+		synctest.Wait()
+		n, err = p.wait(ready, time.Minute)
+		require.NoError(t, err)
+		require.Equal(t, []readiness{{token: 1, write: true}}, ready[:n])
+		require.EqualError(t, p.connected(other), "nobody there")
+		p.close(other)
+		p.release()
+	})
+}
+
+// TestWritesEndBetweenRequests gathers requests of several sizes: none is cut, and none shares a write with others that would make it longer
+// than a TLS record.
+func TestWritesEndBetweenRequests(t *testing.T) {
+	const small, large = 1000, 40_000
+	var c wireConn
+	sizes := slices.Concat([]int{small, large, small, small, large, large}, slices.Repeat([]int{small}, 40))
+	for _, size := range sizes {
+		before := len(c.out)
+		c.out = append(c.out, make([]byte, size)...)
+		c.cut(before)
+	}
+	var parts []int
+	from := 0
+	for _, to := range append(c.cuts, len(c.out)) {
+		parts = append(parts, to-from)
+		from = to
+	}
+	require.Equal(t, []int{small, large, 2 * small, large, large, 16 * small, 16 * small, 8 * small}, parts)
+}
