@@ -158,7 +158,7 @@ func TestDecodeIsStrict(t *testing.T) {
 		zeros6 = "000000000000"
 		ledger = "01" + "00000000000000" + "02" // one due, in flight
 		// An op up to its acks: ledger, causes, bytes, lag, service, response.
-		putOp = "02" + ledger + "0000000000" + "0000" + "0100" + "010001000100" + "010001000100"
+		putOp = "02" + ledger + "0000000000" + "0000" + "0200" + "020002000200" + "020002000200"
 	)
 	for _, c := range []struct{ name, form, want string }{
 		{"version", "02", "version 2, want 1"},
@@ -180,11 +180,11 @@ func TestDecodeIsStrict(t *testing.T) {
 		{"empty requests", head + span + noErrs + "0101" + "00" + zeros6, "a request ledger that is written, but empty"},
 		{"verbs", head + span + noErrs + noReqs + "08", "a set 0x8 of 3 verbs"},
 		{
-			"empty op", head + span + noErrs + noReqs + "02" + "000000000000000000" + "0000000000" + "0000" + "0100" +
-				"010001000100" + "010001000100" + "00" + "00", "put: written, but empty",
+			"empty op", head + span + noErrs + noReqs + "02" + "000000000000000000" + "0000000000" + "0000" + "0200" +
+				"020002000200" + "020002000200" + "00" + "00", "put: written, but empty",
 		},
-		{"histogram", head + span + noErrs + noReqs + "02" + ledger + "0000000000" + "0000" + "0200", "put: decode histogram: version 2"},
-		{"last ack empty", head + span + noErrs + noReqs + putOp + "01" + "0100", "put: the last of 1 acks is empty"},
+		{"histogram", head + span + noErrs + noReqs + "02" + ledger + "0000000000" + "0000" + "0100", "put: decode histogram: version 1"},
+		{"last ack empty", head + span + noErrs + noReqs + putOp + "01" + "0200", "put: the last of 1 acks is empty"},
 		{"outcomes", head + span + noErrs + noReqs + putOp + "00" + "80", "put: a set 0x80 of 7 outcomes"},
 		{"bins too fine", head + span + noErrs + noReqs + putOp + "00" + "01" + "0f01", "put: 1 ends in bins of 2^15 ns"},
 		{"bins too coarse", head + span + noErrs + noReqs + putOp + "00" + "01" + "3601", "put: 1 ends in bins of 2^54 ns"},

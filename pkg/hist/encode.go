@@ -7,7 +7,10 @@ import (
 	"math/bits"
 )
 
-const version = 1
+const version = 2
+
+// long is a half of a bucket's first byte that does not hold its number: what exceeds it follows as a varint.
+const long = 15
 
 // AppendBinary appends the binary form. The error is always nil; it is there for encoding.BinaryAppender.
 func (h *Hist) AppendBinary(b []byte) ([]byte, error) {
@@ -30,11 +33,21 @@ func (h *Hist) AppendBinary(b []byte) ([]byte, error) {
 			skipped++
 			continue
 		}
-		b = binary.AppendUvarint(b, skipped)
-		b = binary.AppendUvarint(b, n)
+		b = appendBucket(b, skipped, n-1)
 		skipped = 0
 	}
 	return b, nil
+}
+
+func appendBucket(b []byte, skipped, more uint64) []byte {
+	b = append(b, byte(min(skipped, long)<<4|min(more, long)))
+	if skipped >= long {
+		b = binary.AppendUvarint(b, skipped-long)
+	}
+	if more >= long {
+		b = binary.AppendUvarint(b, more-long)
+	}
+	return b
 }
 
 // Decode replaces the histogram by the one at the front of b and returns what follows it. It accepts exactly what AppendBinary
@@ -81,11 +94,12 @@ func (h *Hist) decode(r *reader) {
 
 // decodeBuckets reads buckets until they hold count values, and compares the sums with what those can add up to.
 func (h *Hist) decodeBuckets(r *reader) {
-	var least, most, leastSquares, mostSquares wide
+	allowed := limits{narrow: 2*bits.Len64(h.max)+bits.Len64(h.count) <= 64}
 	last := len(h.n) - 1
 	next := int(index(h.min))
 	for left := h.count; left > 0; {
-		skipped, n := r.uvarint(), r.uvarint()
+		skipped, more := r.bucket()
+		n := more + 1
 		switch {
 		case r.err != nil:
 			return
@@ -104,26 +118,43 @@ func (h *Hist) decodeBuckets(r *reader) {
 		left -= n
 		next = i + 1
 		lower, upper := bounds(i)
-		lower, upper = max(lower, h.min), min(upper, h.max)
-		least.addProduct(n, 0, lower)
-		most.addProduct(n, 0, upper)
-		hi, lo := bits.Mul64(lower, lower)
-		leastSquares.addProduct(n, hi, lo)
-		hi, lo = bits.Mul64(upper, upper)
-		mostSquares.addProduct(n, hi, lo)
+		allowed.add(n, max(lower, h.min), min(upper, h.max))
 	}
 	if next != last+1 {
 		r.fail("the bucket of the maximum %d is empty", h.max)
 	}
-	if sum := (wide{h.sum[0], h.sum[1]}); sum.less(&least) || most.less(&sum) {
+	if sum := (wide{h.sum[0], h.sum[1]}); sum.less(&allowed.least) || allowed.most.less(&sum) {
 		r.fail("a sum that its buckets do not allow")
 	}
-	if squares := (wide{h.squares[0], h.squares[1], h.squares[2]}); squares.less(&leastSquares) || mostSquares.less(&squares) {
+	if squares := (wide{h.squares[0], h.squares[1], h.squares[2]}); squares.less(&allowed.leastSquares) || allowed.mostSquares.less(&squares) {
 		r.fail("a sum of squares that its buckets do not allow")
 	}
 	if _, negative := h.spread(); negative {
 		r.fail("a sum of squares that its sum does not allow")
 	}
+}
+
+// limits are between what values may add up to of which only the buckets are known, and so may their squares.
+type limits struct {
+	narrow                                 bool // no sum of squares exceeds 64 bits, so nor does anything else
+	least, most, leastSquares, mostSquares wide
+}
+
+// add takes in n values from lower to upper.
+func (l *limits) add(n, lower, upper uint64) {
+	if l.narrow {
+		l.least[0] += n * lower
+		l.most[0] += n * upper
+		l.leastSquares[0] += n * lower * lower
+		l.mostSquares[0] += n * upper * upper
+		return
+	}
+	l.least.addProduct(n, 0, lower)
+	l.most.addProduct(n, 0, upper)
+	hi, lo := bits.Mul64(lower, lower)
+	l.leastSquares.addProduct(n, hi, lo)
+	hi, lo = bits.Mul64(upper, upper)
+	l.mostSquares.addProduct(n, hi, lo)
 }
 
 // reader takes numbers from the front of b. After the first error everything it returns is 0.
@@ -146,6 +177,25 @@ func (r *reader) byte() byte {
 	c := r.b[0]
 	r.b = r.b[1:]
 	return c
+}
+
+// bucket reads what appendBucket writes.
+func (r *reader) bucket() (skipped, more uint64) {
+	c := uint64(r.byte())
+	if skipped, more = c>>4, c&long; skipped != long && more != long {
+		return skipped, more
+	}
+	for _, half := range [...]*uint64{&skipped, &more} {
+		if *half != long {
+			continue
+		}
+		rest := r.uvarint()
+		if rest > math.MaxUint64-long {
+			r.fail("a number above 2^64 − 1")
+		}
+		*half += rest
+	}
+	return skipped, more
 }
 
 // uvarint reads a varint and refuses one that is longer than need be.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,14 +20,14 @@ func TestBinaryForm(t *testing.T) {
 		values []int64
 		want   string
 	}{
-		{"empty", nil, "0100"},
-		{"zero", []int64{0}, "01" + "01" + "0000" + "0000" + "000000" + "0001"},
-		{"exact buckets", []int64{3, 5, 5, 255}, "01" + "04" + "03" + "fc01" + "8c02" + "00" + "bcfc03" + "0000" + "0001" + "0102" + "f90101"},
-		{"one bucket of two values", []int64{256, 257}, "01" + "02" + "8002" + "01" + "8104" + "00" + "818408" + "0000" + "0002"},
+		{"empty", nil, "0200"},
+		{"zero", []int64{0}, "02" + "01" + "0000" + "0000" + "000000" + "00"},
+		{"exact buckets", []int64{3, 5, 5, 255}, "02" + "04" + "03" + "fc01" + "8c02" + "00" + "bcfc03" + "0000" + "00" + "11" + "f0ea01"},
+		{"one bucket of two values", []int64{256, 257}, "02" + "02" + "8002" + "01" + "8104" + "00" + "818408" + "0000" + "01"},
 		{
 			"sums of more than one word",
 			[]int64{math.MaxInt64, math.MaxInt64, math.MaxInt64},
-			"01" + "03" + "ffffffffffffffff7f" + "00" + "fdffffffffffffff7f" + "01" + "03" + "fdffffffffffffffbf01" + "00" + "0003",
+			"02" + "03" + "ffffffffffffffff7f" + "00" + "fdffffffffffffff7f" + "01" + "03" + "fdffffffffffffffbf01" + "00" + "02",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -71,10 +72,11 @@ type form struct {
 
 func (f form) bytes() []byte {
 	b := []byte{version}
-	for _, n := range append([]uint64{
-		f.count, f.min, f.width, f.sum[0], f.sum[1], f.squares[0], f.squares[1], f.squares[2],
-	}, f.buckets...) {
+	for _, n := range []uint64{f.count, f.min, f.width, f.sum[0], f.sum[1], f.squares[0], f.squares[1], f.squares[2]} {
 		b = binary.AppendUvarint(b, n)
+	}
+	for bucket := range slices.Chunk(f.buckets, 2) {
+		b = appendBucket(b, bucket[0], bucket[1]-1)
 	}
 	return b
 }
@@ -97,7 +99,7 @@ func TestDecodeIsStrict(t *testing.T) {
 		{"count above the buckets", func(f *form) { f.count = 4 }, "it ends early"},
 		{"count below the buckets", func(f *form) { f.count = 2 }, "a bucket of 2 values, want 1 to 1"},
 		{"count that wraps", func(f *form) { f.buckets = []uint64{0, 1, 0, math.MaxUint64, 8, 3} }, "want 1 to 2"},
-		{"empty bucket written", func(f *form) { f.buckets = []uint64{0, 1, 3, 0, 5, 2} }, "a bucket of 0 values"},
+		{"count above all counts", func(f *form) { f.buckets[3] = 0 }, "a bucket of 0 values"}, // 0 − 1 wraps
 		{"min below the first bucket", func(f *form) { f.buckets[0] = 1 }, "the bucket of the minimum 10 is empty"},
 		{"max above the last bucket", func(f *form) { f.width = 11 }, "the bucket of the maximum 21 is empty"},
 		{"max below the last bucket", func(f *form) { f.width = 9 }, "a bucket above that of the maximum 19"},
@@ -134,10 +136,12 @@ func TestDecodeRefusesOtherVarints(t *testing.T) {
 	for _, c := range []struct {
 		name, form, want string
 	}{
-		{"another version", "0200", "version 2, want 1"},
-		{"a longer zero", "018000", "longer than need be"},
-		{"a longer one", "01" + "8100" + "0000" + "0000" + "000000" + "0001", "longer than need be"},
-		{"eleven bytes", "01" + "ffffffffffffffffffff01", "above 2^64"},
+		{"another version", "0100", "version 1, want 2"},
+		{"a longer zero", "028000", "longer than need be"},
+		{"a longer one", "02" + "8100" + "0000" + "0000" + "000000" + "00", "longer than need be"},
+		{"eleven bytes", "02" + "ffffffffffffffffffff01", "above 2^64"},
+		{"a longer rest", "02" + "01" + "0000" + "0000" + "000000" + "0f8000", "longer than need be"},
+		{"a skip above all", "02" + "02" + "0000" + "0000" + "000000" + "00" + "f0" + "ffffffffffffffffff01", "above 2^64"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b, err := hex.DecodeString(c.form)

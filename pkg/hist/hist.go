@@ -24,13 +24,16 @@
 //
 // where a count of 0 ends the form, and buckets are
 //
-//	+---------+-------+---------+-------+----
-//	| skipped | count | skipped | count | …
-//	+---------+-------+---------+-------+----
+//	+---------+-----------+----------------+------------------+----
+//	| skipped | count − 1 | [skipped − 15] | [count − 1 − 15] | …
+//	|  4 bits |    4 bits |         varint |           varint |
+//	+---------+-----------+----------------+------------------+----
 //
-// The version is 1. Sum and squares are cut into two and three words of 64 bits, low word first. Only buckets with values are written, in
-// ascending order, each as the number of empty buckets skipped before it and its count; the first is the bucket of min and skips
-// none, the last is the bucket of max. There is no end mark: the form ends where the counts add up to count.
+// The version is 2. Sum and squares are cut into two and three words of 64 bits, low word first. Only buckets with values are written, in
+// ascending order, each as the number of empty buckets skipped before it and its count less 1, in the high and the low half of a
+// byte; of a number of 15 or more the half holds 15, and what exceeds 15 follows. The first is the bucket of min and skips
+// none, the last is the bucket of max. There is no end mark: the form ends where the counts add up to count. A second of a loaded worker's
+// latencies, a thousand values in some hundred buckets, takes a byte for most of them.
 package hist
 
 import (
