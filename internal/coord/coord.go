@@ -37,10 +37,11 @@ type Worker interface {
 	Assign(ctx context.Context, a run.Assignment) error
 	// Prepare makes ready to carry out a step.
 	Prepare(ctx context.Context, step run.Step) (run.Ready, error)
-	// Run carries out the prepared step from a time on the run clock on, passing a snapshot to sink each second, one at a time. Once
-	// sink has returned nil, the snapshot is kept. When ctx ends it returns soon, with what is in flight counted as that. It returns
-	// sink's error, and a *run.Loss when the worker was lost; so do Assign and Prepare.
-	Run(ctx context.Context, at time.Duration, sink func(measure.Snapshot) error) (run.Final, error)
+	// Run carries out the prepared step from a time on the run clock on, passing a snapshot to sink each second, one at a time. When sink
+	// has returned without an error, the snapshot is taken and its memory is the worker's again; once kept, which the worker calls next, has
+	// returned nil, it is kept. When ctx ends, Run returns soon, with what is in flight counted as that. It returns the error of sink or
+	// kept, and a *run.Loss when the worker was lost; so do Assign and Prepare.
+	Run(ctx context.Context, at time.Duration, sink func(*measure.Snapshot) (kept func() error, err error)) (run.Final, error)
 	// Drain ends the step at hand early, and those after it: nothing more is started, what is outstanding is awaited.
 	Drain()
 }

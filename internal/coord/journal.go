@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	commitWithin = 250 * time.Millisecond // a snapshot waits at most so long for those of other workers, to be synced with them
-	storeWithin  = 30 * time.Second       // a commit that takes longer fails the run
+	commitWithin = 50 * time.Millisecond // a snapshot waits at most so long for those of other workers, to be synced with them
+	storeWithin  = 30 * time.Second      // a commit that takes longer fails the run
 )
 
 // journal keeps snapshots in commits: one write and one sync for all that came since the last. Nobody but who waits for a commit waits for

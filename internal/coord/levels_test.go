@@ -228,7 +228,7 @@ type leaving struct {
 	after int
 }
 
-func (w *leaving) Run(ctx context.Context, at time.Duration, sink func(measure.Snapshot) error) (run.Final, error) {
+func (w *leaving) Run(ctx context.Context, at time.Duration, sink func(*measure.Snapshot) (func() error, error)) (run.Final, error) {
 	if w.after == 0 {
 		return run.Final{}, &run.Loss{Worker: "w1", Why: "it is gone"}
 	}

@@ -16,7 +16,7 @@ type source struct {
 	seq     uint64 // of its last snapshot in this step; 0: none yet
 	upTo    int64  // run clock
 	final   bool
-	counted measure.Totals // sum of its snapshots
+	counted measure.Account // sum of its snapshots
 }
 
 // follows takes a snapshot into the account of its worker, or says why it does not follow the one before it: intervals leave no gap
@@ -35,7 +35,7 @@ func (s *step) follows(worker int, snap *measure.Snapshot) error {
 	case len(snap.Delta.Requests) > len(s.endpoints())*driver.NumVerbs:
 		return fmt.Errorf("snapshot %d counts requests to more than %d endpoints", snap.SeqFirst, len(s.endpoints()))
 	}
-	src.counted.Merge(&snap.Delta)
+	src.counted.Add(&snap.Delta)
 	if sum := src.counted.Counters(); !sum.Equal(&snap.Running) {
 		return fmt.Errorf("snapshot %d: the sum of the intervals is not what it says the step has counted", snap.SeqFirst)
 	}
@@ -74,7 +74,8 @@ func (s *step) lose(worker int, lost *run.Loss) error {
 		if joint, ok := s.joiner.Add(worker, src.upTo, true, &measure.Totals{}); ok && !src.final {
 			s.pass(joint)
 		}
-		s.unfinished.Add(&src.counted)
+		known := src.counted.Counters()
+		s.unfinished.Merge(&known)
 		src.final = true
 	}
 	s.c.mu.Lock()
@@ -113,13 +114,10 @@ const fastest = time.Microsecond
 func (s *step) unseen(worker int, until time.Duration) uint64 {
 	step, src := s.steps[worker], &s.sources[worker]
 	var due uint64
-	least := time.Duration(math.MaxInt64)
-	for _, o := range src.counted.Ops {
-		if o != nil {
-			due += o.Due
-			least = min(least, quickest(o))
-		}
+	for _, l := range src.counted.Counters().Ops {
+		due += l.Due
 	}
+	least := time.Duration(src.counted.Quickest())
 	window := until - time.Duration(src.upTo)
 	if window <= 0 || step.From == step.To {
 		return 0
@@ -143,15 +141,4 @@ func (s *step) unseen(worker int, until time.Duration) uint64 {
 	}
 	slots := float64((step.To - step.From) * s.ph.Pipeline())
 	return uint64(slots * (1 + math.Ceil(float64(window)/float64(max(least, fastest)))))
-}
-
-// quickest is the shortest service time of an op.
-func quickest(o *measure.Op) time.Duration {
-	least := int64(math.MaxInt64)
-	for i := range o.Service {
-		if h := &o.Service[i]; h.Count() > 0 {
-			least = min(least, h.Min())
-		}
-	}
-	return time.Duration(least)
 }

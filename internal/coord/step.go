@@ -1,7 +1,6 @@
 package coord
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -137,7 +136,7 @@ func (s *step) run(ctx context.Context) error {
 
 // carryOut is the step as one worker does it.
 func (s *step) carryOut(ctx context.Context, i int, m Member) error {
-	final, err := m.Worker.Run(ctx, s.at, func(snap measure.Snapshot) error { return s.take(i, snap) })
+	final, err := m.Worker.Run(ctx, s.at, func(snap *measure.Snapshot) (func() error, error) { return s.take(i, snap) })
 	var lost *run.Loss
 	switch {
 	case errors.As(err, &lost):
@@ -147,7 +146,7 @@ func (s *step) carryOut(ctx context.Context, i int, m Member) error {
 	}
 	s.generators[i] = final.Generator
 	s.c.result.Fleet[i].CPUSeconds += final.Generator.CPUSeconds
-	if err := agree(&s.sources[i].counted, &final.Totals); err != nil {
+	if err := agree(&s.sources[i].counted, final.Totals); err != nil {
 		return s.c.blame(m, err)
 	}
 	switch {
@@ -187,33 +186,35 @@ func (s *step) drain() {
 }
 
 // agree compares the sum of a worker's snapshots with its own totals.
-func agree(sum, final *measure.Totals) error {
-	a, err := sum.AppendBinary(nil)
-	if err != nil {
-		return err
-	}
-	b, err := final.AppendBinary(nil)
-	if err != nil {
-		return err
-	}
-	if !bytes.Equal(a, b) {
+func agree(sum *measure.Account, final *measure.Totals) error {
+	var own measure.Account
+	own.Add(final)
+	if !sum.Equal(&own) {
 		return errors.New("the sum of its snapshots is not its total")
 	}
 	return nil
 }
 
-// take keeps a worker's snapshot and joins it to the others'. It returns once the snapshot is kept.
-func (s *step) take(worker int, snap measure.Snapshot) error {
-	kept, whole, err := s.join(worker, snap)
-	if err == nil {
-		if whole {
-			s.c.journal.write(kept)
-		}
-		if err = kept.wait(); err == nil {
-			return nil
-		}
-		err = fmt.Errorf("store snapshot %d of step %d: %w", snap.SeqFirst, snap.Step, err)
+// take joins a worker's snapshot to the others'. What it returns waits until the snapshot is kept.
+func (s *step) take(worker int, snap *measure.Snapshot) (kept func() error, err error) {
+	commit, whole, err := s.join(worker, snap)
+	if err != nil {
+		return nil, s.fail(err)
 	}
+	first, step := snap.SeqFirst, snap.Step
+	return func() error {
+		if whole {
+			s.c.journal.write(commit)
+		}
+		if err := commit.wait(); err != nil {
+			return s.fail(fmt.Errorf("store snapshot %d of step %d: %w", first, step, err))
+		}
+		return nil
+	}, nil
+}
+
+// fail ends the step early for an error, of which the first is the step's, and returns it.
+func (s *step) fail(err error) error {
 	s.mu.Lock()
 	first := s.err == nil
 	if first {
@@ -228,10 +229,10 @@ func (s *step) take(worker int, snap measure.Snapshot) error {
 
 // join adds a snapshot to the journal and to what is known of the step. Whole says that an interval of all workers is, and that
 // nothing else need be waited for.
-func (s *step) join(worker int, snap measure.Snapshot) (kept *commit, whole bool, err error) {
+func (s *step) join(worker int, snap *measure.Snapshot) (kept *commit, whole bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.follows(worker, &snap); err != nil {
+	if err := s.follows(worker, snap); err != nil {
 		return nil, false, s.c.blame(s.c.Workers[worker], err)
 	}
 	if s.buf, err = snap.AppendBinary(s.buf[:0]); err != nil {

@@ -119,7 +119,7 @@ func (e *Engine) Prepare(ctx context.Context, step run.Step) (run.Ready, error) 
 // Run carries out the prepared step from a time on the run clock, and returns when all its ops have ended. Each second it passes what
 // happened in it to sink, one call at a time. When ctx ends, it returns within 100 ms with what is in flight still counted as that. When
 // sink fails, the step ends early as by Drain, and Run returns that error.
-func (e *Engine) Run(ctx context.Context, at time.Duration, sink func(measure.Snapshot) error) (run.Final, error) {
+func (e *Engine) Run(ctx context.Context, at time.Duration, sink func(*measure.Snapshot) (kept func() error, err error)) (run.Final, error) {
 	g := e.group
 	if g == nil {
 		return run.Final{}, errors.New("no step is prepared")
@@ -129,8 +129,12 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink func(measure.Sn
 	measured := g.step.Kind == run.Load
 	use := startUsage(measured)
 	c := collector{g: g, begin: int64(at), seq: &e.seq}
-	c.sink = func(s measure.Snapshot) {
-		if err := sink(s); err != nil && c.err == nil {
+	c.sink = func(s *measure.Snapshot) {
+		kept, err := sink(s)
+		if err == nil {
+			err = kept()
+		}
+		if err != nil && c.err == nil {
 			c.err = err
 			e.Drain()
 		}
@@ -151,7 +155,7 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink func(measure.Sn
 	}
 	totals := c.collect(parts)
 	_ = loops.Wait() // run reports no error
-	final := run.Final{Step: g.step.Seq, Totals: totals, Generator: use.stop(), Stopped: e.halt.Load() != goOn}
+	final := run.Final{Step: g.step.Seq, Totals: &totals, Generator: use.stop(), Stopped: e.halt.Load() != goOn}
 	for _, l := range g.loops {
 		final.Expired = final.Expired || l.lapsed
 	}
@@ -178,7 +182,7 @@ func (e *Engine) Close() {
 // collector joins what the loops seal into the worker's snapshots.
 type collector struct {
 	g      *group
-	sink   func(measure.Snapshot)
+	sink   func(*measure.Snapshot)
 	begin  int64   // of the step
 	seq    *uint64 // of the run's snapshots
 	use    joined  // by the loops
@@ -210,7 +214,7 @@ func (c *collector) collect(parts <-chan part) measure.Totals {
 func (c *collector) snapshot(joint measure.Interval) {
 	c.totals.Merge(joint.Delta)
 	*c.seq++
-	c.sink(measure.Snapshot{
+	c.sink(&measure.Snapshot{
 		Step: c.g.step.Seq, SeqFirst: *c.seq, SeqLast: *c.seq,
 		From: joint.From, To: joint.To,
 		Delta: *joint.Delta, Running: c.totals.Counters(), Final: joint.Final,

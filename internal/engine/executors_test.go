@@ -85,14 +85,14 @@ func executeLogged(t testing.TB, cfg Config, p *plan.Plan, c clock) (measure.Tot
 	events := &logged{Program: e.group.loops[0].prog}
 	e.group.loops[0].prog = events
 	var sealed []byte
-	final, err := e.Run(ctx, time.Duration(e.clock.now()), func(s measure.Snapshot) error {
+	final, err := e.Run(ctx, time.Duration(e.clock.now()), func(s *measure.Snapshot) (func() error, error) {
 		require.NoError(t, s.CheckValid())
 		sealed, err = s.AppendBinary(sealed)
-		return err
+		return func() error { return nil }, err
 	})
 	require.NoError(t, err)
 	require.NoError(t, final.Totals.CheckValid())
-	return final.Totals, sealed, events.lines
+	return *final.Totals, sealed, events.lines
 }
 
 const mixed = `
@@ -222,10 +222,10 @@ func TestIdleWorker(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, ready.Sessions)
 	snapshots := 0
-	final, err := e.Run(ctx, 0, func(s measure.Snapshot) error {
+	final, err := e.Run(ctx, 0, func(s *measure.Snapshot) (func() error, error) {
 		snapshots++
 		require.True(t, s.Final)
-		return nil
+		return func() error { return nil }, nil
 	})
 	require.NoError(t, err)
 	require.Equal(t, 1, snapshots)

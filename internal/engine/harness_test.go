@@ -120,7 +120,7 @@ func (b *bench) run(kind run.StepKind) measure.Totals {
 	parts := b.equip(kind)
 	b.l.run()
 	seq := uint64(0)
-	c := collector{g: b.g, begin: b.l.origin, seq: &seq, sink: func(s measure.Snapshot) { b.snaps = append(b.snaps, s) }}
+	c := collector{g: b.g, begin: b.l.origin, seq: &seq, sink: func(s *measure.Snapshot) { b.snaps = append(b.snaps, *s) }}
 	totals := c.collect(parts)
 	require.NoError(b.t, totals.CheckValid())
 	return totals

@@ -34,7 +34,7 @@ func (b *Bins) AddN(offset int64, n uint64) {
 func (b *Bins) Merge(o *Bins) {
 	b.coarsen(o.shift())
 	by := b.shift() - o.shift()
-	for i, n := range o.N {
+	for i, n := range &o.N {
 		b.N[i>>by] += n
 	}
 }
@@ -65,7 +65,7 @@ func (b *Bins) Total() (n uint64) {
 	if b == nil {
 		return 0
 	}
-	for _, c := range b.N {
+	for _, c := range &b.N { // of the array itself would copy it
 		n += c
 	}
 	return n
@@ -96,7 +96,7 @@ func (b *Bins) coarsen(shift uint8) {
 	if by == 0 {
 		return
 	}
-	for i, n := range b.N {
+	for i, n := range &b.N {
 		b.N[i] = 0
 		b.N[i>>by] += n
 	}

@@ -109,13 +109,15 @@ func (c *Counters) CheckValid() error {
 func (l *Ledger) check(v driver.Verb) error {
 	// Modulo 2^64, so that a negative change in flight needs no case of its own.
 	sum := uint64(l.InFlight)
-	var terms strings.Builder
-	for i, n := range l.Outcomes {
+	for _, n := range l.Outcomes {
 		sum += n
-		fmt.Fprintf(&terms, "%s %d + ", driver.Outcome(i), n)
 	}
 	if sum == l.Due {
 		return nil
+	}
+	var terms strings.Builder
+	for i, n := range l.Outcomes {
+		fmt.Fprintf(&terms, "%s %d + ", driver.Outcome(i), n)
 	}
 	return fmt.Errorf("%s: due %d, but %sin_flight %d = %d", v, l.Due, &terms, l.InFlight, int64(sum))
 }

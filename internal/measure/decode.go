@@ -18,8 +18,7 @@ func (s *Snapshot) Decode(b []byte) (rest []byte, err error) {
 	r := reader{b: b}
 	s.decode(&r)
 	if r.err != nil {
-		delta, running := s.Delta, s.Running
-		*s = Snapshot{Delta: delta, Running: running}
+		s.Step, s.SeqFirst, s.SeqLast, s.From, s.To, s.Final = 0, 0, 0, 0, 0, false
 		s.Delta.empty()
 		s.Running.empty()
 		return nil, fmt.Errorf("decode snapshot: %w", r.err)

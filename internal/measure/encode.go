@@ -189,7 +189,7 @@ func appendBins(b []byte, o *Op) []byte {
 		b = append(b, bins.shift())
 		b = binary.AppendUvarint(b, total)
 		skipped := uint64(0)
-		for _, n := range bins.N {
+		for _, n := range &bins.N {
 			if n == 0 {
 				skipped++
 				continue

@@ -12,15 +12,20 @@ import (
 // The longer Requests decides the number of endpoints. The origins must be the same, or one of them 0: bins count from there.
 // Merge panics when they differ; who merges what came from elsewhere compares them first.
 func (t *Totals) Merge(o *Totals) {
-	if t.Origin != o.Origin && t.Origin != 0 && o.Origin != 0 {
-		panic(fmt.Sprintf("measure: merge totals with origin %d into totals with origin %d", o.Origin, t.Origin))
-	}
-	t.Origin = cmp.Or(t.Origin, o.Origin)
+	t.mergeRest(o)
 	for v, from := range o.Ops {
 		if !from.empty() {
 			t.of(driver.Verb(v)).merge(from)
 		}
 	}
+}
+
+// mergeRest is Merge, but for the ops.
+func (t *Totals) mergeRest(o *Totals) {
+	if t.Origin != o.Origin && t.Origin != 0 && o.Origin != 0 {
+		panic(fmt.Sprintf("measure: merge totals with origin %d into totals with origin %d", o.Origin, t.Origin))
+	}
+	t.Origin = cmp.Or(t.Origin, o.Origin)
 	mergeRequests(&t.Requests, o.Requests)
 	t.Digest += o.Digest
 	t.Span.Merge(&o.Span)
@@ -41,7 +46,9 @@ func (t *Totals) Reset() {
 		}
 	}
 	clear(t.Requests)
-	*t = Totals{Origin: t.Origin, Ops: t.Ops, Requests: t.Requests}
+	origin, ops, requests := t.Origin, t.Ops, t.Requests
+	*t = Totals{}
+	t.Origin, t.Ops, t.Requests = origin, ops, requests
 }
 
 // hists returns the latencies that every Op has, in the order of the binary form.
@@ -138,5 +145,7 @@ func (o *Op) reset() {
 			*b = Bins{}
 		}
 	}
-	*o = Op{Lag: o.Lag, Service: o.Service, Response: o.Response, Acks: o.Acks, Bins: o.Bins}
+	o.Due, o.InFlight, o.In, o.Out = 0, 0, 0, 0
+	clear(o.Outcomes[:])
+	clear(o.Causes[:])
 }

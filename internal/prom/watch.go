@@ -12,7 +12,7 @@ import (
 type Runner interface {
 	Assign(ctx context.Context, a run.Assignment) error
 	Prepare(ctx context.Context, step run.Step) (run.Ready, error)
-	Run(ctx context.Context, at time.Duration, sink func(measure.Snapshot) error) (run.Final, error)
+	Run(ctx context.Context, at time.Duration, sink func(*measure.Snapshot) (kept func() error, err error)) (run.Final, error)
 	Drain()
 }
 
@@ -41,17 +41,18 @@ func (w *watched) Prepare(ctx context.Context, step run.Step) (run.Ready, error)
 	return w.Runner.Prepare(ctx, step)
 }
 
-func (w *watched) Run(ctx context.Context, at time.Duration, sink func(measure.Snapshot) error) (run.Final, error) {
+func (w *watched) Run(ctx context.Context, at time.Duration, sink func(*measure.Snapshot) (kept func() error, err error)) (run.Final, error) {
 	if w.feed == nil {
 		return w.Runner.Run(ctx, at, sink)
 	}
 	w.feed.Begin(w.step)
 	defer w.feed.Done(w.step)
-	return w.Runner.Run(ctx, at, func(s measure.Snapshot) error {
-		if err := sink(s); err != nil {
-			return err
+	return w.Runner.Run(ctx, at, func(s *measure.Snapshot) (func() error, error) {
+		kept, err := sink(s)
+		if err != nil {
+			return nil, err
 		}
 		w.feed.Add(&s.Delta, s.To)
-		return nil
+		return kept, nil
 	})
 }

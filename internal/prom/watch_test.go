@@ -30,11 +30,15 @@ func (s *script) Prepare(_ context.Context, step run.Step) (run.Ready, error) {
 	return run.Ready{Step: step.Seq}, nil
 }
 
-func (s *script) Run(_ context.Context, at time.Duration, sink func(measure.Snapshot) error) (run.Final, error) {
+func (s *script) Run(_ context.Context, at time.Duration, sink func(*measure.Snapshot) (kept func() error, err error)) (run.Final, error) {
 	s.calls = append(s.calls, "run "+at.String())
 	for range 2 {
 		delta := counted([]driver.Verb{driver.Get}, 1, 4, 3)
-		if err := sink(measure.Snapshot{Delta: *delta, To: 1e9}); err != nil {
+		kept, err := sink(&measure.Snapshot{Delta: *delta, To: 1e9})
+		if err != nil {
+			return run.Final{}, err
+		}
+		if err := kept(); err != nil {
 			return run.Final{}, err
 		}
 	}
@@ -43,6 +47,9 @@ func (s *script) Run(_ context.Context, at time.Duration, sink func(measure.Snap
 }
 
 func (s *script) Drain() { s.calls = append(s.calls, "drain") }
+
+// kept is what a sink returns that need not wait for a disk.
+func kept() error { return nil }
 
 // TestWatch: what is asked of the runner reaches it, its answers come back, and the page shows the snapshots that were taken.
 func TestWatch(t *testing.T) {
@@ -66,18 +73,18 @@ func TestWatch(t *testing.T) {
 
 	taken := 0
 	full := errors.New("disk full")
-	_, err = w.Run(t.Context(), time.Second, func(measure.Snapshot) error {
+	_, err = w.Run(t.Context(), time.Second, func(*measure.Snapshot) (func() error, error) {
 		if taken == 1 {
-			return full
+			return nil, full
 		}
 		taken++
-		return nil
+		return kept, nil
 	})
 	require.ErrorIs(t, err, full)
 	require.EqualValues(t, 100, due(), "a snapshot that was not taken is not shown")
 	require.Zero(t, active())
 
-	final, err := w.Run(t.Context(), 2*time.Second, func(measure.Snapshot) error { return nil })
+	final, err := w.Run(t.Context(), 2*time.Second, func(*measure.Snapshot) (func() error, error) { return kept, nil })
 	require.NoError(t, err)
 	require.True(t, final.Stopped)
 	require.EqualValues(t, 300, due())
@@ -89,7 +96,7 @@ func TestWatchWithoutAFeed(t *testing.T) {
 	taken := 0
 	w := prom.Watch(&script{during: func() {}}, func(run.Assignment) *prom.Feed { return nil })
 	require.NoError(t, w.Assign(t.Context(), run.Assignment{}))
-	_, err := w.Run(t.Context(), 0, func(measure.Snapshot) error { taken++; return nil })
+	_, err := w.Run(t.Context(), 0, func(*measure.Snapshot) (func() error, error) { taken++; return kept, nil })
 	require.NoError(t, err)
 	require.Equal(t, 2, taken)
 }

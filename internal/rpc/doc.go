@@ -24,6 +24,12 @@
 // Each heartbeat is also a measurement of how the two monotonic clocks stand to each other, by four timestamps (RFC 5905,
 // section 8). The one with the shortest round trip among the latest counts; it is off by half of that trip at most. The worker
 // takes the run clock over when the run is assigned and keeps it.
+//
+// # Many workers
+//
+// Intervals end at the same time on all workers. Each waits for its turn before it sends what it has counted, with 15 others and 16 ms
+// after those before it, or less where there are more than 800: the coordinator takes one snapshot after the other, and one of a thousand
+// does not wait for all others. What it keeps for a worker is a stream, both ledgers of the step and 64 bits for the latencies of each verb ([measure.Account]).
 package rpc
 
 import "time"
@@ -37,6 +43,7 @@ const (
 	maxStreams    = 4        // on one connection, which needs one
 	windowBytes   = 1 << 20  // of envelopes that one end may have sent and not seen acknowledged; a single one may be larger
 	windowCount   = 256      // the same in envelopes
+	bufferBytes   = 4 << 10  // of a connection's reads and writes: as much as a worker has to say in a second
 	defaultSpool  = 64 << 20
 	maxText       = 4 << 10 // bytes of an error that a worker reports
 	connectWithin = 10 * time.Second

@@ -111,6 +111,9 @@ func (c *cabled) Close() error {
 
 // delay takes as long as told, or until this end of the connection is closed.
 func (c *cabled) delay(d time.Duration) {
+	if d == 0 {
+		return
+	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

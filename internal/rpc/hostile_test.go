@@ -25,7 +25,7 @@ func seeds(f *testing.F, add func(m proto.Message)) {
 	*totals.Request(0, driver.Get) = measure.Requests{Sent: 1, Answered: 1}
 	snap, err := encodeSnapshot(&measure.Snapshot{SeqFirst: 1, SeqLast: 1, From: 5, To: 20, Delta: *totals, Running: totals.Counters()})
 	require.NoError(f, err)
-	final, err := encodeFinal(&run.Final{Totals: *totals}, nil)
+	final, err := encodeFinal(&run.Final{Totals: totals}, nil)
 	require.NoError(f, err)
 	ready := encodeReady(run.Ready{Servers: map[string]map[string]string{"a": {"version": "1"}}}, exchange{}, errors.New("no"))
 	for _, e := range []*pb.Envelope{
@@ -55,7 +55,7 @@ func FuzzFromWorker(f *testing.F) {
 	add(&pb.FromWorker{Message: &pb.FromWorker_Received{Received: 1 << 63}})
 	add(&pb.FromWorker{Message: &pb.FromWorker_Part{Part: &pb.Part{Content: []byte("\x08\x01"), Last: true}}})
 	add(&pb.FromWorker{Message: &pb.FromWorker_Goodbye{Goodbye: &pb.Goodbye{Reason: "\x00"}}})
-	s := &Server{cfg: Config{Timing: DefaultTiming(), Logger: slog.New(slog.DiscardHandler)}, epoch: time.Now(), changed: make(chan struct{}, 1), members: map[string]*member{}}
+	s := &Server{cfg: Config{Timing: DefaultTiming(), Logger: slog.New(slog.DiscardHandler)}, epoch: time.Now(), changed: make(chan struct{}, 1), members: map[string]*member{}, scratch: newScratch()}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var msg pb.FromWorker
 		if proto.Unmarshal(b, &msg) != nil {
@@ -65,12 +65,12 @@ func FuzzFromWorker(f *testing.F) {
 			func(m *member) error { return m.Assign(context.Background(), run.Assignment{Zero: time.Now()}) },
 			func(m *member) error { _, err := m.Prepare(context.Background(), run.Step{}); return err },
 			func(m *member) error {
-				_, err := m.Run(context.Background(), 5, func(s measure.Snapshot) error {
+				_, err := m.Run(context.Background(), 5, func(s *measure.Snapshot) (func() error, error) {
 					var sum measure.Totals
 					if s.Delta.Origin == 5 {
 						sum.Merge(&s.Delta)
 					}
-					return nil
+					return func() error { return nil }, nil
 				})
 				return err
 			},
@@ -96,7 +96,7 @@ func (idle) Prepare(context.Context, run.Step) (run.Ready, error) { return run.R
 func (idle) Drain()                                               {}
 func (idle) SetLease(time.Duration)                               {}
 func (idle) Close()                                               {}
-func (idle) Run(context.Context, time.Duration, func(measure.Snapshot) error) (run.Final, error) {
+func (idle) Run(context.Context, time.Duration, func(*measure.Snapshot) (func() error, error)) (run.Final, error) {
 	return run.Final{}, nil
 }
 

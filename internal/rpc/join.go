@@ -144,6 +144,7 @@ type session struct {
 	local   Local         // nil before the assignment; set by the one that carries orders out
 	clocks  exchange      // as they were compared for the run
 	zero    time.Duration // worker's clock at the run clock's zero
+	turn    time.Duration // from an interval's end until its snapshot is sent
 	stream  streamState
 }
 
@@ -215,6 +216,7 @@ func (s *session) client() (*grpc.ClientConn, error) {
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage+maxHeaders), grpc.MaxCallSendMsgSize(maxMessage+maxHeaders)),
 		grpc.WithMaxHeaderListSize(maxHeaders),
 		grpc.WithStaticStreamWindowSize(windowBytes), grpc.WithStaticConnWindowSize(windowBytes),
+		grpc.WithReadBufferSize(bufferBytes), grpc.WithWriteBufferSize(bufferBytes),
 		grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(),
 	)
 }

@@ -251,7 +251,7 @@ func (h hung) Prepare(ctx context.Context, step run.Step) (run.Ready, error) {
 	return h.Local.Prepare(ctx, step)
 }
 
-func (h hung) Run(ctx context.Context, _ time.Duration, _ func(measure.Snapshot) error) (run.Final, error) {
+func (h hung) Run(ctx context.Context, _ time.Duration, _ func(*measure.Snapshot) (func() error, error)) (run.Final, error) {
 	<-ctx.Done()
 	return run.Final{}, ctx.Err()
 }

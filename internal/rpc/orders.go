@@ -3,6 +3,7 @@ package rpc
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/loadgen/loadgen/internal/measure"
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
@@ -58,6 +59,7 @@ func (s *session) assign(m *pb.Assignment) error {
 		return errors.New("a second assignment")
 	}
 	s.local = local
+	s.turn = turn(a.Index, a.Workers)
 	s.clocks = s.offsets.best()
 	s.zero = zero + s.clocks.offset
 	local.SetLease(s.lease - s.zero)
@@ -90,7 +92,10 @@ func (s *session) start(m *pb.Start) *pb.Envelope {
 	if err != nil {
 		return &pb.Envelope{Content: &pb.Envelope_Final{Final: &pb.Final{Error: textOf(err)}}}
 	}
-	final, err := s.local.Run(s.work, at, s.keep)
+	final, err := s.local.Run(s.work, at, func(snap *measure.Snapshot) (func() error, error) {
+		s.wait()
+		return func() error { return nil }, s.keep(snap)
+	})
 	e, encodeErr := encodeFinal(&final, err)
 	if encodeErr != nil {
 		return &pb.Envelope{Content: &pb.Envelope_Final{Final: &pb.Final{Error: textOf(encodeErr)}}}
@@ -98,10 +103,33 @@ func (s *session) start(m *pb.Start) *pb.Envelope {
 	return e
 }
 
+const (
+	together = 16                          // workers whose turn it is at the same time: what wakes for one is awake for the others
+	apart    = together * time.Millisecond // from their turn to that of the next
+	spread   = 800 * time.Millisecond      // from the first turn to the last, at most: intervals are a second long
+)
+
+// turn returns how long after the end of an interval it is a worker's turn to send: intervals end at the same time on all of them, and the
+// coordinator takes one snapshot after the other.
+func turn(index, workers int) time.Duration {
+	turns := (workers + together - 1) / together
+	return time.Duration(index/together) * min(apart, spread/time.Duration(turns))
+}
+
+// wait waits for the worker's turn, unless the session ends.
+func (s *session) wait() {
+	t := time.NewTimer(s.turn)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-s.work.Done():
+	}
+}
+
 // keep puts a snapshot into the spool. When that is full, it is joined to the one before it, if that was never sent: the coordinator gets
 // fewer and longer intervals, and misses nothing.
-func (s *session) keep(snap measure.Snapshot) error {
-	e, err := encodeSnapshot(&snap)
+func (s *session) keep(snap *measure.Snapshot) error {
+	e, err := encodeSnapshot(snap)
 	if err != nil {
 		return err
 	}
@@ -109,11 +137,11 @@ func (s *session) keep(snap measure.Snapshot) error {
 	defer s.mu.Unlock()
 	defer s.poke()
 	if tail := s.link.tail(); tail.GetSnapshot() != nil && s.link.held+len(e.GetSnapshot()) > s.cfg.Spool {
-		joint, err := decodeSnapshot(tail.GetSnapshot())
-		if err != nil {
+		var joint measure.Snapshot
+		if err := decodeSnapshot(&joint, tail.GetSnapshot()); err != nil {
 			return err
 		}
-		if joint.Merge(&snap) == nil {
+		if joint.Merge(snap) == nil {
 			both, err := encodeSnapshot(&joint)
 			if err != nil {
 				return err

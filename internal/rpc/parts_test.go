@@ -44,7 +44,7 @@ func TestOffset(t *testing.T) {
 }
 
 // interval is a snapshot of one second with some puts in it.
-func interval(seq uint64, running *measure.Totals) measure.Snapshot {
+func interval(seq uint64, running *measure.Totals) *measure.Snapshot {
 	delta := measure.NewTotals(1, 1)
 	for range 10 {
 		delta.AddDue(driver.Put)
@@ -52,7 +52,7 @@ func interval(seq uint64, running *measure.Totals) measure.Snapshot {
 	}
 	*delta.Request(0, driver.Put) = measure.Requests{Sent: 10, Answered: 10}
 	running.Merge(delta)
-	return measure.Snapshot{
+	return &measure.Snapshot{
 		SeqFirst: seq, SeqLast: seq, From: int64(seq) * 1e9, To: int64(seq+1) * 1e9, Delta: *delta, Running: running.Counters(),
 	}
 }
@@ -74,8 +74,8 @@ func TestSpoolIsBounded(t *testing.T) {
 	var sum measure.Totals
 	next := uint64(1)
 	for e := s.link.pop(); e != nil; e = s.link.pop() {
-		snap, err := decodeSnapshot(e.GetSnapshot())
-		require.NoError(t, err)
+		var snap measure.Snapshot
+		require.NoError(t, decodeSnapshot(&snap, e.GetSnapshot()))
 		require.Equal(t, next, snap.SeqFirst)
 		next = snap.SeqLast + 1
 		sum.Merge(&snap.Delta)
@@ -84,6 +84,13 @@ func TestSpoolIsBounded(t *testing.T) {
 	}
 	require.EqualValues(t, 101, next)
 	require.Equal(t, sent, string(first.GetSnapshot()))
+}
+
+func TestTurns(t *testing.T) {
+	require.Zero(t, turn(2, 3), "small fleets are not held up")
+	require.Equal(t, 32*time.Millisecond, turn(40, 50))
+	require.Less(t, turn(999, 1000), spread)
+	require.Less(t, turn(maxWorkers-1, maxWorkers), spread)
 }
 
 func TestRoundTrips(t *testing.T) {
@@ -124,7 +131,7 @@ func TestRoundTrips(t *testing.T) {
 		require.NoError(t, err)
 		gotFinal, err := decodeFinal(e.GetFinal())
 		require.NoError(t, err)
-		gotFinal.Totals = measure.Totals{}
+		gotFinal.Totals = nil
 		require.Equal(t, final, gotFinal)
 	}
 	require.Equal(t, "a\uFFFDb", textOf(fmt.Errorf("a\xffb")), "whatever a server says can be passed on")
@@ -156,26 +163,29 @@ func fields(m protoreflect.MessageDescriptor) (list []string) {
 
 // TestAcknowledgedOnceKept looks at what a worker is told about a snapshot while it is being kept, after that, and when it could not be.
 func TestAcknowledgedOnceKept(t *testing.T) {
-	s := &Server{cfg: Config{Timing: DefaultTiming(), Logger: slog.New(slog.DiscardHandler)}, changed: make(chan struct{}, 1)}
+	s := &Server{cfg: Config{Timing: DefaultTiming(), Logger: slog.New(slog.DiscardHandler)}, changed: make(chan struct{}, 1), scratch: newScratch()}
 	m := newMember(s, &pb.Hello{Name: "w"})
 	c := &conn{wake: make(chan struct{}, 1)}
 	require.Nil(t, m.attach(0, c))
 	var running measure.Totals
 	for seq := uint64(1); seq <= 2; seq++ {
 		snap := interval(seq, &running)
-		e, err := encodeSnapshot(&snap)
+		e, err := encodeSnapshot(snap)
 		require.NoError(t, err)
 		e.Number = seq
 		require.NoError(t, m.accept(e))
 	}
 	full := errors.New("no space left on device")
 	calls := 0
-	_, err := m.Run(context.Background(), 0, func(measure.Snapshot) error {
+	_, err := m.Run(context.Background(), 0, func(*measure.Snapshot) (func() error, error) {
 		require.EqualValues(t, calls, c.stored)
-		if calls++; calls == 2 {
-			return full
-		}
-		return nil
+		return func() error {
+			require.EqualValues(t, calls, c.stored)
+			if calls++; calls == 2 {
+				return full
+			}
+			return nil
+		}, nil
 	})
 	require.Equal(t, full, err)
 	require.EqualValues(t, 1, c.stored)

@@ -106,7 +106,7 @@ func (m *member) abandon() {
 func (m *member) Drain() { m.push(&pb.Envelope{Content: &pb.Envelope_Drain{Drain: &pb.Drain{}}}) }
 
 // Run starts the prepared step and passes on what the worker counts. When ctx ends, the worker has the farewell to say its last word.
-func (m *member) Run(ctx context.Context, at time.Duration, sink func(measure.Snapshot) error) (run.Final, error) {
+func (m *member) Run(ctx context.Context, at time.Duration, sink func(*measure.Snapshot) (kept func() error, err error)) (run.Final, error) {
 	m.push(&pb.Envelope{Content: &pb.Envelope_Start{Start: &pb.Start{AtNs: int64(at)}}})
 	t := m.server.cfg.Timing
 	bounded, cancel := context.WithCancel(context.Background())
@@ -128,13 +128,8 @@ func (m *member) Run(ctx context.Context, at time.Duration, sink func(measure.Sn
 		}
 		switch content := e.GetContent().(type) {
 		case *pb.Envelope_Snapshot:
-			snap, err := decodeSnapshot(content.Snapshot)
-			if err != nil {
-				return run.Final{}, m.broke("%v", err)
-			}
 			idle.Stop() // how long it takes to keep it is not the worker's doing
-			if err := sink(snap); err != nil {
-				m.abandon()
+			if err := m.pass(content.Snapshot, sink); err != nil {
 				return run.Final{}, err
 			}
 			m.taken()
@@ -153,4 +148,23 @@ func (m *member) Run(ctx context.Context, at time.Duration, sink func(measure.Sn
 			return run.Final{}, m.broke("a step was running, and a %T came", content)
 		}
 	}
+}
+
+// pass gives a snapshot to sink, and returns once it is kept.
+func (m *member) pass(b []byte, sink func(*measure.Snapshot) (kept func() error, err error)) error {
+	snap := <-m.server.scratch // which many who wait for the disk at the same time do not need
+	err := decodeSnapshot(snap, b)
+	if err != nil {
+		m.server.scratch <- snap
+		return m.broke("%v", err)
+	}
+	kept, err := sink(snap)
+	m.server.scratch <- snap
+	if err == nil {
+		err = kept()
+	}
+	if err != nil {
+		m.abandon()
+	}
+	return err
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/loadgen/loadgen/internal/coord"
+	"github.com/loadgen/loadgen/internal/measure"
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
 )
 
@@ -39,9 +41,10 @@ type Server struct {
 	cfg     Config
 	lis     net.Listener
 	grpc    *grpc.Server
-	epoch   time.Time      // zero of the coordinator's clock
-	routine sync.WaitGroup // serving, and a receiver for each stream
-	changed chan struct{}  // holds one: members have changed
+	epoch   time.Time              // zero of the coordinator's clock
+	routine sync.WaitGroup         // serving, and a receiver for each stream
+	changed chan struct{}          // holds one: members have changed
+	scratch chan *measure.Snapshot // holds as many as are decoded at the same time
 
 	mu      sync.Mutex
 	members map[string]*member // by name
@@ -62,11 +65,12 @@ func Listen(cfg Config) (*Server, error) {
 			return nil, fmt.Errorf("listen for workers: %w", err)
 		}
 	}
-	s := &Server{cfg: cfg, lis: lis, epoch: time.Now(), changed: make(chan struct{}, 1), members: map[string]*member{}}
+	s := &Server{cfg: cfg, lis: lis, epoch: time.Now(), changed: make(chan struct{}, 1), members: map[string]*member{}, scratch: newScratch()}
 	s.grpc = grpc.NewServer(
 		grpc.MaxRecvMsgSize(maxMessage+maxHeaders), grpc.MaxSendMsgSize(maxMessage+maxHeaders),
 		grpc.MaxConcurrentStreams(maxStreams), grpc.MaxHeaderListSize(maxHeaders), grpc.ConnectionTimeout(connectWithin),
 		grpc.StaticStreamWindowSize(windowBytes), grpc.StaticConnWindowSize(windowBytes),
+		grpc.ReadBufferSize(bufferBytes), grpc.WriteBufferSize(bufferBytes),
 		// Heartbeats find out who is alive; this only closes what dead connections leave behind.
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
 	)
@@ -77,6 +81,15 @@ func Listen(cfg Config) (*Server, error) {
 		}
 	})
 	return s, nil
+}
+
+// newScratch returns snapshots to decode into, for each processor one.
+func newScratch() chan *measure.Snapshot {
+	scratch := make(chan *measure.Snapshot, runtime.GOMAXPROCS(0))
+	for range cap(scratch) {
+		scratch <- new(measure.Snapshot)
+	}
+	return scratch
 }
 
 // checkLoopback refuses addresses that others could reach, or overhear.

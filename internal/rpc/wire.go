@@ -119,20 +119,24 @@ func encodeSnapshot(s *measure.Snapshot) (*pb.Envelope, error) {
 	return &pb.Envelope{Content: &pb.Envelope_Snapshot{Snapshot: b}}, nil
 }
 
-func decodeSnapshot(b []byte) (measure.Snapshot, error) {
-	var s measure.Snapshot
+// decodeSnapshot puts it in place of what s holds.
+func decodeSnapshot(s *measure.Snapshot, b []byte) error {
 	rest, err := s.Decode(b)
 	switch {
 	case err != nil:
-		return s, err
+		return err
 	case len(rest) > 0:
-		return s, fmt.Errorf("snapshot %d: %d bytes behind it", s.SeqFirst, len(rest))
+		return fmt.Errorf("snapshot %d: %d bytes behind it", s.SeqFirst, len(rest))
 	}
-	return s, s.CheckValid()
+	return s.CheckValid()
 }
 
 func encodeFinal(f *run.Final, cause error) (*pb.Envelope, error) {
-	totals, err := f.Totals.AppendBinary(nil)
+	counted := f.Totals
+	if counted == nil {
+		counted = new(measure.Totals)
+	}
+	totals, err := counted.AppendBinary(nil)
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +185,7 @@ func decodeGenerator(m *pb.Generator) (run.Generator, bool) {
 }
 
 func decodeFinal(m *pb.Final) (run.Final, error) {
-	f := run.Final{Step: int(m.GetStep()), Stopped: m.GetStopped(), Expired: m.GetExpired()}
+	f := run.Final{Step: int(m.GetStep()), Totals: new(measure.Totals), Stopped: m.GetStopped(), Expired: m.GetExpired()}
 	var ok bool
 	if f.Generator, ok = decodeGenerator(m.GetGenerator()); !ok {
 		return run.Final{}, fmt.Errorf("step %d ends with figures that cannot be", f.Step)

@@ -63,7 +63,7 @@ type Ready struct {
 // Final is a worker's last word on a step.
 type Final struct {
 	Step      int
-	Totals    measure.Totals
+	Totals    *measure.Totals // nil with an error
 	Generator Generator
 	Stopped   bool // asked to end early
 	Expired   bool // ended early by itself: its lease was over

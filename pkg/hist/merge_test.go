@@ -86,3 +86,17 @@ func TestMergeAfterReset(t *testing.T) {
 		require.Equal(t, bytesOf(t, b), bytesOf(t, a))
 	})
 }
+
+// TestPrintAddsUp cuts values in two: the prints of both parts are together that of the whole, and any other value changes it.
+func TestPrintAddsUp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := drawHist(t, "a"), drawHist(t, "b")
+		sum := a.Print() + b.Print()
+		a.Merge(b)
+		require.Equal(t, sum, a.Print())
+		a.Record(rapid.Int64().Draw(t, "another"))
+		require.NotEqual(t, sum, a.Print())
+	})
+	require.Zero(t, new(Hist).Print())
+	require.NotEqual(t, of(256).Print(), of(257).Print(), "of one bucket")
+}

@@ -1,0 +1,81 @@
+package measure
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+func accountOf(parts ...*Totals) *Account {
+	var a Account
+	for _, t := range parts {
+		a.Add(t)
+	}
+	return &a
+}
+
+// TestAccountOfPartsIsThatOfTheWhole adds the parts of a step up, in any order, and compares them with their sum.
+func TestAccountOfPartsIsThatOfTheWhole(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var parts []*Totals
+		whole := NewTotals(testOrigin, testEndpoints)
+		for _, events := range rapid.SliceOfN(anyEvents, 0, 20).Draw(t, "events") {
+			part := count(events...)
+			parts = append(parts, part)
+			whole.Merge(part)
+		}
+		want := accountOf(whole)
+		got := accountOf(append(rapid.Permutation(parts).Draw(t, "order"), NewTotals(testOrigin, testEndpoints))...)
+		require.True(t, want.Equal(got))
+		counters, ledgers := got.Counters(), whole.Counters()
+		require.True(t, counters.Equal(&ledgers))
+		least := int64(math.MaxInt64)
+		for _, o := range whole.Ops {
+			for i := range NumClasses {
+				if o != nil && o.Service[i].Count() > 0 {
+					least = min(least, o.Service[i].Min())
+				}
+			}
+		}
+		require.Equal(t, least, got.Quickest())
+	})
+}
+
+// TestAccountTellsTotalsApart changes one thing at a time.
+func TestAccountTellsTotalsApart(t *testing.T) {
+	sample := Sample{Verb: driver.Get, Outcome: driver.Timeout, Cause: 1, Due: testOrigin, Start: testOrigin + 10, End: testOrigin + 1000}
+	with := func(change func(*Totals, *Sample)) *Account {
+		totals, s := NewTotals(testOrigin, testEndpoints), sample
+		change(totals, &s)
+		totals.Record(&s)
+		totals.Ack(driver.Get, 2, 900)
+		return accountOf(totals)
+	}
+	same := with(func(*Totals, *Sample) {})
+	require.True(t, same.Equal(with(func(*Totals, *Sample) {})))
+	for name, change := range map[string]func(*Totals, *Sample){
+		"verb":           func(_ *Totals, s *Sample) { s.Verb = driver.Put },
+		"outcome":        func(_ *Totals, s *Sample) { s.Outcome = driver.Error },
+		"cause":          func(_ *Totals, s *Sample) { s.Cause = 2 },
+		"lag":            func(_ *Totals, s *Sample) { s.Due--; s.End-- },
+		"service time":   func(_ *Totals, s *Sample) { s.Start++ },
+		"within buckets": func(_ *Totals, s *Sample) { s.End++ },
+		"bytes in":       func(t *Totals, _ *Sample) { t.AddBytes(driver.Get, 1, 0) },
+		"bytes out":      func(t *Totals, _ *Sample) { t.AddBytes(driver.Get, 0, 1) },
+		"due":            func(t *Totals, _ *Sample) { t.AddDue(driver.Get) },
+		"in flight":      func(t *Totals, _ *Sample) { t.AddInFlight(driver.Get, 1) },
+		"ack":            func(t *Totals, _ *Sample) { t.Ack(driver.Get, 1, 900) },
+		"request":        func(t *Totals, _ *Sample) { t.Request(1, driver.Get).Sent++ },
+		"digest":         func(t *Totals, _ *Sample) { t.Mix(1) },
+		"span":           func(t *Totals, _ *Sample) { t.Span.Session(1, 2) },
+		"stall":          func(t *Totals, _ *Sample) { t.Stalls, t.MaxStall = 1, 3 },
+		"error":          func(t *Totals, _ *Sample) { t.Errors.Add([]byte("ERR")) },
+		"origin":         func(t *Totals, _ *Sample) { t.Origin-- },
+	} {
+		require.False(t, same.Equal(with(change)), name)
+	}
+}

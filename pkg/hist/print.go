@@ -1,0 +1,27 @@
+package hist
+
+// Print returns 64 bits that stand for the values: those of merged histograms are the sum of theirs, modulo 2^64. Histograms of other
+// values have others but for a chance of about 2^-64; which values of a bucket are the least and the largest does not show in them. It
+// is no defence against values chosen to collide.
+func (h *Hist) Print() (p uint64) {
+	if h.count == 0 {
+		return 0
+	}
+	first := index(h.min)
+	for i, n := range h.n[first:] {
+		if n != 0 {
+			p += n * weight(uint64(first)+uint64(i))
+		}
+	}
+	// Words of the sums would lose their carries; what is left of a sum modulo 2^64 adds up.
+	return p + h.sum[0]*weight(1<<32) + h.squares[0]*weight(2<<32)
+}
+
+// weight is odd, so that no count is lost modulo 2^64, and looks random: one step of SplitMix64 (Steele, Lea and Flood, Fast Splittable
+// Pseudorandom Number Generators, OOPSLA 2014, figure 16).
+func weight(x uint64) uint64 {
+	x = (x + 1) * 0x9E3779B97F4A7C15
+	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9
+	x = (x ^ x>>27) * 0x94D049BB133111EB
+	return (x ^ x>>31) | 1
+}
