@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,7 +39,7 @@ type blocking struct {
 type blockingConn struct {
 	endpoint int
 	calls    chan *blockingCall
-	owed     [driver.NumVerbs]int // handed over, by verb
+	handed   []*blockingCall // and not returned, the oldest first; the loop's
 	up       atomic.Bool
 }
 
@@ -56,7 +57,12 @@ type blockingCall struct {
 	failed op.EventKind
 	ok     bool // reply is valid
 	cause  error
+	taken  uint32 // 1 once it was taken up or taken back, whichever came first; atomic
 }
+
+// take reports whether the call was still untaken. It decides between the goroutine that is about to carry it out and the loop that wants
+// it back.
+func (c *blockingCall) take() bool { return atomic.CompareAndSwapUint32(&c.taken, 0, 1) }
 
 func (b *blocking) open(deadline int64) error {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -83,8 +89,8 @@ func (b *blocking) open(deadline int64) error {
 // serve is a connection's goroutine. It ends when calls is closed.
 func (b *blocking) serve(ctx context.Context, c *blockingConn, client driver.Session) {
 	for call := range c.calls {
-		if b.l.clock.now() >= b.l.lease.Load() {
-			continue // the call stays in flight: the loop ends by itself
+		if b.l.clock.now() >= b.l.lease.Load() || !call.take() {
+			continue // the loop ends by itself, and takes back what was not taken up
 		}
 		if client == nil {
 			call.failed, call.cause, call.end = op.Lost, errors.New("connection lost"), b.l.clock.now()
@@ -151,16 +157,12 @@ func (b *blocking) redial(ctx context.Context, c *blockingConn) driver.Session {
 
 func (b *blocking) send(s *session, st *opState, req *driver.Request) bool {
 	c := b.conns[s.index*len(b.endpoints)+req.Endpoint]
-	owed := 0
-	for _, n := range c.owed {
-		owed += n
-	}
-	if !c.up.Load() || owed >= b.limit {
+	if !c.up.Load() || len(c.handed) >= b.limit {
 		return false
 	}
 	call := b.call()
 	*call = blockingCall{conn: c, st: st, req: *req, handed: b.l.clock.now(), value: call.value, words: call.words}
-	c.owed[req.Verb]++
+	c.handed = append(c.handed, call)
 	c.calls <- call // has room: it holds limit
 	return true
 }
@@ -196,7 +198,7 @@ func (b *blocking) wait(d time.Duration) bool {
 
 // finish tells the loop how a call ended.
 func (b *blocking) finish(call *blockingCall) {
-	call.conn.owed[call.req.Verb]--
+	call.conn.handed = slices.Delete(call.conn.handed, 0, 1)
 	st, endpoint := call.st, call.conn.endpoint
 	if st.start == 0 || call.start != 0 && call.start < st.start {
 		st.start = call.start
@@ -212,7 +214,20 @@ func (b *blocking) finish(call *blockingCall) {
 
 func (b *blocking) flush() {}
 
-func (b *blocking) recall() {}
+// recall takes back the calls that no goroutine has taken up. Their ops stay in flight: nobody awaits them.
+func (b *blocking) recall() {
+	for _, c := range b.conns {
+		c.handed = slices.DeleteFunc(c.handed, func(call *blockingCall) bool {
+			if !call.take() {
+				return false
+			}
+			ledger := b.l.rec.Request(c.endpoint, call.req.Verb)
+			ledger.Sent--
+			ledger.Refused++
+			return true
+		})
+	}
+}
 
 func (b *blocking) fire(timer, int64) {}
 
@@ -220,8 +235,8 @@ func (b *blocking) sweep(int64) int64 { return never }
 
 func (b *blocking) outstanding(into []measure.Requests) {
 	for _, c := range b.conns {
-		for v, n := range c.owed {
-			into[c.endpoint*driver.NumVerbs+v].InFlight += int64(n)
+		for _, call := range c.handed {
+			into[c.endpoint*driver.NumVerbs+int(call.req.Verb)].InFlight++
 		}
 	}
 }

@@ -1,13 +1,18 @@
 package engine
 
 import (
+	"log/slog"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/drivers"
+	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // leased runs a load of 10 s on one scripted server, with a lease that ends after a time, and returns how many requests the server got and
@@ -81,4 +86,28 @@ func TestSendsNothingAfterWakingLate(t *testing.T) {
 			require.EqualValues(t, got, due, "nor does the answer that it finds start another op")
 		})
 	}
+}
+
+// TestCallsThatNobodyTookUp has the lease run out while one call is with a blocking client and more wait for it: those were not sent.
+func TestCallsThatNobodyTookUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := nullPlan(t, 1, "executor = \"blocking\"\nlatency = \"10ms\"", "ops = { get = 1 }\nclosed {\n sessions = 1\n pipeline = 8\n duration = \"10s\"\n}")
+		e := New(Config{Drivers: drivers.All(), Logger: slog.New(slog.DiscardHandler), Spin: -1})
+		defer e.Close()
+		canonical, err := p.Canonical()
+		require.NoError(t, err)
+		ctx := t.Context()
+		require.NoError(t, e.Assign(ctx, run.Assignment{Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Workers: 1}))
+		_, err = e.Prepare(ctx, stepOf(p.Phase("load"), run.Load))
+		require.NoError(t, err)
+		e.SetLease(55 * time.Millisecond)
+		final, err := e.Run(ctx, 0, func(s measure.Snapshot) error { return s.CheckValid() })
+		require.NoError(t, err)
+		require.True(t, final.Expired)
+		require.NoError(t, final.Totals.CheckValid())
+		requests := final.Totals.Request(0, driver.Get)
+		require.EqualValues(t, 6, requests.Sent, "one each 10 ms")
+		require.EqualValues(t, 6, requests.Answered+uint64(requests.InFlight))
+		require.EqualValues(t, final.Totals.Ops[driver.Get].Due, requests.Sent+requests.Refused)
+	})
 }
