@@ -1,6 +1,10 @@
 package engine
 
-import "time"
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
 
 // clock is the run clock: nanoseconds since the run's start, monotonic, readable from any goroutine.
 type clock interface {
@@ -21,8 +25,10 @@ const oversleep = 150 * time.Microsecond
 
 func (c wallClock) now() int64 { return int64(time.Since(c.zero)) }
 
+// sleep puts the thread to sleep, not the goroutine: the runtime waits for its own timers in whole milliseconds where nothing else goes on.
 func (c wallClock) sleep(d time.Duration) {
 	if d > c.spin {
-		time.Sleep(d - c.spin)
+		nap := unix.NsecToTimespec(int64(d - c.spin))
+		_ = unix.Nanosleep(&nap, nil) // a signal that ends it early does no harm
 	}
 }
