@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -48,6 +49,9 @@ on (INFO queue), from which anybody can compute how long it took.`,
 				return fmt.Errorf("--service: %w", err)
 			}
 			cfg.Service.Seed = seed
+			if cfg.Service.Mean > 0 && runtime.GOMAXPROCS(0) < 2 {
+				runtime.GOMAXPROCS(2) // who looks at the clock must not keep requests from being taken in
+			}
 			for _, text := range stalls {
 				s, err := cachenode.ParseStall(text)
 				if err != nil {

@@ -81,6 +81,7 @@ func clock(m *module) []string {
 			"internal/engine":    "due, start and end of ops",
 			"internal/floor":     "how long an exchange took",
 			"internal/rpc":       "heartbeats, leases and how clocks stand to each other",
+			"internal/selfcheck": "what time costs on a machine",
 		},
 	}.find(m)
 }

@@ -21,7 +21,7 @@ var rows = [][]string{
 	{"internal/run", "internal/workload", "internal/drivers/*"},
 	{"internal/drivers", "internal/rundir", "internal/prom", "internal/cachenode", "internal/table", "internal/machine"},
 	{"internal/engine", "internal/coord", "internal/floor", "internal/rpc/loadgenpb"},
-	{"internal/rpc", "internal/report", "internal/experiment"},
+	{"internal/rpc", "internal/report", "internal/experiment", "internal/selfcheck"},
 	{"bench", "cmd/loadgen"},
 }
 

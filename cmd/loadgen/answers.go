@@ -1,0 +1,270 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/loadgen/loadgen/internal/cachenode"
+	"github.com/loadgen/loadgen/internal/coord"
+	"github.com/loadgen/loadgen/internal/drivers"
+	"github.com/loadgen/loadgen/internal/drivers/null"
+	"github.com/loadgen/loadgen/internal/engine"
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/selfcheck"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/hist"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// oracles are the nodes that the self-check's plan is run against, by the variable that holds their address, and how long they work on a
+// request.
+var oracles = []struct{ variable, service string }{
+	{"plain", "0s"},
+	{"constant", "100us"},
+	{"exponential", "exponential:50us"},
+	{"queue", "exponential:1ms"},
+}
+
+// The node of the phase "stall" stands still for stallLength, once the phase is stallAfter old. Answers count as slow beyond slowAfter, which
+// is long beside what it takes to work off the queue that has grown meanwhile.
+const (
+	stallAfter  = 900 * time.Millisecond
+	stallLength = time.Second
+	slowAfter   = 100 * time.Millisecond
+)
+
+// knownAnswers is a run of the self-check's plan.
+type knownAnswers struct {
+	drain   <-chan struct{}
+	apart   func(func() error) error // where nodes are started
+	plan    *plan.Plan
+	nodes   map[string]*cachenode.Fleet // by variable
+	visits  map[string][]selfcheck.Visit
+	totals  totals
+	result  *run.Run
+	ordered bool // the stall
+	order   error
+}
+
+// totals is a coord.Store that adds up the snapshots of one worker, by step. The plan has a step for each phase, in their order.
+type totals []*measure.Totals
+
+func (t *totals) Append(_ string, b []byte) error {
+	var s measure.Snapshot
+	if _, err := s.Decode(b); err != nil {
+		return err
+	}
+	for len(*t) <= s.Step {
+		*t = append(*t, &measure.Totals{Origin: s.Delta.Origin})
+	}
+	(*t)[s.Step].Merge(&s.Delta)
+	return nil
+}
+
+func (t *totals) Sync() error { return nil }
+
+var errStopped = errors.New("stopped by the user")
+
+// run starts the nodes and carries the plan out.
+func (k *knownAnswers) run(ctx context.Context) error {
+	if err := k.start(ctx); err != nil {
+		return err
+	}
+	canonical, err := k.plan.Canonical()
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.DiscardHandler)
+	worker := engine.New(engine.Config{Drivers: drivers.All(), Secrets: environmentSecrets, Loops: 1, Logger: log})
+	defer worker.Close()
+	k.result = coord.Run(ctx, coord.Config{
+		Header: run.Header{ID: k.plan.Name, Plan: k.plan.Name, PlanDigest: plan.Digest(canonical), Loadgen: version()},
+		Plan:   k.plan, Canonical: canonical,
+		Workers: []coord.Member{{Name: "local", Version: version(), Worker: worker}},
+		Store:   &k.totals, Progress: func(u run.Update) { k.stall(ctx, u) }, Logger: log, Drain: k.drain,
+	})
+	switch k.result.Verdict.Completeness {
+	case run.Complete:
+	case run.Aborted:
+		return errStopped
+	default:
+		return fmt.Errorf("the plan of the self-check was not carried out: %s", strings.Join(k.result.Verdict.Reasons, "; "))
+	}
+	for _, o := range oracles {
+		text, err := askQueue(k.nodes[o.variable].Endpoints()[0])
+		if err == nil {
+			k.visits[o.variable], err = selfcheck.ParseVisits(text)
+		}
+		if err != nil {
+			return fmt.Errorf("ask a node what it was given to do: %w", err)
+		}
+	}
+	return k.order
+}
+
+// start starts the nodes and puts their addresses into the plan.
+func (k *knownAnswers) start(ctx context.Context) error {
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	k.nodes, k.visits = map[string]*cachenode.Fleet{}, map[string][]selfcheck.Visit{}
+	var vars plan.Vars
+	for _, o := range oracles {
+		var node *cachenode.Fleet
+		err := k.apart(func() (err error) {
+			node, err = cachenode.Start(ctx, exe, []string{"target", "serve", "--parent-pipe", "--listen", "127.0.0.1:0", "--service", o.service}, 1)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		k.nodes[o.variable] = node
+		vars.Flags = append(vars.Flags, o.variable+"="+node.Endpoints()[0])
+	}
+	file, diags := plan.Parse(selfcheck.Plan, "selfcheck.hcl", drivers.All())
+	if diags.HasErrors() {
+		return diags
+	}
+	if k.plan, diags = file.Resolve(vars); diags.HasErrors() {
+		return diags
+	}
+	return nil
+}
+
+// close ends the nodes.
+func (k *knownAnswers) close() error {
+	var errs []error
+	for _, node := range k.nodes {
+		errs = append(errs, node.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// stall makes the node stand still in the middle of its phase.
+func (k *knownAnswers) stall(ctx context.Context, u run.Update) {
+	if u.Phase == "stall" && u.Elapsed >= stallAfter && !k.ordered {
+		k.ordered = true
+		k.order = k.nodes["plain"].Command(ctx, 0, "stall "+stallLength.String())
+	}
+}
+
+// askQueue returns what a built-in node says to INFO queue.
+func askQueue(endpoint string) ([]byte, error) {
+	const within = 10 * time.Second
+	conn, err := net.DialTimeout("tcp", endpoint, within)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(within)); err != nil {
+		return nil, err
+	}
+	if _, err := io.WriteString(conn, "*2\r\n$4\r\nINFO\r\n$5\r\nqueue\r\n"); err != nil {
+		return nil, err
+	}
+	in := bufio.NewReader(conn)
+	var size int
+	if _, err := fmt.Fscanf(in, "$%d\r\n", &size); err != nil {
+		return nil, err
+	}
+	text := make([]byte, size)
+	_, err = io.ReadFull(in, text)
+	return text, err
+}
+
+// floors returns what nothing costs.
+func (k *knownAnswers) floors() selfcheck.Floors {
+	generator, floor := k.gets("generator"), k.response("floor")
+	return selfcheck.Floors{
+		GeneratorNS: k.result.Phase["generator"].Generator.CPUSeconds / float64(generator.Due) * 1e9,
+		P50:         float64(floor.Quantile(0.5)) / 1e9, P99: float64(floor.Quantile(0.99)) / 1e9,
+	}
+}
+
+// checks compares what was measured with what was known.
+func (k *knownAnswers) checks() []selfcheck.Check {
+	const oneInHundred, twoInHundred = 0.01, 0.02
+	floor := k.response("floor")
+	timer := make([]int64, k.gets("timer").Due)
+	for i := range timer {
+		timer[i] = int64(100 * time.Microsecond)
+	}
+	return []selfcheck.Check{
+		selfcheck.Compare("no target, replies after 100 µs", k.response("timer"), selfcheck.Above(timer, nil), oneInHundred),
+		selfcheck.Compare("no target, replies after exponential times with a mean of 100 µs", k.response("draws"), selfcheck.Above(k.drawn("draws"), nil), oneInHundred),
+		k.node("constant", "a node that works for 100 µs, and the floor", floor, oneInHundred),
+		k.node("exponential", "a node that works for exponential times with a mean of 50 µs, and the floor", floor, oneInHundred),
+		k.node("queue", "a queue with one server, exponential times with a mean of 1 ms, 70 % load, and the floor of such arrivals", k.response("arrivals"), twoInHundred),
+		k.stood(),
+	}
+}
+
+// gets returns what was counted of a phase.
+func (k *knownAnswers) gets(phase string) *measure.Op {
+	for i, ph := range k.plan.Phases {
+		if ph.Name == phase {
+			return k.totals[i].Ops[driver.Get]
+		}
+	}
+	panic("the self-check's plan has no phase " + phase)
+}
+
+func (k *knownAnswers) response(phase string) *hist.Hist {
+	h := k.gets(phase).ResponseAll()
+	return &h
+}
+
+// drawn returns the times that the null driver draws for the ops of a phase.
+func (k *knownAnswers) drawn(phase string) []int64 {
+	ph := k.plan.Phase(phase)
+	config := k.plan.Target(ph.Target).Config
+	var list []int64
+	var reply driver.Reply
+	for stream := range ph.Closed.Sessions {
+		for n := range ph.Closed.Iterations {
+			req := driver.Request{Verb: driver.Get, Stream: uint32(stream), N: uint64(n)}
+			list = append(list, int64(null.Driver{}.Reply(config, &req, &reply)))
+		}
+	}
+	return list
+}
+
+// node compares what was measured at a node with what it was given to do.
+func (k *knownAnswers) node(name, words string, floor *hist.Hist, share float64) selfcheck.Check {
+	return selfcheck.Compare(words, k.response(name), selfcheck.Above(selfcheck.Sojourns(k.visits[name]), floor), share)
+}
+
+// stood looks for the second in which the node stood still. Every op that was due in it waited for its end, but for the last ones, which did
+// not wait long; each connection had one under way, and that is all a service time can show. Working off the queue takes some
+// hundredths of a second, in which a few more are late.
+func (k *knownAnswers) stood() selfcheck.Check {
+	load := k.plan.Phase("stall").Open
+	due := load.Rate * (stallLength - slowAfter).Seconds()
+	stall := k.gets("stall")
+	response, service := stall.ResponseAll(), stall.ServiceAll()
+	const late = 0.05
+	return selfcheck.NewCheck("a node that stands still for 1 s under 1,000 ops a second on 4 connections: how many were slower than 100 ms",
+		selfcheck.Figure{Name: "by response", Measured: slower(&response), Expected: due, Within: late * due},
+		selfcheck.Figure{Name: "by service", Measured: slower(&service), Expected: float64(load.Sessions * load.Pipeline)},
+	)
+}
+
+// slower counts the ops that took longer than slowAfter.
+func slower(h *hist.Hist) (n float64) {
+	for upper, count := range h.Buckets() {
+		if upper > int64(slowAfter) {
+			n += float64(count)
+		}
+	}
+	return n
+}

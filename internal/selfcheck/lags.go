@@ -1,0 +1,60 @@
+package selfcheck
+
+import (
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/loadgen/loadgen/pkg/hist"
+)
+
+// Lags are what time itself costs on a machine.
+type Lags struct {
+	ClockNS      float64 `json:"clock_ns"`          // to read the clock
+	TimerP50     float64 `json:"timer_p50_seconds"` // by which a sleep of 100 µs is longer
+	TimerP99     float64 `json:"timer_p99_seconds"`
+	Taken        float64 `json:"taken"`                 // share of the time that a computing thread was kept from its processor
+	LongestTaken float64 `json:"longest_taken_seconds"` // at a stretch
+}
+
+// MeasureLags takes about three quarters of a second, in which one thread computes.
+func MeasureLags() Lags {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	const readings, sleeps, nap = 200_000, 1000, 100 * time.Microsecond
+	var l Lags
+	start := time.Now()
+	last := start
+	for range readings {
+		last = time.Now()
+	}
+	l.ClockNS = float64(last.Sub(start)) / readings
+	var excess hist.Hist
+	for range sleeps {
+		before := time.Now()
+		rest := unix.NsecToTimespec(int64(nap))
+		_ = unix.Nanosleep(&rest, nil) // a signal would make it shorter
+		excess.Record(int64(time.Since(before) - nap))
+	}
+	l.TimerP50, l.TimerP99 = float64(excess.Quantile(0.5))/1e9, float64(excess.Quantile(0.99))/1e9
+	l.watch(500 * time.Millisecond)
+	return l
+}
+
+// watch reads the clock for a while and sums up the gaps.
+func (l *Lags) watch(length time.Duration) {
+	const least = 20 * time.Microsecond // a shorter gap is an interrupt's
+	start := time.Now()
+	last := start
+	var taken, longest time.Duration
+	for last.Sub(start) < length {
+		now := time.Now()
+		if gap := now.Sub(last); gap > least {
+			taken += gap
+			longest = max(longest, gap)
+		}
+		last = now
+	}
+	l.Taken, l.LongestTaken = float64(taken)/float64(length), longest.Seconds()
+}
