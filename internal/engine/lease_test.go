@@ -101,7 +101,7 @@ func TestCallsThatNobodyTookUp(t *testing.T) {
 		_, err = e.Prepare(ctx, stepOf(p.Phase("load"), run.Load))
 		require.NoError(t, err)
 		e.SetLease(55 * time.Millisecond)
-		final, err := e.Run(ctx, 0, func(s measure.Snapshot) error { return s.CheckValid() })
+		final, err := e.Run(ctx, 0, func(s *measure.Snapshot) (func() error, error) { return s.CheckValid, nil })
 		require.NoError(t, err)
 		require.True(t, final.Expired)
 		require.NoError(t, final.Totals.CheckValid())
