@@ -66,11 +66,14 @@ func (r *route) try(m *run.Measured, spent time.Duration) (step run.Step, more b
 	case len(m.Losses) > 0 && len(m.Levels) > 0:
 		m.Ended = search.Shrunk
 		return run.Step{}, false
-	case end != search.GoOn:
+	case rate == 0:
 		m.Ended = end
 		return run.Step{}, false
 	case len(m.Levels) > 0 && spent+s.StepDuration+s.Drain > s.Budget:
 		m.Ended = search.Spent
+		if end != search.GoOn {
+			m.Ended = end
+		}
 		return run.Step{}, false
 	}
 	return run.Step{

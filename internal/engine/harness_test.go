@@ -98,8 +98,12 @@ func stepOf(ph *plan.Phase, kind run.StepKind) run.Step {
 // equip readies a step that starts now.
 func (b *bench) equip(kind run.StepKind) <-chan part {
 	b.t.Helper()
-	step := stepOf(b.g.phase, kind)
-	source, err := workload.New(b.g.plan, b.g.phase, workload.Step{Kind: string(kind), Shape: step.Shape})
+	return b.equipStep(stepOf(b.g.phase, kind))
+}
+
+func (b *bench) equipStep(step run.Step) <-chan part {
+	b.t.Helper()
+	source, err := workload.New(b.g.plan, b.g.phase, workload.Step{Kind: string(step.Kind), Level: step.Level, Shape: step.Shape})
 	require.NoError(b.t, err)
 	b.g.equip(b.l, source, step)
 	if b.indirect || b.log != nil {
@@ -117,7 +121,12 @@ func (b *bench) equip(kind run.StepKind) <-chan part {
 // run carries a step out and returns what was counted.
 func (b *bench) run(kind run.StepKind) measure.Totals {
 	b.t.Helper()
-	parts := b.equip(kind)
+	return b.runStep(stepOf(b.g.phase, kind))
+}
+
+func (b *bench) runStep(step run.Step) measure.Totals {
+	b.t.Helper()
+	parts := b.equipStep(step)
 	b.l.run()
 	seq := uint64(0)
 	c := collector{g: b.g, begin: b.l.origin, seq: &seq, sink: func(s *measure.Snapshot) { b.snaps = append(b.snaps, *s) }}

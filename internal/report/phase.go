@@ -96,8 +96,11 @@ func scheduleOf(ph *run.Phase) []string {
 	case ph.Model == "stages":
 		return []string{plural(len(ph.Levels), "stage") + " of " + s.Arrivals + " arrivals", duration(s.DurationSeconds)}
 	case ph.Search != nil:
-		f := ph.Search
-		return []string{"search of " + s.Arrivals + " arrivals from " + whole(f.From) + "/s to " + whole(f.To) + "/s", "steps of " + duration(f.StepSeconds)}
+		f, to := ph.Search, ""
+		if f.To < 1e9 { // which is as good as none
+			to = " to " + whole(f.To) + "/s"
+		}
+		return []string{"search of " + s.Arrivals + " arrivals from " + whole(f.From) + "/s" + to, "steps of " + duration(f.StepSeconds)}
 	case ph.Model == "search":
 		return []string{"search"}
 	}

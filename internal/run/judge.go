@@ -199,6 +199,8 @@ func (p *Phase) judgeGenerator() {
 	switch closed := p.Model == "closed"; {
 	case closed && g.Busy > invalidBusy:
 		p.doubt(Suspect, "client-bound: the generator's loop was busy %s of the time, so the rate is its own", busy)
+	case p.Model == "search" && g.Busy > invalidBusy: // what holds nevertheless would hold all the more with an idle one
+		p.doubt(Suspect, "client-bound: the generator's loop was busy %s of the time, so latencies are its own, too", busy)
 	case !closed && g.Busy > invalidBusy:
 		p.doubt(Invalid, "client-bound: the generator's loop was busy %s of the time", busy)
 	case !closed && g.Busy > suspectBusy:

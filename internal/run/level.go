@@ -246,6 +246,7 @@ func newSearch(p *plan.Plan, ph *plan.Phase, m Measured) *Phase {
 		r.doubt(Invalid, "no rate held: at %s/s, %s", decimal(lowest.Rate), lowest.Why)
 	}
 	m.Load = total(m.Levels)
+	r.Seconds = seconds(m.Load.Span.Last - m.Load.Span.First)
 	r.count(ph, m)
 	_, _, r.Load = shape(ph, pace.Shape{})
 	r.levels(m.Levels)

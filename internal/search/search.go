@@ -10,7 +10,9 @@
 // # Noise
 //
 // What disturbs a machine makes a level worse, hardly ever better. So one try that held is believed, and one that failed is not: the
-// rate is tried again, and a third time when the two differ. A rate that the target was far from sustaining needs no second try.
+// rate is tried again, and a third time when the two differ. A rate that the target was far from sustaining needs no second try. A
+// disturbance may last for longer than that: what failed and was not overloaded is believed only when a rate within [Growth] above it
+// fails, too, and in the end one within [Spacing].
 //
 // # The knee
 //
@@ -28,7 +30,7 @@ import (
 
 const (
 	Growth  = 2.0  // from a rate that held to the next, while none has failed
-	Spacing = 1.25 // ratio of the rates beside the knee to that at it, at the end
+	Spacing = 1.25 // ratio of the rates beside the knee to that at it, and of what confirms a failure to it, at the end
 )
 
 // Outcome is what came of a try.
@@ -78,46 +80,55 @@ func (e End) String() string {
 	}[e]
 }
 
-// Next returns the rate to try next, or why there is none.
+// Next returns the rate to try next, 0 for none, and what the search has come to: a rate together with an end is worth a try
+// and not needed.
 func (b Bounds) Next(tries []Try) (rate float64, end End) {
 	if len(tries) == 0 {
 		return b.From, GoOn
 	}
 	rates := decide(tries)
+	held, failed := bracket(rates)
+	precise := failed >= 0 && held >= 0 && rates[failed].Rate <= rates[held].Rate*(1+b.Precision)
 	for _, r := range rates {
-		if r.disputed {
+		switch {
+		case r.disputed && precise:
+			return r.Rate, Precise
+		case r.disputed:
 			return r.Rate, GoOn
 		}
 	}
-	held, failed := bracket(rates)
+	last := rates[len(rates)-1]
 	switch {
+	case last.Rate < b.To && (last.Outcome == Held || last.Outcome == Failed && failed == len(rates)-1):
+		return min(last.Rate*Growth, b.To), GoOn
 	case held < 0:
 		return 0, BelowFrom
-	case failed < 0 && rates[held].Rate >= b.To:
-		return b.near(rates, AtTo)
 	case failed < 0:
-		return min(rates[held].Rate*Growth, b.To), GoOn
-	case rates[failed].Rate > rates[held].Rate*(1+b.Precision):
+		return beside(rates, highest(rates)), AtTo
+	case !precise:
 		return math.Sqrt(rates[held].Rate * rates[failed].Rate), GoOn
+	case rates[failed].Outcome == Failed:
+		if rate := between(rates, failed+1); rate > 0 {
+			return rate, GoOn
+		}
 	}
-	return b.near(rates, Precise)
+	return beside(rates, highest(rates)), Precise
 }
 
-// near returns a rate beside the knee, or the end when its neighbours are near enough.
-func (b Bounds) near(rates []Try, end End) (float64, End) {
-	knee := highest(rates)
-	if knee < 0 {
-		return 0, end
+// beside returns a rate above or below one of the rates, 0 when its neighbours are near enough.
+func beside(rates []Try, i int) float64 {
+	if rate := between(rates, i+1); rate > 0 {
+		return rate
 	}
-	for _, i := range []int{knee + 1, knee} {
-		if i < 1 || i >= len(rates) {
-			continue
-		}
-		if below, above := rates[i-1].Rate, rates[i].Rate; above > below*Spacing {
-			return math.Sqrt(below * above), GoOn
-		}
+	return between(rates, i)
+}
+
+// between returns the middle of a rate and the one below it, 0 when they are near enough, or not there.
+func between(rates []Try, i int) float64 {
+	if i < 1 || i >= len(rates) || rates[i].Rate <= rates[i-1].Rate*Spacing {
+		return 0
 	}
-	return 0, end
+	return math.Sqrt(rates[i-1].Rate * rates[i].Rate)
 }
 
 // Found is what a search has come to. Fields are indices of tries, -1 for none.
@@ -148,12 +159,11 @@ func Sum(tries []Try) Found {
 func bracket(rates []Try) (held, failed int) {
 	held, failed = -1, -1
 	for i, r := range rates {
-		if r.Outcome == Held && !r.disputed {
-			held = i
-		}
-	}
-	for i := held + 1; i < len(rates) && failed < 0; i++ {
-		if !rates[i].disputed {
+		switch {
+		case r.disputed:
+		case r.Outcome == Held:
+			held, failed = i, -1
+		case failed < 0:
 			failed = i
 		}
 	}

@@ -1,0 +1,90 @@
+package report
+
+import (
+	"time"
+
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/pace"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/search"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// queue is what one server makes of a schedule that takes 100 µs for an op; every tenth op is a put where puts are in the mix.
+func queue(ph *plan.Phase, s pace.Shape) *measure.Totals {
+	t := measure.NewTotals(0, 1)
+	pacer := pace.NewConstant(s, 1, 0)
+	var free int64
+	for i := 0; ; i++ {
+		due, ok := pacer.Next()
+		if !ok {
+			t.Span.Session(0, free)
+			return t
+		}
+		verb := driver.Get
+		if i%10 == 9 && len(ph.Ops) > 1 {
+			verb = driver.Put
+		}
+		free = max(free, due) + 100*µs
+		t.AddDue(verb)
+		t.Record(&measure.Sample{Verb: verb, Due: due, Start: due, End: free})
+		r := t.Request(0, verb)
+		r.Sent, r.Answered = r.Sent+1, r.Answered+1
+	}
+}
+
+// levels is a run of stages, of which one is too much, of a search, and of one that finds nothing.
+func levels() *run.Run {
+	p, r := samplePlan(), run.New(header, environment)
+	schedule := plan.Schedule{Arrivals: "constant", Sessions: 16, Pipeline: 64, InFlight: 1024, OnFull: "wait"}
+	gets := []plan.Weight{{Op: "get", Weight: 1}}
+	spike := &plan.Phase{
+		Name: "spike", Target: "one", Dataset: "many", MaxBad: 0.01, Ops: []plan.Weight{{Op: "get", Weight: 9}, {Op: "put", Weight: 1}},
+		Stages: &plan.Stages{Schedule: schedule, Stages: []plan.Stage{
+			{Rate: 2000, Duration: time.Second},
+			{Rate: 15_000, Duration: time.Second, Ramp: 200 * time.Millisecond},
+			{Rate: 2000, Duration: time.Second},
+		}},
+	}
+	seek := func(name string, from, to float64) *plan.Phase {
+		return &plan.Phase{Name: name, Target: "one", Dataset: "many", MaxBad: 0.01, Ops: gets, Search: &plan.Search{
+			Schedule: schedule, From: from, To: to, StepDuration: time.Second, Precision: 0.05, Budget: time.Minute,
+			SLOs: []plan.SLO{{ResponseP99: 5 * time.Millisecond}, {Op: "get", ResponseP50: time.Millisecond}},
+		}}
+	}
+	knee, none, client := seek("knee", 1000, 1e9), seek("none", 20_000, 1e9), seek("client", 4000, 50_000)
+	p.Phases = append(p.Phases, spike, knee, none, client)
+	r.Seconds = 30
+	r.Add("spike", carriedOut(p, spike, 0.2))
+	r.Add("knee", carriedOut(p, knee, 0.2))
+	r.Add("none", carriedOut(p, none, 0.2))
+	r.Add("client", carriedOut(p, client, 0.9))
+	return r
+}
+
+// carriedOut is a phase whose levels were all carried out by a generator that was so busy.
+func carriedOut(p *plan.Plan, ph *plan.Phase, busy float64) *run.Phase {
+	m := run.Measured{Endpoints: endpoints(1)}
+	g := event
+	g.Busy = busy
+	add := func(s pace.Shape) {
+		m.AddLevel(p, ph, run.Measured{
+			Endpoints: m.Endpoints, Load: queue(ph, s), Shape: s, Generators: []run.Generator{g},
+		}, time.Duration(len(m.Levels))*time.Second)
+	}
+	if ph.Stages != nil {
+		for _, s := range ph.Stages.Shapes() {
+			add(s)
+		}
+		return run.NewPhase(p, ph, m)
+	}
+	for {
+		rate, end := search.Bounds{From: ph.Search.From, To: ph.Search.To, Precision: ph.Search.Precision}.Next(m.Tries())
+		if rate == 0 {
+			m.Ended = end
+			return run.NewPhase(p, ph, m)
+		}
+		add(pace.Shape{Rate: rate, Duration: ph.Search.StepDuration})
+	}
+}

@@ -1,0 +1,57 @@
+# How much does it hold? The largest rate at which the p99 response time stays within a limit, with the curve of rate against latency and
+# its knee. The whole of it takes less than a minute.
+#
+#   loadgen coordinator run plans/knee.hcl -var endpoint=127.0.0.1:6379
+#   loadgen coordinator run plans/knee.hcl -var driver=memcached -var slo=1ms
+
+plan "knee" {
+  description = "The largest rate of GETs that keeps the p99 response time within a limit, and the knee on the way to it"
+}
+
+variable "endpoint" {
+  description = "HOST:PORT; without it, a built-in node is started"
+  default     = ""
+}
+variable "driver" { default = "redis" }
+variable "slo" {
+  description = "what the p99 response time must not exceed"
+  default     = "5ms"
+}
+variable "from" { default = "1k/s" }
+variable "budget" { default = "45s" }
+variable "step" { default = "2s" }
+variable "sessions" { default = 16 }
+variable "keys" { default = 100000 }
+variable "size" { default = 32 }
+
+target "server" {
+  driver    = var.driver
+  endpoints = var.endpoint == "" ? [] : [var.endpoint]
+  builtin {}
+}
+
+dataset "items" {
+  keys { count = var.keys }
+  values { size = var.size }
+}
+
+phase "fill" {
+  target  = target.server
+  dataset = dataset.items
+  populate {}
+}
+
+phase "knee" {
+  target  = target.server
+  dataset = dataset.items
+  ops     = { get = 1 }
+  search {
+    from          = var.from
+    step_duration = var.step
+    budget        = var.budget
+    arrivals      = "poisson"
+    sessions      = var.sessions
+    pipeline      = 64 # room for bursts: what does not fit waits here, and counts
+    slo { response_p99 = var.slo }
+  }
+}
