@@ -14,10 +14,15 @@ type direct struct {
 	l    *loop
 	w    *wire
 	prog *op.Plain
-	op   op.Op // at hand
-	req  driver.Request
 	left [driver.NumVerbs]int64 // ops that were started and taken back before they left; they stay in flight
+
+	// Ops at hand. A few are drawn before the first is encoded: one op's steps hang on each other, those of several do not, and a
+	// processor does them side by side.
+	ops  [drawn]op.Op
+	reqs [drawn]driver.Request
 }
+
+const drawn = 16
 
 // bypass has the loop carry out ops directly where its program and transport allow it.
 func (l *loop) bypass() {
@@ -31,47 +36,78 @@ func (l *loop) bypass() {
 
 // start begins the next n ops of a stream, or fewer when it ends, and returns how many.
 func (d *direct) start(s *session, stream *workload.Stream, n int, due, now int64) int {
-	l, w := d.l, d.w
-	for i := range n {
-		if !stream.Next(&d.op) {
-			return i
+	for at := 0; at < n; at += drawn {
+		most := min(n-at, drawn)
+		got := d.draw(stream, most, now)
+		for from := 0; from < got; {
+			from += d.send(s, d.reqs[from:got], due, now)
 		}
-		l.count(&d.op)
-		l.sign(&d.op, now)
-		l.occupy(s, now)
-		d.prog.Request(&d.req, &d.op)
-		ledger := l.rec.Request(d.req.Endpoint, d.req.Verb)
-		c := w.conn(s, d.req.Endpoint)
-		if !w.takes(c) {
-			ledger.Refused++
-			d.end(s, pending{due: due, sent: now, n: 1, verb: d.req.Verb}, op.Refused, now)
-			l.feed.freed(s, 1, now, true)
-			continue
+		if got < most {
+			return at + got
 		}
-		ledger.Sent++
-		w.gather(c, &d.req)
-		c.join(d.req.Verb, due)
 	}
 	return n
 }
 
-// join enters a request of an op without a state into the queue: with the newest entry, if they are alike.
-func (c *wireConn) join(verb driver.Verb, due int64) {
+// draw makes the requests of the next n ops of a stream, or of fewer when it ends, and returns how many.
+func (d *direct) draw(stream *workload.Stream, n int, now int64) int {
+	got := 0
+	for ; got < n && stream.Next(&d.ops[got]); got++ {
+	}
+	var digest uint64
+	for i := range d.ops[:got] {
+		o := &d.ops[i]
+		digest += digestOf(o)
+		d.l.sign(o, now)
+		d.prog.Request(&d.reqs[i], o)
+	}
+	d.l.rec.Mix(digest)
+	return got
+}
+
+// send starts the ops of the first requests, as many as have one endpoint and one verb and find room there or find none. It returns how
+// many these are.
+func (d *direct) send(s *session, reqs []driver.Request, due, now int64) int {
+	l, w := d.l, d.w
+	verb, endpoint := reqs[0].Verb, reqs[0].Endpoint
+	c := w.conn(s, endpoint)
+	room := w.room(c)
+	n := 1
+	for n < len(reqs) && n != room && reqs[n].Verb == verb && reqs[n].Endpoint == endpoint {
+		n++
+	}
+	l.rec.AddDueN(verb, uint64(n))
+	l.occupy(s, n, now)
+	ledger := l.rec.Request(endpoint, verb)
+	if room == 0 {
+		ledger.Refused += uint64(n)
+		d.end(s, pending{due: due, sent: now, n: int32(n), verb: verb}, op.Refused, now)
+		l.feed.freed(s, n, now, true)
+		return n
+	}
+	ledger.Sent += uint64(n)
+	w.gather(c, reqs[:n])
+	c.join(verb, n, due)
+	return n
+}
+
+// join enters the requests of n ops without a state into the queue: with the newest entry, if they are alike.
+func (c *wireConn) join(verb driver.Verb, n int, due int64) {
 	if c.fresh > 0 {
 		if p := c.queue.at(c.queue.len() - 1); p.st == nil && p.verb == verb && p.due == due {
-			p.n++
-			c.queue.owed++
+			p.n += int32(n)
+			c.queue.owed += n
 			return
 		}
 	}
-	c.queue.push(pending{due: due, n: 1, verb: verb})
+	c.queue.push(pending{due: due, n: int32(n), verb: verb})
 	c.fresh++
 }
 
 // answered takes the replies to p, the first entry of the connection's queue, that b begins with. It returns the bytes they took and
 // whether they were all that p is owed; the slots are added to c.freed.
 func (d *direct) answered(c *wireConn, p *pending, b []byte, now int64) (took int, whole bool, err error) {
-	w, rec := d.w, d.l.rec
+	w, rec, checked := d.w, d.l.rec, d.prog.Checked()
 	var ended [driver.NumOutcomes]uint64
 	n, most := 0, int(p.n)
 	for n < most && took < len(b) {
@@ -85,7 +121,7 @@ func (d *direct) answered(c *wireConn, p *pending, b []byte, now int64) (took in
 		if w.reply.Outcome == driver.Error {
 			rec.Errors.Add(w.reply.Message)
 		}
-		if d.prog.Foreign(p.verb, &w.reply) {
+		if checked && d.prog.Foreign(p.verb, &w.reply) {
 			rec.Foreign++
 		}
 	}

@@ -16,13 +16,18 @@ import (
 const errAgain = unix.EAGAIN
 
 // epoll is the poller of the real world. Reads, writes and looks are raw system calls: they return at once, and the loop's
-// thread keeps its processor. A wait that may block goes through the scheduler.
+// thread keeps its processor. So does the first half millisecond of a wait: most waits of a busy loop end in it, and giving the
+// processor away and getting it back costs the scheduler two threads' wake-ups. Only the rest goes through the scheduler, which would
+// else have nothing to run other goroutines or to stop the world with.
 type epoll struct {
 	fd     int
 	events []unix.EpollEvent
 }
 
-const maxEvents = 256
+const (
+	maxEvents = 256
+	rawWait   = 500 * time.Microsecond
+)
 
 func newEpoll() (*epoll, error) {
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
@@ -39,6 +44,12 @@ func (p *epoll) wait(ready []readiness, d time.Duration) (int, error) {
 	if d <= 0 {
 		n, _, errno = unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events[0])), uintptr(most), 0, 0, 0)
 	} else {
+		limit := unix.NsecToTimespec(int64(min(d, rawWait)))
+		n, _, errno = unix.RawSyscall6(unix.SYS_EPOLL_PWAIT2, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events[0])), uintptr(most),
+			uintptr(unsafe.Pointer(&limit)), 0, 0)
+		d -= rawWait
+	}
+	if n == 0 && errno == 0 && d > 0 {
 		limit := unix.NsecToTimespec(int64(d))
 		n, _, errno = unix.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events[0])), uintptr(most),
 			uintptr(unsafe.Pointer(&limit)), 0, 0)

@@ -270,7 +270,7 @@ func (l *loop) startOne(s *session, stream *workload.Stream, due, now int64) boo
 	l.count(&st.Op)
 	l.sign(&st.Op, now)
 	st.session, st.due, st.begun, st.start, st.done = s, due, now, 0, false
-	l.occupy(s, now)
+	l.occupy(s, 1, now)
 	l.depth++
 	l.starting = st
 	reqs := l.prog.Start(l.room(), &st.Op)
@@ -292,10 +292,10 @@ func (l *loop) sign(o *op.Op, now int64) {
 	}
 }
 
-// occupy takes a slot of the session for an op.
-func (l *loop) occupy(s *session, now int64) {
-	s.active++
-	l.running++
+// occupy takes slots of the session for n ops.
+func (l *loop) occupy(s *session, n int, now int64) {
+	s.active += n
+	l.running += n
 	if !s.begun {
 		s.begun, s.first = true, now
 	}
@@ -311,7 +311,11 @@ func (l *loop) vacate(s *session, n int, now int64) {
 // count enters a due op into the ledger.
 func (l *loop) count(o *op.Op) {
 	l.rec.AddDue(o.Verb)
-	l.rec.Mix(measure.OpDigest(o.Stream, o.N, o.Verb, o.Key, o.Value.Size))
+	l.rec.Mix(digestOf(o))
+}
+
+func digestOf(o *op.Op) uint64 {
+	return measure.OpDigest(o.Stream, o.N, o.Verb, o.Key, o.Value.Size)
 }
 
 // issue sends a request, or tells its program that it could not.

@@ -39,8 +39,9 @@ type wire struct {
 	rbuf      []byte
 	bufs      [][]byte // empty, for conns to write and to keep partial replies in
 	reply     driver.Reply
-	direct    *direct    // the loop's
-	rand      *rand.Rand // of back-off
+	one       [1]driver.Request // scratch
+	direct    *direct           // the loop's
+	rand      *rand.Rand        // of back-off
 	lost      []pending
 	opening   bool
 	waiting   []*wireConn // to be opened, while opening
@@ -113,10 +114,11 @@ func newWire(l *loop, p poller, codec driver.Codec, endpoints []endpoint) *wire 
 
 func (w *wire) send(s *session, st *opState, req *driver.Request) bool {
 	c := w.conn(s, req.Endpoint)
-	if !w.takes(c) {
+	if w.room(c) == 0 {
 		return false
 	}
-	w.gather(c, req)
+	w.one[0] = *req
+	w.gather(c, w.one[:])
 	c.queue.push(pending{st: st, n: 1, verb: req.Verb})
 	c.fresh++
 	return true
@@ -126,11 +128,16 @@ func (w *wire) conn(s *session, endpoint int) *wireConn {
 	return w.conns[s.index*len(w.endpoints)+endpoint]
 }
 
-// takes says whether a connection can have one more request.
-func (w *wire) takes(c *wireConn) bool { return c.state == isUp && c.queue.owed < w.limit }
+// room returns how many more requests a connection can have.
+func (w *wire) room(c *wireConn) int {
+	if c.state != isUp {
+		return 0
+	}
+	return max(0, w.limit-c.queue.owed)
+}
 
-// gather appends a request to what is to be written.
-func (w *wire) gather(c *wireConn, req *driver.Request) {
+// gather appends requests of one verb to what is to be written.
+func (w *wire) gather(c *wireConn, reqs []driver.Request) {
 	if !c.dirty {
 		c.dirty = true
 		w.dirty = append(w.dirty, c)
@@ -139,11 +146,14 @@ func (w *wire) gather(c *wireConn, req *driver.Request) {
 		}
 	}
 	before := len(c.out)
-	c.out = w.codec.AppendRequest(c.out, req)
-	if w.pipes != nil {
-		c.cut(before)
+	for i := range reqs {
+		at := len(c.out)
+		c.out = w.codec.AppendRequest(c.out, &reqs[i])
+		if w.pipes != nil {
+			c.cut(at)
+		}
 	}
-	w.l.rec.AddBytes(req.Verb, 0, len(c.out)-before)
+	w.l.rec.AddBytes(reqs[0].Verb, 0, len(c.out)-before)
 }
 
 func (w *wire) flush() {

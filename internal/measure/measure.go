@@ -104,7 +104,10 @@ func (t *Totals) Request(endpoint int, v driver.Verb) *Requests {
 }
 
 // AddDue counts an op that became due. The pacer calls it.
-func (t *Totals) AddDue(v driver.Verb) { t.of(v).Due++ }
+func (t *Totals) AddDue(v driver.Verb) { t.AddDueN(v, 1) }
+
+// AddDueN counts n of them.
+func (t *Totals) AddDueN(v driver.Verb, n uint64) { t.of(v).Due += n }
 
 // Shed counts n ops that are due and will never start. Their being due is counted by AddDue.
 func (t *Totals) Shed(v driver.Verb, n uint64) { t.of(v).Outcomes[driver.Shed] += n }

@@ -86,12 +86,15 @@ func (f *keyFormat) Append(dst []byte, number uint64) []byte {
 	}
 	dst = append(dst, f.zero...)
 	digits := dst[len(dst)-len(f.suffix)-f.width:][:f.width]
-	upper, lower := number/1e8, number%1e8
-	binary.LittleEndian.PutUint64(digits[len(digits)-8:], eightDigits(lower))
-	for at := len(digits) - 9; upper > 0; at-- {
-		digits[at] = byte('0' + upper%10)
-		upper /= 10
+	if number >= 1e8 {
+		upper := number / 1e8
+		number %= 1e8
+		for at := len(digits) - 9; upper > 0; at-- {
+			digits[at] = byte('0' + upper%10)
+			upper /= 10
+		}
 	}
+	binary.LittleEndian.PutUint64(digits[len(digits)-8:], eightDigits(number))
 	return dst
 }
 
