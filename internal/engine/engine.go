@@ -111,7 +111,7 @@ func (e *Engine) Prepare(ctx context.Context, step run.Step) (run.Ready, error) 
 	e.group.step = step
 	e.group.traffic() // later counts are from here
 	if step.Kind == run.Load {
-		runtime.GC() // now, and not while the step runs
+		tidy()
 	}
 	return e.group.ready(source), nil
 }

@@ -25,6 +25,7 @@ type epoll struct {
 }
 
 const (
+	edge      = 1 << 31 // EPOLLET, which package unix has as a negative number
 	maxEvents = 256
 	rawWait   = 500 * time.Microsecond
 )
@@ -67,7 +68,8 @@ func (p *epoll) wait(ready []readiness, d time.Duration) (int, error) {
 	}
 	for i, ev := range p.events[:n] {
 		broken := ev.Events&(unix.EPOLLERR|unix.EPOLLHUP) != 0
-		ready[i] = readiness{token: ev.Fd, read: broken || ev.Events&unix.EPOLLIN != 0, write: broken || ev.Events&unix.EPOLLOUT != 0}
+		ended := broken || ev.Events&unix.EPOLLRDHUP != 0
+		ready[i] = readiness{token: ev.Fd, read: ended || ev.Events&unix.EPOLLIN != 0, write: broken || ev.Events&unix.EPOLLOUT != 0, ended: ended}
 	}
 	return int(n), nil
 }
@@ -118,7 +120,8 @@ func (p *epoll) connected(fd int) error {
 }
 
 func (p *epoll) watch(fd int, token int32, write bool) error {
-	ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: token}
+	// Edge-triggered: the kernel need not ask the socket again at the next wait whether there is more.
+	ev := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLRDHUP | edge, Fd: token}
 	if write {
 		ev.Events |= unix.EPOLLOUT
 	}

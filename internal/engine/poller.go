@@ -14,7 +14,8 @@ type poller interface {
 	connect(to netip.AddrPort, token int32) (fd int, err error)
 	// connected returns the error of a connection attempt that has ended.
 	connected(fd int) error
-	// watch asks for readability, and for writability too if write is set.
+	// watch asks for readability, and for writability too if write is set. It may be told once only: of bytes when they come, and not again
+	// because some of them are left, and of room likewise.
 	watch(fd int, token int32, write bool) error
 	// read returns 0 at the end of the stream.
 	read(fd int, p []byte) (int, error)
@@ -26,4 +27,5 @@ type poller interface {
 type readiness struct {
 	token       int32
 	read, write bool // a broken socket is both
+	ended       bool // no more bytes will come than are there
 }

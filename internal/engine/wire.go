@@ -267,14 +267,15 @@ func (w *wire) handle(c *wireConn, r readiness) {
 		if r.write && c.blocked && !w.l.expired(w.l.clock.now()) {
 			w.write(c)
 		}
-		if r.read && c.state >= isGreeting {
-			w.read(c)
+		for more := r.read; more && c.state >= isGreeting; {
+			more = w.read(c, r.ended)
 		}
 	}
 }
 
-// read takes one read's bytes and answers what is complete in them.
-func (w *wire) read(c *wireConn) {
+// read takes one read's bytes and answers what is complete in them. It reports whether there may be more: the buffer was filled, or the
+// stream has ended and the end has not been read yet.
+func (w *wire) read(c *wireConn, ended bool) (more bool) {
 	kept := len(c.in)
 	buf := w.rbuf
 	if kept > 0 {
@@ -286,13 +287,13 @@ func (w *wire) read(c *wireConn) {
 	n, err := w.poll.read(c.fd, buf)
 	switch {
 	case err == errAgain:
-		return
+		return false
 	case err != nil:
 		w.lose(c, fmt.Errorf("read: %w", err))
-		return
+		return false
 	case n == 0:
 		w.lose(c, io.EOF)
-		return
+		return false
 	}
 	now := w.arrival(c)
 	c.heard = now
@@ -306,9 +307,10 @@ func (w *wire) read(c *wireConn) {
 	}
 	if err != nil {
 		w.lose(c, err)
-		return
+		return false
 	}
 	w.keep(c, rest)
+	return n == len(buf) || ended
 }
 
 // parse answers the replies that b begins with and returns what is left.

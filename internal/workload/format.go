@@ -14,10 +14,15 @@ const maxKeyWidth = 64
 // keyFormat is a compiled key format: text around one integer. It appends what fmt would print, without its cost.
 type keyFormat struct {
 	prefix, suffix string
-	base           int    // 10 or 16
-	width          int    // least number of digits, zero-padded
-	zero           string // the key of number 0
-	fits           uint64 // a number below this is that key but for up to 16 of its digits
+	base           int // 10 or 16
+	width          int // least number of digits, zero-padded
+
+	// Keys that end in at least 8 digits and are at least 16 bytes long are written as two words behind lead, for numbers below limit.
+	// Otherwise limit is 0.
+	limit  uint64
+	lead   string
+	upper  uint64 // the upper of the two words, of number 0
+	digits uint64 // of its bytes, those that are digits
 }
 
 // parseKeyFormat compiles a format of literal text with exactly one of the verbs %d, %0Nd, %x and %0Nx, N from 1 to 64; %% is a
@@ -48,11 +53,21 @@ func parseKeyFormat(format string) (keyFormat, error) {
 		return keyFormat{}, fmt.Errorf("key format %q: no verb for the key's number; write it as in key:%%012d", format)
 	}
 	f.suffix = text.String()
-	f.zero = string(f.appendAny(nil, 0))
-	if f.base == 10 && f.width >= 8 {
-		f.fits = uint64(math.Pow10(min(f.width, 16)))
-	}
+	f.compile()
 	return f, nil
+}
+
+// compile prepares the quick way of writing keys.
+func (f *keyFormat) compile() {
+	zero := f.appendAny(nil, 0)
+	lead := len(zero) - 16
+	if f.base != 10 || f.suffix != "" || f.width < 8 || f.width > 16 || lead < 0 {
+		return
+	}
+	f.limit = uint64(math.Pow10(f.width))
+	f.lead = string(zero[:lead])
+	f.upper = binary.LittleEndian.Uint64(zero[lead:])
+	f.digits = math.MaxUint64 << (8 * (16 - f.width)) // 0 for eight digits: all are in the lower word
 }
 
 // verb reads a verb behind its percent sign from the front of s and returns its length.
@@ -81,21 +96,17 @@ func (f *keyFormat) verb(s string) (int, error) {
 
 // Append appends the key with the given number.
 func (f *keyFormat) Append(dst []byte, number uint64) []byte {
-	if number >= f.fits {
+	if number >= f.limit {
 		return f.appendAny(dst, number)
 	}
-	dst = append(dst, f.zero...)
-	digits := dst[len(dst)-len(f.suffix)-f.width:][:f.width]
+	upper := f.upper
 	if number >= 1e8 {
-		upper := number / 1e8
+		upper |= eightDigits(number/1e8) & f.digits
 		number %= 1e8
-		for at := len(digits) - 9; upper > 0; at-- {
-			digits[at] = byte('0' + upper%10)
-			upper /= 10
-		}
 	}
-	binary.LittleEndian.PutUint64(digits[len(digits)-8:], eightDigits(number))
-	return dst
+	dst = append(dst, f.lead...)
+	dst = binary.LittleEndian.AppendUint64(dst, upper)
+	return binary.LittleEndian.AppendUint64(dst, eightDigits(number))
 }
 
 // eightDigits returns the digits of n < 10⁸ as text, the first one in the lowest byte. Halves of a number are divided side by side in one

@@ -10,7 +10,7 @@ import (
 )
 
 func TestKeyFormatPrintsAsFmtDoes(t *testing.T) {
-	formats := []string{"key:%012d", "key:%08d.x", "%016d", "%d", "%x", "%08x", "a%%b%01dc%%", "%064d", "%%%d%%", "ключ:%03x"}
+	formats := []string{"key:%012d", "key:%08d.x", "%016d", "long:key:%08d", "%017d", "key:%010d", "%d", "%x", "%08x", "a%%b%01dc%%", "%064d", "%%%d%%", "ключ:%03x"}
 	for _, text := range formats {
 		f, err := parseKeyFormat(text)
 		require.NoError(t, err)
