@@ -37,6 +37,7 @@ type runFlags struct {
 	loops  int
 	strict bool
 	debug  bool
+	once   bool
 	http   string
 	fleet  fleetFlags
 }
@@ -52,13 +53,19 @@ The load comes from a worker in this process, or with --workers from as many tha
 plan that name no endpoints get built-in cache nodes, which end with the run. Everything measured is kept in a run directory
 (loadgen runs list).
 
+A plan with an experiment is run again and again: every variant as often as the experiment says, each time with built-in nodes started
+anew and a run directory of its own. At the end the variants are compared. --variant NAME runs one of them once, --once the variables'
+own values.
+
 Variables of the plan take their values from -var, then --var-file, then LOADGEN_VAR_NAME in the environment, then their defaults.
 Passwords that the plan names with secret("NAME") are looked up in LOADGEN_SECRET_NAME.
 
 Ctrl-C stops starting ops, awaits what is outstanding and reports; a second one ends at once with what there is.`,
 		Example: `  loadgen coordinator run plans/hydra.hcl
   loadgen coordinator run plans/hydra.hcl -var nodes='["127.0.0.1:7001","127.0.0.1:7002","127.0.0.1:7003","127.0.0.1:7004"]'
-  loadgen coordinator run plans/hydra.hcl --var w=1 --out run.json`,
+  loadgen coordinator run plans/hydra.hcl --var w=1 --out run.json
+  loadgen coordinator run plans/nwr.hcl
+  loadgen coordinator run plans/nwr.hcl --variant w=2,r=1`,
 		Args: one("plan"),
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args[0]) },
 	}
@@ -70,43 +77,85 @@ Ctrl-C stops starting ops, awaits what is outstanding and reports; a second one 
 	f.BoolVar(&flags.strict, "strict", false, "take suspect figures for invalid ones: exit code 4")
 	f.StringVar(&flags.http, "http", "", "serve metrics for Prometheus at `ADDRESS` while the run goes on; loopback, port 0 for any free one")
 	flags.fleet.add(f)
+	f.BoolVar(&flags.once, "once", false, "run a plan that has an experiment once, with the variables' own values")
 	f.BoolVar(&flags.debug, "debug", false, "log what happens beside the load")
 	return c
 }
 
 // run runs the plan at path.
 func (f *runFlags) run(cmd *cobra.Command, path string) error {
+	if f.once && f.variant != "" {
+		return errors.New("--once runs the variables' own values, --variant those of a variant: use one of them")
+	}
 	if f.loops < 0 {
 		return fmt.Errorf("--loops %d: write a number above 0", f.loops)
 	}
 	if err := f.fleet.check(f.loops); err != nil {
 		return err
 	}
-	p, err := f.load(path, cmd.ErrOrStderr())
+	text, err := f.planFlags.open(path)
 	if err != nil {
 		return err
 	}
-	canonical, err := p.Canonical()
+	if !f.once && f.variant == "" {
+		t, err := text.trial(cmd.ErrOrStderr())
+		if err != nil {
+			return err
+		}
+		if t != nil {
+			return f.experiment(cmd, t)
+		}
+	}
+	p, err := text.plan(cmd.ErrOrStderr())
 	if err != nil {
 		return err
+	}
+	return f.single(cmd, p)
+}
+
+// single runs a plan once and reports.
+func (f *runFlags) single(cmd *cobra.Command, p *plan.Plan) error {
+	switch {
+	case f.variant != "":
+		fmt.Fprintf(cmd.ErrOrStderr(), "running variant %s of the plan's experiment once\n", f.variant)
+	case f.once:
+		fmt.Fprintln(cmd.ErrOrStderr(), "running the plan once, with the variables' own values")
 	}
 	root, err := f.root()
 	if err != nil {
 		return err
 	}
-	header := run.Header{
-		ID: rundir.NewID(time.Now(), p.Name), Plan: p.Name, PlanDigest: plan.Digest(canonical),
-		StartedAt: time.Now().UTC(), Loadgen: version(), Strict: f.strict,
+	job, err := newJob(p, run.Header{ID: rundir.NewID(time.Now(), p.Name), Strict: f.strict, Variant: f.variant})
+	if err != nil {
+		return err
 	}
 	if err := checkOut(f.out); err != nil {
 		return failed("%w", err)
 	}
-	dir, err := rundir.Create(root, header.ID, canonical)
+	dir, err := rundir.Create(root, job.header.ID, job.canonical)
 	if err != nil {
 		return failed("%w", err)
 	}
-	result := f.execute(cmd, p, canonical, header, dir)
-	return f.finish(cmd, dir, result)
+	drain, ctx, release := interrupts(cmd.Context())
+	defer release()
+	return f.finish(cmd, dir, f.execute(ctx, drain, cmd.ErrOrStderr(), job, dir))
+}
+
+// job is a plan to be run, and the run's header.
+type job struct {
+	plan      *plan.Plan
+	canonical []byte
+	header    run.Header
+}
+
+// newJob completes a header that has what the run alone knows.
+func newJob(p *plan.Plan, header run.Header) (job, error) {
+	canonical, err := p.Canonical()
+	if err != nil {
+		return job{}, err
+	}
+	header.Plan, header.PlanDigest, header.StartedAt, header.Loadgen = p.Name, plan.Digest(canonical), time.Now().UTC(), version()
+	return job{plan: p, canonical: canonical, header: header}, nil
 }
 
 func (f *runFlags) root() (string, error) {
@@ -116,30 +165,28 @@ func (f *runFlags) root() (string, error) {
 	return rundir.DefaultRoot(os.Getenv)
 }
 
-// execute carries the plan out, from this process.
-func (f *runFlags) execute(cmd *cobra.Command, p *plan.Plan, canonical []byte, header run.Header, dir *rundir.Dir) *run.Run {
-	drain, ctx, release := interrupts(cmd.Context())
-	defer release()
+// execute carries the plan out, from this process. The end of drain ends the load early, that of ctx all at once.
+func (f *runFlags) execute(ctx context.Context, drain <-chan struct{}, words io.Writer, job job, dir *rundir.Dir) *run.Run {
 	log := slog.New(slog.DiscardHandler)
 	if f.debug {
-		log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+		log = slog.New(slog.NewTextHandler(words, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
 	environment := machine.Read(os.DirFS("/"))
-	all, err := f.open(header.ID, cmd.ErrOrStderr(), log)
+	all, err := f.open(job.header.ID, words, log)
 	defer all.close()
 	if err != nil {
-		return run.NewFailed(header, environment, err.Error())
+		return run.NewFailed(job.header, environment, err.Error())
 	}
-	shown, err := f.serve(header.ID, p, all.status, cmd.ErrOrStderr(), log)
+	shown, err := f.serve(job.header.ID, job.plan, all.status, words, log)
 	if err != nil {
-		return run.NewFailed(header, environment, err.Error())
+		return run.NewFailed(job.header, environment, err.Error())
 	}
 	var result *run.Run
 	if err := f.gather(ctx, drain, all); err != nil {
-		result = unstarted(ctx, drain, header, environment, err)
+		result = unstarted(ctx, drain, job.header, environment, err)
 	} else {
-		result = f.coordinate(ctx, shown, cmd.ErrOrStderr(), coord.Config{
-			Header: header, Environment: environment, Plan: p, Canonical: canonical, Workers: all.members, Store: dir, Logger: log, Drain: drain,
+		result = f.coordinate(ctx, shown, words, coord.Config{
+			Header: job.header, Environment: environment, Plan: job.plan, Canonical: job.canonical, Workers: all.members, Store: dir, Logger: log, Drain: drain,
 		})
 	}
 	if err := shown.close(ctx, result.Verdict); err != nil {

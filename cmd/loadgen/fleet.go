@@ -128,6 +128,9 @@ func (f *runFlags) open(id string, words io.Writer, log *slog.Logger) (*fleet, e
 	}
 	all.server = server
 	all.release = append(all.release, server.Close)
+	if f.fleet.workers > 0 {
+		f.fleet.listen = server.Addr() // where they will look for the next run of an experiment
+	}
 	return all, nil
 }
 

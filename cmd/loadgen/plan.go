@@ -23,24 +23,89 @@ func newCheck() *cobra.Command {
 		Use:   "check PLAN.hcl",
 		Short: "Find all mistakes in a plan, and predict what it will do",
 		Long: `Find all mistakes in a plan, each with its place and what to write instead, and predict ops, requests, time, sessions,
-connections, memory and the number of metrics. Nothing is run, and no endpoint is asked.`,
+connections, memory and the number of metrics. Nothing is run, and no endpoint is asked.
+
+Of a plan with an experiment every variant is checked, and the time of all runs is predicted. --variant NAME looks at one variant.`,
 		Example: `  loadgen plan check plans/hydra.hcl
   loadgen plan check plans/hydra.hcl -var w=3`,
 		Args: one("plan"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := flags.load(args[0], cmd.ErrOrStderr())
-			if err != nil {
-				return err
-			}
 			var files unix.Rlimit
 			if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
 				return failed("read the limit on open files: %w", err)
 			}
-			return predict(cmd.OutOrStdout(), p, int64(min(files.Cur, math.MaxInt64)))
+			return flags.check(cmd, args[0], int64(min(files.Cur, math.MaxInt64)))
 		},
 	}
 	flags.add(c.Flags())
 	return c
+}
+
+// check checks the plan at path, or all variants of its experiment, and predicts. files is how many may be open.
+func (p *planFlags) check(cmd *cobra.Command, path string, files int64) error {
+	text, err := p.open(path)
+	if err != nil {
+		return err
+	}
+	if p.variant == "" {
+		t, err := text.trial(cmd.ErrOrStderr())
+		if err != nil {
+			return err
+		}
+		if t != nil {
+			if err := predict(cmd.OutOrStdout(), t.baseline(), files); err != nil {
+				return err
+			}
+			return predictTrial(cmd.OutOrStdout(), t)
+		}
+	}
+	resolved, err := text.plan(cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	return predict(cmd.OutOrStdout(), resolved, files)
+}
+
+// predictTrial writes how many runs an experiment has and how long they take. The prediction above it is that of the baseline.
+func predictTrial(w io.Writer, t *trial) error {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "\nThese are the baseline's. Experiment: %d variants × %d = %d runs, %s, baseline %s.\n",
+		len(t.Variants), t.Repeat, len(t.Variants)*t.Repeat, t.Order, t.Baseline)
+	var known time.Duration
+	open := 0
+	for i, v := range t.Variants {
+		l := t.plans[i].Predict()
+		each := "as long as the target takes"
+		var least time.Duration
+		for _, ph := range l.Phases {
+			if ph.Duration != nil {
+				least += *ph.Duration
+			}
+		}
+		if l.Total.Duration != nil {
+			each = least.String()
+		} else {
+			open++
+			if least > 0 {
+				each = "at least " + least.String()
+			}
+		}
+		known += time.Duration(t.Repeat) * least
+		fmt.Fprintf(&b, "  %s: %s\n", v.Name, each)
+	}
+	switch {
+	case open == 0:
+		fmt.Fprintf(&b, "All runs take %v, and a second or so each for starting and ending.\n", known)
+	case known > 0:
+		fmt.Fprintf(&b, "All runs take at least %v; the rest is up to the target.\n", known)
+	default:
+		fmt.Fprintf(&b, "How long all runs take is up to the target.\n")
+	}
+	if t.Cap > 0 {
+		fmt.Fprintf(&b, "The cap ends the runs of a variant after %v together, so all of them after %v.\n", t.Cap, time.Duration(len(t.Variants))*t.Cap)
+	}
+	_, err := w.Write(b.Bytes())
+	return err
 }
 
 func newShow() *cobra.Command {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/spf13/pflag"
@@ -17,55 +19,150 @@ import (
 type planFlags struct {
 	vars    []string
 	varFile string
+	variant string
 }
 
 func (p *planFlags) add(f *pflag.FlagSet) {
 	f.StringArrayVar(&p.vars, "var", nil, "set a variable of the plan: `NAME=VALUE`; repeatable")
 	f.StringVar(&p.varFile, "var-file", "", "set variables by the NAME = VALUE lines of `FILE`; of several the last counts")
+	f.StringVar(&p.variant, "variant", "", "set variables as the variant `NAME` of the plan's experiment does")
 }
 
-// load reads a plan file and resolves it, asserts included. Mistakes are written to w with their places; the error is empty then.
-func (p *planFlags) load(path string, w io.Writer) (*plan.Plan, error) {
+// planText is a plan as it was read, and where its variables get their values from.
+type planText struct {
+	path    string
+	file    *plan.File // nil when it is no HCL
+	diags   hcl.Diagnostics
+	vars    plan.Vars
+	sources map[string][]byte
+}
+
+// trial is an experiment with the plan of each variant.
+type trial struct {
+	*plan.Experiment
+	plans []*plan.Plan // in the order of Variants
+}
+
+// baseline returns the baseline's plan.
+func (t *trial) baseline() *plan.Plan {
+	return t.plans[slices.IndexFunc(t.Variants, func(v plan.Variant) bool { return v.Name == t.Baseline })]
+}
+
+// open reads a plan file.
+func (p *planFlags) open(path string) (*planText, error) {
 	src, err := readBounded(path)
 	if err != nil {
 		return nil, err
 	}
-	vars := plan.Vars{Flags: p.vars, FileName: p.varFile, Environ: os.Environ()}
-	sources := map[string][]byte{path: src}
+	t := &planText{
+		path: path, sources: map[string][]byte{path: src},
+		vars: plan.Vars{Variant: p.variant, Flags: p.vars, FileName: p.varFile, Environ: os.Environ()},
+	}
 	if p.varFile != "" {
-		if vars.File, err = readBounded(p.varFile); err != nil {
+		if t.vars.File, err = readBounded(p.varFile); err != nil {
 			return nil, err
 		}
-		sources[p.varFile] = vars.File
+		t.sources[p.varFile] = t.vars.File
 	}
-	resolved, diags := resolve(src, path, vars)
-	if len(diags) > 0 {
-		if err := plan.FormatDiagnostics(w, diags, sources); err != nil {
-			return nil, err
-		}
-	}
-	if diags.HasErrors() {
-		return nil, &exitError{code: exitUsage}
-	}
-	return resolved, nil
+	t.file, t.diags = plan.Parse(src, path, drivers.All())
+	return t, nil
 }
 
-func resolve(src []byte, path string, vars plan.Vars) (*plan.Plan, hcl.Diagnostics) {
-	file, diags := plan.Parse(src, path, drivers.All())
-	if file == nil {
-		return nil, diags
+// load reads a plan file and resolves it, asserts included. Mistakes are written to w with their places; the error is empty then.
+func (p *planFlags) load(path string, w io.Writer) (*plan.Plan, error) {
+	t, err := p.open(path)
+	if err != nil {
+		return nil, err
 	}
-	resolved, more := file.Resolve(vars)
-	diags = append(diags, more...)
-	draft := file.Draft()
+	return t.plan(w)
+}
+
+// plan resolves the plan with the variables' own values, or those of the variant that was asked for.
+func (t *planText) plan(w io.Writer) (*plan.Plan, error) {
+	if t.file == nil {
+		return nil, t.report(w, t.diags)
+	}
+	resolved, diags := t.resolve(t.vars)
+	if t.vars.Variant == "" {
+		_, more := t.file.Experiment()
+		diags = append(diags, more...)
+	}
+	return resolved, t.report(w, append(t.diags, diags...))
+}
+
+// trial resolves every variant of the plan's experiment; nil when it has none.
+func (t *planText) trial(w io.Writer) (*trial, error) {
+	if t.file == nil {
+		return nil, t.report(w, t.diags)
+	}
+	e, diags := t.file.Experiment()
+	if e == nil && len(diags) == 0 {
+		return nil, nil
+	}
+	all := &trial{Experiment: e}
+	if e != nil {
+		diags = append(diags, t.variants(all)...)
+	}
+	return all, t.report(w, append(t.diags, diags...))
+}
+
+// variants resolves each variant. A mistake that all have is reported once, another with the names of those that have it.
+func (t *planText) variants(all *trial) hcl.Diagnostics {
+	var found hcl.Diagnostics
+	in := map[string][]string{} // variants, by mistake
+	key := func(d *hcl.Diagnostic) string { return fmt.Sprint(d.Subject, d.Summary, d.Detail) }
+	for _, v := range all.Variants {
+		vars := t.vars
+		vars.Variant = v.Name
+		p, diags := t.resolve(vars)
+		all.plans = append(all.plans, p)
+		for _, d := range diags {
+			if in[key(d)] == nil {
+				found = append(found, d)
+			}
+			in[key(d)] = append(in[key(d)], v.Name)
+		}
+	}
+	for i, d := range found {
+		names := in[key(d)]
+		if len(names) == len(all.Variants) || strings.HasPrefix(d.Summary, "variant ") {
+			continue
+		}
+		named := *d
+		named.Summary = "variant " + names[0] + ": " + d.Summary
+		if more := len(names) - 1; more > 0 {
+			named.Summary = fmt.Sprintf("variant %s and %d more: %s", names[0], more, d.Summary)
+		}
+		found[i] = &named
+	}
+	return found
+}
+
+// resolve resolves the plan once, asserts included.
+func (t *planText) resolve(vars plan.Vars) (*plan.Plan, hcl.Diagnostics) {
+	resolved, diags := t.file.Resolve(vars)
+	draft := t.file.Draft()
 	if draft == nil {
 		return nil, diags
 	}
 	for _, d := range table.Check(draft) {
-		d.Subject.Filename = path // a plan does not know in which directory it was
+		d.Subject.Filename = t.path // a plan does not know in which directory it was
 		diags = append(diags, d)
 	}
 	return resolved, diags
+}
+
+// report writes mistakes with their places. The error is empty when there are any.
+func (t *planText) report(w io.Writer, diags hcl.Diagnostics) error {
+	if len(diags) > 0 {
+		if err := plan.FormatDiagnostics(w, diags, t.sources); err != nil {
+			return err
+		}
+	}
+	if diags.HasErrors() {
+		return &exitError{code: exitUsage}
+	}
+	return nil
 }
 
 // readBounded reads a file that must not be larger than a plan may be; the guard refuses one that is.

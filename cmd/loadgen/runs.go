@@ -1,11 +1,15 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/spf13/cobra"
 
+	"github.com/loadgen/loadgen/internal/experiment"
 	"github.com/loadgen/loadgen/internal/report"
+	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/rundir"
 )
 
@@ -37,9 +41,12 @@ func newList(flags *runFlags) *cobra.Command {
 }
 
 func newShowRun(flags *runFlags) *cobra.Command {
-	return &cobra.Command{
-		Use:     "show RUN",
-		Short:   "Show the result of a run",
+	var markdown bool
+	c := &cobra.Command{
+		Use:   "show RUN",
+		Short: "Show the result of a run or an experiment",
+		Long: `Show the result of a run or an experiment. Of an experiment that is going on, or was cut off, the runs so far are compared. --markdown
+writes an experiment's tables as Markdown, with the same figures.`,
 		Example: "  loadgen runs show 20261120T173438Z-hydra-m4-4f2a",
 		Args:    one("run"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -47,11 +54,43 @@ func newShowRun(flags *runFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			x, err := loadExperiment(root, args[0])
+			switch {
+			case err == nil && markdown:
+				return report.Markdown(cmd.OutOrStdout(), x)
+			case err == nil:
+				return report.Experiment(cmd.OutOrStdout(), x, report.Options{})
+			case !errors.Is(err, fs.ErrNotExist):
+				return err
+			}
 			r, err := rundir.Load(root, args[0])
-			if err != nil {
+			switch {
+			case err != nil:
 				return fmt.Errorf("%w; loadgen runs list names those there are", err)
+			case markdown:
+				return fmt.Errorf("%s is a run: --markdown is for experiments", args[0])
 			}
 			return report.Text(cmd.OutOrStdout(), r, report.Options{})
 		},
 	}
+	c.Flags().BoolVar(&markdown, "markdown", false, "write an experiment's tables as Markdown")
+	return c
+}
+
+// loadExperiment returns an experiment. When it has not finished, the runs that it names so far are compared.
+func loadExperiment(root, id string) (*run.Experiment, error) {
+	x, err := rundir.LoadExperiment(root, id)
+	if err != nil || x.Finished {
+		return x, err
+	}
+	var runs []*run.Run
+	for _, one := range x.Runs {
+		r, err := rundir.Load(root, one.ID)
+		if err != nil {
+			return nil, fmt.Errorf("experiment %s: %w", id, err)
+		}
+		runs = append(runs, r)
+	}
+	experiment.Conclude(x, runs)
+	return x, nil
 }

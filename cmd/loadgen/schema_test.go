@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/run"
 )
 
 var (
@@ -17,7 +19,7 @@ var (
 	documented  = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| ([^|]+?) \\|")
 	placeholder = regexp.MustCompile(`^[A-Z]+$`)
 	// elsewhere is what only runs with workers on other machines have.
-	elsewhere = regexp.MustCompile(`^losses\[\]`)
+	elsewhere = regexp.MustCompile(`^(losses|tables\[\]\.notes)\[\]`)
 )
 
 // briefSearch finds 2,000 a second, roughly: two sessions that wait 1 ms for each answer.
@@ -50,10 +52,10 @@ func TestResultHasEveryDocumentedPath(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "result.md"))
 	require.NoError(t, err)
-	rows := documented.FindAllStringSubmatch(string(page), -1)
-	require.Greater(t, len(rows), 150)
+	ofRun, ofExperiment, found := strings.Cut(string(page), "\n## An experiment\n")
+	require.True(t, found)
 
-	closed := beginFile(t, hydra)
+	closed := beginFile(t, hydra, "--once")
 	closed.clean(30 * time.Second)
 	dying := beginTarget(t)
 	open := begin(t, openPlan, "-var", nodes(dying.addr), "-var", "duration=2s")
@@ -62,8 +64,18 @@ func TestResultHasEveryDocumentedPath(t *testing.T) {
 	open.result(30 * time.Second)
 	search := begin(t, briefSearch)
 	search.result(30 * time.Second)
-	trees := []any{decode(t, closed.out), decode(t, open.out), decode(t, search.out)}
+	requirePaths(t, ofRun, 150, decode(t, closed.out), decode(t, open.out), decode(t, search.out))
 
+	compared := begin(t, briefExperiment+"\nassert \"two\" { that = phase.load.op.get.rate > 1500 }")
+	require.Equal(t, run.ExitAssert, compared.wait(30*time.Second), "%s%s", &compared.stdout, &compared.stderr)
+	requirePaths(t, ofExperiment, 60, decode(t, compared.out))
+}
+
+// requirePaths looks up each path of a page in one of the trees. There are at least so many.
+func requirePaths(t *testing.T, page string, least int, trees ...any) {
+	t.Helper()
+	rows := documented.FindAllStringSubmatch(page, -1)
+	require.Greater(t, len(rows), least)
 	for _, row := range rows {
 		path, kind := row[1], row[2]
 		if elsewhere.MatchString(path) {

@@ -113,6 +113,14 @@ func planFaults(name string, src []byte) []string {
 	f, diags := plan.Parse(src, name, drivers.All())
 	if f != nil {
 		_, diags = f.Resolve(plan.Vars{})
+		e, more := f.Experiment()
+		diags = append(diags, more...)
+		if e != nil {
+			for _, v := range e.Variants {
+				_, more := f.Resolve(plan.Vars{Variant: v.Name})
+				diags = append(diags, more...)
+			}
+		}
 	}
 	var found []string
 	for _, d := range diags {

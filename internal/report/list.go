@@ -7,7 +7,7 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// List writes a line for each run, in the order given.
+// List writes a line for each run or experiment, in the order given.
 func List(w io.Writer, runs []run.Summary) error {
 	p := &page{}
 	if len(runs) == 0 {
@@ -37,6 +37,9 @@ func standing(s run.Summary) string {
 		return ""
 	}
 	text := left(string(s.Verdict.Validity), 7)
+	if s.Runs > 0 {
+		text += "  experiment of " + plural(s.Runs, "run")
+	}
 	switch s.Verdict.Assertions {
 	case run.Pass:
 		text += "  asserts pass"

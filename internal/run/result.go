@@ -37,6 +37,9 @@ type Header struct {
 	Loadgen    string    `json:"loadgen"`     // version of the program that coordinated
 	Workers    []string  `json:"workers"`     // names
 	Strict     bool      `json:"strict"`      // suspect is to be taken for invalid
+	Experiment string    `json:"experiment"`  // the experiment that it is a run of; "": none
+	Variant    string    `json:"variant"`     // whose values the plan was run with; "": the variables' own
+	Repetition int       `json:"repetition"`  // of the variant in the experiment, from 1; 0 without one
 }
 
 // AssertResult is what became of one assert of the plan.

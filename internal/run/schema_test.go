@@ -23,6 +23,8 @@ func placeholder(path string) string {
 	return map[string]string{
 		"phase":                               "NAME",
 		"phase.NAME.op":                       "VERB",
+		"variants[].values":                   "VARIABLE",
+		"figures[].nulls":                     "PATH",
 		"phase.NAME.setup.op":                 "VERB",
 		"phase.NAME.levels[].op":              "VERB",
 		"environment.servers":                 "TARGET",
@@ -95,32 +97,39 @@ func schemaOf(t reflect.Type) *schema {
 }
 
 func TestSchemaGolden(t *testing.T) {
-	s := schemaOf(reflect.TypeFor[Run]())
-	var b strings.Builder
-	for i, path := range s.paths {
-		fmt.Fprintf(&b, "%-45s %s\n", path, s.types[i])
+	for golden, of := range map[string]reflect.Type{
+		"testdata/schema.golden": reflect.TypeFor[Run](), "testdata/experiment.golden": reflect.TypeFor[Experiment](),
+	} {
+		s := schemaOf(of)
+		var b strings.Builder
+		for i, path := range s.paths {
+			fmt.Fprintf(&b, "%-45s %s\n", path, s.types[i])
+		}
+		if *update {
+			require.NoError(t, os.WriteFile(golden, []byte(b.String()), 0o644))
+		}
+		want, err := os.ReadFile(golden)
+		require.NoError(t, err)
+		require.Equal(t, string(want), b.String(), "a change of the schema: rewrite with -update, and describe it in docs/result.md")
 	}
-	const golden = "testdata/schema.golden"
-	if *update {
-		require.NoError(t, os.WriteFile(golden, []byte(b.String()), 0o644))
-	}
-	want, err := os.ReadFile(golden)
-	require.NoError(t, err)
-	require.Equal(t, string(want), b.String(), "a change of the schema: rewrite with -update, and describe it in docs/result.md")
 }
 
-// docs/result.md has a row for each path of the schema, in backquotes at its start, and for no other.
+// docs/result.md has a row for each path of the schema, in backquotes at its start, and for no other: a run's, then an experiment's.
 func TestSchemaDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../docs/result.md")
 	require.NoError(t, err)
-	var rows []string
-	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(string(page), -1) {
-		rows = append(rows, m[1])
+	first, second, found := strings.Cut(string(page), "\n## An experiment\n")
+	require.True(t, found)
+	for part, of := range map[string]reflect.Type{first: reflect.TypeFor[Run](), second: reflect.TypeFor[Experiment]()} {
+		var rows []string
+		for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(part, -1) {
+			rows = append(rows, m[1])
+		}
+		paths := schemaOf(of).paths
+		slices.Sort(paths)
+		slices.Sort(rows)
+		require.Equal(t, paths, rows)
 	}
-	paths := schemaOf(reflect.TypeFor[Run]()).paths
-	slices.Sort(paths)
-	slices.Sort(rows)
-	require.Equal(t, paths, rows)
 }
 
 // nullPaths returns the steps to every null in r's JSON.

@@ -16,6 +16,8 @@ const (
 	planFile   = "plan.json"
 	logFile    = "snapshots.log"
 	resultFile = "result.json"
+
+	experimentFile = "experiment.json"
 )
 
 // minFree is the room that a run must find: less would not hold the result of a short run.
@@ -148,19 +150,10 @@ func (d *Dir) Finish(r *run.Run) error {
 	if err := enc.Encode(r); err != nil {
 		return errors.Join(closed, fmt.Errorf("encode the result of run %s: %w", r.ID, err))
 	}
-	return errors.Join(closed, d.writeResult(b.Bytes()))
-}
-
-func (d *Dir) writeResult(b []byte) error {
-	path := filepath.Join(d.path, resultFile)
-	temp := path + ".tmp"
-	if err := writeFile(temp, b); err != nil {
-		return fmt.Errorf("write result: %w", err)
+	if err := replaceFile(filepath.Join(d.path, resultFile), b.Bytes()); err != nil {
+		return errors.Join(closed, fmt.Errorf("write result: %w", err))
 	}
-	if err := os.Rename(temp, path); err != nil {
-		return fmt.Errorf("write result: %w", err)
-	}
-	return syncDir(d.path)
+	return closed
 }
 
 // Close syncs and closes the log and leaves the run unfinished.
@@ -170,6 +163,18 @@ func (d *Dir) Close() error {
 		return fmt.Errorf("close snapshots: %w", err)
 	}
 	return synced
+}
+
+// replaceFile makes a file hold the given bytes, whole or not at all, and makes that last.
+func replaceFile(path string, b []byte) error {
+	temp := path + ".tmp"
+	if err := writeFile(temp, b); err != nil {
+		return err
+	}
+	if err := os.Rename(temp, path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
 }
 
 // writeFile writes a file of the given bytes and syncs it; on failure it removes what it wrote, so that a full disk is not kept full.

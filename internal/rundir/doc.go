@@ -8,6 +8,11 @@
 // A directory without result.json is that of a run that is still going on or was cut off; nothing in it is lost that was there
 // at the last Sync.
 //
+// An experiment has a directory beside those of its runs:
+//
+//	ROOT/20261120T173430Z-hydra-m4-9b01/
+//	    experiment.json    which runs there are and, when it has finished, how variants compare; replaced whole after each run
+//
 // # The log
 //
 // All integers are little-endian.

@@ -13,7 +13,7 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// List returns the runs in root, newest first, the unfinished ones among them. A root that does not exist has none. Names that no
+// List returns the runs and experiments in root, newest first, the unfinished ones among them. A root that does not exist has none. Names that no
 // run can have are passed over.
 func List(root string) ([]run.Summary, error) {
 	entries, err := os.ReadDir(root)
@@ -28,7 +28,11 @@ func List(root string) ([]run.Summary, error) {
 		if !e.IsDir() || checkID(e.Name()) != nil {
 			continue
 		}
-		runs = append(runs, summarize(root, e.Name()))
+		s, experiment := summarizeExperiment(root, e.Name())
+		if !experiment {
+			s = summarize(root, e.Name())
+		}
+		runs = append(runs, s)
 	}
 	slices.SortFunc(runs, func(a, b run.Summary) int { return strings.Compare(b.ID, a.ID) })
 	return runs, nil

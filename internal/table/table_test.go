@@ -121,7 +121,8 @@ func TestCheckRefuses(t *testing.T) {
 		{
 			"root", `phases.get.seconds > 1`,
 			`assert "a": the result has no "phases". Did you mean "phase"? There are asserts, coordinator_cpu_seconds, ` +
-				`environment, exit_code, fleet, id, loadgen, losses, phase, phase_order, plan, plan_digest, schema, seconds, started_at, strict, verdict, workers.`,
+				`environment, exit_code, experiment, fleet, id, loadgen, losses, phase, phase_order, plan, plan_digest, repetition, schema, seconds, ` +
+				`started_at, strict, variant, verdict, workers.`,
 		},
 		{
 			"number", `phase.get.op.get.response.p99`,

@@ -36,8 +36,6 @@ func later(word string) string {
 	switch word {
 	case "verify":
 		return "a phase that gets, with expect_hits"
-	case "experiment":
-		return "-var NAME=VALUE, a run for each variant"
 	case "ttl":
 		return "a clear phase"
 	case "growing", "records":

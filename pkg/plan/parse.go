@@ -21,14 +21,15 @@ const (
 
 // File is a plan's text, parsed: its blocks are known and named, their arguments not yet evaluated.
 type File struct {
-	name    string
-	src     []byte
-	drivers []driver.Driver
-	broken  bool // Parse reported errors
-	draft   *Plan
-	plan    *hclsyntax.Block
-	locals  []*hclsyntax.Block
-	blocks  map[string][]*hclsyntax.Block // variable, target, dataset, phase and assert by type, in the order of the text
+	name       string
+	src        []byte
+	drivers    []driver.Driver
+	broken     bool // Parse reported errors
+	draft      *Plan
+	plan       *hclsyntax.Block
+	locals     []*hclsyntax.Block
+	experiment *hclsyntax.Block
+	blocks     map[string][]*hclsyntax.Block // variable, target, dataset, phase and assert by type, in the order of the text
 }
 
 // Parse reads the text of a plan. The filename stands in diagnostics; nothing is read from disk. The drivers are those that a
@@ -62,7 +63,7 @@ func Parse(src []byte, filename string, drivers []driver.Driver) (*File, hcl.Dia
 }
 
 // blockTypes are the blocks of a plan.
-var blockTypes = []string{"plan", "variable", "locals", "target", "dataset", "phase", "assert"}
+var blockTypes = []string{"plan", "variable", "locals", "target", "dataset", "phase", "assert", "experiment"}
 
 // sort files the blocks by type and reports those that have no place.
 func (f *File) sort(r *reporter, body *hclsyntax.Body) {
@@ -73,9 +74,6 @@ func (f *File) sort(r *reporter, body *hclsyntax.Body) {
 	seen := map[[2]string]hcl.Range{}
 	for _, b := range body.Blocks {
 		switch {
-		case b.Type == "experiment":
-			r.fault(b.DefRange(), "experiments are not supported by this version",
-				"Leave the block out, and run the plan once for each variant with -var NAME=VALUE.")
 		case !slices.Contains(blockTypes, b.Type):
 			r.fault(b.TypeRange, "unknown block "+quote(b.Type), instead(b.Type, blockTypes, "%s"))
 		case b.Type == "locals":
@@ -83,6 +81,8 @@ func (f *File) sort(r *reporter, body *hclsyntax.Body) {
 				r.fault(b.LabelRanges[0], "locals have no name", "Write locals { … }.")
 			}
 			f.locals = append(f.locals, b)
+		case b.Type == "experiment":
+			f.setExperiment(r, b)
 		case len(b.Labels) != 1:
 			r.fault(b.DefRange(), fmt.Sprintf("%s has %d names", b.Type, len(b.Labels)), fmt.Sprintf("Write %s \"NAME\" { … }.", b.Type))
 		default:
@@ -119,6 +119,18 @@ func (f *File) file(r *reporter, b *hclsyntax.Block, seen map[[2]string]hcl.Rang
 		return
 	}
 	f.plan = b
+}
+
+// setExperiment files the experiment block.
+func (f *File) setExperiment(r *reporter, b *hclsyntax.Block) {
+	switch {
+	case len(b.Labels) > 0:
+		r.fault(b.LabelRanges[0], "an experiment has no name", "Write experiment { … }.")
+	case f.experiment != nil:
+		r.fault(b.DefRange(), "a second experiment block", fmt.Sprintf("Leave it out: the first is at %s:%d.", f.name, f.experiment.DefRange().Start.Line))
+	default:
+		f.experiment = b
+	}
 }
 
 // attributes returns a body's attributes in the order of the text.

@@ -13,13 +13,14 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
-// Vars is where variables get their values from: flags before the file, the file before the environment, the environment before the
+// Vars is where variables get their values from: a variant before flags, flags before the file, the file before the environment, the environment before the
 // variable's default. A string variable takes a flag's or the environment's text verbatim; others take it as an HCL literal.
 type Vars struct {
 	Flags    []string // NAME=TEXT each; the last one with a name counts
 	File     []byte   // attributes, NAME = literal; nil for none
 	FileName string   // stands in diagnostics about File
 	Environ  []string // KEY=TEXT each, as os.Environ gives them; LOADGEN_VAR_NAME counts
+	Variant  string   // of the plan's experiment, whose values come before all others; "" for none
 }
 
 const envPrefix = "LOADGEN_VAR_"
@@ -90,7 +91,20 @@ func (r *resolver) outside(vars Vars) map[string]given {
 			from[name] = given{from: "-var " + name, text: text}
 		}
 	}
+	if vars.Variant != "" {
+		r.variantValues(vars, from)
+	}
 	return from
+}
+
+// variantValues adds the values of a variant. What it sets, no flag may set as well.
+func (r *resolver) variantValues(vars Vars, to map[string]given) {
+	for name, value := range r.variantNamed(vars.Variant) {
+		if from := to[name]; strings.HasPrefix(from.from, "-var ") {
+			r.fault(value.at, fmt.Sprintf("%s sets %s, and so does %s", value.from, name, from.from), "Leave one of them out.")
+		}
+		to[name] = value
+	}
 }
 
 // fileValues adds the values of a variable file.

@@ -35,6 +35,3 @@ phase "c" {
   closed { iterations = 1 }
 }
 
-experiment {
-  repeat = 5
-}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/loadgen/loadgen/internal/experiment"
+	"github.com/loadgen/loadgen/internal/machine"
+	"github.com/loadgen/loadgen/internal/report"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/rundir"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// series is an experiment under way. It is used by one goroutine.
+type series struct {
+	*runFlags
+	*trial
+	root    string
+	words   io.Writer
+	result  *run.Experiment
+	results []*run.Run
+	spent   []time.Duration // by variant
+	passed  []bool          // by variant: its cap, and that is said
+}
+
+// experiment runs every variant of a plan's experiment as often as it says, and reports how they compare.
+func (f *runFlags) experiment(cmd *cobra.Command, t *trial) error {
+	if t.Fork && f.fleet.workers > 0 {
+		return errors.New("the plan's experiment says fork = true, which is for a worker that is started here: leave --workers out, or fork")
+	}
+	f.fleet.process = f.fleet.process || t.Fork
+	root, err := f.root()
+	if err != nil {
+		return err
+	}
+	if err := checkOut(f.out); err != nil {
+		return failed("%w", err)
+	}
+	base := t.baseline()
+	x := experiment.New(rundir.NewID(time.Now(), base.Name), base, t.Experiment, time.Now(), version())
+	path, err := rundir.CreateExperiment(root, x)
+	if err != nil {
+		return failed("%w", err)
+	}
+	s := &series{
+		runFlags: f, trial: t, root: root, words: cmd.ErrOrStderr(), result: x,
+		spent: make([]time.Duration, len(t.Variants)), passed: make([]bool, len(t.Variants)),
+	}
+	fmt.Fprintf(s.words, "experiment of %d runs: %d variants × %d, %s, baseline %s\n", len(t.Variants)*t.Repeat, len(t.Variants), t.Repeat, t.Order, t.Baseline)
+	drain, ctx, release := interrupts(cmd.Context())
+	defer release()
+	s.run(ctx, drain)
+	return s.finish(cmd.OutOrStdout(), path)
+}
+
+// run goes through the schedule, until the user asks for an end.
+func (s *series) run(ctx context.Context, drain <-chan struct{}) {
+	turns := experiment.Schedule(s.Experiment, s.result.Seed)
+	foreseen := false
+	for i, t := range turns {
+		if interrupted(ctx, drain) {
+			s.result.Abort()
+			return
+		}
+		if s.Cap > 0 && s.spent[t.Variant] >= s.Cap {
+			if !s.passed[t.Variant] {
+				s.passed[t.Variant] = true
+				s.result.Cap(s.Variants[t.Variant].Name)
+			}
+			continue
+		}
+		fmt.Fprintf(s.words, "run %d of %d: %s, repetition %d\n", i+1, len(turns), s.Variants[t.Variant].Name, t.Repetition)
+		s.turn(ctx, drain, t)
+		if !foreseen && t.Repetition == 1 {
+			foreseen = s.foresee()
+		}
+	}
+	if interrupted(ctx, drain) {
+		s.result.Abort()
+	}
+}
+
+// interrupted says whether the user has asked for an end.
+func interrupted(ctx context.Context, drain <-chan struct{}) bool {
+	select {
+	case <-drain:
+		return true
+	default:
+		return ctx.Err() != nil
+	}
+}
+
+// turn runs a variant once. Whatever becomes of it is in the experiment's result.
+func (s *series) turn(ctx context.Context, drain <-chan struct{}, t experiment.Turn) {
+	variant := s.Variants[t.Variant].Name
+	began := time.Now()
+	limit, capped := limited(drain, s.Cap, s.Cap-s.spent[t.Variant])
+	result := s.carryOut(ctx, limit, s.plans[t.Variant], run.Header{
+		ID:     rundir.NewID(began, fmt.Sprintf("%s-%s-%d", s.result.Plan, variant, t.Repetition)),
+		Strict: s.strict, Experiment: s.result.ID, Variant: variant, Repetition: t.Repetition,
+	}, capped)
+	s.spent[t.Variant] += time.Since(began)
+	s.results = append(s.results, result)
+	s.result.Add(result, capped())
+	s.result.Seconds = time.Since(s.result.StartedAt).Seconds()
+	fmt.Fprintf(s.words, "%s: %s, %s; %s\n", variant, result.Verdict.Completeness, result.Verdict.Validity, time.Since(began).Round(time.Millisecond))
+	if err := rundir.SaveExperiment(s.root, s.result); err != nil {
+		fmt.Fprintf(s.words, "loadgen: %v\n", err)
+	}
+}
+
+// carryOut runs a plan in a directory of its own and returns its result, which says so when that could not be done.
+func (s *series) carryOut(ctx context.Context, drain <-chan struct{}, p *plan.Plan, header run.Header, capped func() bool) *run.Run {
+	unable := func(err error) *run.Run { return run.NewFailed(header, machine.Read(os.DirFS("/")), err.Error()) }
+	job, err := newJob(p, header)
+	if err != nil {
+		return unable(err)
+	}
+	header = job.header
+	dir, err := rundir.Create(s.root, header.ID, job.canonical)
+	if err != nil {
+		return unable(err)
+	}
+	result := s.execute(ctx, drain, s.words, job, dir)
+	if capped() && result.Verdict.Completeness == run.Aborted {
+		result.Conclude(run.Aborted, fmt.Sprintf("ended by the cap of %v on the runs of a variant", s.Cap))
+	}
+	if err := dir.Finish(result); err != nil {
+		result.Conclude(run.Failed, err.Error())
+	}
+	return result
+}
+
+// limited returns a channel that is closed when drain is, or when the rest of a cap is over; a cap of 0 is none. capped is to be called once
+// nothing listens any more; it says whether it was the cap.
+func limited(drain <-chan struct{}, limit, rest time.Duration) (ended <-chan struct{}, capped func() bool) {
+	if limit == 0 {
+		return drain, func() bool { return false }
+	}
+	both, done, was := make(chan struct{}), make(chan struct{}), make(chan bool, 1)
+	go func() { // ends when capped is called
+		timer := time.NewTimer(rest)
+		defer timer.Stop()
+		byCap := false
+		select {
+		case <-drain:
+			close(both)
+		case <-timer.C:
+			byCap = true
+			close(both)
+		case <-done:
+		}
+		was <- byCap
+	}()
+	return both, sync.OnceValue(func() bool { close(done); return <-was })
+}
+
+// foresee says what differences the experiment can show at best, once every variant has been run; it returns whether it has.
+func (s *series) foresee() bool {
+	for _, v := range s.result.Variants {
+		if v.Runs == 0 && v.Stopped == run.StopFinished {
+			return false
+		}
+	}
+	for _, line := range experiment.Outlook(s.result, s.results) {
+		fmt.Fprintln(s.words, line)
+	}
+	return true
+}
+
+// finish keeps the comparison, shows it, and turns its exit code into an error.
+func (s *series) finish(w io.Writer, path string) error {
+	x := s.result
+	experiment.Conclude(x, s.results)
+	x.Finished = true
+	if err := rundir.SaveExperiment(s.root, x); err != nil {
+		return failed("%w", err)
+	}
+	if s.out != "" {
+		if err := writeJSON(s.out, x); err != nil {
+			return failed("%w", err)
+		}
+	}
+	if err := report.Experiment(w, x, report.Options{Dir: path}); err != nil {
+		return failed("%w", err)
+	}
+	if x.ExitCode != run.ExitOK {
+		return &exitError{code: x.ExitCode}
+	}
+	return nil
+}

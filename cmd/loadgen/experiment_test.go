@@ -1,0 +1,255 @@
+package main_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/rundir"
+)
+
+// nothing is a plan without a target, to be completed by an experiment.
+const nothing = `
+plan "brief" {}
+variable "sessions" { default = 1 }
+variable "latency" { default = "1ms" }
+variable "duration" { default = "100ms" }
+target "t" {
+	driver  = "null"
+	latency = var.latency
+}
+dataset "d" {
+	keys { count = 10 }
+	values { size = 10 }
+}
+phase "load" {
+	target  = target.t
+	dataset = dataset.d
+	ops     = { get = 1 }
+	closed {
+		sessions = var.sessions
+		duration = var.duration
+	}
+}
+`
+
+// briefExperiment compares loads whose rates are known: a session that waits 1 ms for each answer has 1,000 a second.
+const briefExperiment = nothing + `
+experiment {
+	repeat = 3
+	variant "one" { sessions = 1 }
+	variant "two" { sessions = 2 }
+	variant "again" { sessions = 1 }
+}`
+
+// experiment waits for the end of an experiment, and returns its result once it is known to be consistent with what is on disk.
+func (l *load) experiment(within time.Duration) *run.Experiment {
+	l.t.Helper()
+	code := l.wait(within)
+	b, err := os.ReadFile(l.out)
+	require.NoError(l.t, err, "%s%s", &l.stdout, &l.stderr)
+	var x run.Experiment
+	require.NoError(l.t, json.Unmarshal(b, &x))
+	require.NoError(l.t, x.CheckValid())
+	require.Equal(l.t, x.ExitCode, code)
+	kept, err := rundir.LoadExperiment(l.runs, x.ID)
+	require.NoError(l.t, err)
+	require.Equal(l.t, &x, kept)
+	for _, named := range x.Runs {
+		r, err := rundir.Load(l.runs, named.ID)
+		require.NoError(l.t, err)
+		require.Equal(l.t, []any{x.ID, named.Variant, named.Repetition}, []any{r.Experiment, r.Variant, r.Repetition})
+		require.Equal(l.t, named.Verdict, r.Verdict)
+	}
+	return &x
+}
+
+// figure returns a figure of an experiment.
+func figure(t *testing.T, x *run.Experiment, variant, metric string) run.Figure {
+	t.Helper()
+	for _, f := range x.Figures {
+		if f.Variant == variant && f.Metric == metric {
+			return f
+		}
+	}
+	require.Fail(t, "no such figure", "%s of %s", metric, variant)
+	return run.Figure{}
+}
+
+// stops lists how far variants got.
+func stops(x *run.Experiment) map[string]run.Stop {
+	all := map[string]run.Stop{}
+	for _, v := range x.Variants {
+		all[v.Name] = v.Stopped
+	}
+	return all
+}
+
+func TestExperimentFindsWhatIsThere(t *testing.T) {
+	t.Parallel()
+	x := begin(t, briefExperiment).experiment(60 * time.Second)
+	require.Equal(t, run.ExitOK, x.ExitCode, x.Verdict.Reasons)
+	require.True(t, x.Finished)
+	require.Len(t, x.Runs, 9)
+	for i, r := range x.Runs {
+		require.Equal(t, i/3+1, r.Repetition, "each variant once, then all again")
+	}
+	for i := range 3 {
+		require.Equal(t, x.Runs[i].Variant, x.Runs[5-i].Variant, "in the reverse order")
+	}
+	two := figure(t, x, "two", "rate")
+	require.InDelta(t, 2, *two.Ratio, 0.4)
+	require.True(t, two.Differs, two.Finding)
+	require.Equal(t, "differs", two.Finding)
+	require.Equal(t, "baseline", figure(t, x, "one", "rate").Finding)
+	require.Equal(t, 3, two.Values)
+}
+
+func TestExperimentGoesOnAfterAFailedRun(t *testing.T) {
+	t.Parallel()
+	l := begin(t, nothing+`
+target "gone" {
+	driver    = "redis"
+	endpoints = ["127.0.0.1:1"]
+	password  = secret("NOBODY_HAS_SET")
+}
+variable "broken" { default = false }
+phase "later" {
+	when    = var.broken
+	target  = target.gone
+	dataset = dataset.d
+	ops     = { get = 1 }
+	closed { duration = "1s" }
+}
+experiment {
+	repeat = 2
+	order  = "sequential"
+	variant "broken" { broken = true }
+	variant "whole" { broken = false }
+}`)
+	x := l.experiment(60 * time.Second)
+	require.Equal(t, run.ExitFailed, x.ExitCode)
+	require.Len(t, x.Runs, 4)
+	require.Equal(t, map[string]run.Stop{"broken": run.StopFailed, "whole": run.StopFinished}, stops(x))
+	require.Contains(t, figure(t, x, "whole", "rate").Finding, "cannot tell")
+	require.Equal(t, "no values: no run of this variant counts", figure(t, x, "broken", "rate").Finding)
+	require.Contains(t, l.stdout.String(), "broken, repetition 1: ")
+}
+
+func TestCapKeepsWhatThereIs(t *testing.T) {
+	t.Parallel()
+	x := begin(t, nothing+`
+experiment {
+	repeat = 3
+	cap    = "700ms"
+	variant "long" { duration = "1m" }
+	variant "short" { duration = "50ms" }
+}`).experiment(60 * time.Second)
+	require.Equal(t, run.ExitAborted, x.ExitCode)
+	require.Equal(t, run.StopCap, stops(x)["long"])
+	long := figure(t, x, "long", "rate")
+	require.Equal(t, 1, long.Values, "what it cut off counts, and nothing was run after it")
+	require.InDelta(t, 1000, *long.Score, 300)
+	require.Contains(t, strings.Join(x.Verdict.Reasons, "\n"), "long, repetition 1: ended by the cap of 700ms on the runs of a variant")
+	require.Contains(t, x.Verdict.Reasons, "long: not run as often as planned: its cap is used up")
+}
+
+func TestInterruptedExperimentShowsWhatThereIs(t *testing.T) {
+	t.Parallel()
+	l := begin(t, nothing+`
+experiment {
+	order = "sequential"
+	variant "short" { duration = "50ms" }
+	variant "long" { duration = "1m" }
+}`)
+	require.Eventually(t, func() bool { return strings.Contains(l.stderr.String(), "long, repetition 1") }, 20*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(l.stderr.String(), "load  1") }, 20*time.Second, 5*time.Millisecond)
+	l.signal(syscall.SIGINT)
+	x := l.experiment(20 * time.Second)
+	require.Equal(t, run.ExitAborted, x.ExitCode)
+	require.Equal(t, map[string]run.Stop{"short": run.StopFinished, "long": run.StopAborted}, stops(x))
+	require.Len(t, x.Runs, 6)
+	require.Equal(t, 5, figure(t, x, "short", "rate").Values)
+	require.Contains(t, x.Verdict.Reasons[0], "stopped by the user after 6 runs")
+}
+
+// A killed experiment leaves a directory that names its runs, and they are compared as far as they go.
+func TestKilledExperimentCanBeShown(t *testing.T) {
+	t.Parallel()
+	l := begin(t, strings.Replace(briefExperiment, "repeat = 3", "repeat = 900", 1))
+	require.Eventually(t, func() bool { return strings.Contains(l.stderr.String(), "repetition 4") }, 30*time.Second, 5*time.Millisecond)
+	l.signal(syscall.SIGKILL)
+	require.Equal(t, -1, l.wait(10*time.Second))
+	paths, err := filepath.Glob(filepath.Join(l.runs, "*", "experiment.json"))
+	require.NoError(t, err)
+	require.Len(t, paths, 1)
+	id := filepath.Base(filepath.Dir(paths[0]))
+	list := start(t, command(t, "runs", "list", "--runs", l.runs))
+	require.Zero(t, list.wait(10*time.Second))
+	require.Regexp(t, id+` +unfinished: experiment, \d+ of 2700 runs so far`, list.stdout.String())
+	show := start(t, command(t, "runs", "show", id, "--runs", l.runs))
+	require.Zero(t, show.wait(10*time.Second), "%s", &show.stderr)
+	require.Contains(t, show.stdout.String(), "UNFINISHED")
+	require.Contains(t, show.stdout.String(), "differs")
+}
+
+func TestForkedRunsAreOtherProcesses(t *testing.T) {
+	t.Parallel()
+	x := begin(t, strings.Replace(briefExperiment, "repeat = 3", "repeat = 1\n fork = true", 1)).experiment(60 * time.Second)
+	require.Equal(t, run.ExitOK, x.ExitCode, x.Verdict.Reasons)
+	require.Contains(t, figure(t, x, "two", "rate").Finding, "cannot tell: 1 and 1 independent values are too few")
+}
+
+// Workers stay for all runs, at the address of the first.
+func TestExperimentWithWorkers(t *testing.T) {
+	t.Parallel()
+	tm := invite(t, 2, func(args ...string) *load {
+		return begin(t, strings.ReplaceAll(briefExperiment, "sessions = 1", "sessions = 4"), args...)
+	})
+	tm.join(tm.addr, "--once=false")
+	tm.join(tm.addr, "--once=false")
+	x := tm.load.experiment(60 * time.Second)
+	require.Equal(t, run.ExitOK, x.ExitCode, x.Verdict.Reasons)
+	require.Len(t, x.Runs, 9)
+}
+
+// Each run has nodes of its own: a get of what an earlier run has put would hit.
+func TestBuiltinNodesAreStartedAnew(t *testing.T) {
+	t.Parallel()
+	x := begin(t, `
+plan "fresh" {}
+variable "x" { default = 1 }
+target "t" {
+	driver = "redis"
+	builtin {}
+}
+dataset "d" {
+	keys { count = 10 }
+	values { size = 10 }
+}
+phase "get" {
+	target  = target.t
+	dataset = dataset.d
+	ops     = { get = 1 }
+	closed { iterations = 100 }
+}
+phase "put" {
+	target  = target.t
+	dataset = dataset.d
+	populate {}
+}
+experiment {
+	repeat = 2
+	matrix { x = [1, 2] }
+}`).experiment(60 * time.Second)
+	require.Len(t, x.Runs, 4)
+	require.InDelta(t, 0, *figure(t, x, "x=1", "hit_ratio").Score, 0)
+	require.InDelta(t, 0, *figure(t, x, "x=2", "hit_ratio").Score, 0)
+}

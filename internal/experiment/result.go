@@ -1,0 +1,252 @@
+package experiment
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// New returns an experiment of which nothing has been run. The plan is the baseline's.
+func New(id string, p *plan.Plan, e *plan.Experiment, at time.Time, version string) *run.Experiment {
+	x := run.NewExperiment(id)
+	x.Plan, x.StartedAt, x.Loadgen, x.Seed = p.Name, at.UTC(), version, p.Seed
+	x.Repeat, x.Order, x.Baseline, x.Fork, x.CapSeconds = e.Repeat, e.Order, e.Baseline, e.Fork, e.Cap.Seconds()
+	for _, v := range e.Variants {
+		x.Variants = append(x.Variants, run.Variant{Name: v.Name, Values: v.Values, Stopped: run.StopFinished})
+	}
+	return x
+}
+
+// Conclude compares the variants of an experiment by the results of its runs, and makes figures and tables of that. Runs that it does not
+// name, or that do not count, are passed over. The same runs give the same figures.
+func Conclude(x *run.Experiment, runs []*run.Run) {
+	c := newComparer(x, runs)
+	x.Figures, x.Tables = []run.Figure{}, []run.Table{}
+	for _, s := range subjectsOf(runs) {
+		for _, m := range metrics {
+			c.compare(s, m)
+		}
+	}
+	adjust(x.Figures)
+	for i := range x.Figures {
+		x.Figures[i].Finding = finding(&x.Figures[i])
+	}
+	x.Tables = append(x.Tables, tables(x)...)
+}
+
+// comparer makes the figures of an experiment.
+type comparer struct {
+	x    *run.Experiment
+	runs map[string][]*run.Run // that count, by variant
+}
+
+func newComparer(x *run.Experiment, runs []*run.Run) *comparer {
+	c := &comparer{x: x, runs: map[string][]*run.Run{}}
+	for _, r := range runs {
+		if i := slices.IndexFunc(x.Runs, func(named run.ExperimentRun) bool { return named.ID == r.ID }); i >= 0 && x.Runs[i].Counts() {
+			c.runs[r.Variant] = append(c.runs[r.Variant], r)
+		}
+	}
+	return c
+}
+
+// compare adds the figures of one metric of one op, one for each variant; none when no run has the metric.
+func (c *comparer) compare(s subject, m metric) {
+	samples := c.samples(s, m)
+	if len(samples.by) == 0 {
+		return
+	}
+	for _, v := range c.x.Variants {
+		f := run.Figure{
+			Variant: v.Name, Phase: s.phase, Op: s.op, Metric: m.name, Unit: m.unit, PerSecond: samples.perSecond, Nulls: map[string]string{},
+			Validity: c.validity(s, v.Name),
+		}
+		sample := samples.by[v.Name]
+		if len(sample) == 0 {
+			missing(&f, c.whyNone(s, m, v.Name))
+		} else {
+			describe(&f, sample)
+			c.relate(&f, samples.by[c.x.Baseline], sample)
+		}
+		c.x.Figures = append(c.x.Figures, f)
+	}
+}
+
+// describe fills in what a sample says by itself.
+func describe(f *run.Figure, s Sample) {
+	f.Values = s.Len()
+	f.Effective = number(s.EffectiveLen())
+	score, median := s.Score(), s.Median()
+	f.Score, f.Error = number(score.Value), number(score.Hi-score.Value)
+	f.Median, f.MedianLo, f.MedianHi = number(median.Value), number(median.Lo), number(median.Hi)
+	if f.Error == nil {
+		f.Nulls["error"] = "it takes two independent values"
+	}
+	if f.MedianLo == nil {
+		f.MedianHi = nil
+		f.Nulls["median_lo"], f.Nulls["median_hi"] = "it takes six independent values", "it takes six independent values"
+	}
+}
+
+// relate fills in how a sample stands to the baseline's.
+func (c *comparer) relate(f *run.Figure, baseline, s Sample) {
+	why := ""
+	switch {
+	case f.Variant == c.x.Baseline:
+		why = "it is the baseline"
+	case len(baseline) == 0:
+		why = fmt.Sprintf("the baseline %s has no values", c.x.Baseline)
+	}
+	if why != "" {
+		for _, name := range relative {
+			f.Nulls[name] = why
+		}
+		return
+	}
+	r := Compare(baseline, s, c.x.Seed+uint64(len(c.x.Figures)))
+	f.Ratio, f.RatioLo, f.RatioHi = number(r.Ratio.Value), number(r.Ratio.Lo), number(r.Ratio.Hi)
+	f.P, f.Spread, f.MDE, f.Differs = number(r.P), number(r.Spread), number(r.MDE), r.Differs
+	if f.RatioHi == nil {
+		f.RatioLo = nil
+	}
+	for name, value := range map[string]*float64{"ratio": f.Ratio, "ratio_lo": f.RatioLo, "ratio_hi": f.RatioHi, "spread": f.Spread, "mde": f.MDE} {
+		if value == nil {
+			f.Nulls[name] = r.Doubt
+		}
+	}
+}
+
+// relative are the numbers that want a baseline.
+var relative = [...]string{"ratio", "ratio_lo", "ratio_hi", "p", "p_holm", "spread", "mde"}
+
+// missing says why there is no number at all.
+func missing(f *run.Figure, why string) {
+	for _, name := range append([]string{"effective", "score", "error", "median", "median_lo", "median_hi"}, relative[:]...) {
+		f.Nulls[name] = why
+	}
+}
+
+// whyNone says why a variant has no values of a metric.
+func (c *comparer) whyNone(s subject, m metric, variant string) string {
+	for _, r := range c.runs[variant] {
+		if why := r.Why(append([]string{"phase", s.phase, "op", s.op}, m.path...)...); why != "" {
+			return why
+		}
+	}
+	if len(c.runs[variant]) == 0 {
+		return "no run of this variant counts"
+	}
+	return "not every run of this variant has it"
+}
+
+// validity is the worst judgement on the phase in the runs of the variant and of the baseline.
+func (c *comparer) validity(s subject, variant string) run.Validity {
+	worst := run.Valid
+	for _, r := range slices.Concat(c.runs[variant], c.runs[c.x.Baseline]) {
+		if p := r.Phase[s.phase]; p != nil && (p.Validity == run.Invalid || worst == run.Valid) {
+			worst = p.Validity
+		}
+	}
+	return worst
+}
+
+// adjust corrects the p-values for their number.
+func adjust(figures []run.Figure) {
+	var p []float64
+	var of []int
+	for i, f := range figures {
+		if f.P != nil {
+			p, of = append(p, *f.P), append(of, i)
+		}
+	}
+	for i, adjusted := range Holm(p) {
+		figures[of[i]].PHolm = number(adjusted)
+	}
+}
+
+// finding says in words what a comparison has shown.
+func finding(f *run.Figure) string {
+	var words string
+	switch {
+	case f.Score == nil:
+		return "no values: " + f.Nulls["score"]
+	case f.Nulls["ratio"] == "it is the baseline":
+		words = "baseline"
+	case f.Differs:
+		words = "differs"
+	case f.Ratio == nil || f.RatioHi == nil || f.Spread == nil:
+		why := ""
+		for _, name := range []string{"ratio", "ratio_hi", "spread"} {
+			if why == "" {
+				why = f.Nulls[name]
+			}
+		}
+		words = "cannot tell: " + why
+	default:
+		words = fmt.Sprintf("no difference shown (MDE %s)", share(*f.MDE))
+	}
+	switch f.Validity {
+	case run.Suspect:
+		words += ", SUSPECT"
+	case run.Invalid:
+		words += ", INVALID"
+	}
+	return words
+}
+
+// Foresee returns the smallest difference, as a share of the baseline, that an experiment will at best show nine times in ten, from one
+// repetition of each variant: the noise within one is averaged away as the number of repetitions grows, and what restarts add is not known
+// yet. It is false when the repetitions are too short to tell.
+func Foresee(baseline, variant Sample, repeat int) (mde float64, ok bool) {
+	if len(baseline.blocks()) < minBlocks || len(variant.blocks()) < minBlocks {
+		return 0, false
+	}
+	var a, b Sample
+	for range repeat {
+		a, b = append(a, baseline...), append(b, variant...)
+	}
+	mde = Compare(a, b, 1).MDE
+	return mde, !math.IsInf(mde, 0)
+}
+
+// number is f as a figure; nil when there is no such number.
+func number(f float64) *float64 {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return nil
+	}
+	return &f
+}
+
+// Outlook says, once each variant has been run, how large a difference in the rate of each op must be at the least for the experiment to
+// show it.
+func Outlook(x *run.Experiment, runs []*run.Run) []string {
+	c := newComparer(x, runs)
+	var lines []string
+	for _, s := range subjectsOf(runs) {
+		found := c.samples(s, metrics[0])
+		baseline := found.by[x.Baseline]
+		least, of, unknown := 0.0, "", false
+		for _, v := range x.Variants {
+			if v.Name == x.Baseline || len(found.by[v.Name]) == 0 || len(baseline) == 0 {
+				continue
+			}
+			mde, ok := Foresee(baseline, found.by[v.Name], x.Repeat)
+			unknown = unknown || !ok
+			if ok && mde > least {
+				least, of = mde, v.Name
+			}
+		}
+		switch {
+		case of != "":
+			lines = append(lines, fmt.Sprintf("phase %s: to be shown, a difference in the rate of %s has to be at least %s (%s), more if restarts differ",
+				s.phase, s.op, share(least), of))
+		case unknown:
+			lines = append(lines, fmt.Sprintf("phase %s: too short for telling what difference in the rate of %s could be shown: wait for the repetitions", s.phase, s.op))
+		}
+	}
+	return lines
+}

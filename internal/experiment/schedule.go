@@ -1,0 +1,41 @@
+package experiment
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// Turn is one run of an experiment.
+type Turn struct {
+	Variant    int // index in the experiment's variants
+	Repetition int // from 1
+}
+
+// Schedule is the order in which an experiment's variants are run. Interleaved, every odd round has all variants in an order drawn by the
+// seed and the round after it has them in reverse, so that what drifts with time or follows from what ran before falls on all alike.
+func Schedule(e *plan.Experiment, seed uint64) []Turn {
+	var turns []Turn
+	if e.Order == "sequential" {
+		for v := range e.Variants {
+			for r := range e.Repeat {
+				turns = append(turns, Turn{v, r + 1})
+			}
+		}
+		return turns
+	}
+	random := rand.New(rand.NewPCG(seed, 1))
+	var order []int
+	for r := range e.Repeat {
+		if r%2 == 0 {
+			order = random.Perm(len(e.Variants))
+		} else {
+			slices.Reverse(order)
+		}
+		for _, v := range order {
+			turns = append(turns, Turn{v, r + 1})
+		}
+	}
+	return turns
+}

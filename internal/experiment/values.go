@@ -1,0 +1,135 @@
+package experiment
+
+import (
+	"slices"
+
+	"github.com/loadgen/loadgen/internal/run"
+)
+
+// subject is one op of one phase.
+type subject struct{ phase, op string }
+
+// subjectsOf lists the ops of measured loads, in the order in which phases were run.
+func subjectsOf(runs []*run.Run) []subject {
+	var phases []string
+	ops := map[string][]string{}
+	for _, r := range runs {
+		for _, name := range r.PhaseOrder {
+			p := r.Phase[name]
+			if p.Kind != string(run.Load) {
+				continue
+			}
+			if !slices.Contains(phases, name) {
+				phases = append(phases, name)
+			}
+			for op := range p.Op {
+				if !slices.Contains(ops[name], op) {
+					ops[name] = append(ops[name], op)
+				}
+			}
+		}
+	}
+	var all []subject
+	for _, name := range phases {
+		for _, op := range []string{"get", "put", "delete"} {
+			if slices.Contains(ops[name], op) {
+				all = append(all, subject{name, op})
+			}
+		}
+	}
+	return all
+}
+
+// metric is a quantity of an op that variants are compared by.
+type metric struct {
+	name string // its path below the op
+	path []string
+	unit string
+	of   func(o *run.Op) *float64                  // a run's
+	in   func(row run.Row, width float64) *float64 // a second's, for a phase of one op; nil when rows do not have it
+}
+
+// metrics are those that variants are compared by.
+var metrics = [...]metric{
+	{
+		name: "rate", path: []string{"rate"}, unit: "/s",
+		of: func(o *run.Op) *float64 { return o.Rate },
+		in: func(row run.Row, width float64) *float64 { return number(float64(row.OK) / width) },
+	},
+	{
+		name: "response.p50", path: []string{"response", "p50"}, unit: "s",
+		of: func(o *run.Op) *float64 { return o.Response.P50 },
+		in: func(row run.Row, _ float64) *float64 { return row.Response.P50 },
+	},
+	{
+		name: "response.p99", path: []string{"response", "p99"}, unit: "s",
+		of: func(o *run.Op) *float64 { return o.Response.P99 },
+		in: func(row run.Row, _ float64) *float64 { return row.Response.P99 },
+	},
+	{name: "response.mean", path: []string{"response", "mean"}, unit: "s", of: func(o *run.Op) *float64 { return o.Response.Mean }},
+	{name: "hit_ratio", path: []string{"hit_ratio"}, of: func(o *run.Op) *float64 { return o.HitRatio }},
+}
+
+// minSeconds is how many whole seconds a repetition must have for them to be its values.
+const minSeconds = 10
+
+// samples are the values of one metric.
+type samples struct {
+	by        map[string]Sample // by variant; one without values is not there
+	perSecond bool
+}
+
+// samples takes the values of single seconds where every repetition has enough of them, and one value of each repetition otherwise.
+func (c *comparer) samples(s subject, m metric) samples {
+	if by, ok := c.collect(func(r *run.Run) []float64 { return seconds(r, s, m) }); ok {
+		return samples{by: by, perSecond: true}
+	}
+	by, _ := c.collect(func(r *run.Run) []float64 {
+		if p := r.Phase[s.phase]; p != nil && p.Op[s.op] != nil {
+			if v := m.of(p.Op[s.op]); v != nil {
+				return []float64{*v}
+			}
+		}
+		return nil
+	})
+	return samples{by: by}
+}
+
+// collect calls values for every run that counts. All says that each had some.
+func (c *comparer) collect(values func(*run.Run) []float64) (by map[string]Sample, all bool) {
+	by, all = map[string]Sample{}, true
+	for variant, runs := range c.runs {
+		for _, r := range runs {
+			if v := values(r); len(v) > 0 {
+				by[variant] = append(by[variant], v)
+			} else {
+				all = false
+			}
+		}
+	}
+	return by, all && len(by) > 0
+}
+
+// seconds returns a run's values of single seconds after the ramp, nil when there are fewer than ten. Rows are over all ops of a phase, so
+// a phase of several has none; nor has one whose load changes from level to level.
+func seconds(r *run.Run, s subject, m metric) []float64 {
+	p := r.Phase[s.phase]
+	if p == nil || m.in == nil || len(p.Op) != 1 || p.Op[s.op] == nil || len(p.Levels) > 0 {
+		return nil
+	}
+	var values []float64
+	from := 0.0
+	for _, row := range p.Series {
+		width := row.T - from
+		if measured := from >= p.Load.RampSeconds; measured && width > 0.9 && width < 1.1 {
+			if v := m.in(row, width); v != nil {
+				values = append(values, *v)
+			}
+		}
+		from = row.T
+	}
+	if len(values) < minSeconds {
+		return nil
+	}
+	return values
+}

@@ -1,0 +1,245 @@
+package run
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Experiment is what came of running the variants of a plan again and again. Each execution is a [Run] of its own; this names them and
+// holds how the variants compare. Its JSON is described in docs/result.md.
+type Experiment struct {
+	Schema     int       `json:"schema"`
+	ID         string    `json:"experiment_id"`
+	Plan       string    `json:"plan"`
+	StartedAt  time.Time `json:"started_at"`
+	Loadgen    string    `json:"loadgen"`
+	Seed       uint64    `json:"seed"`     // of the order and of resampling: that of the baseline's plan
+	Repeat     int       `json:"repeat"`   // how often each variant was to be run
+	Order      string    `json:"order"`    // "interleaved" or "sequential"
+	Baseline   string    `json:"baseline"` // a variant's name
+	Fork       bool      `json:"fork"`
+	CapSeconds float64   `json:"cap_seconds"` // for the runs of a variant together; 0: none
+	Seconds    float64   `json:"seconds"`     // from StartedAt to the end, or to the last run that is named
+	Finished   bool      `json:"finished"`    // false: under way, or cut off
+	Verdict    Verdict   `json:"verdict"`     // the worst of its runs in each part
+	ExitCode   int       `json:"exit_code"`   // the first that applies over its runs
+
+	Variants []Variant       `json:"variants"` // in the plan's order
+	Runs     []ExperimentRun `json:"runs"`     // in the order they were run
+	Figures  []Figure        `json:"figures"`  // by phase, op and metric, and in each by variant
+	Tables   []Table         `json:"tables"`   // those of the plan, then one for each phase, op and metric
+}
+
+// Stop says why the runs of a variant, or one of them, went no further.
+type Stop string
+
+// From best to worst.
+const (
+	StopFinished Stop = "finished" // all that was planned was done
+	StopCap      Stop = "cap"      // the variant's time was over; what there is counts
+	StopAborted  Stop = "aborted"  // by the user; what is not whole does not count
+	StopFailed   Stop = "failed"   // something could not be run
+)
+
+// stops are in the order in which one outweighs another.
+var stops = [...]Stop{StopFinished, StopCap, StopAborted, StopFailed}
+
+// Variant is a set of values of variables, and how far its runs got.
+type Variant struct {
+	Name    string            `json:"name"`
+	Values  map[string]string `json:"values"`  // HCL literals, by variable
+	Runs    int               `json:"runs"`    // that count in figures
+	Stopped Stop              `json:"stopped"` // the worst of its runs
+}
+
+// ExperimentRun is one run of an experiment.
+type ExperimentRun struct {
+	ID         string  `json:"id"`
+	Variant    string  `json:"variant"`
+	Repetition int     `json:"repetition"` // from 1
+	Seconds    float64 `json:"seconds"`
+	Stopped    Stop    `json:"stopped"`
+	Verdict    Verdict `json:"verdict"`
+	ExitCode   int     `json:"exit_code"`
+}
+
+// Counts reports whether the run's figures are compared: it was carried out, or ended by its variant's cap.
+func (r ExperimentRun) Counts() bool { return r.Stopped == StopFinished || r.Stopped == StopCap }
+
+// Figure is one metric of one variant over its repetitions, and how it stands to the baseline's. A number that is not to be had is null,
+// and Nulls holds the reason under its name.
+type Figure struct {
+	Variant string `json:"variant"`
+	Phase   string `json:"phase"`
+	Op      string `json:"op"`
+	Metric  string `json:"metric"` // its path below the op: "rate", "response.p99"
+	Unit    string `json:"unit"`   // "/s", "s", or "" for a share
+
+	Values    int      `json:"values"`     // that it is made of
+	PerSecond bool     `json:"per_second"` // they are those of single seconds; else of repetitions
+	Effective *float64 `json:"effective"`  // how many independent values would tell as much
+
+	Score    *float64 `json:"score"`     // their mean
+	Error    *float64 `json:"error"`     // half of the score's 99.9 % confidence interval
+	Median   *float64 `json:"median"`    //
+	MedianLo *float64 `json:"median_lo"` // of its 95 % confidence interval
+	MedianHi *float64 `json:"median_hi"`
+
+	Ratio   *float64 `json:"ratio"`    // to the baseline: of geometric means
+	RatioLo *float64 `json:"ratio_lo"` // of its 95 % confidence interval
+	RatioHi *float64 `json:"ratio_hi"`
+	P       *float64 `json:"p"`      // of Mann and Whitney's U test
+	PHolm   *float64 `json:"p_holm"` // the same, adjusted over all that the experiment shows
+	Spread  *float64 `json:"spread"` // between restarts, as a share
+	MDE     *float64 `json:"mde"`    // smallest difference that would be shown nine times in ten, as a share
+	Differs bool     `json:"differs"`
+	Finding string   `json:"finding"` // in words; "baseline" for its own
+
+	Validity Validity          `json:"validity"` // of the worst phase that it was taken from, the baseline's included
+	Nulls    map[string]string `json:"nulls"`
+}
+
+// Table is cells for people, with the text that every form of it shows.
+type Table struct {
+	Title     string     `json:"title"`
+	Transpose bool       `json:"transpose"` // to be shown with a column for each row
+	Columns   []Column   `json:"columns"`
+	Rows      []TableRow `json:"rows"`
+	Notes     []string   `json:"notes"`
+}
+
+// Column is what the cells under it are.
+type Column struct {
+	Name  string `json:"name"`
+	Title string `json:"title"`
+	Unit  string `json:"unit"` // of the texts
+}
+
+// TableRow is a variant, or figures from elsewhere.
+type TableRow struct {
+	Name      string `json:"name"`
+	Elsewhere bool   `json:"elsewhere"` // not measured here
+	Cells     []Cell `json:"cells"`     // one for each column
+}
+
+// Cell is a value and its text. Where there is no value the text says what to show instead, and Reason why.
+type Cell struct {
+	Value  *float64 `json:"value"` // in base units
+	Text   string   `json:"text"`
+	Reason string   `json:"reason"`
+}
+
+// NewExperiment returns an experiment of which nothing has been run: complete, valid, exit code 0.
+func NewExperiment(id string) *Experiment {
+	return &Experiment{
+		Schema: schemaVersion, ID: id,
+		Verdict:  Verdict{Completeness: Complete, Validity: Valid, Assertions: None, Reasons: []string{}},
+		Variants: []Variant{}, Runs: []ExperimentRun{}, Figures: []Figure{}, Tables: []Table{},
+	}
+}
+
+// CheckValid reports whether the experiment is consistent in itself.
+func (x *Experiment) CheckValid() error {
+	if x.Schema != schemaVersion {
+		return fmt.Errorf("experiment of schema %d, this loadgen reads %d", x.Schema, schemaVersion)
+	}
+	known := func(name string) bool {
+		return slices.ContainsFunc(x.Variants, func(v Variant) bool { return v.Name == name })
+	}
+	if !known(x.Baseline) {
+		return fmt.Errorf("baseline %q is no variant of the experiment", x.Baseline)
+	}
+	for _, r := range x.Runs {
+		if !known(r.Variant) {
+			return fmt.Errorf("run %s is of variant %q, which the experiment does not have", r.ID, r.Variant)
+		}
+	}
+	for _, t := range x.Tables {
+		for _, row := range t.Rows {
+			if len(row.Cells) != len(t.Columns) {
+				return fmt.Errorf("table %q: %d cells in row %q, %d columns", t.Title, len(row.Cells), row.Name, len(t.Columns))
+			}
+		}
+	}
+	return nil
+}
+
+// Add names a run that has ended and judges the experiment anew. Capped says that it was ended by its variant's cap.
+func (x *Experiment) Add(r *Run, capped bool) {
+	one := ExperimentRun{
+		ID: r.ID, Variant: r.Variant, Repetition: r.Repetition, Seconds: r.Seconds, Verdict: r.Verdict, ExitCode: r.ExitCode, Stopped: StopFinished,
+	}
+	switch {
+	case r.Verdict.Completeness == Failed:
+		one.Stopped = StopFailed
+	case capped:
+		one.Stopped = StopCap
+	case r.Verdict.Completeness == Aborted:
+		one.Stopped = StopAborted
+	}
+	x.Runs = append(x.Runs, one)
+	for i := range x.Variants {
+		v := &x.Variants[i]
+		if v.Name != r.Variant {
+			continue
+		}
+		if one.Counts() {
+			v.Runs++
+		}
+		v.Stopped = worst(stops[:], v.Stopped, one.Stopped)
+	}
+	x.judge(one)
+}
+
+// Abort says that the user has ended the experiment; variants that lack runs were stopped by that.
+func (x *Experiment) Abort() {
+	for i := range x.Variants {
+		if v := &x.Variants[i]; v.Runs < x.Repeat {
+			v.Stopped = worst(stops[:], v.Stopped, StopAborted)
+		}
+	}
+	x.Verdict.Completeness = worst(completenesses[:], x.Verdict.Completeness, Aborted)
+	x.Verdict.Reasons = append([]string{fmt.Sprintf("stopped by the user after %s", plural(uint64(len(x.Runs)), "run"))}, x.Verdict.Reasons...)
+	x.ExitCode = worst(exitCodes[:], x.ExitCode, ExitAborted)
+}
+
+// Cap says that a variant has not been run as often as planned, because its time was over.
+func (x *Experiment) Cap(variant string) {
+	for i := range x.Variants {
+		if v := &x.Variants[i]; v.Name == variant {
+			v.Stopped = worst(stops[:], v.Stopped, StopCap)
+		}
+	}
+	x.Verdict.Completeness = worst(completenesses[:], x.Verdict.Completeness, Aborted)
+	x.Verdict.Reasons = append(x.Verdict.Reasons, fmt.Sprintf("%s: not run as often as planned: its cap is used up", variant))
+	x.ExitCode = worst(exitCodes[:], x.ExitCode, ExitAborted)
+}
+
+// What an experiment takes the worst of, each from best to worst.
+var (
+	completenesses = [...]Completeness{Complete, Degraded, Aborted, Failed}
+	validities     = [...]Validity{Valid, Suspect, Invalid}
+	assertions     = [...]Assertions{None, Pass, Fail}
+	exitCodes      = [...]int{ExitOK, ExitAssert, ExitInvalid, ExitDegraded, ExitAborted, ExitFailed}
+)
+
+// judge takes a run into the verdict.
+func (x *Experiment) judge(r ExperimentRun) {
+	v := &x.Verdict
+	v.Completeness = worst(completenesses[:], v.Completeness, r.Verdict.Completeness)
+	v.Validity = worst(validities[:], v.Validity, r.Verdict.Validity)
+	v.Assertions = worst(assertions[:], v.Assertions, r.Verdict.Assertions)
+	for _, why := range r.Verdict.Reasons {
+		v.Reasons = append(v.Reasons, fmt.Sprintf("%s, repetition %d: %s", r.Variant, r.Repetition, why))
+	}
+	x.ExitCode = worst(exitCodes[:], x.ExitCode, r.ExitCode)
+}
+
+// worst returns the one of two that comes later in an order.
+func worst[T comparable](order []T, a, b T) T {
+	if slices.Index(order, b) > slices.Index(order, a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,85 @@
+package rundir
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/loadgen/loadgen/internal/run"
+)
+
+// CreateExperiment makes the directory of an experiment in root, as Create does that of a run, and writes the experiment as it is before
+// anything was run.
+func CreateExperiment(root string, x *run.Experiment) (path string, err error) {
+	if err := checkID(x.ID); err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		return "", fmt.Errorf("make directory for runs: %w", err)
+	}
+	if err := checkFree(root); err != nil {
+		return "", err
+	}
+	path = filepath.Join(root, x.ID)
+	if err := os.Mkdir(path, 0o755); err != nil {
+		return "", fmt.Errorf("make directory for experiment: %w", err)
+	}
+	if err := errors.Join(SaveExperiment(root, x), syncDir(root)); err != nil {
+		return "", fmt.Errorf("begin experiment %s: %w", x.ID, errors.Join(err, os.RemoveAll(path)))
+	}
+	return path, nil
+}
+
+// SaveExperiment replaces what the experiment's directory says, whole or not at all.
+func SaveExperiment(root string, x *run.Experiment) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(x); err != nil {
+		return fmt.Errorf("encode experiment %s: %w", x.ID, err)
+	}
+	if err := replaceFile(filepath.Join(root, x.ID, experimentFile), b.Bytes()); err != nil {
+		return fmt.Errorf("keep experiment %s: %w", x.ID, err)
+	}
+	return nil
+}
+
+// LoadExperiment returns an experiment, also one that is under way or was cut off: it says so then. The error is fs.ErrNotExist when the
+// ID is not that of an experiment.
+func LoadExperiment(root, id string) (*run.Experiment, error) {
+	if err := checkID(id); err != nil {
+		return nil, err
+	}
+	var x run.Experiment
+	if err := readJSON(filepath.Join(root, id, experimentFile), &x); err != nil {
+		return nil, fmt.Errorf("load experiment %s: %w", id, err)
+	}
+	if err := x.CheckValid(); err != nil {
+		return nil, fmt.Errorf("load experiment %s: %w", id, err)
+	}
+	return &x, nil
+}
+
+// summarizeExperiment reads as much as there is, and reports whether the directory is that of an experiment.
+func summarizeExperiment(root, id string) (run.Summary, bool) {
+	x, err := LoadExperiment(root, id)
+	if errors.Is(err, fs.ErrNotExist) {
+		return run.Summary{}, false
+	}
+	s := run.Summary{Header: run.Header{ID: id, StartedAt: startOf(id)}}
+	if err != nil {
+		s.Unfinished = errors.Unwrap(err).Error()
+		return s, true
+	}
+	s.Plan, s.StartedAt, s.Loadgen = x.Plan, x.StartedAt, x.Loadgen
+	s.Seconds, s.Verdict, s.ExitCode, s.Runs = x.Seconds, x.Verdict, x.ExitCode, len(x.Runs)
+	if !x.Finished {
+		s.Unfinished = fmt.Sprintf("experiment, %d of %d runs so far", len(x.Runs), x.Repeat*len(x.Variants))
+	}
+	return s, true
+}

@@ -1,0 +1,103 @@
+package table
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// unit is what a figure is shown in.
+type unit struct {
+	name   string  // as plans have it
+	scale  float64 // shown = scale × the value in base units
+	suffix string  // after each figure
+	kind   kind
+}
+
+// kind is what a quantity is of.
+type kind int
+
+const (
+	anything kind = iota
+	rates         // per second
+	times         // seconds
+	shares        // 0 to 1
+	sizes         // bytes
+)
+
+func (k kind) String() string {
+	return [...]string{"a number", "a rate", "a time", "a share", "a number of bytes"}[k]
+}
+
+// units are those of columns.
+var units = [...]unit{
+	{"", 1, "", anything},
+	{"x", 1, "", anything},
+	{"/s", 1, "", rates},
+	{"/min", 60, "", rates},
+	{"s", 1, "", times},
+	{"ms", 1e3, "", times},
+	{"us", 1e6, "", times},
+	{"%", 100, " %", shares},
+	{"B", 1, "", sizes},
+	{"KiB", 1.0 / (1 << 10), "", sizes},
+	{"MiB", 1.0 / (1 << 20), "", sizes},
+}
+
+// unitNamed returns a unit and whether there is one of that name.
+func unitNamed(name string) (unit, bool) {
+	for _, u := range units {
+		if u.name == name {
+			return u, true
+		}
+	}
+	return unit{}, false
+}
+
+// Format writes a quantity, which is in base units, in one of the units of columns: three digits, and all that are before the point. An
+// unknown unit leaves it as it is.
+func Format(v float64, name string) string {
+	u, _ := unitNamed(name)
+	if u.scale != 0 {
+		v *= u.scale
+	}
+	return digits(v) + u.suffix
+}
+
+// UnitOf returns the unit of time in which a quantity, in seconds, has digits before its point.
+func UnitOf(seconds float64) string {
+	switch {
+	case seconds >= 1:
+		return "s"
+	case seconds >= 1e-3:
+		return "ms"
+	}
+	return "us"
+}
+
+// digits writes three significant digits, or all before the point, in groups of three.
+func digits(f float64) string {
+	size := math.Abs(f)
+	decimals := 0
+	switch {
+	case f == 0:
+		return "0"
+	case size < 1e-3 || math.IsInf(f, 0):
+		return strconv.FormatFloat(f, 'g', 3, 64)
+	case size < 99.95:
+		decimals = 2 - int(math.Floor(math.Log10(size*1.0005)))
+	}
+	text := strconv.FormatFloat(f, 'f', decimals, 64)
+	whole, rest, point := strings.Cut(text, ".")
+	first := 0
+	if f < 0 {
+		first = 1
+	}
+	for i := len(whole) - 3; i > first; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	if point {
+		return whole + "." + rest
+	}
+	return whole
+}

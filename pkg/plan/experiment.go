@@ -1,0 +1,216 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+)
+
+const (
+	maxVariants = 1000
+	maxRepeat   = 1000
+)
+
+// Experiment is which variants of a plan are compared, and how often each is run.
+type Experiment struct {
+	Repeat   int           `json:"repeat"`   // how often each variant is run; 5 when nothing is said
+	Order    string        `json:"order"`    // "interleaved": each variant once, then all again in the reverse order, and so on; or "sequential"
+	Baseline string        `json:"baseline"` // the variant that the others are compared with; the first when nothing is said
+	Fork     bool          `json:"fork"`     // each run loads from a process of its own
+	Cap      time.Duration `json:"cap"`      // on the time that the runs of a variant take together; 0: none
+	Variants []Variant     `json:"variants"` // two or more: those with names, then those of the matrix
+}
+
+// Variant is a set of values of variables, and its name.
+type Variant struct {
+	Name   string            `json:"name"`
+	Values map[string]string `json:"values"` // HCL literals, by variable
+
+	given map[string]given
+}
+
+// Experiment reads the plan's experiment block; nil when it has none. Whether the values fit their variables is found by Resolve.
+func (f *File) Experiment() (*Experiment, hcl.Diagnostics) {
+	if f.experiment == nil {
+		return nil, nil
+	}
+	r := &resolver{file: f, functions: Functions(), places: map[string]hcl.Range{}, wrong: map[string]bool{}}
+	e := r.experiment(f.experiment)
+	if r.failed() {
+		return nil, r.result()
+	}
+	return e, nil
+}
+
+// experiment reads an experiment block.
+func (r *resolver) experiment(body *hclsyntax.Block) *Experiment {
+	e := &Experiment{Repeat: 5, Order: "interleaved"}
+	variants := *body.Body
+	variants.Blocks = nil
+	for _, in := range body.Body.Blocks {
+		if in.Type == "variant" {
+			e.Variants = append(e.Variants, r.variant(in))
+		} else {
+			variants.Blocks = append(variants.Blocks, in)
+		}
+	}
+	b := &block{r: r, path: "experiment", where: "experiment", body: &variants, at: body.DefRange()}
+	b.expect([]string{"repeat", "order", "baseline", "fork", "cap"}, []string{"variant", "matrix"})
+	integer(b, "repeat", &e.Repeat)
+	b.text("order", &e.Order)
+	b.text("baseline", &e.Baseline)
+	b.flag("fork", &e.Fork)
+	b.duration("cap", &e.Cap)
+	if m := b.inner("matrix"); m != nil {
+		e.Variants = append(e.Variants, m.matrix()...)
+	}
+	if !r.failed() {
+		b.checkExperiment(e)
+	}
+	return e
+}
+
+// checkExperiment reports what does not go together, and settles what nothing is said of.
+func (b *block) checkExperiment(e *Experiment) {
+	var names []string
+	for _, v := range e.Variants {
+		if slices.Contains(names, v.Name) {
+			b.r.fault(b.at, "experiment: two variants named "+quote(v.Name), "Give one another name.")
+		}
+		names = append(names, v.Name)
+	}
+	switch {
+	case len(names) < 2 || len(names) > maxVariants:
+		b.r.fault(b.at, fmt.Sprintf("experiment: %d variants", len(names)),
+			fmt.Sprintf("Write 2 to %d of them: variant \"NAME\" { VARIABLE = VALUE }, or matrix { VARIABLE = [VALUE, …] }.", maxVariants))
+		return
+	case e.Baseline == "":
+		e.Baseline = names[0]
+	case !slices.Contains(names, e.Baseline):
+		b.bad("baseline", "unknown variant "+quote(e.Baseline), instead(e.Baseline, names, "%q"))
+	}
+	if e.Repeat < 1 || e.Repeat > maxRepeat {
+		b.bad("repeat", fmt.Sprint(e.Repeat), fmt.Sprintf("Write a number from 1 to %d.", maxRepeat))
+	}
+	if e.Order != "interleaved" && e.Order != "sequential" {
+		b.bad("order", "unknown order "+quote(e.Order), `Write "interleaved" or "sequential".`)
+	}
+}
+
+// variant reads a variant block: attributes are variables.
+func (r *resolver) variant(body *hclsyntax.Block) Variant {
+	v := Variant{Values: map[string]string{}, given: map[string]given{}}
+	if len(body.Labels) != 1 || !namePattern.MatchString(body.Labels[0]) {
+		r.fault(body.DefRange(), "experiment: a variant without a proper name", `Write variant "NAME" { VARIABLE = VALUE }. `+writeName)
+		return v
+	}
+	v.Name = body.Labels[0]
+	where := "variant " + quote(v.Name)
+	for _, in := range body.Body.Blocks {
+		r.fault(in.TypeRange, where+" holds no blocks", "Write VARIABLE = VALUE.")
+	}
+	for _, a := range attributes(body.Body) {
+		if !r.isVariable(where, a) {
+			continue
+		}
+		if value, ok := r.literal(a.Expr, where); ok {
+			v.set(a.Name, value, a.Expr.Range())
+		}
+	}
+	return v
+}
+
+// isVariable reports an attribute that is not named as a variable of the plan.
+func (r *resolver) isVariable(where string, a *hclsyntax.Attribute) bool {
+	known := r.file.names("variable")
+	if slices.Contains(known, a.Name) {
+		return true
+	}
+	r.fault(a.NameRange, fmt.Sprintf("%s: the plan has no variable %s", where, quote(a.Name)), instead(a.Name, known, "%s = …"))
+	return false
+}
+
+func (v *Variant) set(name string, value cty.Value, at hcl.Range) {
+	v.Values[name] = constant(value)
+	v.given[name] = given{from: "variant " + quote(v.Name), value: value, at: at}
+}
+
+// matrix reads a matrix block: attributes are variables with a list of values each, and every combination is a variant. The last one
+// changes first.
+func (b *block) matrix() []Variant {
+	all := []Variant{{Values: map[string]string{}, given: map[string]given{}}}
+	for _, in := range b.body.Blocks {
+		b.r.fault(in.TypeRange, b.where+" holds no blocks", "Write VARIABLE = [VALUE, …].")
+	}
+	for _, a := range attributes(b.body) {
+		if !b.r.isVariable(b.where, a) {
+			continue
+		}
+		list, ok := b.r.literal(a.Expr, b.where)
+		if !ok {
+			continue
+		}
+		b.r.places[b.path+"."+a.Name] = a.Expr.Range()
+		if !list.CanIterateElements() || list.Type().IsMapType() || list.Type().IsObjectType() || list.LengthInt() == 0 {
+			b.bad(a.Name, describe(list), "Write a list of values: [1, 2, 3].")
+			continue
+		}
+		if len(all)*list.LengthInt() > maxVariants {
+			b.bad(a.Name, "too many combinations", fmt.Sprintf("Write lists that make at most %d variants.", maxVariants))
+			return nil
+		}
+		all = product(all, a, list)
+	}
+	return all
+}
+
+// product returns each variant with each value of a variable.
+func product(variants []Variant, a *hclsyntax.Attribute, list cty.Value) []Variant {
+	var all []Variant
+	for _, v := range variants {
+		for _, value := range list.AsValueSlice() {
+			one := Variant{Values: maps.Clone(v.Values), given: maps.Clone(v.given)}
+			one.Name = strings.TrimPrefix(v.Name+","+a.Name+"="+plainText(value), ",")
+			one.set(a.Name, value, a.Expr.Range())
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// plainText is a value as it stands in the name of a variant: a string without its quotes.
+func plainText(v cty.Value) string {
+	if v.Type() == cty.String {
+		return printable(v.AsString())
+	}
+	return constant(v)
+}
+
+// variantNamed returns the values of a variant of the plan's experiment.
+func (r *resolver) variantNamed(name string) map[string]given {
+	e, diags := r.file.Experiment()
+	if e == nil {
+		if len(diags) == 0 {
+			r.fault(hcl.Range{Filename: "--variant"}, "the plan has no experiment block", "Leave --variant out.")
+		}
+		for _, d := range diags {
+			r.keep(d)
+		}
+		return nil
+	}
+	var names []string
+	for _, v := range e.Variants {
+		if v.Name == name {
+			return v.given
+		}
+		names = append(names, v.Name)
+	}
+	r.fault(hcl.Range{Filename: "--variant"}, "the plan has no variant "+quote(name), instead(name, names, "--variant %s"))
+	return nil
+}

@@ -1,0 +1,138 @@
+package plan_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/loadgen/loadgen/pkg/plan"
+	"github.com/stretchr/testify/require"
+)
+
+// experimental is a plan whose description shows its variables, with an experiment.
+func experimental(experiment string) string {
+	return withVariable(`
+variable "x" { default = "a" }
+variable "w" { default = 2 }
+`+experiment, `"${var.x} ${var.w}"`)
+}
+
+func experimentOf(t *testing.T, src string) (*plan.File, *plan.Experiment) {
+	t.Helper()
+	f, diags := plan.Parse([]byte(src), "plan.hcl", drivers())
+	require.Empty(t, diags)
+	e, diags := f.Experiment()
+	require.Empty(t, diags)
+	return f, e
+}
+
+func TestVariants(t *testing.T) {
+	f, e := experimentOf(t, experimental(`
+experiment {
+  repeat   = 3
+  order    = "sequential"
+  baseline = "second"
+  fork     = true
+  cap      = "10m"
+  variant "first" { w = 1 }
+  variant "second" {
+    w = 2
+    x = "b"
+  }
+  matrix {
+    x = ["c", "d"]
+    w = [3, -4]
+  }
+}`))
+	require.Equal(t, 3, e.Repeat)
+	require.Equal(t, "sequential", e.Order)
+	require.Equal(t, "second", e.Baseline)
+	require.True(t, e.Fork)
+	require.Equal(t, 10*time.Minute, e.Cap)
+	shown := map[string]string{}
+	var names []string
+	for _, v := range e.Variants {
+		names = append(names, v.Name)
+		p, diags := f.Resolve(plan.Vars{Variant: v.Name})
+		require.Empty(t, diags)
+		shown[v.Name] = p.Description
+	}
+	require.Equal(t, []string{"first", "second", "x=c,w=3", "x=c,w=(-4)", "x=d,w=3", "x=d,w=(-4)"}, names)
+	require.Equal(t, map[string]string{
+		"first": "a 1", "second": "b 2", "x=c,w=3": "c 3", "x=c,w=(-4)": "c -4", "x=d,w=3": "d 3", "x=d,w=(-4)": "d -4",
+	}, shown)
+	require.Equal(t, map[string]string{"w": "2", "x": `"b"`}, e.Variants[1].Values)
+
+	p, diags := f.Resolve(plan.Vars{})
+	require.Empty(t, diags)
+	require.Equal(t, "a 2", p.Description, "without a variant the variables have their own values")
+}
+
+func TestExperimentDefaults(t *testing.T) {
+	_, e := experimentOf(t, experimental("experiment {\n matrix { w = [1, 2] }\n}"))
+	require.Equal(t, []any{5, "interleaved", "w=1", false, time.Duration(0)}, []any{e.Repeat, e.Order, e.Baseline, e.Fork, e.Cap})
+
+	f, diags := plan.Parse([]byte(small("")), "plan.hcl", drivers())
+	require.Empty(t, diags)
+	e, diags = f.Experiment()
+	require.Nil(t, e)
+	require.Empty(t, diags)
+}
+
+func TestMistakesInExperiments(t *testing.T) {
+	const two = `variant "a" { w = 1 }
+  variant "b" { w = 2 }`
+	for _, c := range []struct{ block, want string }{
+		{"experiment {}", "experiment: 0 variants"},
+		{"experiment {\n variant \"a\" { w = 1 }\n}", "experiment: 1 variants"},
+		{"experiment {\n " + two + "\n variant \"a\" { w = 3 }\n}", `experiment: two variants named "a"`},
+		{"experiment {\n " + two + "\n repeat = 0\n}", "experiment: repeat: 0"},
+		{"experiment {\n " + two + "\n order = \"random\"\n}", `experiment: order: unknown order "random"`},
+		{"experiment {\n " + two + "\n baseline = \"c\"\n}", `experiment: baseline: unknown variant "c"`},
+		{"experiment {\n " + two + "\n repeats = 2\n}", "experiment: unknown attribute \"repeats\""},
+		{"experiment {\n " + two + "\n variant \"c\" { v = 2 }\n}", `variant "c": the plan has no variable "v"`},
+		{"experiment {\n " + two + "\n variant \"c d\" { w = 2 }\n}", "experiment: a variant without a proper name"},
+		{"experiment {\n " + two + "\n variant { w = 2 }\n}", "experiment: a variant without a proper name"},
+		{"experiment {\n " + two + "\n variant \"c\" { w = var.x }\n}", `variant "c": `},
+		{"experiment {\n matrix { w = 2 }\n}", "experiment, matrix: w: a value of type number"},
+		{"experiment {\n matrix { w = [] }\n}", "experiment, matrix: w: "},
+		{"experiment {\n matrix { v = [1, 2] }\n}", `experiment, matrix: the plan has no variable "v"`},
+		{"experiment {\n matrix { w = range(2000) }\n}", "experiment, matrix: "},
+	} {
+		f, diags := plan.Parse([]byte(experimental(c.block)), "plan.hcl", drivers())
+		require.Empty(t, diags, c.block)
+		e, diags := f.Experiment()
+		require.Nil(t, e, c.block)
+		require.NotEmpty(t, diags, c.block)
+		require.Contains(t, diags[0].Summary, c.want, c.block)
+		require.NotEmpty(t, diags[0].Detail, c.block)
+		require.Positive(t, diags[0].Subject.Start.Line, c.block)
+	}
+}
+
+func TestMistakesWithVariants(t *testing.T) {
+	f, _ := experimentOf(t, experimental("experiment {\n matrix { w = [1, \"many\"] }\n}"))
+	summaries := func(diags hcl.Diagnostics) []string {
+		var all []string
+		for _, d := range diags {
+			all = append(all, d.Summary)
+		}
+		return all
+	}
+	_, diags := f.Resolve(plan.Vars{Variant: "w=1", Flags: []string{"w=3"}})
+	require.Equal(t, []string{`variant "w=1" sets w, and so does -var w`}, summaries(diags))
+	_, diags = f.Resolve(plan.Vars{Variant: "w=many"})
+	require.Equal(t, []string{`variable "w" is of type number, not a value of type string`}, summaries(diags))
+	_, diags = f.Resolve(plan.Vars{Variant: "w=2"})
+	require.Equal(t, []string{`the plan has no variant "w=2"`}, summaries(diags))
+
+	f, diags = plan.Parse([]byte(small("")), "plan.hcl", drivers())
+	require.Empty(t, diags)
+	_, diags = f.Resolve(plan.Vars{Variant: "a"})
+	require.Equal(t, []string{"the plan has no experiment block"}, summaries(diags))
+
+	for _, block := range []string{"experiment \"e\" {}", "experiment {}\nexperiment {}"} {
+		_, diags = plan.Parse([]byte(experimental(block)), "plan.hcl", drivers())
+		require.Len(t, diags, 1, block)
+	}
+}

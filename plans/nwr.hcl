@@ -1,0 +1,77 @@
+# What do W and R cost? Every W and R from 1 to 3 at N = 3 on four cache nodes, each three times, interleaved: a minute and a half in all.
+#
+#   loadgen coordinator run plans/nwr.hcl                      # starts four nodes on this machine for each run
+#   loadgen coordinator run plans/nwr.hcl --variant w=2,r=2    # one of them, once
+#   loadgen coordinator run plans/nwr.hcl -var nodes='["127.0.0.1:7001", "127.0.0.1:7002", "127.0.0.1:7003", "127.0.0.1:7004"]'
+
+plan "nwr" {
+  description = "PUT and GET for every W and R at N=3"
+}
+
+variable "driver" { default = "redis" } # or "memcached"
+
+variable "nodes" { # endpoints of your own servers; none: built-in nodes
+  type    = list(string)
+  default = []
+}
+
+variable "w" { default = 2 }
+variable "r" { default = 1 }
+variable "seconds" { default = 1 } # of each phase
+
+target "space" {
+  driver    = var.driver
+  endpoints = var.nodes
+
+  builtin { # used when endpoints is empty
+    nodes  = 4
+    memory = "64MiB"
+  }
+  replication {
+    coordinate  = "client"
+    n           = 3
+    w           = var.w
+    r           = var.r
+    read_fanout = "r" # a get asks R nodes, not all three
+  }
+}
+
+dataset "items" {
+  keys { count = 1000 }
+  values { size = 200 }
+}
+
+phase "fill" {
+  target  = target.space
+  dataset = dataset.items
+  populate {}
+}
+
+phase "put" {
+  target  = target.space
+  dataset = dataset.items
+  ops     = { put = 1 }
+  closed {
+    sessions = 10
+    duration = var.seconds
+  }
+}
+
+phase "get" {
+  target  = target.space
+  dataset = dataset.items
+  ops     = { get = 1 }
+  closed {
+    sessions = 10
+    duration = var.seconds
+  }
+}
+
+experiment {
+  repeat   = 3
+  baseline = "w=2,r=1"
+  matrix {
+    w = [1, 2, 3]
+    r = [1, 2, 3]
+  }
+}
