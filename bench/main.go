@@ -44,7 +44,7 @@ func compare(ctx context.Context, args []string, w io.Writer) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.StringVar(&o.cells, "cells", "", "run the cells that match a `PATTERN` of SERVER/OP/SIZE/PIPELINE, such as redis/get/32/*; several with commas")
 	flags.IntVar(&o.pairs, "pairs", 5, "rounds of each cell")
-	flags.DurationVar(&o.duration, "for", time.Second, "how long a client's run shall take, about")
+	flags.DurationVar(&o.duration, "for", 1500*time.Millisecond, "how long a client's run shall take, about")
 	flags.Int64Var(&o.ops, "ops", 0, "ops of a client's run, instead of a time")
 	flags.BoolVar(&o.quick, "quick", false, "one short round of a few cells")
 	if err := flags.Parse(args); err != nil {

@@ -10,14 +10,12 @@ import (
 )
 
 // standApart keeps this process off the first of the processors that it may use. What the returned function runs may use that one only,
-// and so may the processes it starts. With one processor there is nothing to divide.
-func standApart() (first func(func() error) error, err error) {
+// and so may the processes it starts. Where there is one processor, or the kernel will not have it, everything runs where it did.
+func standApart() (first func(func() error) error) {
 	var all, one, rest unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &all); err != nil {
-		return nil, err
-	}
-	if all.Count() < 2 {
-		return func(f func() error) error { return f() }, nil
+	anywhere := func(f func() error) error { return f() }
+	if err := unix.SchedGetaffinity(0, &all); err != nil || all.Count() < 2 {
+		return anywhere
 	}
 	rest = all
 	for cpu := 0; one.Count() == 0; cpu++ {
@@ -27,7 +25,7 @@ func standApart() (first func(func() error) error, err error) {
 		}
 	}
 	if err := moveThreads(&rest); err != nil {
-		return nil, err
+		return anywhere
 	}
 	return func(f func() error) error {
 		runtime.LockOSThread() // the runtime starts no thread from one that is locked
@@ -37,7 +35,7 @@ func standApart() (first func(func() error) error, err error) {
 		}
 		err := f()
 		return errors.Join(err, unix.SchedSetaffinity(0, &rest))
-	}, nil
+	}
 }
 
 // moveThreads has all threads of this process use some processors only. Those that they start later do the same.

@@ -3,7 +3,11 @@ package main_test
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -43,6 +47,26 @@ func TestSelfcheck(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestSelfcheckStops interrupts it once its nodes have been started.
+func TestSelfcheckStops(t *testing.T) {
+	p := start(t, command(t, "selfcheck"))
+	require.Eventually(t, func() bool {
+		lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", p.cmd.Process.Pid))
+		require.NoError(t, err)
+		nodes := 0
+		for _, path := range lists {
+			b, err := os.ReadFile(path)
+			if err == nil { // else the thread has ended
+				nodes += len(strings.Fields(string(b)))
+			}
+		}
+		return nodes == 4
+	}, 20*time.Second, 5*time.Millisecond)
+	p.signal(syscall.SIGINT)
+	require.Equal(t, 5, p.wait(10*time.Second), &p.stderr)
+	require.Equal(t, "loadgen: stopped by the user\n", p.stderr.String())
 }
 
 // TestFloor puts and gets one key on a built-in node.
