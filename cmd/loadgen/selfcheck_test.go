@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,8 +20,7 @@ import (
 )
 
 // TestSelfcheck runs it where other tests have real servers, too. Whether all answers come out right is this machine's business, and what
-// else runs on it: the exit code has to say which. What comes out right on any machine is the middle of the times for which no other
-// process has to wake up, and the second that the node stands still.
+// else runs on it; but the exit code has to say which, and wrong ones come with a reason.
 func TestSelfcheck(t *testing.T) {
 	_, err := exec.LookPath("redis-server")
 	servertest.Require(t, "redis", err)
@@ -41,9 +41,8 @@ func TestSelfcheck(t *testing.T) {
 		require.NotNil(t, r.Machine.OtherCPUs)
 		require.Less(t, p.ended.Sub(p.began), time.Minute)
 		t.Logf("%v\n%s", p.ended.Sub(p.began), &p.stdout)
-		timer, draws, stall := r.Answers[0].Figures[0], r.Answers[1].Figures[0], r.Answers[5]
-		if !timer.OK() || !draws.OK() || !stall.OK {
-			return fmt.Errorf("timer %+v, draws %+v, stall %+v", timer, draws, stall)
+		if !right && len(r.Doubts) == 0 {
+			return errors.New("something came out wrong, and nothing that would explain it was found")
 		}
 		return nil
 	})
