@@ -96,8 +96,11 @@ func (p *Proxy) present() Fault {
 
 // end closes both connections: linger 0 with a reset, below 0 in good order.
 func (c *pair) end(linger int) {
-	for _, conn := range []*net.TCPConn{c.client, c.server} {
+	both := []*net.TCPConn{c.client, c.server}
+	for _, conn := range both {
 		_ = conn.SetLinger(linger) // it may be closed already
+	}
+	for _, conn := range both { // now: who carries from one may close the other
 		_ = conn.Close()
 	}
 }
@@ -161,11 +164,14 @@ func (p *Proxy) carry(to, from *net.TCPConn, drops func(Fault) bool) {
 			chunks <- chunk{b[:n], time.Now().Add(p.present().Delay)}
 		}
 		if err != nil {
-			close(chunks)
-			if !errors.Is(err, io.EOF) {
+			switch {
+			case errors.Is(err, net.ErrClosed):
+				_ = to.Close() // as end has said
+			case !errors.Is(err, io.EOF):
 				_ = to.SetLinger(0) // the other end is to see a reset, too
 				_ = to.Close()
 			}
+			close(chunks)
 			writer.Wait()
 			return
 		}
