@@ -1,0 +1,181 @@
+package run
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/pace"
+	"github.com/loadgen/loadgen/internal/search"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+func searchPhase() *plan.Phase {
+	ph := openPhase()
+	ph.Search = &plan.Search{
+		Schedule: ph.Open.Schedule, From: 1000, To: 1e6, StepDuration: 4 * time.Second, Precision: 0.05, Budget: time.Minute,
+		SLOs: []plan.SLO{{ResponseP99: 5 * time.Millisecond}},
+	}
+	ph.Open = nil
+	return ph
+}
+
+// level is one of a search: openLoad brings 1,000 ops a second for 4 s.
+func level(ph *plan.Phase, load *measure.Totals, busy float64) *Level {
+	var m Measured
+	m.AddLevel(testPlan(), ph, Measured{
+		Endpoints: endpoints, Load: load, Shape: pace.Shape{Rate: 1000, Duration: 4 * time.Second},
+		Generators: []Generator{{Executor: "event loop", Loops: 1, Busy: busy}},
+	}, 0)
+	return m.Levels[0]
+}
+
+func TestWhatComesOfALevel(t *testing.T) {
+	shed := func() *measure.Totals {
+		t := openLoad(ms, 0)
+		t.AddDue(driver.Get)
+		t.Shed(driver.Get, 1)
+		return t
+	}
+	tests := []struct {
+		name    string
+		load    *measure.Totals
+		busy    float64
+		change  func(*plan.Phase)
+		outcome string
+		why     string
+	}{
+		{name: "quick enough", load: openLoad(ms, 0), outcome: "held"},
+		{name: "quick enough although the generator is busy", load: openLoad(ms, 0), busy: 0.9, outcome: "held"},
+		{name: "too slow", load: openLoad(6*ms, 0), outcome: "failed", why: "get: p99 response 6ms"},
+		{name: "too slow, and the generator is busy", load: openLoad(6*ms, 0), busy: 0.9, outcome: "client-bound", why: "the generator's loop was busy 90 % of the time; get: p99 response 6ms"},
+		{name: "a little too much", load: openLoad(ms, 1020*ms/1000), outcome: "failed", why: "sustained 98[0-9]/s"},
+		{name: "far too much", load: openLoad(ms, 2*ms), outcome: "overloaded", why: "sustained 50[0-9]/s"},
+		{name: "something was shed", load: shed(), outcome: "failed", why: "1 get of 4,001 was shed"},
+		{
+			name: "an objective of another quantile", load: openLoad(ms, 0), outcome: "failed", why: "get: p50 response 1ms",
+			change: func(ph *plan.Phase) {
+				ph.Search.SLOs = append(ph.Search.SLOs, plan.SLO{Op: "get", ResponseP50: 500 * time.Microsecond})
+			},
+		},
+		{
+			name: "an objective of another op", load: openLoad(ms, 0), outcome: "held",
+			change: func(ph *plan.Phase) { ph.Search.SLOs[0] = plan.SLO{Op: "put", ResponseP50: 1} },
+		},
+		{
+			name: "not what was expected", load: openLoad(ms, 0), outcome: "failed", why: "get: 100 % were hits, fewer than expect_hits = 200 %",
+			change: func(ph *plan.Phase) { hits := 2.0; ph.ExpectHits = &hits },
+		},
+		{name: "nothing at all", load: &measure.Totals{}, outcome: "failed", why: "no plateau: no op was started"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			ph := searchPhase()
+			if tt.change != nil {
+				tt.change(ph)
+			}
+			l := level(ph, tt.load, tt.busy)
+			require.Equal(t, tt.outcome, l.Outcome, l.Why)
+			require.Regexp(t, "^"+tt.why+"$", l.Why)
+		})
+	}
+}
+
+// searched is a search whose levels came out so, at 1,000 a second, 2,000 and so on; one that did not hold was tried twice. Power falls with
+// the rate.
+func searched(ended search.End, outcomes ...string) *Phase {
+	ph := searchPhase()
+	m := Measured{Endpoints: endpoints, Ended: ended}
+	for i, outcome := range outcomes {
+		l := level(ph, openLoad(ms, 0), 0)
+		l.Rate, l.Outcome, l.power = float64(1000*(i+1)), outcome, 1/float64(i+1)
+		m.Levels = append(m.Levels, l)
+		if outcome != "held" {
+			m.Levels = append(m.Levels, l)
+		}
+	}
+	return NewPhase(testPlan(), ph, m)
+}
+
+func TestWhatASearchIsWorth(t *testing.T) {
+	rate := func(f float64) *float64 { return &f }
+	tests := []struct {
+		name                       string
+		ended                      search.End
+		outcomes                   []string
+		validity                   Validity
+		reason                     string
+		found, failed, bound, knee *float64
+	}{
+		{"found", search.Precise, []string{"held", "held", "overloaded"}, Valid, "", rate(2000), rate(3000), nil, rate(1000)},
+		{"the highest holds", search.AtTo, []string{"held", "held"}, Valid, "", rate(2000), nil, nil, rate(1000)},
+		{
+			"client-bound", search.Precise,
+			[]string{"held", "client-bound"},
+			Suspect, "client-bound at 2,000/s: the target may hold more than 1,000/s", rate(1000), nil, rate(2000), rate(1000),
+		},
+		{
+			"out of time", search.Spent,
+			[]string{"held", "overloaded"},
+			Suspect, "the budget was spent: the answer lies between 1,000/s and 2,000/s", rate(1000), rate(2000), nil, rate(1000),
+		},
+		{
+			"out of time early", search.Spent,
+			[]string{"held"},
+			Suspect, "the budget was spent before a rate failed: the target may hold more than 1,000/s", rate(1000), nil, nil, nil,
+		},
+		{"nothing holds", search.BelowFrom, []string{"overloaded"}, Invalid, "no rate held: at 1,000/s, ", nil, rate(1000), nil, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p := searched(tt.ended, tt.outcomes...)
+			require.Equal(t, tt.validity, p.Validity, p.Reasons)
+			if tt.reason != "" {
+				require.Equal(t, []string{tt.reason}, p.Reasons)
+			}
+			require.Equal(t, tt.found, p.Search.Rate)
+			require.Equal(t, tt.failed, p.Search.FirstFailed)
+			require.Equal(t, tt.bound, p.Search.ClientBound)
+			require.Equal(t, tt.knee, p.Search.Knee)
+			r := New(Header{ID: "x"}, Environment{})
+			r.Add("get", p)
+			for _, path := range nullPaths(t, r) {
+				if path[0] == "phase" {
+					require.NotEmpty(t, r.Why(path...), path)
+				}
+			}
+			require.NoError(t, r.CheckValid())
+		})
+	}
+}
+
+// The ramp of a stage begins at a rate of its own: 3 s up from 500 to 1,500 a second and 1 s there are 4,500 ops.
+func TestOfferedAfterARampFromARate(t *testing.T) {
+	ph := openPhase()
+	ph.Stages, ph.Open = &plan.Stages{Schedule: ph.Open.Schedule}, nil
+	shape := pace.Shape{Rate: 1500, From: 500, Ramp: 3 * time.Second, Duration: 4 * time.Second}
+	load := measure.NewTotals(origin, len(endpoints))
+	pacer := pace.NewConstant(shape, 1, 0)
+	for due, ok := pacer.Next(); ok; due, ok = pacer.Next() {
+		record(load, measure.Sample{Verb: driver.Get, Due: origin + due, Start: origin + due, End: origin + due + ms})
+	}
+	load.Span.Session(origin, origin+4001*ms)
+	require.EqualValues(t, 4500, load.Ops[driver.Get].Due)
+	m := Measured{Endpoints: endpoints}
+	for range 2 {
+		m.AddLevel(testPlan(), ph, Measured{Endpoints: endpoints, Load: load, Shape: shape, Generators: []Generator{{Loops: 2, CPUSeconds: 1}}}, 0)
+	}
+	l := m.Levels[0]
+	require.InEpsilon(t, 1500, *l.OfferedRate, 0.002)
+	require.InEpsilon(t, 1500, *l.AchievedRate, 0.004)
+	require.Empty(t, l.Outcome)
+	p := NewPhase(testPlan(), ph, m)
+	require.Equal(t, Valid, p.Validity, p.Reasons)
+	require.EqualValues(t, 9000, p.Op["get"].OK)
+	require.InDelta(t, 8, p.Load.DurationSeconds, 1e-9)
+	require.Equal(t, 2, p.Generator.Loops)
+	require.InDelta(t, 2, p.Generator.CPUSeconds, 1e-9)
+}
