@@ -17,6 +17,7 @@ type clock interface {
 type wallClock struct {
 	zero time.Time
 	spin time.Duration // the last part of a wait that is spent looking at the clock
+	nap  func(time.Duration)
 }
 
 // oversleep is by how much a sleeping thread commonly wakes late. An event loop looks at the clock for the last part of a wait. On the
@@ -25,10 +26,15 @@ const oversleep = 150 * time.Microsecond
 
 func (c wallClock) now() int64 { return int64(time.Since(c.zero)) }
 
-// sleep puts the thread to sleep, not the goroutine: the runtime waits for its own timers in whole milliseconds where nothing else goes on.
 func (c wallClock) sleep(d time.Duration) {
 	if d > c.spin {
-		nap := unix.NsecToTimespec(int64(d - c.spin))
-		_ = unix.Nanosleep(&nap, nil) // a signal that ends it early does no harm
+		c.nap(d - c.spin)
 	}
+}
+
+// napThread puts the thread to sleep, not the goroutine: the runtime waits for its own timers in whole milliseconds where nothing else goes
+// on. It may return early.
+func napThread(d time.Duration) {
+	nap := unix.NsecToTimespec(int64(d))
+	_ = unix.Nanosleep(&nap, nil) // a signal that ends it early does no harm
 }

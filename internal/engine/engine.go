@@ -27,6 +27,9 @@ type Config struct {
 	Loops   int           // 0: one for each processor but one, at least one
 	Spin    time.Duration // before an op of an open load is due, loops look at the clock for this long instead of sleeping; 0: 50 µs, below: never
 	Logger  *slog.Logger
+
+	// Sleep waits on behalf of loops without sockets; nil: their threads sleep, which a bubble of testing/synctest does not see.
+	Sleep func(time.Duration)
 }
 
 // Engine carries out steps in this process. Assign comes first, then Prepare and Run in turn for each step. One goroutine at a time,
@@ -54,6 +57,9 @@ func New(cfg Config) *Engine {
 	if cfg.Spin == 0 {
 		cfg.Spin = defaultSpin
 	}
+	if cfg.Sleep == nil {
+		cfg.Sleep = napThread
+	}
 	e := &Engine{cfg: cfg, newPoller: func() (poller, error) { return newEpoll() }, dial: new(net.Dialer).DialContext}
 	e.lease.Store(never)
 	return e
@@ -77,10 +83,11 @@ func (e *Engine) Assign(_ context.Context, a run.Assignment) error {
 		runtime.GOMAXPROCS(procs)
 	}
 	e.run, e.plan = a, p
-	e.clock = wallClock{zero: a.Zero}
+	spin := time.Duration(0)
 	if slices.ContainsFunc(p.Targets, func(t *plan.Target) bool { return t.Executor == plan.EventLoop }) {
-		e.clock = wallClock{zero: a.Zero, spin: oversleep}
+		spin = oversleep
 	}
+	e.clock = wallClock{zero: a.Zero, spin: spin, nap: e.cfg.Sleep}
 	e.wall = a.WallNS
 	return nil
 }

@@ -70,7 +70,7 @@ func execute(t testing.TB, cfg Config, p *plan.Plan, c clock) (measure.Totals, [
 // executeLogged is execute with the events of the first loop's program.
 func executeLogged(t testing.TB, cfg Config, p *plan.Plan, c clock) (measure.Totals, []byte, []string) {
 	t.Helper()
-	cfg.Drivers, cfg.Logger, cfg.Spin = drivers.All(), slog.New(slog.DiscardHandler), -1
+	cfg.Drivers, cfg.Logger, cfg.Spin, cfg.Sleep = drivers.All(), slog.New(slog.DiscardHandler), -1, time.Sleep
 	e := New(cfg)
 	defer e.Close()
 	canonical, err := p.Canonical()

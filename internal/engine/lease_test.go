@@ -92,7 +92,7 @@ func TestSendsNothingAfterWakingLate(t *testing.T) {
 func TestCallsThatNobodyTookUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := nullPlan(t, 1, "executor = \"blocking\"\nlatency = \"10ms\"", "ops = { get = 1 }\nclosed {\n sessions = 1\n pipeline = 8\n duration = \"10s\"\n}")
-		e := New(Config{Drivers: drivers.All(), Logger: slog.New(slog.DiscardHandler), Spin: -1})
+		e := New(Config{Drivers: drivers.All(), Logger: slog.New(slog.DiscardHandler), Spin: -1, Sleep: time.Sleep})
 		defer e.Close()
 		canonical, err := p.Canonical()
 		require.NoError(t, err)

@@ -233,7 +233,7 @@ func (f *fleet) join(name string, change ...func(*rpc.JoinConfig)) *node {
 }
 
 func newEngine(m *mill) *engine.Engine {
-	return engine.New(engine.Config{Drivers: []driver.Driver{m}, Loops: 1, Logger: slog.New(slog.DiscardHandler)})
+	return engine.New(engine.Config{Drivers: []driver.Driver{m}, Loops: 1, Logger: slog.New(slog.DiscardHandler), Sleep: time.Sleep})
 }
 
 // members waits for as many workers as were started.
