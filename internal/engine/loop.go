@@ -19,6 +19,7 @@ const (
 	sweepStep = int64(time.Millisecond)     // least time between two looks for timeouts
 	maxLook   = int64(5 * time.Microsecond) // a cycle that found nothing and took longer has slept, or was not run
 	minStates = 64                          // op states made at a time
+	flushEach = 64                          // sessions that start at the same time: what they send leaves before that of the next is written up
 
 	// A thread that sleeps until a time is commonly running again 20 to 40 µs after it.
 	defaultSpin = 50 * time.Microsecond
@@ -228,7 +229,10 @@ func (l *loop) turn(now int64) {
 		l.stopped = true
 		l.feed.stop(now)
 	}
-	for l.timers.next() <= now {
+	for n := 1; l.timers.next() <= now; n++ {
+		if n%flushEach == 0 {
+			l.tr.flush()
+		}
 		t := l.timers.pop()
 		if t.kind == startSlots {
 			l.feed.fire(t, now)

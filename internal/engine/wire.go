@@ -16,7 +16,10 @@ import (
 
 const (
 	readSize     = 64 << 10              // bytes asked for in one read
+	mostMoved    = 16 << 10              // bytes of a reply that is not complete which a read begins with anew; more stay in place
+	firstBuffer  = 512                   // bytes of a buffer at first: at the start of a phase, every connection has one
 	keptBuffer   = 256 << 10             // a larger buffer is left to the garbage collector after use
+	keptBuffers  = 1024                  // as are more than so many
 	maxOpening   = 128                   // connections that a loop has in the making at a time: below common listen backlogs
 	firstBackoff = 10 * time.Millisecond // before the first attempt to reconnect
 	lastBackoff  = time.Second           // and the longest
@@ -277,14 +280,17 @@ func (w *wire) handle(c *wireConn, r readiness) {
 // stream has ended and the end has not been read yet.
 func (w *wire) read(c *wireConn, ended bool) (more bool) {
 	kept := len(c.in)
-	buf := w.rbuf
-	if kept > 0 {
+	room := w.rbuf
+	switch {
+	case kept > mostMoved: // what would be moved with every read grows where it is
 		if cap(c.in)-kept < readSize {
 			c.in = append(make([]byte, 0, max(2*cap(c.in), 2*readSize)), c.in...)
 		}
-		buf = c.in[kept:cap(c.in)]
+		room = c.in[:cap(c.in)]
+	case kept > 0:
+		copy(room, c.in)
 	}
-	n, err := w.poll.read(c.fd, buf)
+	n, err := w.poll.read(c.fd, room[kept:])
 	switch {
 	case err == errAgain:
 		return false
@@ -297,11 +303,7 @@ func (w *wire) read(c *wireConn, ended bool) (more bool) {
 	}
 	now := w.arrival(c)
 	c.heard = now
-	all := buf[:n]
-	if kept > 0 {
-		all = c.in[:kept+n]
-	}
-	rest, err := w.parse(c, all, now)
+	rest, err := w.parse(c, room[:kept+n], now)
 	if c.freed > 0 {
 		w.direct.freed(c, now)
 	}
@@ -310,7 +312,7 @@ func (w *wire) read(c *wireConn, ended bool) (more bool) {
 		return false
 	}
 	w.keep(c, rest)
-	return n == len(buf) || ended
+	return kept+n == len(room) || ended
 }
 
 // parse answers the replies that b begins with and returns what is left.
@@ -366,7 +368,7 @@ func (w *wire) keep(c *wireConn, rest []byte) {
 	case c.in == nil:
 		c.in = append(w.buffer(), rest...)
 	default:
-		c.in = c.in[:copy(c.in[:cap(c.in)], rest)]
+		c.in = append(c.in[:0], rest...)
 	}
 }
 
@@ -457,11 +459,11 @@ func (w *wire) buffer() []byte {
 		w.bufs = w.bufs[:n-1]
 		return b
 	}
-	return make([]byte, 0, 4<<10)
+	return make([]byte, 0, firstBuffer)
 }
 
 func (w *wire) recycle(b []byte) {
-	if cap(b) <= keptBuffer {
+	if cap(b) <= keptBuffer && len(w.bufs) < keptBuffers {
 		w.bufs = append(w.bufs, b[:0])
 	}
 }

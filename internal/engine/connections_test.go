@@ -1,0 +1,128 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/loadgen/loadgen/internal/drivers"
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/servertest"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+const manyConnections = 10_000
+
+// manyServer starts a redis that takes as many connections as the test makes.
+func manyServer(t testing.TB) (addr string) {
+	t.Helper()
+	var limit unix.Rlimit
+	require.NoError(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
+	var missing error
+	if want := uint64(manyConnections + 1000); limit.Cur < want {
+		missing = fmt.Errorf("%d open files are allowed, %d are wanted (ulimit -n %d)", limit.Cur, want, want)
+	}
+	servertest.Require(t, "files", missing)
+	return servertest.Redis(t, "--maxclients", fmt.Sprint(manyConnections+100))
+}
+
+// bill is what a load cost.
+type bill struct {
+	sessions uint64 // that sent something
+	ok       uint64
+	bad      uint64
+	bytes    uint64 // allocated in all, from the making of connections on
+	user     time.Duration
+}
+
+// drive drives so many sessions, each an op every so often, for a time.
+func drive(t testing.TB, addr string, sessions int, think, lasts time.Duration) bill {
+	p := parsePlan(t, fmt.Sprintf(`
+target "t" {
+	driver    = "redis"
+	endpoints = [%q]
+	timeout   = "10s"
+}
+dataset "d" {
+	keys { count = 1000 }
+	values { size = 32 }
+}
+phase "load" {
+	target  = target.t
+	dataset = dataset.d
+	ops     = { put = 1 }
+	closed {
+		sessions = %d
+		think    = %q
+		ramp     = %q
+		duration = %q
+	}
+}`, addr, sessions, think, think, lasts))
+	canonical, err := p.Canonical()
+	require.NoError(t, err)
+	e := New(Config{Drivers: drivers.All(), Loops: 1, Logger: slog.New(slog.DiscardHandler)})
+	defer e.Close()
+	ctx := context.Background()
+	require.NoError(t, e.Assign(ctx, run.Assignment{Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Workers: 1}))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err = e.Prepare(ctx, stepOf(p.Phase("load"), run.Load))
+	require.NoError(t, err)
+	began := userTime(t)
+	final, err := e.Run(ctx, time.Duration(e.clock.now()), func(*measure.Snapshot) (func() error, error) {
+		return func() error { return nil }, nil
+	})
+	require.NoError(t, err)
+	s := bill{user: userTime(t) - began, sessions: final.Totals.Span.Sessions}
+	runtime.ReadMemStats(&after)
+	s.bytes = after.TotalAlloc - before.TotalAlloc
+	ledger := final.Totals.Ops[driver.Put].Ledger()
+	s.ok = ledger.Outcomes[driver.OK]
+	s.bad = ledger.Due - s.ok
+	return s
+}
+
+// userTime is what this process has spent outside of the kernel.
+func userTime(t testing.TB) time.Duration {
+	var u syscall.Rusage
+	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano())
+}
+
+// TestTenThousandConnections: all are driven, and each takes at most 4 KiB, everything counted that was ever allocated for it.
+func TestTenThousandConnections(t *testing.T) {
+	addr := manyServer(t)
+	some := drive(t, addr, manyConnections/10, 500*time.Millisecond, time.Second)
+	many := drive(t, addr, manyConnections, 500*time.Millisecond, time.Second)
+	require.EqualValues(t, manyConnections, many.sessions)
+	require.Zero(t, many.bad)
+	require.GreaterOrEqual(t, many.ok, uint64(manyConnections))
+	each := float64(many.bytes-some.bytes) / (manyConnections - manyConnections/10)
+	t.Logf("%.0f bytes a connection", each)
+	require.LessOrEqual(t, each, 4096.0)
+}
+
+// BenchmarkConnections compares what an op costs in user time on 1,000 and on 10,000 connections, at the same rate.
+func BenchmarkConnections(b *testing.B) {
+	addr := manyServer(b)
+	for _, sessions := range []int{manyConnections / 10, manyConnections} {
+		b.Run(fmt.Sprintf("connections=%d", sessions), func(b *testing.B) {
+			for b.Loop() {
+				const rate = 20_000
+				s := drive(b, addr, sessions, time.Duration(sessions)*time.Second/rate, 4*time.Second)
+				b.ReportMetric(float64(s.user.Nanoseconds())/float64(s.ok), "user-ns/op")
+				b.ReportMetric(float64(s.ok)/4, "ops/s")
+				b.ReportMetric(0, "ns/op")
+			}
+		})
+	}
+}
