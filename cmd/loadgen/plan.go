@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
+	"runtime"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/loadgen/loadgen/internal/machine"
 	"github.com/loadgen/loadgen/internal/prom"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -34,7 +37,7 @@ Of a plan with an experiment every variant is checked, and the time of all runs 
 			if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
 				return failed("read the limit on open files: %w", err)
 			}
-			return flags.check(cmd, args[0], int64(min(files.Cur, math.MaxInt64)))
+			return flags.check(cmd, args[0], means{files: int64(min(files.Cur, math.MaxInt64)), memory: machine.Available(os.DirFS("/"))})
 		},
 	}
 	flags.add(c.Flags())
@@ -42,7 +45,7 @@ Of a plan with an experiment every variant is checked, and the time of all runs 
 }
 
 // check checks the plan at path, or all variants of its experiment, and predicts. files is how many may be open.
-func (p *planFlags) check(cmd *cobra.Command, path string, files int64) error {
+func (p *planFlags) check(cmd *cobra.Command, path string, here means) error {
 	text, err := p.open(path)
 	if err != nil {
 		return err
@@ -53,7 +56,7 @@ func (p *planFlags) check(cmd *cobra.Command, path string, files int64) error {
 			return err
 		}
 		if t != nil {
-			if err := predict(cmd.OutOrStdout(), t.baseline(), files); err != nil {
+			if err := predict(cmd.OutOrStdout(), t.baseline(), here); err != nil {
 				return err
 			}
 			return predictTrial(cmd.OutOrStdout(), t)
@@ -63,7 +66,7 @@ func (p *planFlags) check(cmd *cobra.Command, path string, files int64) error {
 	if err != nil {
 		return err
 	}
-	return predict(cmd.OutOrStdout(), resolved, files)
+	return predict(cmd.OutOrStdout(), resolved, here)
 }
 
 // predictTrial writes how many runs an experiment has and how long they take. The prediction above it is that of the baseline.
@@ -134,8 +137,15 @@ worker gets and that the run's plan digest is of.`,
 	return c
 }
 
-// predict writes what a plan will do and take, and warns when it wants more open files than this process may have.
-func predict(w io.Writer, p *plan.Plan, files int64) error {
+// means are what this process may have.
+type means struct {
+	files  int64
+	memory int64 // bytes; 0: nothing says
+}
+
+// predict writes what a plan will do and take, and warns when it wants more open files or memory than this process may have, or more ops
+// than a processor can send.
+func predict(w io.Writer, p *plan.Plan, here means) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "plan %s: no mistakes found\n\n", p.Name)
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -153,12 +163,35 @@ func predict(w io.Writer, p *plan.Plan, files int64) error {
 	b.WriteString("\nA duration of - is up to the target. Requests are those of an undisturbed run. Memory is an upper estimate for one worker.\n")
 	fmt.Fprintf(&b, "Metrics (--http): %d series on the coordinator's page and %d more for each worker; %d on a worker's own page.\n",
 		prom.Series(p, 0), prom.Series(p, 1)-prom.Series(p, 0), prom.PartSeries(p))
-	if all.Total.Files > files {
+	if all.Total.Files > here.files {
 		fmt.Fprintf(&b, "\nWarning: one worker would need %d open files, and the limit here is %d: raise it with ulimit -n %d.\n",
-			all.Total.Files, files, all.Total.Files)
+			all.Total.Files, here.files, all.Total.Files)
+	}
+	for _, ph := range p.Phases {
+		warn(&b, p, ph, here.memory)
 	}
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// perLoop is more than an event loop has been seen to send, in ops a second.
+const perLoop = 10e6
+
+// warn writes what a phase wants of one worker and cannot have here. The limits that count are those of the workers.
+func warn(b *bytes.Buffer, p *plan.Plan, ph *plan.Phase, memory int64) {
+	t := p.Target(ph.Target)
+	endpoints := len(t.Endpoints)
+	if t.Builtin != nil {
+		endpoints = t.Builtin.Nodes
+	}
+	if need := p.Memory(ph, ph.Sessions(), endpoints); memory > 0 && need > memory {
+		fmt.Fprintf(b, "\nWarning: phase %s can need %d MiB of memory, and %d MiB are available here: on one worker, %d sessions of it would do.\n",
+			ph.Name, need>>20, memory>>20, p.Fitting(ph, ph.Sessions(), endpoints, memory))
+	}
+	if most := perLoop * float64(runtime.NumCPU()); ph.Open != nil && ph.Open.Rate > most {
+		fmt.Fprintf(b, "\nWarning: phase %s wants %.0f ops a second, more than a worker with %d processors can send: use %.0f workers, or at most %.0f ops a second.\n",
+			ph.Name, ph.Open.Rate, runtime.NumCPU(), math.Ceil(ph.Open.Rate/most), most)
+	}
 }
 
 func row(w io.Writer, name string, l plan.Load) {

@@ -7,12 +7,14 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"os"
 	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
+	"github.com/loadgen/loadgen/internal/machine"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/internal/run"
@@ -58,6 +60,9 @@ func (e *Engine) openGroup(ctx context.Context, step run.Step) (*group, error) {
 		return nil, fmt.Errorf("target %q: %w", g.target.Name, err)
 	}
 	if err := g.checkFiles(); err != nil {
+		return nil, err
+	}
+	if err := g.checkMemory(machine.Available(os.DirFS("/"))); err != nil {
 		return nil, err
 	}
 	if g.connect, err = newConnector(e.dial, g.target.TLS); err != nil {
@@ -128,6 +133,16 @@ func (g *group) checkFiles() error {
 			connections, need, limit.Cur, need)
 	}
 	return nil
+}
+
+// checkMemory compares what the phase needs at most with what is there to be had, 0 when that is not known.
+func (g *group) checkMemory(available int64) error {
+	need := g.plan.Memory(g.phase, g.sessions, len(g.endpoints))
+	if available == 0 || need <= available {
+		return nil
+	}
+	return fmt.Errorf("%d sessions can need %d MiB of memory, and %d MiB are available: use at most %d sessions on this worker, or fewer ops in flight",
+		g.sessions, need>>20, available>>20, g.plan.Fitting(g.phase, g.sessions, len(g.endpoints), available))
 }
 
 // identify finds every endpoint's address and asks the server there what it is. The first that cannot be reached is the error.

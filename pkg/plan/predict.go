@@ -2,6 +2,7 @@ package plan
 
 import (
 	"math"
+	"sort"
 	"time"
 
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -12,7 +13,7 @@ const (
 	sessionBytes    = 4 << 10  // a session's and its streams' state
 	slotBytes       = 1 << 10  // an op in flight: key, program state, timers
 	valueCopies     = 3        // of its value: a buffer that is filled by doubling, and the one it grew from
-	connectionBytes = 64 << 10 // read and write buffers, and the queue of outstanding requests
+	connectionBytes = 8 << 10  // its state, the queue of outstanding requests, and what is to be written
 	pipeBytes       = 96 << 10 // more on the blocking executor: two goroutines, buffers between them and the loop, and those of TLS
 	histogramBytes  = 58 << 10 // of the largest histogram, 7,296 buckets
 	processBytes    = 32 << 20 // the program itself
@@ -42,8 +43,8 @@ type Load struct {
 	Connections   int64 // sessions × endpoints
 	Files         int64 // descriptors that one worker needs for all of it: connections + 64
 
-	// Memory is what one worker needs for all of it, in bytes: 32 MiB + 4 KiB a session + 1 KiB and three values an op that can be in flight + 64 KiB a
-	// connection, 160 KiB on the blocking executor, + 58 KiB a histogram, of which there are 7 an op in the mix and N more when replicated.
+	// Memory is what one worker needs for all of it, in bytes: 32 MiB + 4 KiB a session + 1 KiB and three values an op that can be in flight + 8 KiB a
+	// connection, 104 KiB on the blocking executor, + 58 KiB a histogram, of which there are 7 an op in the mix and N more when replicated.
 	Memory int64
 }
 
@@ -84,18 +85,29 @@ func (p *Plan) predict(ph *Phase) Load {
 	}
 	l.Connections = multiply(int64(l.Sessions), endpoints)
 	l.Files = add(l.Connections, SpareFiles)
+	l.Memory = p.Memory(ph, l.Sessions, int(endpoints))
+	return l
+}
+
+// Memory returns what a worker needs to drive so many sessions of a phase on so many endpoints, in bytes: see [Load].
+func (p *Plan) Memory(ph *Phase, sessions, endpoints int) int64 {
+	t := p.Target(ph.Target)
 	histograms := int64(7 * len(ph.Ops))
 	if t.Replication != nil {
 		histograms += int64(t.Replication.N * len(ph.Ops))
 	}
-	l.Memory = processBytes + histograms*histogramBytes
-	l.Memory = add(l.Memory, multiply(int64(l.Sessions), sessionBytes))
-	l.Memory = add(l.Memory, multiply(inFlight(ph), slotBytes+valueCopies*int64(d.Values.Size)))
-	l.Memory = add(l.Memory, multiply(l.Connections, connectionBytes))
+	session := add(sessionBytes, multiply(int64(endpoints), connectionBytes))
 	if t.Executor == Blocking {
-		l.Memory = add(l.Memory, multiply(l.Connections, pipeBytes))
+		session = add(session, multiply(int64(endpoints), pipeBytes))
 	}
-	return l
+	need := add(processBytes+histograms*histogramBytes, multiply(int64(sessions), session))
+	flying := scale(inFlight(ph), float64(sessions)/float64(ph.Sessions()))
+	return add(need, multiply(flying, slotBytes+valueCopies*int64(p.Dataset(ph.Dataset).Values.Size)))
+}
+
+// Fitting returns how many of a worker's sessions of a phase would fit into so much memory, 0 when not even one does.
+func (p *Plan) Fitting(ph *Phase, sessions, endpoints int, memory int64) int {
+	return sort.Search(sessions, func(n int) bool { return p.Memory(ph, n+1, endpoints) > memory })
 }
 
 // opsOf returns how many ops a phase's load has and how long it takes, each nil when that depends on the target.
