@@ -16,6 +16,7 @@ import (
 	"github.com/loadgen/loadgen/internal/report"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/rundir"
+	"github.com/loadgen/loadgen/internal/table"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -180,6 +181,7 @@ func (s *series) foresee() bool {
 func (s *series) finish(w io.Writer, path string) error {
 	x := s.result
 	experiment.Conclude(x, s.results)
+	x.Tables = append(s.tablesOfPlan(), x.Tables...)
 	x.Finished = true
 	if err := rundir.SaveExperiment(s.root, x); err != nil {
 		return failed("%w", err)
@@ -196,4 +198,27 @@ func (s *series) finish(w io.Writer, path string) error {
 		return &exitError{code: x.ExitCode}
 	}
 	return nil
+}
+
+// tablesOfPlan fills the tables that the plan describes.
+func (s *series) tablesOfPlan() []run.Table {
+	var variants []table.Variant
+	base := 0
+	for i, v := range s.Variants {
+		one := table.Variant{Name: v.Name, Plan: s.plans[i]}
+		for j, r := range s.results {
+			if r.Variant == v.Name && s.result.Runs[j].Counts() {
+				one.Runs = append(one.Runs, r)
+			}
+		}
+		if v.Name == s.Baseline {
+			base = i
+		}
+		variants = append(variants, one)
+	}
+	var tables []run.Table
+	for _, t := range s.trial.tables {
+		tables = append(tables, table.Fill(t, variants, base))
+	}
+	return tables
 }

@@ -49,6 +49,48 @@ experiment {
 	variant "again" { sessions = 1 }
 }`
 
+// briefTable is a table for it.
+const briefTable = `
+table "rates" {
+	column "rate" {
+		unit  = "/min"
+		value = phase.load.op.get.rate
+	}
+	column "gain" { value = rate / baseline.rate }
+	column "misses" { value = phase.load.op.get.latency.miss.response.p50 }
+	expected "elsewhere" {
+		source = "a guess"
+		rate   = 500
+	}
+}`
+
+func TestTablesOfThePlan(t *testing.T) {
+	t.Parallel()
+	l := begin(t, briefExperiment+briefTable)
+	x := l.experiment(60 * time.Second)
+	rates := x.Tables[0]
+	require.Equal(t, []string{"rate /min", "gain", "misses"}, []string{rates.Columns[0].Title, rates.Columns[1].Title, rates.Columns[2].Title})
+	require.Len(t, rates.Rows, 4)
+	one, two := rates.Rows[0].Cells, rates.Rows[1].Cells
+	require.InDelta(t, 1000, *one[0].Value, 200)
+	require.InDelta(t, 1, *one[1].Value, 0)
+	require.InEpsilon(t, *two[0].Value / *one[0].Value, *two[1].Value, 1e-9)
+	require.Equal(t, run.Cell{Reason: "phase.load.op.get.latency.miss.response.p50 is null: no op missed"}, one[2])
+	guess := rates.Rows[3]
+	require.True(t, guess.Elsewhere)
+	require.Equal(t, "30,000", guess.Cells[0].Text)
+	require.Equal(t, "not given", guess.Cells[1].Reason)
+	require.Contains(t, l.stdout.String(), "elsewhere *")
+	require.Contains(t, l.stdout.String(), "* not measured here: a guess")
+
+	show := start(t, command(t, "runs", "show", x.ID, "--markdown", "--runs", l.runs))
+	require.Zero(t, show.wait(10*time.Second))
+	for _, row := range rates.Rows {
+		require.Contains(t, l.stdout.String(), row.Cells[0].Text)
+		require.Contains(t, show.stdout.String(), "| "+row.Cells[0].Text+" ")
+	}
+}
+
 // experiment waits for the end of an experiment, and returns its result once it is known to be consistent with what is on disk.
 func (l *load) experiment(within time.Duration) *run.Experiment {
 	l.t.Helper()

@@ -40,7 +40,8 @@ type planText struct {
 // trial is an experiment with the plan of each variant.
 type trial struct {
 	*plan.Experiment
-	plans []*plan.Plan // in the order of Variants
+	plans  []*plan.Plan // in the order of Variants
+	tables []plan.Table
 }
 
 // baseline returns the baseline's plan.
@@ -85,7 +86,8 @@ func (t *planText) plan(w io.Writer) (*plan.Plan, error) {
 	resolved, diags := t.resolve(t.vars)
 	if t.vars.Variant == "" {
 		_, more := t.file.Experiment()
-		diags = append(diags, more...)
+		_, tables := t.file.Tables()
+		diags = append(append(diags, more...), tables...)
 	}
 	return resolved, t.report(w, append(t.diags, diags...))
 }
@@ -97,9 +99,12 @@ func (t *planText) trial(w io.Writer) (*trial, error) {
 	}
 	e, diags := t.file.Experiment()
 	if e == nil && len(diags) == 0 {
-		return nil, nil
+		_, diags = t.file.Tables() // which want an experiment
+		return nil, t.report(w, diags)
 	}
-	all := &trial{Experiment: e}
+	tables, more := t.file.Tables()
+	diags = append(diags, more...)
+	all := &trial{Experiment: e, tables: tables}
 	if e != nil {
 		diags = append(diags, t.variants(all)...)
 	}
@@ -116,6 +121,9 @@ func (t *planText) variants(all *trial) hcl.Diagnostics {
 		vars.Variant = v.Name
 		p, diags := t.resolve(vars)
 		all.plans = append(all.plans, p)
+		if draft := t.file.Draft(); draft != nil {
+			diags = append(diags, t.inFile(table.CheckTables(draft, all.tables))...)
+		}
 		for _, d := range diags {
 			if in[key(d)] == nil {
 				found = append(found, d)
@@ -145,11 +153,15 @@ func (t *planText) resolve(vars plan.Vars) (*plan.Plan, hcl.Diagnostics) {
 	if draft == nil {
 		return nil, diags
 	}
-	for _, d := range table.Check(draft) {
-		d.Subject.Filename = t.path // a plan does not know in which directory it was
-		diags = append(diags, d)
+	return resolved, append(diags, t.inFile(table.Check(draft))...)
+}
+
+// inFile gives diagnostics the path of the file: a plan does not know in which directory it was.
+func (t *planText) inFile(diags hcl.Diagnostics) hcl.Diagnostics {
+	for _, d := range diags {
+		d.Subject.Filename = t.path
 	}
-	return resolved, diags
+	return diags
 }
 
 // report writes mistakes with their places. The error is empty when there are any.

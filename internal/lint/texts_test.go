@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/drivers"
+	"github.com/loadgen/loadgen/internal/table"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -114,11 +115,12 @@ func planFaults(name string, src []byte) []string {
 	if f != nil {
 		_, diags = f.Resolve(plan.Vars{})
 		e, more := f.Experiment()
-		diags = append(diags, more...)
+		tables, wrong := f.Tables()
+		diags = append(append(diags, more...), wrong...)
 		if e != nil {
 			for _, v := range e.Variants {
 				_, more := f.Resolve(plan.Vars{Variant: v.Name})
-				diags = append(diags, more...)
+				diags = append(append(diags, more...), table.CheckTables(f.Draft(), tables)...)
 			}
 		}
 	}

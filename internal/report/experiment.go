@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/run"
@@ -36,6 +37,9 @@ func grid(t run.Table) [][]string {
 	all := [][]string{head}
 	for _, row := range t.Rows {
 		line := []string{row.Name}
+		if row.Elsewhere {
+			line[0] += " *" // as the note that says where from
+		}
 		for _, c := range row.Cells {
 			line = append(line, cellText(c))
 		}
@@ -95,7 +99,9 @@ func (p *page) table(t run.Table) {
 		p.line("%s", line)
 	}
 	for _, note := range t.Notes {
-		p.point("", note)
+		for _, line := range wrap(note, width-2) {
+			p.line("  %s", line)
+		}
 	}
 }
 
@@ -141,11 +147,14 @@ func (p *page) experimentVerdict(x *run.Experiment, opts Options) {
 		p.line("  %s", line)
 	}
 	reasons := x.Verdict.Reasons
-	for _, why := range reasons[:min(len(reasons), maxReasons)] {
-		p.point("", why)
-	}
+	shown := slices.Clone(reasons[:min(len(reasons), maxReasons)])
 	if more := len(reasons) - maxReasons; more > 0 {
-		p.point("", "and "+plural(more, "other reason")+", in the runs' own results")
+		shown = append(shown, "and "+plural(more, "other reason")+", in the runs' own results")
+	}
+	for _, why := range shown {
+		for i, line := range wrap(why, width-4) {
+			p.line("  %s%s", []string{"- ", "  "}[min(i, 1)], line)
+		}
 	}
 	if opts.Dir != "" {
 		p.line("  Experiment directory: %s", opts.Dir)

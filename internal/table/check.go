@@ -22,7 +22,7 @@ func Check(p *plan.Plan) hcl.Diagnostics {
 	var all hcl.Diagnostics
 	for _, a := range p.Asserts {
 		for _, d := range check(a, t, ctx) {
-			all = append(all, place(a, d))
+			all = append(all, placeAt(fmt.Sprintf("assert %q", a.Name), a.File, a.Line, d))
 		}
 	}
 	return all
@@ -111,18 +111,17 @@ func unknown(path hcl.Traversal, name string, names []string, at hcl.Range) *hcl
 	}
 }
 
-// place says which assert a diagnostic is about and keeps of its subject what holds for the file.
-func place(a *plan.Assert, d *hcl.Diagnostic) *hcl.Diagnostic {
-	line := a.Line
+// placeAt says what a diagnostic is about, and keeps of its subject what holds for the file.
+func placeAt(what, file string, line int, d *hcl.Diagnostic) *hcl.Diagnostic {
 	if d.Subject != nil {
 		line = d.Subject.Start.Line
 	}
 	pos := hcl.Pos{Line: line, Column: 1, Byte: -1}
 	return &hcl.Diagnostic{
 		Severity: d.Severity,
-		Summary:  fmt.Sprintf("assert %q: %s", a.Name, d.Summary),
+		Summary:  what + ": " + d.Summary,
 		Detail:   d.Detail,
-		Subject:  &hcl.Range{Filename: a.File, Start: pos, End: pos},
+		Subject:  &hcl.Range{Filename: file, Start: pos, End: pos},
 	}
 }
 

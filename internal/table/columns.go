@@ -1,0 +1,259 @@
+package table
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// CheckTables reports what is wrong with the columns of tables, all at once, for a variant's plan: a name that neither the result nor an
+// earlier column has, a value that is no number, a unit that there is not or that does not fit. Subjects are those of Check.
+func CheckTables(p *plan.Plan, tables []plan.Table) hcl.Diagnostics {
+	var all hcl.Diagnostics
+	phases := resultType(p).AttributeType("phase")
+	for _, t := range tables {
+		earlier := map[string]cty.Value{}
+		for _, c := range t.Columns {
+			ctx := columnContext(cty.UnknownVal(phases), earlier, earlier)
+			for _, d := range checkColumn(c, ctx) {
+				all = append(all, placeAt(fmt.Sprintf("table %q, column %q", t.Name, c.Name), c.File, c.Line, d))
+			}
+			earlier[c.Name] = cty.UnknownVal(cty.Number)
+		}
+	}
+	return all
+}
+
+func checkColumn(c plan.Column, ctx *hcl.EvalContext) hcl.Diagnostics {
+	expr, diags := parseColumn(c)
+	if diags.HasErrors() {
+		return diags
+	}
+	fault := func(what, write string) hcl.Diagnostics {
+		return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: what, Detail: write, Subject: expr.Range().Ptr()}}
+	}
+	types := map[string]cty.Type{}
+	for name, v := range ctx.Variables {
+		types[name] = v.Type()
+	}
+	for _, traversal := range expr.Variables() {
+		if d := checkPath(traversal, cty.Object(types)); d != nil {
+			diags = append(diags, d)
+		}
+	}
+	if diags.HasErrors() {
+		return diags
+	}
+	v, diags := expr.Value(ctx)
+	if diags.HasErrors() {
+		return diags
+	}
+	if got := v.Type(); got != cty.Number && got != cty.DynamicPseudoType {
+		return fault("the value is "+article(got.FriendlyName())+", not a number", "Write a figure, such as phase.NAME.op.get.rate.")
+	}
+	u, ok := unitNamed(c.Unit)
+	if !ok {
+		var names []string
+		for _, u := range units[1:] {
+			names = append(names, fmt.Sprintf("%q", u.name))
+		}
+		return fault(fmt.Sprintf("unknown unit %q", c.Unit), "There are "+strings.Join(names, ", ")+".")
+	}
+	if of := kindOf(expr); u.kind != anything && of != anything && of != u.kind {
+		return fault(fmt.Sprintf("%s cannot be shown in %q, which is for %s", of, c.Unit, u.kind), "Write another unit, or leave it out.")
+	}
+	return nil
+}
+
+// kindOf tells from the name of a figure of the result what it is of; of what is computed there is no telling.
+func kindOf(expr hclsyntax.Expression) kind {
+	x, ok := expr.(*hclsyntax.ScopeTraversalExpr)
+	if !ok || x.Traversal.RootName() != "phase" {
+		return anything
+	}
+	name, _ := nameOf(x.Traversal[len(x.Traversal)-1])
+	switch {
+	case slices.Contains([]string{"rate", "rate_wall", "offered_rate", "achieved_rate"}, name):
+		return rates
+	case slices.Contains([]string{"mean", "sd", "min", "p50", "p90", "p99", "p999", "max"}, name), name == "seconds", strings.HasSuffix(name, "_seconds"):
+		return times
+	case name == "hit_ratio" || name == "busy":
+		return shares
+	case strings.HasPrefix(name, "bytes_"), strings.HasSuffix(name, "_bytes"):
+		return sizes
+	}
+	return anything
+}
+
+func parseColumn(c plan.Column) (hclsyntax.Expression, hcl.Diagnostics) {
+	return hclsyntax.ParseExpression([]byte(c.Value), c.File, hcl.Pos{Line: c.Line, Column: 1})
+}
+
+// columnContext lets a column see the phases of its variant, the columns before it, and those of the baseline.
+func columnContext(phases cty.Value, row, baseline map[string]cty.Value) *hcl.EvalContext {
+	variables := map[string]cty.Value{"phase": phases, "baseline": cty.ObjectVal(baseline)}
+	for name, v := range row {
+		variables[name] = v
+	}
+	return &hcl.EvalContext{Variables: variables, Functions: plan.Functions()}
+}
+
+// Variant is what a row is made of.
+type Variant struct {
+	Name string
+	Plan *plan.Plan
+	Runs []*run.Run // that count
+}
+
+// Fill makes a table: a row for each variant, of which base is the baseline's index, and one for each expected row. A figure of several runs
+// is the mean of the runs' figures. What cannot be had is blank, with the reason.
+func Fill(t plan.Table, variants []Variant, base int) run.Table {
+	out := run.Table{Title: t.Name, Transpose: t.Transpose, Notes: []string{}}
+	rows := make([]map[string]cty.Value, len(variants))
+	phases := make([]cty.Value, len(variants))
+	for i, v := range variants {
+		rows[i], phases[i] = map[string]cty.Value{}, phasesOf(v)
+		out.Rows = append(out.Rows, run.TableRow{Name: v.Name})
+	}
+	for _, c := range t.Columns {
+		out.Columns = append(out.Columns, run.Column{Name: c.Name, Title: titled(c), Unit: c.Unit})
+		values := make([]cty.Value, len(variants))
+		for i, v := range variants {
+			cell := run.Cell{Reason: "no run of this variant counts"}
+			if len(v.Runs) > 0 {
+				cell = fill(c, columnContext(phases[i], rows[i], rows[base]), v.Runs[0])
+			}
+			values[i] = cty.NullVal(cty.Number)
+			if cell.Value != nil {
+				values[i] = cty.NumberFloatVal(*cell.Value)
+			}
+			out.Rows[i].Cells = append(out.Rows[i].Cells, cell)
+		}
+		for i := range rows { // only now: a column does not see itself in the baseline
+			rows[i][c.Name] = values[i]
+		}
+	}
+	for _, e := range t.Expected {
+		out.Rows = append(out.Rows, expectedRow(t, e))
+		if note := "* not measured here: " + e.Source; !slices.Contains(out.Notes, note) {
+			out.Notes = append(out.Notes, note)
+		}
+	}
+	return out
+}
+
+func titled(c plan.Column) string {
+	if c.Unit == "" || c.Unit == "%" || c.Unit == "x" || strings.HasSuffix(c.Title, c.Unit) {
+		return c.Title
+	}
+	return c.Title + " " + c.Unit
+}
+
+func expectedRow(t plan.Table, e plan.Expected) run.TableRow {
+	row := run.TableRow{Name: e.Name, Elsewhere: true}
+	for _, c := range t.Columns {
+		cell := run.Cell{Reason: "not given"}
+		if f, ok := e.Values[c.Name]; ok {
+			cell = run.Cell{Value: &f, Text: Format(f, c.Unit)}
+		}
+		row.Cells = append(row.Cells, cell)
+	}
+	return row
+}
+
+// fill evaluates a column for one variant; r is one of its runs, to say why something is missing.
+func fill(c plan.Column, ctx *hcl.EvalContext, r *run.Run) run.Cell {
+	expr, diags := parseColumn(c)
+	if diags.HasErrors() {
+		return run.Cell{Reason: explain(diags)}
+	}
+	if _, null := look(expr, ctx, r); null != "" {
+		return run.Cell{Reason: null}
+	}
+	if zeroDivisor(expr, ctx) != nil {
+		return run.Cell{Reason: "division by 0"}
+	}
+	v, diags := expr.Value(ctx)
+	if diags.HasErrors() {
+		return run.Cell{Reason: explain(diags)}
+	}
+	if v.IsNull() || v.Type() != cty.Number {
+		return run.Cell{Reason: "the value is " + article(v.Type().FriendlyName()) + ", not a number"}
+	}
+	f, _ := v.AsBigFloat().Float64()
+	return run.Cell{Value: &f, Text: Format(f, c.Unit)}
+}
+
+// phasesOf is the phases of a variant's runs, each figure the mean of theirs.
+func phasesOf(v Variant) cty.Value {
+	t := resultType(v.Plan).AttributeType("phase")
+	var all []cty.Value
+	for _, r := range v.Runs {
+		one, err := valueOf(v.Plan, r)
+		if err != nil {
+			return cty.NullVal(t)
+		}
+		all = append(all, one.GetAttr("phase"))
+	}
+	if len(all) == 0 {
+		return cty.NullVal(t)
+	}
+	return mean(all)
+}
+
+// mean returns values of the same type with each number the mean of theirs. A number that one lacks is null; of what is no number, the
+// first one's stands.
+func mean(all []cty.Value) cty.Value {
+	t := all[0].Type()
+	if slices.ContainsFunc(all, cty.Value.IsNull) {
+		return cty.NullVal(t)
+	}
+	switch {
+	case t == cty.Number:
+		sum := cty.Zero
+		for _, v := range all {
+			sum = sum.Add(v)
+		}
+		return sum.Divide(cty.NumberIntVal(int64(len(all))))
+	case t.IsObjectType():
+		attrs := map[string]cty.Value{}
+		for name := range t.AttributeTypes() {
+			var inner []cty.Value
+			for _, v := range all {
+				inner = append(inner, v.GetAttr(name))
+			}
+			attrs[name] = mean(inner)
+		}
+		return cty.ObjectVal(attrs)
+	case t.IsListType():
+		return meanList(all)
+	}
+	return all[0]
+}
+
+// meanList is mean for lists; as many elements are kept as all have.
+func meanList(all []cty.Value) cty.Value {
+	least := all[0].LengthInt()
+	for _, v := range all {
+		least = min(least, v.LengthInt())
+	}
+	if least == 0 {
+		return cty.ListValEmpty(all[0].Type().ElementType())
+	}
+	var elements []cty.Value
+	for i := range least {
+		var inner []cty.Value
+		for _, v := range all {
+			inner = append(inner, v.Index(cty.NumberIntVal(int64(i))))
+		}
+		elements = append(elements, mean(inner))
+	}
+	return cty.ListVal(elements)
+}

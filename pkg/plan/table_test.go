@@ -1,0 +1,63 @@
+package plan_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+const twoVariants = "experiment {\n matrix { w = [1, 2] }\n}\n"
+
+func TestTables(t *testing.T) {
+	f, _ := experimentOf(t, experimental(twoVariants+`
+table "t" {
+  transpose = true
+  expected "then" {
+    source = "a page"
+    rate   = 3000 / 60
+  }
+  column "rate" {
+    title = "GET"
+    unit  = "/min"
+    value = phase.p.op.get.rate
+  }
+  column "gain" { value = rate / baseline.rate }
+}`))
+	tables, diags := f.Tables()
+	require.Empty(t, diags)
+	require.Len(t, tables, 1)
+	require.True(t, tables[0].Transpose)
+	rate, gain := tables[0].Columns[0], tables[0].Columns[1]
+	require.Equal(t, []string{"rate", "GET", "/min", "phase.p.op.get.rate", "plan.hcl"}, []string{rate.Name, rate.Title, rate.Unit, rate.Value, rate.File})
+	require.Equal(t, []string{"gain", "gain", "", "rate / baseline.rate"}, []string{gain.Name, gain.Title, gain.Unit, gain.Value})
+	require.Equal(t, []plan.Expected{{Name: "then", Source: "a page", Values: map[string]float64{"rate": 50}}}, tables[0].Expected)
+}
+
+func TestMistakesInTables(t *testing.T) {
+	const column = "column \"a\" { value = phase.p.seconds }\n"
+	for _, c := range []struct{ blocks, want string }{
+		{"table \"t\" {\n " + column + "}", "a table without an experiment"},
+		{twoVariants + "table \"t\" {}", `table "t": no columns`},
+		{twoVariants + "table \"t\" {\n " + column + column + "}", `table "t": a second column "a"`},
+		{twoVariants + "table \"t\" {\n " + column + " rows = 2\n}", `table "t": unknown attribute "rows"`},
+		{twoVariants + "table \"t\" {\n column { value = 1 }\n}", `table "t", column without a proper name`},
+		{twoVariants + "table \"t\" {\n column \"baseline\" { value = 1 }\n}", `table "t", column without a proper name`},
+		{twoVariants + "table \"t\" {\n column \"a\" {}\n}", `table "t", column "a": value is missing`},
+		{twoVariants + "table \"t\" {\n column \"a\" { value = local.b }\n}", `table "t", column "a": local.NAME where only a literal may stand`},
+		{twoVariants + "table \"t\" {\n " + column + "expected \"e\" { a = 1 }\n}", `table "t", expected: no source`},
+		{twoVariants + "table \"t\" {\n " + column + "expected \"e\" {\n source = \"s\"\n b = 1\n}\n}", `table "t", expected: the table has no column "b"`},
+		{twoVariants + "table \"t\" {\n " + column + "expected \"e\" {\n source = \"s\"\n a = \"x\"\n}\n}", `table "t", expected: a: `},
+		{twoVariants + "table \"t\" {\n " + column + "expected {\n source = \"s\"\n}\n}", `table "t", expected without a name`},
+	} {
+		f, diags := plan.Parse([]byte(experimental(c.blocks)), "plan.hcl", drivers())
+		require.Empty(t, diags, c.blocks)
+		tables, diags := f.Tables()
+		require.Nil(t, tables, c.blocks)
+		require.NotEmpty(t, diags, c.blocks)
+		require.Contains(t, diags[0].Summary, c.want, c.blocks)
+		require.NotEmpty(t, diags[0].Detail, c.blocks)
+		require.Positive(t, diags[0].Subject.Start.Line, c.blocks)
+	}
+}
