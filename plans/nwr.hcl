@@ -1,4 +1,4 @@
-# What do W and R cost? Every W and R from 1 to 3 at N = 3 on four cache nodes, each three times, interleaved: a minute and a half in all.
+# What do W and R cost? Every W and R from 1 to 3 at N = 3 on four cache nodes, each five times, interleaved: a minute and a half in all.
 #
 #   loadgen coordinator run plans/nwr.hcl                      # starts four nodes on this machine for each run
 #   loadgen coordinator run plans/nwr.hcl --variant w=2,r=2    # one of them, once
@@ -68,7 +68,7 @@ phase "get" {
 }
 
 experiment {
-  repeat   = 3
+  repeat   = 5
   baseline = "w=2,r=1"
   matrix {
     w = [1, 2, 3]
