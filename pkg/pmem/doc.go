@@ -1,0 +1,27 @@
+// Package pmem writes files through a mapping and says when what was written is durable.
+//
+// A file is made once, whole: its blocks are reserved, zeros are written over them, and file and directory are synced before it is
+// mapped. A store can then neither run out of space nor wait for a block, except on file systems that copy on write.
+//
+// Writing has three steps, those of persistent memory: a store puts bytes into the mapping, a flush names the bytes that are to become
+// durable, a fence waits until all that was flushed is. Only what a fence has returned for without an error may be acknowledged.
+// Until then each 64-byte line of it may or may not survive a crash, in any order, flushed or not. The mode says what
+// flush and fence are:
+//
+//	mode       flush                        fence        after a loss of power
+//	map_sync   CLWB, CLFLUSHOPT or CLFLUSH  SFENCE       kept; wants a DAX file system (MAP_SYNC)
+//	msync      note the range               msync        kept, as far as the device keeps what it says it has
+//	fdatasync  note the range               fdatasync    the same
+//	clwb       as map_sync                  SFENCE       lost: the mapping is an ordinary one, only the instructions are real
+//	none       nothing                      nothing      lost
+//
+// The instructions are those of amd64; CLWB, which may leave the line in the cache, goes before CLFLUSHOPT, and that before CLFLUSH
+// (Intel SDM, volume 2A). They are ordered by fences and by locked instructions, of which a goroutine that moves to another
+// processor executes several; a flush on one processor and its fence on another are as good as both on one.
+//
+// The kernel reports a failed write-back once, and then takes the pages for clean: a second sync would succeed without the data. So the
+// first failure poisons the file, and everything but reading returns ErrPoisoned from then on. A fault in the mapping (the file
+// was truncated, the medium has a bad block) is an error like any other.
+//
+// Files are for Linux; elsewhere the package has only what a medium and a mode are.
+package pmem

@@ -1,0 +1,228 @@
+package pmem
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// File is a mapped file, locked against other processes. Its methods may be called by several goroutines.
+type File struct {
+	file  *os.File // open as long as the mapping: errors of write-back are told to those who had it open
+	data  []byte   // the mapping
+	mode  Mode
+	place Place
+	cpu   processor
+
+	sync   func(lo, hi int64) error // waits for the write-back of a range; nil in modes without one
+	poison atomic.Pointer[failure]
+}
+
+// failure is what the first failed write ended in.
+type failure struct{ err error }
+
+// Create makes a file of the given size in bytes, which is at least 1, and maps it. The file must not exist; on an error
+// it does not afterwards either. It takes as long as writing the file once.
+func Create(path string, size int64, mode Mode) (*File, error) {
+	if size < 1 {
+		return nil, fmt.Errorf("create %s: a size of %d bytes: want at least 1", path, size)
+	}
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{file: file}
+	if err := f.prepare(size, mode); err != nil {
+		err = fmt.Errorf("create %s: %w", path, err)
+		return nil, errors.Join(err, file.Close(), os.Remove(path))
+	}
+	return f, nil
+}
+
+// Open maps a file that Create made.
+func Open(path string, mode Mode) (*File, error) {
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{file: file}
+	if err := f.open(mode); err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), file.Close())
+	}
+	return f, nil
+}
+
+// prepare gives the new file its size and its blocks, makes them and its name durable, and maps it.
+func (f *File) prepare(size int64, mode Mode) error {
+	if err := f.lock(); err != nil {
+		return err
+	}
+	if err := unix.Fallocate(f.fd(), 0, 0, size); err != nil {
+		return fmt.Errorf("reserve %d bytes of %s: %w", size, f.place, err)
+	}
+	zeros := make([]byte, min(size, 1<<20))
+	for off := int64(0); off < size; {
+		n, err := f.file.WriteAt(zeros[:min(size-off, int64(len(zeros)))], off)
+		if err != nil {
+			return fmt.Errorf("fill with zeros: %w", err)
+		}
+		off += int64(n)
+	}
+	if err := f.file.Sync(); err != nil {
+		return err
+	}
+	if err := syncDirectory(filepath.Dir(f.file.Name())); err != nil {
+		return err
+	}
+	return f.mapAs(mode, size)
+}
+
+// open locks and maps a file that exists.
+func (f *File) open(mode Mode) error {
+	if err := f.lock(); err != nil {
+		return err
+	}
+	info, err := f.file.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() || info.Size() == 0 {
+		return errors.New("want a regular file that is not empty")
+	}
+	return f.mapAs(mode, info.Size())
+}
+
+// lock locks the file, which ends with its closing, and finds out where it is.
+func (f *File) lock() error {
+	if err := unix.Flock(f.fd(), unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
+		return ErrLocked
+	} else if err != nil {
+		return fmt.Errorf("lock: %w", err)
+	}
+	var stat unix.Stat_t
+	if err := unix.Fstat(f.fd(), &stat); err != nil {
+		return err
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return err
+	}
+	f.place = find(string(mounts), unix.Major(stat.Dev), unix.Minor(stat.Dev))
+	return nil
+}
+
+// syncDirectory makes the names in a directory durable.
+func syncDirectory(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// mapAs maps the file in the given mode.
+func (f *File) mapAs(mode Mode, size int64) error {
+	switch mode {
+	case Auto:
+		err := f.mapAs(MapSync, size)
+		if errors.Is(err, ErrUnsupported) {
+			return f.mapAs(Msync, size)
+		}
+		return err
+	case Msync:
+		f.sync = f.msync
+	case Fdatasync:
+		f.sync = f.fdatasync
+	case MapSync, CLWB, None:
+	default:
+		return fmt.Errorf("mode %q: want one of %q", mode, []Mode{Auto, MapSync, Msync, Fdatasync, CLWB, None})
+	}
+	var cpu processor
+	if mode.instructions() {
+		if cpu = detect(); cpu.flush == nil {
+			return fmt.Errorf("mode %s: this processor has none of the instructions CLWB, CLFLUSHOPT and CLFLUSH of amd64: "+
+				"ask for %s or %s: %w", mode, Msync, Fdatasync, ErrUnsupported)
+		}
+	}
+	flags := unix.MAP_SHARED
+	if mode == MapSync {
+		flags = unix.MAP_SHARED_VALIDATE | unix.MAP_SYNC
+	}
+	var err error
+	f.data, err = unix.Mmap(f.fd(), 0, int(size), unix.PROT_READ|unix.PROT_WRITE, flags)
+	// A kernel older than the flag, or a file system that does not know it, says EINVAL.
+	if mode == MapSync && (errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EINVAL)) {
+		return fmt.Errorf("mode %s: %s cannot map with MAP_SYNC: mount ext4 or xfs on a persistent-memory device with -o dax=always, "+
+			"or ask for %s or %s: %w", mode, f.place, Msync, Auto, ErrUnsupported)
+	}
+	if err != nil {
+		return fmt.Errorf("map %d bytes of %s: %w", size, f.place, err)
+	}
+	f.mode, f.cpu = mode, cpu
+	return nil
+}
+
+// Mode returns the mode in use, which is never Auto.
+func (f *File) Mode() Mode { return f.mode }
+
+// Instruction returns the name of the instruction that flushes a line, or "" in modes that use none.
+func (f *File) Instruction() string { return f.cpu.name }
+
+// Place returns where the file is.
+func (f *File) Place() Place { return f.place }
+
+// Size returns the size in bytes, which does not change.
+func (f *File) Size() int64 { return int64(len(f.data)) }
+
+// Close unmaps and unlocks the file. No Writer of it may be in use, nor be used later. What was not fenced is not promised.
+func (f *File) Close() error {
+	if f.data == nil {
+		return os.ErrClosed
+	}
+	err := unix.Munmap(f.data)
+	f.data = nil
+	return errors.Join(err, f.file.Close())
+}
+
+// Check returns an error if the file is poisoned or somebody has truncated it, which poisons it. Modes that flush from user
+// space do not look by themselves: call it now and then, and before the last writes are counted.
+func (f *File) Check() error {
+	if err := f.failed(); err != nil {
+		return err
+	}
+	var stat unix.Stat_t
+	if err := unix.Fstat(f.fd(), &stat); err != nil {
+		return f.fail(err)
+	}
+	if stat.Size < f.Size() {
+		return f.fail(fmt.Errorf("%w to %d of its %d bytes", ErrTruncated, stat.Size, f.Size()))
+	}
+	return nil
+}
+
+// fail poisons the file unless it is already, and returns the error of the first failure.
+func (f *File) fail(cause error) error {
+	f.poison.CompareAndSwap(nil, &failure{fmt.Errorf("%s: %w: %w", f.file.Name(), ErrPoisoned, cause)})
+	return f.failed()
+}
+
+// failed returns the error of the first failure, if there was one.
+func (f *File) failed() error {
+	if first := f.poison.Load(); first != nil {
+		return first.err
+	}
+	return nil
+}
+
+func (f *File) msync(lo, hi int64) error {
+	lo -= lo % int64(os.Getpagesize())
+	return unix.Msync(f.data[lo:hi], unix.MS_SYNC)
+}
+
+func (f *File) fdatasync(_, _ int64) error { return unix.Fdatasync(f.fd()) }
+
+func (f *File) fd() int { return int(f.file.Fd()) }

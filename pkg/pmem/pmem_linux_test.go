@@ -1,0 +1,354 @@
+package pmem
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/loadgen/loadgen/internal/servertest"
+)
+
+var _ Medium = (*Writer)(nil)
+
+// usual are the modes that every file system has.
+func usual() []Mode {
+	modes := []Mode{Msync, Fdatasync, None}
+	if detect().flush != nil {
+		modes = append(modes, CLWB)
+	}
+	return modes
+}
+
+// places returns a directory on the ordinary file system and one on a tmpfs of 1 MiB.
+func places(t *testing.T) map[string]string {
+	return map[string]string{"ordinary": t.TempDir(), "tmpfs": tmpfs(t)}
+}
+
+// tmpfs mounts a file system of 1 MiB in memory until the end of the test.
+func tmpfs(t *testing.T) string {
+	dir := t.TempDir()
+	servertest.Require(t, "mount", unix.Mount("none", dir, "tmpfs", 0, "size=1m"))
+	t.Cleanup(func() { require.NoError(t, unix.Unmount(dir, unix.MNT_DETACH)) })
+	return dir
+}
+
+func create(t testing.TB, dir string, size int64, mode Mode) *File {
+	f, err := Create(filepath.Join(dir, "log"), size, mode)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = f.Close() }) // some tests close it themselves
+	return f
+}
+
+// persist stores p at off and waits until it is durable.
+func persist(m Medium, off int64, p []byte) error {
+	if err := m.Store(off, p); err != nil {
+		return err
+	}
+	if err := m.Flush(off, int64(len(p))); err != nil {
+		return err
+	}
+	return m.Fence()
+}
+
+func TestWritesAreThereWhenOpenedAgain(t *testing.T) {
+	for name, dir := range places(t) {
+		for _, mode := range usual() {
+			t.Run(name+"/"+string(mode), func(t *testing.T) {
+				path := filepath.Join(dir, string(mode))
+				f, err := Create(path, 100_001, mode)
+				require.NoError(t, err)
+				require.Equal(t, mode, f.Mode())
+				require.Equal(t, mode == CLWB, f.Instruction() != "")
+				require.EqualValues(t, 100_001, f.Size())
+				require.Equal(t, name == "tmpfs", f.Place().Volatile(), f.Place())
+				w := f.Writer()
+				require.NoError(t, persist(w, 4090, []byte("over the edge of a page")))
+				require.NoError(t, persist(w, 99_998, []byte("end")))
+				require.NoError(t, w.Store8(8, 0x0102030405060708))
+				require.NoError(t, w.Flush(8, 8))
+				require.NoError(t, w.Fence())
+				require.NoError(t, f.Check())
+				require.NoError(t, f.Close())
+				require.ErrorIs(t, f.Close(), os.ErrClosed)
+				require.ErrorIs(t, w.Fence(), os.ErrClosed)
+				_, err = f.ReadAt(nil, 0)
+				require.ErrorIs(t, err, os.ErrClosed)
+
+				want := make([]byte, 100_001)
+				copy(want[4090:], "over the edge of a page")
+				copy(want[99_998:], "end")
+				copy(want[8:], []byte{8, 7, 6, 5, 4, 3, 2, 1})
+				onDisk, err := os.ReadFile(path)
+				require.NoError(t, err)
+				require.True(t, bytes.Equal(want, onDisk))
+				f, err = Open(path, mode)
+				require.NoError(t, err)
+				mapped, err := io.ReadAll(io.NewSectionReader(f, 0, f.Size()))
+				require.NoError(t, err)
+				require.True(t, bytes.Equal(want, mapped))
+				require.NoError(t, f.Close())
+				require.NoError(t, os.Remove(path))
+			})
+		}
+	}
+}
+
+func TestAutoTakesTheStrongest(t *testing.T) {
+	for name, dir := range places(t) {
+		t.Run(name, func(t *testing.T) {
+			f := create(t, dir, 4096, Auto)
+			require.Contains(t, []Mode{MapSync, Msync}, f.Mode())
+			require.Equal(t, f.Mode() == MapSync, f.Instruction() != "")
+		})
+	}
+}
+
+func TestMapSyncIsRefusedByName(t *testing.T) {
+	dir := tmpfs(t)
+	_, err := Create(filepath.Join(dir, "log"), 4096, MapSync)
+	require.ErrorIs(t, err, ErrUnsupported)
+	require.NoFileExists(t, filepath.Join(dir, "log"))
+	if detect().flush == nil {
+		require.ErrorContains(t, err, "this processor")
+		return
+	}
+	require.ErrorContains(t, err, "tmpfs on none cannot map with MAP_SYNC: mount ext4 or xfs")
+	require.ErrorContains(t, err, "dax=always, or ask for msync or auto")
+}
+
+func TestOtherUsersAreKeptOut(t *testing.T) {
+	f := create(t, t.TempDir(), 4096, None)
+	_, err := Open(f.file.Name(), None)
+	require.ErrorIs(t, err, ErrLocked)
+	require.NoError(t, f.Close())
+	again, err := Open(f.file.Name(), None)
+	require.NoError(t, err)
+	require.NoError(t, again.Close())
+}
+
+func TestWhatCannotBeOpened(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "log")
+	_, err := Open(path, None)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	_, err = Create(path, 0, None)
+	require.ErrorContains(t, err, "want at least 1")
+	_, err = Create(path, 4096, "fsync")
+	require.ErrorContains(t, err, `mode "fsync": want one of ["auto" "map_sync" "msync"`)
+	require.NoFileExists(t, path)
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	_, err = Open(path, None)
+	require.ErrorContains(t, err, "not empty")
+	_, err = Create(path, 4096, None)
+	require.ErrorIs(t, err, os.ErrExist)
+	require.FileExists(t, path)
+}
+
+func TestNoSpaceIsAnErrorOfCreate(t *testing.T) {
+	dir := tmpfs(t)
+	_, err := Create(filepath.Join(dir, "log"), 2<<20, Msync)
+	require.ErrorIs(t, err, unix.ENOSPC)
+	require.ErrorContains(t, err, "reserve 2097152 bytes of tmpfs on none")
+	require.NoFileExists(t, filepath.Join(dir, "log"))
+	create(t, dir, 512<<10, Msync)
+}
+
+// TestHoleOnAFullFileSystem writes to a file that nobody reserved blocks for.
+func TestHoleOnAFullFileSystem(t *testing.T) {
+	dir := tmpfs(t)
+	sparse := filepath.Join(dir, "sparse")
+	require.NoError(t, os.WriteFile(sparse, nil, 0o600))
+	require.NoError(t, os.Truncate(sparse, 2<<20))
+	f, err := Open(sparse, None)
+	require.NoError(t, err)
+	err = f.Writer().Store(0, make([]byte, 2<<20))
+	require.ErrorIs(t, err, ErrPoisoned)
+	require.ErrorAs(t, err, new(*FaultError))
+	require.NoError(t, f.Close())
+}
+
+func TestTruncationFaults(t *testing.T) {
+	writes := map[string]func(w *Writer) error{
+		"store":  func(w *Writer) error { return w.Store(8192, []byte("x")) },
+		"store8": func(w *Writer) error { return w.Store8(8192, 1) },
+	}
+	if detect().flush != nil {
+		writes["flush"] = func(w *Writer) error { return w.Flush(8192, 1) }
+	}
+	for name, write := range writes {
+		t.Run(name, func(t *testing.T) {
+			f := create(t, t.TempDir(), 16384, usual()[len(usual())-1]) // CLWB where it is to be had
+			require.NoError(t, os.Truncate(f.file.Name(), 4096))
+			w := f.Writer()
+			require.NoError(t, w.Store(0, []byte("still there")))
+			err := write(w)
+			require.ErrorIs(t, err, ErrPoisoned)
+			var fault *FaultError
+			require.ErrorAs(t, err, &fault)
+			require.EqualValues(t, 8192, fault.Offset)
+			require.Equal(t, err, w.Store(0, nil), "the first failure is the answer from now on")
+			require.Equal(t, err, f.Writer().Fence())
+
+			p := make([]byte, 4096)
+			_, err = f.ReadAt(p, 0)
+			require.NoError(t, err)
+			require.Equal(t, "still there", string(p[:11]))
+			_, err = f.ReadAt(p[:1], 12288)
+			require.ErrorAs(t, err, &fault)
+			require.EqualValues(t, 12288, fault.Offset)
+		})
+	}
+}
+
+func TestTruncationIsNoticed(t *testing.T) {
+	for _, mode := range usual() {
+		t.Run(string(mode), func(t *testing.T) {
+			f := create(t, t.TempDir(), 16384, mode)
+			w := f.Writer()
+			require.NoError(t, persist(w, 0, []byte("x")))
+			require.NoError(t, os.Truncate(f.file.Name(), 8192))
+			if mode == Msync || mode == Fdatasync {
+				require.ErrorIs(t, persist(w, 0, []byte("y")), ErrTruncated)
+			}
+			require.ErrorIs(t, f.Check(), ErrTruncated)
+			require.ErrorIs(t, w.Fence(), ErrPoisoned)
+		})
+	}
+}
+
+// TestOtherPanicsGoOn: only faults in the mapping are errors.
+func TestOtherPanicsGoOn(t *testing.T) {
+	f := create(t, t.TempDir(), 4096, None)
+	g := create(t, t.TempDir(), 16384, None)
+	require.NoError(t, os.Truncate(g.file.Name(), 4096))
+	require.Panics(t, func() {
+		var err error
+		defer f.storing(false, &err)
+		panic("a bug")
+	})
+	require.Panics(t, func() { _ = f.Writer().Store(0, g.data[8192:8193]) }, "the fault is in the other mapping")
+	require.NoError(t, f.Check())
+}
+
+func TestFirstFailureOfWriteBackPoisons(t *testing.T) {
+	for _, cause := range []error{unix.EIO, unix.ENOSPC} {
+		f := create(t, t.TempDir(), 16384, Msync)
+		write, calls := f.sync, 0
+		f.sync = func(lo, hi int64) error {
+			if calls++; calls == 2 {
+				return cause
+			}
+			return write(lo, hi)
+		}
+		w, other := f.Writer(), f.Writer()
+		require.NoError(t, persist(w, 0, []byte("good")))
+		require.NoError(t, other.Store(64, []byte("lost too")))
+		require.NoError(t, other.Flush(64, 8))
+		err := persist(w, 5000, []byte("bad"))
+		require.ErrorIs(t, err, cause)
+		require.ErrorIs(t, err, ErrPoisoned)
+		require.ErrorContains(t, err, "msync of bytes 5000 to 5003")
+		require.Equal(t, err, w.Fence(), "no retry, which would succeed")
+		require.Equal(t, err, other.Fence())
+		require.Equal(t, err, f.Check())
+		require.Equal(t, 2, calls)
+	}
+}
+
+func TestFenceSyncsWhatItsWriterFlushed(t *testing.T) {
+	f := create(t, t.TempDir(), 16384, Msync)
+	var synced [][2]int64
+	f.sync = func(lo, hi int64) error {
+		synced = append(synced, [2]int64{lo, hi})
+		return nil
+	}
+	w, other := f.Writer(), f.Writer()
+	require.NoError(t, w.Flush(100, 10))
+	require.NoError(t, w.Flush(50, 10))
+	require.NoError(t, other.Flush(0, 1))
+	require.NoError(t, w.Fence())
+	require.NoError(t, w.Fence())
+	require.NoError(t, other.Fence())
+	require.Equal(t, [][2]int64{{50, 110}, {0, 1}}, synced)
+}
+
+func TestRangesOutsideTheFile(t *testing.T) {
+	f := create(t, t.TempDir(), 4096, None)
+	w := f.Writer()
+	for _, err := range []error{
+		w.Store(4095, []byte("xy")), w.Store(-1, nil), w.Store8(4096, 0), w.Store8(4, 0), w.Flush(0, 4097), w.Flush(1, -1), w.Flush(1<<62, 1<<62),
+	} {
+		require.Error(t, err)
+		require.NotErrorIs(t, err, ErrPoisoned)
+	}
+	_, err := f.ReadAt(nil, -1)
+	require.Error(t, err)
+	_, err = f.ReadAt(nil, 4096)
+	require.ErrorIs(t, err, io.EOF)
+	n, err := f.ReadAt(make([]byte, 10), 4090)
+	require.Equal(t, 6, n)
+	require.ErrorIs(t, err, io.EOF)
+	require.NoError(t, f.Check())
+}
+
+func TestWritersSideBySide(t *testing.T) {
+	f := create(t, t.TempDir(), 64<<10, Msync)
+	var wait sync.WaitGroup
+	errs := make([]error, 8)
+	for i := range errs {
+		wait.Go(func() {
+			w := f.Writer()
+			for range 20 {
+				errs[i] = errors.Join(errs[i], persist(w, int64(i)*1000, bytes.Repeat([]byte{byte(i)}, 1000)))
+				runtime.Gosched()
+			}
+		})
+	}
+	wait.Wait()
+	require.NoError(t, errors.Join(errs...))
+	for i := range errs {
+		p := make([]byte, 1000)
+		_, err := f.ReadAt(p, int64(i)*1000)
+		require.NoError(t, err)
+		require.Equal(t, bytes.Repeat([]byte{byte(i)}, 1000), p)
+	}
+}
+
+func TestPersistDoesNotAllocate(t *testing.T) {
+	for _, mode := range usual() {
+		f := create(t, t.TempDir(), 16384, mode)
+		w, p, back := f.Writer(), make([]byte, 1000), make([]byte, 1000)
+		require.Zero(t, testing.AllocsPerRun(20, func() {
+			if persist(w, 100, p) != nil || w.Store8(8, 1) != nil || f.Check() != nil {
+				t.Error("write")
+			}
+			if _, err := f.ReadAt(back, 100); err != nil {
+				t.Error(err)
+			}
+		}), mode)
+	}
+}
+
+func BenchmarkPersist(b *testing.B) {
+	for _, mode := range usual() {
+		b.Run("mode="+string(mode), func(b *testing.B) {
+			f := create(b, b.TempDir(), 1<<20, mode)
+			w, p := f.Writer(), make([]byte, 1024)
+			b.ReportAllocs()
+			b.SetBytes(int64(len(p)))
+			for off := int64(0); b.Loop(); off = (off + 1024) % f.Size() {
+				if err := persist(w, off, p); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

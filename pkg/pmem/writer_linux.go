@@ -1,0 +1,153 @@
+package pmem
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"sync/atomic"
+	"unsafe"
+)
+
+// FaultError is the cause when an access to the mapping faulted.
+type FaultError struct {
+	Offset int64 // of a byte of those accessed, not always the first one missing; from the beginning of the file
+}
+
+func (e *FaultError) Error() string {
+	return fmt.Sprintf("no medium behind byte %d: the file was truncated or the medium is damaged", e.Offset)
+}
+
+// Writer is the Medium of a File. Each goroutine has its own: a fence waits for the flushes of its Writer only. It allocates nothing
+// until something fails.
+type Writer struct {
+	file   *File
+	lo, hi int64 // the bytes flushed since the last fence lie in [lo, hi)
+}
+
+// Writer returns a new Writer.
+func (f *File) Writer() *Writer { return &Writer{file: f} }
+
+// Store implements Medium.
+func (w *Writer) Store(off int64, p []byte) (err error) {
+	if err := w.writable(off, int64(len(p))); err != nil {
+		return err
+	}
+	defer w.file.storing(debug.SetPanicOnFault(true), &err)
+	copy(w.file.data[off:], p)
+	return nil
+}
+
+// Store8 implements Medium.
+func (w *Writer) Store8(off int64, v uint64) (err error) {
+	if err := w.writable(off, 8); err != nil {
+		return err
+	}
+	if off%8 != 0 {
+		return fmt.Errorf("store 8 bytes at %d: want a multiple of 8", off)
+	}
+	defer w.file.storing(debug.SetPanicOnFault(true), &err)
+	var little [8]byte
+	binary.LittleEndian.PutUint64(little[:], v)
+	atomic.StoreUint64((*uint64)(unsafe.Pointer(&w.file.data[off])), binary.NativeEndian.Uint64(little[:]))
+	return nil
+}
+
+// Flush implements Medium.
+func (w *Writer) Flush(off, n int64) (err error) {
+	if err := w.writable(off, n); err != nil || n == 0 {
+		return err
+	}
+	if w.file.mode.instructions() {
+		defer w.file.storing(debug.SetPanicOnFault(true), &err)
+		w.file.cpu.flush(w.file.data[off : off+n])
+		return nil
+	}
+	if w.lo == w.hi {
+		w.lo, w.hi = off, off+n
+	}
+	w.lo, w.hi = min(w.lo, off), max(w.hi, off+n)
+	return nil
+}
+
+// Fence implements Medium. Where it asks the kernel, it also looks whether the file was truncated.
+func (w *Writer) Fence() error {
+	f := w.file
+	if err := w.writable(0, 0); err != nil {
+		return err
+	}
+	if f.mode.instructions() {
+		f.cpu.fence()
+	}
+	if f.sync == nil || w.lo == w.hi {
+		return nil
+	}
+	if err := f.sync(w.lo, w.hi); err != nil {
+		return f.fail(fmt.Errorf("%s of bytes %d to %d on %s: %w", f.mode, w.lo, w.hi, f.place, err))
+	}
+	w.lo, w.hi = 0, 0
+	return f.Check()
+}
+
+// writable returns an error if n bytes at off cannot be written: the file is closed or poisoned, or shorter.
+func (w *Writer) writable(off, n int64) error {
+	if w.file.data == nil {
+		return os.ErrClosed
+	}
+	if err := w.file.failed(); err != nil {
+		return err
+	}
+	if off < 0 || n < 0 || off > w.file.Size()-n {
+		return fmt.Errorf("%s: %d bytes at %d do not lie in its %d", w.file.file.Name(), n, off, w.file.Size())
+	}
+	return nil
+}
+
+// ReadAt implements io.ReaderAt, also for a poisoned file. A fault is a *FaultError.
+func (f *File) ReadAt(p []byte, off int64) (n int, err error) {
+	if f.data == nil {
+		return 0, os.ErrClosed
+	}
+	if off < 0 {
+		return 0, fmt.Errorf("%s: read at %d", f.file.Name(), off)
+	}
+	if off >= f.Size() {
+		return 0, io.EOF
+	}
+	defer f.reading(debug.SetPanicOnFault(true), &n, &err)
+	if n = copy(p, f.data[off:]); n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// storing is deferred by what writes to the mapping: a fault poisons the file.
+func (f *File) storing(old bool, err *error) {
+	debug.SetPanicOnFault(old)
+	if fault := f.fault(recover()); fault != nil {
+		*err = f.fail(fault)
+	}
+}
+
+// reading is deferred by what reads the mapping.
+func (f *File) reading(old bool, n *int, err *error) {
+	debug.SetPanicOnFault(old)
+	if fault := f.fault(recover()); fault != nil {
+		*n, *err = 0, fmt.Errorf("%s: %w", f.file.Name(), fault)
+	}
+}
+
+// fault returns the error of a fault in the mapping, and nil when there was no panic. Any other panic goes on.
+func (f *File) fault(panicked any) error {
+	if panicked == nil {
+		return nil
+	}
+	if at, ok := panicked.(interface{ Addr() uintptr }); ok {
+		begin := uintptr(unsafe.Pointer(unsafe.SliceData(f.data)))
+		if at.Addr() >= begin && at.Addr()-begin < uintptr(len(f.data)) {
+			return &FaultError{Offset: int64(at.Addr() - begin)}
+		}
+	}
+	panic(panicked)
+}
