@@ -34,6 +34,7 @@ type runFlags struct {
 	planFlags
 	runs   string
 	out    string
+	report string
 	loops  int
 	strict bool
 	debug  bool
@@ -73,6 +74,7 @@ Ctrl-C stops starting ops, awaits what is outstanding and reports; a second one 
 	f := c.Flags()
 	f.StringVar(&flags.runs, "runs", "", "keep runs in `DIR` (default: in the user's state directory)")
 	f.StringVar(&flags.out, "out", "", "write the result as JSON to `FILE` too")
+	f.StringVar(&flags.report, "report", "", "write a page on the run to `FILE` too (loadgen report writes other formats)")
 	f.IntVar(&flags.loops, "loops", 0, "use `N` event loops, one thread each (default: one less than there are processors)")
 	f.BoolVar(&flags.strict, "strict", false, "take suspect figures for invalid ones: exit code 4")
 	f.StringVar(&flags.http, "http", "", "serve metrics for Prometheus at `ADDRESS` while the run goes on; loopback, port 0 for any free one")
@@ -129,7 +131,7 @@ func (f *runFlags) single(cmd *cobra.Command, p *plan.Plan) error {
 	if err != nil {
 		return err
 	}
-	if err := checkOut(f.out); err != nil {
+	if err := errors.Join(checkOut("--out", f.out), checkOut("--report", f.report)); err != nil {
 		return failed("%w", err)
 	}
 	dir, err := rundir.Create(root, job.header.ID, job.canonical)
@@ -253,6 +255,11 @@ func (f *runFlags) finish(cmd *cobra.Command, dir *rundir.Dir, result *run.Run) 
 			result.Conclude(run.Failed, err.Error())
 		}
 	}
+	if f.report != "" {
+		if err := f.writePage(dir.Path(), cmd.ErrOrStderr()); err != nil {
+			result.Conclude(run.Failed, err.Error())
+		}
+	}
 	if err := report.Text(cmd.OutOrStdout(), result, report.Options{Dir: dir.Path()}); err != nil {
 		return failed("%w", err)
 	}
@@ -303,28 +310,35 @@ func environmentSecrets(name string) (string, error) {
 }
 
 // checkOut finds out before the load whether the result could be written.
-func checkOut(path string) error {
+func checkOut(flag, path string) error {
 	if path == "" {
 		return nil
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o644)
 	if err != nil {
-		return fmt.Errorf("--out: %w", err)
+		return fmt.Errorf("%s: %w", flag, err)
 	}
 	return f.Close()
 }
 
-// writeJSON replaces a file with v's JSON, whole or not at all.
-func writeJSON(path string, v any) error {
+// replace replaces a file with what write writes, whole or not at all.
+func replace(path string, write func(io.Writer) error) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {
 		return err
 	}
-	enc := json.NewEncoder(io.Writer(temp))
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := errors.Join(enc.Encode(v), temp.Chmod(0o644), temp.Close()); err != nil {
+	if err := errors.Join(write(temp), temp.Chmod(0o644), temp.Close()); err != nil {
 		return errors.Join(err, os.Remove(temp.Name()))
 	}
 	return os.Rename(temp.Name(), path)
+}
+
+// writeJSON replaces a file with v's JSON, whole or not at all.
+func writeJSON(path string, v any) error {
+	return replace(path, func(w io.Writer) error {
+		enc := json.NewEncoder(w)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		return enc.Encode(v)
+	})
 }

@@ -37,12 +37,15 @@ func (f *runFlags) experiment(cmd *cobra.Command, t *trial) error {
 	if t.Fork && f.fleet.workers > 0 {
 		return errors.New("the plan's experiment says fork = true, which is for a worker that is started here: leave --workers out, or fork")
 	}
+	if f.report != "" {
+		return errors.New("--report is for a single run: name a --variant, or report on runs of the experiment afterwards (loadgen report)")
+	}
 	f.fleet.process = f.fleet.process || t.Fork
 	root, err := f.root()
 	if err != nil {
 		return err
 	}
-	if err := checkOut(f.out); err != nil {
+	if err := checkOut("--out", f.out); err != nil {
 		return failed("%w", err)
 	}
 	base := t.baseline()

@@ -94,13 +94,14 @@ func newRoot() *cobra.Command {
   loadgen coordinator run plans/hydra.hcl    run a plan; built-in cache nodes are started if it names no endpoints
   loadgen plan check plans/hydra.hcl         find mistakes, predict ops, connections, memory and time
   loadgen runs list                          what has been run
+  loadgen report -o report.html              a page of the last run
 
 Exit codes: 0 all well, 1 an assertion failed, 2 wrong usage or an invalid plan, 3 degraded, 4 invalid figures, 5 stopped by the
 user, 6 something could not be run. The first that applies, of 2 6 5 3 4 1 0.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newCoordinator(), newWorker(), newTarget(), newPlan(), newRuns(), newSelfcheck(), newVersion())
+	root.AddCommand(newCoordinator(), newWorker(), newTarget(), newPlan(), newRuns(), newReport(), newSelfcheck(), newVersion())
 	return root
 }
 

@@ -18,7 +18,7 @@ func (p *page) levels(ph *run.Phase) {
 	}
 	rows := slices.Clone(ph.Levels)
 	if s := ph.Search; s != nil {
-		p.found(ph, s)
+		p.item("found", foundOf(ph, s))
 		slices.SortStableFunc(rows, func(a, b run.Level) int { return int(math.Copysign(1, a.Rate-b.Rate)) })
 	}
 	p.line("")
@@ -29,16 +29,15 @@ func (p *page) levels(ph *run.Phase) {
 	}
 }
 
-// found says what a search has come to.
-func (p *page) found(ph *run.Phase, s *run.Search) {
+// foundOf says what a search has come to.
+func foundOf(ph *run.Phase, s *run.Search) string {
 	var goals []string
 	for _, o := range s.Objectives {
 		goals = append(goals, strings.TrimSpace(o.Op+" "+o.Quantile)+" ≤ "+duration(o.LimitSeconds))
 	}
 	goal := strings.Join(goals, ", ")
 	if s.Rate == nil {
-		p.item("found", "no rate that holds response "+goal+"; "+s.Ended)
-		return
+		return "no rate that holds response " + goal + "; " + s.Ended
 	}
 	parts := []string{whole(*s.Rate) + "/s hold response " + goal}
 	above := func(rate *float64, what string) {
@@ -53,7 +52,7 @@ func (p *page) found(ph *run.Phase, s *run.Search) {
 	if s.Knee != nil {
 		parts = append(parts, "knee at "+whole(*s.Knee)+"/s")
 	}
-	p.item("found", strings.Join(append(parts, s.Ended), "; "))
+	return strings.Join(append(parts, s.Ended), "; ")
 }
 
 // level adds one row for each op.

@@ -188,13 +188,24 @@ func (p *page) requests(all []run.Requests) {
 }
 
 func (p *page) generator(ph *run.Phase) {
-	g := ph.Generator
-	if g.Executor == "" {
+	if ph.Generator.Executor == "" {
 		return
 	}
-	p.items("generator", ", ",
-		g.Executor+" × "+count(g.Loops), "busy "+percent(g.Busy), duration(g.CPUSeconds)+" CPU",
-		plural(g.GCCycles, "GC"), plural(g.Mallocs, "malloc"), size(g.MaxRSSBytes)+" resident")
+	p.items("generator", ", ", generatorOf(&ph.Generator)...)
+	if odd := oddOf(ph); len(odd) > 0 {
+		p.items("", ", ", odd...)
+	}
+}
+
+func generatorOf(g *run.Generator) []string {
+	return []string{
+		g.Executor + " × " + count(g.Loops), "busy " + percent(g.Busy), duration(g.CPUSeconds) + " CPU",
+		plural(g.GCCycles, "GC"), plural(g.Mallocs, "malloc"), size(g.MaxRSSBytes) + " resident",
+	}
+}
+
+// oddOf counts what does not happen as a rule.
+func oddOf(ph *run.Phase) []string {
 	var odd []string
 	for _, n := range []struct {
 		n    uint64
@@ -207,7 +218,5 @@ func (p *page) generator(ph *run.Phase) {
 	if ph.Stalls > 0 {
 		odd[len(odd)-1] += " of at most " + duration(ph.MaxStallSeconds)
 	}
-	if len(odd) > 0 {
-		p.items("", ", ", odd...)
-	}
+	return odd
 }

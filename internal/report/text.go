@@ -75,7 +75,14 @@ func (p *page) rule(title, word string) {
 
 func (p *page) head(r *run.Run) {
 	p.line("%s   %s", r.Plan, r.ID)
-	e := r.Environment
+	p.line("%s", strings.Join(factsOf(r), " · "))
+	if r.Environment.Hostname != "" {
+		p.line("%s", strings.Join(machineOf(&r.Environment), " · "))
+	}
+}
+
+// factsOf says when the run was, how long it took and what it was of.
+func factsOf(r *run.Run) []string {
 	facts := []string{
 		r.StartedAt.UTC().Format("2006-01-02 15:04:05 UTC"),
 		duration(r.Seconds),
@@ -85,14 +92,15 @@ func (p *page) head(r *run.Run) {
 	if len(r.Workers) > 0 {
 		facts = append(facts, plural(len(r.Workers), "worker"))
 	}
-	p.line("%s", strings.Join(facts, " · "))
-	if e.Hostname != "" {
-		machine := []string{e.Hostname, plural(e.CPUs, "CPU")}
-		if e.CPUModel != "" {
-			machine = append(machine, e.CPUModel)
-		}
-		p.line("%s", strings.Join(append(machine, e.OS+" "+e.Kernel), " · "))
+	return facts
+}
+
+func machineOf(e *run.Environment) []string {
+	machine := []string{e.Hostname, plural(e.CPUs, "CPU")}
+	if e.CPUModel != "" {
+		machine = append(machine, e.CPUModel)
 	}
+	return append(machine, e.OS+" "+e.Kernel)
 }
 
 func (p *page) asserts(all []run.AssertResult) {
@@ -127,6 +135,21 @@ func passed(a run.AssertResult) bool { return a.OK != nil && *a.OK }
 // verdict says in words what the run is worth, and why.
 func (p *page) verdict(r *run.Run, opts Options) {
 	p.rule("verdict", fmt.Sprintf("exit code %d", r.ExitCode))
+	for _, line := range wrap(strings.Join(verdictOf(r), " "), width-2) {
+		p.line("  %s", line)
+	}
+	for _, why := range reasons(r) {
+		for i, line := range wrap(why, width-4) {
+			p.line("  %s%s", []string{"- ", "  "}[min(i, 1)], line)
+		}
+	}
+	if opts.Dir != "" {
+		p.line("  Run directory: %s", opts.Dir)
+	}
+}
+
+// verdictOf is the verdict in sentences.
+func verdictOf(r *run.Run) []string {
 	sentences := []string{map[run.Completeness]string{
 		run.Complete: "The run is complete.",
 		run.Degraded: "The run is DEGRADED: a part of it was lost.",
@@ -140,18 +163,7 @@ func (p *page) verdict(r *run.Run, opts Options) {
 			run.Invalid: "Its figures are INVALID: use none of them.",
 		}[r.Verdict.Validity])
 	}
-	sentences = append(sentences, assertions(r.Asserts)...)
-	for _, line := range wrap(strings.Join(sentences, " "), width-2) {
-		p.line("  %s", line)
-	}
-	for _, why := range reasons(r) {
-		for i, line := range wrap(why, width-4) {
-			p.line("  %s%s", []string{"- ", "  "}[min(i, 1)], line)
-		}
-	}
-	if opts.Dir != "" {
-		p.line("  Run directory: %s", opts.Dir)
-	}
+	return append(sentences, assertions(r.Asserts)...)
 }
 
 // reasons are why the verdict is no better: all that kept the run from being complete, the first for each phase, and the asserts

@@ -45,6 +45,10 @@ func (p *page) worker(w *run.Worker) {
 		p.line("  %s", label)
 		label = ""
 	}
+	p.items(label, " · ", workerOf(w)...)
+}
+
+func workerOf(w *run.Worker) []string {
 	var parts []string
 	if w.Host != "" {
 		parts = append(parts, w.Host)
@@ -56,7 +60,7 @@ func (p *page) worker(w *run.Worker) {
 	if w.ClockUncertaintySeconds > 0 {
 		parts = append(parts, "clock ± "+duration(w.ClockUncertaintySeconds))
 	}
-	p.items(label, " · ", parts...)
+	return parts
 }
 
 // lossOf says when a worker was lost and what may be missing; why stands in the verdict.

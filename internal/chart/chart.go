@@ -1,0 +1,192 @@
+package chart
+
+import (
+	"fmt"
+	"html"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Measures of a chart, in units.
+const (
+	width, height       = 440, 260
+	left, right         = 58, 14 // around what is drawn
+	top, bottom         = 34, 40
+	plotWide, plotHigh  = width - left - right, height - top - bottom
+	textWide            = 6.6 // of a letter, about
+	keyWide, keySpacing = 14, 10
+)
+
+// Chart is what [Chart.SVG] draws.
+type Chart struct {
+	Name  string // for those who hear it instead
+	X, Y  Scale
+	Lines []Line
+	Cells []Cell
+	Hits  []Hit
+	Marks []Mark
+}
+
+// Line joins points from left to right.
+type Line struct {
+	Name   string // in the key; "": not there
+	Class  string // of the style sheet
+	Dots   bool   // at the points
+	Points []Point
+}
+
+// Point is a value; a Y that is not a number breaks the line.
+type Point struct{ X, Y float64 }
+
+// Cell is a rectangle of a heatmap. Level is 1, few, to [Levels], many.
+type Cell struct {
+	X0, X1, Y0, Y1 float64
+	Level          int
+}
+
+// Levels is the number of shades of a heatmap.
+const Levels = 6
+
+// Hit is what is to be read between two places of the X axis.
+type Hit struct {
+	X0, X1 float64
+	Text   string
+}
+
+// Mark is a line across at a value of the Y axis.
+type Mark struct {
+	Y    float64
+	Text string
+}
+
+// SVG returns the chart as an svg element.
+func (c *Chart) SVG() string {
+	d := &drawing{}
+	d.open(c.Name)
+	d.axes(c)
+	d.cells(c)
+	for _, m := range c.Marks {
+		y := c.y(m.Y)
+		d.add(`<line class="mark" x1="%d" x2="%d" y1="%s" y2="%s"/>`, left, left+plotWide, y, y)
+		d.text("note", left+plotWide-4, c.Y.at(m.Y), m.Text)
+	}
+	for _, l := range c.Lines {
+		d.line(c, &l)
+	}
+	d.key(c.Lines)
+	if len(c.Hits) > 0 {
+		d.add(`<line class="hair" x1="-9" x2="-9" y1="%d" y2="%d"/>`, top, top+plotHigh)
+	}
+	for _, h := range c.Hits {
+		x0, x1 := left+plotWide*c.X.at(h.X0), left+plotWide*c.X.at(h.X1)
+		d.add(`<rect class="hit" x="%s" y="%d" width="%s" height="%d"><title>%s</title></rect>`,
+			number(x0), top, number(max(x1-x0, 0.5)), plotHigh, html.EscapeString(h.Text))
+	}
+	d.b.WriteString("</svg>")
+	return d.b.String()
+}
+
+func (c *Chart) x(v float64) string { return number(left + plotWide*c.X.at(v)) }
+func (c *Chart) y(v float64) string { return number(top + plotHigh*(1-c.Y.at(v))) }
+
+// drawing is SVG in the making.
+type drawing struct{ b strings.Builder }
+
+func (d *drawing) add(format string, args ...any) { fmt.Fprintf(&d.b, format+"\n", args...) }
+
+func (d *drawing) open(name string) {
+	d.add(`<svg class="plot" viewBox="0 0 %d %d" role="img" aria-label="%s">`, width, height, html.EscapeString(name))
+}
+
+// text adds words that end above a place.
+func (d *drawing) text(class string, x, share float64, words string) {
+	d.add(`<text class="%s" x="%s" y="%s" text-anchor="end">%s</text>`,
+		class, number(x), number(top+plotHigh*(1-share)-4), html.EscapeString(words))
+}
+
+// axes draws the grid, its names and those of the axes.
+func (d *drawing) axes(c *Chart) {
+	for _, t := range c.Y.ticks {
+		y := top + plotHigh*(1-c.Y.at(t.at))
+		d.add(`<line class="grid" x1="%d" x2="%d" y1="%s" y2="%s"/>`, left, left+plotWide, number(y), number(y))
+		d.add(`<text class="tick" x="%d" y="%s" text-anchor="end">%s</text>`, left-6, number(y+4), html.EscapeString(t.text))
+	}
+	end := math.Inf(-1) // of the last name
+	for _, t := range c.X.ticks {
+		x := left + plotWide*c.X.at(t.at)
+		d.add(`<line class="grid" x1="%s" x2="%s" y1="%d" y2="%d"/>`, number(x), number(x), top, top+plotHigh)
+		half := float64(utf8.RuneCountInString(t.text)) * textWide / 2
+		middle := min(x, width-half-1)
+		if middle-half < end+4 {
+			continue
+		}
+		end = middle + half
+		d.add(`<text class="tick" x="%s" y="%d" text-anchor="middle">%s</text>`, number(middle), top+plotHigh+15, html.EscapeString(t.text))
+	}
+	d.add(`<line class="axis" x1="%d" x2="%d" y1="%d" y2="%d"/>`, left, left+plotWide, top+plotHigh, top+plotHigh)
+	d.add(`<text class="label" x="%d" y="%d" text-anchor="end">%s</text>`, left+plotWide, height-6, html.EscapeString(c.X.Label))
+	d.add(`<text class="label" x="4" y="12">%s</text>`, html.EscapeString(c.Y.Label))
+}
+
+// cells draws those of one level as one path: there may be thousands.
+func (d *drawing) cells(c *Chart) {
+	var paths [Levels + 1]strings.Builder
+	for _, cell := range c.Cells {
+		x0, x1 := left+plotWide*c.X.at(cell.X0), left+plotWide*c.X.at(cell.X1)
+		y0, y1 := top+plotHigh*(1-c.Y.at(cell.Y0)), top+plotHigh*(1-c.Y.at(cell.Y1))
+		fmt.Fprintf(&paths[cell.Level], "M%s %sH%sV%sH%sz", number(x0), number(y0), number(x1), number(y1), number(x0))
+	}
+	for level := range paths {
+		if paths[level].Len() > 0 {
+			d.add(`<path class="cell l%d" d="%s"/>`, level, paths[level].String())
+		}
+	}
+}
+
+func (d *drawing) line(c *Chart, l *Line) {
+	var path strings.Builder
+	pen := "M"
+	for _, p := range l.Points {
+		if math.IsNaN(p.Y) {
+			pen = "M"
+			continue
+		}
+		path.WriteString(pen + c.x(p.X) + " " + c.y(p.Y))
+		pen = "L"
+	}
+	if path.Len() == 0 {
+		return
+	}
+	d.add(`<path class="line %s" d="%s"/>`, l.Class, path.String())
+	if !l.Dots {
+		return
+	}
+	for _, p := range l.Points {
+		if !math.IsNaN(p.Y) {
+			d.add(`<circle class="dot %s" cx="%s" cy="%s" r="3"/>`, l.Class, c.x(p.X), c.y(p.Y))
+		}
+	}
+}
+
+// key names the lines, right to left above the chart's right corner.
+func (d *drawing) key(lines []Line) {
+	x := float64(left + plotWide)
+	for i := len(lines) - 1; i >= 0; i-- {
+		l := lines[i]
+		if l.Name == "" {
+			continue
+		}
+		x -= float64(utf8.RuneCountInString(l.Name)) * textWide
+		d.add(`<text class="name" x="%s" y="26">%s</text>`, number(x), html.EscapeString(l.Name))
+		x -= keyWide + 4
+		d.add(`<path class="line %s" d="M%s 22h%d"/>`, l.Class, number(x), keyWide)
+		x -= keySpacing
+	}
+}
+
+// number writes a place to a tenth of a unit, which is less than anybody sees.
+func number(f float64) string {
+	return strconv.FormatFloat(math.Round(f*10)/10, 'f', -1, 64)
+}

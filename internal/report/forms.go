@@ -1,0 +1,126 @@
+package report
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/loadgen/loadgen/internal/run"
+)
+
+// Texts writes each run as [Text] does, with an empty line between them.
+func Texts(w io.Writer, all []Source) error {
+	for i, s := range all {
+		if i > 0 {
+			if _, err := io.WriteString(w, "\n"); err != nil {
+				return fmt.Errorf("write report: %w", err)
+			}
+		}
+		if err := Text(w, s.Run, Options{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// JSON writes each run as its directory keeps it (docs/result.md), one after another.
+func JSON(w io.Writer, all []Source) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	for _, s := range all {
+		if err := enc.Encode(s.Run); err != nil {
+			return fmt.Errorf("write result: %w", err)
+		}
+	}
+	return nil
+}
+
+// CSV writes a line for each second of each phase (RFC 4180): counts of that second, and quantiles of its response times in seconds, empty
+// where the result has none.
+func CSV(w io.Writer, all []Source) error {
+	out := csv.NewWriter(w)
+	rows := [][]string{{"run", "phase", "t", "due", "sent", "ok", "miss", "bad", "in_flight", "response_p50", "response_p99"}}
+	for _, s := range all {
+		for _, name := range s.Run.PhaseOrder {
+			for _, r := range s.Run.Phase[name].Series {
+				rows = append(rows, append([]string{s.Run.ID, name}, fieldsOf(&r)...))
+			}
+		}
+	}
+	if err := out.WriteAll(rows); err != nil {
+		return fmt.Errorf("write series: %w", err)
+	}
+	return nil
+}
+
+func fieldsOf(r *run.Row) []string {
+	fields := []string{strconv.FormatFloat(r.T, 'f', -1, 64)}
+	for _, n := range []uint64{r.Due, r.Sent, r.OK, r.Miss, r.Bad} {
+		fields = append(fields, strconv.FormatUint(n, 10))
+	}
+	fields = append(fields, strconv.FormatInt(r.InFlight, 10))
+	for _, q := range []*float64{r.Response.P50, r.Response.P99} {
+		text := ""
+		if q != nil {
+			text = strconv.FormatFloat(*q, 'f', -1, 64)
+		}
+		fields = append(fields, text)
+	}
+	return fields
+}
+
+// Markdowns writes the figures of each run as tables (GitHub Flavored Markdown), with the verdict above them.
+func Markdowns(w io.Writer, all []Source) error {
+	var b strings.Builder
+	for i, s := range all {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		summary(&b, s.Run)
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+func summary(b *strings.Builder, r *run.Run) {
+	fmt.Fprintf(b, "## %s\n\n%s · %s\n\n**%s**\n", markdown(r.Plan), markdown(strings.Join(factsOf(r), " · ")), markdown(r.ID), strings.Join(verdictOf(r), " "))
+	for i, why := range r.Verdict.Reasons {
+		if i == 0 {
+			b.WriteString("\n")
+		}
+		fmt.Fprintf(b, "- %s\n", markdown(why))
+	}
+	if len(r.PhaseOrder) == 0 {
+		return
+	}
+	for _, name := range r.PhaseOrder {
+		if ph := r.Phase[name]; ph.OfferedRate != nil && ph.AchievedRate != nil {
+			fmt.Fprintf(b, "\nPhase %s: offered %s, sustained %s.\n", markdown(name), perSecond(ph.OfferedRate), perSecond(ph.AchievedRate))
+		}
+	}
+	b.WriteString("\n| phase | op | rate | p50 | p90 | p99 | p99.9 | max | figures |\n|---|---|--:|--:|--:|--:|--:|--:|---|\n")
+	for _, name := range r.PhaseOrder {
+		ph := r.Phase[name]
+		for _, verb := range verbs(ph.Op) {
+			o := ph.Op[verb]
+			fmt.Fprintf(b, "| %s | %s | %s |", markdown(name), verb, perSecond(o.Rate))
+			for _, q := range []*float64{o.Response.P50, o.Response.P90, o.Response.P99, o.Response.P999, o.Response.Max} {
+				fmt.Fprintf(b, " %s |", quantity(q))
+			}
+			fmt.Fprintf(b, " %s |\n", ph.Validity)
+		}
+	}
+}
+
+func perSecond(rate *float64) string {
+	if rate == nil {
+		return "-"
+	}
+	return whole(*rate) + "/s"
+}

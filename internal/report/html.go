@@ -1,0 +1,429 @@
+package report
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/loadgen/loadgen/internal/chart"
+	"github.com/loadgen/loadgen/internal/run"
+)
+
+// Source is a run with all that is known of it.
+type Source struct {
+	Run    *run.Run
+	Detail *Detail // nil: the snapshots are not at hand
+	Plan   []byte  // canonical JSON; nil: not at hand
+}
+
+//go:embed page
+var parts embed.FS
+
+// HTML writes runs as one page that needs nothing else: no script, font or picture from elsewhere. Its own style and its script, which
+// the page does without, are the only ones that its policy lets a browser take; all names and texts from plans, servers and workers are
+// escaped. Figures are in the digits of [Text].
+func HTML(w io.Writer, all []Source) error {
+	style, err := parts.ReadFile("page/page.css")
+	if err != nil {
+		return err
+	}
+	script, err := parts.ReadFile("page/page.js")
+	if err != nil {
+		return err
+	}
+	form, err := template.ParseFS(parts, "page/*.html")
+	if err != nil {
+		return err
+	}
+	v := view{
+		Style: template.CSS(style), Script: template.JS(script),
+		Policy: "default-src 'none'; style-src '" + source(style) + "'; script-src '" + source(script) + "'",
+	}
+	var names []string
+	for i := range all {
+		v.Runs = append(v.Runs, newRunView(&all[i], fmt.Sprintf("r%d", i+1)))
+		names = append(names, all[i].Run.Plan)
+	}
+	v.Title = strings.Join(slices.Compact(names), ", ")
+	v.Several = len(all) > 1
+	var b bytes.Buffer
+	if err := form.ExecuteTemplate(&b, "page.html", v); err != nil {
+		return fmt.Errorf("make report: %w", err)
+	}
+	if _, err := b.WriteTo(w); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+// source names a text of the page in its policy (Content Security Policy Level 3, section 2.3.1).
+func source(text []byte) string {
+	sum := sha256.Sum256(text)
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// view is what the page shows.
+type view struct {
+	Title   string
+	Style   template.CSS
+	Script  template.JS
+	Policy  string
+	Several bool
+	Runs    []runView
+}
+
+type runView struct {
+	Key           string // of this run's places in the page
+	Plan, ID      string
+	Facts         []string
+	Machine       []string
+	Class         string // of the verdict
+	Word          string
+	Verdict       []string
+	Reasons       []string
+	Phases        []phaseView
+	Asserts       []assertView
+	Workers       []fact
+	Losses        []string
+	Environment   []fact
+	Servers       []serverView
+	PlanText      string
+	WithoutDetail bool
+}
+
+// fact is a name and what is to be said under it.
+type fact struct {
+	Name string
+	Text []string
+}
+
+type assertView struct {
+	Word, Class, Name, That string
+	Why                     []string
+}
+
+type serverView struct {
+	Name  string
+	Facts []fact
+}
+
+type phaseView struct {
+	Key, Name   string
+	Class, Word string // of its validity
+	Timed       bool
+	Tiles       []tile
+	Sentences   []string
+	Reasons     []string
+	Facts       []fact
+	Ops         []opView
+	Levels      []levelView
+	Figures     []figure
+	Requests    []run.Requests
+	More        int // endpoints that are not shown
+}
+
+// tile is a figure to be seen from afar.
+type tile struct{ Name, Value, Doubt string }
+
+type opView struct {
+	Verb   string
+	Shares template.HTML
+	Facts  []string
+	Rates  []string
+	Rows   []latencyView
+}
+
+type latencyView struct {
+	Name  string
+	Cells []string
+	Unit  string
+}
+
+type levelView struct {
+	Op, Asked, Sustained, P50, P99, P999, Word string
+	Why                                        string
+}
+
+func newRunView(s *Source, key string) runView {
+	r := s.Run
+	v := runView{
+		Key: key, Plan: r.Plan, ID: r.ID, Facts: factsOf(r), Verdict: verdictOf(r), Reasons: r.Verdict.Reasons,
+		WithoutDetail: s.Detail == nil,
+	}
+	v.Class, v.Word = standingOf(r)
+	if r.Environment.Hostname != "" {
+		v.Machine = machineOf(&r.Environment)
+	}
+	measured := s.Detail.of(r)
+	for i, name := range r.PhaseOrder {
+		v.Phases = append(v.Phases, newPhaseView(r.Phase[name], name, fmt.Sprintf("%s-p%d", key, i+1), measured[name]))
+	}
+	for _, a := range r.Asserts {
+		v.Asserts = append(v.Asserts, newAssertView(a))
+	}
+	for i := range r.Fleet {
+		v.Workers = append(v.Workers, fact{r.Fleet[i].Name, workerOf(&r.Fleet[i])})
+	}
+	for i := range r.Losses {
+		v.Losses = append(v.Losses, r.Losses[i].Worker+": "+lossOf(&r.Losses[i]))
+	}
+	v.Environment = environmentOf(&r.Environment)
+	v.Servers = serversOf(&r.Environment)
+	v.PlanText = indented(s.Plan)
+	return v
+}
+
+// standingOf is the verdict in a word, and the class of its colour.
+func standingOf(r *run.Run) (class, word string) {
+	switch v := r.Verdict; {
+	case v.Completeness == run.Failed:
+		return "invalid", "Failed"
+	case v.Completeness == run.Aborted:
+		return "invalid", "Aborted"
+	case v.Validity == run.Invalid:
+		return "invalid", "No"
+	case v.Completeness == run.Degraded:
+		return "suspect", "In part"
+	case v.Validity == run.Suspect:
+		return "suspect", "With care"
+	}
+	return "valid", "Yes"
+}
+
+func newAssertView(a run.AssertResult) assertView {
+	v := assertView{Word: "pass", Class: "valid", Name: a.Name, That: a.That}
+	if !passed(a) {
+		v.Word, v.Class = "FAIL", "invalid"
+	}
+	for _, why := range []string{a.Value, a.Reason} {
+		if why != "" {
+			v.Why = append(v.Why, why)
+		}
+	}
+	return v
+}
+
+func newPhaseView(ph *run.Phase, name, key string, st []*steps) phaseView {
+	v := phaseView{Key: key, Name: name, Class: string(ph.Validity), Word: string(ph.Validity), Reasons: ph.Reasons}
+	v.Timed = ph.Kind == string(run.Load)
+	doubt := ""
+	if ph.Validity != run.Valid {
+		v.Word = strings.ToUpper(v.Word)
+		doubt = v.Word
+	}
+	v.Tiles = tilesOf(ph, doubt)
+	v.Sentences = sentencesOf(ph)
+	v.Facts = phaseFacts(ph)
+	for _, verb := range verbs(ph.Op) {
+		v.Ops = append(v.Ops, newOpView(ph, verb))
+	}
+	v.Levels = levelsOf(ph)
+	if v.Timed {
+		v.Figures = figures(ph, st)
+	}
+	var endpoints []string
+	for _, r := range ph.Requests {
+		if !slices.Contains(endpoints, r.Endpoint) {
+			endpoints = append(endpoints, r.Endpoint)
+		}
+		if len(endpoints) <= maxRequests {
+			v.Requests = append(v.Requests, r)
+		}
+	}
+	v.More = max(len(endpoints)-maxRequests, 0)
+	return v
+}
+
+// maxRequests bounds the endpoints of the page's tables.
+const maxRequests = 100
+
+// tilesOf are the rates of a phase: what was offered and what was sustained.
+func tilesOf(ph *run.Phase, doubt string) []tile {
+	var tiles []tile
+	switch {
+	case ph.Kind != string(run.Load):
+	case ph.Search != nil && ph.Search.Rate != nil:
+		tiles = append(tiles, tile{"holds", whole(*ph.Search.Rate) + "/s", doubt})
+	case ph.OfferedRate != nil && ph.AchievedRate != nil:
+		tiles = append(tiles, tile{"offered", whole(*ph.OfferedRate) + "/s", ""}, tile{"sustained", whole(*ph.AchievedRate) + "/s", doubt})
+	case ph.Model == "closed":
+		for _, verb := range verbs(ph.Op) {
+			if o := ph.Op[verb]; o.Rate != nil {
+				tiles = append(tiles, tile{verb + ", sustained", whole(*o.Rate) + "/s", doubt})
+			}
+		}
+	}
+	return tiles
+}
+
+// sentencesOf says in plain words what a phase has come to.
+func sentencesOf(ph *run.Phase) []string {
+	var all []string
+	if ph.Search != nil {
+		all = append(all, foundOf(ph, ph.Search))
+	}
+	for _, verb := range verbs(ph.Op) {
+		o := ph.Op[verb]
+		if ph.Kind != string(run.Load) {
+			all = append(all, verb+": "+ledger(o)+", untimed, in "+duration(ph.Seconds))
+			continue
+		}
+		if why := ph.Nulls["op."+verb+".rate"]; o.Rate == nil && ph.Model == "closed" {
+			all = append(all, "There is no rate of "+verb+": "+why+".")
+		}
+		all = append(all, latencySentence(verb, &o.Response))
+	}
+	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
+}
+
+func latencySentence(verb string, l *run.Latency) string {
+	var parts []string
+	for _, q := range []struct {
+		v    *float64
+		text string
+	}{{l.P50, "half of them within "}, {l.P99, "99 % within "}, {l.P999, "99.9 % within "}, {l.Max, "the slowest after "}} {
+		if q.v != nil {
+			parts = append(parts, q.text+duration(*q.v))
+		}
+	}
+	if parts == nil {
+		return ""
+	}
+	return plural(l.Count, verb) + " answered: " + strings.Join(parts, ", ") + "."
+}
+
+func phaseFacts(ph *run.Phase) []fact {
+	facts := []fact{{"load", []string{loadOf(ph)}}, {"target", []string{targetOf(ph)}}, {"dataset", []string{datasetOf(ph)}}}
+	if ph.Setup != nil {
+		var text []string
+		for _, verb := range verbs(ph.Setup.Op) {
+			text = append(text, verb+": "+ledger(ph.Setup.Op[verb])+", untimed")
+		}
+		facts = append(facts, fact{"setup", text})
+	}
+	if ph.Generator.Executor != "" {
+		facts = append(facts, fact{"generator", append(generatorOf(&ph.Generator), oddOf(ph)...)})
+	}
+	if ph.Kind == string(run.Load) && ph.Model == "closed" {
+		facts = append(facts, fact{"note", []string{closedNote(ph)}})
+	}
+	for _, e := range ph.Errors {
+		facts = append(facts, fact{"error", []string{"“" + e.Text + "” × " + count(e.Count)}})
+	}
+	return facts
+}
+
+func newOpView(ph *run.Phase, verb string) opView {
+	o := ph.Op[verb]
+	v := opView{Verb: verb, Facts: []string{ledger(o)}, Rates: rates(ph, verb)}
+	if causes := causes(o.Causes); causes != "" {
+		v.Facts = append(v.Facts, "caused by "+causes)
+	}
+	v.Facts = append(v.Facts, strings.Join(volume(o), " · "))
+	v.Shares = template.HTML(chart.Shares("outcomes of "+verb, []chart.Share{
+		{Name: count(o.OK) + " ok", Class: "c0", N: float64(o.OK)},
+		{Name: count(o.Miss) + " miss", Class: "c2", N: float64(o.Miss)},
+		{Name: count(o.Conflict) + " conflict", Class: "c3", N: float64(o.Conflict)},
+		{Name: count(o.QuorumFailed) + " quorum failed", Class: "c1", N: float64(o.QuorumFailed)},
+		{Name: count(o.Timeout) + " timeout", Class: "bad", N: float64(o.Timeout)},
+		{Name: count(o.Error) + " error", Class: "bad", N: float64(o.Error)},
+		{Name: count(o.Shed) + " shed", Class: "offered", N: float64(o.Shed)},
+	}))
+	for _, r := range rowsOf(o) {
+		if r.l.Count > 0 {
+			v.Rows = append(v.Rows, newLatencyView(r))
+		}
+	}
+	return v
+}
+
+func newLatencyView(r row) latencyView {
+	u := unitOf(r.l)
+	v := latencyView{Name: strings.TrimSpace(r.label), Unit: u.name}
+	for _, seconds := range []*float64{r.l.Mean, r.l.SD, r.l.Min, r.l.P50, r.l.P90, r.l.P99, r.l.P999, r.l.Max} {
+		text := "–"
+		if seconds != nil {
+			text = u.text(*seconds)
+		}
+		v.Cells = append(v.Cells, text)
+	}
+	return v
+}
+
+func levelsOf(ph *run.Phase) []levelView {
+	var rows []levelView
+	for i := range ph.Levels {
+		l := &ph.Levels[i]
+		sustained := "-"
+		if l.AchievedRate != nil {
+			sustained = whole(*l.AchievedRate)
+		}
+		for _, verb := range verbs(l.Op) {
+			r := l.Op[verb].Response
+			rows = append(rows, levelView{
+				verb, whole(l.Rate), sustained, quantity(r.P50), quantity(r.P99), quantity(r.P999), wordOf(ph, l), strings.Join(append(slices.Clone(l.Reasons), l.Why), " "),
+			})
+		}
+	}
+	return rows
+}
+
+func environmentOf(e *run.Environment) []fact {
+	facts := []fact{
+		{"host", []string{e.Hostname}},
+		{"system", []string{strings.TrimSpace(e.OS + " " + e.Kernel + " " + e.Arch)}},
+		{"CPU", []string{e.CPUModel}},
+		{"CPUs", []string{count(e.CPUs)}},
+		{"governor", []string{e.Governor}},
+		{"clock", []string{e.ClockSource}},
+		{"Go", []string{e.Go + ", GOMAXPROCS " + count(e.GOMAXPROCS)}},
+	}
+	bytes := func(name string, n *int64) {
+		if n != nil {
+			facts = append(facts, fact{name, []string{size(*n)}})
+		}
+	}
+	bytes("memory", e.MemoryBytes)
+	bytes("memory limit", e.MemoryLimitBytes)
+	if e.CgroupCPUs != nil {
+		facts = append(facts, fact{"CPU limit", []string{digits(*e.CgroupCPUs)}})
+	}
+	if e.FDSoft != nil {
+		facts = append(facts, fact{"open files", []string{"at most " + count(*e.FDSoft)}})
+	}
+	return slices.DeleteFunc(facts, func(f fact) bool { return strings.Join(f.Text, "") == "" })
+}
+
+func serversOf(e *run.Environment) []serverView {
+	var all []serverView
+	for _, target := range slices.Sorted(maps.Keys(e.Servers)) {
+		for _, endpoint := range slices.Sorted(maps.Keys(e.Servers[target])) {
+			said := e.Servers[target][endpoint]
+			v := serverView{Name: target + " at " + endpoint}
+			for _, name := range slices.Sorted(maps.Keys(said)) {
+				v.Facts = append(v.Facts, fact{name, []string{said[name]}})
+			}
+			if len(all) < maxRequests {
+				all = append(all, v)
+			}
+		}
+	}
+	return all
+}
+
+// indented is JSON for people; what is none is shown as it is.
+func indented(b []byte) string {
+	var out bytes.Buffer
+	if json.Indent(&out, b, "", "  ") != nil {
+		return string(b)
+	}
+	return out.String()
+}

@@ -1,0 +1,267 @@
+package report
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/servertest"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// page of runs as HTML.
+func pageOf(t testing.TB, all ...Source) string {
+	t.Helper()
+	var b strings.Builder
+	require.NoError(t, HTML(&b, all))
+	return b.String()
+}
+
+// recorded is an open run of some seconds with its snapshots, a few ops in each second.
+func recorded(t testing.TB, seconds, perSecond int) Source {
+	t.Helper()
+	p, r := samplePlan(), run.New(header, environment)
+	random := rand.New(rand.NewPCG(3, 4))
+	d := new(Detail)
+	var sum measure.Totals
+	var rows []run.Row
+	var b []byte
+	for second := range int64(seconds) {
+		s := simulate(1)
+		s.rand, s.totals.Origin, s.totals.Digest = random, 5*ms, uint64(second)
+		from := 5*ms + second*1000*ms
+		for i := range int64(perSecond) {
+			due := from + i*1000*ms/int64(perSecond)
+			s.op(driver.Verb(i%10/9), driver.OK, 1, due, due)
+		}
+		s.totals.Span.Session(from, from+1000*ms)
+		snapshot := measure.Snapshot{Step: 3, SeqFirst: uint64(second + 1), SeqLast: uint64(second + 1), From: from, To: from + 1000*ms, Delta: *s.totals}
+		var err error
+		b, err = snapshot.AppendBinary(b[:0])
+		require.NoError(t, err)
+		require.NoError(t, d.Add(b))
+		rows = run.AppendRow(rows, float64(second+1), s.totals)
+		sum.Merge(s.totals)
+	}
+	p.Phases[2].Open.Duration = time.Duration(seconds) * time.Second
+	r.Add("mixed", run.NewPhase(p, p.Phases[2], run.Measured{Endpoints: endpoints(1), Load: &sum, Series: rows, Generators: []run.Generator{event}}))
+	return Source{Run: r, Detail: d, Plan: []byte(`{"name":"hydra-m4"}`)}
+}
+
+// TestPageHasTheTerminalsDigits looks every figure of the terminal up in the page.
+func TestPageHasTheTerminalsDigits(t *testing.T) {
+	for name, r := range map[string]*run.Run{"good": good(), "overloaded": overloaded(), "broken": broken(), "unreachable": unreachable(), "fleet": fleet()} {
+		t.Run(name, func(t *testing.T) {
+			page := pageOf(t, Source{Run: r})
+			words := regexp.MustCompile(`<[^>]*>`).ReplaceAllString(page, " ")
+			words = strings.NewReplacer("&#39;", "'", "&#34;", `"`, "&lt;", "<", "&gt;", ">", "&amp;", "&").Replace(words)
+			var b strings.Builder
+			require.NoError(t, Text(&b, r, Options{}))
+			here := map[string]bool{}
+			figure := regexp.MustCompile(`\b[0-9][0-9,]*(\.[0-9]+)?\b`)
+			for _, f := range figure.FindAllString(words, -1) {
+				here[strings.ReplaceAll(f, ",", "")] = true // tables of counts are without
+			}
+			for _, f := range figure.FindAllString(b.String(), -1) {
+				require.True(t, here[strings.ReplaceAll(f, ",", "")], "%s of the terminal is not on the page", f)
+			}
+		})
+	}
+}
+
+// corpus is what names and texts from plans, servers and workers may be.
+var corpus = []string{
+	`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `</style><script>alert(1)</script>`, `'onmouseover='alert(1)`,
+	`{{.}}`, "\u202eevil", `&lt;b&gt;`, "a\x00b", `javascript:alert(1)`, `</pre></details></svg>`, `]]><!--`,
+}
+
+// nasty is a run with a hostile text wherever one can come from outside.
+func nasty(text string) Source {
+	r := overloaded()
+	ph := r.Phase["mixed"]
+	r.Plan, r.ID, r.Loadgen = text, text, text
+	r.PhaseOrder, r.Phase = []string{text}, map[string]*run.Phase{text: ph}
+	ph.Target.Name, ph.Dataset.Name, ph.Requests[0].Endpoint = text, text, text
+	ph.Errors = []run.ErrorText{{Text: text, Count: 1}}
+	ph.Reasons = append(ph.Reasons, text)
+	r.Asserts[0].Name, r.Asserts[0].That, r.Asserts[0].Value = text, text, text
+	r.Environment.Hostname, r.Environment.CPUModel = text, text
+	r.Environment.Servers = map[string]map[string]map[string]string{text: {text: {text: text}}}
+	r.Fleet = []run.Worker{{Name: text, Host: text}}
+	r.Losses = []run.Loss{{Worker: text, Why: text, Phase: text}}
+	r.Verdict.Reasons = []string{text}
+	return Source{Run: r, Plan: []byte(text)}
+}
+
+// tagsOf are the tags of a page with the names of their attributes.
+func tagsOf(page string) []string {
+	values := regexp.MustCompile(`"[^"]*"`)
+	var tags []string
+	for _, tag := range regexp.MustCompile(`<[^<>]*>`).FindAllString(page, -1) {
+		tags = append(tags, values.ReplaceAllString(tag, ""))
+	}
+	return tags
+}
+
+// TestPageEscapes has the same elements and attributes whatever the texts are, and none of them as it came.
+func TestPageEscapes(t *testing.T) {
+	tame := tagsOf(pageOf(t, nasty("tame")))
+	for _, text := range corpus {
+		page := pageOf(t, nasty(text))
+		require.Equal(t, tame, tagsOf(page), text)
+		if strings.ContainsAny(text, `<"'`) {
+			require.NotContains(t, page, text)
+		}
+		var b strings.Builder
+		require.NoError(t, Markdowns(&b, []Source{nasty(text)}))
+		require.NotRegexp(t, `<`, b.String(), text)
+	}
+}
+
+// TestPageNeedsNothingElse finds no address in the page.
+func TestPageNeedsNothingElse(t *testing.T) {
+	page := pageOf(t, recorded(t, 30, 100))
+	require.NotRegexp(t, `https?:|url\(|@import|<link|\ssrc=`, page)
+	require.Contains(t, page, "default-src &#39;none&#39;")
+}
+
+// TestDay is a page of a run of a day: small, whatever was kept.
+func TestDay(t *testing.T) {
+	s := recorded(t, 86400, 5)
+	require.Len(t, s.Detail.steps, 1)
+	require.Equal(t, 300, s.Detail.steps[0].seconds)
+	page := pageOf(t, s)
+	require.Less(t, len(page), 1<<20)
+	require.Contains(t, page, "each point is 5 min")
+}
+
+// BenchmarkDay is what a page of a day takes once its snapshots are read, and BenchmarkAdd what each of those does.
+func BenchmarkDay(b *testing.B) {
+	s := recorded(b, 86400, 20)
+	b.ReportAllocs()
+	for b.Loop() {
+		require.NotEmpty(b, pageOf(b, s))
+	}
+}
+
+func BenchmarkAdd(b *testing.B) {
+	s := simulate(4)
+	for i := range int64(3000) {
+		s.op(driver.Get, driver.OK, 1, i*333*µs, i*333*µs)
+	}
+	snapshot := measure.Snapshot{SeqFirst: 1, SeqLast: 1, To: 1000 * ms, Delta: *s.totals}
+	bytes, err := snapshot.AppendBinary(nil)
+	require.NoError(b, err)
+	b.ReportAllocs()
+	for b.Loop() {
+		require.NoError(b, new(Detail).Add(bytes))
+	}
+}
+
+// TestDetailIsOfItsRun draws nothing from snapshots of another run.
+func TestDetailIsOfItsRun(t *testing.T) {
+	s := recorded(t, 30, 100)
+	require.Contains(t, pageOf(t, s), "Heatmap")
+	s.Run.Phase["mixed"].Digest = "0000000000000001"
+	require.NotContains(t, pageOf(t, s), "Heatmap")
+	require.ErrorContains(t, new(Detail).Add([]byte("no snapshot")), "read a snapshot: ")
+}
+
+// TestCoarserColumns hold the same values, fewer times cut.
+func TestCoarserColumns(t *testing.T) {
+	p := &steps{seconds: 1}
+	for second := range 100_000 {
+		p.at(float64(second) + 0.5).Record(int64(second))
+	}
+	require.Equal(t, 300, p.seconds)
+	require.Len(t, p.columns, 334)
+	var n uint64
+	for i := range p.columns {
+		n += p.columns[i].Count()
+		require.Equal(t, int64(i*300), p.columns[i].Min())
+	}
+	require.Equal(t, uint64(100_000), n)
+}
+
+// TestForms are those beside text and page.
+func TestForms(t *testing.T) {
+	s := recorded(t, 12, 50)
+	var b bytes.Buffer
+	require.NoError(t, CSV(&b, []Source{s}))
+	rows, err := csv.NewReader(&b).ReadAll()
+	require.NoError(t, err)
+	require.Len(t, rows, 13)
+	require.Equal(t, []string{header.ID, "mixed", "1", "50", "50", "50", "0", "0"}, rows[1][:8])
+
+	b.Reset()
+	require.NoError(t, JSON(&b, []Source{s, s}))
+	dec := json.NewDecoder(&b)
+	for range 2 {
+		var r run.Run
+		require.NoError(t, dec.Decode(&r))
+		require.NoError(t, r.CheckValid())
+	}
+
+	b.Reset()
+	require.NoError(t, Markdowns(&b, []Source{{Run: good()}, {Run: overloaded()}}))
+	golden(t, "markdown.md", b.String())
+	b.Reset()
+	require.NoError(t, Texts(&b, []Source{{Run: good()}, {Run: good()}}))
+	require.Equal(t, 2, strings.Count(b.String(), "reads are quick"))
+	for _, write := range []func() error{
+		func() error { return HTML(failingWriter{os.ErrClosed}, []Source{s}) },
+		func() error { return CSV(failingWriter{os.ErrClosed}, []Source{s}) },
+		func() error { return JSON(failingWriter{os.ErrClosed}, []Source{s}) },
+		func() error { return Markdowns(failingWriter{os.ErrClosed}, []Source{s}) },
+		func() error { return Texts(failingWriter{os.ErrClosed}, []Source{s}) },
+	} {
+		require.ErrorIs(t, write(), os.ErrClosed)
+	}
+}
+
+// TestPageInABrowser opens pages in a real one: nothing goes to its console, hostile texts stay texts, nothing is wider than a phone, and
+// the script shows what a chart holds at the pointer.
+func TestPageInABrowser(t *testing.T) {
+	dir := t.TempDir()
+	open := func(name, page string, flags ...string) (document string, console []string) {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(page), 0o644))
+		return servertest.Chromium(t, path, flags...)
+	}
+	page := pageOf(t, recorded(t, 30, 200), nasty(strings.Join(corpus, " ")), Source{Run: fleet()})
+	document, console := open("page.html", page)
+	require.Empty(t, console)
+	require.Contains(t, document, `<div class="tip" hidden=""></div>`, "the script has run")
+
+	// What the page's policy forbids does go to the console, so that the above says something.
+	const ask = `<script>
+const hit = document.querySelectorAll("svg.plot")[0].querySelectorAll(".hit")[12], box = hit.getBoundingClientRect();
+hit.dispatchEvent(new PointerEvent("pointermove", {bubbles: true, clientX: box.x, clientY: box.y + 50}));
+document.title = document.documentElement.scrollWidth + " in " + innerWidth;
+</script>`
+	asking := strings.Replace(page, "</body>", ask+"</body>", 1)
+	_, console = open("forbidden.html", asking)
+	require.NotEmpty(t, console)
+
+	asking = regexp.MustCompile(`<meta http-equiv=[^>]*>`).ReplaceAllString(asking, "")
+	for _, wide := range []int{1400, 390} {
+		document, console = open(fmt.Sprintf("%d.html", wide), asking, fmt.Sprintf("--window-size=%d,900", wide))
+		require.Empty(t, console)
+		require.Regexp(t, `<div class="tip"[^>]*>12 s to 13 s\nasked 2,000/s\nok 200/s</div>`, document)
+		title := regexp.MustCompile(`<title>(\d+) in (\d+)</title>`).FindStringSubmatch(document)
+		require.Len(t, title, 3)
+		require.Equal(t, title[2], title[1], "the page is wider than its window")
+	}
+}
