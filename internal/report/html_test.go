@@ -139,7 +139,7 @@ func TestPageNeedsNothingElse(t *testing.T) {
 
 // TestDay is a page of a run of a day: small, whatever was kept.
 func TestDay(t *testing.T) {
-	s := recorded(t, 86400, 5)
+	s := recorded(t, 86400, 2)
 	require.Len(t, s.Detail.steps, 1)
 	require.Equal(t, 300, s.Detail.steps[0].seconds)
 	page := pageOf(t, s)
@@ -164,9 +164,10 @@ func BenchmarkAdd(b *testing.B) {
 	snapshot := measure.Snapshot{SeqFirst: 1, SeqLast: 1, To: 1000 * ms, Delta: *s.totals}
 	bytes, err := snapshot.AppendBinary(nil)
 	require.NoError(b, err)
+	d := new(Detail)
 	b.ReportAllocs()
 	for b.Loop() {
-		require.NoError(b, new(Detail).Add(bytes))
+		require.NoError(b, d.Add(bytes))
 	}
 }
 
