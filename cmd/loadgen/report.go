@@ -129,6 +129,9 @@ func lastRun(root string) (string, error) {
 
 // loadSource reads what a run has left. Snapshots that cannot be read cost the page some charts, and are warned of.
 func loadSource(root, id string, words io.Writer) (report.Source, error) {
+	if _, err := rundir.LoadExperiment(root, id); err == nil {
+		return report.Source{}, fmt.Errorf("%s is an experiment: report on its runs, or compare them with loadgen runs show", id)
+	}
 	r, err := rundir.Load(root, id)
 	if err != nil {
 		return report.Source{}, err
