@@ -35,7 +35,7 @@ type runFlags struct {
 	runs   string
 	out    string
 	report string
-	loops  int
+	loops  loopFlags
 	strict bool
 	debug  bool
 	once   bool
@@ -75,7 +75,7 @@ Ctrl-C stops starting ops, awaits what is outstanding and reports; a second one 
 	f.StringVar(&flags.runs, "runs", "", "keep runs in `DIR` (default: in the user's state directory)")
 	f.StringVar(&flags.out, "out", "", "write the result as JSON to `FILE` too")
 	f.StringVar(&flags.report, "report", "", "write a page on the run to `FILE` too (loadgen report writes other formats)")
-	f.IntVar(&flags.loops, "loops", 0, "use `N` event loops, one thread each (default: one less than there are processors)")
+	flags.loops.add(f)
 	f.BoolVar(&flags.strict, "strict", false, "take suspect figures for invalid ones: exit code 4")
 	f.StringVar(&flags.http, "http", "", "serve metrics for Prometheus at `ADDRESS` while the run goes on; loopback, port 0 for any free one")
 	flags.fleet.add(f)
@@ -89,10 +89,10 @@ func (f *runFlags) run(cmd *cobra.Command, path string) error {
 	if f.once && f.variant != "" {
 		return errors.New("--once runs the variables' own values, --variant those of a variant: use one of them")
 	}
-	if f.loops < 0 {
-		return fmt.Errorf("--loops %d: write a number above 0", f.loops)
+	if err := f.loops.check(); err != nil {
+		return err
 	}
-	if err := f.fleet.check(f.loops); err != nil {
+	if err := f.fleet.check(&f.loops); err != nil {
 		return err
 	}
 	text, err := f.planFlags.open(path)

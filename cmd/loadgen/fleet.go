@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -16,8 +15,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/loadgen/loadgen/internal/coord"
-	"github.com/loadgen/loadgen/internal/drivers"
-	"github.com/loadgen/loadgen/internal/engine"
 	"github.com/loadgen/loadgen/internal/prom"
 	"github.com/loadgen/loadgen/internal/rpc"
 )
@@ -51,14 +48,14 @@ func (f *fleetFlags) add(flags *pflag.FlagSet) {
 }
 
 // check finds contradictions. Loops are those of a worker in this process or started by it.
-func (f *fleetFlags) check(loops int) error {
+func (f *fleetFlags) check(loops *loopFlags) error {
 	switch {
 	case f.workers < 0:
 		return fmt.Errorf("--workers %d: write a number above 0", f.workers)
 	case f.workers > 0 && f.process:
 		return errors.New("--workers waits for workers that were started elsewhere, --worker-process starts one: use one of them")
-	case f.workers > 0 && loops > 0:
-		return errors.New("--loops is for the worker in this process: give it to each loadgen worker")
+	case f.workers > 0 && loops.given():
+		return errors.New("--loops, --spin and --pin are for the worker in this process: give them to each loadgen worker")
 	case f.wait <= 0:
 		return fmt.Errorf("--wait %v: write a duration above 0", f.wait)
 	case f.lease < minLease || f.lease > maxLease:
@@ -105,7 +102,7 @@ const inProcess = "local"
 func (f *runFlags) open(id string, words io.Writer, log *slog.Logger) (*fleet, error) {
 	all := &fleet{}
 	if f.fleet.workers == 0 && !f.fleet.process {
-		worker := engine.New(engine.Config{Drivers: drivers.All(), Secrets: environmentSecrets, Loops: f.loops, Logger: log})
+		worker := newEngine(&f.loops, log)
 		all.release = append(all.release, worker.Close)
 		all.members = []coord.Member{{Name: inProcess, Version: version(), Worker: worker}}
 		return all, nil
@@ -145,7 +142,7 @@ func (f *runFlags) gather(ctx context.Context, drain <-chan struct{}, all *fleet
 	if f.fleet.process {
 		var end func()
 		var err error
-		if ended, end, err = startWorker(all.server.Addr(), f.loops); err != nil {
+		if ended, end, err = startWorker(all.server.Addr(), &f.loops); err != nil {
 			return fmt.Errorf("start a worker: %w", err)
 		}
 		all.release = append([]func(){end}, all.release...) // after the server has told it
@@ -165,12 +162,13 @@ func (f *runFlags) gather(ctx context.Context, drain <-chan struct{}, all *fleet
 
 // startWorker starts a worker as a child. It ends with its standard input, so also when this process is killed; ended is closed when it
 // has, and end sees to it.
-func startWorker(addr string, loops int) (ended <-chan struct{}, end func(), err error) {
+func startWorker(addr string, loops *loopFlags) (ended <-chan struct{}, end func(), err error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, nil, err
 	}
-	cmd := exec.Command(exe, "worker", "--join", addr, "--name", inProcess, "--once", "--parent-pipe", "--loops", strconv.Itoa(loops))
+	args := append([]string{"worker", "--join", addr, "--name", inProcess, "--once", "--parent-pipe"}, loops.args()...)
+	cmd := exec.Command(exe, args...)
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the coordinator
 	stdin, err := cmd.StdinPipe()

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -13,8 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/loadgen/loadgen/internal/drivers"
-	"github.com/loadgen/loadgen/internal/engine"
 	"github.com/loadgen/loadgen/internal/prom"
 	"github.com/loadgen/loadgen/internal/rpc"
 )
@@ -23,7 +20,7 @@ import (
 type workerFlags struct {
 	join       string
 	name       string
-	loops      int
+	loops      loopFlags
 	once       bool
 	http       string
 	debug      bool
@@ -48,7 +45,7 @@ Load stops when the coordinator has not been heard of for 10 s (its --lease). Ct
 	f := c.Flags()
 	f.StringVar(&flags.join, "join", "", "`ADDRESS` of the coordinator (its --listen)")
 	f.StringVar(&flags.name, "name", "", "what to be called; no two workers of a run share a name (default: this machine's name)")
-	f.IntVar(&flags.loops, "loops", 0, "use `N` event loops, one thread each (default: one less than there are processors)")
+	flags.loops.add(f)
 	f.BoolVar(&flags.once, "once", false, "end after one run")
 	f.StringVar(&flags.http, "http", "", "serve metrics of this worker for Prometheus at `ADDRESS`; loopback, port 0 for any free one")
 	f.BoolVar(&flags.debug, "debug", false, "log what happens beside the load")
@@ -64,8 +61,8 @@ func (f *workerFlags) run(cmd *cobra.Command) error {
 	if f.join == "" {
 		return errors.New("--join: write the coordinator's address, such as 127.0.0.1:7464")
 	}
-	if f.loops < 0 {
-		return fmt.Errorf("--loops %d: write a number above 0", f.loops)
+	if err := f.loops.check(); err != nil {
+		return err
 	}
 	host, err := os.Hostname()
 	if err != nil {
@@ -78,7 +75,7 @@ func (f *workerFlags) run(cmd *cobra.Command) error {
 	cfg := rpc.JoinConfig{
 		Address: f.join, Name: f.name, Version: version(), Host: host, Once: f.once, Logger: log,
 		New: func() rpc.Local {
-			return engine.New(engine.Config{Drivers: drivers.All(), Secrets: environmentSecrets, Loops: f.loops, Logger: log})
+			return newEngine(&f.loops, log)
 		},
 		CPU: func() time.Duration { return time.Duration(cpuSeconds() * 1e9) },
 	}

@@ -10,7 +10,8 @@ import (
 // TestShortSleepsAreNotMilliseconds pins that a loop with nothing but timers wakes when they are due. The best of many counts: a machine that is
 // busy wakes threads late.
 func TestShortSleepsAreNotMilliseconds(t *testing.T) {
-	release := ownThread()
+	release, err := ownThread(-1)
+	require.NoError(t, err)
 	defer release()
 	c := wallClock{zero: time.Now(), nap: napThread}
 	best := time.Hour

@@ -14,6 +14,9 @@
 //     blocking executor.
 //   - timed, for a driver.Timed: no transport at all; the loop's own timers complete requests. Either executor can carry it.
 //
+// Over wire, the ops of the plain program are carried out directly: they have a place in the queue of replies and no state of their own. A
+// test holds the snapshots of both ways equal, byte for byte.
+//
 // # Time
 //
 // Time is read here and nowhere else, from one monotonic clock whose zero is the run's start: once for each turn of the loop, once after

@@ -26,6 +26,7 @@ type Config struct {
 	Secrets driver.Secrets
 	Loops   int           // 0: one for each processor but one, at least one
 	Spin    time.Duration // before an op of an open load is due, loops look at the clock for this long instead of sleeping; 0: 50 µs, below: never
+	Pin     []int         // CPUs that loops run on: loop i on the i-th, and from the first again; none: where the kernel puts them
 	Logger  *slog.Logger
 
 	// Sleep waits on behalf of loops without sockets; nil: their threads sleep, which a bubble of testing/synctest does not see.
@@ -55,7 +56,7 @@ func New(cfg Config) *Engine {
 		cfg.Loops = max(1, runtime.NumCPU()-1)
 	}
 	if cfg.Spin == 0 {
-		cfg.Spin = defaultSpin
+		cfg.Spin = DefaultSpin
 	}
 	if cfg.Sleep == nil {
 		cfg.Sleep = napThread
@@ -78,6 +79,13 @@ func (e *Engine) Assign(_ context.Context, a run.Assignment) error {
 	if digest := plan.Digest(a.Plan); digest != a.Digest {
 		return fmt.Errorf("plan of run %s: digest is %s, not %s", a.RunID, digest, a.Digest)
 	}
+	for _, cpu := range e.cfg.Pin {
+		release, err := ownThread(cpu)
+		if err != nil {
+			return err
+		}
+		release()
+	}
 	// A loop that computes must never keep the rest of the process from running.
 	if procs := e.cfg.Loops + 1; runtime.GOMAXPROCS(0) < procs {
 		runtime.GOMAXPROCS(procs)
@@ -90,6 +98,14 @@ func (e *Engine) Assign(_ context.Context, a run.Assignment) error {
 	e.clock = wallClock{zero: a.Zero, spin: spin, nap: e.cfg.Sleep}
 	e.wall = a.WallNS
 	return nil
+}
+
+// cpu is where a loop is to run; −1: anywhere.
+func (e *Engine) cpu(loop int) int {
+	if len(e.cfg.Pin) == 0 {
+		return -1
+	}
+	return e.cfg.Pin[loop%len(e.cfg.Pin)]
 }
 
 // Prepare makes ready to carry out a step: before the first of a phase, it closes what another phase has left open and opens the phase's
@@ -152,7 +168,12 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink func(*measure.S
 		l.begin(int64(at), parts)
 		loops.Go(func() error {
 			if g.target.Executor == plan.EventLoop {
-				defer ownThread()()
+				release, err := ownThread(e.cpu(l.index))
+				if err != nil {
+					e.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "event loop runs anywhere", slog.Any("error", err)) // Assign could
+				} else {
+					defer release()
+				}
 				l.meter = newMeter()
 				defer l.meter.close()
 			}

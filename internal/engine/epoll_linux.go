@@ -169,15 +169,35 @@ func (p *epoll) close(fd int) {
 }
 
 // ownThread ties the goroutine to its thread until the function that it returns is called, and has the kernel wake the
-// thread when a wait is over instead of up to 50 µs later, to save power.
-func ownThread() (release func()) {
+// thread when a wait is over instead of up to 50 µs later, to save power. A cpu that is not below 0 is where the thread then runs, also when
+// it is not one of the process's: the runtime does not start threads from one that is locked, so the others stay where they are.
+func ownThread(cpu int) (release func(), err error) {
 	const least, standard = 1, 0 // nanoseconds; 0 is what the thread began with
 	runtime.LockOSThread()
+	var before unix.CPUSet
+	if cpu >= 0 {
+		if before, err = pin(cpu); err != nil {
+			runtime.UnlockOSThread()
+			return nil, fmt.Errorf("run an event loop on CPU %d: %w", cpu, err)
+		}
+	}
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, least, 0, 0, 0) // without it, waits are longer and lag says so
 	return func() {
 		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, standard, 0, 0, 0)
-		runtime.UnlockOSThread()
+		if cpu < 0 || unix.SchedSetaffinity(0, &before) == nil {
+			runtime.UnlockOSThread() // else the thread ends with its goroutine
+		}
+	}, nil
+}
+
+// pin lets this thread run on one CPU only, and returns where it might before.
+func pin(cpu int) (before unix.CPUSet, err error) {
+	if err := unix.SchedGetaffinity(0, &before); err != nil {
+		return before, err
 	}
+	var only unix.CPUSet
+	only.Set(cpu)
+	return before, unix.SchedSetaffinity(0, &only)
 }
 
 // release closes the poller itself.

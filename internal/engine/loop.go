@@ -20,10 +20,11 @@ const (
 	maxLook   = int64(5 * time.Microsecond) // a cycle that found nothing and took longer has slept, or was not run
 	minStates = 64                          // op states made at a time
 	flushEach = 64                          // sessions that start at the same time: what they send leaves before that of the next is written up
-
-	// A thread that sleeps until a time is commonly running again 20 to 40 µs after it.
-	defaultSpin = 50 * time.Microsecond
 )
+
+// DefaultSpin is for how long a loop looks at the clock before an op of an open load is due. A thread that sleeps until a time is commonly
+// running again 20 to 40 µs after it.
+const DefaultSpin = 50 * time.Microsecond
 
 // transport moves the requests of one loop. It calls the loop's answered and failed as requests end.
 type transport interface {

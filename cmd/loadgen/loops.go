@@ -1,0 +1,79 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/loadgen/loadgen/internal/drivers"
+	"github.com/loadgen/loadgen/internal/engine"
+)
+
+// loopFlags say how many event loops a worker has, how they wait and where they run.
+type loopFlags struct {
+	n    int
+	spin time.Duration
+	pin  string
+}
+
+func (f *loopFlags) add(set *pflag.FlagSet) {
+	set.IntVar(&f.n, "loops", 0, "use `N` event loops, one thread each (default: one less than there are processors)")
+	set.DurationVar(&f.spin, "spin", engine.DefaultSpin,
+		"before an op of an open load is due, look at the clock for this `TIME` instead of sleeping; 0s: never")
+	set.StringVar(&f.pin, "pin", "", "run event loops on these `CPUS` and nowhere else, such as 1 or 2,3: loop by loop, then again from the first")
+}
+
+// given says whether any flag was.
+func (f *loopFlags) given() bool { return *f != loopFlags{spin: engine.DefaultSpin} }
+
+func (f *loopFlags) check() error {
+	switch {
+	case f.n < 0:
+		return fmt.Errorf("--loops %d: write a number above 0", f.n)
+	case f.spin < 0:
+		return fmt.Errorf("--spin %v: write 0s or more", f.spin)
+	}
+	_, err := f.cpus()
+	return err
+}
+
+func (f *loopFlags) cpus() ([]int, error) {
+	if f.pin == "" {
+		return nil, nil
+	}
+	var list []int
+	for text := range strings.SplitSeq(f.pin, ",") {
+		cpu, err := strconv.ParseUint(text, 10, 10)
+		if err != nil {
+			return nil, errors.New("--pin " + f.pin + ": write numbers of CPUs, such as 1 or 2,3")
+		}
+		list = append(list, int(cpu))
+	}
+	return list, nil
+}
+
+// set enters flags that check has found right.
+func (f *loopFlags) set(cfg *engine.Config) {
+	cfg.Loops, cfg.Spin = f.n, f.spin
+	if f.spin == 0 {
+		cfg.Spin = -1
+	}
+	cfg.Pin, _ = f.cpus()
+}
+
+// args are the same flags for another process.
+func (f *loopFlags) args() []string {
+	return []string{"--loops", strconv.Itoa(f.n), "--spin", f.spin.String(), "--pin", f.pin}
+}
+
+// newEngine returns the worker of this process.
+func newEngine(loops *loopFlags, log *slog.Logger) *engine.Engine {
+	cfg := engine.Config{Drivers: drivers.All(), Secrets: environmentSecrets, Logger: log}
+	loops.set(&cfg)
+	return engine.New(cfg)
+}
