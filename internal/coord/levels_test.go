@@ -178,7 +178,7 @@ func TestSearchFindsNothing(t *testing.T) {
 	p := r.Phase["p"]
 	require.Equal(t, []string{"failed", "failed", "overloaded"}, outcomesOf(p.Levels), "it was tried twice, and one above it")
 	require.Len(t, p.Reasons, 1)
-	require.Regexp(t, "^no rate held: at 1,000/s, sustained 95[01]/s$", p.Reasons[0])
+	require.Regexp(t, "^no rate held: at 1,000/s, sustained 95[01]/s$", p.Reasons[0].Text)
 	require.Nil(t, p.Search.Rate)
 	require.Nil(t, p.Op["put"].Response.P99)
 	require.Equal(t, "no rate held", r.Why("phase", "p", "op", "put", "response", "p99"))
@@ -202,7 +202,8 @@ func TestSearchOutOfBudget(t *testing.T) {
 	p := r.Phase["p"]
 	require.Len(t, p.Levels, 1)
 	require.Equal(t, run.Suspect, p.Validity)
-	require.Equal(t, []string{"the budget was spent before a rate failed: the target may hold more than 1,000/s"}, p.Reasons)
+	require.Len(t, p.Reasons, 1)
+	require.Equal(t, "the budget was spent before a rate failed: the target may hold more than 1,000/s", p.Reasons[0].Text)
 }
 
 // What a worker that was lost would have offered is missing, so nothing more is tried.

@@ -3,6 +3,8 @@ package coord
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"time"
 
 	"github.com/loadgen/loadgen/internal/measure"
@@ -58,6 +60,9 @@ func (p *passage) all(ctx context.Context) (began bool, err error) {
 		if err == nil && next.Kind != run.Load && !p.m.Aborted {
 			err = shortfall(next.Kind, p.c.Plan.Target(p.ph.Target), s.totals)
 		}
+		if next.Kind == run.Load && err == nil {
+			err = p.settle(s)
+		}
 		if err != nil || p.m.Aborted {
 			p.m.Ended = search.Stopped
 			return began, err
@@ -92,6 +97,27 @@ func (p *passage) level(s *step, step run.Step) {
 		Endpoints: p.m.Endpoints, Load: s.totals, Shape: step.Shape, Generators: s.generators,
 		Aborted: p.m.Aborted, Losses: p.m.Losses, Unfinished: s.unfinished,
 	}, since)
+}
+
+// settle finds the warm-up of a load that has one level, and what was counted after it.
+func (p *passage) settle(s *step) error {
+	if p.ph.Stages != nil || p.ph.Search != nil {
+		return nil
+	}
+	w := run.FindWarmUp(p.ph, s.totals, s.rows)
+	if w.Seconds > 0 {
+		settled, from, err := s.history.since(int64(s.at) + int64(math.Round(w.Seconds*1e9)))
+		if err != nil {
+			return fmt.Errorf("leave the warm-up out: %w", err)
+		}
+		if p.m.Settled = settled; settled == nil {
+			w = run.WarmUp{By: "none", Reason: "the load ended before its warm-up did"}
+		} else {
+			w.Seconds = time.Duration(from - int64(s.at)).Seconds()
+		}
+	}
+	p.m.WarmUp = w
+	return nil
 }
 
 func (c *coordinator) add(ph *plan.Phase, m run.Measured) {

@@ -31,6 +31,7 @@ type step struct {
 	sources    []source   // by worker
 	joiner     *measure.Joiner
 	totals     *measure.Totals
+	history    history          // of a load
 	unfinished measure.Counters // of workers that were lost
 	rows       []run.Row
 	generators []run.Generator
@@ -58,6 +59,7 @@ func (c *coordinator) step(ctx context.Context, ph *plan.Phase, part run.Step) (
 	}
 	s.at = time.Since(c.zero) + s.ahead()
 	s.joiner = measure.NewJoiner(n, int64(s.at))
+	s.history.after = int64(s.at + ph.WarmUp())
 	return s, s.run(ctx)
 }
 
@@ -249,6 +251,9 @@ func (s *step) join(worker int, snap *measure.Snapshot) (kept *commit, whole boo
 // pass takes in what all workers have got past.
 func (s *step) pass(joint measure.Interval) {
 	s.totals.Merge(joint.Delta)
+	if s.steps[0].Kind == run.Load {
+		s.history.add(&joint)
+	}
 	s.rows = run.AppendRow(s.rows, time.Duration(joint.To-int64(s.at)).Seconds(), joint.Delta)
 	if s.c.Progress != nil {
 		s.c.Progress(s.update(joint))

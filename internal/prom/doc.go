@@ -18,11 +18,11 @@
 //
 //	                            at most
 //	run                               4   1 of them on a worker's page
-//	phase                            40   8, 8 more with a setup, and 2 for each endpoint
+//	phase                            40   9, 8 more with a setup, and 2 for each endpoint
 //	phase and op                    100   16 counters and gauges, 7 histograms of 9, an ack of 3 for each of the first 7
 //	worker                            5
 //
-// [Series] and [PartSeries] add them up for a plan. When there are more than 12 endpoints, those from the 12th on share the name "other".
+// [Series] and [PartSeries] add them up for a plan. When there are more than 11 endpoints, those from the 11th on share the name "other".
 //
 // # Histograms
 //

@@ -24,6 +24,7 @@ const (
 	runAssertions
 
 	phaseActive
+	phaseValidity
 	phaseOffered
 	phaseReconnects
 	phaseLateReplies
@@ -77,6 +78,7 @@ var families = [numFamilies]family{
 	runAssertions:   {"loadgen_run_assertions", gauge, "The plan's asserts: 0 none looked at yet, 1 all pass, 2 some fail.", ofRun},
 
 	phaseActive:      {"loadgen_phase_active", gauge, "1 while the phase is under way.", ofPhase},
+	phaseValidity:    {"loadgen_phase_validity", gauge, "How far the phase's figures may be believed: 0 valid, 1 suspect, 2 invalid; -1 before it has ended.", ofPhase},
 	phaseOffered:     {"loadgen_phase_offered_ops_per_second", gauge, "Ops per second that the schedule of an open phase wants now; 0 in a closed phase.", ofPhase},
 	phaseReconnects:  {"loadgen_reconnects_total", counter, "Connections opened again after a loss.", ofPhase},
 	phaseLateReplies: {"loadgen_late_replies_total", counter, "Replies to requests that had timed out already; discarded.", ofPhase},

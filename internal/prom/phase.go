@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	maxEndpoints = 12 // names of endpoints in a phase; when there are more endpoints, the last is "other"
+	maxEndpoints = 11 // names of endpoints in a phase; when there are more endpoints, the last is "other"
 	maxAcks      = 7  // k of the last ack that has a histogram
 )
 
@@ -27,6 +27,11 @@ func (p *phasePage) write() {
 	}
 	run, name := p.v.Run, p.ph.Name
 	p.flag(phaseActive, name == p.v.Current, run, name)
+	judged := -1.0
+	if v, ended := p.v.Verdict.Phases[name]; ended {
+		judged = validity(v)
+	}
+	p.number(phaseValidity, judged, run, name)
 	p.number(phaseOffered, p.ph.Offered, run, name)
 	p.count(phaseReconnects, load.Reconnects, run, name)
 	p.count(phaseLateReplies, load.LateReplies, run, name)

@@ -137,6 +137,7 @@ func sampleView(p *plan.Plan, seconds int) prom.View {
 	mixed.Load.AddDue(driver.Get)
 	mixed.Load.Request(0, driver.Get).InFlight = 5
 	v.Verdict.Validity = run.Suspect
+	v.Verdict.Phases = map[string]run.Validity{v.Phases[0].Name: run.Suspect}
 	return v
 }
 

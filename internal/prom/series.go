@@ -10,7 +10,7 @@ import (
 const (
 	runSeries       = 1
 	verdictSeries   = 3
-	phaseSeries     = 8
+	phaseSeries     = 9
 	setupSeries     = 1 + driver.NumOutcomes
 	endpointSeries  = 2
 	opSeries        = 9 + driver.NumOutcomes

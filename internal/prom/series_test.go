@@ -16,7 +16,7 @@ func TestSeriesArePredicted(t *testing.T) {
 		"sample":         parse(t, samplePlan),
 		"many endpoints": withTarget(t, 40, 16),
 		"one endpoint":   withTarget(t, 1, 1),
-		"twelve":         withTarget(t, 12, 5),
+		"eleven":         withTarget(t, 11, 5),
 		"thirteen":       withTarget(t, 13, 5),
 	} {
 		for _, workers := range []int{0, 1, 3} {
@@ -80,7 +80,7 @@ func TestBudget(t *testing.T) {
 		}
 	}
 	require.Equal(t, 100, perOp)
-	require.Equal(t, 40, perPhase)
+	require.Equal(t, 39, perPhase)
 	require.Equal(t, 5, perWorker)
 	require.Equal(t, 4, perRun)
 }

@@ -212,7 +212,10 @@ func newAssertView(a run.AssertResult) assertView {
 }
 
 func newPhaseView(ph *run.Phase, name, key string, st []*steps) phaseView {
-	v := phaseView{Key: key, Name: name, Class: string(ph.Validity), Word: string(ph.Validity), Reasons: ph.Reasons}
+	v := phaseView{Key: key, Name: name, Class: string(ph.Validity), Word: string(ph.Validity)}
+	for _, why := range ph.Reasons {
+		v.Reasons = append(v.Reasons, marks[why.Validity]+" "+why.Text)
+	}
 	v.Timed = ph.Kind == string(run.Load)
 	doubt := ""
 	if ph.Validity != run.Valid {
@@ -310,7 +313,7 @@ func phaseFacts(ph *run.Phase) []fact {
 		facts = append(facts, fact{"setup", text})
 	}
 	if ph.Generator.Executor != "" {
-		facts = append(facts, fact{"generator", append(generatorOf(&ph.Generator), oddOf(ph)...)})
+		facts = append(facts, fact{"generator", append(generatorOf(ph), oddOf(ph)...)})
 	}
 	if ph.Kind == string(run.Load) && ph.Model == "closed" {
 		facts = append(facts, fact{"note", []string{closedNote(ph)}})
@@ -337,25 +340,30 @@ func newOpView(ph *run.Phase, verb string) opView {
 		{Name: count(o.Error) + " error", Class: "bad", N: float64(o.Error)},
 		{Name: count(o.Shed) + " shed", Class: "offered", N: float64(o.Shed)},
 	}))
-	for _, r := range rowsOf(o) {
+	for _, r := range rowsOf("op."+verb, o) {
 		if r.l.Count > 0 {
-			v.Rows = append(v.Rows, newLatencyView(r))
+			v.Rows = append(v.Rows, newLatencyView(ph, r))
 		}
 	}
 	return v
 }
 
-func newLatencyView(r row) latencyView {
+func newLatencyView(ph *run.Phase, r row) latencyView {
 	u := unitOf(r.l)
 	v := latencyView{Name: strings.TrimSpace(r.label), Unit: u.name}
-	for _, seconds := range []*float64{r.l.Mean, r.l.SD, r.l.Min, r.l.P50, r.l.P90, r.l.P99, r.l.P999, r.l.Max} {
-		text := "–"
-		if seconds != nil {
-			text = u.text(*seconds)
-		}
-		v.Cells = append(v.Cells, text)
+	for _, c := range r.cells(ph, u) {
+		v.Cells = append(v.Cells, c.text+c.doubt)
 	}
 	return v
+}
+
+// textsOf are the words of reasons.
+func textsOf(reasons []run.Reason) []string {
+	var texts []string
+	for _, why := range reasons {
+		texts = append(texts, why.Text)
+	}
+	return texts
 }
 
 func levelsOf(ph *run.Phase) []levelView {
@@ -369,7 +377,7 @@ func levelsOf(ph *run.Phase) []levelView {
 		for _, verb := range verbs(l.Op) {
 			r := l.Op[verb].Response
 			rows = append(rows, levelView{
-				verb, whole(l.Rate), sustained, quantity(r.P50), quantity(r.P99), quantity(r.P999), wordOf(ph, l), strings.Join(append(slices.Clone(l.Reasons), l.Why), " "),
+				verb, whole(l.Rate), sustained, quantity(r.P50), quantity(r.P99), quantity(r.P999), wordOf(ph, l), strings.Join(append(textsOf(l.Reasons), l.Why), " "),
 			})
 		}
 	}

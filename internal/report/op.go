@@ -18,7 +18,7 @@ func (p *page) op(ph *run.Phase, verb string) {
 	}
 	p.items("", " · ", rates(ph, verb)...)
 	p.items("", " · ", volume(o)...)
-	p.latencies(rowsOf(o))
+	p.latencies(ph, rowsOf("op."+verb, o))
 }
 
 // ledger is the op ledger as an equation. Outcomes that did not occur are left out.
@@ -60,22 +60,19 @@ func causes(c run.Causes) string {
 	return strings.Join(terms, ", ")
 }
 
-// rates are the figures that are quoted, so a doubt about them stands among them.
+// rates are the figures that are quoted, with doubts about them.
 func rates(ph *run.Phase, verb string) []string {
 	o := ph.Op[verb]
 	var parts []string
 	if ph.Kind == string(run.Load) {
 		if o.Rate != nil {
-			parts = append(parts, whole(*o.Rate)+"/s", whole(*o.RatePerMinute)+"/min")
+			parts = append(parts, whole(*o.Rate)+"/s"+mark(ph, "op."+verb+".rate"), whole(*o.RatePerMinute)+"/min"+mark(ph, "op."+verb+".rate_per_minute"))
 		} else {
 			parts = append(parts, "no rate ("+ph.Nulls["op."+verb+".rate"]+")")
 		}
 	}
-	if ph.Validity != run.Valid {
-		parts = append(parts, strings.ToUpper(string(ph.Validity)))
-	}
 	if o.RateWall != nil {
-		parts = append(parts, whole(*o.RateWall)+"/s from first start to last end")
+		parts = append(parts, whole(*o.RateWall)+"/s"+mark(ph, "op."+verb+".rate_wall")+" from first start to last end")
 	}
 	return parts
 }
@@ -92,21 +89,23 @@ func volume(o *run.Op) []string {
 type row struct {
 	label string
 	l     run.Latency
+	path  string // below the phase
 }
 
 // rowsOf lists an op's latencies; classes only where there are several.
-func rowsOf(o *run.Op) []row {
-	rows := []row{{"response", o.Response}, {"service", o.Service}}
+func rowsOf(at string, o *run.Op) []row {
+	rows := []row{{"response", o.Response, at + ".response"}, {"service", o.Service, at + ".service"}}
 	if o.Latency.Miss.Response.Count > 0 && o.Latency.OK.Response.Count > 0 {
-		rows = append(rows, row{"  ok", o.Latency.OK.Service}, row{"  miss", o.Latency.Miss.Service})
+		rows = append(rows, row{"  ok", o.Latency.OK.Service, at + ".latency.ok.service"},
+			row{"  miss", o.Latency.Miss.Service, at + ".latency.miss.service"})
 	}
 	if o.Latency.Bad.Response.Count > 0 {
-		rows = append(rows, row{"  bad", o.Latency.Bad.Service})
+		rows = append(rows, row{"  bad", o.Latency.Bad.Service, at + ".latency.bad.service"})
 	}
-	rows = append(rows, row{"lag", o.Lag})
+	rows = append(rows, row{"lag", o.Lag, at + ".lag"})
 	if len(o.Acks) > 1 {
 		for k, l := range o.Acks {
-			rows = append(rows, row{"ack " + strconv.Itoa(k+1), l})
+			rows = append(rows, row{"ack " + strconv.Itoa(k+1), l, at + ".acks." + strconv.Itoa(k)})
 		}
 	}
 	return rows
@@ -121,32 +120,63 @@ type unit struct {
 
 const cell = 10 // columns of a latency
 
-// latencies adds a table.
-func (p *page) latencies(rows []row) {
+// latencies adds a table. A mark stands behind each figure that is in doubt; a quantile that has too few samples is a dash.
+func (p *page) latencies(ph *run.Phase, rows []row) {
 	rows = slices.DeleteFunc(rows, func(r row) bool { return r.l.Count == 0 })
 	if len(rows) == 0 {
 		return
 	}
 	head := spaces(labelWidth)
 	for _, name := range []string{"mean", "sd", "min", "p50", "p90", "p99", "p99.9", "max"} {
-		head += right(name, cell)
+		head += right(name, cell-1) + " "
 	}
 	p.line("  %s", head)
 	for _, r := range rows {
 		u := unitOf(r.l)
 		line := left(r.label, labelWidth)
-		for _, v := range []*float64{r.l.Mean, r.l.SD, r.l.Min, r.l.P50, r.l.P90, r.l.P99, r.l.P999, r.l.Max} {
-			line += right(u.text(*v), cell)
+		for _, c := range r.cells(ph, u) {
+			line += right(c.text, cell-1) + left(c.doubt, 1)
 		}
 		p.line("  %s %s", line, u.name)
 	}
 }
 
-// unitOf returns the unit that the median has before its point, or a larger one where the maximum would not fit.
+// cellOf is a figure and how far it may be believed.
+type cellOf struct{ text, doubt string }
+
+// cells are the figures of a row in the order of the table's head.
+func (r row) cells(ph *run.Phase, u unit) []cellOf {
+	var cells []cellOf
+	for _, v := range []struct {
+		name  string
+		value *float64
+	}{
+		{"mean", r.l.Mean},
+		{"sd", r.l.SD},
+		{"min", r.l.Min},
+		{"p50", r.l.P50},
+		{"p90", r.l.P90},
+		{"p99", r.l.P99},
+		{"p999", r.l.P999},
+		{"max", r.l.Max},
+	} {
+		c := cellOf{text: "–"}
+		if v.value != nil {
+			c = cellOf{u.text(*v.value), mark(ph, r.path+"."+v.name)}
+		}
+		cells = append(cells, c)
+	}
+	return cells
+}
+
+// unitOf returns the unit that the median, or else the mean, has before its point, or a larger one where the maximum would not fit.
 func unitOf(l run.Latency) unit {
-	u := unit{"µs", 1e-6, 1}
+	u, middle := unit{"µs", 1e-6, 1}, l.Mean
+	if l.P50 != nil {
+		middle = l.P50
+	}
 	for _, larger := range []unit{{"ms", 1e-3, 3}, {"s", 1, 3}} {
-		if *l.P50 >= larger.seconds || columns(u.text(*l.Max)) >= cell {
+		if *middle >= larger.seconds || columns(u.text(*l.Max)) >= cell {
 			u = larger
 		}
 	}

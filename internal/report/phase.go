@@ -2,6 +2,7 @@ package report
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -17,13 +18,13 @@ func (p *page) phase(name string, ph *run.Phase) {
 		word = strings.ToUpper(word)
 	}
 	p.rule(name, word)
-	overloaded := len(ph.Reasons) > 0 && strings.HasPrefix(ph.Reasons[0], "offered ") // and says so itself
+	overloaded := len(ph.Reasons) > 0 && strings.HasPrefix(ph.Reasons[0].Text, "offered ") // and says so itself
 	if ph.OfferedRate != nil && ph.AchievedRate != nil && !overloaded {
-		p.item("rate", "offered "+whole(*ph.OfferedRate)+"/s, sustained "+whole(*ph.AchievedRate)+"/s")
+		p.item("rate", "offered "+whole(*ph.OfferedRate)+"/s, sustained "+whole(*ph.AchievedRate)+"/s"+mark(ph, "achieved_rate"))
 	}
 	label := word
 	for _, why := range ph.Reasons {
-		p.point(label, why)
+		p.point(label, marks[why.Validity], why.Text)
 		label = ""
 	}
 	p.item("load", loadOf(ph))
@@ -34,6 +35,7 @@ func (p *page) phase(name string, ph *run.Phase) {
 			p.item("setup", verb+": "+ledger(ph.Setup.Op[verb])+", untimed")
 		}
 	}
+	p.steady(ph)
 	p.levels(ph)
 	for _, verb := range verbs(ph.Op) {
 		p.op(ph, verb)
@@ -48,6 +50,33 @@ func (p *page) phase(name string, ph *run.Phase) {
 		p.item("error", "“"+e.Text+"” × "+count(e.Count))
 	}
 }
+
+// marks stand behind figures, and before the reasons that touch them.
+var marks = map[run.Validity]string{run.Valid: "", run.Suspect: "?", run.Invalid: "!"}
+
+// mark says how far the figure at a path below the phase may be believed.
+func mark(ph *run.Phase, path string) string { return marks[ph.ValidityOf(path)] }
+
+// steady says what rates and latencies leave out, and how even the rest was.
+func (p *page) steady(ph *run.Phase) {
+	var parts []string
+	if w := ph.WarmUp; w.Seconds > 0 {
+		parts = append(parts, "rates and latencies leave out the first "+duration(w.Seconds)+" ("+w.Reason+")")
+	}
+	if t := ph.Steady.Rate; t.CI95 != nil {
+		parts = append(parts, "rate ± "+percent(rounded(*t.CI95))+" over "+count(ph.Steady.Seconds)+" s, which are worth "+
+			digits(*t.Effective)+" independent ones")
+		if ph.Steady.Rate.Drift != nil {
+			parts = append(parts, "drift "+percent(rounded(*t.Drift)))
+		}
+	}
+	if len(parts) > 0 {
+		p.items("steady", ", ", parts...)
+	}
+}
+
+// rounded cuts a share to a tenth of a per cent.
+func rounded(share float64) float64 { return math.Round(share*1000) / 1000 }
 
 // verbs lists the ops in the order of every table: get, put, delete.
 func verbs(ops map[string]*run.Op) []string {
@@ -191,17 +220,30 @@ func (p *page) generator(ph *run.Phase) {
 	if ph.Generator.Executor == "" {
 		return
 	}
-	p.items("generator", ", ", generatorOf(&ph.Generator)...)
+	p.items("generator", ", ", generatorOf(ph)...)
 	if odd := oddOf(ph); len(odd) > 0 {
 		p.items("", ", ", odd...)
 	}
 }
 
-func generatorOf(g *run.Generator) []string {
-	return []string{
-		g.Executor + " × " + count(g.Loops), "busy " + percent(g.Busy), duration(g.CPUSeconds) + " CPU",
-		plural(g.GCCycles, "GC"), plural(g.Mallocs, "malloc"), size(g.MaxRSSBytes) + " resident",
+// generatorOf says what the generator spent, and what kept it from running.
+func generatorOf(ph *run.Phase) []string {
+	g := ph.Generator
+	parts := []string{g.Executor + " × " + count(g.Loops), "busy " + percent(g.Busy)}
+	if w := g.RunQueueWait; w != nil && *w >= 0.001 {
+		parts = append(parts, "waited "+percent(*w)+" for a processor")
 	}
+	if ph.OpCostSeconds != nil {
+		parts = append(parts, duration(*ph.OpCostSeconds)+" an op")
+	}
+	parts = append(parts, duration(g.CPUSeconds)+" CPU", plural(g.GCCycles, "GC"), plural(g.Mallocs, "malloc"), size(g.MaxRSSBytes)+" resident")
+	if t := g.Throttled; t != nil && t.Periods > 0 {
+		parts = append(parts, "throttled "+plural(t.Periods, "time"))
+	}
+	if t := g.TCP; t != nil && t.Retransmits > 0 {
+		parts = append(parts, plural(t.Retransmits, "TCP retransmit"))
+	}
+	return parts
 }
 
 // oddOf counts what does not happen as a rule.

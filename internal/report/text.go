@@ -55,10 +55,10 @@ func (p *page) items(label, sep string, parts ...string) {
 	}
 }
 
-// point adds text after a label and a hyphen.
-func (p *page) point(label, text string) {
+// point adds text after a label and a bullet.
+func (p *page) point(label, bullet, text string) {
 	for i, line := range wrap(text, width-labelWidth-4) {
-		p.line("  %s%s%s", left(label, labelWidth), []string{"- ", "  "}[min(i, 1)], line)
+		p.line("  %s%s%s", left(label, labelWidth), []string{bullet + " ", "  "}[min(i, 1)], line)
 		label = ""
 	}
 }
@@ -176,10 +176,10 @@ func reasons(r *run.Run) []string {
 	some := slices.Clone(all[:max(len(all)-rest, 0)])
 	for _, name := range r.PhaseOrder {
 		more := r.Phase[name].Reasons
-		if len(more) == 0 || slices.ContainsFunc(some, func(why string) bool { return strings.HasSuffix(why, more[0]) }) {
+		if len(more) == 0 || slices.ContainsFunc(some, func(why string) bool { return strings.HasSuffix(why, more[0].Text) }) {
 			continue
 		}
-		why := "phase " + name + ": " + more[0]
+		why := "phase " + name + ": " + more[0].Text
 		if len(more) > 1 {
 			why += ", and " + plural(len(more)-1, "other reason") + " above"
 		}

@@ -23,6 +23,8 @@ type Measured struct {
 	Series     []Row           // made by AppendRow
 	Generators []Generator     // of the measured step, one for each worker
 	Aborted    bool            // the step was asked to end early
+	WarmUp     WarmUp          // made by FindWarmUp; the zero value: there is none
+	Settled    *measure.Totals // of the measured step after WarmUp; nil when that is all of it
 	Losses     []Loss          // of workers, in this phase or before it
 	Levels     []*Level        // of stages and of a search, in their order
 	Ended      search.End      // why a search tried no more rates
@@ -63,13 +65,16 @@ func newStep(p *plan.Plan, ph *plan.Phase, m Measured) *Phase {
 		r.Nulls["search"] = "no rate was tried"
 	}
 
-	b := builder{phase: r, totals: m.Load}
+	b := builder{phase: r, totals: m.Load, settled: m.Load}
 	b.window, b.noWindow = plateau(ph, m.Shape, m.Load)
+	b.warmUp(m)
 	r.Seconds = seconds(m.Load.Span.Last - m.Load.Span.First)
 	r.Op = b.ops("op.", verbsOf(ph.Ops))
 	r.count(ph, m)
 	b.openRates(ph, m.Shape)
 	b.generator()
+	b.queue()
+	b.steady(m.Series)
 	r.judge(ph, m)
 	return r
 }
@@ -83,15 +88,15 @@ func (p *Phase) count(ph *plan.Phase, m Measured) {
 	p.Reconnects, p.LateReplies, p.Foreign = t.Reconnects, t.LateReplies, t.Foreign
 	p.Stalls, p.MaxStallSeconds = t.Stalls, seconds(t.MaxStall)
 	p.Series = append([]Row{}, m.Series...)
-	if slices.ContainsFunc(p.Series, func(row Row) bool { return row.Response.P50 == nil }) {
-		p.Nulls["series"] = "no op ended ok or miss in that second"
+	if slices.ContainsFunc(p.Series, func(row Row) bool { return row.Response.P99 == nil }) {
+		p.Nulls["series"] = "no op ended ok or miss in that second, or fewer than 10 beyond that quantile"
 	}
 	if m.Setup == nil {
 		p.Nulls["setup"] = "the phase has no setup"
 		return
 	}
 	delete(p.Nulls, "setup")
-	s := builder{phase: p, totals: m.Setup, noWindow: "setup is untimed"}
+	s := builder{phase: p, totals: m.Setup, settled: m.Setup, noWindow: "setup is untimed"}
 	p.Setup = &Ledgers{
 		Op:       s.ops("setup.op.", verbsOf(ph.Setup)),
 		Requests: requests(m.Setup, m.Endpoints, verbsOf(ph.Setup)),
@@ -102,8 +107,9 @@ func (p *Phase) count(ph *plan.Phase, m Measured) {
 type builder struct {
 	phase    *Phase
 	totals   *measure.Totals
-	window   window // of rates
-	noWindow string // why there is none, or ""
+	settled  *measure.Totals // what latencies are made of
+	window   window          // of rates
+	noWindow string          // why there is none, or ""
 }
 
 // ops makes an Op for each verb; at is the path they will stand under, with a dot at its end.
@@ -118,12 +124,17 @@ func (b *builder) ops(at string, verbs []driver.Verb) map[string]*Op {
 		if t == nil {
 			t = &measure.Op{}
 		}
-		ops[verb.String()] = b.op(at+verb.String(), verb, t)
+		late := b.settled.Ops[v]
+		if late == nil {
+			late = &measure.Op{}
+		}
+		ops[verb.String()] = b.op(at+verb.String(), verb, t, late)
 	}
 	return ops
 }
 
-func (b *builder) op(at string, verb driver.Verb, t *measure.Op) *Op {
+// op takes the ledger from t, and latencies from what of it was settled.
+func (b *builder) op(at string, verb driver.Verb, t, settled *measure.Op) *Op {
 	n := func(o driver.Outcome) uint64 { return t.Outcomes[o] }
 	r := &Op{
 		Due:          t.Due,
@@ -148,7 +159,7 @@ func (b *builder) op(at string, verb driver.Verb, t *measure.Op) *Op {
 	}
 	b.rates(at, r, t)
 	b.hitRatio(at, verb, r)
-	b.latencies(at, r, t)
+	b.latencies(at, r, settled)
 	return r
 }
 
@@ -210,18 +221,39 @@ func (b *builder) latency(at string, h *hist.Hist, why string) Latency {
 		b.null(at, why)
 		return Latency{}
 	}
-	quantile := func(q float64) *float64 { return number(seconds(h.Quantile(q))) }
-	return Latency{
+	l := Latency{
 		Count: h.Count(),
 		Mean:  number(h.Mean() / 1e9),
 		SD:    number(h.SD() / 1e9),
 		Min:   number(seconds(h.Min())),
-		P50:   quantile(0.5),
-		P90:   quantile(0.9),
-		P99:   quantile(0.99),
-		P999:  quantile(0.999),
 		Max:   number(seconds(h.Max())),
 	}
+	for _, q := range []struct {
+		name     string
+		permille uint64
+		to       **float64
+	}{{"p50", 500, &l.P50}, {"p90", 900, &l.P90}, {"p99", 990, &l.P99}, {"p999", 999, &l.P999}} {
+		if *q.to = quantileOf(h, q.permille); *q.to == nil {
+			b.null(at+"."+q.name, fmt.Sprintf("%d of %s lie beyond it; a quantile takes %d", beyond(h.Count(), q.permille),
+				plural(h.Count(), "sample"), leastBeyond))
+		}
+	}
+	return l
+}
+
+// leastBeyond is how many samples have to lie beyond a quantile: with fewer, its own position among them is mere chance. A p99 takes 1,000
+// samples, a p99.9 takes 10,000.
+const leastBeyond = 10
+
+// beyond returns how many of n samples lie beyond the nearest rank of a quantile: n − ⌈n·q⌉.
+func beyond(n, permille uint64) uint64 { return n - (n*permille+999)/1000 }
+
+// quantileOf returns a quantile of nanoseconds in seconds, or nil when too few samples lie beyond it.
+func quantileOf(h *hist.Hist, permille uint64) *float64 {
+	if beyond(h.Count(), permille) < leastBeyond {
+		return nil
+	}
+	return number(seconds(h.Quantile(float64(permille) / 1000)))
 }
 
 func (b *builder) null(path, why string) { b.phase.Nulls[path] = why }
@@ -270,8 +302,8 @@ func AppendRow(rows []Row, t float64, delta *measure.Totals) []Row {
 		response.Merge(&all)
 	}
 	if response.Count() > 0 {
-		row.Response.P50 = number(seconds(response.Quantile(0.5)))
-		row.Response.P99 = number(seconds(response.Quantile(0.99)))
+		row.Response.Mean = number(response.Mean() / 1e9)
+		row.Response.P50, row.Response.P99 = quantileOf(&response, 500), quantileOf(&response, 990)
 	}
 	return append(rows, row)
 }

@@ -2,8 +2,9 @@ package run
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -11,28 +12,60 @@ import (
 )
 
 // Limits of validity. Offered to achieved: Lancet (ATC 2019) allows 10 %, too loose for figures that are compared within a few
-// per cent. Busy: beyond 70 % of a loop, queueing in the client is no longer small beside the service time; beyond 85 % it rules.
+// per cent. Busy: beyond 70 % of a loop, queueing in the client is no longer small beside the service time; beyond 85 % it rules. Lag is
+// also allowed what a queue of the measured cost of an op would have.
 const (
 	suspectAchieved = 0.995
 	invalidAchieved = 0.98
 	suspectBusy     = 0.70
 	invalidBusy     = 0.85
+	suspectQueued   = 0.01  // of the time, in the kernel's run queue
+	invalidQueued   = 0.10  // in an open phase
 	freeLag         = 50e-6 // p99 lag that never matters, seconds
+	freeLagQueue    = 1.5   // of the expected p99 lag
 	suspectLag      = 1e-3
-	suspectLagShare = 0.10 // of the p99 service time
+	suspectLagShare = 0.10   // of the p99 service time
+	suspectResent   = 0.0001 // of the bytes sent, by TCP
+	suspectSched    = 1e-3   // p99 scheduling latency on the blocking executor, seconds
+	suspectDrift    = 0.02   // of the mean rate, over the phase
+	suspectSlope    = 0.10   // of the mean response
+	chanceOfDrift   = 0.01   // above this probability a trend is taken for chance
 )
 
-// doubt adds a reason why the phase is no better than v.
-func (p *Phase) doubt(v Validity, format string, args ...any) {
+// Figures of an op, as paths below it.
+var (
+	rateFigures    = []string{"rate", "rate_per_minute", "rate_wall"}
+	latencyFigures = []string{"response", "service", "latency", "acks"}
+)
+
+// doubt adds a reason why figures of the phase are no better than v.
+func (p *Phase) doubt(v Validity, touches []string, format string, args ...any) {
 	if v.rank() > p.Validity.rank() {
 		p.Validity = v
 	}
-	p.Reasons = append(p.Reasons, fmt.Sprintf(format, args...))
+	p.Reasons = append(p.Reasons, Reason{Validity: v, Text: fmt.Sprintf(format, args...), Touches: touches})
+}
+
+// all are the paths of everything that was measured.
+func (p *Phase) all() []string { return []string{"op", "offered_rate", "achieved_rate", "steady"} }
+
+// each lists figures of every op.
+func (p *Phase) each(figures ...[]string) (paths []string) {
+	for v := range driver.NumVerbs {
+		verb := driver.Verb(v).String()
+		if p.Op[verb] == nil {
+			continue
+		}
+		for _, f := range slices.Concat(figures...) {
+			paths = append(paths, "op."+verb+"."+f)
+		}
+	}
+	return paths
 }
 
 // judge decides on the validity of a phase whose figures are complete.
 func (p *Phase) judge(ph *plan.Phase, m Measured) {
-	p.Validity, p.Reasons = Valid, []string{}
+	p.Validity, p.Reasons = Valid, []Reason{}
 	p.judgeOffered()
 	p.judgeLedgers(m)
 	p.judgeFleet(m)
@@ -42,11 +75,13 @@ func (p *Phase) judge(ph *plan.Phase, m Measured) {
 	p.judgeOutcomes(ph)
 	p.judgePlateau()
 	p.judgeGenerator()
+	p.judgeMachine()
 	if p.Model != "closed" {
 		p.judgeLag()
 	}
+	p.judgeSteady()
 	if p.Foreign > 0 {
-		p.doubt(Suspect, "%s read were not written by loadgen", plural(p.Foreign, "value"))
+		p.doubt(Suspect, p.each(latencyFigures, []string{"hit_ratio"}), "%s read were not written by loadgen", plural(p.Foreign, "value"))
 	}
 }
 
@@ -60,7 +95,7 @@ func (p *Phase) judgeOffered() {
 	if achieved < invalidAchieved*offered {
 		v = Invalid
 	}
-	p.doubt(v, "offered %s/s, sustained %s/s", decimal(offered), decimal(achieved))
+	p.doubt(v, p.all(), "offered %s/s, sustained %s/s", decimal(offered), decimal(achieved))
 }
 
 // short says whether what was achieved falls short of what was offered.
@@ -77,7 +112,7 @@ func (p *Phase) short() bool {
 func (p *Phase) judgeLedgers(m Measured) {
 	balance := func(of string, t *measure.Totals) {
 		if err := t.CheckValid(); err != nil {
-			p.doubt(Invalid, "the ledgers of %s do not balance: %s", of, strings.ReplaceAll(err.Error(), "\n", "; "))
+			p.doubt(Invalid, append(p.all(), "requests", "setup"), "the ledgers of %s do not balance: %s", of, strings.ReplaceAll(err.Error(), "\n", "; "))
 		}
 	}
 	balance("the "+p.Kind, m.Load)
@@ -94,9 +129,9 @@ func (p *Phase) judgeLedgers(m Measured) {
 func (p *Phase) judgeEnded(m Measured) {
 	for v, l := range m.Unfinished.Ops {
 		if o := p.Op[driver.Verb(v).String()]; o != nil && o.InFlight == l.InFlight && l.InFlight != 0 {
-			p.doubt(Suspect, "%s: how %s of lost workers ended is not known", driver.Verb(v), plural(uint64(l.InFlight), "op"))
+			p.doubt(Suspect, []string{"op." + driver.Verb(v).String()}, "%s: how %s of lost workers ended is not known", driver.Verb(v), plural(uint64(l.InFlight), "op"))
 		} else if o != nil && o.InFlight != l.InFlight {
-			p.doubt(Invalid, "%s: %d ops had not ended when the phase had", driver.Verb(v), o.InFlight-l.InFlight)
+			p.doubt(Invalid, []string{"op." + driver.Verb(v).String()}, "%s: %d ops had not ended when the phase had", driver.Verb(v), o.InFlight-l.InFlight)
 		}
 	}
 	for i, r := range m.Load.Requests {
@@ -106,7 +141,7 @@ func (p *Phase) judgeEnded(m Measured) {
 		}
 		if left != 0 {
 			verb := driver.Verb(i % driver.NumVerbs)
-			p.doubt(Suspect, "%s at %s: %d requests had not ended when the phase had", verb, m.Endpoints[i/driver.NumVerbs], left)
+			p.doubt(Suspect, []string{"requests", "op." + verb.String() + ".acks"}, "%s at %s: %d requests had not ended when the phase had", verb, m.Endpoints[i/driver.NumVerbs], left)
 		}
 	}
 }
@@ -114,7 +149,7 @@ func (p *Phase) judgeEnded(m Measured) {
 // judgeFleet says that figures mix the load of different numbers of workers.
 func (p *Phase) judgeFleet(m Measured) {
 	for _, l := range m.Losses {
-		p.doubt(Suspect, "the load of worker %s ended early or is missing: rates are those of fewer workers", l.Worker)
+		p.doubt(Suspect, append(p.each(rateFigures), "offered_rate", "achieved_rate", "steady.rate"), "the load of worker %s ended early or is missing: rates are those of fewer workers", l.Worker)
 	}
 }
 
@@ -128,7 +163,7 @@ func (p *Phase) judgeWhole(m Measured) bool {
 		short = Shortfall(StepKind(p.Kind), p.copies(), m.Load)
 	}
 	if short != "" {
-		p.doubt(Invalid, "%s", short)
+		p.doubt(Invalid, p.all(), "%s", short)
 	}
 	return short == ""
 }
@@ -153,7 +188,7 @@ func (p *Phase) judgeOutcomes(ph *plan.Phase) {
 		due += o.Due
 		wrong := o.QuorumFailed + o.Timeout + o.Error + o.Shed
 		if share := float64(wrong) / float64(o.Due); share > ph.MaxBad {
-			p.doubt(Invalid, "%s: %s of %s ops went wrong, more than max_bad = %s: %s%s",
+			p.doubt(Invalid, []string{"op." + verb.String()}, "%s: %s of %s ops went wrong, more than max_bad = %s: %s%s",
 				verb, percent(share), decimal(float64(o.Due)), percent(ph.MaxBad), o.wrongs(), quote(p.Errors))
 		}
 		if verb != driver.Get || ph.ExpectHits == nil || o.Due == 0 {
@@ -161,13 +196,13 @@ func (p *Phase) judgeOutcomes(ph *plan.Phase) {
 		}
 		switch {
 		case o.HitRatio == nil:
-			p.doubt(Invalid, "get: none was answered, %s were expected to hit", percent(*ph.ExpectHits))
+			p.doubt(Invalid, []string{"op.get"}, "get: none was answered, %s were expected to hit", percent(*ph.ExpectHits))
 		case *o.HitRatio < *ph.ExpectHits:
-			p.doubt(Invalid, "get: %s were hits, fewer than expect_hits = %s", percent(*o.HitRatio), percent(*ph.ExpectHits))
+			p.doubt(Invalid, []string{"op.get"}, "get: %s were hits, fewer than expect_hits = %s", percent(*o.HitRatio), percent(*ph.ExpectHits))
 		}
 	}
 	if due == 0 {
-		p.doubt(Invalid, "no op was due")
+		p.doubt(Invalid, p.all(), "no op was due")
 	}
 }
 
@@ -187,7 +222,7 @@ func (p *Phase) judgePlateau() {
 	for v := range driver.NumVerbs {
 		verb := driver.Verb(v).String()
 		if o := p.Op[verb]; o != nil && o.Rate == nil {
-			p.doubt(Suspect, "%s", p.Nulls["op."+verb+".rate"])
+			p.doubt(Suspect, p.each(rateFigures), "%s", p.Nulls["op."+verb+".rate"])
 			return // one plateau for all verbs
 		}
 	}
@@ -198,38 +233,114 @@ func (p *Phase) judgeGenerator() {
 	g, busy := p.Generator, percent(p.Generator.Busy)
 	switch closed := p.Model == "closed"; {
 	case closed && g.Busy > invalidBusy:
-		p.doubt(Suspect, "client-bound: the generator's loop was busy %s of the time, so the rate is its own", busy)
+		p.doubt(Suspect, append(p.each(rateFigures), "steady.rate"), "client-bound: the generator's loop was busy %s of the time, so the rate is its own", busy)
 	case p.Model == "search" && g.Busy > invalidBusy: // what holds nevertheless would hold all the more with an idle one
-		p.doubt(Suspect, "client-bound: the generator's loop was busy %s of the time, so latencies are its own, too", busy)
+		p.doubt(Suspect, p.each(latencyFigures), "client-bound: the generator's loop was busy %s of the time, so latencies are its own, too", busy)
 	case !closed && g.Busy > invalidBusy:
-		p.doubt(Invalid, "client-bound: the generator's loop was busy %s of the time", busy)
+		p.doubt(Invalid, p.all(), "client-bound: the generator's loop was busy %s of the time", busy)
 	case !closed && g.Busy > suspectBusy:
-		p.doubt(Suspect, "the generator's loop was busy %s of the time", busy)
+		p.doubt(Suspect, p.each(latencyFigures), "the generator's loop was busy %s of the time", busy)
 	}
-	if p.Model == "closed" && p.Stalls > 0 { // an open phase shows it as lag
-		p.doubt(Suspect, "the generator stood still %s for more than 250 ms, at most %v",
-			plural(p.Stalls, "time"), time.Duration(p.MaxStallSeconds*1e9).Round(time.Millisecond))
+	switch {
+	case p.Stalls == 0:
+	case p.Model == "closed": // its lag does not show it
+		p.doubt(Suspect, p.each(rateFigures, latencyFigures), "the generator stood still %s for more than 250 ms, at most %s",
+			plural(p.Stalls, "time"), duration(p.MaxStallSeconds))
+	default:
+		p.doubt(p.stalled(), p.each(latencyFigures, []string{"lag"}), "the generator stood still %s for more than 250 ms, at most %s",
+			plural(p.Stalls, "time"), duration(p.MaxStallSeconds))
 	}
 	if g.GCCycles > 0 {
-		p.doubt(Suspect, "%s ran in the generator while it measured", plural(uint64(g.GCCycles), "garbage collection"))
+		p.doubt(Suspect, p.each(latencyFigures), "%s ran in the generator while it measured", plural(uint64(g.GCCycles), "garbage collection"))
+	}
+	if strings.Contains(g.Executor, "blocking") && g.SchedLatencyP99Seconds > suspectSched {
+		p.doubt(Suspect, p.each(latencyFigures, []string{"lag"}), "goroutines that could run waited for a thread: p99 %s", duration(g.SchedLatencyP99Seconds))
+	}
+}
+
+// stalled judges an open phase in which loops stood still: when 1 % of the ops or more were late for it, they are the load of another schedule.
+func (p *Phase) stalled() Validity {
+	for _, o := range p.Op {
+		if o.Lag.P99 != nil && *o.Lag.P99 > suspectLag {
+			return Invalid
+		}
+	}
+	return Suspect
+}
+
+// judgeMachine asks what kept the generator, or its packets, from moving.
+func (p *Phase) judgeMachine() {
+	g := p.Generator
+	if w := g.RunQueueWait; w != nil && *w > suspectQueued {
+		v, touches := Suspect, p.each(rateFigures, latencyFigures)
+		if p.Model != "closed" {
+			touches = p.each(latencyFigures, []string{"lag"})
+			if *w > invalidQueued && p.Model != "search" { // what holds nevertheless would hold all the more otherwise
+				v = Invalid
+			}
+		}
+		others := "others"
+		if p.Target.Builtin {
+			others = "others, such as the built-in nodes"
+		}
+		p.doubt(v, touches, "the generator's loop waited %s of the time for a processor, which %s had", percent(*w), others)
+	}
+	if t := g.Throttled; t != nil && t.Periods > 0 {
+		p.doubt(Invalid, p.all(), "a CPU quota kept the generator from running %s, for %s in all", plural(t.Periods, "time"), duration(t.Seconds))
+	}
+	if t := g.TCP; t != nil && t.BytesSent > 0 {
+		if share := float64(t.BytesRetransmitted) / float64(t.BytesSent); share > suspectResent {
+			p.doubt(Suspect, p.each(latencyFigures), "TCP sent %s of the bytes again, in %s: the network lost them, or the other end was late",
+				percent(share), plural(t.Retransmits, "segment"))
+		}
 	}
 }
 
 // judgeLag asks whether ops were started when they were due.
 func (p *Phase) judgeLag() {
+	free := freeLag
+	expected := ""
+	if p.ExpectedLagP99 != nil {
+		free = max(free, freeLagQueue**p.ExpectedLagP99)
+		expected = fmt.Sprintf("; a queue of ops that take %s would have %s", duration(*p.OpCostSeconds), duration(*p.ExpectedLagP99))
+	}
 	for v := range driver.NumVerbs {
 		verb := driver.Verb(v).String()
 		o := p.Op[verb]
 		if o == nil || o.Lag.P99 == nil {
 			continue
 		}
-		lag := *o.Lag.P99
+		lag, touches := *o.Lag.P99, []string{"op." + verb + ".response", "op." + verb + ".lag", "op." + verb + ".latency"}
 		switch {
+		case lag <= free:
 		case lag > suspectLag:
-			p.doubt(Suspect, "%s: started late: p99 lag %s", verb, duration(lag))
-		case lag > freeLag && o.Service.P99 != nil && lag > suspectLagShare**o.Service.P99:
-			p.doubt(Suspect, "%s: started late: p99 lag %s beside a p99 service time of %s", verb, duration(lag), duration(*o.Service.P99))
+			p.doubt(Suspect, touches, "%s: started late: p99 lag %s%s", verb, duration(lag), expected)
+		case o.Service.P99 != nil && lag > suspectLagShare**o.Service.P99:
+			p.doubt(Suspect, touches, "%s: started late: p99 lag %s beside a p99 service time of %s%s", verb, duration(lag), duration(*o.Service.P99), expected)
 		}
+	}
+}
+
+// judgeSteady asks whether the load ran evenly enough for one number to stand for it.
+func (p *Phase) judgeSteady() {
+	if strings.HasPrefix(p.WarmUp.Reason, neverSettled) {
+		p.doubt(Suspect, append(p.each(rateFigures, latencyFigures), "steady"), "%s", p.WarmUp.Reason)
+		return
+	}
+	drifts := func(what string, t Trend, most float64, figures []string) {
+		if t.Drift == nil || *t.DriftP >= chanceOfDrift || math.Abs(*t.Drift) <= most {
+			return
+		}
+		way := "rose"
+		if *t.Drift < 0 {
+			way = "fell"
+		}
+		p.doubt(Suspect, p.each(figures), "%s %s by %s from the beginning to the end of %d s: it stands for no moment of them",
+			what, way, percent(math.Abs(*t.Drift)), p.Steady.Seconds)
+	}
+	drifts("the rate", p.Steady.Rate, suspectDrift, rateFigures)
+	if p.Model != "closed" { // in a closed phase it is the rate, seen from the other side
+		drifts("the mean response", p.Steady.Response, suspectSlope, latencyFigures)
 	}
 }
 

@@ -107,7 +107,7 @@ func TestJudge(t *testing.T) {
 		{
 			name: "stalled", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
 			edit:     func(_ *plan.Phase, m *Measured) { m.Load.Stalls, m.Load.MaxStall = 2, 1234*ms },
-			validity: Suspect, reasons: []string{"the generator stood still 2 times for more than 250 ms, at most 1.234s"},
+			validity: Suspect, reasons: []string{"the generator stood still 2 times for more than 250 ms, at most 1.23s"},
 		},
 		{
 			name: "busy, closed", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
@@ -134,6 +134,73 @@ func TestJudge(t *testing.T) {
 			name: "garbage collection", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
 			edit:     func(_ *plan.Phase, m *Measured) { m.Generators = []Generator{{GCCycles: 1}} },
 			validity: Suspect, reasons: []string{"1 garbage collection ran in the generator while it measured"},
+		},
+		{
+			name: "without a processor, closed", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
+			edit: func(_ *plan.Phase, m *Measured) {
+				m.Generators = []Generator{{RunQueueWait: share(0.4)}, {RunQueueWait: share(0.1)}}
+			},
+			validity: Suspect,
+			reasons:  []string{"the generator's loop waited 40 % of the time for a processor, which others had"},
+		},
+		{
+			name: "without a processor, open", phase: openPhase(), load: openLoad(ms, 0),
+			edit:     func(_ *plan.Phase, m *Measured) { m.Generators = []Generator{{RunQueueWait: share(0.11)}} },
+			validity: Invalid,
+			reasons:  []string{"the generator's loop waited 11 % of the time for a processor, which others had"},
+		},
+		{
+			name: "a processor as often as wanted", phase: openPhase(), load: openLoad(ms, 0),
+			edit:     func(_ *plan.Phase, m *Measured) { m.Generators = []Generator{{RunQueueWait: share(0.01)}} },
+			validity: Valid,
+		},
+		{
+			name: "throttled", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
+			edit: func(_ *plan.Phase, m *Measured) {
+				m.Generators = []Generator{{Throttled: &Throttled{Periods: 2, Seconds: 0.125}}, {Throttled: &Throttled{Periods: 1, Seconds: 0.125}}}
+			},
+			validity: Invalid, reasons: []string{"a CPU quota kept the generator from running 3 times, for 250ms in all"},
+		},
+		{
+			name: "the network lost some", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
+			edit: func(_ *plan.Phase, m *Measured) {
+				m.Generators = []Generator{{TCP: &TCP{BytesSent: 100_000, BytesRetransmitted: 20, Retransmits: 1}}}
+			},
+			validity: Suspect, reasons: []string{"TCP sent 0.02 % of the bytes again, in 1 segment: the network lost them, or the other end was late"},
+		},
+		{
+			name: "goroutines without a thread", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
+			edit: func(_ *plan.Phase, m *Measured) {
+				m.Generators = []Generator{{Executor: "blocking", SchedLatencyP99Seconds: 0.002}}
+			},
+			validity: Suspect, reasons: []string{"goroutines that could run waited for a thread: p99 2ms"},
+		},
+		{
+			name: "stood still, open", phase: openPhase(), load: lateLoad(3*ms, 300*µs),
+			edit:     func(_ *plan.Phase, m *Measured) { m.Load.Stalls, m.Load.MaxStall = 1, 500*ms },
+			validity: Invalid,
+			reasons: []string{
+				"the generator stood still 1 time for more than 250 ms, at most 500ms",
+				"get: started late: p99 lag 3ms",
+			},
+		},
+		{
+			name: "stood still, open, and hardly any op was late", phase: openPhase(), load: openLoad(ms, 0),
+			edit:     func(_ *plan.Phase, m *Measured) { m.Load.Stalls, m.Load.MaxStall = 1, 300*ms },
+			validity: Suspect, reasons: []string{"the generator stood still 1 time for more than 250 ms, at most 300ms"},
+		},
+		{
+			name: "lag as a queue of that cost has it", phase: openPhase(), load: lateLoad(100*µs, 300*µs),
+			edit:     func(_ *plan.Phase, m *Measured) { m.Generators = []Generator{{Busy: 0.6, ProductiveSeconds: 0.08}} },
+			validity: Valid, // 20 µs an op: p99 wait 4.9 of them
+		},
+		{
+			name: "lag that no queue of that cost has", phase: openPhase(), load: lateLoad(100*µs, 300*µs),
+			edit:     func(_ *plan.Phase, m *Measured) { m.Generators = []Generator{{Busy: 0.1, ProductiveSeconds: 0.08}} },
+			validity: Suspect,
+			reasons: []string{
+				"get: started late: p99 lag 100µs beside a p99 service time of 300µs; a queue of ops that take 20µs would have 19.1µs",
+			},
 		},
 		{
 			name: "foreign values", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
@@ -171,10 +238,34 @@ func TestJudge(t *testing.T) {
 				tt.edit(tt.phase, &m)
 			}
 			p := NewPhase(testPlan(), tt.phase, m)
-			require.Equal(t, append([]string{}, tt.reasons...), p.Reasons)
+			require.Equal(t, append([]string{}, tt.reasons...), texts(p))
 			require.Equal(t, tt.validity, p.Validity)
 		})
 	}
+}
+
+// texts are the words of a phase's reasons.
+func texts(p *Phase) []string {
+	all := []string{}
+	for _, why := range p.Reasons {
+		all = append(all, why.Text)
+	}
+	return all
+}
+
+// TestDoubtStandsBesideWhatItTouches looks at the figures of a closed phase whose generator was the bottleneck.
+func TestDoubtStandsBesideWhatItTouches(t *testing.T) {
+	p := NewPhase(testPlan(), closedPhase(), Measured{
+		Endpoints: endpoints, Load: closedLoad(1000, ms, 0, always(driver.OK)), Generators: []Generator{{Busy: 0.93}},
+	})
+	require.Equal(t, Suspect, p.ValidityOf("op.get.rate"))
+	require.Equal(t, Suspect, p.ValidityOf("op.get.rate_wall"))
+	require.Equal(t, Valid, p.ValidityOf("op.get.response.p99"))
+	require.Equal(t, Valid, p.ValidityOf("op.get.ok"))
+	p.Reasons = append(p.Reasons, Reason{Validity: Invalid, Touches: []string{"op.get"}})
+	require.Equal(t, Invalid, p.ValidityOf("op.get.rate"), "the worst of both")
+	require.Equal(t, Invalid, p.ValidityOf("op.get.response.p99"))
+	require.Equal(t, Valid, p.ValidityOf("op.getter.rate"), "paths are whole names")
 }
 
 // lateLoad is 1,000 ops a second for 4 s, each started late by lag.
@@ -249,12 +340,12 @@ func TestShortfallMakesInvalid(t *testing.T) {
 	populate := &plan.Phase{Name: "fill", Target: "one", Dataset: "items", Ops: []plan.Weight{{Op: "put", Weight: 1}}, Populate: &plan.Populate{Sessions: 4, Pipeline: 2}}
 	p := NewPhase(testPlan(), populate, Measured{Endpoints: endpoints, Load: load})
 	require.Equal(t, Invalid, p.Validity)
-	require.Equal(t, []string{"populate: 0 of 1 put ops were done"}, p.Reasons)
+	require.Equal(t, []string{"populate: 0 of 1 put ops were done"}, texts(p))
 	require.Equal(t, "populate", p.Kind)
 
 	ph := closedPhase()
 	p = NewPhase(testPlan(), ph, Measured{Endpoints: endpoints, Load: closedLoad(1000, ms, 0, always(driver.OK)), Setup: load})
-	require.Equal(t, []string{"setup: 0 of 1 put ops were done"}, p.Reasons)
+	require.Equal(t, []string{"setup: 0 of 1 put ops were done"}, texts(p))
 }
 
 func TestVerdict(t *testing.T) {
@@ -306,13 +397,13 @@ func TestVerdict(t *testing.T) {
 			r.Add("a", &Phase{Validity: Valid})
 			b := &Phase{Validity: tt.validity}
 			if tt.validity != Valid {
-				b.Reasons = []string{"doubt"}
+				b.Reasons = []Reason{{Validity: tt.validity, Text: "doubt"}}
 			}
 			r.Add("b", b)
 			r.SetAsserts(tt.asserts)
 			require.Equal(t, Verdict{
 				Completeness: tt.completeness, Validity: tt.validity, Assertions: tt.assertions,
-				Reasons: append([]string{}, tt.reasons...),
+				Reasons: append([]string{}, tt.reasons...), Phases: map[string]Validity{"a": Valid, "b": tt.validity},
 			}, r.Verdict)
 			require.Equal(t, tt.exit, r.ExitCode)
 			require.Panics(t, func() { r.Add("b", b) })
@@ -331,7 +422,7 @@ func TestCheckValid(t *testing.T) {
 		spoil func(*Run)
 		want  string
 	}{
-		"schema":   {func(r *Run) { r.Schema = 9 }, "result of schema 9, this loadgen reads 1"},
+		"schema":   {func(r *Run) { r.Schema = 9 }, "result of schema 9, this loadgen reads 2"},
 		"order":    {func(r *Run) { r.PhaseOrder = nil }, "0 phases in phase_order, 1 in phase"},
 		"name":     {func(r *Run) { r.PhaseOrder[0] = "put" }, `phase "put" of phase_order is not in phase`},
 		"due":      {func(r *Run) { r.Phase["get"].Op["get"].Due++ }, `phase "get" is judged valid: get: due 2001, but 2000 ended and 0 in flight`},

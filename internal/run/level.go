@@ -26,7 +26,7 @@ type Level struct {
 	AchievedRate *float64 `json:"achieved_rate"`
 
 	Validity Validity       `json:"validity"`
-	Reasons  []string       `json:"reasons"`
+	Reasons  []Reason       `json:"reasons"`
 	Outcome  string         `json:"outcome"` // of a search: "held", "failed", "overloaded" or "client-bound"
 	Why      string         `json:"why"`     // why it did not hold
 	Busy     float64        `json:"busy"`    // as of the generator
@@ -131,7 +131,7 @@ func (l *Level) shortfall(ph *plan.Phase) string {
 		}
 	}
 	if l.Validity == Invalid {
-		return l.Reasons[0]
+		return l.Reasons[0].Text
 	}
 	return ""
 }
@@ -214,10 +214,11 @@ func newStages(p *plan.Plan, ph *plan.Phase, m Measured) *Phase {
 	}
 	r := newStep(p, ph, m)
 	r.Generator.Loops = m.Generators[0].Loops // of one stage, not of all
-	r.Validity, r.Reasons = Valid, []string{}
+	r.Validity, r.Reasons = Valid, []Reason{}
 	for i, l := range m.Levels {
 		for _, why := range l.Reasons {
-			r.doubt(l.Validity, "stage %d, %s/s: %s", i+1, decimal(l.Rate), why)
+			at := fmt.Sprintf("levels.%d.", i)
+			r.doubt(why.Validity, append(why.below(at), r.all()...), "stage %d, %s/s: %s", i+1, decimal(l.Rate), why.Text)
 		}
 		r.Load.DurationSeconds += l.DurationSeconds
 		r.Load.RampSeconds += l.RampSeconds
@@ -242,8 +243,8 @@ func newSearch(p *plan.Plan, ph *plan.Phase, m Measured) *Phase {
 			}
 		}
 		lowest := m.Levels[0]
-		r.Validity, r.Reasons = Valid, []string{}
-		r.doubt(Invalid, "no rate held: at %s/s, %s", decimal(lowest.Rate), lowest.Why)
+		r.Validity, r.Reasons = Valid, []Reason{}
+		r.doubt(Invalid, []string{"search", "op"}, "no rate held: at %s/s, %s", decimal(lowest.Rate), lowest.Why)
 	}
 	m.Load = total(m.Levels)
 	r.Seconds = seconds(m.Load.Span.Last - m.Load.Span.First)
@@ -305,12 +306,12 @@ func (p *Phase) judgeSearch(m Measured, r *Search) {
 	switch {
 	case r.Rate == nil: // and said so
 	case r.ClientBound != nil:
-		p.doubt(Suspect, "client-bound at %s/s: the target may hold more than %s/s", decimal(*r.ClientBound), decimal(*r.Rate))
+		p.doubt(Suspect, []string{"search"}, "client-bound at %s/s: the target may hold more than %s/s", decimal(*r.ClientBound), decimal(*r.Rate))
 	case m.Ended == search.Precise || m.Ended == search.AtTo:
 	case r.FirstFailed == nil:
-		p.doubt(Suspect, "%v before a rate failed: the target may hold more than %s/s", m.Ended, decimal(*r.Rate))
+		p.doubt(Suspect, []string{"search"}, "%v before a rate failed: the target may hold more than %s/s", m.Ended, decimal(*r.Rate))
 	case *r.FirstFailed > *r.Rate*(1+r.Precision):
-		p.doubt(Suspect, "%v: the answer lies between %s/s and %s/s", m.Ended, decimal(*r.Rate), decimal(*r.FirstFailed))
+		p.doubt(Suspect, []string{"search"}, "%v: the answer lies between %s/s and %s/s", m.Ended, decimal(*r.Rate), decimal(*r.FirstFailed))
 	}
 }
 

@@ -134,7 +134,7 @@ func TestWhatASearchIsWorth(t *testing.T) {
 			p := searched(tt.ended, tt.outcomes...)
 			require.Equal(t, tt.validity, p.Validity, p.Reasons)
 			if tt.reason != "" {
-				require.Equal(t, []string{tt.reason}, p.Reasons)
+				require.Equal(t, []string{tt.reason}, texts(p))
 			}
 			require.Equal(t, tt.found, p.Search.Rate)
 			require.Equal(t, tt.failed, p.Search.FirstFailed)

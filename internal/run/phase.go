@@ -6,7 +6,9 @@ type Phase struct {
 	Model    string   `json:"model"`    // "closed", "open", "stages" or "search"
 	Seconds  float64  `json:"seconds"`  // first start to last end of the measured ops
 	Validity Validity `json:"validity"` // worst of what Reasons name
-	Reasons  []string `json:"reasons"`
+	Reasons  []Reason `json:"reasons"`
+	WarmUp   WarmUp   `json:"warmup"`
+	Steady   Steady   `json:"steady"`
 
 	Target  Target  `json:"target"`
 	Dataset Dataset `json:"dataset"`
@@ -14,6 +16,9 @@ type Phase struct {
 
 	OfferedRate  *float64 `json:"offered_rate"`  // open: ops due per second after the ramp
 	AchievedRate *float64 `json:"achieved_rate"` // open: ops ended per second, whatever their outcome, over as long a time
+
+	OpCostSeconds  *float64 `json:"op_cost_seconds"`  // processor time of the loops for an op
+	ExpectedLagP99 *float64 `json:"expected_lag_p99"` // open: of a queue with that cost at the load that the loops had, seconds
 
 	Op        map[string]*Op    `json:"op"` // by verb; of a search, of the level with the largest rate that held
 	Requests  []Requests        `json:"requests"`
@@ -32,6 +37,35 @@ type Phase struct {
 
 	Levels []Level `json:"levels"` // of stages and of a search, in their order
 	Search *Search `json:"search"` // null: the phase is none
+}
+
+// Reason is why figures of a phase are no better than Validity.
+type Reason struct {
+	Validity Validity `json:"validity"`
+	Text     string   `json:"text"`
+	Touches  []string `json:"touches"` // paths of figures below the phase, or of objects all of whose figures are meant
+}
+
+// WarmUp is the beginning of a load that its rates and latencies leave out; ledgers count it.
+type WarmUp struct {
+	Seconds float64 `json:"seconds"` // from the phase's origin
+	By      string  `json:"by"`      // "plan", "mser-5" or "none"
+	Reason  string  `json:"reason"`
+}
+
+// Steady says how even a load ran after its warm-up, second by second.
+type Steady struct {
+	Seconds  int   `json:"seconds"`  // that were looked at: whole ones, with all of the load on
+	Rate     Trend `json:"rate"`     // of the ops that ended ok or miss in each
+	Response Trend `json:"response"` // of their mean response
+}
+
+// Trend describes a series of seconds. Its shares are of its mean.
+type Trend struct {
+	Effective *float64 `json:"effective"` // independent seconds that it is worth
+	CI95      *float64 `json:"ci95"`      // half of the 95 % confidence interval of the mean, a share
+	Drift     *float64 `json:"drift"`     // change from beginning to end, a share
+	DriftP    *float64 `json:"drift_p"`   // probability of a trend as strong as this by chance
 }
 
 // Target is what the phase was run against.
@@ -132,7 +166,7 @@ type classLatency struct {
 }
 
 // Latency sums a histogram up, in seconds. Quantiles are nearest ranks, reported as the upper bound of their bucket, less than
-// 0.8 % above the sample. Without samples Count is 0 and the rest null.
+// 0.8 % above the sample; one with fewer than 10 samples beyond it is null. Without samples Count is 0 and the rest null.
 type Latency struct {
 	Count uint64   `json:"count"`
 	Mean  *float64 `json:"mean"`
@@ -172,9 +206,10 @@ type Row struct {
 	Miss     uint64   `json:"miss"`
 	Bad      uint64   `json:"bad"`       // conflict, quorum_failed, timeout, error
 	InFlight int64    `json:"in_flight"` // at T
-	Response struct { // of ok and miss, in seconds; null when no op ended so
-		P50 *float64 `json:"p50"`
-		P99 *float64 `json:"p99"`
+	Response struct { // of ok and miss, in seconds; null when no op ended so, or too few did for a quantile
+		Mean *float64 `json:"mean"`
+		P50  *float64 `json:"p50"`
+		P99  *float64 `json:"p99"`
 	} `json:"response"`
 }
 

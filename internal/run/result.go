@@ -7,7 +7,7 @@ import (
 )
 
 // schemaVersion is the version of the JSON form. It changes when a path disappears or changes its meaning.
-const schemaVersion = 1
+const schemaVersion = 2
 
 // Run is the result of one execution of a plan.
 type Run struct {

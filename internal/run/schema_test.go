@@ -84,7 +84,7 @@ func (s *schema) fields(path string, t reflect.Type) {
 		switch name := f.Tag.Get("json"); {
 		case f.Anonymous:
 			s.fields(path, f.Type)
-		case f.IsExported():
+		case f.IsExported() && name != "-":
 			s.walk(strings.TrimPrefix(path+"."+name, "."), f.Type, "")
 		}
 	}

@@ -1,6 +1,10 @@
 package run
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // Completeness says whether all of the plan was carried out.
 type Completeness string
@@ -35,6 +39,32 @@ func (v Validity) rank() int {
 	}
 }
 
+// ValidityOf returns how far the figure at a path below the phase, such as "op.get.response.p99", may be believed: the worst of what
+// touches it.
+func (p *Phase) ValidityOf(path string) Validity {
+	worst := Valid
+	for _, why := range p.Reasons {
+		if why.Validity.rank() > worst.rank() && slices.ContainsFunc(why.Touches, func(t string) bool { return within(path, t) }) {
+			worst = why.Validity
+		}
+	}
+	return worst
+}
+
+// below returns what a reason touches, behind a path.
+func (r *Reason) below(at string) (paths []string) {
+	for _, t := range r.Touches {
+		paths = append(paths, at+t)
+	}
+	return paths
+}
+
+// within says whether a path is at another one or below it.
+func within(path, object string) bool {
+	rest, ok := strings.CutPrefix(path, object)
+	return ok && (rest == "" || rest[0] == '.')
+}
+
 // Assertions says what became of the plan's asserts.
 type Assertions string
 
@@ -51,6 +81,8 @@ type Verdict struct {
 	Validity     Validity     `json:"validity"` // of the worst phase
 	Assertions   Assertions   `json:"assertions"`
 	Reasons      []string     `json:"reasons"` // completeness first, then phases in their order, then asserts
+
+	Phases map[string]Validity `json:"-"` // of each phase that has ended; the JSON has it in the phase
 }
 
 // Exit codes of a run. 2, wrong usage or an invalid plan, comes before there is one.
@@ -83,14 +115,16 @@ func (r *Run) judge() {
 		Validity:     Valid,
 		Assertions:   None,
 		Reasons:      append([]string{}, r.stopped...),
+		Phases:       map[string]Validity{},
 	}
 	for _, name := range r.PhaseOrder {
 		p := r.Phase[name]
+		v.Phases[name] = p.Validity
 		if p.Validity.rank() > v.Validity.rank() {
 			v.Validity = p.Validity
 		}
 		for _, why := range p.Reasons {
-			v.Reasons = append(v.Reasons, fmt.Sprintf("phase %s: %s", name, why))
+			v.Reasons = append(v.Reasons, fmt.Sprintf("phase %s: %s", name, why.Text))
 		}
 	}
 	for _, a := range r.Asserts {

@@ -1,6 +1,10 @@
 package plan
 
-import "github.com/loadgen/loadgen/internal/pace"
+import (
+	"time"
+
+	"github.com/loadgen/loadgen/internal/pace"
+)
 
 // Phase returns the phase with the given name, or nil.
 func (p *Plan) Phase(name string) *Phase {
@@ -96,3 +100,14 @@ const MaxSize = maxSource
 
 // ParseSize reads a size as plans write it, such as "64MiB", in bytes.
 func ParseSize(text string) (int64, error) { return parseSize(text) }
+
+// WarmUp returns how much of the phase's beginning the plan wants its figures to leave out; 0: it does not say.
+func (ph *Phase) WarmUp() time.Duration {
+	switch {
+	case ph.Closed != nil:
+		return ph.Closed.WarmUp
+	case ph.Open != nil:
+		return ph.Open.WarmUp
+	}
+	return 0
+}

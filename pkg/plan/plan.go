@@ -144,6 +144,7 @@ type Closed struct {
 	Iterations int64         `json:"iterations"`  // ops of each session; 0: until Duration, or the end of a sequence
 	Duration   time.Duration `json:"duration_ns"` // 0: until Iterations
 	Ramp       time.Duration `json:"ramp_ns"`     // session i of n starts at Ramp·i/n
+	WarmUp     time.Duration `json:"warmup_ns"`   // left out of rates and latencies; 0: found in the series
 	Think      time.Duration `json:"think_ns"`    // from the end of an op to the due time of the next
 }
 
@@ -153,6 +154,7 @@ type Open struct {
 	Rate     float64       `json:"rate"`        // arrivals per second after Ramp
 	Duration time.Duration `json:"duration_ns"` // Ramp included
 	Ramp     time.Duration `json:"ramp_ns"`     // the rate rises from 0 linearly
+	WarmUp   time.Duration `json:"warmup_ns"`   // left out of rates and latencies, Ramp included; 0: found in the series
 }
 
 // Schedule is what open, stages and search have in common: how arrivals come, and who takes them.

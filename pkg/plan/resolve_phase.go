@@ -66,12 +66,13 @@ func (b *block) loadModel(ph *Phase) {
 // closed reads a closed load.
 func (b *block) closed() *Closed {
 	c := &Closed{Sessions: 1, Pipeline: 1}
-	b.expect([]string{"sessions", "iterations", "duration", "pipeline", "ramp", "think"}, nil)
+	b.expect([]string{"sessions", "iterations", "duration", "pipeline", "ramp", "warmup", "think"}, nil)
 	integer(b, "sessions", &c.Sessions)
 	integer(b, "pipeline", &c.Pipeline)
 	integer(b, "iterations", &c.Iterations)
 	b.duration("duration", &c.Duration)
 	b.duration("ramp", &c.Ramp)
+	b.duration("warmup", &c.WarmUp)
 	b.duration("think", &c.Think)
 	// 0 means that the argument is not there, so one that is must not be 0.
 	if c.Iterations == 0 {
@@ -98,9 +99,10 @@ var scheduleWords = []string{"arrivals", "sessions", "pipeline", "in_flight", "o
 
 // open reads an open load.
 func (b *block) open() *Open {
-	b.expect(slices.Concat([]string{"rate", "duration", "ramp"}, scheduleWords), nil)
+	b.expect(slices.Concat([]string{"rate", "duration", "ramp", "warmup"}, scheduleWords), nil)
 	o := &Open{Schedule: b.schedule(5 * time.Second)}
 	b.level(&o.Rate, &o.Duration, &o.Ramp)
+	b.duration("warmup", &o.WarmUp)
 	return o
 }
 

@@ -365,10 +365,27 @@ func (v *validator) closed(ph *Phase, at part) {
 		v.fault(at.where+": neither iterations nor duration", `Write iterations = 1000, for each session, or duration = "30s".`,
 			at.path, at.path+".iterations", at.path+".duration", "dataset."+d.Name+".keys.pick")
 	}
+	v.warmUp(at, c.WarmUp, c.Duration)
 	if c.Duration > 0 && c.Ramp >= c.Duration {
 		v.fault(at.where+": ramp is not shorter than duration", "Write a shorter ramp, or a longer duration.", at.path+".ramp", at.path+".duration")
 	}
 }
+
+// warmUp checks the beginning of a load that figures leave out. Without a duration nobody knows what would be left.
+func (v *validator) warmUp(at part, warmUp, duration time.Duration) {
+	v.lasts(at, "warmup", warmUp, 0)
+	switch {
+	case warmUp > 0 && duration == 0:
+		v.fault(at.where+": warmup without duration", `Write duration = "60s" instead of iterations: of a load that ends with its work, nobody knows how much a warm-up would leave.`,
+			at.path+".warmup", at.path)
+	case warmUp > 0 && warmUp > duration-leastMeasured:
+		v.fault(fmt.Sprintf("%s: warmup leaves less than %v of duration", at.where, leastMeasured), "Write a shorter warmup, or a longer duration: it is a part of it.",
+			at.path+".warmup", at.path+".duration")
+	}
+}
+
+// leastMeasured is what a warm-up leaves of a load at least: it ends with a second of the run's clock.
+const leastMeasured = 2 * time.Second
 
 // mix checks weights: known ops of the target's driver, in verb order, each once.
 func (v *validator) mix(ph *Phase, at part, name string, mix []Weight) {

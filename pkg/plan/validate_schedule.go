@@ -38,6 +38,7 @@ func (ph *Phase) scheduled() string {
 func (v *validator) open(o *Open, at part) {
 	v.schedule(&o.Schedule, at)
 	v.level(o.Rate, o.Duration, o.Ramp, at)
+	v.warmUp(at, o.WarmUp, o.Duration)
 }
 
 // level checks a rate, how long it lasts and how it is got to.

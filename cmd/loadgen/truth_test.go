@@ -1,0 +1,218 @@
+package main_test
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/servertest"
+)
+
+// doubts returns the texts of a phase's reasons, a line each.
+func doubts(p *run.Phase) string {
+	var b strings.Builder
+	for _, why := range p.Reasons {
+		fmt.Fprintf(&b, "%s: %s\n", why.Validity, why.Text)
+	}
+	return b.String()
+}
+
+// onOneProcessor starts processes on the first processor of those that the test may use. They share it.
+func onOneProcessor(t *testing.T, starts func()) {
+	t.Helper()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var all, one unix.CPUSet
+	require.NoError(t, unix.SchedGetaffinity(0, &all))
+	for cpu := range 1024 {
+		if all.IsSet(cpu) {
+			one.Set(cpu)
+			break
+		}
+	}
+	require.NoError(t, unix.SchedSetaffinity(0, &one)) // of this thread, which its children inherit
+	defer func() { require.NoError(t, unix.SchedSetaffinity(0, &all)) }()
+	starts()
+}
+
+// TestStarvedGeneratorIsCaught has another program compute on the generator's only processor.
+func TestStarvedGeneratorIsCaught(t *testing.T) {
+	node := beginTarget(t)
+	var open, closed *load
+	onOneProcessor(t, func() {
+		spin := start(t, exec.Command("sh", "-c", "while :; do :; done"))
+		open = begin(t, openPlan, "-var", nodes(node.addr), "-var", "rate=2k/s", "-var", "duration=2s")
+		r := open.result(30 * time.Second)
+		gets := r.Phase["gets"]
+		require.Equal(t, run.ExitInvalid, r.ExitCode, doubts(gets))
+		require.Contains(t, doubts(gets), "invalid: the generator's loop waited ")
+		require.Equal(t, run.Invalid, gets.ValidityOf("op.get.response.p99"))
+		require.Contains(t, open.stdout.String(), "! the generator's loop waited ")
+
+		closed = begin(t, closedPlan, "-var", nodes(node.addr), "-var", "duration=2s")
+		gets = closed.result(30 * time.Second).Phase["gets"]
+		require.Equal(t, run.Suspect, gets.Validity, doubts(gets))
+		require.Contains(t, doubts(gets), "suspect: the generator's loop waited ")
+		require.NoError(t, spin.cmd.Process.Kill())
+	})
+}
+
+// quota makes a control group that may compute for a tenth of the time, and returns the file that processes enter it by.
+func quota(t *testing.T) string {
+	t.Helper()
+	name := fmt.Sprintf("loadgen-test-%d", os.Getpid())
+	write := func(dir string, files map[string]string) error {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return err
+		}
+		t.Cleanup(func() { // its processes have ended: those that the test starts later are cleaned up earlier
+			require.Eventually(t, func() bool { return os.Remove(dir) == nil }, 10*time.Second, 10*time.Millisecond)
+		})
+		for file, text := range files {
+			if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	dir := filepath.Join("/sys/fs/cgroup/cpu", name) // version 1
+	files := map[string]string{"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "10000"}
+	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil {
+		dir, files = filepath.Join("/sys/fs/cgroup", name), map[string]string{"cpu.max": "10000 100000"}
+	}
+	if err := write(dir, files); err != nil {
+		servertest.Require(t, "cgroup", fmt.Errorf("make a control group with a CPU quota: %w", err))
+	}
+	servertest.Require(t, "cgroup", nil)
+	return filepath.Join(dir, "cgroup.procs")
+}
+
+// TestThrottledGeneratorIsCaught gives the generator a tenth of a processor, and more to do than that.
+func TestThrottledGeneratorIsCaught(t *testing.T) {
+	procs := quota(t)
+	node := beginTarget(t)
+	dir := t.TempDir()
+	path, out := filepath.Join(dir, "plan.hcl"), filepath.Join(dir, "run.json")
+	require.NoError(t, os.WriteFile(path, []byte(closedPlan), 0o600))
+	cmd := command(t, "coordinator", "run", path, "--runs", filepath.Join(dir, "runs"), "--out", out, "-var", nodes(node.addr), "-var", "duration=1s")
+	program, err := exec.LookPath("loadgen")
+	require.NoError(t, err)
+	cmd.Args = append([]string{"sh", "-c", `echo $$ > "$0" && exec "$@"`, procs, program}, cmd.Args[1:]...)
+	cmd.Path, err = exec.LookPath("sh")
+	require.NoError(t, err)
+	l := &load{process: start(t, cmd), runs: filepath.Join(dir, "runs"), out: out}
+	r := l.result(60 * time.Second)
+	gets := r.Phase["gets"]
+	require.Equal(t, run.ExitInvalid, r.ExitCode, doubts(gets))
+	require.Contains(t, doubts(gets), "invalid: a CPU quota kept the generator from running ")
+	require.Positive(t, gets.Generator.Throttled.Periods)
+	require.Equal(t, run.Invalid, gets.ValidityOf("op.get.rate"))
+}
+
+// TestSleepingGeneratorIsCaught stops the generator for 600 ms of 3 s: a fifth of the ops are late for it.
+func TestSleepingGeneratorIsCaught(t *testing.T) {
+	node := beginTarget(t)
+	for model, src := range map[string]string{"open": openPlan, "closed": closedPlan} {
+		t.Run(model, func(t *testing.T) {
+			l := begin(t, src, "-var", nodes(node.addr), "-var", "duration=3s")
+			l.underWay()
+			l.signal(syscall.SIGSTOP)
+			time.Sleep(600 * time.Millisecond) // the length of the stop is what the test is about
+			l.signal(syscall.SIGCONT)
+			gets := l.result(30 * time.Second).Phase["gets"]
+			require.Contains(t, doubts(gets), "the generator stood still 1 time for more than 250 ms, at most ")
+			if model == "open" {
+				require.Equal(t, run.Invalid, gets.Validity, doubts(gets))
+				require.GreaterOrEqual(t, *gets.Op["get"].Response.P99, 0.4, "who waits for the generator waits")
+			} else {
+				require.Equal(t, run.Suspect, gets.Validity, doubts(gets))
+			}
+			require.NotEqual(t, run.Valid, gets.ValidityOf("op.get.response.p99"))
+		})
+	}
+}
+
+// TestTooFewSamplesMakeNoQuantile asserts on a quantile of 500 ops.
+func TestTooFewSamplesMakeNoQuantile(t *testing.T) {
+	l := begin(t, openPlan+`
+assert "quick" { that = phase.gets.op.get.response.p99 < 10 }
+`, "-var", "rate=500/s", "-var", "duration=1s")
+	r := l.result(30 * time.Second)
+	get := r.Phase["gets"].Op["get"]
+	require.NotNil(t, get.Response.P90)
+	require.Nil(t, get.Response.P99)
+	require.Equal(t, run.Fail, r.Verdict.Assertions)
+	require.Equal(t, "phase.gets.op.get.response.p99 is null: 5 of 500 samples lie beyond it; a quantile takes 10", r.Asserts[0].Reason)
+	require.Contains(t, l.stdout.String(), "–")
+}
+
+// TestUnsettledTargetIsCaught loads a node that becomes slower by half a millisecond each second.
+func TestUnsettledTargetIsCaught(t *testing.T) {
+	in, orders, err := os.Pipe()
+	require.NoError(t, err)
+	defer in.Close()
+	defer orders.Close()
+	cmd := command(t, "target", "serve", "--listen", "127.0.0.1:0", "--parent-pipe", "--delay", "2ms")
+	cmd.Stdin = in
+	node := start(t, cmd)
+	node.said("\n")
+	addr, ok := strings.CutPrefix(strings.TrimSpace(node.stdout.String()), "ready ")
+	require.True(t, ok, node.stdout.String())
+	l := begin(t, closedPlan, "-var", nodes(addr), "-var", "duration=12s")
+	for delay := 2 * time.Millisecond; delay < 9*time.Millisecond; delay += 500 * time.Microsecond {
+		_, err := io.WriteString(orders, fmt.Sprintf("delay %v\n", delay))
+		require.NoError(t, err)
+		select {
+		case <-l.done:
+		case <-time.After(900 * time.Millisecond):
+		}
+	}
+	gets := l.result(30 * time.Second).Phase["gets"]
+	require.NotEqual(t, run.Valid, gets.Validity)
+	require.Contains(t, doubts(gets), "suspect: the rate fell by ")
+	require.Equal(t, run.Suspect, gets.ValidityOf("op.get.rate"))
+	require.Negative(t, *gets.Steady.Rate.Drift)
+}
+
+// TestGoodRunsAreNotAccused runs loads that nothing is wrong with, long enough for each check to look. The one thing that they may be
+// accused of is true where it is said: that other programs had the processor.
+func TestGoodRunsAreNotAccused(t *testing.T) {
+	node := beginTarget(t)
+	for model, args := range map[string][]string{
+		"open":   {"-var", "rate=1k/s", "-var", "duration=11s", "-var", "arrivals=poisson"},
+		"closed": {"-var", "duration=11s"},
+	} {
+		t.Run(model, func(t *testing.T) {
+			t.Parallel()
+			src := openPlan
+			if model == "closed" {
+				src = closedPlan
+			}
+			patiently(t, func(t *testing.T) error {
+				gets := begin(t, src, append(args, "-var", nodes(node.addr))...).clean(60 * time.Second).Phase["gets"]
+				require.Equal(t, "none", gets.WarmUp.By)
+				require.NotNil(t, gets.Steady.Rate.Drift)
+				require.Zero(t, gets.Generator.Throttled.Periods)
+				require.Zero(t, gets.Generator.TCP.Retransmits)
+				require.Less(t, gets.Generator.Busy, 0.5)
+				for _, why := range gets.Reasons {
+					if !strings.Contains(why.Text, "waited") && !strings.Contains(why.Text, "started late") {
+						return fmt.Errorf("accused: %s", why.Text)
+					}
+				}
+				return nil
+			})
+		})
+	}
+}

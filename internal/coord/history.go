@@ -1,0 +1,98 @@
+package coord
+
+import "github.com/loadgen/loadgen/internal/measure"
+
+// mostStretches bounds what a history keeps. When there are more, every two neighbours are joined, and later ones are twice as long.
+const mostStretches = 128
+
+// history is what a step counted, stretch by stretch, so that its beginning can be left out once the end is known. However long the step, it
+// takes a few megabytes: stretches are kept in their binary form, and grow with the step.
+type history struct {
+	after     int64 // what began before is not kept, run clock
+	length    int   // intervals in a stretch
+	stretches []stretch
+	last      measure.Totals // of the stretch that is being filled
+	lastFrom  int64
+	filled    int   // intervals in it
+	err       error // what could not be encoded or decoded, which is a defect
+}
+
+// stretch is a number of intervals that follow each other.
+type stretch struct {
+	from   int64 // run clock
+	counts []byte
+}
+
+// add takes in an interval that follows the last one.
+func (h *history) add(joint *measure.Interval) {
+	if joint.From < h.after || h.err != nil {
+		return
+	}
+	if h.filled == 0 {
+		h.last, h.lastFrom = measure.Totals{}, joint.From
+	}
+	h.last.Merge(joint.Delta)
+	if h.filled++; h.filled < max(h.length, 1) {
+		return
+	}
+	h.filled = 0
+	h.keep(h.lastFrom, &h.last)
+	if len(h.stretches) >= mostStretches {
+		h.halve()
+	}
+}
+
+// keep appends a stretch.
+func (h *history) keep(from int64, t *measure.Totals) {
+	counts, err := t.AppendBinary(nil)
+	if err != nil {
+		h.err = err
+		return
+	}
+	h.stretches = append(h.stretches, stretch{from, counts})
+}
+
+// halve joins every two neighbours.
+func (h *history) halve() {
+	pairs := h.stretches
+	h.stretches = nil
+	for i := 0; i+1 < len(pairs) && h.err == nil; i += 2 {
+		var sum measure.Totals
+		h.addTo(&sum, &pairs[i])
+		h.addTo(&sum, &pairs[i+1])
+		h.keep(pairs[i].from, &sum)
+	}
+	h.length = 2 * max(h.length, 1)
+}
+
+// addTo adds a stretch to a sum.
+func (h *history) addTo(sum *measure.Totals, s *stretch) {
+	var t measure.Totals
+	if _, err := t.Decode(s.counts); err != nil {
+		h.err = err
+		return
+	}
+	sum.Merge(&t)
+}
+
+// since returns what was counted from a time on, or from the next later one at which a stretch begins, and that time; nil when there is none.
+func (h *history) since(cut int64) (*measure.Totals, int64, error) {
+	var sum *measure.Totals
+	var first int64
+	begin := func(from int64) {
+		if sum == nil {
+			sum, first = &measure.Totals{}, from
+		}
+	}
+	for i := range h.stretches {
+		if s := &h.stretches[i]; s.from >= cut {
+			begin(s.from)
+			h.addTo(sum, s)
+		}
+	}
+	if h.filled > 0 && h.lastFrom >= cut {
+		begin(h.lastFrom)
+		sum.Merge(&h.last)
+	}
+	return sum, first, h.err
+}

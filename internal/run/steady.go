@@ -1,0 +1,174 @@
+package run
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/pace"
+	"github.com/loadgen/loadgen/internal/stat"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+const (
+	leastForTrend  = 10   // whole seconds of load, to look for a drift
+	leastForWarmUp = 50   // and to look for a warm-up: ten batches of MSER-5
+	mostWarmUp     = 0.30 // of the seconds; what takes longer does not settle
+	warmUpOfRate   = 0.02 // by how much a warm-up differs at least, a share of the rate
+	warmUpOfP99    = 0.10 // and of the p99 response
+)
+
+// FindWarmUp says what of the beginning of a load its figures are to leave out: what the plan says, or else what MSER-5 finds in the series of
+// seconds, in rate or in p99 response, of a load that is long enough. What is cut ends with a row of the series.
+func FindWarmUp(ph *plan.Phase, t *measure.Totals, series []Row) WarmUp {
+	if asked := ph.WarmUp(); asked > 0 {
+		i := slices.IndexFunc(series, func(r Row) bool { return r.T >= asked.Seconds() })
+		if i < 0 || i == len(series)-1 {
+			return WarmUp{By: "none", Reason: fmt.Sprintf("the load ended before its warm-up of %v did", asked)}
+		}
+		return WarmUp{Seconds: series[i].T, By: "plan", Reason: fmt.Sprintf("warmup = %v, up to the end of that second", asked)}
+	}
+	var shape pace.Shape
+	if ph.Open != nil {
+		shape = ph.Open.Shape()
+	}
+	w, why := plateau(ph, shape, t)
+	if why != "" {
+		return WarmUp{By: "none", Reason: why}
+	}
+	rows := w.seconds(series)
+	if len(rows) < leastForWarmUp {
+		return WarmUp{By: "none", Reason: fmt.Sprintf("shorter than %d whole seconds", leastForWarmUp)}
+	}
+	cut := stat.WarmUp(rates(rows), warmUpOfRate)
+	if p99 := p99s(rows); p99 != nil {
+		cut = max(cut, stat.WarmUp(p99, warmUpOfP99))
+	}
+	switch {
+	case cut == 0:
+		return WarmUp{By: "none", Reason: "MSER-5 finds nothing to cut"}
+	case float64(cut) > mostWarmUp*float64(len(rows)):
+		return WarmUp{By: "none", Reason: fmt.Sprintf("%s: MSER-5 would cut %d s of %d s", neverSettled, cut, len(rows))}
+	}
+	return WarmUp{Seconds: rows[cut-1].T, By: "mser-5", Reason: fmt.Sprintf("MSER-5 cuts %d s of %d s", cut, len(rows))}
+}
+
+// neverSettled begins the reason of a WarmUp that was not found because it is too long.
+const neverSettled = "never settled"
+
+// second is a row that lies wholly in the plateau, and how long it is.
+type second struct {
+	Row
+	length float64
+}
+
+// seconds returns the rows that lie in the window and are about a second long.
+func (w window) seconds(series []Row) (list []second) {
+	from := 0.0
+	for _, r := range series {
+		length := r.T - from
+		if from >= seconds(w.from) && r.T <= seconds(w.to) && length > 0.5 {
+			list = append(list, second{r, length})
+		}
+		from = r.T
+	}
+	return list
+}
+
+func rates(rows []second) (x []float64) {
+	for _, r := range rows {
+		x = append(x, float64(r.OK+r.Miss)/r.length)
+	}
+	return x
+}
+
+// p99s returns the p99 responses, or nil where a second has none.
+func p99s(rows []second) (x []float64) {
+	for _, r := range rows {
+		if r.Response.P99 == nil {
+			return nil
+		}
+		x = append(x, *r.Response.P99)
+	}
+	return x
+}
+
+// warmUp leaves what came before its end out of rates and latencies.
+func (b *builder) warmUp(m Measured) {
+	b.phase.WarmUp = m.WarmUp
+	if m.WarmUp.By == "" {
+		b.phase.WarmUp = WarmUp{By: "none", Reason: "not looked for"}
+	}
+	if m.Settled == nil {
+		return
+	}
+	b.settled = m.Settled
+	if b.window.from = max(b.window.from, int64(m.WarmUp.Seconds*1e9)); b.noWindow == "" && b.window.to <= b.window.from {
+		b.noWindow = "no plateau: the warm-up did not end before it"
+	}
+}
+
+// steady describes the seconds after the warm-up.
+func (b *builder) steady(series []Row) {
+	var rows []second
+	if b.noWindow == "" {
+		rows = b.window.seconds(series)
+	}
+	st := &b.phase.Steady
+	st.Seconds = len(rows)
+	if len(rows) < leastForTrend {
+		b.null("steady", fmt.Sprintf("%s of even load; it takes %d", plural(uint64(len(rows)), "whole second"), leastForTrend))
+		return
+	}
+	st.Rate = b.trend("steady.rate", rates(rows))
+	var means []float64
+	for _, r := range rows {
+		if r.Response.Mean != nil {
+			means = append(means, *r.Response.Mean)
+		}
+	}
+	if len(means) < len(rows) {
+		b.null("steady.response", "in some seconds no op ended ok or miss")
+		return
+	}
+	st.Response = b.trend("steady.response", means)
+}
+
+func (b *builder) trend(at string, series []float64) Trend {
+	d := stat.Describe(series)
+	if d.Mean == 0 {
+		b.null(at, "its mean is 0")
+		return Trend{}
+	}
+	return Trend{
+		Effective: number(d.Effective), CI95: number(d.HalfWidth / d.Mean), Drift: number(d.Drift / d.Mean), DriftP: number(d.P),
+	}
+}
+
+// queue says what an op cost the loops, and what an M/D/1 queue of that service time would have made of the schedule: arrivals of
+// independent streams at one server. The busiest loop's share of time is its load.
+func (b *builder) queue() {
+	const cost, lag = "op_cost_seconds", "expected_lag_p99"
+	g, p := &b.phase.Generator, b.phase
+	var ended uint64
+	for _, o := range b.totals.Ops {
+		if o != nil {
+			ended += o.Due - o.Outcomes[driver.Shed] - uint64(o.InFlight)
+		}
+	}
+	switch {
+	case g.ProductiveSeconds == 0 || ended == 0:
+		b.null(cost, "no op ended, or no loop had a thread of its own")
+		b.null(lag, p.Nulls[cost])
+		return
+	case p.Model == "closed":
+		b.null(lag, "a closed phase has no schedule")
+	}
+	p.OpCostSeconds = number(g.ProductiveSeconds / float64(ended))
+	if p.Model != "closed" {
+		const full = 0.99 // beyond, a queue has no end
+		p.ExpectedLagP99 = number(*p.OpCostSeconds * stat.MD1Wait(math.Min(g.Busy, full), 0.99))
+	}
+}

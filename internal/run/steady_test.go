@@ -1,0 +1,138 @@
+package run
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// longPhase is an open phase of a number of seconds.
+func longPhase(n int) *plan.Phase {
+	ph := openPhase()
+	ph.Open.Duration = time.Duration(n) * time.Second
+	return ph
+}
+
+// longLoad is what a phase of n seconds leaves behind in which rate(i) ops end in second i, at even distances, each after service(i). Its rows
+// end with the seconds of the run clock, in the middle of which the phase began.
+func longLoad(n int, rate func(i int) int, service func(i int) int64) (*measure.Totals, []Row) {
+	const half = int64(time.Second) / 2
+	all := measure.NewTotals(origin+half, len(endpoints))
+	var rows []Row
+	for i := range n + 1 {
+		delta := measure.NewTotals(origin+half, len(endpoints))
+		from := origin + int64(i)*int64(time.Second)
+		ops := rate(i)
+		for k := range ops {
+			end := from + int64(k)*int64(time.Second)/int64(ops)
+			if end < origin+half || end >= origin+half+int64(n)*int64(time.Second) {
+				continue
+			}
+			record(delta, measure.Sample{Verb: driver.Get, Due: end - service(i), Start: end - service(i), End: end})
+		}
+		all.Merge(delta)
+		rows = AppendRow(rows, min(0.5+float64(i), float64(n)), delta)
+	}
+	all.Span.Session(origin+half, origin+half+int64(n)*int64(time.Second))
+	return all, rows
+}
+
+// wobble is a little noise that is the same each time.
+func wobble(i int) int { return (i*7919)%11 - 5 }
+
+func even(i int) int      { return 2000 + wobble(i) }
+func quickly(i int) int64 { return 100*µs + int64(wobble(i))*100 }
+func slowStart(i int) int { return even(i) - max(0, 10-i)*100 }
+func neverEven(i int) int { return 500 + 30*i }
+func drifting(i int) int  { return even(i) - 5*i }
+func slower(i int) int64  { return quickly(i) + int64(i)*µs }
+func always100(int) int64 { return 100 * µs }
+
+func TestFindWarmUp(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		n     int
+		asked time.Duration
+		rate  func(int) int
+		want  WarmUp
+	}{
+		{name: "short", n: 20, rate: slowStart, want: WarmUp{By: "none", Reason: "shorter than 50 whole seconds"}},
+		{name: "even", n: 60, rate: even, want: WarmUp{By: "none", Reason: "MSER-5 finds nothing to cut"}},
+		{name: "a slow start", n: 60, rate: slowStart, want: WarmUp{Seconds: 10.5, By: "mser-5", Reason: "MSER-5 cuts 10 s of 59 s"}},
+		{name: "never even", n: 60, rate: neverEven, want: WarmUp{By: "none", Reason: "never settled: MSER-5 would cut 25 s of 59 s"}},
+		{
+			name: "as the plan says", n: 20, asked: 3 * time.Second, rate: even,
+			want: WarmUp{Seconds: 3.5, By: "plan", Reason: "warmup = 3s, up to the end of that second"},
+		},
+		{
+			name: "ended too early", n: 2, asked: 10 * time.Second, rate: even,
+			want: WarmUp{By: "none", Reason: "the load ended before its warm-up of 10s did"},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			ph := longPhase(tt.n)
+			ph.Open.WarmUp = tt.asked
+			load, rows := longLoad(tt.n, tt.rate, quickly)
+			require.Equal(t, tt.want, FindWarmUp(ph, load, rows))
+		})
+	}
+}
+
+// What was counted in the warm-up is in the ledgers, and neither in rates nor in latencies.
+func TestWarmUpIsLeftOut(t *testing.T) {
+	ph := longPhase(20)
+	load, rows := longLoad(20, func(i int) int { return map[bool]int{true: 1000, false: 2000}[i < 10] }, always100)
+	settled := measure.NewTotals(load.Origin, len(endpoints))
+	for i := range 2000 {
+		at := load.Origin + 12*int64(time.Second) + int64(i)
+		record(settled, measure.Sample{Verb: driver.Get, Due: at, Start: at, End: at + ms})
+	}
+	p := NewPhase(testPlan(), ph, Measured{
+		Endpoints: endpoints, Load: load, Series: rows, Settled: settled, WarmUp: WarmUp{Seconds: 9.5, By: "plan", Reason: "warmup = 9s"},
+	})
+	get := p.Op["get"]
+	require.Equal(t, load.Ops[driver.Get].Due, get.Due)
+	require.Equal(t, uint64(2000), get.Response.Count)
+	require.InDelta(t, 0.001, *get.Response.Mean, 1e-9)
+	require.InEpsilon(t, 2000, *get.Rate, 0.01)
+	require.Equal(t, 9.5, p.WarmUp.Seconds)
+	require.Equal(t, 10, p.Steady.Seconds)
+}
+
+func TestSteady(t *testing.T) {
+	of := func(n int, rate func(int) int, service func(int) int64) *Phase {
+		load, rows := longLoad(n, rate, service)
+		ph := longPhase(n)
+		return NewPhase(testPlan(), ph, Measured{Endpoints: endpoints, Load: load, Series: rows, WarmUp: FindWarmUp(ph, load, rows)})
+	}
+	p := of(40, even, quickly)
+	require.Equal(t, Valid, p.Validity, texts(p))
+	require.Equal(t, 39, p.Steady.Seconds)
+	require.Greater(t, *p.Steady.Rate.Effective, 10.0)
+	require.Less(t, *p.Steady.Rate.CI95, 0.002)
+	require.InDelta(t, 0, *p.Steady.Rate.Drift, 0.002)
+
+	p = of(40, drifting, quickly)
+	require.Equal(t, []string{"the rate fell by 10.1 % from the beginning to the end of 39 s: it stands for no moment of them"}, texts(p))
+	require.Equal(t, Suspect, p.ValidityOf("op.get.rate"))
+	require.Equal(t, Valid, p.ValidityOf("op.get.response.p99"))
+
+	p = of(40, even, slower)
+	require.Len(t, p.Reasons, 1, texts(p))
+	require.Contains(t, p.Reasons[0].Text, "the mean response rose by 3")
+	require.Equal(t, Suspect, p.ValidityOf("op.get.response.p99"))
+	require.Equal(t, Valid, p.ValidityOf("op.get.rate"))
+
+	p = of(60, neverEven, quickly)
+	require.Contains(t, texts(p), "never settled: MSER-5 would cut 25 s of 59 s")
+	require.Equal(t, Suspect, p.ValidityOf("op.get.rate"))
+
+	p = of(5, even, quickly)
+	require.Nil(t, p.Steady.Rate.Drift)
+	require.Equal(t, "4 whole seconds of even load; it takes 10", p.Nulls["steady"])
+}

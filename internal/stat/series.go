@@ -1,0 +1,173 @@
+// Package stat says what a series of equally long intervals is worth: where its beginning ends, whether it drifts, and how many independent
+// samples are in it; and how long a queue of a known load is. All of it is pure computation.
+package stat
+
+import (
+	"math"
+	"slices"
+)
+
+// batch is the number of observations that MSER-5 takes together.
+const batch = 5
+
+// WarmUp returns how many observations at the beginning of a series are of another kind than the rest, a multiple of 5, by MSER-5: of all
+// cuts in the first half of the batch means z, it takes the d that minimises Σ_{i>d} (z_i − mean)² / (k − d)² (White, Cobb and Spratt, A
+// comparison of five steady-state truncation heuristics for simulation, WSC 2000). On noise alone that is a random d, so it counts only
+// where the means before and after it differ by more than three standard errors and by more than the share least of the latter;
+// otherwise there is nothing to cut.
+func WarmUp(series []float64, least float64) int {
+	z := means(series, batch)
+	k := len(z)
+	best, cut := math.Inf(1), 0
+	for d := 0; d <= k/2 && k-d > 1; d++ {
+		_, ss := spread(z[d:])
+		if score := ss / float64((k-d)*(k-d)); score < best {
+			best, cut = score, d
+		}
+	}
+	if cut == 0 {
+		return 0
+	}
+	before, _ := spread(z[:cut])
+	after, ss := spread(z[cut:])
+	sd := math.Sqrt(ss / float64(k-cut-1))
+	apart := math.Abs(before - after)
+	if apart <= least*math.Abs(after) || apart <= 3*sd*math.Sqrt(1/float64(cut)+1/float64(k-cut)) {
+		return 0
+	}
+	return cut * batch
+}
+
+// means returns the means of n observations each; what is left at the end is left out.
+func means(series []float64, n int) []float64 {
+	var out []float64
+	for len(series) >= n {
+		m, _ := spread(series[:n])
+		out = append(out, m)
+		series = series[n:]
+	}
+	return out
+}
+
+// spread returns the mean and the sum of squared deviations from it.
+func spread(x []float64) (mean, squares float64) {
+	for _, v := range x {
+		mean += v
+	}
+	mean /= float64(len(x))
+	for _, v := range x {
+		squares += (v - mean) * (v - mean)
+	}
+	return mean, squares
+}
+
+// Trend describes a series.
+type Trend struct {
+	Mean      float64
+	Effective float64 // independent observations that are worth as much, at most as many as there are
+	HalfWidth float64 // of the 95 % confidence interval of the mean, from the normal distribution and Effective
+	Drift     float64 // change from the beginning to the end, by Sen's slope
+	P         float64 // probability of a trend as strong as this by chance
+}
+
+// most bounds the points that are compared in pairs. Longer series are averaged down to fewer.
+const most = 512
+
+// Describe describes a series of at least 3 observations.
+//
+// Drift is the median of the slopes between all pairs of points (Sen, 1968), times the length. P is that of the test of Mann and
+// Kendall for a trend, whose variance is multiplied by the number of points over the effective number, as in Hamed and Rao (Journal of
+// Hydrology 204, 1998): neighbours that are alike look like a trend. Effective is n / (1 + 2 Σ ρ_k), with the autocorrelations ρ of what
+// remains without the drift, summed in pairs while these are positive (Geyer, Practical Markov chain Monte Carlo, 1992).
+func Describe(series []float64) Trend {
+	x := series
+	if group := (len(series) + most - 1) / most; group > 1 {
+		x = means(series, group)
+	}
+	n := float64(len(x))
+	slope := sen(x)
+	rest := make([]float64, len(x))
+	for i, v := range x {
+		rest[i] = v - slope*float64(i)
+	}
+	effective := n / inefficiency(rest)
+	mean, squares := spread(x)
+	return Trend{
+		Mean:      mean,
+		Effective: effective,
+		HalfWidth: 1.959964 * math.Sqrt(squares/(n-1)/effective),
+		Drift:     slope * (n - 1),
+		P:         mannKendall(x, n/effective),
+	}
+}
+
+// sen returns the median slope between pairs of points.
+func sen(x []float64) float64 {
+	slopes := make([]float64, 0, len(x)*(len(x)-1)/2)
+	for i := range x {
+		for j := i + 1; j < len(x); j++ {
+			slopes = append(slopes, (x[j]-x[i])/float64(j-i))
+		}
+	}
+	slices.Sort(slopes)
+	m := len(slopes) / 2
+	if len(slopes)%2 == 0 {
+		return (slopes[m-1] + slopes[m]) / 2
+	}
+	return slopes[m]
+}
+
+// inefficiency returns how many observations are worth one independent one, at least 1.
+func inefficiency(x []float64) float64 {
+	mean, squares := spread(x)
+	if squares == 0 {
+		return 1
+	}
+	rho := func(lag int) (r float64) {
+		for i := lag; i < len(x); i++ {
+			r += (x[i] - mean) * (x[i-lag] - mean)
+		}
+		return r / squares
+	}
+	tau := -1.0
+	for lag := 0; lag+1 < len(x); lag += 2 {
+		pair := rho(lag) + rho(lag+1)
+		if pair <= 0 {
+			break
+		}
+		tau += 2 * pair
+	}
+	return max(1, tau)
+}
+
+// mannKendall returns the two-sided probability of the test statistic, whose variance is multiplied by inflate.
+func mannKendall(x []float64, inflate float64) float64 {
+	s := 0.0
+	for i := range x {
+		for j := i + 1; j < len(x); j++ {
+			switch d := x[j] - x[i]; {
+			case d > 0:
+				s++
+			case d < 0:
+				s--
+			}
+		}
+	}
+	n := float64(len(x))
+	variance := n * (n - 1) * (2*n + 5)
+	sorted := slices.Sorted(slices.Values(x))
+	for i := 0; i < len(sorted); {
+		j := i
+		for j < len(sorted) && sorted[j] == sorted[i] {
+			j++
+		}
+		t := float64(j - i)
+		variance -= t * (t - 1) * (2*t + 5)
+		i = j
+	}
+	if s == 0 || variance <= 0 {
+		return 1
+	}
+	z := (math.Abs(s) - 1) / math.Sqrt(inflate*variance/18)
+	return math.Erfc(z / math.Sqrt2)
+}

@@ -1,0 +1,113 @@
+package stat
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// noise returns n draws around a mean, each leaning on the one before it by the share rho.
+func noise(seed uint64, n int, mean, sd, rho float64) []float64 {
+	r := rand.New(rand.NewPCG(seed, 1))
+	x := make([]float64, n)
+	last := r.NormFloat64()
+	for i := range x {
+		x[i] = mean + sd*last
+		last = rho*last + math.Sqrt(1-rho*rho)*r.NormFloat64()
+	}
+	return x
+}
+
+// The mean of the distribution is that of Pollaczek and Khinchine, ρ / (2(1 − ρ)) service times, and a simulated queue (Lindley's
+// recursion) has the same quantiles.
+func TestMD1Wait(t *testing.T) {
+	for _, load := range []float64{0.1, 0.3, 0.5, 0.7, 0.85, 0.9} {
+		decay := md1Decay(load)
+		mean, step := 0.0, 0.001
+		for x := step / 2; x < 60/decay; x += step {
+			mean += step * md1Tail(load, decay, x)
+		}
+		require.InEpsilon(t, load/(2*(1-load)), mean, 0.002, "mean at %v", load)
+
+		r := rand.New(rand.NewPCG(7, 7))
+		wait, all := 0.0, make([]float64, 400_000)
+		for i := range all {
+			all[i] = wait
+			wait = max(0, wait+1-r.ExpFloat64()/load)
+		}
+		slices.Sort(all)
+		for _, q := range []float64{0.5, 0.9, 0.99} {
+			require.InDelta(t, all[int(q*float64(len(all)))], MD1Wait(load, q), 0.1/(1-load), "q %v at %v", q, load)
+		}
+	}
+	require.Zero(t, MD1Wait(0, 0.99))
+	require.Zero(t, MD1Wait(0.005, 0.99), "fewer than 1 % wait")
+	require.InDelta(t, math.Log(0.95/0.9)/0.1, MD1Wait(0.1, 0.95), 1e-9, "within the first service time it is a logarithm")
+}
+
+// Values by hand: of the ten slopes between 1, 2, 4, 3 and 6, the fifth and the sixth are 1 and 1.25. Nine pairs rise and one falls, so
+// S = 8, its variance is 5·4·15/18 = 16.67, z = (8 − 1)/4.082 = 1.715 and p = 0.0864.
+func TestMannKendallAndSen(t *testing.T) {
+	x := []float64{1, 2, 4, 3, 6}
+	require.InDelta(t, 1.125, sen(x), 1e-12)
+	require.InDelta(t, 0.0864, mannKendall(x, 1), 1e-4)
+	require.Equal(t, 1.0, mannKendall([]float64{5, 5, 5}, 1))
+}
+
+func TestDescribe(t *testing.T) {
+	flat := Describe(noise(1, 100, 1000, 10, 0))
+	require.InDelta(t, 1000, flat.Mean, 4)
+	require.Greater(t, flat.Effective, 60.0)
+	require.InDelta(t, 1.96, flat.HalfWidth, 1)
+	require.Greater(t, flat.P, 0.01)
+
+	sticky := Describe(noise(2, 2000, 1000, 10, 0.9))
+	require.InDelta(t, 2000.0/19, sticky.Effective, 40, "n (1 − ρ) / (1 + ρ)")
+
+	falling := noise(3, 60, 1000, 10, 0)
+	for i := range falling {
+		falling[i] -= float64(i)
+	}
+	down := Describe(falling)
+	require.InDelta(t, -59, down.Drift, 12)
+	require.Less(t, down.P, 0.001)
+}
+
+// Chance finds a trend in one of a hundred series at p < 0.01, whether or not neighbours are alike.
+func TestTrendsByChance(t *testing.T) {
+	for _, rho := range []float64{0, 0.6} {
+		found := 0
+		for seed := range uint64(1000) {
+			if Describe(noise(seed, 60, 1000, 10, rho)).P < 0.01 {
+				found++
+			}
+		}
+		require.Less(t, found, 40, "of 1,000 with neighbours alike by %v", rho)
+	}
+}
+
+func TestWarmUp(t *testing.T) {
+	steady := noise(1, 100, 1000, 10, 0)
+	slow := slices.Clone(steady)
+	for i := range 17 {
+		slow[i] -= 300
+	}
+	require.Equal(t, 20, WarmUp(slow, 0.02), "whole batches")
+	growing := slices.Clone(steady)
+	for i := range growing {
+		growing[i] += 10 * float64(i)
+	}
+	require.GreaterOrEqual(t, WarmUp(growing, 0.02), 45, "what never settles is cut as far as can be")
+	require.Zero(t, WarmUp(nil, 0.02))
+
+	cut := 0
+	for seed := range uint64(300) {
+		if WarmUp(noise(seed, 60, 1000, 30, 0), 0.02) > 0 {
+			cut++
+		}
+	}
+	require.LessOrEqual(t, cut, 6, "noise alone is left as it is")
+}
