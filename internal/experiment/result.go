@@ -186,6 +186,8 @@ func finding(f *run.Figure) string {
 			}
 		}
 		words = "cannot tell: " + why
+	case f.MDE == nil || *f.MDE > mostMDE:
+		words = "no difference shown (MDE above " + share(mostMDE) + ")"
 	default:
 		words = fmt.Sprintf("no difference shown (MDE %s)", share(*f.MDE))
 	}
@@ -197,6 +199,9 @@ func finding(f *run.Figure) string {
 	}
 	return words
 }
+
+// mostMDE is the largest difference, as a share, that is worth naming as one that would have been shown.
+const mostMDE = 10
 
 // Foresee returns the smallest difference, as a share of the baseline, that an experiment will at best show nine times in ten, from one
 // repetition of each variant: the noise within one is averaged away as the number of repetitions grows, and what restarts add is not known
