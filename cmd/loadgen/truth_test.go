@@ -46,13 +46,16 @@ func onOneProcessor(t *testing.T, starts func()) {
 	starts()
 }
 
-// TestStarvedGeneratorIsCaught has another program compute on the generator's only processor.
+// TestStarvedGeneratorIsCaught has two other programs compute on the generator's only processor.
 func TestStarvedGeneratorIsCaught(t *testing.T) {
 	node := beginTarget(t)
 	var open, closed *load
 	onOneProcessor(t, func() {
-		spin := start(t, exec.Command("sh", "-c", "while :; do :; done"))
-		open = begin(t, openPlan, "-var", nodes(node.addr), "-var", "rate=2k/s", "-var", "duration=2s")
+		var others []*process
+		for range 2 {
+			others = append(others, start(t, exec.Command("sh", "-c", "while :; do :; done")))
+		}
+		open = begin(t, openPlan, "-var", nodes(node.addr), "-var", "rate=10k/s", "-var", "duration=2s")
 		r := open.result(30 * time.Second)
 		gets := r.Phase["gets"]
 		require.Equal(t, run.ExitInvalid, r.ExitCode, doubts(gets))
@@ -64,7 +67,9 @@ func TestStarvedGeneratorIsCaught(t *testing.T) {
 		gets = closed.result(30 * time.Second).Phase["gets"]
 		require.Equal(t, run.Suspect, gets.Validity, doubts(gets))
 		require.Contains(t, doubts(gets), "suspect: the generator's loop waited ")
-		require.NoError(t, spin.cmd.Process.Kill())
+		for _, other := range others {
+			require.NoError(t, other.cmd.Process.Kill())
+		}
 	})
 }
 

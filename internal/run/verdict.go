@@ -115,10 +115,12 @@ func (r *Run) judge() {
 		Validity:     Valid,
 		Assertions:   None,
 		Reasons:      append([]string{}, r.stopped...),
-		Phases:       map[string]Validity{},
 	}
 	for _, name := range r.PhaseOrder {
 		p := r.Phase[name]
+		if v.Phases == nil {
+			v.Phases = map[string]Validity{}
+		}
 		v.Phases[name] = p.Validity
 		if p.Validity.rank() > v.Validity.rank() {
 			v.Validity = p.Validity

@@ -289,7 +289,7 @@ func TestLoadOtherSchema(t *testing.T) {
 	r.Schema = 99
 	require.NoError(t, d.Finish(r))
 	_, err := Load(root, id)
-	require.EqualError(t, err, "load run "+id+": result of schema 99, this loadgen reads 1")
+	require.EqualError(t, err, "load run "+id+": result of schema 99, this loadgen reads 2")
 }
 
 func TestNewID(t *testing.T) {
