@@ -167,12 +167,27 @@ func (l *load) result(within time.Duration) *run.Run {
 	return &r
 }
 
-// clean waits for the end of a run that has to go through: its exit code is 0.
+// clean waits for the end of a run that has to go through: its exit code is 0, or 4 where that says no more than that other programs had the
+// processors.
 func (l *load) clean(within time.Duration) *run.Run {
 	l.t.Helper()
 	r := l.result(within)
-	require.Equal(l.t, run.ExitOK, r.ExitCode, "%v\n%s", r.Verdict.Reasons, &l.stdout)
+	if !starved(r) {
+		require.Equal(l.t, run.ExitOK, r.ExitCode, "%v\n%s", r.Verdict.Reasons, &l.stdout)
+	}
 	return r
+}
+
+// starved says whether a run is invalid for one reason alone: its loops waited for a processor. Other tests run beside this one.
+func starved(r *run.Run) bool {
+	for _, p := range r.Phase {
+		for _, why := range p.Reasons {
+			if why.Validity == run.Invalid && !strings.HasPrefix(why.Text, "the generator's loop waited ") {
+				return false
+			}
+		}
+	}
+	return r.ExitCode == run.ExitInvalid && r.Verdict.Completeness == run.Complete
 }
 
 // underWay waits until the second step of a plan, which is its load, is being measured: its first second is on disk.
