@@ -17,7 +17,7 @@ import (
 // layers from low to high: a package imports only from rows above its own in this table.
 var rows = [][]string{
 	{"pkg/driver", "pkg/hist", "pkg/pmem", "internal/chart", "internal/pace", "internal/search", "internal/stat"},
-	{"pkg/plan", "internal/measure", "internal/op"},
+	{"pkg/plan", "pkg/pmlog", "internal/measure", "internal/op"},
 	{"internal/run", "internal/workload", "internal/drivers/*"},
 	{"internal/drivers", "internal/rundir", "internal/prom", "internal/cachenode", "internal/table", "internal/machine"},
 	{"internal/engine", "internal/coord", "internal/floor", "internal/rpc/loadgenpb"},

@@ -178,7 +178,7 @@ func (f *File) Place() Place { return f.place }
 // Size returns the size in bytes, which does not change.
 func (f *File) Size() int64 { return int64(len(f.data)) }
 
-// Close unmaps and unlocks the file. No Writer of it may be in use, nor be used later. What was not fenced is not promised.
+// Close unmaps and unlocks the file. No Medium of it may be in use, nor be used later. What was not fenced is not promised.
 func (f *File) Close() error {
 	if f.data == nil {
 		return os.ErrClosed

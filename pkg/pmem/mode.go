@@ -29,8 +29,9 @@ var (
 	ErrTruncated = errors.New("the file was truncated")
 )
 
-// Medium is where bytes become durable: a Writer of a File, or one that stands in for it in a test of what a crash leaves. Offsets
-// and lengths are in bytes, from the beginning of the file. Use by one goroutine at a time.
+// Medium is where bytes become durable: that of a File, or one that stands in for it in a test of what a crash leaves. Offsets
+// and lengths are in bytes, from the beginning of the file. Use by one goroutine at a time. After an error of the file, rather
+// than of the arguments, each further call returns it too.
 type Medium interface {
 	// Store puts p at off. What a crash leaves of it may be torn between any two bytes.
 	Store(off int64, p []byte) error

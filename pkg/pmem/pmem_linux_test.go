@@ -16,8 +16,6 @@ import (
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
-var _ Medium = (*Writer)(nil)
-
 // usual are the modes that every file system has.
 func usual() []Mode {
 	modes := []Mode{Msync, Fdatasync, None}
@@ -176,12 +174,12 @@ func TestHoleOnAFullFileSystem(t *testing.T) {
 }
 
 func TestTruncationFaults(t *testing.T) {
-	writes := map[string]func(w *Writer) error{
-		"store":  func(w *Writer) error { return w.Store(8192, []byte("x")) },
-		"store8": func(w *Writer) error { return w.Store8(8192, 1) },
+	writes := map[string]func(w Medium) error{
+		"store":  func(w Medium) error { return w.Store(8192, []byte("x")) },
+		"store8": func(w Medium) error { return w.Store8(8192, 1) },
 	}
 	if detect().flush != nil {
-		writes["flush"] = func(w *Writer) error { return w.Flush(8192, 1) }
+		writes["flush"] = func(w Medium) error { return w.Flush(8192, 1) }
 	}
 	for name, write := range writes {
 		t.Run(name, func(t *testing.T) {

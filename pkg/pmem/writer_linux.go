@@ -19,18 +19,17 @@ func (e *FaultError) Error() string {
 	return fmt.Sprintf("no medium behind byte %d: the file was truncated or the medium is damaged", e.Offset)
 }
 
-// Writer is the Medium of a File. Each goroutine has its own: a fence waits for the flushes of its Writer only. It allocates nothing
-// until something fails.
-type Writer struct {
+// writer is the Medium of a File. It allocates nothing until something fails.
+type writer struct {
 	file   *File
 	lo, hi int64 // the bytes flushed since the last fence lie in [lo, hi)
 }
 
-// Writer returns a new Writer.
-func (f *File) Writer() *Writer { return &Writer{file: f} }
+// Writer returns a new Medium. Each goroutine has its own: a fence waits for what was flushed on the same Medium only.
+func (f *File) Writer() Medium { return &writer{file: f} }
 
 // Store implements Medium.
-func (w *Writer) Store(off int64, p []byte) (err error) {
+func (w *writer) Store(off int64, p []byte) (err error) {
 	if err := w.writable(off, int64(len(p))); err != nil {
 		return err
 	}
@@ -40,7 +39,7 @@ func (w *Writer) Store(off int64, p []byte) (err error) {
 }
 
 // Store8 implements Medium.
-func (w *Writer) Store8(off int64, v uint64) (err error) {
+func (w *writer) Store8(off int64, v uint64) (err error) {
 	if err := w.writable(off, 8); err != nil {
 		return err
 	}
@@ -55,7 +54,7 @@ func (w *Writer) Store8(off int64, v uint64) (err error) {
 }
 
 // Flush implements Medium.
-func (w *Writer) Flush(off, n int64) (err error) {
+func (w *writer) Flush(off, n int64) (err error) {
 	if err := w.writable(off, n); err != nil || n == 0 {
 		return err
 	}
@@ -72,7 +71,7 @@ func (w *Writer) Flush(off, n int64) (err error) {
 }
 
 // Fence implements Medium. Where it asks the kernel, it also looks whether the file was truncated.
-func (w *Writer) Fence() error {
+func (w *writer) Fence() error {
 	f := w.file
 	if err := w.writable(0, 0); err != nil {
 		return err
@@ -91,7 +90,7 @@ func (w *Writer) Fence() error {
 }
 
 // writable returns an error if n bytes at off cannot be written: the file is closed or poisoned, or shorter.
-func (w *Writer) writable(off, n int64) error {
+func (w *writer) writable(off, n int64) error {
 	if w.file.data == nil {
 		return os.ErrClosed
 	}

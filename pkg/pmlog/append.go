@@ -1,0 +1,306 @@
+package pmlog
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"slices"
+	"sync"
+
+	"github.com/loadgen/loadgen/pkg/pmem"
+)
+
+// Order says what the order of records means to writers that append at the same time.
+type Order string
+
+// The orders. With Strict, the default, a record is durable before the next is begun. With Relaxed, each writer waits for its own
+// record only; a crash may then leave holes, records that were never acknowledged before some that were.
+const (
+	Strict  Order = "strict"
+	Relaxed Order = "relaxed"
+)
+
+// Commit says what makes a record one.
+type Commit string
+
+// The forms of commit. By checksum, the default, a record counts when its checksum is right: one fence. By length, it counts when its
+// length is there, which is written after the rest is durable: two fences, and nothing is left to the odds of 2^-32 that
+// torn bytes have the right checksum. It wants Strict order.
+const (
+	ByChecksum Commit = "checksum"
+	ByLength   Commit = "length"
+)
+
+// AppendOptions are fixed when a log is made. The zero value stands for 64, Strict and ByChecksum.
+type AppendOptions struct {
+	Padding int // records begin at multiples of 8, 64 (a line of a cache) or 256 (a block of an Optane module) bytes
+	Order   Order
+	Commit  Commit
+}
+
+// check returns the options with defaults, and an error that says which are none.
+func (o AppendOptions) check() (AppendOptions, error) {
+	if o.Padding == 0 {
+		o.Padding = 64
+	}
+	if o.Order == "" {
+		o.Order = Strict
+	}
+	if o.Commit == "" {
+		o.Commit = ByChecksum
+	}
+	var err error
+	if !slices.Contains(paddings, o.Padding) {
+		err = fmt.Errorf("padding %d: want one of %v", o.Padding, paddings)
+	}
+	if o.Order != Strict && o.Order != Relaxed {
+		err = errors.Join(err, fmt.Errorf("order %q: want %q or %q", o.Order, Strict, Relaxed))
+	}
+	if o.Commit != ByChecksum && o.Commit != ByLength {
+		err = errors.Join(err, fmt.Errorf("commit by %q: want %q or %q", o.Commit, ByChecksum, ByLength))
+	}
+	if o.Commit == ByLength && o.Order == Relaxed {
+		err = errors.Join(err, fmt.Errorf("commit by %s with order %s: a length ends the log that others write behind; want order %s", ByLength, Relaxed, Strict))
+	}
+	return o, err
+}
+
+// AppendSize returns how many bytes a region needs for that many records with payloads of that many bytes.
+func AppendSize(o AppendOptions, payload, records int64) int64 {
+	o, _ = o.check()
+	return dataStart + records*span(payload, int64(o.Padding))
+}
+
+// Recovery is what was found when a log was opened.
+type Recovery struct {
+	Clean   bool   // it had been closed
+	Records uint64 // acknowledged ones, and perhaps the last that were not
+	Holes   uint64 // records that were lost between others before they were acknowledged: Relaxed only
+	Torn    int    // records, or values in slots, that were begun and are not there
+	Walked  uint64 // records that were read: those since the last checkpoint
+}
+
+// Append is a log of records one after another. Its methods may be called by several goroutines.
+type Append struct {
+	region  Region
+	size    int64
+	relaxed bool
+	length  bool
+	padding int64
+	found   Recovery
+
+	// gate is held for reading by records that are written side by side, else for writing.
+	gate  sync.RWMutex
+	heads *headers
+	read  window
+
+	place sync.Mutex // guards the two below among holders of the gate for reading
+	end   int64      // where the next record goes
+	next  uint64     // its sequence number
+}
+
+// CreateAppend makes an empty log in a region of zeros, which belongs to the log if there is no error.
+func CreateAppend(r Region, o AppendOptions) (*Append, error) {
+	o, err := o.check()
+	if err != nil {
+		return nil, fmt.Errorf("create an append log: %w", err)
+	}
+	heads, err := createHeaders(r, header{
+		layout: appendLayout, relaxed: o.Order == Relaxed, length: o.Commit == ByLength, padding: uint32(o.Padding),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("create an append log: %w", err)
+	}
+	return newAppend(r, heads), nil
+}
+
+// OpenAppend recovers the log in a region, which belongs to the log if there is no error. It reads the records after the last
+// checkpoint, and looks through the rest of the region for others; those before the checkpoint are checked as they are read. Where a
+// record was lost that a later one proves to have been there, the error is ErrCorrupt.
+func OpenAppend(r Region) (*Append, error) {
+	heads, err := openHeaders(r, appendLayout)
+	if err != nil {
+		return nil, fmt.Errorf("open an append log: %w", err)
+	}
+	l := newAppend(r, heads)
+	if err := l.recover(); err != nil {
+		return nil, fmt.Errorf("open an append log: %w", err)
+	}
+	return l, nil
+}
+
+func newAppend(r Region, heads *headers) *Append {
+	return &Append{
+		region: r, size: r.Size(), relaxed: heads.relaxed, length: heads.length, padding: int64(heads.padding),
+		heads: heads, read: window{region: r}, end: int64(heads.checkpoint), next: heads.next,
+	}
+}
+
+// Options returns the options of the log.
+func (l *Append) Options() AppendOptions {
+	o := AppendOptions{Padding: int(l.padding), Order: Strict, Commit: ByChecksum}
+	if l.relaxed {
+		o.Order = Relaxed
+	}
+	if l.length {
+		o.Commit = ByLength
+	}
+	return o
+}
+
+// Recovered returns what was found when the log was opened; it is zero for a new one.
+func (l *Append) Recovered() Recovery { return l.found }
+
+// AppendWriter appends to a log. One goroutine at a time uses it; it allocates nothing.
+type AppendWriter struct {
+	log  *Append
+	m    pmem.Medium
+	head [recordHeader]byte
+}
+
+// Writer returns a new writer.
+func (l *Append) Writer() *AppendWriter { return &AppendWriter{log: l, m: l.region.Writer()} }
+
+// Append adds a record and returns its sequence number once it is durable: numbers rise by one, also across a Clear. It
+// returns ErrFull and ErrTooLarge as they are; after any other error of it nothing more can be appended.
+func (w *AppendWriter) Append(p []byte) (seq uint64, err error) {
+	l, n := w.log, int64(len(p))
+	sum := crc32.Checksum(p, castagnoli)
+	if l.relaxed {
+		l.gate.RLock()
+		defer l.gate.RUnlock()
+		l.place.Lock()
+	} else {
+		l.gate.Lock()
+		defer l.gate.Unlock()
+	}
+	off, seq := l.end, l.next
+	err = l.fits(off, n)
+	if l.relaxed {
+		if err == nil {
+			l.end, l.next = off+span(n, l.padding), seq+1
+		}
+		l.place.Unlock()
+	}
+	if err != nil {
+		return 0, err
+	}
+	seal(&w.head, len(p), sum, seq, mark(l.heads.salt, off, l.heads.era))
+	if l.length {
+		err = w.byLength(off, p)
+	} else {
+		err = w.byChecksum(off, p)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("append record %d, %d bytes at %d: %w", seq, n, off, err)
+	}
+	if !l.relaxed {
+		l.end, l.next = off+span(n, l.padding), seq+1
+	}
+	return seq, nil
+}
+
+// fits returns an error if there is no room for a payload of n bytes in a record at off.
+func (l *Append) fits(off, n int64) error {
+	switch {
+	case n > l.size-recordHeader-off:
+		if n > maxPayload || n > l.size-recordHeader-dataStart {
+			return ErrTooLarge
+		}
+		return ErrFull
+	case n > maxPayload:
+		return ErrTooLarge
+	}
+	return nil
+}
+
+// byChecksum writes the record as it is.
+func (w *AppendWriter) byChecksum(off int64, p []byte) error {
+	if err := w.m.Store(off, w.head[:]); err != nil {
+		return err
+	}
+	if err := w.m.Store(off+recordHeader, p); err != nil {
+		return err
+	}
+	if err := w.m.Flush(off, recordHeader+int64(len(p))); err != nil {
+		return err
+	}
+	return w.m.Fence()
+}
+
+// byLength writes all but the first word of the record, and a zero where the next one's would be; then that word.
+func (w *AppendWriter) byLength(off int64, p []byte) error {
+	n := int64(len(p))
+	end := off + recordHeader + n
+	if err := w.m.Store(off+8, w.head[8:]); err != nil {
+		return err
+	}
+	if err := w.m.Store(off+recordHeader, p); err != nil {
+		return err
+	}
+	if next := off + span(n, w.log.padding); next+recordHeader <= w.log.region.Size() {
+		if err := w.m.Store8(next, 0); err != nil {
+			return err
+		}
+		if next/line > (end-1)/line+1 { // there are lines between that nobody wrote to
+			if err := w.m.Flush(next, 8); err != nil {
+				return err
+			}
+		} else {
+			end = next + 8
+		}
+	}
+	if err := w.m.Flush(off+8, end-off-8); err != nil {
+		return err
+	}
+	if err := w.m.Fence(); err != nil {
+		return err
+	}
+	return persist8(w.m, off, binary.LittleEndian.Uint64(w.head[:]))
+}
+
+// Clear empties the log, which takes as long whatever it holds. When it returns, no crash brings a record back.
+func (l *Append) Clear() error {
+	l.gate.Lock()
+	defer l.gate.Unlock()
+	h := l.heads.header
+	h.era++
+	h.generation, h.first, h.next, h.checkpoint, h.holes = h.era, l.next, l.next, dataStart, 0
+	err := l.heads.write(h)
+	if err == nil && l.length {
+		err = persist8(l.heads.m, dataStart, 0)
+	}
+	if err != nil {
+		return fmt.Errorf("clear an append log: %w", err)
+	}
+	l.end = dataStart
+	return nil
+}
+
+// Checkpoint notes in the header what there is: OpenAppend need not read it, and knows that all of it has to be there.
+func (l *Append) Checkpoint() error {
+	l.gate.Lock()
+	defer l.gate.Unlock()
+	if l.heads.checkpoint == uint64(l.end) {
+		return nil
+	}
+	if err := l.note(false); err != nil {
+		return fmt.Errorf("checkpoint an append log: %w", err)
+	}
+	return nil
+}
+
+// note writes a header with all that there is.
+func (l *Append) note(clean bool) error {
+	h := l.heads.header
+	h.checkpoint, h.next, h.clean = uint64(l.end), l.next, clean
+	return l.heads.write(h)
+}
+
+// Close makes a checkpoint and closes the region. Its error says that what was acknowledged may be lost.
+func (l *Append) Close() error {
+	l.gate.Lock()
+	defer l.gate.Unlock()
+	return closeRegions(l.note(true), l.region)
+}

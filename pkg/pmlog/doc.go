@@ -1,0 +1,57 @@
+// Package pmlog has the layouts of logs in mapped files, on package pmem, and what they promise when the power goes:
+//
+//   - What was acknowledged is there, byte for byte and in order; what is there was written; of what was being written when it
+//     happened there is all or nothing. Acknowledged means that the call returned without an error, in a mode of pmem that keeps.
+//   - Nothing from before a Clear comes back after it, nor does what one recovery did not find turn up in the next.
+//   - Bytes that are neither what was acknowledged nor what a crash leaves are ErrCorrupt; they are never passed over.
+//   - After the first error of a region nothing more is acknowledged.
+//
+// The layouts:
+//
+//	append   records with length, checksum and number, one behind the other
+//	raw      bare bytes and no promise: what the medium does, as a bound for the others
+//
+// # Formats
+//
+// Integers are little-endian. The header of a log is there twice, in two pages, and is written one copy after the other, each until it
+// is durable: at any time one of them is whole, and when a call has returned, either will do. The records begin behind them.
+//
+//	0             128     4096             4224    8192
+//	+-------------+-------+----------------+-------+------------+
+//	| header copy | zeros | header copy    | zeros | records .. |
+//	+-------------+-------+----------------+-------+------------+
+//
+//	0            8        9        10       11      12        16
+//	+------------+--------+--------+--------+-------+---------+
+//	| "LGPMLOG1" | layout | relaxed| length | clean | padding |
+//	+------------+--------+--------+--------+-------+---------+
+//	16     24       32           40    48      56           64     72      80      88         96      124     128
+//	+------+--------+------------+-----+-------+------------+------+-------+-------+----------+-------+-------+
+//	| salt | serial | generation | era | first | checkpoint | next | holes | slots | capacity | zeros | CRC32C|
+//	+------+--------+------------+-----+-------+------------+------+-------+-------+----------+-------+-------+
+//
+// The serial number tells the newer copy. The era grows with each recovery and each clear; the generation is the era of the last clear.
+// The checkpoint is an offset; all records before it, the last of which has the number next-1, are durable, except for
+// that many holes; the first record of the generation has the number first. The checksum is that of the 124 bytes before it.
+//
+// A record of an append log begins at a multiple of the padding:
+//
+//	0        4        8     16     24        24+length
+//	+--------+--------+-----+------+---------+
+//	| CRC32C | length | seq | mark | payload |
+//	+--------+--------+-----+------+---------+
+//
+// The length is that of the payload, plus 2^31. The checksum is that of the payload and then of length, seq and mark, as they are stored: that of a
+// payload can be computed before its place is known. The mark is the record's era, combined by XOR with a number that
+// depends on the log's salt and the record's offset, so that one comparison tells a record from any other bytes, also from a
+// copy of a record.
+//
+// A record before the checkpoint may be of any era of the generation; one behind it has to be of the header's: so what a crash left
+// unfinished is void from the recovery on, even if bytes written later should complete it. Records committed by length have
+// a first word (CRC32C and length) of zero until the rest of them, and a zero where the next record would be, are durable.
+//
+// # Threads
+//
+// The methods of a log may be called by several goroutines, those of a writer or a reader by one at a time; each goroutine that
+// writes has a writer of its own. Close waits for none of them: call it when they are done.
+package pmlog

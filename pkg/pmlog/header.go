@@ -1,0 +1,176 @@
+package pmlog
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"slices"
+
+	"github.com/loadgen/loadgen/pkg/pmem"
+)
+
+// Where things are in a region with a header; the package comment shows it.
+const (
+	magic      = "LGPMLOG1"
+	headerSize = 128
+	secondCopy = 4096
+	dataStart  = 8192
+)
+
+// layout is the kind of log that a header is of.
+type layout byte
+
+const (
+	appendLayout layout = iota + 1
+	channelLayout
+	arrayLayout
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// header is what a log knows of itself beside its records.
+type header struct {
+	layout  layout
+	relaxed bool
+	length  bool // records are committed by their length
+	clean   bool // closed, and not opened since
+	padding uint32
+
+	salt       uint64 // makes marks of one log meaningless in others
+	serial     uint64 // counts the headers written
+	generation uint64 // the era in which the log was last cleared
+	era        uint64 // counts creation, recoveries and clears
+	first      uint64 // sequence number of the generation's first record
+	checkpoint uint64 // offset up to which all is durable
+	next       uint64 // sequence number of the record at the checkpoint
+	holes      uint64 // sequence numbers before it that no record has
+	slots      uint64
+	capacity   uint64 // of a slot
+}
+
+// words returns the fields of 8 bytes in the order in which they are stored, from byte 16 on.
+func (h *header) words() []*uint64 {
+	return []*uint64{&h.salt, &h.serial, &h.generation, &h.era, &h.first, &h.checkpoint, &h.next, &h.holes, &h.slots, &h.capacity}
+}
+
+// encode fills p, which has headerSize bytes.
+func (h *header) encode(p []byte) {
+	clear(p)
+	copy(p, magic)
+	p[8] = byte(h.layout)
+	for i, flag := range []bool{h.relaxed, h.length, h.clean} {
+		if flag {
+			p[9+i] = 1
+		}
+	}
+	binary.LittleEndian.PutUint32(p[12:], h.padding)
+	for i, word := range h.words() {
+		binary.LittleEndian.PutUint64(p[16+8*i:], *word)
+	}
+	binary.LittleEndian.PutUint32(p[headerSize-4:], crc32.Checksum(p[:headerSize-4], castagnoli))
+}
+
+// decodeHeader reads a copy of the header of a region of the given size.
+func decodeHeader(p []byte, size int64) (header, error) {
+	var h header
+	switch {
+	case string(p[:len(magic)]) != magic:
+		return h, fmt.Errorf("it begins with %q instead of %q", p[:len(magic)], magic)
+	case crc32.Checksum(p[:headerSize-4], castagnoli) != binary.LittleEndian.Uint32(p[headerSize-4:]):
+		return h, errors.New("its checksum is wrong")
+	}
+	h.layout, h.relaxed, h.length, h.clean = layout(p[8]), p[9] != 0, p[10] != 0, p[11] != 0
+	h.padding = binary.LittleEndian.Uint32(p[12:])
+	for i, word := range h.words() {
+		*word = binary.LittleEndian.Uint64(p[16+8*i:])
+	}
+	return h, h.check(size)
+}
+
+// check returns an error if a region of the given size cannot have the header.
+func (h *header) check(size int64) error {
+	switch {
+	case !slices.Contains(paddings, int(h.padding)):
+		return fmt.Errorf("its padding is %d", h.padding)
+	case h.generation < 1 || h.generation > h.era:
+		return fmt.Errorf("its generation is %d of %d", h.generation, h.era)
+	case h.checkpoint < dataStart || h.checkpoint > uint64(size+int64(h.padding)) || h.checkpoint%uint64(h.padding) != 0:
+		return fmt.Errorf("its checkpoint is at %d of %d bytes", h.checkpoint, size)
+	case h.next < h.first || h.holes > h.next-h.first:
+		return fmt.Errorf("its records from %d to %d with %d missing are none", h.first, h.next, h.holes)
+	}
+	return nil
+}
+
+// headers keeps the two copies of a header. Once write has returned, either is enough.
+type headers struct {
+	header
+	m    pmem.Medium
+	good int // a copy that is durable as it is: the other is written first
+	buf  [headerSize]byte
+}
+
+// createHeaders writes the header of a new log.
+func createHeaders(r Region, h header) (*headers, error) {
+	if r.Size() < dataStart+int64(h.padding) {
+		return nil, fmt.Errorf("a log in %d bytes: want at least %d", r.Size(), dataStart+h.padding)
+	}
+	var salt [8]byte
+	_, _ = rand.Read(salt[:]) // does not fail
+	h.salt, h.era, h.generation = binary.LittleEndian.Uint64(salt[:]), 1, 1
+	h.checkpoint, h.first, h.next = dataStart, 1, 1
+	hs := &headers{m: r.Writer()}
+	return hs, hs.write(h)
+}
+
+// openHeaders reads the newer of the header's copies.
+func openHeaders(r Region, want layout) (*headers, error) {
+	hs := &headers{m: r.Writer()}
+	var wrong [2]error
+	for i := range wrong {
+		n, err := r.ReadAt(hs.buf[:], int64(i)*secondCopy)
+		if err != nil && (n == 0 || !errors.Is(err, io.EOF)) {
+			return nil, fmt.Errorf("read the header: %w", err)
+		}
+		var h header
+		if h, wrong[i] = decodeHeader(hs.buf[:], r.Size()); wrong[i] == nil && h.serial > hs.serial {
+			hs.header, hs.good = h, i
+		}
+	}
+	if hs.serial == 0 {
+		return nil, fmt.Errorf("no copy of the header is valid: the first: %w; the second: %w: %w", wrong[0], wrong[1], ErrCorrupt)
+	}
+	if hs.layout != want {
+		return nil, fmt.Errorf("the log has layout %s, not %s", hs.layout, want)
+	}
+	return hs, nil
+}
+
+// write makes h the header, durably.
+func (hs *headers) write(h header) error {
+	h.serial = hs.serial + 1
+	h.encode(hs.buf[:])
+	for _, i := range [2]int{1 - hs.good, hs.good} {
+		if err := persist(hs.m, int64(i)*secondCopy, hs.buf[:]); err != nil {
+			return fmt.Errorf("write the header: %w", err)
+		}
+	}
+	hs.header = h
+	return nil
+}
+
+// String returns the name of the layout.
+func (l layout) String() string {
+	switch l {
+	case appendLayout:
+		return "append"
+	case channelLayout:
+		return "channel"
+	case arrayLayout:
+		return "array"
+	}
+	return fmt.Sprintf("number %d", byte(l))
+}

@@ -1,0 +1,65 @@
+package pmlog
+
+import (
+	"fmt"
+	"hash/crc32"
+
+	"github.com/loadgen/loadgen/pkg/pmem"
+)
+
+// Raw is bytes without a form: what the medium does, as a bound for the logs. The whole region is data, and nothing is known of it when
+// it is opened again. Its methods may be called by several goroutines.
+type Raw struct {
+	region Region
+	crc    bool
+}
+
+// NewRaw takes a region for raw writes, which belongs to it from now on. With crc each write computes the CRC32C of its bytes, as the
+// logs do, and stores it nowhere.
+func NewRaw(r Region, crc bool) *Raw { return &Raw{region: r, crc: crc} }
+
+// Writer returns a new writer for the bytes in [lo, hi) of the region.
+func (l *Raw) Writer(lo, hi int64) (*RawWriter, error) {
+	if lo < 0 || hi > l.region.Size() || lo >= hi {
+		return nil, fmt.Errorf("bytes %d to %d do not lie in the region's %d", lo, hi, l.region.Size())
+	}
+	return &RawWriter{log: l, m: l.region.Writer(), lo: lo, hi: hi, at: lo}, nil
+}
+
+// ReadAt implements io.ReaderAt.
+func (l *Raw) ReadAt(p []byte, off int64) (int, error) { return l.region.ReadAt(p, off) }
+
+// Close closes the region, and returns an error if writes to it may be lost.
+func (l *Raw) Close() error { return closeRegions(nil, l.region) }
+
+// RawWriter writes one piece after another, and begins again where the next does not fit. One goroutine at a time uses it; it
+// allocates nothing.
+type RawWriter struct {
+	log        *Raw
+	m          pmem.Medium
+	lo, hi, at int64
+	sum        uint32
+}
+
+// Write stores p and returns its offset once it is durable, or ErrTooLarge.
+func (w *RawWriter) Write(p []byte) (off int64, err error) {
+	n := int64(len(p))
+	if n > w.hi-w.lo {
+		return 0, ErrTooLarge
+	}
+	if n > w.hi-w.at {
+		w.at = w.lo
+	}
+	if w.log.crc {
+		w.sum = crc32.Checksum(p, castagnoli)
+	}
+	off = w.at
+	if err := persist(w.m, off, p); err != nil {
+		return 0, fmt.Errorf("write %d bytes at %d: %w", n, off, err)
+	}
+	w.at += n
+	return off, nil
+}
+
+// Sum returns the CRC32C of what was written last, if the log computes it.
+func (w *RawWriter) Sum() uint32 { return w.sum }

@@ -1,0 +1,122 @@
+package pmlog
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"io"
+)
+
+const (
+	line         = 64 // of a cache: what a flush names
+	recordHeader = 24
+	published    = 1 << 31 // in a record's length: a header of zeros is none
+	maxPayload   = published - 1
+)
+
+// paddings are the multiples at which records may begin.
+var paddings = []int{8, 64, 256}
+
+// mark returns the word that only a record of the era, at the offset, in the log with the salt has.
+func mark(salt uint64, off int64, era uint64) uint64 { return mix(salt+uint64(off)) ^ era }
+
+// mix is the finalizer of splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014).
+func mix(z uint64) uint64 {
+	z += 0x9e3779b97f4a7c15
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// record is the header of a record.
+type record struct {
+	sum  uint32 // CRC32C of the payload and then of the other fields, as stored
+	size uint32 // of the payload, with the bit published
+	seq  uint64
+	mark uint64
+}
+
+// seal fills head for a payload of n bytes with the CRC32C sum.
+func seal(head *[recordHeader]byte, n int, sum uint32, seq, mark uint64) {
+	binary.LittleEndian.PutUint32(head[4:], uint32(n)|published)
+	binary.LittleEndian.PutUint64(head[8:], seq)
+	binary.LittleEndian.PutUint64(head[16:], mark)
+	binary.LittleEndian.PutUint32(head[:], crc32.Update(sum, castagnoli, head[4:]))
+}
+
+func decodeRecord(p []byte) record {
+	return record{
+		sum: binary.LittleEndian.Uint32(p), size: binary.LittleEndian.Uint32(p[4:]),
+		seq: binary.LittleEndian.Uint64(p[8:]), mark: binary.LittleEndian.Uint64(p[16:]),
+	}
+}
+
+// span returns how many bytes a record takes that is followed by another one.
+func span(payload, padding int64) int64 {
+	return (recordHeader + payload + padding - 1) / padding * padding
+}
+
+// window reads a region piece by piece.
+type window struct {
+	region Region
+	lo     int64
+	buf    []byte // the bytes from lo on
+}
+
+const windowSize = 64 << 10
+
+// view returns n bytes at off, or fewer at the end of the region. They are valid until the next call.
+func (w *window) view(off, n int64) ([]byte, error) {
+	if n = min(n, w.region.Size()-off); n <= 0 {
+		return nil, nil
+	}
+	if off < w.lo || off+n > w.lo+int64(len(w.buf)) {
+		if err := w.fill(off, max(n, windowSize)); err != nil {
+			return nil, err
+		}
+	}
+	return w.buf[off-w.lo:][:n], nil
+}
+
+func (w *window) fill(off, n int64) error {
+	n = min(n, w.region.Size()-off)
+	if int64(cap(w.buf)) < n {
+		w.buf = make([]byte, n)
+	}
+	w.lo, w.buf = off, w.buf[:n]
+	if got, err := w.region.ReadAt(w.buf, off); int64(got) < n {
+		w.buf = w.buf[:0]
+		return errors.Join(err, io.ErrUnexpectedEOF)
+	}
+	return nil
+}
+
+// forget drops what was read before: it may have changed.
+func (w *window) forget() { w.buf = w.buf[:0] }
+
+// head returns the header of the record at off, if there is one: bytes that are none, or of zeros at the end of the region, have no
+// mark.
+func (w *window) head(off int64) (record, error) {
+	head, err := w.view(off, recordHeader)
+	if err != nil || len(head) < recordHeader {
+		return record{}, err
+	}
+	return decodeRecord(head), nil
+}
+
+// payload returns the payload of the record at off with the header r, or false if they do not belong together.
+func (w *window) payload(off int64, r record) ([]byte, bool, error) {
+	n := int64(r.size &^ published)
+	if r.size < published || n > w.region.Size()-off-recordHeader {
+		return nil, false, nil
+	}
+	whole, err := w.view(off, recordHeader+n)
+	if err != nil {
+		return nil, false, err
+	}
+	sum := crc32.Update(crc32.Checksum(whole[recordHeader:], castagnoli), castagnoli, whole[4:recordHeader])
+	return whole[recordHeader:], sum == r.sum, nil
+}
+
+// word returns the first 8 bytes, whose presence commits a record in logs that commit by length.
+func (r record) word() uint64 { return uint64(r.size)<<32 | uint64(r.sum) }

@@ -1,0 +1,170 @@
+package pmlog
+
+import (
+	"fmt"
+	"io"
+)
+
+// recover finds the end of the log after a crash, or after a Close, and begins a new era there.
+func (l *Append) recover() error {
+	l.found = Recovery{Clean: l.heads.clean, Holes: l.heads.holes}
+	if err := l.walk(); err != nil {
+		return err
+	}
+	l.read.forget()
+	h := l.heads.header
+	l.found.Records = l.next - h.first - l.found.Holes
+	// From the end on, only what the new era writes is valid: leftovers of this one, which a later crash might complete, are not.
+	h.era++
+	h.clean, h.checkpoint, h.next, h.holes = false, uint64(l.end), l.next, l.found.Holes
+	if err := l.heads.write(h); err != nil {
+		return err
+	}
+	if l.length && l.end+recordHeader <= l.size {
+		return l.terminate()
+	}
+	return nil
+}
+
+// terminate puts the zero behind the last record that records committed by length need, if a crash in a Clear left it out.
+func (l *Append) terminate() error {
+	r, err := l.read.head(l.end)
+	if err != nil || r.word() == 0 {
+		return err
+	}
+	return persist8(l.heads.m, l.end, 0)
+}
+
+// walk moves the end of the log from the checkpoint behind the last record of this era.
+func (l *Append) walk() error {
+	for {
+		r, p, valid, err := l.at(&l.read, l.end, l.heads.era)
+		if err != nil {
+			return err
+		}
+		if !valid || r.seq != l.next {
+			if err := l.torn(r); err != nil {
+				return err
+			}
+			found, err := l.skip()
+			if err != nil || !found {
+				return err
+			}
+			continue
+		}
+		l.end, l.next = l.end+span(int64(len(p)), l.padding), l.next+1
+		l.found.Walked++
+	}
+}
+
+// skip looks for a record of this era behind the end, where there is none. In relaxed order it moves the end and the next
+// number to it.
+func (l *Append) skip() (found bool, err error) {
+	for off := l.end + l.padding; off+recordHeader <= l.size; off += l.padding {
+		r, _, valid, err := l.at(&l.read, off, l.heads.era)
+		switch {
+		case err != nil:
+			return false, err
+		case !valid && !l.present(r, off):
+		case !valid || r.seq <= l.next:
+			l.found.Torn++
+		case !l.relaxed || l.heads.clean:
+			return false, fmt.Errorf("record %d at %d is missing or damaged, but record %d at %d is there: %w", l.next, l.end, r.seq, off, ErrCorrupt)
+		default:
+			l.found.Holes += r.seq - l.next
+			l.end, l.next = off, r.seq
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// at reads the record at off. It is not valid unless it is of the era oldest or a later one.
+func (l *Append) at(w *window, off int64, oldest uint64) (r record, payload []byte, valid bool, err error) {
+	if r, err = w.head(off); err != nil {
+		return r, nil, false, err
+	}
+	if era := l.era(r, off); era < oldest || era > l.heads.era {
+		return r, nil, false, nil
+	}
+	payload, valid, err = w.payload(off, r)
+	return r, payload, valid, err
+}
+
+// torn judges the bytes behind the last record, where r is the header, if there is room for one: no record of this era, or what a crash
+// left of one.
+func (l *Append) torn(r record) error {
+	off := l.end
+	ours := l.present(r, off)
+	switch {
+	case !l.length:
+	case r.word() == 0:
+	case off == dataStart && l.era(r, off) < l.heads.generation: // a Clear did not come to its end
+	default:
+		return fmt.Errorf("record %d at %d has its length but is damaged: %w", l.next, off, ErrCorrupt)
+	}
+	if ours {
+		l.found.Torn++
+	}
+	if ours && l.heads.clean {
+		return fmt.Errorf("record %d at %d is damaged: %w", l.next, off, ErrCorrupt)
+	}
+	return nil
+}
+
+// present reports whether r is of the era that the header is of, and no bytes of a payload.
+func (l *Append) present(r record, off int64) bool { return l.era(r, off) == l.heads.era }
+
+// era returns the era that a record at off is of; that of any other bytes is a large random number.
+func (l *Append) era(r record, off int64) uint64 { return mark(l.heads.salt, off, 0) ^ r.mark }
+
+// Reader reads the records of a log from the first on. One goroutine at a time uses it; others may append meanwhile.
+type Reader struct {
+	log        *Append
+	read       window
+	generation uint64
+	off        int64
+	end        int64  // of the log, as of the last call: what was read from there on is out of date
+	seq        uint64 // of the next record
+	holes      uint64 // numbers that no record had, so far
+}
+
+// Reader returns a new Reader of what the log holds, and of what is appended until it has read it.
+func (l *Append) Reader() *Reader {
+	l.gate.Lock()
+	defer l.gate.Unlock()
+	h := l.heads
+	return &Reader{log: l, read: window{region: l.region}, generation: h.generation, off: dataStart, seq: h.first}
+}
+
+// Next returns the next record and its sequence number. The payload is valid until the call after. It returns io.EOF behind the
+// last record, ErrCorrupt when one is not there as it was acknowledged, and ErrCleared.
+func (r *Reader) Next() (seq uint64, payload []byte, err error) {
+	l := r.log
+	l.gate.Lock()
+	defer l.gate.Unlock()
+	if l.heads.generation != r.generation {
+		return 0, nil, ErrCleared
+	}
+	if r.end != l.end {
+		r.end = l.end
+		r.read.forget()
+	}
+	for off := r.off; off < l.end; off += l.padding {
+		rec, p, valid, err := l.at(&r.read, off, r.generation)
+		if err != nil {
+			return 0, nil, err
+		}
+		if missing := rec.seq - r.seq; valid && missing <= l.heads.holes-r.holes {
+			r.off, r.seq, r.holes = off+span(int64(len(p)), l.padding), rec.seq+1, r.holes+missing
+			return rec.seq, p, nil
+		}
+		if r.holes == l.heads.holes {
+			break
+		}
+	}
+	if r.off == l.end {
+		return 0, nil, io.EOF
+	}
+	return 0, nil, fmt.Errorf("record %d at %d: %w", r.seq, r.off, ErrCorrupt)
+}
