@@ -381,7 +381,11 @@ type timedSession struct {
 }
 
 func (s timedSession) Do(ctx context.Context, req *driver.Request, reply *driver.Reply) error {
-	t := time.NewTimer(s.driver.Reply(s.config, req, reply))
+	d := s.driver.Reply(s.config, req, reply)
+	if d <= 0 {
+		return nil
+	}
+	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:

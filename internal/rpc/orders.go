@@ -118,6 +118,9 @@ func turn(index, workers int) time.Duration {
 
 // wait waits for the worker's turn, unless the session ends.
 func (s *session) wait() {
+	if s.turn <= 0 {
+		return
+	}
 	t := time.NewTimer(s.turn)
 	defer t.Stop()
 	select {
