@@ -75,9 +75,10 @@ func AppendSize(o AppendOptions, payload, records int64) int64 {
 // Recovery is what was found when a log was opened.
 type Recovery struct {
 	Clean   bool   // it had been closed
-	Records uint64 // acknowledged ones, and perhaps the last that were not
+	Records uint64 // those there are, or the slots that have a value
 	Holes   uint64 // records that were lost between others before they were acknowledged: Relaxed only
-	Torn    int    // records, or values in slots, that were begun and are not there
+	Torn    int    // records, or values of slots, that were begun and are not there
+	Corrupt int    // slots whose value is lost
 	Walked  uint64 // records that were read: those since the last checkpoint
 }
 
@@ -190,7 +191,7 @@ func (w *AppendWriter) Append(p []byte) (seq uint64, err error) {
 	if l.length {
 		err = w.byLength(off, p)
 	} else {
-		err = w.byChecksum(off, p)
+		err = writeRecord(w.m, off, w.head[:], p)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("append record %d, %d bytes at %d: %w", seq, n, off, err)
@@ -213,20 +214,6 @@ func (l *Append) fits(off, n int64) error {
 		return ErrTooLarge
 	}
 	return nil
-}
-
-// byChecksum writes the record as it is.
-func (w *AppendWriter) byChecksum(off int64, p []byte) error {
-	if err := w.m.Store(off, w.head[:]); err != nil {
-		return err
-	}
-	if err := w.m.Store(off+recordHeader, p); err != nil {
-		return err
-	}
-	if err := w.m.Flush(off, recordHeader+int64(len(p))); err != nil {
-		return err
-	}
-	return w.m.Fence()
 }
 
 // byLength writes all but the first word of the record, and a zero where the next one's would be; then that word.

@@ -9,6 +9,8 @@
 // The layouts:
 //
 //	append   records with length, checksum and number, one behind the other
+//	array    slots, each with room for one value; writers of different slots do not wait for each other
+//	channel  bare bytes, and at the side how many there are
 //	raw      bare bytes and no promise: what the medium does, as a bound for the others
 //
 // # Formats
@@ -49,6 +51,20 @@
 // A record before the checkpoint may be of any era of the generation; one behind it has to be of the header's: so what a crash left
 // unfinished is void from the recovery on, even if bytes written later should complete it. Records committed by length have
 // a first word (CRC32C and length) of zero until the rest of them, and a zero where the next record would be, are durable.
+//
+// A slot of an array log has room for two copies of its value, one behind the other, each as large as a record with as many bytes
+// of payload as the slot's capacity. A value is a record whose seq counts the values of the slot in the generation, from 1 on, written to the copies in turn;
+// the greater number is the value, and an empty payload none. A recovery puts a record with the number 0 where it finds a torn one.
+//
+// A channel log has its header, and an index of 8 bytes for the generation, in a side file:
+//
+//	8192           8192+64        8192+128
+//	+------+-------+------+-------+
+//	| even | zeros | odd  | zeros |     index = bytes of data (40 bits) | check (24 bits)
+//	+------+-------+------+-------+
+//
+// The two are those of even and odd generations, so that a clear can write the next before it is in force. The check depends on salt,
+// generation and number. A word of 8 bytes is never torn: the index is right, or it is corrupt.
 //
 // # Threads
 //

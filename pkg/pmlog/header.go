@@ -97,10 +97,23 @@ func (h *header) check(size int64) error {
 		return fmt.Errorf("its padding is %d", h.padding)
 	case h.generation < 1 || h.generation > h.era:
 		return fmt.Errorf("its generation is %d of %d", h.generation, h.era)
-	case h.checkpoint < dataStart || h.checkpoint > uint64(size+int64(h.padding)) || h.checkpoint%uint64(h.padding) != 0:
+	case h.checkpoint < dataStart || size < dataStart || h.checkpoint > uint64(size)+uint64(h.padding) || h.checkpoint%uint64(h.padding) != 0:
 		return fmt.Errorf("its checkpoint is at %d of %d bytes", h.checkpoint, size)
 	case h.next < h.first || h.holes > h.next-h.first:
 		return fmt.Errorf("its records from %d to %d with %d missing are none", h.first, h.next, h.holes)
+	}
+	if h.layout == arrayLayout {
+		return h.checkSlots(size)
+	}
+	return nil
+}
+
+// checkSlots returns an error if a region of the given size has no room for the slots.
+func (h *header) checkSlots(size int64) error {
+	room := uint64(size - dataStart)
+	if h.slots < 1 || h.capacity < 1 || h.capacity > maxPayload || h.padding < line ||
+		h.slots > room/2/uint64(span(int64(h.capacity), int64(h.padding))) {
+		return fmt.Errorf("its %d slots of %d bytes do not lie in %d bytes", h.slots, h.capacity, size)
 	}
 	return nil
 }
@@ -108,22 +121,31 @@ func (h *header) check(size int64) error {
 // headers keeps the two copies of a header. Once write has returned, either is enough.
 type headers struct {
 	header
-	m    pmem.Medium
-	good int // a copy that is durable as it is: the other is written first
-	buf  [headerSize]byte
+	m      pmem.Medium
+	good   int  // a copy that is durable as it is: the other is written first
+	uneven bool // the copies differed when they were read
+	buf    [headerSize]byte
 }
 
-// createHeaders writes the header of a new log.
-func createHeaders(r Region, h header) (*headers, error) {
+// newHeaders returns the header of a new log, which is not written yet.
+func newHeaders(r Region, h header) (*headers, error) {
 	if r.Size() < dataStart+int64(h.padding) {
-		return nil, fmt.Errorf("a log in %d bytes: want at least %d", r.Size(), dataStart+h.padding)
+		return nil, fmt.Errorf("a region of %d bytes: want at least %d", r.Size(), dataStart+h.padding)
 	}
 	var salt [8]byte
 	_, _ = rand.Read(salt[:]) // does not fail
 	h.salt, h.era, h.generation = binary.LittleEndian.Uint64(salt[:]), 1, 1
 	h.checkpoint, h.first, h.next = dataStart, 1, 1
-	hs := &headers{m: r.Writer()}
-	return hs, hs.write(h)
+	return &headers{header: h, m: r.Writer()}, nil
+}
+
+// createHeaders writes the header of a new log.
+func createHeaders(r Region, h header) (*headers, error) {
+	hs, err := newHeaders(r, h)
+	if err != nil {
+		return nil, err
+	}
+	return hs, hs.write(hs.header)
 }
 
 // openHeaders reads the newer of the header's copies.
@@ -136,7 +158,9 @@ func openHeaders(r Region, want layout) (*headers, error) {
 			return nil, fmt.Errorf("read the header: %w", err)
 		}
 		var h header
-		if h, wrong[i] = decodeHeader(hs.buf[:], r.Size()); wrong[i] == nil && h.serial > hs.serial {
+		h, wrong[i] = decodeHeader(hs.buf[:], r.Size())
+		hs.uneven = i == 1 && h != hs.header
+		if wrong[i] == nil && h.serial > hs.serial {
 			hs.header, hs.good = h, i
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"hash/crc32"
 	"io"
+
+	"github.com/loadgen/loadgen/pkg/pmem"
 )
 
 const (
@@ -114,8 +116,26 @@ func (w *window) payload(off int64, r record) ([]byte, bool, error) {
 	if err != nil {
 		return nil, false, err
 	}
-	sum := crc32.Update(crc32.Checksum(whole[recordHeader:], castagnoli), castagnoli, whole[4:recordHeader])
-	return whole[recordHeader:], sum == r.sum, nil
+	return whole[recordHeader:], checksum(whole) == r.sum, nil
+}
+
+// checksum returns the one that a record has to have.
+func checksum(whole []byte) uint32 {
+	return crc32.Update(crc32.Checksum(whole[recordHeader:], castagnoli), castagnoli, whole[4:recordHeader])
+}
+
+// writeRecord writes a record as it is, and waits until it is durable.
+func writeRecord(m pmem.Medium, off int64, head, p []byte) error {
+	if err := m.Store(off, head); err != nil {
+		return err
+	}
+	if err := m.Store(off+recordHeader, p); err != nil {
+		return err
+	}
+	if err := m.Flush(off, recordHeader+int64(len(p))); err != nil {
+		return err
+	}
+	return m.Fence()
 }
 
 // word returns the first 8 bytes, whose presence commits a record in logs that commit by length.
