@@ -12,7 +12,7 @@ import (
 const (
 	resamples = 999 // of the difference: quantiles at 0.025 and 0.975 are then order statistics
 	minBlocks = 3   // in each sample, for an interval by resampling
-	spreads   = 2   // between restarts, that a difference must exceed
+	spreads   = 2   // between restarts, that a difference must exceed at the least
 )
 
 // Comparison is how a variant stands to the baseline in one metric.
@@ -57,7 +57,7 @@ func Compare(baseline, variant Sample, seed uint64) Comparison {
 	}
 	c.Spread = s.deviation
 	c.MDE = detectable((hi-lo)/2, s, random)
-	c.Differs = (lo > 0 || hi < 0) && math.Abs(at) > spreads*s.deviation
+	c.Differs = (lo > 0 || hi < 0) && math.Abs(at) > s.limit*s.deviation
 	return c
 }
 

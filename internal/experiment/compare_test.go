@@ -114,3 +114,32 @@ func ExampleCompare() {
 	// Output:
 	// 1.20 (1.18 to 1.23), differs: true, detectable: 6 %
 }
+
+// restarted draws repetitions whose levels are 1 % apart, with noise of 2 % within each.
+func restarted(repetitions int, random *rand.Rand) experiment.Sample {
+	const values = 120
+	s := make(experiment.Sample, repetitions)
+	for i := range s {
+		level := 100 * (1 + 0.01*random.NormFloat64())
+		for range values {
+			s[i] = append(s[i], level*(1+0.02*random.NormFloat64()))
+		}
+	}
+	return s
+}
+
+// The fewer repetitions there are, the less they say of the spread between restarts: a difference is claimed no more often for that.
+func TestFewRepetitionsClaimNoMore(t *testing.T) {
+	const experiments = 400
+	for _, n := range [][2]int{{1, 5}, {2, 2}} {
+		random := rand.New(rand.NewPCG(7, 1))
+		claimed := 0
+		for i := range experiments {
+			if experiment.Compare(restarted(n[0], random), restarted(n[1], random), uint64(i)).Differs {
+				claimed++
+			}
+		}
+		t.Logf("%d and %d repetitions: %d of %d claimed", n[0], n[1], claimed, experiments)
+		require.LessOrEqual(t, claimed, experiments*7/100, "5 %, and chance")
+	}
+}

@@ -18,6 +18,7 @@ type spread struct {
 	deviation float64 // standard deviation of one mean
 	freedom   int     // degrees of freedom that it was estimated with
 	error     float64 // standard error of the difference of two variants' means: deviation × √(1/n + 1/m)
+	limit     float64 // how many deviations a difference must exceed
 }
 
 // spreadOf pools the scatter of repetitions' means about their variant's.
@@ -46,8 +47,14 @@ func spreadWithin(a, b []float64, baseline, variant Sample) spread {
 	return s.over(baseline, variant)
 }
 
+// over completes a spread for a comparison of two samples. Of few repetitions a limit of two deviations is passed by chance too often: the
+// limit is then that of Student's test on their means at 5 %.
 func (s spread) over(a, b Sample) spread {
-	s.error = s.deviation * math.Sqrt(1/float64(len(a))+1/float64(len(b)))
+	share := math.Sqrt(1/float64(len(a)) + 1/float64(len(b)))
+	s.error, s.limit = s.deviation*share, spreads
+	if s.freedom > 0 {
+		s.limit = max(spreads, share*stats.InvCDF(stats.TDist{V: float64(s.freedom)})(0.975))
+	}
 	return s
 }
 
@@ -60,7 +67,7 @@ func detectable(half float64, s spread, random *rand.Rand) float64 {
 	for i := range needed {
 		truth := 1 / chi(s.freedom, random)
 		next := truth * chi(s.freedom, random)
-		needed[i] = max(half*next, spreads*s.deviation*next) + s.error*truth*random.NormFloat64()
+		needed[i] = max(half*next, s.limit*s.deviation*next) + s.error*truth*random.NormFloat64()
 	}
 	slices.Sort(needed)
 	return math.Expm1(needed[int(power*futures)])

@@ -10,7 +10,8 @@
 //
 //   - the 95 % confidence interval of the ratio of means excludes 1. It is studentised and from resampled blocks, so it knows the noise
 //     within repetitions (Hall, The Bootstrap and Edgeworth Expansion, 1992, §3.5; Carlstein, Ann. Statist. 14, 1986);
-//   - the ratio is further from 1 than twice the spread between restarts. A restart draws a memory layout, a hash seed, a set of
+//   - the ratio is further from 1 than twice the spread between restarts, and further than Student's test at 5 % on the means of
+//     repetitions wants, which is more where there are fewer than four of each. A restart draws a memory layout, a hash seed, a set of
 //     connections anew, and moves the mean by more than an interval's noise tells (Mytkowicz et al., ASPLOS 2009; Kalibera and Jones, ISMM
 //     2013).
 //

@@ -37,9 +37,10 @@ func measured(x *run.Experiment, variant string, repetition, seconds int, rate f
 		Kind: "load", Model: "closed", Validity: run.Valid, Nulls: map[string]string{"op.get.response.p99": "too few"},
 		Op: map[string]*run.Op{"get": {Rate: &rate, HitRatio: &hits, Response: run.Latency{P50: &p50, Mean: &mean}}},
 	}
-	ph.Load.RampSeconds = 2
+	ph.Load.RampSeconds, ph.Steady.Seconds = 2, seconds-2
 	for i := range seconds {
 		row := run.Row{T: float64(i + 1), OK: uint64(rate * (1 + 0.02*random.NormFloat64()))}
+		row.Response.Mean = &mean
 		if i < 2 {
 			row.OK = 1 // the ramp
 		}
@@ -111,8 +112,29 @@ func TestSecondsAreValuesWhereThereAreEnough(t *testing.T) {
 			require.Equal(t, 2, rate.Values)
 		}
 		require.InDelta(t, 1000, *rate.Score, 20)
-		require.Equal(t, 2, find(t, x, "a", "response.mean").Values, "seconds do not have it")
+		require.Equal(t, per, find(t, x, "a", "response.mean").PerSecond)
+		require.Equal(t, 2, find(t, x, "a", "hit_ratio").Values, "seconds do not have it")
 	}
+}
+
+// What a run leaves out of its own rate is not in its seconds either: the warm-up, and the end, when some sessions have done their work.
+func TestSecondsAreThoseOfTheEvenLoad(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 1))
+	x := begun(described(1, "a"))
+	r := measured(x, "a", 1, 40, 1000, random)
+	ph := r.Phase["load"]
+	ph.WarmUp = run.WarmUp{Seconds: 12, By: "plan"}
+	ph.Steady.Seconds = 25
+	for i := range ph.Series {
+		if i < 12 || i >= 12+25 {
+			ph.Series[i].OK = 1
+		}
+	}
+	x.Add(r, false)
+	experiment.Conclude(x, []*run.Run{r})
+	rate := find(t, x, "a", "rate")
+	require.Equal(t, 25, rate.Values)
+	require.InDelta(t, 1000, *rate.Score, 20)
 }
 
 func TestDifferencesAreFoundAndNamed(t *testing.T) {

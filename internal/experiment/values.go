@@ -66,7 +66,11 @@ var metrics = [...]metric{
 		of: func(o *run.Op) *float64 { return o.Response.P99 },
 		in: func(row run.Row, _ float64) *float64 { return row.Response.P99 },
 	},
-	{name: "response.mean", path: []string{"response", "mean"}, unit: "s", of: func(o *run.Op) *float64 { return o.Response.Mean }},
+	{
+		name: "response.mean", path: []string{"response", "mean"}, unit: "s",
+		of: func(o *run.Op) *float64 { return o.Response.Mean },
+		in: func(row run.Row, _ float64) *float64 { return row.Response.Mean },
+	},
 	{name: "hit_ratio", path: []string{"hit_ratio"}, of: func(o *run.Op) *float64 { return o.HitRatio }},
 }
 
@@ -110,18 +114,20 @@ func (c *comparer) collect(values func(*run.Run) []float64) (by map[string]Sampl
 	return by, all && len(by) > 0
 }
 
-// seconds returns a run's values of single seconds after the ramp, nil when there are fewer than ten. Rows are over all ops of a phase, so
-// a phase of several has none; nor has one whose load changes from level to level.
+// seconds returns a run's values of single seconds with all of the load on, without ramp and warm-up, nil when there are fewer than ten. Rows
+// are over all ops of a phase, so a phase of several has none; nor has one whose load changes from level to level.
 func seconds(r *run.Run, s subject, m metric) []float64 {
 	p := r.Phase[s.phase]
 	if p == nil || m.in == nil || len(p.Op) != 1 || p.Op[s.op] == nil || len(p.Levels) > 0 {
 		return nil
 	}
 	var values []float64
-	from := 0.0
+	rows, from := 0, 0.0
 	for _, row := range p.Series {
 		width := row.T - from
-		if measured := from >= p.Load.RampSeconds; measured && width > 0.9 && width < 1.1 {
+		measured := from >= max(p.Load.RampSeconds, p.WarmUp.Seconds) && width > 0.9 && width < 1.1
+		if measured && rows < p.Steady.Seconds { // after that many, sessions have begun to end
+			rows++
 			if v := m.in(row, width); v != nil {
 				values = append(values, *v)
 			}
