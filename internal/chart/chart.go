@@ -15,8 +15,10 @@ const (
 	left, right         = 58, 14 // around what is drawn
 	top, bottom         = 34, 40
 	plotWide, plotHigh  = width - left - right, height - top - bottom
-	textWide            = 6.6 // of a letter, about
-	keyWide, keySpacing = 14, 10
+	textWide            = 6.8 // of a letter, about
+	keyWide, keySpacing = 14, 14
+	keyHigh             = 16 // of each row of the key
+	keyLetters          = 40 // of a name in it
 )
 
 // Chart is what [Chart.SVG] draws.
@@ -34,6 +36,7 @@ type Line struct {
 	Name   string // in the key; "": not there
 	Class  string // of the style sheet
 	Dots   bool   // at the points
+	Loose  bool   // dots only
 	Points []Point
 }
 
@@ -64,7 +67,12 @@ type Mark struct {
 // SVG returns the chart as an svg element.
 func (c *Chart) SVG() string {
 	d := &drawing{}
-	d.open(c.Name)
+	rows := keyRows(c.Lines)
+	lower := keyHigh * max(len(rows)-1, 0) // what the key pushes down
+	d.open(c.Name, height+lower)
+	d.add(`<text class="label" x="4" y="12">%s</text>`, html.EscapeString(c.Y.Label))
+	d.key(rows)
+	d.add(`<g transform="translate(0 %d)">`, lower)
 	d.axes(c)
 	d.cells(c)
 	for _, m := range c.Marks {
@@ -75,7 +83,6 @@ func (c *Chart) SVG() string {
 	for _, l := range c.Lines {
 		d.line(c, &l)
 	}
-	d.key(c.Lines)
 	if len(c.Hits) > 0 {
 		d.add(`<line class="hair" x1="-9" x2="-9" y1="%d" y2="%d"/>`, top, top+plotHigh)
 	}
@@ -84,7 +91,7 @@ func (c *Chart) SVG() string {
 		d.add(`<rect class="hit" x="%s" y="%d" width="%s" height="%d"><title>%s</title></rect>`,
 			number(x0), top, number(max(x1-x0, 0.5)), plotHigh, html.EscapeString(h.Text))
 	}
-	d.b.WriteString("</svg>")
+	d.b.WriteString("</g></svg>")
 	return d.b.String()
 }
 
@@ -96,8 +103,8 @@ type drawing struct{ b strings.Builder }
 
 func (d *drawing) add(format string, args ...any) { fmt.Fprintf(&d.b, format+"\n", args...) }
 
-func (d *drawing) open(name string) {
-	d.add(`<svg class="plot" viewBox="0 0 %d %d" role="img" aria-label="%s">`, width, height, html.EscapeString(name))
+func (d *drawing) open(name string, high int) {
+	d.add(`<svg class="plot" viewBox="0 0 %d %d" role="img" aria-label="%s">`, width, high, html.EscapeString(name))
 }
 
 // text adds words that end above a place.
@@ -127,7 +134,6 @@ func (d *drawing) axes(c *Chart) {
 	}
 	d.add(`<line class="axis" x1="%d" x2="%d" y1="%d" y2="%d"/>`, left, left+plotWide, top+plotHigh, top+plotHigh)
 	d.add(`<text class="label" x="%d" y="%d" text-anchor="end">%s</text>`, left+plotWide, height-6, html.EscapeString(c.X.Label))
-	d.add(`<text class="label" x="4" y="12">%s</text>`, html.EscapeString(c.Y.Label))
 }
 
 // cells draws those of one level as one path: there may be thousands.
@@ -159,8 +165,10 @@ func (d *drawing) line(c *Chart, l *Line) {
 	if path.Len() == 0 {
 		return
 	}
-	d.add(`<path class="line %s" d="%s"/>`, l.Class, path.String())
-	if !l.Dots {
+	if !l.Loose {
+		d.add(`<path class="line %s" d="%s"/>`, l.Class, path.String())
+	}
+	if !l.Dots && !l.Loose {
 		return
 	}
 	for _, p := range l.Points {
@@ -170,19 +178,52 @@ func (d *drawing) line(c *Chart, l *Line) {
 	}
 }
 
-// key names the lines, right to left above the chart's right corner.
-func (d *drawing) key(lines []Line) {
-	x := float64(left + plotWide)
-	for i := len(lines) - 1; i >= 0; i-- {
-		l := lines[i]
+// keyRows cuts the key of lines into rows.
+func keyRows(lines []Line) (rows [][]Line) {
+	room := 0.0
+	for _, l := range lines {
 		if l.Name == "" {
 			continue
 		}
-		x -= float64(utf8.RuneCountInString(l.Name)) * textWide
-		d.add(`<text class="name" x="%s" y="26">%s</text>`, number(x), html.EscapeString(l.Name))
-		x -= keyWide + 4
-		d.add(`<path class="line %s" d="M%s 22h%d"/>`, l.Class, number(x), keyWide)
-		x -= keySpacing
+		l.Name = short(l.Name)
+		w := keyWidth(l.Name)
+		if rows == nil || w > room {
+			rows, room = append(rows, nil), left+plotWide
+		}
+		rows[len(rows)-1] = append(rows[len(rows)-1], l)
+		room -= w
+	}
+	return rows
+}
+
+// keyWidth is the room that a name takes in the key.
+func keyWidth(name string) float64 {
+	return float64(utf8.RuneCountInString(name))*textWide + keyWide + 4 + keySpacing
+}
+
+// short leaves out the middle of a name that has no room.
+func short(name string) string {
+	letters := []rune(name)
+	if len(letters) <= keyLetters {
+		return name
+	}
+	return string(letters[:keyLetters*2/3]) + "…" + string(letters[len(letters)-keyLetters/3:])
+}
+
+// key names the lines, above the chart and up to its right corner.
+func (d *drawing) key(rows [][]Line) {
+	for i, row := range rows {
+		x := float64(left + plotWide)
+		for j := len(row) - 1; j >= 0; j-- {
+			x -= keyWidth(row[j].Name) - keySpacing
+			if row[j].Loose {
+				d.add(`<circle class="dot %s" cx="%s" cy="%d" r="3"/>`, row[j].Class, number(x+keyWide/2), 22+keyHigh*i)
+			} else {
+				d.add(`<path class="line %s" d="M%s %dh%d"/>`, row[j].Class, number(x), 22+keyHigh*i, keyWide)
+			}
+			d.add(`<text class="name" x="%s" y="%d">%s</text>`, number(x+keyWide+4), 26+keyHigh*i, html.EscapeString(row[j].Name))
+			x -= keySpacing
+		}
 	}
 }
 

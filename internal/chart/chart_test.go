@@ -41,7 +41,19 @@ func charts() map[string]string {
 		Name: "quantiles", X: Nines("share", 4, text), Y: Log("s", 1, 8, text),
 		Lines: []Line{{Class: "c0", Points: []Point{{0, 1}, {0.5, 2}, {0.9, 3}, {0.99, 4}, {0.9999, 8}, {1, 8}}}},
 	}
+	many := Chart{Name: "many", X: Span("seconds", 10, 2, text), Y: Linear("ops", 10, 2, text)}
+	for i := range 20 {
+		many.Lines = append(many.Lines, Line{Name: strings.Repeat("long ", i), Class: "c0", Points: []Point{{0, float64(i)}, {10, 1}}})
+	}
+	forest := Forest{Name: hostile, Label: hostile, Text: text, Rows: []Ratio{
+		{Name: "baseline", Class: "c0", At: 1, Lo: math.NaN(), Hi: math.NaN(), Text: "1.00"},
+		{Name: hostile, Class: "c1", At: 1.4, Lo: 1.2, Hi: 1.7, Text: hostile, Hint: hostile},
+		{Name: strings.Repeat("very ", 20) + "long", Class: "c1", At: 0.9, Lo: 0.7, Hi: math.Inf(1), Text: "0.900"},
+		{Name: "nothing", At: math.NaN(), Lo: math.NaN(), Hi: math.NaN(), Text: "–"},
+	}}
+	wild := Forest{Name: "wild", Label: "×", Text: text, Rows: []Ratio{{Name: "a", At: 250, Lo: 0.02, Hi: 1e6, Text: "250"}}}
 	return map[string]string{
+		"many": many.SVG(), "forest": forest.SVG(), "wild": wild.SVG(), "none": (&Forest{Text: text}).SVG(),
 		"lines": lines.SVG(), "heat": heat.SVG(), "curve": curve.SVG(),
 		"shares": Shares(hostile, []Share{{"a lot", "c0", 1e6}, {hostile, "bad", 1}, {"none", "c1", 0}}),
 	}
@@ -68,7 +80,7 @@ func TestSVG(t *testing.T) {
 				}
 				require.NoError(t, err)
 				if e, ok := token.(xml.StartElement); ok {
-					require.Contains(t, []string{"svg", "line", "text", "path", "rect", "circle", "title"}, e.Name.Local)
+					require.Contains(t, []string{"svg", "line", "text", "path", "rect", "circle", "title", "g"}, e.Name.Local)
 				}
 			}
 		})

@@ -1,0 +1,248 @@
+package report
+
+import (
+	"fmt"
+	"html/template"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/loadgen/loadgen/internal/chart"
+	"github.com/loadgen/loadgen/internal/run"
+)
+
+const (
+	colours   = 6  // of the style sheet
+	maxLines  = 24 // in one chart: colours times dashes
+	maxRatios = 60 // in a forest
+)
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// classOf is how the i-th variant is drawn everywhere.
+func classOf(i int) string {
+	class := "c" + strconv.Itoa(i%colours)
+	if dash := i / colours; dash > 0 {
+		class += " d" + strconv.Itoa(dash)
+	}
+	return class
+}
+
+// forest draws the ratios of a metric to the baseline's; nil when there are none.
+func forest(x *run.Experiment, c *comparing) *figure {
+	first := c.figures[0]
+	f := &chart.Forest{
+		Name: metricName(first.Metric) + " of " + first.Op + " in phase " + first.Phase + ", times the baseline's", Label: "times " + x.Baseline, Text: tickRatio,
+	}
+	there := false
+	for i := range c.figures[:min(len(c.figures), maxRatios)] {
+		g := &c.figures[i]
+		r := chart.Ratio{Name: g.Variant, Class: "unknown", At: orNaN(g.Ratio), Lo: orNaN(g.RatioLo), Hi: orNaN(g.RatioHi), Text: c.text(i, "ratio") + marks[g.Validity]}
+		r.Hint = g.Variant + ": " + g.Finding
+		switch {
+		case g.Variant == x.Baseline:
+			r.At, r.Class, r.Text = 1, "base", "baseline"
+		case g.Differs:
+			r.Class = "differs"
+		}
+		if g.RatioLo != nil {
+			r.Hint += "\n95 % CI " + c.text(i, "interval")
+		}
+		there = there || g.Ratio != nil
+		f.Rows = append(f.Rows, r)
+	}
+	if !there {
+		return nil
+	}
+	note := "dot: ratio to the baseline; line: its 95 % confidence interval; filled where a difference is shown"
+	if n := len(c.figures); n > maxRatios {
+		note += fmt.Sprintf("; %d of %d variants", maxRatios, n)
+	}
+	return &figure{Title: upperFirst(metricName(first.Metric)) + " of " + first.Op, Note: note, SVG: template.HTML(f.SVG())}
+}
+
+func orNaN(v *float64) float64 {
+	if v == nil {
+		return math.NaN()
+	}
+	return *v
+}
+
+func tickRatio(f float64) string { return strconv.FormatFloat(f, 'g', 3, 64) }
+
+func upperFirst(text string) string {
+	if text == "" || text[0] < 'a' || text[0] > 'z' {
+		return text
+	}
+	return string(text[0]-'a'+'A') + text[1:]
+}
+
+// overlays draws a phase of all variants over each other.
+func overlays(s *Study, phase string, ops []string) (all []figure) {
+	add := func(f figure, c *chart.Chart) {
+		if c != nil {
+			c.Name = f.Title
+			if n := len(s.Experiment.Variants); n > maxLines {
+				f.Note += fmt.Sprintf("; %d of %d variants", maxLines, n)
+			}
+			f.SVG = template.HTML(c.SVG())
+			all = append(all, f)
+		}
+	}
+	for _, op := range ops {
+		add(overlaidQuantiles(s, phase, op))
+	}
+	add(overlaidRates(s, phase))
+	for _, q := range []struct {
+		name string
+		q    float64
+	}{{"Median", 0.5}, {"p99", 0.99}} {
+		add(overlaidLatency(s, phase, q.name, q.q))
+	}
+	return all
+}
+
+// eachPool calls do for each variant that has been in a phase, as many as a chart has room for.
+func (s *Study) eachPool(phase string, do func(name, class string, p *pool)) {
+	for i, v := range s.Experiment.Variants[:min(len(s.Experiment.Variants), maxLines)] {
+		if p := s.pools[poolKey{v.Name, phase}]; p != nil {
+			class := classOf(i)
+			if v.Name == s.Experiment.Baseline {
+				class += " base"
+			}
+			do(v.Name, class, p)
+		}
+	}
+}
+
+func overlaidQuantiles(s *Study, phase, verb string) (figure, *chart.Chart) {
+	var curves []named
+	s.eachPool(phase, func(name, class string, p *pool) {
+		if o := p.op(verb); o != nil {
+			curves = append(curves, named{name, class, o.ResponseAll()})
+		}
+	})
+	if curves == nil {
+		return figure{}, nil
+	}
+	return figure{Title: "Quantiles of " + verb, Note: "all repetitions together; " + quantileNote}, quantileChart("response, ok and miss (log)", curves)
+}
+
+// overlaidRates draws the mean of the repetitions over time.
+func overlaidRates(s *Study, phase string) (figure, *chart.Chart) {
+	end, step := 0.0, 0.0
+	s.eachPool(phase, func(_, _ string, p *pool) {
+		to, widest := p.end()
+		end, step = max(end, to), max(step, widest)
+	})
+	for step > 0 && end/step > poolColumns {
+		step *= 2
+	}
+	c := &chart.Chart{}
+	most, points := 0.0, 0
+	texts := map[float64]string{}
+	s.eachPool(phase, func(name, class string, p *pool) {
+		line := chart.Line{Name: name, Class: class}
+		at, rates := p.ratesOf(step)
+		for i, t := range at {
+			line.Points = append(line.Points, chart.Point{X: t, Y: rates[i]})
+			most = max(most, rates[i])
+			texts[t] += "\n" + name + " " + whole(rates[i]) + "/s"
+		}
+		points = max(points, len(at))
+		c.Lines = append(c.Lines, line)
+	})
+	if points < fewPoints || most == 0 {
+		return figure{}, nil
+	}
+	c.X = timeScale(end)
+	c.Y = chart.Linear("ok a second", most, chart.Step(most, 5), tickSI)
+	c.Hits = hitsAt(texts, step)
+	return figure{Title: "Throughput over time", Note: "mean of the repetitions; each point is " + duration(step)}, c
+}
+
+// hitsAt makes the places of points a step wide readable.
+func hitsAt(texts map[float64]string, step float64) (hits []chart.Hit) {
+	for _, t := range slices.Sorted(maps.Keys(texts)) {
+		hits = append(hits, chart.Hit{X0: t - step/2, X1: t + step/2, Text: between(t-step/2, t+step/2) + texts[t]})
+	}
+	return hits
+}
+
+// overlaidLatency draws a quantile over time, of the ops of all repetitions that ended as long after their start.
+func overlaidLatency(s *Study, phase, name string, q float64) (figure, *chart.Chart) {
+	seconds, columns := lasts[0], 0
+	s.eachPool(phase, func(_, _ string, p *pool) {
+		if p.kept != nil {
+			seconds, columns = max(seconds, p.kept.seconds), max(columns, len(p.kept.columns)*p.kept.seconds)
+		}
+	})
+	if columns/seconds < fewPoints {
+		return figure{}, nil
+	}
+	c := &chart.Chart{X: timeScale(float64(columns))}
+	var r extent
+	texts := map[float64]string{}
+	s.eachPool(phase, func(variant, class string, p *pool) {
+		if p.kept == nil {
+			return
+		}
+		for p.kept.seconds < seconds {
+			p.kept.coarsen()
+		}
+		line := chart.Line{Name: variant, Class: class}
+		for i := range p.kept.columns {
+			at, v := (float64(i)+0.5)*float64(seconds), supported(&p.kept.columns[i], q)
+			line.Points = append(line.Points, chart.Point{X: at, Y: v})
+			if v > 0 {
+				r.add(v)
+				texts[at] += "\n" + variant + " " + duration(v)
+			}
+		}
+		c.Lines = append(c.Lines, line)
+	})
+	if r.least == 0 {
+		return figure{}, nil
+	}
+	c.Y = r.log("response, ok and miss (log)")
+	c.Hits = hitsAt(texts, float64(seconds))
+	return figure{Title: name + " over time", Note: "all repetitions together; " + each(seconds)}, c
+}
+
+// repetitions draws the rate of each run, in the order they were run: what has drifted is seen there.
+func repetitions(s *Study, comparisons []comparing) (all []figure) {
+	for _, f := range ratesCompared(comparisons) {
+		c := &chart.Chart{Name: "rate of each run"}
+		most, dots := 0.0, 0
+		lines := make([]chart.Line, len(s.Experiment.Variants))
+		for i, v := range s.Experiment.Variants {
+			lines[i] = chart.Line{Name: v.Name, Class: classOf(i % colours), Loose: true}
+		}
+		for i, one := range s.Experiment.Runs {
+			at := slices.IndexFunc(s.Runs, func(r *run.Run) bool { return r.ID == one.ID })
+			of := slices.IndexFunc(s.Experiment.Variants, func(v run.Variant) bool { return v.Name == one.Variant })
+			if at < 0 || !one.Counts() {
+				continue
+			}
+			rate, _, doubt := rateOf(s.Runs[at], f)
+			if rate == nil {
+				continue
+			}
+			dots++
+			most = max(most, *rate)
+			lines[of].Points = append(lines[of].Points, chart.Point{X: float64(i + 1), Y: *rate})
+			c.Hits = append(c.Hits, chart.Hit{X0: float64(i) + 0.5, X1: float64(i) + 1.5, Text: fmt.Sprintf(
+				"run %d: %s, repetition %d\n%s/s%s", i+1, one.Variant, one.Repetition, whole(*rate), doubt)})
+		}
+		if dots < fewPoints || most == 0 {
+			continue
+		}
+		c.Lines = lines[:min(len(lines), maxLines)]
+		n := float64(len(s.Experiment.Runs) + 1)
+		c.X = chart.Span("run, in the order they were run", n, max(chart.Step(n, 8), 1), tickSI)
+		c.Y = chart.Linear("ok a second", most, chart.Step(most, 5), tickSI)
+		all = append(all, figure{Title: "Rate of " + f.Op + " in phase " + f.Phase, Note: "each dot is a run", SVG: template.HTML(c.SVG())})
+	}
+	return all
+}

@@ -1,0 +1,495 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/loadgen/loadgen/internal/run"
+)
+
+// studyView is what the page shows of an experiment.
+type studyView struct {
+	Key, Plan, ID string
+	Facts         []string
+	Machine       []string
+	Class, Word   string // of the verdict
+	Verdict       []string
+	Reasons       []string
+	MoreReasons   []string
+	Answer        string // to whether the variants differ
+	Differences   []differenceView
+	Phases        []studyPhase
+	Tables        []tableView // of the plan
+	Variants      []variantView
+	Runs          tableView
+	RunFigures    []figure
+	Environment   []fact
+	Unlike        []string // in what the runs' environments differ
+	PlanText      string
+}
+
+// studyPhase is how the variants compare in a phase.
+type studyPhase struct {
+	Key, Name   string
+	Class, Word string
+	Facts       []fact
+	Ops         []studyOp
+	Figures     []figure
+}
+
+// studyOp is how they compare in an op.
+type studyOp struct {
+	Verb      string
+	Sentences []string
+	Forest    *figure // of the rate
+	Tables    []tableView
+	Forests   []figure
+}
+
+// differenceView says what has been shown of a metric.
+type differenceView struct {
+	Name string
+	Text []string
+}
+
+type variantView struct {
+	Name, Values, Became string
+	Class                string
+}
+
+// tableView is a table as it is shown.
+type tableView struct {
+	Title string
+	Head  []gridCell
+	Rows  [][]gridCell
+	Notes []string
+	Words bool // the last column holds words
+}
+
+func newTableView(t run.Table) tableView {
+	rows := grid(t)
+	return tableView{Title: t.Title, Head: rows[0], Rows: rows[1:], Notes: notesOf(t), Words: hasFindings(t)}
+}
+
+// comparing is one metric of one op, in all variants.
+type comparing struct {
+	figures []run.Figure // in the order of the variants
+	table   run.Table
+}
+
+// comparisonsOf finds an experiment's comparisons, and the tables of its plan.
+func comparisonsOf(x *run.Experiment) (plans []run.Table, all []comparing) {
+	n := len(x.Variants)
+	first := len(x.Tables) - len(x.Figures)/n
+	if first < 0 || len(x.Figures)%n != 0 {
+		return x.Tables, nil
+	}
+	for i, t := range x.Tables[first:] {
+		all = append(all, comparing{x.Figures[i*n : (i+1)*n], t})
+	}
+	return x.Tables[:first], all
+}
+
+// text is what the table shows of a variant in a column.
+func (c *comparing) text(variant int, column string) string {
+	i := slices.IndexFunc(c.table.Columns, func(col run.Column) bool { return col.Name == column })
+	if i < 0 || variant >= len(c.table.Rows) {
+		return "–"
+	}
+	return cellText(c.table.Rows[variant].Cells[i])
+}
+
+// metricName is a metric's name in a sentence.
+func metricName(metric string) string {
+	return map[string]string{
+		"rate": "rate", "response.p50": "median response", "response.p99": "p99 of response", "response.mean": "mean response", "hit_ratio": "hit ratio",
+	}[metric]
+}
+
+func newStudyView(s *Source, key string) *studyView {
+	x := s.Study.Experiment
+	plans, comparisons := comparisonsOf(x)
+	v := &studyView{
+		Key: key, Plan: x.Plan, ID: x.ID, Facts: experimentFacts(x), Verdict: judgementOf(x), PlanText: indented(s.Plan),
+	}
+	v.Class, v.Word = standingOf(x.Verdict)
+	if !x.Finished && v.Class == "valid" {
+		v.Class, v.Word = "suspect", "In part"
+	}
+	reasons := reasonsByText(x)
+	v.Reasons = reasons[:min(len(reasons), maxReasons)]
+	v.MoreReasons = reasons[len(v.Reasons):]
+	v.Answer = answerOf(comparisons)
+	for i := range comparisons {
+		v.Differences = append(v.Differences, newDifferenceView(x, &comparisons[i]))
+	}
+	for _, t := range plans {
+		v.Tables = append(v.Tables, newTableView(t))
+	}
+	for _, one := range x.Variants {
+		v.Variants = append(v.Variants, newVariantView(x, one))
+	}
+	for i, name := range phasesOf(comparisons) {
+		v.Phases = append(v.Phases, newStudyPhase(s.Study, comparisons, name, fmt.Sprintf("%s-p%d", key, i+1)))
+	}
+	v.Runs = runsTable(s.Study, comparisons)
+	v.RunFigures = repetitions(s.Study, comparisons)
+	if first := baselineRun(s.Study); first != nil {
+		v.Environment = environmentOf(&first.Environment)
+		if first.Environment.Hostname != "" {
+			v.Machine = machineOf(&first.Environment)
+		}
+		v.Unlike = unlike(s.Study, first)
+	}
+	return v
+}
+
+// baselineRun is the run that stands for all where they are alike: the first of the baseline, or else of any variant; nil when there is none.
+func baselineRun(s *Study) *run.Run {
+	for _, r := range s.Runs {
+		if r.Variant == s.Experiment.Baseline {
+			return r
+		}
+	}
+	if len(s.Runs) > 0 {
+		return s.Runs[0]
+	}
+	return nil
+}
+
+// unlike says in what the runs' environments are not those of one of them.
+func unlike(s *Study, first *run.Run) []string {
+	var all []string
+	want := environmentOf(&first.Environment)
+	for _, r := range s.Runs {
+		for _, f := range environmentOf(&r.Environment) {
+			i := slices.IndexFunc(want, func(g fact) bool { return g.Name == f.Name })
+			if i >= 0 && slices.Equal(want[i].Text, f.Text) {
+				continue
+			}
+			all = append(all, fmt.Sprintf("%s, repetition %d: %s is %s", r.Variant, r.Repetition, f.Name, strings.Join(f.Text, " ")))
+		}
+	}
+	if more := len(all) - maxReasons; more > 0 {
+		all = append(all[:maxReasons], "and "+plural(more, "other difference"))
+	}
+	return all
+}
+
+// phasesOf lists the phases that are compared.
+func phasesOf(comparisons []comparing) (names []string) {
+	for _, c := range comparisons {
+		if name := c.figures[0].Phase; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// reasonsByText joins reasons that several runs have, or that differ in their numbers only.
+func reasonsByText(x *run.Experiment) []string {
+	rest := slices.Clone(x.Verdict.Reasons)
+	var texts []string
+	var of []run.ExperimentRun
+	for _, r := range x.Runs {
+		for _, why := range r.Verdict.Reasons {
+			texts, of = append(texts, why), append(of, r)
+			own := fmt.Sprintf("%s, repetition %d: %s", r.Variant, r.Repetition, why)
+			rest = slices.DeleteFunc(rest, func(text string) bool { return text == own })
+		}
+	}
+	alikes, in := joinAlike(texts)
+	for i, one := range alikes {
+		var runs []run.ExperimentRun
+		for j, r := range of {
+			if in[j] == i {
+				runs = append(runs, r)
+			}
+		}
+		rest = append(rest, ofRuns(runs)+": "+one.String())
+	}
+	return rest
+}
+
+// ofRuns names runs: one by its variant and repetition, several by how many there are and of which variants.
+func ofRuns(runs []run.ExperimentRun) string {
+	if len(runs) == 1 {
+		return fmt.Sprintf("%s, repetition %d", runs[0].Variant, runs[0].Repetition)
+	}
+	var variants []string
+	for _, r := range runs {
+		if !slices.Contains(variants, r.Variant) {
+			variants = append(variants, r.Variant)
+		}
+	}
+	if len(variants) > maxPlaces {
+		return plural(len(runs), "run") + " of " + plural(len(variants), "variant")
+	}
+	return plural(len(runs), "run") + " of " + strings.Join(variants, ", ")
+}
+
+// answerOf says whether the variants differ.
+func answerOf(comparisons []comparing) string {
+	differ, alike, unknown := 0, 0, 0
+	for _, c := range comparisons {
+		for i := range c.figures {
+			switch f := &c.figures[i]; {
+			case f.Nulls["ratio"] == ofBaseline:
+			case f.Differs:
+				differ++
+			case f.Ratio == nil || f.RatioHi == nil || f.Spread == nil:
+				unknown++
+			default:
+				alike++
+			}
+		}
+	}
+	all := differ + alike + unknown
+	switch {
+	case all == 0:
+		return "There is nothing to compare yet."
+	case unknown == all:
+		return "That cannot be told: there are too few values."
+	case differ == 0:
+		return "No difference was shown."
+	case differ == all:
+		return "Yes, in every figure."
+	}
+	return fmt.Sprintf("Yes, in %s of %s.", count(differ), plural(all, "comparison"))
+}
+
+// ofBaseline is the reason for which a baseline's own figure has no ratio.
+const ofBaseline = "it is the baseline"
+
+// nameOf names a phase's op.
+func nameOf(f run.Figure) string {
+	if f.Phase == f.Op {
+		return f.Op
+	}
+	return f.Phase + ", " + f.Op
+}
+
+// newDifferenceView sums up what was shown of a metric.
+func newDifferenceView(x *run.Experiment, c *comparing) differenceView {
+	f := c.figures[0]
+	d := differenceView{Name: nameOf(f) + ": " + metricName(f.Metric)}
+	var higher, lower, none, mdes, unknown []string
+	for i := range c.figures {
+		f := &c.figures[i]
+		text := f.Variant + " (" + c.text(i, "ratio") + marks[f.Validity] + " ×)"
+		switch {
+		case f.Variant == x.Baseline:
+		case f.Differs && *f.Ratio > 1:
+			higher = append(higher, text)
+		case f.Differs:
+			lower = append(lower, text)
+		case f.Ratio == nil || f.RatioHi == nil || f.Spread == nil:
+			unknown = append(unknown, f.Variant)
+		default:
+			none = append(none, f.Variant)
+			mdes = append(mdes, strings.TrimPrefix(f.Finding, "no difference shown "))
+		}
+	}
+	if higher != nil {
+		d.Text = append(d.Text, "higher: "+strings.Join(higher, ", "))
+	}
+	if lower != nil {
+		d.Text = append(d.Text, "lower: "+strings.Join(lower, ", "))
+	}
+	others := len(c.figures) - 1
+	if none != nil {
+		which := strings.Join(none, ", ")
+		if len(none) == others && others > 1 {
+			which = "in any of the " + count(others)
+		}
+		d.Text = append(d.Text, "no difference shown: "+which+" "+joined(mdes)[0])
+	}
+	if unknown != nil {
+		which := strings.Join(unknown, ", ")
+		if len(unknown) == others && others > 1 {
+			which = "of any of the " + count(others)
+		}
+		d.Text = append(d.Text, "cannot tell: "+which)
+	}
+	return d
+}
+
+func newVariantView(x *run.Experiment, one run.Variant) variantView {
+	v := variantView{Name: one.Name, Values: valuesOf(one), Became: becameOf(one, x.Repeat), Class: "valid"}
+	switch one.Stopped {
+	case run.StopCap:
+		v.Class = "suspect"
+	case run.StopAborted, run.StopFailed:
+		v.Class = "invalid"
+	}
+	return v
+}
+
+// valuesOf are what a variant sets.
+func valuesOf(v run.Variant) string {
+	var parts []string
+	for _, name := range sortedKeys(v.Values) {
+		parts = append(parts, name+" = "+v.Values[name])
+	}
+	return strings.Join(parts, ", ")
+}
+
+func newStudyPhase(s *Study, comparisons []comparing, name, key string) studyPhase {
+	v := studyPhase{Key: key, Name: name, Class: string(run.Valid), Word: string(run.Valid)}
+	worst := run.Valid
+	metrics := map[string][]*comparing{}
+	var ops []string
+	for i := range comparisons {
+		c := &comparisons[i]
+		if c.figures[0].Phase != name {
+			continue
+		}
+		op := c.figures[0].Op
+		if metrics[op] == nil {
+			ops = append(ops, op)
+		}
+		metrics[op] = append(metrics[op], c)
+		for _, f := range c.figures {
+			if f.Validity == run.Invalid || worst == run.Valid && f.Validity != "" {
+				worst = f.Validity
+			}
+		}
+	}
+	if worst != run.Valid {
+		v.Class, v.Word = string(worst), strings.ToUpper(string(worst))
+	}
+	for _, f := range []struct {
+		name string
+		of   func(ph *run.Phase) string
+	}{{"load", loadOf}, {"target", targetOf}, {"dataset", datasetOf}} {
+		v.Facts = append(v.Facts, fact{f.name, said(s, name, f.of)})
+	}
+	for _, op := range ops {
+		v.Ops = append(v.Ops, newStudyOp(s, op, metrics[op]))
+	}
+	v.Figures = overlays(s, name, ops)
+	return v
+}
+
+// said is what the runs say of a phase, joined where they say nearly the same.
+func said(s *Study, phase string, of func(ph *run.Phase) string) []string {
+	var texts []string
+	for _, r := range s.Runs {
+		if ph := r.Phase[phase]; ph != nil {
+			texts = append(texts, of(ph))
+		}
+	}
+	return joined(texts)
+}
+
+func newStudyOp(s *Study, verb string, metrics []*comparing) studyOp {
+	v := studyOp{Verb: verb}
+	for _, c := range metrics {
+		v.Tables = append(v.Tables, newTableView(c.table))
+		f := forest(s.Experiment, c)
+		if f == nil {
+			continue
+		}
+		if c.figures[0].Metric == "rate" {
+			v.Forest = f
+		}
+		v.Forests = append(v.Forests, *f)
+	}
+	if len(metrics) > 0 {
+		v.Sentences = sustained(s.Experiment, metrics[0])
+	}
+	return v
+}
+
+// sustained says in plain words what the baseline came to, and how far the others are from that.
+func sustained(x *run.Experiment, c *comparing) []string {
+	var sentences []string
+	base := slices.IndexFunc(c.figures, func(f run.Figure) bool { return f.Variant == x.Baseline })
+	if base < 0 || c.figures[0].Metric != "rate" {
+		return nil
+	}
+	if f := &c.figures[base]; f.Score == nil {
+		sentences = append(sentences, "The baseline "+x.Baseline+" has no rate: "+f.Nulls["score"]+".")
+	} else {
+		sentences = append(sentences, "The baseline "+x.Baseline+" sustained "+c.text(base, "score")+marks[f.Validity]+" a second.")
+	}
+	least, most := -1, -1
+	for i := range c.figures {
+		if i == base || c.figures[i].Ratio == nil {
+			continue
+		}
+		if least < 0 || *c.figures[i].Ratio < *c.figures[least].Ratio {
+			least = i
+		}
+		if most < 0 || *c.figures[i].Ratio > *c.figures[most].Ratio {
+			most = i
+		}
+	}
+	times := func(i int) string {
+		return c.text(i, "ratio") + marks[c.figures[i].Validity] + " (" + c.figures[i].Variant + ")"
+	}
+	switch {
+	case least < 0:
+	case least == most:
+		sentences = append(sentences, c.figures[least].Variant+" sustained "+c.text(least, "ratio")+marks[c.figures[least].Validity]+" times that.")
+	default:
+		sentences = append(sentences, "The others sustained from "+times(least)+" to "+times(most)+" times that.")
+	}
+	return sentences
+}
+
+// runsTable lists the repetitions in the order they were run.
+func runsTable(s *Study, comparisons []comparing) tableView {
+	subjects := ratesCompared(comparisons)
+	t := tableView{Head: []gridCell{{Text: "run"}, {Text: "variant"}, {Text: "repetition"}}, Words: true}
+	for _, f := range subjects {
+		t.Head = append(t.Head, gridCell{Text: nameOf(f) + " /s"})
+	}
+	t.Head = append(t.Head, gridCell{Text: "took"}, gridCell{Text: "exit code"}, gridCell{Text: "verdict and name"})
+	for i, one := range s.Experiment.Runs {
+		row := []gridCell{{Text: count(i + 1)}, {Text: one.Variant}, {Text: count(one.Repetition)}}
+		at := slices.IndexFunc(s.Runs, func(r *run.Run) bool { return r.ID == one.ID })
+		for _, f := range subjects {
+			c := gridCell{Text: "–", Reason: "the run is not at hand"}
+			if at >= 0 {
+				c = rateCell(s.Runs[at], f)
+			}
+			row = append(row, c)
+		}
+		words := string(one.Verdict.Completeness) + ", " + string(one.Verdict.Validity) + " · " + one.ID
+		if !one.Counts() {
+			words = "does not count: " + words
+		}
+		t.Rows = append(t.Rows, append(row, gridCell{Text: duration(one.Seconds)}, gridCell{Text: count(one.ExitCode)}, gridCell{Text: words}))
+	}
+	return t
+}
+
+func rateCell(r *run.Run, f run.Figure) gridCell {
+	rate, why, mark := rateOf(r, f)
+	if rate == nil {
+		return gridCell{Text: "–", Reason: why}
+	}
+	return gridCell{Text: whole(*rate) + mark}
+}
+
+// rateOf is a run's rate of an op, or why there is none.
+func rateOf(r *run.Run, f run.Figure) (rate *float64, why, doubt string) {
+	ph := r.Phase[f.Phase]
+	if ph == nil || ph.Op[f.Op] == nil {
+		return nil, "the run did not get there", ""
+	}
+	path := "op." + f.Op + ".rate"
+	return ph.Op[f.Op].Rate, ph.Nulls[path], mark(ph, path)
+}
+
+// ratesCompared are one figure of each op whose rate is compared.
+func ratesCompared(comparisons []comparing) (all []run.Figure) {
+	for _, c := range comparisons {
+		if c.figures[0].Metric == "rate" {
+			all = append(all, c.figures[0])
+		}
+	}
+	return all
+}
