@@ -19,6 +19,10 @@
 //
 // Lost is no less than Lease, and a heartbeat is heard after it was sent: when a worker is given up, its load has ended.
 //
+// What the coordinator's process slept, because it was stopped or not scheduled, is no silence of a worker's: what was sent meanwhile lies
+// in sockets, or is about to be sent again. So silence is counted in time in which the process was awake, and a loss is found later by what
+// it slept; but not after a worker that is well has forgotten the run.
+//
 // # Clocks
 //
 // Each heartbeat is also a measurement of how the two monotonic clocks stand to each other, by four timestamps (RFC 5905,

@@ -55,7 +55,7 @@ func FuzzFromWorker(f *testing.F) {
 	add(&pb.FromWorker{Message: &pb.FromWorker_Received{Received: 1 << 63}})
 	add(&pb.FromWorker{Message: &pb.FromWorker_Part{Part: &pb.Part{Content: []byte("\x08\x01"), Last: true}}})
 	add(&pb.FromWorker{Message: &pb.FromWorker_Goodbye{Goodbye: &pb.Goodbye{Reason: "\x00"}}})
-	s := &Server{cfg: Config{Timing: DefaultTiming(), Logger: slog.New(slog.DiscardHandler)}, epoch: time.Now(), changed: make(chan struct{}, 1), members: map[string]*member{}, scratch: newScratch()}
+	s := newServer(Config{Timing: DefaultTiming(), Logger: slog.New(slog.DiscardHandler)})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var msg pb.FromWorker
 		if proto.Unmarshal(b, &msg) != nil {

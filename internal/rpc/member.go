@@ -20,6 +20,8 @@ type member struct {
 	metrics     string        // host:port of its page; "": it has none
 	arrived     chan struct{} // holds one: inbox has something
 	gone        chan struct{} // closed when the worker is lost
+	suspected   *alarm
+	givenUp     *alarm
 
 	mu        sync.Mutex
 	conn      *conn // nil while no stream is there
@@ -28,8 +30,6 @@ type member struct {
 	heard     time.Duration  // coordinator's clock, when the newest heartbeat came
 	health    health         // what it said
 	zero      time.Duration  // coordinator's clock at the run clock's zero
-	suspected *time.Timer
-	givenUp   *time.Timer
 	lost      *run.Loss
 	dismissed bool // the run is over, or goes on without it from the start
 }
@@ -40,8 +40,10 @@ func newMember(s *Server, h *pb.Hello) *member {
 		metrics: h.GetMetrics(),
 		arrived: make(chan struct{}, 1), gone: make(chan struct{}), heard: s.now(),
 	}
-	m.suspected = time.AfterFunc(s.cfg.Timing.Suspect, m.suspect)
-	m.givenUp = time.AfterFunc(s.cfg.Timing.Lost, m.giveUp)
+	m.suspected = s.alarm(s.cfg.Timing.Suspect, m.suspect)
+	m.givenUp = s.alarm(s.cfg.Timing.Lost, m.giveUp)
+	m.suspected.set()
+	m.givenUp.set()
 	return m
 }
 
@@ -170,28 +172,15 @@ func (m *member) beat(h health, at time.Duration) {
 		return
 	}
 	m.heard, m.health = at, h
-	t := m.server.cfg.Timing
-	m.suspected.Reset(t.Suspect)
-	m.givenUp.Reset(t.Lost)
+	m.suspected.set()
+	m.givenUp.set()
 }
 
 func (m *member) suspect() {
 	m.server.cfg.Logger.Warn("worker suspected: no heartbeat", "worker", m.name, "for", m.server.cfg.Timing.Suspect)
 }
 
-// giveUp loses the worker, unless it is this process that stood still: then what the worker has sent in the meantime is to be read first.
-func (m *member) giveUp() {
-	t := m.server.cfg.Timing
-	m.mu.Lock()
-	late := m.server.now() - m.heard - t.Lost
-	if late > t.Heartbeat && late < t.Lost {
-		m.givenUp.Reset(t.Suspect)
-		m.mu.Unlock()
-		return
-	}
-	m.mu.Unlock()
-	m.lose(fmt.Sprintf("no heartbeat for %v", t.Lost))
-}
+func (m *member) giveUp() { m.lose(fmt.Sprintf("no heartbeat for %v", m.server.cfg.Timing.Lost)) }
 
 // lose gives the worker up for the rest of the run, and tells it.
 func (m *member) lose(why string) {
@@ -209,8 +198,8 @@ func (m *member) strike(why string) bool {
 		return false
 	}
 	m.lost = &run.Loss{Worker: m.name, Why: why, LoadedSeconds: (m.heard + m.server.cfg.Timing.Lease - m.zero).Seconds()}
-	m.suspected.Stop()
-	m.givenUp.Stop()
+	m.suspected.stop()
+	m.givenUp.stop()
 	close(m.gone)
 	return true
 }
@@ -219,8 +208,8 @@ func (m *member) strike(why string) bool {
 func (m *member) dismiss(why string) {
 	m.mu.Lock()
 	m.dismissed = true
-	m.suspected.Stop()
-	m.givenUp.Stop()
+	m.suspected.stop()
+	m.givenUp.stop()
 	m.mu.Unlock()
 	m.say(why)
 }

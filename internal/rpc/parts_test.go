@@ -163,7 +163,7 @@ func fields(m protoreflect.MessageDescriptor) (list []string) {
 
 // TestAcknowledgedOnceKept looks at what a worker is told about a snapshot while it is being kept, after that, and when it could not be.
 func TestAcknowledgedOnceKept(t *testing.T) {
-	s := &Server{cfg: Config{Timing: DefaultTiming(), Logger: slog.New(slog.DiscardHandler)}, changed: make(chan struct{}, 1), scratch: newScratch()}
+	s := newServer(Config{Timing: DefaultTiming(), Logger: slog.New(slog.DiscardHandler)})
 	m := newMember(s, &pb.Hello{Name: "w"})
 	c := &conn{wake: make(chan struct{}, 1)}
 	require.Nil(t, m.attach(0, c))

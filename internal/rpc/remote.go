@@ -116,8 +116,9 @@ func (m *member) Run(ctx context.Context, at time.Duration, sink func(*measure.S
 		time.AfterFunc(t.Farewell, cancel)
 	})
 	defer stop()
-	idle := time.AfterFunc(t.Idle, func() { m.lose(fmt.Sprintf("it is alive, but has counted nothing for %v", t.Idle)) })
-	defer idle.Stop()
+	idle := m.server.alarm(t.Idle, func() { m.lose(fmt.Sprintf("it is alive, but has counted nothing for %v", t.Idle)) })
+	idle.set()
+	defer idle.stop()
 	for {
 		e, err := m.next(bounded)
 		switch {
@@ -128,12 +129,12 @@ func (m *member) Run(ctx context.Context, at time.Duration, sink func(*measure.S
 		}
 		switch content := e.GetContent().(type) {
 		case *pb.Envelope_Snapshot:
-			idle.Stop() // how long it takes to keep it is not the worker's doing
+			idle.stop() // how long it takes to keep it is not the worker's doing
 			if err := m.pass(content.Snapshot, sink); err != nil {
 				return run.Final{}, err
 			}
 			m.taken()
-			idle.Reset(t.Idle)
+			idle.set()
 		case *pb.Envelope_Final:
 			m.taken()
 			if err := errorOf(content.Final.GetError()); err != nil {

@@ -42,7 +42,9 @@ type Server struct {
 	lis     net.Listener
 	grpc    *grpc.Server
 	epoch   time.Time              // zero of the coordinator's clock
-	routine sync.WaitGroup         // serving, and a receiver for each stream
+	awake   awake                  // what of it this process was awake
+	routine sync.WaitGroup         // serving, keeping awake's time, and a receiver for each stream
+	done    chan struct{}          // closed by Close
 	changed chan struct{}          // holds one: members have changed
 	scratch chan *measure.Snapshot // holds as many as are decoded at the same time
 
@@ -65,7 +67,8 @@ func Listen(cfg Config) (*Server, error) {
 			return nil, fmt.Errorf("listen for workers: %w", err)
 		}
 	}
-	s := &Server{cfg: cfg, lis: lis, epoch: time.Now(), changed: make(chan struct{}, 1), members: map[string]*member{}, scratch: newScratch()}
+	s := newServer(cfg)
+	s.lis = lis
 	s.grpc = grpc.NewServer(
 		grpc.MaxRecvMsgSize(maxMessage+maxHeaders), grpc.MaxSendMsgSize(maxMessage+maxHeaders),
 		grpc.MaxConcurrentStreams(maxStreams), grpc.MaxHeaderListSize(maxHeaders), grpc.ConnectionTimeout(connectWithin),
@@ -80,7 +83,16 @@ func Listen(cfg Config) (*Server, error) {
 			cfg.Logger.Error("listen for workers", "err", err)
 		}
 	})
+	s.routine.Go(func() { s.awake.keep(s.done) })
 	return s, nil
+}
+
+func newServer(cfg Config) *Server {
+	s := &Server{
+		cfg: cfg, epoch: time.Now(), done: make(chan struct{}), changed: make(chan struct{}, 1), members: map[string]*member{}, scratch: newScratch(),
+	}
+	s.awake = awake{now: s.now, beat: cfg.Timing.Heartbeat / 2}
+	return s
 }
 
 // newScratch returns snapshots to decode into, for each processor one.
@@ -110,6 +122,12 @@ func (s *Server) Addr() string { return s.lis.Addr().String() }
 
 // now is the coordinator's clock.
 func (s *Server) now() time.Duration { return time.Since(s.epoch) }
+
+// alarm returns one for how long a worker may be silent. What this process sleeps is not the worker's doing, up to when one that is well
+// has forgotten the run.
+func (s *Server) alarm(after time.Duration, call func()) *alarm {
+	return &alarm{clock: &s.awake, after: after, spare: remembers + s.cfg.Timing.Attach, call: call}
+}
 
 // Wait returns n workers, ordered by name, once they have come. From then on nobody else joins. When ctx ends before, the error
 // says who has come.
@@ -263,7 +281,10 @@ func (s *Server) forget(m *member) {
 // farewell.
 func (s *Server) Close() {
 	s.mu.Lock()
-	s.closed = true
+	if !s.closed {
+		s.closed = true
+		close(s.done)
+	}
 	members := s.members
 	s.members = map[string]*member{}
 	s.mu.Unlock()

@@ -1,0 +1,124 @@
+package rpc
+
+import (
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
+)
+
+// host is a coordinator's process with one worker, in virtual time. It is awake, or stands still, when a test says so.
+type host struct {
+	*Server
+	w *member
+}
+
+func inHost(t *testing.T, test func(t *testing.T, h host)) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(Config{Timing: DefaultTiming(), Logger: slog.New(slog.DiscardHandler)})
+		h := host{s, newMember(s, &pb.Hello{Name: "w"})}
+		defer h.w.dismiss("the test is over")
+		test(t, h)
+	})
+}
+
+// wake is awake for a time.
+func (h host) wake(d time.Duration) {
+	for ; d > 0; d -= h.awake.beat {
+		time.Sleep(min(d, h.awake.beat))
+		h.awake.read()
+	}
+}
+
+// stand stands still for a time: the clock jumps, and then what was to ring meanwhile does, before anything else is done.
+func (h host) stand(d time.Duration) {
+	synctest.Wait()
+	h.epoch = h.epoch.Add(-d)
+	h.w.suspected.ring()
+	h.w.givenUp.ring()
+}
+
+// heard is awake for so many seconds, of which each brings a heartbeat.
+func (h host) heard(seconds int) {
+	for range seconds {
+		h.wake(time.Second)
+		h.w.beat(health{}, h.now())
+	}
+}
+
+func (h host) lost() bool {
+	synctest.Wait()
+	h.w.mu.Lock()
+	defer h.w.mu.Unlock()
+	return h.w.lost != nil
+}
+
+// TestCoordinatorThatStoodStillWaits lets the coordinator's process stand still for longer than a worker may be silent. What it does not hear
+// after it has woken counts, and nothing before.
+func TestCoordinatorThatStoodStillWaits(t *testing.T) {
+	for _, stood := range []time.Duration{9 * time.Second, 11 * time.Second, 15 * time.Second, 19 * time.Second} {
+		t.Run(stood.String(), func(t *testing.T) {
+			inHost(t, func(t *testing.T, h host) {
+				h.heard(5)
+				h.stand(stood)
+				h.wake(7500 * time.Millisecond) // an attempt to reach the coordinator takes 5 s at most, and the next comes 2 s later
+				require.False(t, h.lost(), "it is on its way back")
+				h.heard(1)
+				h.wake(9900 * time.Millisecond)
+				require.False(t, h.lost())
+				h.wake(200 * time.Millisecond)
+				require.True(t, h.lost(), "10 s after its newest heartbeat")
+			})
+		})
+	}
+}
+
+// TestCoordinatorThatStoodStillFindsALoss has a worker die while the coordinator's process stands still: that is found at most 10 s after it has
+// woken, and at once when a worker that is well would have forgotten the run by then.
+func TestCoordinatorThatStoodStillFindsALoss(t *testing.T) {
+	for stood, within := range map[time.Duration]time.Duration{
+		0: 10 * time.Second, 5 * time.Second: 9 * time.Second, 20 * time.Second: 9 * time.Second, 24 * time.Second: 6 * time.Second, 40 * time.Second: 0,
+	} {
+		t.Run(stood.String(), func(t *testing.T) {
+			inHost(t, func(t *testing.T, h host) {
+				h.heard(5)
+				h.stand(stood)
+				if within > 0 {
+					h.wake(within - time.Millisecond)
+					require.False(t, h.lost())
+					h.wake(time.Millisecond)
+				}
+				require.True(t, h.lost())
+			})
+		})
+	}
+}
+
+// TestHalfAsleepCoordinatorFindsALoss has a process that stands still again and again.
+func TestHalfAsleepCoordinatorFindsALoss(t *testing.T) {
+	inHost(t, func(t *testing.T, h host) {
+		h.heard(5)
+		for began := h.now(); !h.lost(); h.stand(4 * time.Second) {
+			require.Less(t, h.now()-began, 30*time.Second)
+		}
+	})
+}
+
+// TestTimerThatFiredBeforeAHeartbeatWasRead has a process wake, of which the timer runs first, and then waits until a heartbeat is entered that lay in
+// a socket: the worker is not lost for the time before it.
+func TestTimerThatFiredBeforeAHeartbeatWasRead(t *testing.T) {
+	inHost(t, func(t *testing.T, h host) {
+		h.heard(5)
+		h.epoch = h.epoch.Add(-15 * time.Second)
+		h.w.beat(health{}, h.now())
+		h.w.givenUp.ring()
+		require.False(t, h.lost())
+		h.w.dismiss("the run is over")
+		h.w.givenUp.ring()
+		require.False(t, h.lost(), "nobody waits for it")
+	})
+}
