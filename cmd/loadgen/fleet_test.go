@@ -156,6 +156,24 @@ func TestKilledWorkerIsNamed(t *testing.T) {
 	}
 }
 
+// TestLostBeforeThePlanIsAssigned stops a worker that has come, while the coordinator waits for another: that one does its part, and the
+// result says what is missing.
+func TestLostBeforeThePlanIsAssigned(t *testing.T) {
+	t.Parallel()
+	node := beginTarget(t)
+	tm := invite(t, 2, func(all ...string) *load { return begin(t, closedPlan, all...) },
+		"--lease", "6s", "-var", nodes(node.addr), "-var", "duration=1s")
+	tm.join(tm.addr)
+	require.Eventually(t, func() bool { return strings.Contains(tm.stderr.String(), "1 of 2 workers: w1") }, 10*time.Second, 5*time.Millisecond)
+	tm.workers[0].signal(syscall.SIGSTOP)
+	tm.join(tm.addr)
+	r := tm.result(60 * time.Second)
+	require.Equal(t, run.ExitDegraded, r.ExitCode, r.Verdict.Reasons)
+	require.Equal(t, []run.Loss{{Worker: "w1", Why: "no heartbeat for 6s, before it had taken the plan"}}, r.Losses)
+	require.Contains(t, tm.stdout.String(), "LOST before the first phase: it has loaded nothing")
+	requireWithin(t, node, r)
+}
+
 // TestStoppedWorkerComesBack stops a worker for 2 s: the run is complete, and says that the worker stood still.
 func TestStoppedWorkerComesBack(t *testing.T) {
 	t.Parallel()

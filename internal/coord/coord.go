@@ -24,11 +24,10 @@ import (
 )
 
 const (
-	assignWithin  = 10 * time.Second
-	prepareWithin = 30 * time.Second
-	startNodes    = 15 * time.Second
-	flushWithin   = 10 * time.Second
-	startAhead    = 2 * time.Millisecond // between the order to start and the start: loops are in place by then
+	answerWithin = 30 * time.Second // to an assignment, and to the order to prepare: with the usual lease, a loss is found before
+	startNodes   = 15 * time.Second
+	flushWithin  = 10 * time.Second
+	startAhead   = 2 * time.Millisecond // between the order to start and the start: loops are in place by then
 )
 
 // Worker carries out steps for its share of a plan's sessions.
@@ -191,8 +190,9 @@ func (c *coordinator) start(ctx context.Context) error {
 	return nil
 }
 
+// assign gives every worker its part in the run.
 func (c *coordinator) assign(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, assignWithin)
+	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin, fmt.Errorf("no answer to the plan within %v", answerWithin))
 	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
 	for i, m := range c.Workers {
@@ -202,6 +202,10 @@ func (c *coordinator) assign(ctx context.Context) error {
 				WallNS: c.zero.UnixNano(), Zero: c.zero,
 				Index: i, Workers: len(c.Workers),
 			})
+			var lost *run.Loss
+			if errors.As(err, &lost) {
+				return c.lose(i, run.Loss{Worker: m.Name, Why: lost.Why + ", before it had taken the plan"})
+			}
 			return c.blame(m, err)
 		})
 	}

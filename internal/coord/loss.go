@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/loadgen/loadgen/internal/measure"
@@ -61,7 +62,6 @@ func (c *coordinator) isLost(worker int) bool {
 // lose goes on without a worker: what it has counted so far stands, and what it may have done since is bounded. It returns an error
 // when nobody is left.
 func (s *step) lose(worker int, lost *run.Loss) error {
-	left := s.c.strike(worker)
 	s.mu.Lock()
 	src := &s.sources[worker]
 	loss := *lost
@@ -78,32 +78,26 @@ func (s *step) lose(worker int, lost *run.Loss) error {
 		s.unfinished.Merge(&known)
 		src.final = true
 	}
-	s.c.mu.Lock()
-	s.c.result.Losses = append(s.c.result.Losses, loss)
-	s.c.mu.Unlock()
 	s.mu.Unlock()
-	s.c.Logger.Warn("worker lost", "worker", lost.Worker, "why", lost.Why)
-	switch {
-	case left == 0:
-		return errors.New("no worker is left")
-	case s.c.AbortOnLoss:
+	err := s.c.lose(worker, loss)
+	if err == nil && s.c.AbortOnLoss {
 		s.drain()
 	}
-	return nil
+	return err
 }
 
-// strike takes a worker off the list and returns how many are left.
-func (c *coordinator) strike(worker int) int {
+// lose takes a worker off the list. It returns an error when nobody is left.
+func (c *coordinator) lose(worker int, loss run.Loss) error {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.lost[worker] = true
-	left := 0
-	for _, lost := range c.lost {
-		if !lost {
-			left++
-		}
+	c.result.Losses = append(c.result.Losses, loss)
+	left := slices.Contains(c.lost, false)
+	c.mu.Unlock()
+	c.Logger.Warn("worker lost", "worker", loss.Worker, "why", loss.Why)
+	if !left {
+		return errors.New("no worker is left")
 	}
-	return left
+	return nil
 }
 
 // fastest is the least time that an op is believed to take, when none has shown what it takes.

@@ -75,7 +75,7 @@ func (s *step) each(group *errgroup.Group, f func(i int, m Member) error) error 
 
 // prepare returns once every worker is ready or lost. The user's wish to end ends it too.
 func (s *step) prepare(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, prepareWithin)
+	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin, fmt.Errorf("not ready after %v", answerWithin))
 	defer cancel()
 	defer s.c.onDrain(cancel)()
 	group, ctx := errgroup.WithContext(ctx)

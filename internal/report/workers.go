@@ -65,6 +65,9 @@ func workerOf(w *run.Worker) []string {
 
 // lossOf says when a worker was lost and what may be missing; why stands in the verdict.
 func lossOf(l *run.Loss) string {
+	if l.Phase == "" {
+		return "LOST before the first phase: it has loaded nothing"
+	}
 	text := "LOST in phase " + l.Phase + ": known up to " + duration(l.KnownSeconds)
 	if l.UnseenOps == 0 {
 		return text + ", nothing is missing"

@@ -195,6 +195,40 @@ func TestAbortOnLoss(t *testing.T) {
 	})
 }
 
+// TestLostWhileThePlanIsAssigned cuts a worker off when it has come and has not heard of the plan yet: it has loaded nothing, and the others
+// do their parts.
+func TestLostWhileThePlanIsAssigned(t *testing.T) {
+	carryOut := func(f *fleet, change func(*coord.Config)) *run.Run {
+		cfg := config(t, `duration = "30s"`, f.members())
+		change(&cfg)
+		f.nodes[1].cable.set(cut)
+		return coord.Run(context.Background(), cfg)
+	}
+	virtual(t, 3, func(t *testing.T, f *fleet) {
+		r := carryOut(f, func(*coord.Config) {})
+		require.NoError(t, r.CheckValid())
+		require.Equal(t, run.ExitDegraded, r.ExitCode, r.Verdict.Reasons)
+		require.Equal(t, []run.Loss{{Worker: "w2", Why: "no heartbeat for 10s, before it had taken the plan"}}, r.Losses)
+		require.Contains(t, r.Verdict.Reasons, "worker w2 was lost: no heartbeat for 10s, before it had taken the plan")
+		require.Zero(t, r.Fleet[1].Sessions)
+		for i, want := range []float64{2 * 30 / 0.010007, 0, 2 * 30 / 0.010007} {
+			got, _ := f.nodes[i].mill.seen()
+			require.InDelta(t, want, got, 4)
+		}
+		requireAccounted(t, f, r)
+	})
+	virtual(t, 3, func(t *testing.T, f *fleet) {
+		r := carryOut(f, func(c *coord.Config) { c.AbortOnLoss = true })
+		require.Equal(t, run.ExitAborted, r.ExitCode)
+		require.Zero(t, f.got())
+	})
+	virtual(t, 2, func(t *testing.T, f *fleet) {
+		r := carryOut(f, func(*coord.Config) { f.nodes[0].cable.set(cut) })
+		require.Equal(t, run.ExitFailed, r.ExitCode)
+		require.Contains(t, r.Verdict.Reasons[0], "no worker is left")
+	})
+}
+
 func TestNobodyLeft(t *testing.T) {
 	virtual(t, 2, func(t *testing.T, f *fleet) {
 		members := f.members()
@@ -241,7 +275,14 @@ func TestFullDisk(t *testing.T) {
 // hung carries out nothing, and never returns from what it is told to hang in.
 type hung struct {
 	rpc.Local
-	prepare bool
+	assign, prepare bool
+}
+
+func (h hung) Assign(ctx context.Context, a run.Assignment) error {
+	if h.assign {
+		<-ctx.Done()
+	}
+	return h.Local.Assign(ctx, a)
 }
 
 func (h hung) Prepare(ctx context.Context, step run.Step) (run.Ready, error) {
@@ -258,7 +299,11 @@ func (h hung) Run(ctx context.Context, _ time.Duration, _ func(*measure.Snapshot
 
 // TestAliveButStuck has workers that send heartbeats and nothing else: waiting for them ends, too.
 func TestAliveButStuck(t *testing.T) {
-	for name, prepare := range map[string]bool{"prepare": true, "run": false} {
+	for name, want := range map[string]string{
+		"assign":  "worker w2: no answer to the plan within 30s",
+		"prepare": `phase "load": worker w2: not ready after 30s`,
+		"run":     "it is alive, but has counted nothing for 30s",
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFleet(t)
@@ -266,17 +311,17 @@ func TestAliveButStuck(t *testing.T) {
 				f.join("w1")
 				f.join("w2", func(c *rpc.JoinConfig) {
 					fresh := c.New
-					c.New = func() rpc.Local { return hung{fresh(), prepare} }
+					c.New = func() rpc.Local { return hung{fresh(), name == "assign", name == "prepare"} }
 				})
 				began := time.Now()
 				r := coord.Run(context.Background(), config(t, `duration = "5s"`, f.members()))
 				require.Less(t, time.Since(began), 32*time.Second)
-				if prepare {
+				require.Contains(t, r.Verdict.Reasons[0], want)
+				if name != "run" {
 					require.Equal(t, run.ExitFailed, r.ExitCode)
 					return
 				}
 				require.Equal(t, run.ExitDegraded, r.ExitCode)
-				require.Contains(t, r.Verdict.Reasons[0], "it is alive, but has counted nothing for 30s")
 				requireAccounted(t, f, r)
 			})
 		})

@@ -32,7 +32,7 @@ func (m *member) next(ctx context.Context) (*pb.Envelope, error) {
 		case <-m.arrived:
 		case <-m.gone:
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, context.Cause(ctx)
 		}
 	}
 }

@@ -20,7 +20,7 @@ type Worker struct {
 type Loss struct {
 	Worker        string  `json:"worker"`
 	Why           string  `json:"why"`
-	Phase         string  `json:"phase"`          // the one at hand
+	Phase         string  `json:"phase"`          // the one at hand; "": none had begun
 	Seq           uint64  `json:"seq"`            // its last snapshot that is kept; 0: none of this phase's step
 	KnownSeconds  float64 `json:"known_seconds"`  // up to when it is known what the worker did
 	LoadedSeconds float64 `json:"loaded_seconds"` // by when its load had ended at the latest: its lease was over
