@@ -74,7 +74,7 @@ Ctrl-C stops starting ops, awaits what is outstanding and reports; a second one 
 	f := c.Flags()
 	f.StringVar(&flags.runs, "runs", "", "keep runs in `DIR` (default: in the user's state directory)")
 	f.StringVar(&flags.out, "out", "", "write the result as JSON to `FILE` too")
-	f.StringVar(&flags.report, "report", "", "write a page on the run to `FILE` too (loadgen report writes other formats)")
+	f.StringVar(&flags.report, "report", "", "write a page on the run or the experiment to `FILE` too (loadgen report writes other formats)")
 	flags.loops.add(f)
 	f.BoolVar(&flags.strict, "strict", false, "take suspect figures for invalid ones: exit code 4")
 	f.StringVar(&flags.http, "http", "", "serve metrics for Prometheus at `ADDRESS` while the run goes on; loopback, port 0 for any free one")

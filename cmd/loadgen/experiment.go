@@ -37,15 +37,12 @@ func (f *runFlags) experiment(cmd *cobra.Command, t *trial) error {
 	if t.Fork && f.fleet.workers > 0 {
 		return errors.New("the plan's experiment says fork = true, which is for a worker that is started here: leave --workers out, or fork")
 	}
-	if f.report != "" {
-		return errors.New("--report is for a single run: name a --variant, or report on runs of the experiment afterwards (loadgen report)")
-	}
 	f.fleet.process = f.fleet.process || t.Fork
 	root, err := f.root()
 	if err != nil {
 		return err
 	}
-	if err := checkOut("--out", f.out); err != nil {
+	if err := errors.Join(checkOut("--out", f.out), checkOut("--report", f.report)); err != nil {
 		return failed("%w", err)
 	}
 	base := t.baseline()
@@ -194,7 +191,11 @@ func (s *series) finish(w io.Writer, path string) error {
 			return failed("%w", err)
 		}
 	}
-	if err := report.Experiment(w, x, report.Options{Dir: path}); err != nil {
+	err := report.Experiment(w, x, report.Options{Dir: path})
+	if s.report != "" {
+		err = errors.Join(err, s.writePage(path, s.words))
+	}
+	if err != nil {
 		return failed("%w", err)
 	}
 	if x.ExitCode != run.ExitOK {

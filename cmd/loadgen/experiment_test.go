@@ -83,7 +83,7 @@ func TestTablesOfThePlan(t *testing.T) {
 	require.Contains(t, l.stdout.String(), "elsewhere *")
 	require.Contains(t, l.stdout.String(), "* not measured here: a guess")
 
-	show := start(t, command(t, "runs", "show", x.ID, "--markdown", "--runs", l.runs))
+	show := start(t, command(t, "report", x.ID, "--format", "markdown", "--runs", l.runs))
 	require.Zero(t, show.wait(10*time.Second))
 	for _, row := range rates.Rows {
 		require.Contains(t, l.stdout.String(), row.Cells[0].Text)

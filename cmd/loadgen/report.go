@@ -1,14 +1,17 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/loadgen/loadgen/internal/report"
+	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/rundir"
 )
 
@@ -25,7 +28,7 @@ var forms = [...]struct {
 }{
 	{"text", ".txt", report.Texts},
 	{"html", ".html", report.HTML},
-	{"markdown", ".md", report.Markdowns},
+	{"markdown", ".md", report.Markdown},
 	{"csv", ".csv", report.CSV},
 	{"json", ".json", report.JSON},
 }
@@ -33,15 +36,16 @@ var forms = [...]struct {
 func newReport() *cobra.Command {
 	var flags reportFlags
 	c := &cobra.Command{
-		Use:   "report [RUN...]",
-		Short: "Report on runs: as a page, text, Markdown, CSV or JSON",
-		Long: `Report on runs that have finished, the last one where none is named.
+		Use:   "report [RUN|EXPERIMENT...]",
+		Short: "Report on runs and experiments: as a page, text, Markdown, CSV or JSON",
+		Long: `Report on runs that have finished and on experiments, the last one where none is named.
 
 The page is one file that needs nothing else, with charts of throughput and latency over time, quantiles and a heatmap from every sample
-that the run has kept. Text is what the terminal showed; Markdown is for pull requests; CSV has a line for each second; JSON is the
-result as it is kept, one after another.`,
+that the run has kept; of an experiment, how its variants compare. Text is what the terminal showed; Markdown is for pull requests; CSV
+has a line for each second; JSON is the result as it is kept, one after another.`,
 		Example: `  loadgen report -o report.html
-  loadgen report 20261120T173438Z-hydra-m4-4f2a --format markdown`,
+  loadgen report 20261120T173438Z-hydra-m4-4f2a --format markdown
+  loadgen report 20261120T173438Z-nwr-9b01 -o nwr.html`,
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args) },
 	}
 	f := c.Flags()
@@ -61,7 +65,7 @@ func (f *reportFlags) run(cmd *cobra.Command, ids []string) error {
 		return err
 	}
 	if len(ids) == 0 {
-		last, err := lastRun(root)
+		last, err := latest(root)
 		if err != nil {
 			return err
 		}
@@ -86,7 +90,7 @@ func (f *reportFlags) run(cmd *cobra.Command, ids []string) error {
 	return nil
 }
 
-// writePage writes the page of the run that a directory holds.
+// writePage writes the page of the run or the experiment that a directory holds.
 func (f *runFlags) writePage(dir string, words io.Writer) error {
 	s, err := loadSource(filepath.Dir(dir), filepath.Base(dir), words)
 	if err != nil {
@@ -113,37 +117,76 @@ func (f *reportFlags) writer() (func(io.Writer, []report.Source) error, error) {
 	return nil, fmt.Errorf("-o %s: its end says no format: write .html, .txt, .md, .csv or .json, or --format", f.out)
 }
 
-// lastRun returns the newest run that has finished.
-func lastRun(root string) (string, error) {
+// latest returns the newest run that has finished, or the experiment that it is of.
+func latest(root string) (string, error) {
 	runs, err := rundir.List(root)
 	if err != nil {
 		return "", failed("%w", err)
 	}
 	for _, s := range runs {
-		if s.Unfinished == "" && s.Runs == 0 { // an experiment is no run
+		switch {
+		case s.Runs > 0, s.Unfinished != "": // an experiment began before its runs
+		case s.Experiment != "" && isExperiment(root, s.Experiment):
+			return s.Experiment, nil
+		default:
 			return s.ID, nil
 		}
 	}
 	return "", fmt.Errorf("no finished run in %s: loadgen coordinator run makes one", root)
 }
 
-// loadSource reads what a run has left. Snapshots that cannot be read cost the page some charts, and are warned of.
+// isExperiment says whether there is an experiment of that name.
+func isExperiment(root, id string) bool {
+	_, err := rundir.LoadExperiment(root, id)
+	return err == nil
+}
+
+// loadSource reads what a run or an experiment has left. What cannot be read costs the page some charts, and is warned of.
 func loadSource(root, id string, words io.Writer) (report.Source, error) {
-	if _, err := rundir.LoadExperiment(root, id); err == nil {
-		return report.Source{}, fmt.Errorf("%s is an experiment: report on its runs, or compare them with loadgen runs show", id)
+	x, err := loadExperiment(root, id)
+	switch {
+	case err == nil:
+		return loadStudy(root, x, words), nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return report.Source{}, err
 	}
 	r, err := rundir.Load(root, id)
 	if err != nil {
 		return report.Source{}, err
 	}
-	s := report.Source{Run: r, Detail: new(report.Detail)}
-	var missing error
-	if s.Plan, missing = rundir.Plan(root, id); missing != nil {
-		fmt.Fprintf(words, "loadgen: %v: the report goes without the plan\n", missing)
-	}
-	if missing = rundir.Snapshots(root, id, func(_, snapshot []byte) error { return s.Detail.Add(snapshot) }); missing != nil {
-		fmt.Fprintf(words, "loadgen: %v: the report goes without heatmaps and curves\n", missing)
-		s.Detail = nil
-	}
+	s := report.Source{Run: r}
+	s.Detail, s.Plan = loadRest(root, r, words)
 	return s, nil
+}
+
+// loadStudy reads the runs of an experiment, one at a time: there may be many.
+func loadStudy(root string, x *run.Experiment, words io.Writer) report.Source {
+	s := report.Source{Study: report.NewStudy(x)}
+	for _, one := range x.Runs {
+		r, err := rundir.Load(root, one.ID)
+		if err != nil {
+			fmt.Fprintf(words, "loadgen: %v: the report goes without this run's charts\n", err)
+			continue
+		}
+		d, canonical := loadRest(root, r, words)
+		s.Study.Add(r, d)
+		if s.Plan == nil && r.Variant == x.Baseline {
+			s.Plan = canonical
+		}
+	}
+	return s
+}
+
+// loadRest reads what a run has left beside its result: nil where there is nothing.
+func loadRest(root string, r *run.Run, words io.Writer) (d *report.Detail, canonical []byte) {
+	canonical, err := rundir.Plan(root, r.ID)
+	if err != nil {
+		fmt.Fprintf(words, "loadgen: %v: the report goes without the plan\n", err)
+	}
+	d = report.NewDetail(r)
+	if err := rundir.Snapshots(root, r.ID, func(_, snapshot []byte) error { return d.Add(snapshot) }); err != nil {
+		fmt.Fprintf(words, "loadgen: %v: the report goes without heatmaps and curves\n", err)
+		d = nil
+	}
+	return d, canonical
 }

@@ -41,12 +41,11 @@ func newList(flags *runFlags) *cobra.Command {
 }
 
 func newShowRun(flags *runFlags) *cobra.Command {
-	var markdown bool
-	c := &cobra.Command{
+	return &cobra.Command{
 		Use:   "show RUN",
 		Short: "Show the result of a run or an experiment",
-		Long: `Show the result of a run or an experiment. Of an experiment that is going on, or was cut off, the runs so far are compared. --markdown
-writes an experiment's tables as Markdown, with the same figures.`,
+		Long: `Show the result of a run or an experiment. Of an experiment that is going on, or was cut off, the runs so far are compared. Pages,
+Markdown, CSV and JSON come from loadgen report.`,
 		Example: "  loadgen runs show 20261120T173438Z-hydra-m4-4f2a",
 		Args:    one("run"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -56,25 +55,18 @@ writes an experiment's tables as Markdown, with the same figures.`,
 			}
 			x, err := loadExperiment(root, args[0])
 			switch {
-			case err == nil && markdown:
-				return report.Markdown(cmd.OutOrStdout(), x)
 			case err == nil:
 				return report.Experiment(cmd.OutOrStdout(), x, report.Options{})
 			case !errors.Is(err, fs.ErrNotExist):
 				return err
 			}
 			r, err := rundir.Load(root, args[0])
-			switch {
-			case err != nil:
+			if err != nil {
 				return fmt.Errorf("%w; loadgen runs list names those there are", err)
-			case markdown:
-				return fmt.Errorf("%s is a run: --markdown is for experiments", args[0])
 			}
 			return report.Text(cmd.OutOrStdout(), r, report.Options{})
 		},
 	}
-	c.Flags().BoolVar(&markdown, "markdown", false, "write an experiment's tables as Markdown")
-	return c
 }
 
 // loadExperiment returns an experiment. When it has not finished, the runs that it names so far are compared.

@@ -38,6 +38,8 @@ func tableOf(x *run.Experiment, figures []run.Figure) run.Table {
 			{Name: "median", Title: "median", Unit: unit},
 			{Name: "ratio", Title: "× " + x.Baseline, Unit: "x"},
 			{Name: "interval", Title: "95 % CI"},
+			{Name: "spread", Title: "spread", Unit: "%"},
+			{Name: "mde", Title: "MDE", Unit: "%"},
 			{Name: "p", Title: "p (Holm)"},
 			{Name: "finding", Title: "finding"},
 		},
@@ -50,6 +52,8 @@ func tableOf(x *run.Experiment, figures []run.Figure) run.Table {
 			cell(f.Median, f.Nulls["median"], unit),
 			cell(f.Ratio, f.Nulls["ratio"], "x"),
 			interval95(f),
+			cell(f.Spread, f.Nulls["spread"], "%"),
+			mdeCell(f),
 			cell(f.PHolm, f.Nulls["p_holm"], ""),
 			{Text: f.Finding},
 		}})
@@ -87,6 +91,14 @@ func interval95(f *run.Figure) run.Cell {
 		return run.Cell{Reason: f.Nulls["ratio_lo"]}
 	}
 	return run.Cell{Text: table.Format(*f.RatioLo, "x") + " to " + table.Format(*f.RatioHi, "x")}
+}
+
+// mdeCell is the smallest difference that would be shown; one that is not worth naming is only said to be large, as in findings.
+func mdeCell(f *run.Figure) run.Cell {
+	if f.MDE != nil && *f.MDE > mostMDE {
+		return run.Cell{Value: f.MDE, Text: "> " + share(mostMDE)}
+	}
+	return cell(f.MDE, f.Nulls["mde"], "%")
 }
 
 // share writes a share.

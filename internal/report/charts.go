@@ -114,13 +114,7 @@ func each(seconds int) string {
 
 // throughput draws what was asked for and how ops ended.
 func throughput(ph *run.Phase, st *steps) (figure, *chart.Chart) {
-	cols, seconds := columnsOf(ph.Series)
-	note := each(seconds)
-	if len(cols) < fewRows && st != nil && len(ph.Levels) == 0 {
-		if finer, width := binned(&st.totals); len(finer) >= fewRows {
-			cols, note = finer, "each point is "+duration(width)
-		}
-	}
+	cols, note := endsOf(ph, st)
 	if len(cols) < fewPoints {
 		return figure{}, nil
 	}
@@ -163,6 +157,17 @@ func throughput(ph *run.Phase, st *steps) (figure, *chart.Chart) {
 		c.Hits = append(c.Hits, chart.Hit{X0: cols[i].from, X1: cols[i].to, Text: between(cols[i].from, cols[i].to) + texts[i]})
 	}
 	return figure{Title: "Throughput over time", Note: note}, c
+}
+
+// endsOf is how the ops of a phase ended over time: second by second, or finer where there are few of them; note says how fine.
+func endsOf(ph *run.Phase, st *steps) (cols []column, note string) {
+	cols, seconds := columnsOf(ph.Series)
+	if len(cols) < fewRows && st != nil && len(ph.Levels) == 0 {
+		if finer, width := binned(&st.totals); len(finer) >= fewRows {
+			return finer, "each point is " + duration(width)
+		}
+	}
+	return cols, each(seconds)
 }
 
 // asked is the rate that the plan wants at a time, in seconds since the start; 0 of a closed load. What was due cannot stand for it: where a
@@ -347,7 +352,7 @@ func quantileCurves(ph *run.Phase, st *steps) (figure, *chart.Chart) {
 	var curves []named
 	present := verbs(ph.Op)
 	for i, verb := range present {
-		o := opOf(&st.totals, verb)
+		o := opOf(st.settled, verb)
 		if o == nil {
 			continue
 		}
@@ -364,7 +369,7 @@ const quantileNote = "each curve ends where fewer than 10 samples lie beyond"
 
 // ackCurves draws the time to the k-th good answer.
 func ackCurves(verb string, st *steps) (figure, *chart.Chart) {
-	o := opOf(&st.totals, verb)
+	o := opOf(st.settled, verb)
 	if o == nil || len(o.Acks) < 2 {
 		return figure{}, nil
 	}

@@ -10,21 +10,37 @@ import (
 	"github.com/loadgen/loadgen/pkg/hist"
 )
 
-// Detail is what a run's snapshots hold beyond its result: histograms, over time and in all. The zero Detail is empty and ready; a nil
-// one stands for a run whose snapshots are not at hand.
+// Detail is what a run's snapshots hold beyond its result: histograms, over time and in all. It is made by [NewDetail]; a nil one stands for
+// a run whose snapshots are not at hand.
 //
 // It takes as much memory for a day as for a minute: where a step lasts longer than maxColumns of its columns, neighbours are joined.
 type Detail struct {
 	snapshot measure.Snapshot // room to decode into
 	steps    []*steps         // in the order of the run
+	cuts     []float64        // ends of warm-ups, in seconds since a step's start; ascending
+}
+
+// NewDetail returns the detail of a run without its snapshots.
+func NewDetail(r *run.Run) *Detail {
+	d := &Detail{}
+	for _, ph := range r.Phase {
+		if ph.WarmUp.Seconds > 0 && !slices.Contains(d.cuts, ph.WarmUp.Seconds) {
+			d.cuts = append(d.cuts, ph.WarmUp.Seconds)
+		}
+	}
+	slices.Sort(d.cuts)
+	return d
 }
 
 // steps is what one step left behind, or several of a phase.
 type steps struct {
 	seq     int
-	totals  measure.Totals
-	seconds int         // that a column lasts
-	columns []hist.Hist // response times of ok and miss that ended in it
+	parts   []measure.Totals // between warm-ups' ends
+	totals  measure.Totals   // of all
+	settled *measure.Totals  // of what the warm-up leaves, which figures are of
+	seconds int              // that a column lasts
+	most    int              // columns that are kept; 0: maxColumns
+	columns []hist.Hist      // response times of ok and miss that ended in it
 }
 
 // maxColumns bounds what is kept over time.
@@ -42,21 +58,21 @@ func (d *Detail) Add(b []byte) error {
 	i := slices.IndexFunc(d.steps, func(p *steps) bool { return p.seq == s.Step })
 	if i < 0 {
 		i = len(d.steps)
-		d.steps = append(d.steps, &steps{seq: s.Step, seconds: lasts[0]})
+		d.steps = append(d.steps, &steps{seq: s.Step, seconds: lasts[0], parts: make([]measure.Totals, len(d.cuts)+1)})
+		for j := range d.steps[i].parts {
+			d.steps[i].parts[j].Origin = s.Delta.Origin
+		}
 	}
-	return d.steps[i].add(s)
+	return d.steps[i].add(s, d.cuts)
 }
 
-func (p *steps) add(s *measure.Snapshot) error {
-	if p.totals.Origin == 0 {
-		p.totals.Origin = s.Delta.Origin
+func (p *steps) add(s *measure.Snapshot, cuts []float64) error {
+	if at := p.parts[0].Origin; at != s.Delta.Origin {
+		return fmt.Errorf("snapshot %d counts from %d ns, others of its step from %d ns", s.SeqFirst, s.Delta.Origin, at)
 	}
-	if p.totals.Origin != s.Delta.Origin {
-		return fmt.Errorf("snapshot %d counts from %d ns, others of its step from %d ns", s.SeqFirst, s.Delta.Origin, p.totals.Origin)
-	}
-	p.totals.Merge(&s.Delta)
-	middle := s.From + (s.To-s.From)/2 - s.Delta.Origin
-	column := p.at(float64(middle) / 1e9)
+	middle := float64(s.From+(s.To-s.From)/2-s.Delta.Origin) / 1e9
+	p.parts[after(cuts, middle)].Merge(&s.Delta)
+	column := p.at(middle)
 	for _, o := range s.Delta.Ops {
 		if o != nil {
 			column.Merge(&o.Response[measure.ClassOK])
@@ -66,14 +82,50 @@ func (p *steps) add(s *measure.Snapshot) error {
 	return nil
 }
 
+// after counts the warm-ups that have ended by a time.
+func after(cuts []float64, seconds float64) int {
+	n := 0
+	for n < len(cuts) && cuts[n] <= seconds {
+		n++
+	}
+	return n
+}
+
+// settle adds up what the step holds, in all and from a time on.
+func (p *steps) settle(from int) {
+	p.totals = measure.Totals{Origin: p.parts[0].Origin}
+	for i := range p.parts {
+		p.totals.Merge(&p.parts[i])
+	}
+	p.settled = &p.totals
+	if from > 0 {
+		p.settled = &measure.Totals{Origin: p.parts[0].Origin}
+		for i := range p.parts[from:] {
+			p.settled.Merge(&p.parts[from+i])
+		}
+	}
+}
+
+// digest is that of all ops of the step.
+func (p *steps) digest() (sum uint64) {
+	for i := range p.parts {
+		sum += p.parts[i].Digest
+	}
+	return sum
+}
+
 // at returns the column of a time, in seconds since the start.
 func (p *steps) at(seconds float64) *hist.Hist {
+	most := maxColumns
+	if p.most > 0 {
+		most = p.most
+	}
 	i := max(int(seconds), 0) / p.seconds
-	for i >= maxColumns && p.seconds < lasts[len(lasts)-1] {
+	for i >= most && p.seconds < lasts[len(lasts)-1] {
 		p.coarsen()
 		i = max(int(seconds), 0) / p.seconds
 	}
-	i = min(i, maxColumns-1)
+	i = min(i, most-1)
 	for len(p.columns) <= i {
 		p.columns = append(p.columns, hist.Hist{})
 	}
@@ -109,11 +161,14 @@ func (d *Detail) of(r *run.Run) map[string][]*steps {
 		for i := next; i+n <= len(d.steps); i++ {
 			var sum uint64
 			for _, p := range d.steps[i : i+n] {
-				sum += p.totals.Digest
+				sum += p.digest()
 			}
 			if digest, err := strconv.ParseUint(ph.Digest, 16, 64); err == nil && digest == sum {
 				found[name] = d.steps[i : i+n]
 				next = i + n
+				for _, p := range found[name] {
+					p.settle(after(d.cuts, ph.WarmUp.Seconds))
+				}
 				break
 			}
 		}
@@ -134,5 +189,6 @@ func together(all []*steps) *steps {
 		}
 		sum.totals.Merge(p.totals.WithoutBins())
 	}
+	sum.settled = &sum.totals // steps of several have no warm-up
 	return sum
 }

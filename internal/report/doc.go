@@ -1,4 +1,5 @@
-// Package report shows runs to people: [Text] is the summary at the end of a run, [HTML] a page with charts, [Markdowns], [CSV] and [JSON]
+// Package report shows runs and experiments to people: [Text] and [Experiment] are what the terminal shows at the end of one, [HTML] a page
+// with charts, [Markdown], [CSV] and [JSON]
 // are for other tools, [List] is a line for each of several runs, and [Progress] what is to be seen while one is going on.
 //
 // Text is plain, at most 100 columns wide and the same wherever it goes. Quantities that may be published are written out

@@ -13,10 +13,7 @@ import (
 func Experiment(w io.Writer, x *run.Experiment, opts Options) error {
 	p := &page{}
 	p.line("%s   %s", x.Plan, x.ID)
-	p.line("%s", strings.Join([]string{
-		"experiment of " + plural(len(x.Runs), "run"), x.StartedAt.UTC().Format("2006-01-02 15:04:05 UTC"), duration(x.Seconds),
-		"loadgen " + x.Loadgen, x.Order, "baseline " + x.Baseline,
-	}, " · "))
+	p.line("%s", strings.Join(experimentFacts(x), " · "))
 	for _, t := range x.Tables {
 		p.table(t)
 	}
@@ -28,20 +25,30 @@ func Experiment(w io.Writer, x *run.Experiment, opts Options) error {
 	return nil
 }
 
-// grid is a table's texts: the heads, then the rows, the name of each first.
-func grid(t run.Table) [][]string {
-	head := []string{""}
-	for _, c := range t.Columns {
-		head = append(head, c.Title)
+func experimentFacts(x *run.Experiment) []string {
+	return []string{
+		"experiment of " + plural(len(x.Runs), "run"), x.StartedAt.UTC().Format("2006-01-02 15:04:05 UTC"), duration(x.Seconds),
+		"loadgen " + x.Loadgen, x.Order, "baseline " + x.Baseline,
 	}
-	all := [][]string{head}
+}
+
+// gridCell is what stands at a place of a table.
+type gridCell struct{ Text, Reason string }
+
+// grid is a table as it is shown: the heads, then the rows, the name of each first.
+func grid(t run.Table) [][]gridCell {
+	head := []gridCell{{}}
+	for _, c := range t.Columns {
+		head = append(head, gridCell{Text: c.Title})
+	}
+	all := [][]gridCell{head}
 	for _, row := range t.Rows {
-		line := []string{row.Name}
+		line := []gridCell{{Text: row.Name}}
 		if row.Elsewhere {
-			line[0] += " *" // as the note that says where from
+			line[0].Text += " *" // as the note that says where from
 		}
 		for _, c := range row.Cells {
-			line = append(line, cellText(c))
+			line = append(line, gridCell{cellText(c), c.Reason})
 		}
 		all = append(all, line)
 	}
@@ -59,14 +66,71 @@ func cellText(c run.Cell) string {
 	return c.Text
 }
 
-func transposed(rows [][]string) [][]string {
-	all := make([][]string, len(rows[0]))
+func transposed(rows [][]gridCell) [][]gridCell {
+	all := make([][]gridCell, len(rows[0]))
 	for _, row := range rows {
-		for i, text := range row {
-			all[i] = append(all[i], text)
+		for i, cell := range row {
+			all[i] = append(all[i], cell)
 		}
 	}
 	return all
+}
+
+// hasFindings says that a table's last column holds words, which also say why a cell is empty.
+func hasFindings(t run.Table) bool {
+	return !t.Transpose && len(t.Columns) > 0 && t.Columns[len(t.Columns)-1].Name == "finding"
+}
+
+// notesOf are the lines below a table: its own, and why cells are empty.
+func notesOf(t run.Table) []string {
+	notes := slices.Clone(t.Notes)
+	if hasFindings(t) {
+		return notes
+	}
+	var reasons []string
+	places := map[string][]string{}
+	for _, row := range t.Rows {
+		for i, c := range row.Cells {
+			if c.Text != "" || c.Reason == "" || row.Elsewhere {
+				continue
+			}
+			if places[c.Reason] == nil {
+				reasons = append(reasons, c.Reason)
+			}
+			places[c.Reason] = append(places[c.Reason], row.Name+" "+t.Columns[i].Title)
+		}
+	}
+	for _, why := range reasons {
+		at := places[why]
+		text := strings.Join(at[:min(len(at), maxPlaces)], ", ")
+		if more := len(at) - maxPlaces; more > 0 {
+			text += " and " + count(more) + " more"
+		}
+		notes = append(notes, "– "+text+": "+why)
+	}
+	return notes
+}
+
+// maxPlaces bounds the cells that are named beside a reason.
+const maxPlaces = 4
+
+// narrow leaves the columns of a comparison out that there is no room for on a terminal; its findings say the most of them.
+func narrow(t run.Table) run.Table {
+	if !hasFindings(t) {
+		return t
+	}
+	extra := func(c run.Column) bool { return c.Name == "spread" || c.Name == "mde" }
+	rows := slices.Clone(t.Rows)
+	for i, row := range rows {
+		rows[i].Cells = nil
+		for j, c := range row.Cells {
+			if !extra(t.Columns[j]) {
+				rows[i].Cells = append(rows[i].Cells, c)
+			}
+		}
+	}
+	t.Columns, t.Rows = slices.DeleteFunc(slices.Clone(t.Columns), extra), rows
+	return t
 }
 
 // minWords is the least width that words in a table are broken into.
@@ -78,27 +142,27 @@ func (p *page) table(t run.Table) {
 	for i, line := range wrap(t.Title, width-2) {
 		p.line("%s%s", []string{"── ", "   "}[min(i, 1)], line)
 	}
-	rows := grid(t)
+	rows := grid(narrow(t))
 	wide := make([]int, len(rows[0]))
 	for _, row := range rows {
-		for i, text := range row {
-			wide[i] = max(wide[i], columns(text))
+		for i, c := range row {
+			wide[i] = max(wide[i], columns(c.Text))
 		}
 	}
-	words := !t.Transpose && len(t.Columns) > 0 && t.Columns[len(t.Columns)-1].Name == "finding"
+	words := hasFindings(t)
 	for _, row := range rows {
-		line := "  " + left(row[0], wide[0])
+		line := "  " + left(row[0].Text, wide[0])
 		for i := 1; i < len(row); i++ {
 			if words && i == len(row)-1 {
 				line += "  "
-				line += strings.Join(wrap(row[i], max(width-columns(line), minWords)), "\n"+spaces(columns(line)))
+				line += strings.Join(wrap(row[i].Text, max(width-columns(line), minWords)), "\n"+spaces(columns(line)))
 			} else {
-				line += "  " + right(row[i], wide[i])
+				line += "  " + right(row[i].Text, wide[i])
 			}
 		}
 		p.line("%s", line)
 	}
-	for _, note := range t.Notes {
+	for _, note := range notesOf(t) {
 		for _, line := range wrap(note, width-2) {
 			p.line("  %s", line)
 		}
@@ -113,19 +177,33 @@ func (p *page) variants(x *run.Experiment) {
 		wide = max(wide, columns(v.Name))
 	}
 	for _, v := range x.Variants {
-		how := map[run.Stop]string{
-			run.StopFinished: "finished", run.StopCap: "ended by its CAP, and counts as far as it got",
-			run.StopAborted: "ABORTED: stopped by the user", run.StopFailed: "FAILED in part",
-		}[v.Stopped]
-		p.line("  %s  %s of %s that count, %s", left(v.Name, wide), count(v.Runs), plural(x.Repeat, "run"), how)
+		p.line("  %s  %s", left(v.Name, wide), becameOf(v, x.Repeat))
 	}
+}
+
+// becameOf says how far the runs of a variant got.
+func becameOf(v run.Variant, repeat int) string {
+	how := map[run.Stop]string{
+		run.StopFinished: "finished", run.StopCap: "ended by its CAP, and counts as far as it got",
+		run.StopAborted: "ABORTED: stopped by the user", run.StopFailed: "FAILED in part",
+	}[v.Stopped]
+	return count(v.Runs) + " of " + plural(repeat, "run") + " that count, " + how
 }
 
 // maxReasons bounds the lines that say why.
 const maxReasons = 12
 
-func (p *page) experimentVerdict(x *run.Experiment, opts Options) {
-	p.rule("verdict", fmt.Sprintf("exit code %d", x.ExitCode))
+// shownReasons are the first of them.
+func shownReasons(reasons []string) []string {
+	shown := slices.Clone(reasons[:min(len(reasons), maxReasons)])
+	if more := len(reasons) - maxReasons; more > 0 {
+		shown = append(shown, "and "+plural(more, "other reason")+", in the runs' own results")
+	}
+	return shown
+}
+
+// judgementOf is the verdict over an experiment's runs in sentences.
+func judgementOf(x *run.Experiment) []string {
 	sentences := []string{map[run.Completeness]string{
 		run.Complete: "All runs are complete.",
 		run.Degraded: "The experiment is DEGRADED: a part of a run was lost.",
@@ -143,15 +221,15 @@ func (p *page) experimentVerdict(x *run.Experiment, opts Options) {
 	if x.Verdict.Assertions == run.Fail {
 		sentences = append(sentences, "Asserts FAILED.")
 	}
-	for _, line := range wrap(strings.Join(sentences, " "), width-2) {
+	return sentences
+}
+
+func (p *page) experimentVerdict(x *run.Experiment, opts Options) {
+	p.rule("verdict", fmt.Sprintf("exit code %d", x.ExitCode))
+	for _, line := range wrap(strings.Join(judgementOf(x), " "), width-2) {
 		p.line("  %s", line)
 	}
-	reasons := x.Verdict.Reasons
-	shown := slices.Clone(reasons[:min(len(reasons), maxReasons)])
-	if more := len(reasons) - maxReasons; more > 0 {
-		shown = append(shown, "and "+plural(more, "other reason")+", in the runs' own results")
-	}
-	for _, why := range shown {
+	for _, why := range shownReasons(x.Verdict.Reasons) {
 		for i, line := range wrap(why, width-4) {
 			p.line("  %s%s", []string{"- ", "  "}[min(i, 1)], line)
 		}
@@ -161,29 +239,30 @@ func (p *page) experimentVerdict(x *run.Experiment, opts Options) {
 	}
 }
 
-// Markdown writes the tables of an experiment as Markdown, with the texts that Experiment writes.
-func Markdown(w io.Writer, x *run.Experiment) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n\nExperiment `%s`, %s, baseline %s.\n", markdown(x.Plan), x.ID, plural(len(x.Runs), "run"), markdown(x.Baseline))
+// comparison writes the tables of an experiment as Markdown.
+func comparison(b *strings.Builder, x *run.Experiment) {
+	fmt.Fprintf(b, "## %s\n\n%s · %s\n\n**%s**\n", markdown(x.Plan), markdown(strings.Join(experimentFacts(x), " · ")), markdown(x.ID), strings.Join(judgementOf(x), " "))
+	for i, why := range shownReasons(x.Verdict.Reasons) {
+		if i == 0 {
+			b.WriteString("\n")
+		}
+		fmt.Fprintf(b, "- %s\n", markdown(why))
+	}
 	for _, t := range x.Tables {
-		fmt.Fprintf(&b, "\n## %s\n\n", markdown(t.Title))
+		fmt.Fprintf(b, "\n### %s\n\n", markdown(t.Title))
 		for i, row := range grid(t) {
-			for _, text := range row {
-				b.WriteString("| " + markdown(text) + " ")
+			for _, c := range row {
+				b.WriteString("| " + markdown(c.Text) + " ")
 			}
 			b.WriteString("|\n")
 			if i == 0 {
 				b.WriteString("|---|" + strings.Repeat("---:|", len(row)-1) + "\n")
 			}
 		}
-		for _, note := range t.Notes {
+		for _, note := range notesOf(t) {
 			b.WriteString("\n" + markdown(note) + "\n")
 		}
 	}
-	if _, err := io.WriteString(w, b.String()); err != nil {
-		return fmt.Errorf("write Markdown: %w", err)
-	}
-	return nil
 }
 
 // markdown writes text as itself: what Markdown or HTML would take for more is escaped.

@@ -64,7 +64,7 @@ func TestExperiment(t *testing.T) {
 // Markdown has the texts of the terminal, and nothing in a name is taken for markup.
 func TestMarkdown(t *testing.T) {
 	var b strings.Builder
-	require.NoError(t, Markdown(&b, compared()))
+	require.NoError(t, Markdown(&b, []Source{{Study: NewStudy(compared())}}))
 	golden(t, "experiment.md", b.String())
 	require.NotContains(t, b.String(), "<3>")
 	for _, table := range compared().Tables {

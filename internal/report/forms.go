@@ -11,7 +11,7 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// Texts writes each run as [Text] does, with an empty line between them.
+// Texts writes each run as [Text] does, each experiment as [Experiment], with an empty line between them.
 func Texts(w io.Writer, all []Source) error {
 	for i, s := range all {
 		if i > 0 {
@@ -19,36 +19,51 @@ func Texts(w io.Writer, all []Source) error {
 				return fmt.Errorf("write report: %w", err)
 			}
 		}
-		if err := Text(w, s.Run, Options{}); err != nil {
+		var err error
+		if s.Study != nil {
+			err = Experiment(w, s.Study.Experiment, Options{})
+		} else {
+			err = Text(w, s.Run, Options{})
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// JSON writes each run as its directory keeps it (docs/result.md), one after another.
+// JSON writes each run or experiment as its directory keeps it (docs/result.md), one after another.
 func JSON(w io.Writer, all []Source) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	for _, s := range all {
-		if err := enc.Encode(s.Run); err != nil {
+		var result any = s.Run
+		if s.Study != nil {
+			result = s.Study.Experiment
+		}
+		if err := enc.Encode(result); err != nil {
 			return fmt.Errorf("write result: %w", err)
 		}
 	}
 	return nil
 }
 
-// CSV writes a line for each second of each phase (RFC 4180): counts of that second, and quantiles of its response times in seconds, empty
-// where the result has none.
+// CSV writes a line for each second of each phase (RFC 4180), of an experiment those of each run: counts of that second, the ops that had
+// ended at its end, and its response times in seconds, empty where the result has none.
 func CSV(w io.Writer, all []Source) error {
 	out := csv.NewWriter(w)
-	rows := [][]string{{"run", "phase", "t", "due", "sent", "ok", "miss", "bad", "in_flight", "response_p50", "response_p99"}}
+	rows := [][]string{{
+		"run", "variant", "repetition", "phase", "t", "ops", "due", "sent", "ok", "miss", "bad", "in_flight",
+		"response_mean", "response_p50", "response_p99",
+	}}
 	for _, s := range all {
-		for _, name := range s.Run.PhaseOrder {
-			for _, r := range s.Run.Phase[name].Series {
-				rows = append(rows, append([]string{s.Run.ID, name}, fieldsOf(&r)...))
-			}
+		runs := []*run.Run{s.Run}
+		if s.Study != nil {
+			runs = s.Study.Runs
+		}
+		for _, r := range runs {
+			rows = append(rows, secondsOf(r)...)
 		}
 	}
 	if err := out.WriteAll(rows); err != nil {
@@ -57,13 +72,28 @@ func CSV(w io.Writer, all []Source) error {
 	return nil
 }
 
-func fieldsOf(r *run.Row) []string {
+func secondsOf(r *run.Run) (rows [][]string) {
+	repetition := ""
+	if r.Repetition > 0 {
+		repetition = strconv.Itoa(r.Repetition)
+	}
+	for _, name := range r.PhaseOrder {
+		ended := uint64(0)
+		for _, row := range r.Phase[name].Series {
+			ended += row.OK + row.Miss + row.Bad
+			rows = append(rows, append([]string{r.ID, r.Variant, repetition, name}, fieldsOf(&row, ended)...))
+		}
+	}
+	return rows
+}
+
+func fieldsOf(r *run.Row, ended uint64) []string {
 	fields := []string{strconv.FormatFloat(r.T, 'f', -1, 64)}
-	for _, n := range []uint64{r.Due, r.Sent, r.OK, r.Miss, r.Bad} {
+	for _, n := range []uint64{ended, r.Due, r.Sent, r.OK, r.Miss, r.Bad} {
 		fields = append(fields, strconv.FormatUint(n, 10))
 	}
 	fields = append(fields, strconv.FormatInt(r.InFlight, 10))
-	for _, q := range []*float64{r.Response.P50, r.Response.P99} {
+	for _, q := range []*float64{r.Response.Mean, r.Response.P50, r.Response.P99} {
 		text := ""
 		if q != nil {
 			text = strconv.FormatFloat(*q, 'f', -1, 64)
@@ -73,14 +103,18 @@ func fieldsOf(r *run.Row) []string {
 	return fields
 }
 
-// Markdowns writes the figures of each run as tables (GitHub Flavored Markdown), with the verdict above them.
-func Markdowns(w io.Writer, all []Source) error {
+// Markdown writes the figures of each run, or the tables of each experiment, with the verdict above them (GitHub Flavored Markdown).
+func Markdown(w io.Writer, all []Source) error {
 	var b strings.Builder
 	for i, s := range all {
 		if i > 0 {
 			b.WriteString("\n")
 		}
-		summary(&b, s.Run)
+		if s.Study != nil {
+			comparison(&b, s.Study.Experiment)
+		} else {
+			summary(&b, s.Run)
+		}
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return fmt.Errorf("write report: %w", err)

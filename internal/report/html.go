@@ -17,13 +17,6 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// Source is a run with all that is known of it.
-type Source struct {
-	Run    *run.Run
-	Detail *Detail // nil: the snapshots are not at hand
-	Plan   []byte  // canonical JSON; nil: not at hand
-}
-
 //go:embed page
 var parts embed.FS
 
@@ -47,13 +40,19 @@ func HTML(w io.Writer, all []Source) error {
 		Style: template.CSS(style), Script: template.JS(script),
 		Policy: "default-src 'none'; style-src '" + source(style) + "'; script-src '" + source(script) + "'",
 	}
+	v.Words = wordsOf(all)
 	var names []string
 	for i := range all {
-		v.Runs = append(v.Runs, newRunView(&all[i], fmt.Sprintf("r%d", i+1)))
+		key := fmt.Sprintf("r%d", i+1)
+		if s := all[i].Study; s != nil {
+			v.Articles = append(v.Articles, article{Study: newStudyView(&all[i], key)})
+			names = append(names, s.Experiment.Plan)
+			continue
+		}
+		v.Articles = append(v.Articles, article{Run: newRunView(&all[i], key)})
 		names = append(names, all[i].Run.Plan)
 	}
 	v.Title = strings.Join(slices.Compact(names), ", ")
-	v.Several = len(all) > 1
 	var b bytes.Buffer
 	if err := form.ExecuteTemplate(&b, "page.html", v); err != nil {
 		return fmt.Errorf("make report: %w", err)
@@ -64,6 +63,28 @@ func HTML(w io.Writer, all []Source) error {
 	return nil
 }
 
+// wordsOf explains what the page says shortly.
+func wordsOf(all []Source) []fact {
+	words := []fact{
+		{"?", []string{"behind a figure: SUSPECT. Quote it with the reason only, which stands at its phase."}},
+		{"!", []string{"behind a figure, or struck through: INVALID. Do not use it; the reason stands at its phase."}},
+		{"–", []string{"there is no such figure: of a quantile, fewer than 10 samples lie beyond it; elsewhere the reason stands below."}},
+		{"response", []string{"from when the op was due to its answer; service: from when it was sent; lag: from due to sent."}},
+		{"p99", []string{"99 % of the ops took no longer; read from merged histograms, less than 0.8 % too high."}},
+	}
+	if slices.ContainsFunc(all, func(s Source) bool { return s.Study != nil }) {
+		words = append(words,
+			fact{"±", []string{"half of the 99.9 % confidence interval of a mean."}},
+			fact{"× and 95 % CI", []string{"ratio to the baseline, of geometric means, and its confidence interval."}},
+			fact{"spread", []string{"between restarts: standard deviation of the repetitions' means, as a share."}},
+			fact{"differs", []string{"the interval excludes 1, and the ratio is further from 1 than twice the spread."}},
+			fact{"MDE", []string{"minimum detectable effect: a difference of this size would have been shown nine times in ten."}},
+			fact{"p (Holm)", []string{"of Mann and Whitney's test, adjusted for all comparisons of the experiment; it decides nothing here."}},
+		)
+	}
+	return words
+}
+
 // source names a text of the page in its policy (Content Security Policy Level 3, section 2.3.1).
 func source(text []byte) string {
 	sum := sha256.Sum256(text)
@@ -72,12 +93,18 @@ func source(text []byte) string {
 
 // view is what the page shows.
 type view struct {
-	Title   string
-	Style   template.CSS
-	Script  template.JS
-	Policy  string
-	Several bool
-	Runs    []runView
+	Title    string
+	Style    template.CSS
+	Script   template.JS
+	Policy   string
+	Articles []article
+	Words    []fact
+}
+
+// article is a run or an experiment.
+type article struct {
+	Run   *runView
+	Study *studyView
 }
 
 type runView struct {
@@ -97,6 +124,9 @@ type runView struct {
 	Servers       []serverView
 	PlanText      string
 	WithoutDetail bool
+
+	Variant, Experiment string // that it is of; "": none
+	Repetition          int
 }
 
 // fact is a name and what is to be said under it.
@@ -139,11 +169,12 @@ type opView struct {
 	Facts  []string
 	Rates  []string
 	Rows   []latencyView
+	Notes  []string // why figures are missing
 }
 
 type latencyView struct {
 	Name  string
-	Cells []string
+	Cells []gridCell
 	Unit  string
 }
 
@@ -152,13 +183,14 @@ type levelView struct {
 	Why                                        string
 }
 
-func newRunView(s *Source, key string) runView {
+func newRunView(s *Source, key string) *runView {
 	r := s.Run
-	v := runView{
+	v := &runView{
 		Key: key, Plan: r.Plan, ID: r.ID, Facts: factsOf(r), Verdict: verdictOf(r), Reasons: r.Verdict.Reasons,
 		WithoutDetail: s.Detail == nil,
 	}
-	v.Class, v.Word = standingOf(r)
+	v.Class, v.Word = standingOf(r.Verdict)
+	v.Variant, v.Experiment, v.Repetition = r.Variant, r.Experiment, r.Repetition
 	if r.Environment.Hostname != "" {
 		v.Machine = machineOf(&r.Environment)
 	}
@@ -182,8 +214,8 @@ func newRunView(s *Source, key string) runView {
 }
 
 // standingOf is the verdict in a word, and the class of its colour.
-func standingOf(r *run.Run) (class, word string) {
-	switch v := r.Verdict; {
+func standingOf(v run.Verdict) (class, word string) {
+	switch {
 	case v.Completeness == run.Failed:
 		return "invalid", "Failed"
 	case v.Completeness == run.Aborted:
@@ -304,13 +336,16 @@ func latencySentence(verb string, l *run.Latency) string {
 }
 
 func phaseFacts(ph *run.Phase) []fact {
-	facts := []fact{{"load", []string{loadOf(ph)}}, {"target", []string{targetOf(ph)}}, {"dataset", []string{datasetOf(ph)}}}
+	facts := []fact{{"load", []string{loadOf(ph) + "; took " + duration(ph.Seconds)}}, {"target", []string{targetOf(ph)}}, {"dataset", []string{datasetOf(ph)}}}
 	if ph.Setup != nil {
 		var text []string
 		for _, verb := range verbs(ph.Setup.Op) {
 			text = append(text, verb+": "+ledger(ph.Setup.Op[verb])+", untimed")
 		}
 		facts = append(facts, fact{"setup", text})
+	}
+	if steady := steadyOf(ph); steady != nil {
+		facts = append(facts, fact{"steady", steady})
 	}
 	if ph.Generator.Executor != "" {
 		facts = append(facts, fact{"generator", append(generatorOf(ph), oddOf(ph)...)})
@@ -340,11 +375,19 @@ func newOpView(ph *run.Phase, verb string) opView {
 		{Name: count(o.Error) + " error", Class: "bad", N: float64(o.Error)},
 		{Name: count(o.Shed) + " shed", Class: "offered", N: float64(o.Shed)},
 	}))
+	var missing []string
 	for _, r := range rowsOf("op."+verb, o) {
-		if r.l.Count > 0 {
-			v.Rows = append(v.Rows, newLatencyView(ph, r))
+		if r.l.Count == 0 {
+			continue
+		}
+		v.Rows = append(v.Rows, newLatencyView(ph, r))
+		for i, c := range r.cells(ph, unitOf(r.l)) {
+			if c.why != "" {
+				missing = append(missing, "– "+latencyHeads[i]+" of "+strings.TrimSpace(r.label)+": "+c.why)
+			}
 		}
 	}
+	v.Notes = joined(missing)
 	return v
 }
 
@@ -352,7 +395,7 @@ func newLatencyView(ph *run.Phase, r row) latencyView {
 	u := unitOf(r.l)
 	v := latencyView{Name: strings.TrimSpace(r.label), Unit: u.name}
 	for _, c := range r.cells(ph, u) {
-		v.Cells = append(v.Cells, c.text+c.doubt)
+		v.Cells = append(v.Cells, gridCell{c.text + c.doubt, c.why})
 	}
 	return v
 }

@@ -9,12 +9,14 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/experiment"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/servertest"
@@ -32,9 +34,15 @@ func pageOf(t testing.TB, all ...Source) string {
 // recorded is an open run of some seconds with its snapshots, a few ops in each second.
 func recorded(t testing.TB, seconds, perSecond int) Source {
 	t.Helper()
+	return recordedAs(t, header, 3, seconds, perSecond)
+}
+
+// recordedAs is recorded with another header, and times drawn from another seed.
+func recordedAs(t testing.TB, header run.Header, seed uint64, seconds, perSecond int) Source {
+	t.Helper()
 	p, r := samplePlan(), run.New(header, environment)
-	random := rand.New(rand.NewPCG(3, 4))
-	d := new(Detail)
+	random := rand.New(rand.NewPCG(seed, 4))
+	d := NewDetail(run.New(header, environment))
 	var sum measure.Totals
 	var rows []run.Row
 	var b []byte
@@ -60,21 +68,60 @@ func recorded(t testing.TB, seconds, perSecond int) Source {
 	return Source{Run: r, Detail: d, Plan: []byte(`{"name":"hydra-m4"}`)}
 }
 
+// studied is an experiment of variants, the first of them the baseline, each of which was run three times for some seconds. What is asked of the i-th
+// is i times 20 a second more.
+func studied(t testing.TB, seconds int, variants ...string) Source {
+	t.Helper()
+	x := run.NewExperiment("20261120T173430Z-hydra-m4-9b01")
+	x.Plan, x.StartedAt, x.Loadgen = "hydra-m4", header.StartedAt, header.Loadgen
+	x.Repeat, x.Order, x.Baseline, x.Finished, x.Seed = 3, "interleaved", variants[0], true, 1
+	for i, name := range variants {
+		x.Variants = append(x.Variants, run.Variant{Name: name, Values: map[string]string{"rate": fmt.Sprint(i)}, Stopped: run.StopFinished})
+	}
+	s := NewStudy(x)
+	var runs []*run.Run
+	var all []Source
+	for repetition := range x.Repeat {
+		for i, name := range variants {
+			h := header
+			h.ID, h.Experiment, h.Variant, h.Repetition = fmt.Sprintf("%s-%d-%d", header.ID, i, repetition+1), x.ID, name, repetition+1
+			one := recordedAs(t, h, uint64(10*i+repetition), seconds, 60+20*i)
+			x.Add(one.Run, false)
+			runs, all = append(runs, one.Run), append(all, one)
+		}
+	}
+	experiment.Conclude(x, runs)
+	for _, one := range all {
+		s.Add(one.Run, one.Detail)
+	}
+	return Source{Study: s, Plan: all[0].Plan}
+}
+
+// few is a run of n ops: too few for most quantiles, or for all.
+func few(t testing.TB, n int) Source { return recordedAs(t, header, 3, 1, n) }
+
 // TestPageHasTheTerminalsDigits looks every figure of the terminal up in the page.
 func TestPageHasTheTerminalsDigits(t *testing.T) {
-	for name, r := range map[string]*run.Run{"good": good(), "overloaded": overloaded(), "broken": broken(), "unreachable": unreachable(), "fleet": fleet()} {
+	sources := map[string]Source{
+		"good": {Run: good()}, "overloaded": {Run: overloaded()}, "broken": {Run: broken()}, "unreachable": {Run: unreachable()}, "fleet": {Run: fleet()},
+		"experiment": studied(t, 6, "w2", "w1", "w3"), "pair": studied(t, 2, "a", "b"), "compared": {Study: NewStudy(compared())},
+	}
+	for n := range 10 {
+		sources[fmt.Sprintf("%d ops", n)] = few(t, n)
+	}
+	for name, s := range sources {
 		t.Run(name, func(t *testing.T) {
-			page := pageOf(t, Source{Run: r})
+			page := pageOf(t, s)
 			words := regexp.MustCompile(`<[^>]*>`).ReplaceAllString(page, " ")
 			words = strings.NewReplacer("&#39;", "'", "&#34;", `"`, "&lt;", "<", "&gt;", ">", "&amp;", "&").Replace(words)
 			var b strings.Builder
-			require.NoError(t, Text(&b, r, Options{}))
+			require.NoError(t, Texts(&b, []Source{s}))
 			here := map[string]bool{}
 			figure := regexp.MustCompile(`\b[0-9][0-9,]*(\.[0-9]+)?\b`)
 			for _, f := range figure.FindAllString(words, -1) {
 				here[strings.ReplaceAll(f, ",", "")] = true // tables of counts are without
 			}
-			terminal := regexp.MustCompile(`and [0-9]+ other reasons? above`).ReplaceAllString(b.String(), "") // the page has them all
+			terminal := regexp.MustCompile(`and [0-9]+ other reasons?(,| above)`).ReplaceAllString(b.String(), "") // the page has them all
 			for _, f := range figure.FindAllString(terminal, -1) {
 				require.True(t, here[strings.ReplaceAll(f, ",", "")], "%s of the terminal is not on the page", f)
 			}
@@ -106,6 +153,23 @@ func nasty(text string) Source {
 	return Source{Run: r, Plan: []byte(text)}
 }
 
+// nastyStudy is an experiment with a hostile text wherever one can come from outside.
+func nastyStudy(t testing.TB, text string) Source {
+	s := studied(t, 5, text, "other")
+	x := s.Study.Experiment
+	x.Plan, x.ID, x.Loadgen, x.Order = text, text, text, text
+	x.Variants[0].Values = map[string]string{text: text}
+	x.Verdict.Reasons = []string{text}
+	x.Runs[0].Verdict.Reasons = []string{text}
+	x.Figures[0].Finding = text
+	x.Tables = append([]run.Table{{
+		Title: text, Columns: []run.Column{{Name: text, Title: text}}, Notes: []string{text},
+		Rows: []run.TableRow{{Name: text, Cells: []run.Cell{{Text: text}}}, {Name: text, Cells: []run.Cell{{Reason: text}}}},
+	}}, x.Tables...)
+	s.Study.Runs[1].Environment.Hostname = text
+	return s
+}
+
 // tagsOf are the tags of a page with the names of their attributes.
 func tagsOf(page string) []string {
 	values := regexp.MustCompile(`"[^"]*"`)
@@ -119,14 +183,24 @@ func tagsOf(page string) []string {
 // TestPageEscapes has the same elements and attributes whatever the texts are, and none of them as it came.
 func TestPageEscapes(t *testing.T) {
 	tame := tagsOf(pageOf(t, nasty("tame")))
+	kinds := func(page string) []string { return slices.Compact(slices.Sorted(slices.Values(tagsOf(page)))) }
+	tameStudy := kinds(pageOf(t, nastyStudy(t, "tame"))) // of axes, fewer have names where variants' are long
 	for _, text := range corpus {
 		page := pageOf(t, nasty(text))
 		require.Equal(t, tame, tagsOf(page), text)
 		if strings.ContainsAny(text, `<"'`) {
 			require.NotContains(t, page, text)
 		}
+		page = pageOf(t, nastyStudy(t, text))
+		require.Equal(t, tameStudy, kinds(page), text)
+		if strings.ContainsAny(text, `<"'`) {
+			require.NotContains(t, page, text)
+		}
+		if strings.ContainsAny(text, `<"'`) {
+			require.NotContains(t, page, text)
+		}
 		var b strings.Builder
-		require.NoError(t, Markdowns(&b, []Source{nasty(text)}))
+		require.NoError(t, Markdown(&b, []Source{nasty(text), nastyStudy(t, text)}))
 		require.NotRegexp(t, `<`, b.String(), text)
 	}
 }
@@ -165,7 +239,7 @@ func BenchmarkAdd(b *testing.B) {
 	snapshot := measure.Snapshot{SeqFirst: 1, SeqLast: 1, To: 1000 * ms, Delta: *s.totals}
 	bytes, err := snapshot.AppendBinary(nil)
 	require.NoError(b, err)
-	d := new(Detail)
+	d := NewDetail(run.New(header, environment))
 	b.ReportAllocs()
 	for b.Loop() {
 		require.NoError(b, d.Add(bytes))
@@ -178,7 +252,7 @@ func TestDetailIsOfItsRun(t *testing.T) {
 	require.Contains(t, pageOf(t, s), "Heatmap")
 	s.Run.Phase["mixed"].Digest = "0000000000000001"
 	require.NotContains(t, pageOf(t, s), "Heatmap")
-	require.ErrorContains(t, new(Detail).Add([]byte("no snapshot")), "read a snapshot: ")
+	require.ErrorContains(t, NewDetail(s.Run).Add([]byte("no snapshot")), "read a snapshot: ")
 }
 
 // TestCoarserColumns hold the same values, fewer times cut.
@@ -205,19 +279,30 @@ func TestForms(t *testing.T) {
 	rows, err := csv.NewReader(&b).ReadAll()
 	require.NoError(t, err)
 	require.Len(t, rows, 13)
-	require.Equal(t, []string{header.ID, "mixed", "1", "50", "50", "50", "0", "0"}, rows[1][:8])
+	require.Equal(t, []string{header.ID, "", "", "mixed", "1", "50", "50", "50", "50", "0", "0"}, rows[1][:11])
+	require.Equal(t, "100", rows[2][5], "ops that have ended")
+	require.Equal(t, "600", rows[12][5])
+	b.Reset()
+	require.NoError(t, CSV(&b, []Source{studied(t, 4, "a", "b")}))
+	rows, err = csv.NewReader(&b).ReadAll()
+	require.NoError(t, err)
+	require.Len(t, rows, 1+2*3*4)
+	require.Equal(t, []string{"b", "1", "mixed", "1"}, rows[1+4][1:5])
 
 	b.Reset()
-	require.NoError(t, JSON(&b, []Source{s, s}))
+	require.NoError(t, JSON(&b, []Source{s, s, studied(t, 4, "a", "b")}))
 	dec := json.NewDecoder(&b)
 	for range 2 {
 		var r run.Run
 		require.NoError(t, dec.Decode(&r))
 		require.NoError(t, r.CheckValid())
 	}
+	var x run.Experiment
+	require.NoError(t, dec.Decode(&x))
+	require.NoError(t, x.CheckValid())
 
 	b.Reset()
-	require.NoError(t, Markdowns(&b, []Source{{Run: good()}, {Run: overloaded()}}))
+	require.NoError(t, Markdown(&b, []Source{{Run: good()}, {Run: overloaded()}}))
 	golden(t, "markdown.md", b.String())
 	b.Reset()
 	require.NoError(t, Texts(&b, []Source{{Run: good()}, {Run: good()}}))
@@ -226,7 +311,7 @@ func TestForms(t *testing.T) {
 		func() error { return HTML(failingWriter{os.ErrClosed}, []Source{s}) },
 		func() error { return CSV(failingWriter{os.ErrClosed}, []Source{s}) },
 		func() error { return JSON(failingWriter{os.ErrClosed}, []Source{s}) },
-		func() error { return Markdowns(failingWriter{os.ErrClosed}, []Source{s}) },
+		func() error { return Markdown(failingWriter{os.ErrClosed}, []Source{s}) },
 		func() error { return Texts(failingWriter{os.ErrClosed}, []Source{s}) },
 	} {
 		require.ErrorIs(t, write(), os.ErrClosed)
@@ -242,7 +327,8 @@ func TestPageInABrowser(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(page), 0o644))
 		return servertest.Chromium(t, path, flags...)
 	}
-	page := pageOf(t, recorded(t, 30, 200), nasty(strings.Join(corpus, " ")), Source{Run: fleet()})
+	all := strings.Join(corpus, " ")
+	page := pageOf(t, recorded(t, 30, 200), nasty(all), Source{Run: fleet()}, studied(t, 6, "w2", "w1"), nastyStudy(t, all))
 	document, console := open("page.html", page)
 	require.Empty(t, console)
 	require.Contains(t, document, `<div class="tip" hidden=""></div>`, "the script has run")

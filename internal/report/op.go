@@ -120,6 +120,9 @@ type unit struct {
 
 const cell = 10 // columns of a latency
 
+// latencyHeads are over the figures of a latency.
+var latencyHeads = [...]string{"mean", "sd", "min", "p50", "p90", "p99", "p99.9", "max"}
+
 // latencies adds a table. A mark stands behind each figure that is in doubt; a quantile that has too few samples is a dash.
 func (p *page) latencies(ph *run.Phase, rows []row) {
 	rows = slices.DeleteFunc(rows, func(r row) bool { return r.l.Count == 0 })
@@ -127,7 +130,7 @@ func (p *page) latencies(ph *run.Phase, rows []row) {
 		return
 	}
 	head := spaces(labelWidth)
-	for _, name := range []string{"mean", "sd", "min", "p50", "p90", "p99", "p99.9", "max"} {
+	for _, name := range latencyHeads {
 		head += right(name, cell-1) + " "
 	}
 	p.line("  %s", head)
@@ -141,8 +144,8 @@ func (p *page) latencies(ph *run.Phase, rows []row) {
 	}
 }
 
-// cellOf is a figure and how far it may be believed.
-type cellOf struct{ text, doubt string }
+// cellOf is a figure and how far it may be believed, or why there is none.
+type cellOf struct{ text, doubt, why string }
 
 // cells are the figures of a row in the order of the table's head.
 func (r row) cells(ph *run.Phase, u unit) []cellOf {
@@ -160,9 +163,9 @@ func (r row) cells(ph *run.Phase, u unit) []cellOf {
 		{"p999", r.l.P999},
 		{"max", r.l.Max},
 	} {
-		c := cellOf{text: "–"}
+		c := cellOf{text: "–", why: ph.Nulls[r.path+"."+v.name]}
 		if v.value != nil {
-			c = cellOf{u.text(*v.value), mark(ph, r.path+"."+v.name)}
+			c = cellOf{text: u.text(*v.value), doubt: mark(ph, r.path+"."+v.name)}
 		}
 		cells = append(cells, c)
 	}

@@ -27,7 +27,7 @@ func (p *page) phase(name string, ph *run.Phase) {
 		p.point(label, marks[why.Validity], why.Text)
 		label = ""
 	}
-	p.item("load", loadOf(ph))
+	p.item("load", loadOf(ph)+"; took "+duration(ph.Seconds))
 	p.item("target", targetOf(ph))
 	p.item("dataset", datasetOf(ph))
 	if ph.Setup != nil {
@@ -35,7 +35,9 @@ func (p *page) phase(name string, ph *run.Phase) {
 			p.item("setup", verb+": "+ledger(ph.Setup.Op[verb])+", untimed")
 		}
 	}
-	p.steady(ph)
+	if steady := steadyOf(ph); steady != nil {
+		p.items("steady", ", ", steady...)
+	}
 	p.levels(ph)
 	for _, verb := range verbs(ph.Op) {
 		p.op(ph, verb)
@@ -57,8 +59,8 @@ var marks = map[run.Validity]string{run.Valid: "", run.Suspect: "?", run.Invalid
 // mark says how far the figure at a path below the phase may be believed.
 func mark(ph *run.Phase, path string) string { return marks[ph.ValidityOf(path)] }
 
-// steady says what rates and latencies leave out, and how even the rest was.
-func (p *page) steady(ph *run.Phase) {
+// steadyOf says what rates and latencies leave out, and how even the rest was.
+func steadyOf(ph *run.Phase) []string {
 	var parts []string
 	if w := ph.WarmUp; w.Seconds > 0 {
 		parts = append(parts, "rates and latencies leave out the first "+duration(w.Seconds)+" ("+w.Reason+")")
@@ -70,9 +72,7 @@ func (p *page) steady(ph *run.Phase) {
 			parts = append(parts, "drift "+percent(rounded(*t.Drift)))
 		}
 	}
-	if len(parts) > 0 {
-		p.items("steady", ", ", parts...)
-	}
+	return parts
 }
 
 // rounded cuts a share to a tenth of a per cent.
@@ -86,6 +86,7 @@ func verbs(ops map[string]*run.Op) []string {
 	})
 }
 
+// loadOf is the load that was asked for.
 func loadOf(ph *run.Phase) string {
 	s := ph.Load
 	sessions := plural(s.Sessions, "session")
@@ -115,7 +116,7 @@ func loadOf(ph *run.Phase) string {
 	if s.ThinkSeconds > 0 {
 		parts = append(parts, "think "+duration(s.ThinkSeconds))
 	}
-	return strings.Join(parts, ", ") + "; took " + duration(ph.Seconds)
+	return strings.Join(parts, ", ")
 }
 
 // scheduleOf says at which rates ops were due, and for how long.
