@@ -24,8 +24,9 @@ lint: ## gofumpt and staticcheck (versions in tools/go.mod), go.mod tidy
 	$(tool) staticcheck ./...
 	go mod tidy -diff
 
-fmt: ## format with gofumpt
+fmt: ## format with gofumpt, and the plans
 	$(tool) gofumpt -w .
+	go run ./cmd/loadgen plan fmt plans/*.hcl
 
 fuzz: ## every fuzz target for FUZZTIME (20s)
 	@set -e; grep -r --include='*_test.go' '^func Fuzz' . | sed 's|/[^/]*:func \([A-Za-z0-9_]*\).*| \1|' | \

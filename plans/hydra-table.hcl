@@ -18,9 +18,9 @@ variable "nodes" { # endpoints of your own servers; none: built-in nodes
 
 variable "memory" { default = "64MiB" } # of each built-in node
 
-variable "n" { default = 3 } # nodes that hold a key
-variable "w" { default = 2 } # of these, acknowledgements that make a put
-variable "r" { default = 1 } # and answers that make a get
+variable "n" { default = 3 }             # nodes that hold a key
+variable "w" { default = 2 }             # of these, acknowledgements that make a put
+variable "r" { default = 1 }             # and answers that make a get
 variable "iterations" { default = 1000 } # of each session
 
 target "space" {

@@ -321,13 +321,17 @@ func checkOut(flag, path string) error {
 	return f.Close()
 }
 
-// replace replaces a file with what write writes, whole or not at all.
+// replace replaces a file with what write writes, whole or not at all. The file keeps its permissions.
 func replace(path string, write func(io.Writer) error) error {
+	mode := os.FileMode(0o644)
+	if info, err := os.Stat(path); err == nil {
+		mode = info.Mode().Perm()
+	}
 	temp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(write(temp), temp.Chmod(0o644), temp.Close()); err != nil {
+	if err := errors.Join(write(temp), temp.Chmod(mode), temp.Close()); err != nil {
 		return errors.Join(err, os.Remove(temp.Name()))
 	}
 	return os.Rename(temp.Name(), path)

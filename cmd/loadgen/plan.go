@@ -18,7 +18,9 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-func newPlan() *cobra.Command { return group("plan", "Check and show plans", newCheck(), newShow()) }
+func newPlan() *cobra.Command {
+	return group("plan", "Write, check and show plans", newInit(), newFmt(), newCheck(), newShow())
+}
 
 func newCheck() *cobra.Command {
 	var flags planFlags

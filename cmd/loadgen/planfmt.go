@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+func newFmt() *cobra.Command {
+	var check bool
+	c := &cobra.Command{
+		Use:   "fmt PLAN.hcl...",
+		Short: "Lay plans out the usual way",
+		Long: `Lay plans out the usual way: two spaces for each level, equals signs of neighbouring lines one below the other. Comments and the
+order of things stay. Each file is rewritten when it changes, and its name printed. A single - reads standard input and writes to
+standard output.
+
+With --check nothing is rewritten: the exit code is 1 when a file would be.`,
+		Example: `  loadgen plan fmt plans/hydra.hcl
+  loadgen plan fmt --check plans/hydra.hcl plans/open.hcl
+  loadgen plan fmt - <draft.hcl`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 && args[0] == "-" {
+				return formatStream(cmd)
+			}
+			return formatFiles(cmd, args, check)
+		},
+	}
+	c.Flags().BoolVar(&check, "check", false, "only name the files that would change")
+	return c
+}
+
+// formatStream formats standard input onto standard output.
+func formatStream(cmd *cobra.Command) error {
+	src, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), plan.MaxSize+1))
+	if err != nil {
+		return failed("read standard input: %w", err)
+	}
+	text, err := format(cmd, "<stdin>", src)
+	if err != nil {
+		return err
+	}
+	if _, err := cmd.OutOrStdout().Write(text); err != nil {
+		return failed("%w", err)
+	}
+	return nil
+}
+
+// formatFiles goes through all files, also when one of them cannot be formatted.
+func formatFiles(cmd *cobra.Command, paths []string, check bool) error {
+	var wrong error
+	for _, path := range paths {
+		changed, err := formatFile(cmd, path, check)
+		switch {
+		case err != nil:
+			fmt.Fprint(cmd.ErrOrStderr(), complaint(err))
+			wrong = &exitError{code: exitUsage}
+		case changed:
+			if _, err := fmt.Fprintln(cmd.OutOrStdout(), path); err != nil {
+				return failed("%w", err)
+			}
+			if check && wrong == nil {
+				wrong = &exitError{code: run.ExitAssert}
+			}
+		}
+	}
+	return wrong
+}
+
+// complaint is what is still to be said of an error.
+func complaint(err error) string {
+	if err.Error() == "" {
+		return ""
+	}
+	return fmt.Sprintf("loadgen: %v\n", err)
+}
+
+// formatFile formats one file, whole or not at all.
+func formatFile(cmd *cobra.Command, path string, check bool) (changed bool, err error) {
+	src, err := readBounded(path)
+	if err != nil {
+		return false, err
+	}
+	text, err := format(cmd, path, src)
+	if err != nil || bytes.Equal(text, src) || check {
+		return err == nil && !bytes.Equal(text, src), err
+	}
+	if path, err = filepath.EvalSymlinks(path); err != nil {
+		return false, err
+	}
+	return true, replace(path, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
+}
+
+// format formats a text, and reports what keeps it from being formatted.
+func format(cmd *cobra.Command, name string, src []byte) ([]byte, error) {
+	text, diags := plan.Format(src, name)
+	return text, (&planText{sources: map[string][]byte{name: src}}).report(cmd.ErrOrStderr(), diags)
+}

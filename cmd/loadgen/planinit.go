@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bytes"
+	_ "embed" // the plan to begin with
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"text/template"
+	"unicode"
+
+	"github.com/hashicorp/hcl/v2/hclwrite"
+	"github.com/spf13/cobra"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/loadgen/loadgen/internal/drivers"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+//go:embed plan.tmpl
+var firstPlan string
+
+// initFlags are the flags of plan init.
+type initFlags struct {
+	driver    string
+	endpoints []string
+	force     bool
+}
+
+func newInit() *cobra.Command {
+	var flags initFlags
+	c := &cobra.Command{
+		Use:   "init [PLAN.hcl]",
+		Short: "Write a plan to begin with",
+		Long: `Write a plan to begin with, for a driver and endpoints. It runs as it is, and its comments say what may be changed. Without a file
+it is plan.hcl; - is standard output. A file that is there is left alone unless --force is given. Nothing is asked, of you or of the
+endpoints.`,
+		Example: `  loadgen plan init --driver redis --endpoint 127.0.0.1:6379
+  loadgen plan init --driver memcached cache.hcl
+  loadgen plan init -`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path := "plan.hcl"
+			if len(args) == 1 {
+				path = args[0]
+			}
+			return flags.init(cmd, path)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&flags.driver, "driver", "redis", "load targets that speak as `NAME` does: "+strings.Join(starters(), ", "))
+	f.StringArrayVar(&flags.endpoints, "endpoint", nil, "load the server at `HOST:PORT`; repeatable; none: a built-in node")
+	f.BoolVar(&flags.force, "force", false, "write over a file that is there")
+	return c
+}
+
+// starters are the drivers that the first plan's gets and puts suit.
+func starters() []string {
+	var names []string
+	for _, d := range drivers.All() {
+		if d.Outcomes(driver.Get) != nil && d.Outcomes(driver.Put) != nil {
+			names = append(names, d.Name())
+		}
+	}
+	return names
+}
+
+// init writes the plan, after it was checked as plan check does.
+func (f *initFlags) init(cmd *cobra.Command, path string) error {
+	if !slices.Contains(starters(), f.driver) {
+		return fmt.Errorf("--driver %s: write one of %s", f.driver, strings.Join(starters(), ", "))
+	}
+	text, err := f.text(path)
+	if err != nil {
+		return err
+	}
+	file, diags := plan.Parse(text, "--endpoint", drivers.All())
+	t := &planText{path: "--endpoint", file: file, diags: diags, sources: map[string][]byte{"--endpoint": text}}
+	if _, err := t.plan(cmd.ErrOrStderr()); err != nil {
+		return err
+	}
+	if path == "-" {
+		if _, err := cmd.OutOrStdout().Write(text); err != nil {
+			return failed("%w", err)
+		}
+		return nil
+	}
+	if err := f.write(path, text); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "wrote %s: loadgen coordinator run %s runs it\n", path, path)
+	return err
+}
+
+// write writes a new file, or over one with --force.
+func (f *initFlags) write(path string, text []byte) error {
+	how := os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	if f.force {
+		how = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	}
+	file, err := os.OpenFile(path, how, 0o644)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return fmt.Errorf("%s is there already: name another file, or write over it with --force", path)
+	case err != nil:
+		return failed("%w", err)
+	}
+	_, err = file.Write(text)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return failed("%w", err)
+	}
+	return nil
+}
+
+// text fills the plan in.
+func (f *initFlags) text(path string) ([]byte, error) {
+	all := drivers.All()
+	d := all[slices.IndexFunc(all, func(d driver.Driver) bool { return d.Name() == f.driver })]
+	_, servers := d.(driver.Wire)
+	if !servers && len(f.endpoints) > 0 {
+		return nil, fmt.Errorf("--endpoint: driver %s asks no server: leave it out", f.driver)
+	}
+	quoted := make([]string, len(f.endpoints))
+	for i, e := range f.endpoints {
+		if strings.ContainsFunc(e, unicode.IsControl) {
+			return nil, fmt.Errorf("--endpoint %q: write HOST:PORT", e)
+		}
+		quoted[i] = string(hclwrite.TokensForValue(cty.StringVal(e)).Bytes())
+	}
+	if path == "-" {
+		path = "plan.hcl"
+	}
+	var b bytes.Buffer
+	err := template.Must(template.New("plan").Parse(firstPlan)).Execute(&b, struct {
+		Driver, Name, At, File, List string
+		Endpoints                    []string
+		Servers                      bool
+	}{
+		Driver: f.driver, Name: f.driver, At: strings.Join(f.endpoints, ", "), File: path, List: strings.Join(quoted, ", "),
+		Endpoints: f.endpoints, Servers: servers,
+	})
+	if err != nil {
+		return nil, err
+	}
+	text, diags := plan.Format(b.Bytes(), path)
+	if diags.HasErrors() {
+		return nil, diags
+	}
+	return text, nil
+}
