@@ -31,11 +31,16 @@ func Conclude(x *run.Experiment, runs []*run.Run) {
 			c.compare(s, m)
 		}
 	}
-	adjust(x.Figures)
-	for i := range x.Figures {
-		x.Figures[i].Finding = finding(&x.Figures[i])
-	}
+	c.conclude()
 	x.Tables = append(x.Tables, tables(x)...)
+}
+
+// conclude says what the figures show, once all are there.
+func (c *comparer) conclude() {
+	adjust(c.x.Figures)
+	for i := range c.x.Figures {
+		c.x.Figures[i].Finding = finding(&c.x.Figures[i])
+	}
 }
 
 // comparer makes the figures of an experiment.

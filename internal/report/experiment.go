@@ -239,8 +239,8 @@ func (p *page) experimentVerdict(x *run.Experiment, opts Options) {
 	}
 }
 
-// comparison writes the tables of an experiment as Markdown.
-func comparison(b *strings.Builder, x *run.Experiment) {
+// experimentMarkdown writes the tables of an experiment as Markdown.
+func experimentMarkdown(b *strings.Builder, x *run.Experiment) {
 	fmt.Fprintf(b, "## %s\n\n%s · %s\n\n**%s**\n", markdown(x.Plan), markdown(strings.Join(experimentFacts(x), " · ")), markdown(x.ID), strings.Join(judgementOf(x), " "))
 	for i, why := range shownReasons(x.Verdict.Reasons) {
 		if i == 0 {
@@ -248,7 +248,11 @@ func comparison(b *strings.Builder, x *run.Experiment) {
 		}
 		fmt.Fprintf(b, "- %s\n", markdown(why))
 	}
-	for _, t := range x.Tables {
+	markdownTables(b, x.Tables)
+}
+
+func markdownTables(b *strings.Builder, tables []run.Table) {
+	for _, t := range tables {
 		fmt.Fprintf(b, "\n### %s\n\n", markdown(t.Title))
 		for i, row := range grid(t) {
 			for _, c := range row {

@@ -111,7 +111,7 @@ func Markdown(w io.Writer, all []Source) error {
 			b.WriteString("\n")
 		}
 		if s.Study != nil {
-			comparison(&b, s.Study.Experiment)
+			experimentMarkdown(&b, s.Study.Experiment)
 		} else {
 			summary(&b, s.Run)
 		}

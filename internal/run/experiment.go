@@ -165,8 +165,8 @@ func (x *Experiment) CheckValid() error {
 	return nil
 }
 
-// Add names a run that has ended and judges the experiment anew. Capped says that it was ended by its variant's cap.
-func (x *Experiment) Add(r *Run, capped bool) {
+// Ended says what became of the run as one of an experiment. Capped says that it was ended by its variant's cap.
+func (r *Run) Ended(capped bool) ExperimentRun {
 	one := ExperimentRun{
 		ID: r.ID, Variant: r.Variant, Repetition: r.Repetition, Seconds: r.Seconds, Verdict: r.Verdict, ExitCode: r.ExitCode, Stopped: StopFinished,
 	}
@@ -178,6 +178,12 @@ func (x *Experiment) Add(r *Run, capped bool) {
 	case r.Verdict.Completeness == Aborted:
 		one.Stopped = StopAborted
 	}
+	return one
+}
+
+// Add names a run that has ended and judges the experiment anew. Capped says that it was ended by its variant's cap.
+func (x *Experiment) Add(r *Run, capped bool) {
+	one := r.Ended(capped)
 	x.Runs = append(x.Runs, one)
 	for i := range x.Variants {
 		v := &x.Variants[i]

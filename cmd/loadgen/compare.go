@@ -1,0 +1,236 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/loadgen/loadgen/internal/comparison"
+	"github.com/loadgen/loadgen/internal/experiment"
+	"github.com/loadgen/loadgen/internal/report"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/rundir"
+)
+
+// compareFlags are the flags of runs compare.
+type compareFlags struct {
+	*runFlags
+	form     string
+	exitCode bool
+}
+
+// comparisonForms are what a comparison can be written as.
+var comparisonForms = [...]struct {
+	name, suffix string
+	write        func(io.Writer, *comparison.Result) error
+}{
+	{"text", ".txt", report.Comparison},
+	{"markdown", ".md", report.ComparisonMarkdown},
+	{"json", ".json", report.ComparisonJSON},
+}
+
+func newCompare(runs *runFlags) *cobra.Command {
+	flags := compareFlags{runFlags: runs}
+	c := &cobra.Command{
+		Use:   "compare A B",
+		Short: "Compare runs with runs, by the statistics of experiments",
+		Long: `Compare runs with other runs. A is the baseline. Each side is
+
+  RUN                    one run
+  RUN,RUN,RUN            several, as repetitions of one another
+  RUN..RUN               those of the same plan from the first to the last
+  EXPERIMENT/VARIANT     the runs of a variant that count
+
+What is not the same of plan and environment is named first: nobody kept it the same. Then come the tables of an experiment. A difference
+is called one by the rule of experiments, which wants the spread between restarts: of a single pair of runs it cannot be told.
+
+Exit codes: 0 compared; 4 a figure of either side is invalid; 1 with --exit-code when a difference was shown; 2 wrong usage, or a run that
+is not there.`,
+		Example: `  loadgen runs compare 20261120T173438Z-hydra-m4-4f2a 20261121T090112Z-hydra-m4-77d0
+  loadgen runs compare 20261120T173438Z-hydra-m4-4f2a..20261120T181020Z-hydra-m4-0c1b 20261121T090112Z-hydra-m4-77d0..20261121T093301Z-hydra-m4-be02
+  loadgen runs compare 20261120T200000Z-nwr-9b01/w=2,r=1 20261121T200000Z-nwr-51fe/w=2,r=1 --format markdown`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return fmt.Errorf("%d arguments where two sides are wanted: write %s", len(args), cmd.UseLine())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args[0], args[1]) },
+	}
+	f := c.Flags()
+	f.StringVarP(&flags.out, "out", "o", "", "write to `FILE`, whose end says the format: .txt .md .json (default: to standard output)")
+	f.StringVar(&flags.form, "format", "", "write `FORMAT`: text, markdown or json (default: as the file's name says, or text)")
+	f.BoolVar(&flags.exitCode, "exit-code", false, "end with exit code 1 when a difference was shown")
+	return c
+}
+
+func (f *compareFlags) run(cmd *cobra.Command, a, b string) error {
+	write, err := f.writer()
+	if err != nil {
+		return err
+	}
+	root, err := f.root()
+	if err != nil {
+		return err
+	}
+	var sides [2][]comparison.Kept
+	for i, text := range []string{a, b} {
+		ids, err := side(root, text)
+		if err != nil {
+			return err
+		}
+		if sides[i], err = kept(root, ids, cmd.ErrOrStderr()); err != nil {
+			return err
+		}
+	}
+	c, err := experiment.Between(sides[0], sides[1])
+	if err != nil {
+		return err
+	}
+	if f.out == "" {
+		err = write(cmd.OutOrStdout(), c)
+	} else {
+		err = replace(f.out, func(w io.Writer) error { return write(w, c) })
+	}
+	if err != nil {
+		return failed("%w", err)
+	}
+	return f.verdict(c)
+}
+
+// verdict turns what was found into an exit code.
+func (f *compareFlags) verdict(c *comparison.Result) error {
+	switch {
+	case slices.ContainsFunc(c.Figures, func(f run.Figure) bool { return f.Validity == run.Invalid }):
+		return &exitError{code: run.ExitInvalid}
+	case f.exitCode && slices.ContainsFunc(c.Figures, func(f run.Figure) bool { return f.Differs }):
+		return &exitError{code: run.ExitAssert}
+	}
+	return nil
+}
+
+func (f *compareFlags) writer() (func(io.Writer, *comparison.Result) error, error) {
+	for _, form := range comparisonForms {
+		byDefault := f.out == "" && form.name == "text" || f.out != "" && strings.EqualFold(filepath.Ext(f.out), form.suffix)
+		if f.form == form.name || f.form == "" && byDefault {
+			return form.write, nil
+		}
+	}
+	if f.form != "" {
+		return nil, fmt.Errorf("--format %s: write text, markdown or json", f.form)
+	}
+	return nil, fmt.Errorf("-o %s: its end says no format: write .txt, .md or .json, or --format", f.out)
+}
+
+// side returns the runs that an argument names.
+func side(root, text string) ([]string, error) {
+	if id, variant, found := strings.Cut(text, "/"); found {
+		return runsOfVariant(root, id, variant)
+	}
+	var ids []string
+	for _, part := range strings.Split(text, ",") {
+		first, last, isRange := strings.Cut(part, "..")
+		if !isRange {
+			if x, err := rundir.LoadExperiment(root, part); err == nil {
+				return nil, fmt.Errorf("%s is an experiment: name a variant of it, %s/%s", part, part, strings.Join(names(x), " or "+part+"/"))
+			}
+			ids = append(ids, part)
+			continue
+		}
+		between, err := runsBetween(root, first, last)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", part, err)
+		}
+		ids = append(ids, between...)
+	}
+	for i, id := range ids {
+		if slices.Contains(ids[:i], id) {
+			return nil, fmt.Errorf("%s: run %s is named twice", text, id)
+		}
+	}
+	return ids, nil
+}
+
+func names(x *run.Experiment) (all []string) {
+	for _, v := range x.Variants {
+		all = append(all, v.Name)
+	}
+	return all
+}
+
+// runsOfVariant lists the runs of a variant that count.
+func runsOfVariant(root, id, variant string) ([]string, error) {
+	x, err := rundir.LoadExperiment(root, id)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("no experiment %s in %s; loadgen runs list names those there are", id, root)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(names(x), variant) {
+		return nil, fmt.Errorf("experiment %s has no variant %q: it has %s", id, variant, strings.Join(names(x), ", "))
+	}
+	var ids []string
+	for _, r := range x.Runs {
+		if r.Variant == variant && r.Counts() {
+			ids = append(ids, r.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, fmt.Errorf("experiment %s has no run of variant %s that counts", id, variant)
+	}
+	return ids, nil
+}
+
+// runsBetween lists the finished runs from the first to the last, in the order of their names, that had the same plan.
+func runsBetween(root, first, last string) ([]string, error) {
+	all, err := rundir.List(root)
+	if err != nil {
+		return nil, failed("%w", err)
+	}
+	slices.Reverse(all) // oldest first
+	at := func(id string) int {
+		return slices.IndexFunc(all, func(s run.Summary) bool { return s.ID == id && s.Unfinished == "" && s.Runs == 0 })
+	}
+	from, to := at(first), at(last)
+	switch {
+	case from < 0:
+		return nil, fmt.Errorf("no finished run %s in %s; loadgen runs list names those there are", first, root)
+	case to < 0:
+		return nil, fmt.Errorf("no finished run %s in %s; loadgen runs list names those there are", last, root)
+	case from > to:
+		return nil, fmt.Errorf("the first run is the later one: write %s..%s", last, first)
+	case all[from].PlanDigest != all[to].PlanDigest:
+		return nil, errors.New("the first and the last run had plans that are not the same: name runs one by one, with commas")
+	}
+	var ids []string
+	for _, s := range all[from : to+1] {
+		if s.Unfinished == "" && s.Runs == 0 && s.PlanDigest == all[from].PlanDigest {
+			ids = append(ids, s.ID)
+		}
+	}
+	return ids, nil
+}
+
+// kept reads runs and their plans.
+func kept(root string, ids []string, words io.Writer) ([]comparison.Kept, error) {
+	var all []comparison.Kept
+	for _, id := range ids {
+		r, err := rundir.Load(root, id)
+		if err != nil {
+			return nil, fmt.Errorf("%w; loadgen runs list names those there are", err)
+		}
+		text, err := rundir.Plan(root, id)
+		if err != nil {
+			fmt.Fprintf(words, "loadgen: %v: it is compared without the plan\n", err)
+		}
+		all = append(all, comparison.Kept{Run: r, Plan: text})
+	}
+	return all, nil
+}

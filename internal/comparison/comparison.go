@@ -1,0 +1,50 @@
+// Package comparison is runs that were kept beside other runs that were kept: how they stand to each other, as data, and what is not the
+// same of their plans and environments. The statistics are internal/experiment's.
+package comparison
+
+import "github.com/loadgen/loadgen/internal/run"
+
+// Result is how two sides compare. Its JSON is described in docs/result.md.
+type Result struct {
+	Schema      int          `json:"schema"`
+	Sides       []Side       `json:"sides"`       // A, the baseline, and B
+	Differences []Difference `json:"differences"` // of plan and environment
+	Notes       []string     `json:"notes"`       // what cannot be told from these runs, and what was left out
+	Figures     []run.Figure `json:"figures"`     // as an experiment's, with sides for variants
+	Tables      []run.Table  `json:"tables"`      // one for each phase, op and metric
+}
+
+// Side is the runs of one side.
+type Side struct {
+	Name string              `json:"name"`
+	Runs []run.ExperimentRun `json:"runs"`
+}
+
+// Difference is a thing that is not the same for all runs.
+type Difference struct {
+	Of     string   `json:"of"`     // "plan" or "environment"
+	Path   string   `json:"path"`   // below the plan's JSON or the result's
+	Values []string `json:"values"` // by side, as text; several in one side are joined by " | ", and "–" is for none
+}
+
+// Kept is a run that was kept, and its plan.
+type Kept struct {
+	*run.Run
+	Plan []byte // canonical JSON
+}
+
+// New returns a comparison without figures.
+func New(a, b []Kept) *Result {
+	return &Result{
+		Schema: run.NewExperiment("").Schema, Sides: []Side{side("A", a), side("B", b)},
+		Differences: differences(a, b), Notes: []string{}, Figures: []run.Figure{}, Tables: []run.Table{},
+	}
+}
+
+func side(name string, kept []Kept) Side {
+	s := Side{Name: name, Runs: []run.ExperimentRun{}}
+	for _, k := range kept {
+		s.Runs = append(s.Runs, k.Ended(false))
+	}
+	return s
+}

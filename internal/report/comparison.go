@@ -1,0 +1,125 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/loadgen/loadgen/internal/comparison"
+)
+
+// Comparison writes how two sides of runs compare: what is not the same of plan and environment first, then the tables.
+func Comparison(w io.Writer, c *comparison.Result) error {
+	p := &page{}
+	for _, side := range c.Sides {
+		for i, r := range side.Runs {
+			p.line("%s  %s  %s, %s", left([]string{side.Name, ""}[min(i, 1)], 1), r.ID, r.Verdict.Completeness, r.Verdict.Validity)
+		}
+	}
+	p.differences(c)
+	for _, note := range c.Notes {
+		p.line("")
+		for _, line := range wrap(note, width) {
+			p.line("%s", line)
+		}
+	}
+	if len(c.Tables) == 0 {
+		p.line("")
+		p.line("The runs have no phase and op in common that could be compared.")
+	}
+	for _, t := range c.Tables {
+		p.table(t)
+	}
+	if _, err := io.WriteString(w, p.b.String()); err != nil {
+		return fmt.Errorf("write comparison: %w", err)
+	}
+	return nil
+}
+
+// kinds are what differences are of, in the order in which they are shown.
+var kinds = [...]string{"plan", "environment"}
+
+// differences writes a block for the plan and one for the environment.
+func (p *page) differences(c *comparison.Result) {
+	for _, kind := range kinds {
+		p.line("")
+		of := differencesOf(c, kind)
+		if len(of) == 0 {
+			p.line("── %s: the same", kind)
+			continue
+		}
+		p.line("── %s: not the same", kind)
+		rows := [][]string{{"", c.Sides[0].Name, c.Sides[1].Name}}
+		for _, d := range of {
+			rows = append(rows, []string{d.Path, cut(d.Values[0]), cut(d.Values[1])})
+		}
+		wide := []int{0, 0}
+		for _, row := range rows {
+			wide[0], wide[1] = max(wide[0], columns(row[0])), max(wide[1], columns(row[1]))
+		}
+		for _, row := range rows {
+			p.line("  %s  %s  %s", left(row[0], wide[0]), left(row[1], wide[1]), row[2])
+		}
+	}
+}
+
+func differencesOf(c *comparison.Result, kind string) (list []comparison.Difference) {
+	for _, d := range c.Differences {
+		if d.Of == kind {
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+// cut shortens a text for a cell.
+func cut(text string) string {
+	const most = 32
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most-1]) + "…"
+	}
+	return text
+}
+
+// ComparisonMarkdown writes what Comparison does as Markdown (GitHub Flavored), with the same texts, whole.
+func ComparisonMarkdown(w io.Writer, c *comparison.Result) error {
+	var b strings.Builder
+	b.WriteString("# Runs compared\n")
+	for _, side := range c.Sides {
+		fmt.Fprintf(&b, "\n%s:\n\n", side.Name)
+		for _, r := range side.Runs {
+			fmt.Fprintf(&b, "- `%s` %s, %s\n", r.ID, r.Verdict.Completeness, r.Verdict.Validity)
+		}
+	}
+	for _, kind := range kinds {
+		of := differencesOf(c, kind)
+		if len(of) == 0 {
+			fmt.Fprintf(&b, "\nThe %s is the same.\n", kind)
+			continue
+		}
+		fmt.Fprintf(&b, "\n## Not the same: %s\n\n| | %s | %s |\n|---|---|---|\n", kind, c.Sides[0].Name, c.Sides[1].Name)
+		for _, d := range of {
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", markdown(d.Path), markdown(d.Values[0]), markdown(d.Values[1]))
+		}
+	}
+	for _, note := range c.Notes {
+		fmt.Fprintf(&b, "\n%s\n", markdown(note))
+	}
+	markdownTables(&b, c.Tables)
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("write Markdown: %w", err)
+	}
+	return nil
+}
+
+// ComparisonJSON writes a comparison as docs/result.md describes it.
+func ComparisonJSON(w io.Writer, c *comparison.Result) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(c); err != nil {
+		return fmt.Errorf("write comparison: %w", err)
+	}
+	return nil
+}
