@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os/exec"
 	"strings"
 	"testing"
@@ -25,6 +26,8 @@ func TestQuick(t *testing.T) {
 		`version: loadgen .+`,
 		`version: Redis server .+`,
 		`version: redis-benchmark .+`,
+		`program: \d+\.\d MB without symbols and debugging data`,
+		`start: a whole run of one op on the null target takes \d+\.\d{3} \(.* to .*\) times as long as loadgen version, in 2 pairs`,
 		`redis/get/32/16: get, values of 32 B, 50 connections, pipeline 16; 2400 ops, 1 rounds`,
 		`  loadgen +\d+ ns +(-|\d+\.\d{3}) +\d+/s +100\.00 %`,
 		`  floor +\d+ ns +(-|\d+\.\d{3}) +\d+/s +100\.00 %   \d+\.\d{3} \(.* to .*\) +\d+\.\d{3} \(.* to .*\)`,
@@ -36,6 +39,18 @@ func TestQuick(t *testing.T) {
 	} {
 		require.Regexp(t, `(?m)^`+line+`$`, out.String())
 	}
+}
+
+// TestProgramIsSmall builds loadgen and looks at its size as it is shipped.
+func TestProgramIsSmall(t *testing.T) {
+	b, err := newBench(t.Context(), io.Discard, options{})
+	require.NoError(t, err)
+	defer b.close()
+	size, err := stripped(b.clients[0].exe)
+	require.NoError(t, err)
+	t.Logf("%d bytes", size)
+	require.Less(t, size, int64(25e6))
+	require.Greater(t, size, int64(5e6), "that is no program")
 }
 
 func TestChoose(t *testing.T) {

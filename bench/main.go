@@ -70,6 +70,9 @@ func compare(ctx context.Context, args []string, w io.Writer) error {
 	}
 	defer b.close()
 	b.preamble(ctx)
+	if err := b.program(ctx); err != nil {
+		return err
+	}
 	for i := range chosen {
 		if _, err := exec.LookPath(chosen[i].program()); err != nil {
 			fmt.Fprintf(w, "\n%s: left out: %v\n", &chosen[i], err)
