@@ -16,18 +16,20 @@ import (
 const errAgain = unix.EAGAIN
 
 // epoll is the poller of the real world. Reads, writes and looks are raw system calls: they return at once, and the loop's
-// thread keeps its processor. So does the first half millisecond of a wait: most waits of a busy loop end in it, and giving the
-// processor away and getting it back costs the scheduler two threads' wake-ups. Only the rest goes through the scheduler, which would
-// else have nothing to run other goroutines or to stop the world with.
+// thread keeps its processor. So do the first milliseconds of a wait, in which nearly all waits of a busy loop end; the signal by which the
+// runtime stops the world ends it, too. A wait through the scheduler is dear: the runtime's monitor may find the thread in it and take its
+// processor away, and then looks for more of that every 20 µs for a millisecond. Only the rest of a longer wait goes through the
+// scheduler, which would else have nothing to run other goroutines with.
 type epoll struct {
 	fd     int
 	events []unix.EpollEvent
+	limit  unix.Timespec // of the wait under way
 }
 
 const (
 	edge      = 1 << 31 // EPOLLET, which package unix has as a negative number
 	maxEvents = 256
-	rawWait   = 500 * time.Microsecond
+	rawWait   = 5 * time.Millisecond
 )
 
 func newEpoll() (*epoll, error) {
@@ -40,24 +42,9 @@ func newEpoll() (*epoll, error) {
 
 func (p *epoll) wait(ready []readiness, d time.Duration) (int, error) {
 	most := min(len(ready), len(p.events))
-	var n uintptr
-	var errno unix.Errno
-	if d <= 0 {
-		n, _, errno = unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events[0])), uintptr(most), 0, 0, 0)
-	} else {
-		limit := unix.NsecToTimespec(int64(min(d, rawWait)))
-		n, _, errno = unix.RawSyscall6(unix.SYS_EPOLL_PWAIT2, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events[0])), uintptr(most),
-			uintptr(unsafe.Pointer(&limit)), 0, 0)
-		d -= rawWait
-	}
-	if n == 0 && errno == 0 && d > 0 {
-		limit := unix.NsecToTimespec(int64(d))
-		n, _, errno = unix.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events[0])), uintptr(most),
-			uintptr(unsafe.Pointer(&limit)), 0, 0)
-		if errno == unix.ENOSYS { // before Linux 5.11: whole milliseconds
-			n, _, errno = unix.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events[0])), uintptr(most),
-				uintptr((d+time.Millisecond-1)/time.Millisecond), 0, 0)
-		}
+	n, errno := p.look(unix.RawSyscall6, most, min(d, rawWait))
+	if n == 0 && errno == 0 && d > rawWait {
+		n, errno = p.look(unix.Syscall6, most, d-rawWait)
 	}
 	switch errno {
 	case 0:
@@ -72,6 +59,21 @@ func (p *epoll) wait(ready []readiness, d time.Duration) (int, error) {
 		ready[i] = readiness{token: ev.Fd, read: ended || ev.Events&unix.EPOLLIN != 0, write: broken || ev.Events&unix.EPOLLOUT != 0, ended: ended}
 	}
 	return int(n), nil
+}
+
+// look makes a system call that waits up to d.
+func (p *epoll) look(call func(trap, a1, a2, a3, a4, a5, a6 uintptr) (r1, r2 uintptr, err unix.Errno), most int, d time.Duration) (int, unix.Errno) {
+	events := uintptr(unsafe.Pointer(unsafe.SliceData(p.events)))
+	if d <= 0 {
+		n, _, errno := call(unix.SYS_EPOLL_PWAIT, uintptr(p.fd), events, uintptr(most), 0, 0, 0)
+		return int(n), errno
+	}
+	p.limit = unix.NsecToTimespec(int64(d))
+	n, _, errno := call(unix.SYS_EPOLL_PWAIT2, uintptr(p.fd), events, uintptr(most), uintptr(unsafe.Pointer(&p.limit)), 0, 0)
+	if errno == unix.ENOSYS { // before Linux 5.11: whole milliseconds
+		n, _, errno = call(unix.SYS_EPOLL_PWAIT, uintptr(p.fd), events, uintptr(most), uintptr((d+time.Millisecond-1)/time.Millisecond), 0, 0)
+	}
+	return int(n), errno
 }
 
 func (p *epoll) connect(to netip.AddrPort, token int32) (int, error) {

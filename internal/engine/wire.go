@@ -242,10 +242,10 @@ func (w *wire) block(c *wireConn, blocked bool) {
 }
 
 func (w *wire) wait(d time.Duration) bool {
-	n, err := w.poll.wait(w.ready, 0)
-	if n == 0 && err == nil && (d >= spinBelow || d > 0 && w.pipes != nil) {
-		n, err = w.poll.wait(w.ready, d)
+	if d < spinBelow && w.pipes == nil {
+		d = 0
 	}
+	n, err := w.poll.wait(w.ready, d)
 	if err != nil {
 		panic(err) // the descriptor is this poller's own
 	}
