@@ -16,10 +16,12 @@ type direct struct {
 	prog *op.Plain
 	left [driver.NumVerbs]int64 // ops that were started and taken back before they left; they stay in flight
 
-	// Ops at hand. A few are drawn before the first is encoded: one op's steps hang on each other, those of several do not, and a
-	// processor does them side by side.
-	ops  [drawn]op.Op
-	reqs [drawn]driver.Request
+	// Ops at hand, and where they go. A few are drawn before the first is encoded: one op's steps hang on each other, those of several do
+	// not, and a processor does them side by side.
+	ops   [drawn]op.Op
+	homes [drawn]int
+	enc   encoder
+	skim  driver.Skimmer // the codec, if it is one
 }
 
 const drawn = 16
@@ -29,7 +31,8 @@ func (l *loop) bypass() {
 	l.direct = nil
 	w, wired := l.tr.(*wire)
 	if prog, plain := l.prog.(*op.Plain); plain && wired {
-		l.direct = &direct{l: l, w: w, prog: prog}
+		l.direct = &direct{l: l, w: w, prog: prog, enc: newEncoder(w.codec)}
+		l.direct.skim, _ = w.codec.(driver.Skimmer)
 		w.direct = l.direct
 	}
 }
@@ -40,7 +43,7 @@ func (d *direct) start(s *session, stream *workload.Stream, n int, due, now int6
 		most := min(n-at, drawn)
 		got := d.draw(stream, most, now)
 		for from := 0; from < got; {
-			from += d.send(s, d.reqs[from:got], due, now)
+			from += d.send(s, from, got, due, now)
 		}
 		if got < most {
 			return at + got
@@ -49,33 +52,32 @@ func (d *direct) start(s *session, stream *workload.Stream, n int, due, now int6
 	return n
 }
 
-// draw makes the requests of the next n ops of a stream, or of fewer when it ends, and returns how many.
+// draw takes the next n ops of a stream, or fewer when it ends, and returns how many.
 func (d *direct) draw(stream *workload.Stream, n int, now int64) int {
-	got := 0
-	for ; got < n && stream.Next(&d.ops[got]); got++ {
-	}
+	got := stream.Draw(d.ops[:n])
 	var digest uint64
 	for i := range d.ops[:got] {
 		o := &d.ops[i]
 		digest += digestOf(o)
 		d.l.sign(o, now)
-		d.prog.Request(&d.reqs[i], o)
+		d.homes[i] = d.prog.Home(o)
 	}
 	d.l.rec.Mix(digest)
 	return got
 }
 
-// send starts the ops of the first requests, as many as have one endpoint and one verb and find room there or find none. It returns how
-// many these are.
-func (d *direct) send(s *session, reqs []driver.Request, due, now int64) int {
+// send starts ops at hand from one on, as many as have one endpoint and one verb and find room there or find none. It returns how many
+// these are.
+func (d *direct) send(s *session, from, got int, due, now int64) int {
 	l, w := d.l, d.w
-	verb, endpoint := reqs[0].Verb, reqs[0].Endpoint
+	verb, endpoint := d.ops[from].Verb, d.homes[from]
 	c := w.conn(s, endpoint)
 	room := w.room(c)
-	n := 1
-	for n < len(reqs) && n != room && reqs[n].Verb == verb && reqs[n].Endpoint == endpoint {
-		n++
+	to := from + 1
+	for to < got && to-from != room && d.ops[to].Verb == verb && d.homes[to] == endpoint {
+		to++
 	}
+	n := to - from
 	l.rec.AddDueN(verb, uint64(n))
 	l.occupy(s, n, now)
 	ledger := l.rec.Request(endpoint, verb)
@@ -86,7 +88,16 @@ func (d *direct) send(s *session, reqs []driver.Request, due, now int64) int {
 		return n
 	}
 	ledger.Sent += uint64(n)
-	w.gather(c, reqs[:n])
+	w.touch(c)
+	before := len(c.out)
+	for i := range d.ops[from:to] {
+		at := len(c.out)
+		c.out = d.enc.append(c.out, &d.ops[from+i])
+		if w.pipes != nil {
+			c.cut(at)
+		}
+	}
+	l.rec.AddBytes(verb, 0, len(c.out)-before)
 	c.join(verb, n, due)
 	return n
 }
@@ -110,6 +121,10 @@ func (d *direct) answered(c *wireConn, p *pending, b []byte, now int64) (took in
 	w, rec, checked := d.w, d.l.rec, d.prog.Checked()
 	var ended [driver.NumOutcomes]uint64
 	n, most := 0, int(p.n)
+	if d.skim != nil && !(checked && p.verb == driver.Get) {
+		n, took = d.skim.Skim(b, p.verb, most)
+		ended[driver.OK] = uint64(n)
+	}
 	for n < most && took < len(b) {
 		size := 0
 		if size, err = w.codec.Parse(b[took:], p.verb, &w.reply); size == 0 || err != nil {

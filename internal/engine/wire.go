@@ -42,9 +42,8 @@ type wire struct {
 	rbuf      []byte
 	bufs      [][]byte // empty, for conns to write and to keep partial replies in
 	reply     driver.Reply
-	one       [1]driver.Request // scratch
-	direct    *direct           // the loop's
-	rand      *rand.Rand        // of back-off
+	direct    *direct    // the loop's
+	rand      *rand.Rand // of back-off
 	lost      []pending
 	opening   bool
 	waiting   []*wireConn // to be opened, while opening
@@ -120,8 +119,13 @@ func (w *wire) send(s *session, st *opState, req *driver.Request) bool {
 	if w.room(c) == 0 {
 		return false
 	}
-	w.one[0] = *req
-	w.gather(c, w.one[:])
+	w.touch(c)
+	at := len(c.out)
+	c.out = w.codec.AppendRequest(c.out, req)
+	if w.pipes != nil {
+		c.cut(at)
+	}
+	w.l.rec.AddBytes(req.Verb, 0, len(c.out)-at)
 	c.queue.push(pending{st: st, n: 1, verb: req.Verb})
 	c.fresh++
 	return true
@@ -139,8 +143,8 @@ func (w *wire) room(c *wireConn) int {
 	return max(0, w.limit-c.queue.owed)
 }
 
-// gather appends requests of one verb to what is to be written.
-func (w *wire) gather(c *wireConn, reqs []driver.Request) {
+// touch has a connection among those that are written to, with a buffer for it.
+func (w *wire) touch(c *wireConn) {
 	if !c.dirty {
 		c.dirty = true
 		w.dirty = append(w.dirty, c)
@@ -148,15 +152,6 @@ func (w *wire) gather(c *wireConn, reqs []driver.Request) {
 			c.out = w.buffer()
 		}
 	}
-	before := len(c.out)
-	for i := range reqs {
-		at := len(c.out)
-		c.out = w.codec.AppendRequest(c.out, &reqs[i])
-		if w.pipes != nil {
-			c.cut(at)
-		}
-	}
-	w.l.rec.AddBytes(reqs[0].Verb, 0, len(c.out)-before)
 }
 
 func (w *wire) flush() {

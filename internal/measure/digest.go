@@ -16,6 +16,9 @@ func OpDigest(stream uint32, n uint64, v driver.Verb, key []byte, size int) uint
 	for ; len(key) >= 16; key = key[16:] {
 		h = fold(h^binary.LittleEndian.Uint64(key), binary.LittleEndian.Uint64(key[8:])^digestKeys[2])
 	}
+	if len(key) == 0 { // no tail, which is one of zeros
+		return fold(h, digestKeys[3])
+	}
 	var tail [16]byte
 	copy(tail[:], key)
 	return fold(h^binary.LittleEndian.Uint64(tail[:]), binary.LittleEndian.Uint64(tail[8:])^digestKeys[3])

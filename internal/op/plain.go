@@ -3,7 +3,7 @@ package op
 import "github.com/loadgen/loadgen/pkg/driver"
 
 // Plain is the program of one request to the one endpoint that holds the key. An op without a deadline of its own needs none of its
-// state: Request and Outcome are all there is to it, for an executor that keeps such ops in a way of its own.
+// state: Home and Outcome are all there is to it, for an executor that keeps such ops in a way of its own.
 type Plain struct {
 	ring    *Ring
 	checked bool
@@ -16,13 +16,8 @@ func NewPlain(ring *Ring, checked bool) *Plain {
 	return &Plain{ring: ring, checked: checked}
 }
 
-// Request fills r with the one request of an op.
-func (p *Plain) Request(r *driver.Request, o *Op) {
-	r.Endpoint, r.Verb, r.Stream, r.N, r.Key, r.Value = p.ring.Home(o.Key), o.Verb, o.Stream, o.N, o.Key, nil
-	if o.Verb == driver.Put {
-		r.Value = &o.Value
-	}
-}
+// Home returns the endpoint that an op's one request goes to.
+func (p *Plain) Home(o *Op) int { return p.ring.Home(o.Key) }
 
 // Outcome returns what an op's one request ends it with; reply is for Replied.
 func (p *Plain) Outcome(kind EventKind, reply *driver.Reply) driver.Outcome {
@@ -52,9 +47,7 @@ func (p *Plain) Foreign(v driver.Verb, reply *driver.Reply) bool {
 func (p *Plain) Start(dst []driver.Request, o *Op) []driver.Request {
 	p.done = grown(p.done, o.Slot)
 	p.done[o.Slot] = false
-	var r driver.Request
-	p.Request(&r, o)
-	return append(dst, r)
+	return append(dst, request(o, p.Home(o)))
 }
 
 // On implements Program.

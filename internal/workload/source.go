@@ -150,6 +150,16 @@ type Stream struct {
 	random rand.PCG
 }
 
+// Draw fills ops with the stream's next ones as Next does, and returns how many there were before the stream's end.
+func (st *Stream) Draw(ops []op.Op) int {
+	for i := range ops {
+		if !st.Next(&ops[i]) {
+			return i
+		}
+	}
+	return len(ops)
+}
+
 // Next fills o with the stream's next op, or reports false at the stream's end. It sets Stream, N, Verb, Key, reusing the array
 // that o.Key has, and Value: size, seed and kind for a put, zero for any other verb. Writer and Version of a checked value are
 // the executor's to set, Slot is left alone. It allocates nothing once o.Key has room.

@@ -125,6 +125,20 @@ type Codec interface {
 	Parse(b []byte, verb Verb, reply *Reply) (n int, err error)
 }
 
+// Layout is what a Codec is, too, whose requests with one verb differ only in the bytes of key and value, as long as keys are of one
+// length and values of one size. An executor can then make many requests of one.
+type Layout interface {
+	// Offsets returns where in such a request the key stands, of so many bytes, and in a put the value.
+	Offsets(verb Verb, key, value int) (keyAt, valueAt int)
+}
+
+// Skimmer is what a Codec is, too, that reads replies quickly where nobody looks into them.
+type Skimmer interface {
+	// Skim takes replies to requests with the verb from the front of b, up to most, for as long as they are complete and OK. It returns
+	// how many it took and their bytes. It may stop at any reply, for Parse to say what that is.
+	Skim(b []byte, verb Verb, most int) (n, took int)
+}
+
 // Dialer is a driver that brings its own blocking client.
 type Dialer interface {
 	Driver

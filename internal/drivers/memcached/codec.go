@@ -10,7 +10,11 @@ import (
 // codec is a driver.Codec without a state.
 type codec struct{}
 
-var _ driver.Codec = codec{}
+var (
+	_ driver.Codec   = codec{}
+	_ driver.Layout  = codec{}
+	_ driver.Skimmer = codec{}
+)
 
 // AppendRequest appends mg, ms with its data block, or md.
 func (codec) AppendRequest(dst []byte, req *driver.Request) []byte {
@@ -34,6 +38,29 @@ func (codec) AppendRequest(dst []byte, req *driver.Request) []byte {
 	}
 	return append(dst, "\r\n"...)
 }
+
+// Offsets implements driver.Layout.
+func (codec) Offsets(_ driver.Verb, key, value int) (keyAt, valueAt int) {
+	keyAt = len("mg ")
+	return keyAt, keyAt + key + len(" ") + len(strconv.Itoa(value)) + len("\r\n")
+}
+
+// Skim implements driver.Skimmer.
+func (codec) Skim(b []byte, verb driver.Verb, most int) (n, took int) {
+	switch verb {
+	case driver.Get:
+		return skimValues(b, most)
+	case driver.Put:
+		for n < most && len(b) >= took+len(stored) && string(b[took:took+len(stored)]) == stored {
+			n++
+			took += len(stored)
+		}
+	}
+	return n, took
+}
+
+// stored is the reply to an ms that is done.
+const stored = "HD\r\n"
 
 // Parse reads one reply. Of an incomplete value it looks at no more than the line before it, so reading a large one in pieces
 // costs nothing per piece.

@@ -77,6 +77,34 @@ func readValue(b, line []byte, n int, reply *driver.Reply) (int, error) {
 	return end + 2, nil
 }
 
+// skimValues passes over up to most values with their lines, and returns how many and their bytes. One that begins with the same line as the
+// one before it is as long.
+func skimValues(b []byte, most int) (n, took int) {
+	var reply driver.Reply
+	for n < most {
+		line, head, err := readLine(b[took:])
+		if err != nil || string(firstWord(line)) != "VA" {
+			break
+		}
+		size, err := readValue(b[took:], line, head, &reply)
+		if err != nil || size == 0 {
+			break
+		}
+		first := b[took : took+head]
+		n++
+		took += size
+		for n < most && took+size <= len(b) {
+			next := b[took : took+size]
+			if string(next[:head]) != string(first) || next[size-2] != '\r' || next[size-1] != '\n' {
+				break
+			}
+			n++
+			took += size
+		}
+	}
+	return n, took
+}
+
 // readSize reads the decimal behind "VA ": at most 18 digits, so that it cannot overflow.
 func readSize(line []byte) (size int, err error) {
 	const first, mostDigits = len("VA "), 18

@@ -11,7 +11,11 @@ type codec struct {
 	greeting greeting
 }
 
-var _ driver.Codec = (*codec)(nil)
+var (
+	_ driver.Codec   = (*codec)(nil)
+	_ driver.Layout  = (*codec)(nil)
+	_ driver.Skimmer = (*codec)(nil)
+)
 
 // AppendRequest appends GET, SET or DEL as an array of bulk strings.
 func (*codec) AppendRequest(dst []byte, req *driver.Request) []byte {
@@ -33,6 +37,26 @@ func (*codec) AppendRequest(dst []byte, req *driver.Request) []byte {
 		dst = req.Value.AppendTo(dst)
 	}
 	return append(dst, "\r\n"...)
+}
+
+// Offsets implements driver.Layout.
+func (*codec) Offsets(_ driver.Verb, key, value int) (keyAt, valueAt int) {
+	keyAt = len("*2\r\n$3\r\nGET\r\n$") + lengthSize(key)
+	return keyAt, keyAt + key + len("\r\n$") + lengthSize(value)
+}
+
+// Skim implements driver.Skimmer.
+func (*codec) Skim(b []byte, verb driver.Verb, most int) (n, took int) {
+	switch verb {
+	case driver.Get:
+		return skimBulks(b, most)
+	case driver.Put:
+		for n < most && len(b) >= took+len(stored) && string(b[took:took+len(stored)]) == stored {
+			n++
+			took += len(stored)
+		}
+	}
+	return n, took
 }
 
 // Parse reads one reply. Of an incomplete bulk string it looks at no more than the header, so reading a large value in pieces

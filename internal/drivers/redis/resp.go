@@ -2,7 +2,9 @@ package redis
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
+	"math"
 	"strconv"
 )
 
@@ -85,6 +87,34 @@ func shortBulk(b []byte) (text []byte, n int) {
 	return b[from:end:end], int(end) + 2
 }
 
+// skimBulks passes over up to most bulk strings that shortBulk would read, and returns how many and their bytes. One that is as long as the
+// one before it begins with the same bytes, up to eight of them, and needs no reading.
+func skimBulks(b []byte, most int) (n, took int) {
+	for n < most {
+		text, size := shortBulk(b[took:])
+		if size == 0 {
+			break
+		}
+		n++
+		took += size
+		if size < 8 {
+			continue
+		}
+		head := size - len(text) - len("\r\n")
+		mask := uint64(math.MaxUint64) >> (64 - 8*head)
+		want := binary.LittleEndian.Uint64(b[took-size:]) & mask
+		for n < most && took+size <= len(b) {
+			next := b[took : took+size]
+			if binary.LittleEndian.Uint64(next)&mask != want || next[size-2] != '\r' || next[size-1] != '\n' {
+				break
+			}
+			n++
+			took += size
+		}
+	}
+	return n, took
+}
+
 func readBulk(b []byte) (reply, int, error) {
 	size, n, err := readNumber(b)
 	if n == 0 || err != nil {
@@ -161,6 +191,15 @@ func appendLength(dst []byte, n int) []byte {
 		return append(dst, byte('0'+n/10), byte('0'+n%10), '\r', '\n')
 	}
 	return appendAnyLength(dst, n)
+}
+
+// lengthSize returns how many bytes appendLength appends.
+func lengthSize(n int) int {
+	size := len("0\r\n")
+	for ; n >= 10; n /= 10 {
+		size++
+	}
+	return size
 }
 
 func appendAnyLength(dst []byte, n int) []byte {

@@ -7,8 +7,8 @@
 //
 // It checks what programs and executors rely on: that outcomes are declared, that a key holds what was put until it is overwritten
 // or deleted, that replies come in the order of their requests; of a codec also that it reads replies however they are cut
-// into pieces, survives bytes that are no replies, leaves what is not its own alone and allocates nothing. The replies it
-// is tried with are those that the server gave.
+// into pieces, survives bytes that are no replies, leaves what is not its own alone and allocates nothing, and that what it
+// offers beside a codec's methods comes to the same as these. The replies it is tried with are those that the server gave.
 package drivertest
 
 import (

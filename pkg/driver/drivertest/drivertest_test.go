@@ -71,6 +71,27 @@ func writing(fault func(good driver.Codec) func([]byte, *driver.Request) []byte)
 	return faulty{codec: func(c driver.Codec) driver.Codec { return codec{Codec: c, appendRequest: fault(c)} }}
 }
 
+// misplaced is a codec that takes all lengths to have two digits.
+type misplaced struct{ driver.Codec }
+
+func (misplaced) Offsets(_ driver.Verb, key, _ int) (keyAt, valueAt int) {
+	keyAt = len("*2\r\n$3\r\nGET\r\n$16\r\n")
+	return keyAt, keyAt + key + len("\r\n$32\r\n")
+}
+
+// hasty is a codec that takes all replies to be as long as the first.
+type hasty struct{ driver.Codec }
+
+func (h hasty) Skim(b []byte, v driver.Verb, most int) (n, took int) {
+	var r driver.Reply
+	size, err := h.Parse(b, v, &r)
+	if size == 0 || err != nil || r.Outcome != driver.OK {
+		return 0, 0
+	}
+	n = min(most, len(b)/size)
+	return n, n * size
+}
+
 // undeclared is a driver that does not say that a get can miss.
 type undeclared struct{ redis.Driver }
 
@@ -221,6 +242,8 @@ var faults = []struct {
 			return c.AppendRequest(dst, &short)
 		}
 	})},
+	{"key elsewhere", "wire/layout", faulty{codec: func(c driver.Codec) driver.Codec { return misplaced{c} }}},
+	{"skims what is no value", "wire/skim", faulty{codec: func(c driver.Codec) driver.Codec { return hasty{c} }}},
 	{"greeting in one piece", "wire/greeting", faulty{codec: func(c driver.Codec) driver.Codec {
 		return codec{Codec: c, parseGreeting: func(b []byte, i int) (int, error) {
 			n, err := c.ParseGreeting(b, i)

@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"bytes"
 	"context"
 	"math/rand/v2"
 	"net"
@@ -113,10 +114,16 @@ func (s *Suite) wire(t *testing.T, d driver.Wire) {
 	x.Do(t, put(k, binaryValue(300)), get(k), get(missing), del(k), del(missing))
 	t.Run("identity", func(t *testing.T) { s.identity(t, d) })
 	t.Run("requests", func(t *testing.T) { requests(t, x.codec) })
+	if l, ok := x.codec.(driver.Layout); ok {
+		t.Run("layout", func(t *testing.T) { layout(t, x.codec, l) })
+	}
 	t.Run("greeting", func(t *testing.T) { greeting(t, x) })
 	t.Run("pieces", func(t *testing.T) { pieces(t, x) })
 	t.Run("garbage", func(t *testing.T) { garbage(t, x) })
 	t.Run("allocations", func(t *testing.T) { allocations(t, x) })
+	if sk, ok := x.codec.(driver.Skimmer); ok {
+		t.Run("skim", func(t *testing.T) { skim(t, x, sk) })
+	}
 }
 
 func (s *Suite) identity(t *testing.T, d driver.Wire) {
@@ -143,6 +150,29 @@ func requests(t *testing.T, codec driver.Codec) {
 		after := codec.AppendRequest([]byte("before"), &req)
 		require.Equal(t, "before"+string(alone), string(after), "a %s after other bytes", req.Verb)
 		require.Equal(t, "key", string(req.Key), "the key of a %s", req.Verb)
+	}
+}
+
+// layout makes requests of others by another key and value.
+func layout(t *testing.T, codec driver.Codec, l driver.Layout) {
+	for v := range driver.Verb(driver.NumVerbs) {
+		for _, length := range []int{1, 9, 10, 16, 99, 100, 250} {
+			for _, size := range []int{0, 1, 9, 10, 99, 100, 16 << 10, 100_000} {
+				a, b := bytes.Repeat([]byte("a"), length), bytes.Repeat([]byte("b"), length)
+				first := driver.Request{Verb: v, Key: a, Stream: 1}
+				second := driver.Request{Verb: v, Key: b, N: 3}
+				if v == driver.Put {
+					first.Value, second.Value = &driver.Value{Size: size, Seed: 1}, &driver.Value{Size: size, Seed: 2}
+				}
+				made := codec.AppendRequest(nil, &first)
+				keyAt, valueAt := l.Offsets(v, length, size)
+				copy(made[keyAt:], b)
+				if v == driver.Put {
+					copy(made[valueAt:], second.Value.AppendTo(nil))
+				}
+				require.Equal(t, string(codec.AppendRequest(nil, &second)), string(made), "a %s of %d bytes by a key of %d", v, size, length)
+			}
+		}
 	}
 }
 
@@ -188,13 +218,13 @@ func pieces(t *testing.T, x *overConn) {
 // garbage changes real replies at random: Parse may take them or refuse them, but must not panic, nor take what is not there.
 func garbage(t *testing.T, x *overConn) {
 	rnd := rand.New(rand.NewPCG(1, 2))
-	bytes := []byte("\r\n$*+-:0123456789 \x00\xffVHEND")
+	alphabet := []byte("\r\n$*+-:0123456789 \x00\xffVHEND")
 	refused := 0
 	for range 20_000 {
 		e := x.replies[rnd.IntN(len(x.replies))]
 		b := slices.Clone(e.bytes[:min(len(e.bytes), 40)])
 		for range 1 + rnd.IntN(4) {
-			b[rnd.IntN(len(b))] = bytes[rnd.IntN(len(bytes))]
+			b[rnd.IntN(len(b))] = alphabet[rnd.IntN(len(alphabet))]
 		}
 		var r driver.Reply
 		n, err := x.codec.Parse(b, e.verb, &r)
@@ -207,6 +237,45 @@ func garbage(t *testing.T, x *overConn) {
 		}
 	}
 	require.NotZero(t, refused, "no changed reply was refused")
+}
+
+// skim reads rows of replies, cut short and changed: what Skim takes, Parse does, too, and it is OK.
+func skim(t *testing.T, x *overConn, sk driver.Skimmer) {
+	k := key(t, "skim")
+	for _, size := range []int{0, 3, 3, 99, 100, 300} {
+		x.Do(t, put(k, driver.Value{Size: size, Seed: 1}), get(k))
+	}
+	rnd := rand.New(rand.NewPCG(3, 4))
+	all := 0
+	for range 2000 {
+		verb, row := driver.Verb(rnd.IntN(driver.NumVerbs)), []byte(nil)
+		for len(row) < 400 {
+			if e := x.replies[rnd.IntN(len(x.replies))]; e.verb == verb {
+				row = append(row, bytes.Repeat(e.bytes, 1+rnd.IntN(3))...)
+			}
+		}
+		row = row[:rnd.IntN(len(row)+1)]
+		if len(row) > 0 && rnd.IntN(2) == 0 {
+			row[rnd.IntN(len(row))] = "\r\n$9"[rnd.IntN(4)]
+		}
+		most := rnd.IntN(12)
+		n, took := sk.Skim(row, verb, most)
+		require.LessOrEqual(t, n, most)
+		all += n
+		at := 0
+		for range n {
+			var r driver.Reply
+			size, err := x.codec.Parse(row[at:], verb, &r)
+			require.NoError(t, err)
+			require.Equal(t, driver.OK, r.Outcome, "what was skimmed at %d of %q, replies to a %s", at, row, verb)
+			require.NotZero(t, size, "what was skimmed at %d of %q, replies to a %s", at, row, verb)
+			at += size
+		}
+		require.Equal(t, at, took, "bytes of %d replies to a %s in %q", n, verb, row)
+	}
+	require.NotZero(t, all, "nothing was skimmed")
+	row := bytes.Repeat(x.replies[1].bytes, 10)
+	require.Zero(t, testing.AllocsPerRun(50, func() { sk.Skim(row, x.replies[1].verb, 10) }))
 }
 
 func allocations(t *testing.T, x *overConn) {

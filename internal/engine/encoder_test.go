@@ -1,0 +1,46 @@
+package engine
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/loadgen/loadgen/internal/drivers/memcached"
+	"github.com/loadgen/loadgen/internal/drivers/redis"
+	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// opaque hides what a codec offers beside its methods.
+type opaque struct{ driver.Codec }
+
+// TestEncoderIsTheCodec encodes ops of any verb, key and size one after the other, with and without the codec's layout.
+func TestEncoderIsTheCodec(t *testing.T) {
+	for _, d := range []driver.Wire{redis.Driver{}, memcached.Driver{}} {
+		codec, err := d.NewCodec(d.NewConfig(), nil)
+		require.NoError(t, err)
+		require.Implements(t, (*driver.Layout)(nil), codec)
+		for _, c := range []driver.Codec{codec, opaque{codec}} {
+			rapid.Check(t, func(t *rapid.T) {
+				enc := newEncoder(c)
+				var got, want []byte
+				for range rapid.IntRange(1, 30).Draw(t, "ops") {
+					o := op.Op{
+						Verb: driver.Verb(rapid.IntRange(0, driver.NumVerbs-1).Draw(t, "verb")),
+						Key:  bytes.Repeat([]byte{byte(rapid.IntRange('a', 'z').Draw(t, "key"))}, rapid.SampledFrom([]int{1, 9, 10, 15, 16, 17, 100}).Draw(t, "length")),
+					}
+					req := driver.Request{Verb: o.Verb, Key: o.Key}
+					if o.Verb == driver.Put {
+						o.Value = driver.Value{Size: rapid.SampledFrom([]int{0, 1, 10, 32}).Draw(t, "size"), Seed: rapid.Uint64().Draw(t, "seed")}
+						req.Value = &o.Value
+					}
+					got = enc.append(got, &o)
+					want = codec.AppendRequest(want, &req)
+				}
+				require.Equal(t, string(want), string(got))
+			})
+		}
+	}
+}
