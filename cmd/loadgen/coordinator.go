@@ -41,6 +41,9 @@ type runFlags struct {
 	once   bool
 	http   string
 	fleet  fleetFlags
+
+	progress string
+	timeout  time.Duration
 }
 
 func newRun() *cobra.Command {
@@ -61,10 +64,12 @@ own values.
 Variables of the plan take their values from -var, then --var-file, then LOADGEN_VAR_NAME in the environment, then their defaults.
 Passwords that the plan names with secret("NAME") are looked up in LOADGEN_SECRET_NAME.
 
-Ctrl-C stops starting ops, awaits what is outstanding and reports; a second one ends at once with what there is.`,
+Ctrl-C stops starting ops, awaits what is outstanding and reports; a second one ends at once with what there is. --timeout is a first
+Ctrl-C at a time that is known beforehand.`,
 		Example: `  loadgen coordinator run plans/hydra.hcl
   loadgen coordinator run plans/hydra.hcl -var nodes='["127.0.0.1:7001","127.0.0.1:7002","127.0.0.1:7003","127.0.0.1:7004"]'
   loadgen coordinator run plans/hydra.hcl --var w=1 --out run.json
+  loadgen coordinator run plans/open.hcl --timeout 1m --progress json 2>progress.jsonl
   loadgen coordinator run plans/nwr.hcl
   loadgen coordinator run plans/nwr.hcl --variant w=2,r=1`,
 		Args: one("plan"),
@@ -80,6 +85,8 @@ Ctrl-C stops starting ops, awaits what is outstanding and reports; a second one 
 	f.StringVar(&flags.http, "http", "", "serve metrics for Prometheus at `ADDRESS` while the run goes on; loopback, port 0 for any free one")
 	flags.fleet.add(f)
 	f.BoolVar(&flags.once, "once", false, "run a plan that has an experiment once, with the variables' own values")
+	f.StringVar(&flags.progress, "progress", "auto", "show progress as `FORM`: auto (drawn again and again on a terminal), lines, json (docs/result.md) or none")
+	f.DurationVar(&flags.timeout, "timeout", 0, "end after a `DURATION` as by Ctrl-C (default: when the plan ends)")
 	f.BoolVar(&flags.debug, "debug", false, "log what happens beside the load")
 	return c
 }
@@ -88,6 +95,12 @@ Ctrl-C stops starting ops, awaits what is outstanding and reports; a second one 
 func (f *runFlags) run(cmd *cobra.Command, path string) error {
 	if f.once && f.variant != "" {
 		return errors.New("--once runs the variables' own values, --variant those of a variant: use one of them")
+	}
+	if f.timeout < 0 {
+		return fmt.Errorf("--timeout %v: write a positive duration, such as 10m", f.timeout)
+	}
+	if err := f.checkProgress(); err != nil {
+		return err
 	}
 	if err := f.loops.check(); err != nil {
 		return err
@@ -117,11 +130,12 @@ func (f *runFlags) run(cmd *cobra.Command, path string) error {
 
 // single runs a plan once and reports.
 func (f *runFlags) single(cmd *cobra.Command, p *plan.Plan) error {
+	words := f.wordsOn(cmd.ErrOrStderr())
 	switch {
 	case f.variant != "":
-		fmt.Fprintf(cmd.ErrOrStderr(), "running variant %s of the plan's experiment once\n", f.variant)
+		fmt.Fprintf(words, "running variant %s of the plan's experiment once\n", f.variant)
 	case f.once:
-		fmt.Fprintln(cmd.ErrOrStderr(), "running the plan once, with the variables' own values")
+		fmt.Fprintln(words, "running the plan once, with the variables' own values")
 	}
 	root, err := f.root()
 	if err != nil {
@@ -140,7 +154,12 @@ func (f *runFlags) single(cmd *cobra.Command, p *plan.Plan) error {
 	}
 	drain, ctx, release := interrupts(cmd.Context())
 	defer release()
-	return f.finish(cmd, dir, f.execute(ctx, drain, cmd.ErrOrStderr(), job, dir))
+	limit, timedOut := limited(drain, f.timeout, f.timeout)
+	result := f.execute(ctx, limit, words, job, dir)
+	if timedOut() && result.Verdict.Completeness == run.Aborted {
+		result.Conclude(run.Aborted, fmt.Sprintf("ended by --timeout %v", f.timeout))
+	}
+	return f.finish(cmd.OutOrStdout(), words, dir, result)
 }
 
 // job is a plan to be run, and the run's header.
@@ -200,7 +219,7 @@ func (f *runFlags) execute(ctx context.Context, drain <-chan struct{}, words io.
 // coordinate has the workers carry the plan out.
 func (f *runFlags) coordinate(ctx context.Context, shown *metrics, words io.Writer, cfg coord.Config) *run.Run {
 	started := newNodes()
-	progress := newProgress(words)
+	progress := f.newProgress(words, cfg.Header.ID)
 	cfg.Workers, cfg.Nodes, cfg.AbortOnLoss = shown.watch(cfg.Workers), started, f.fleet.onLoss == "abort"
 	cfg.Progress = func(u run.Update) {
 		progress.Show(u)
@@ -245,7 +264,7 @@ func cpuSeconds() float64 {
 }
 
 // finish keeps the result, shows it, and turns its exit code into an error.
-func (f *runFlags) finish(cmd *cobra.Command, dir *rundir.Dir, result *run.Run) error {
+func (f *runFlags) finish(w, words io.Writer, dir *rundir.Dir, result *run.Run) error {
 	err := dir.Finish(result)
 	if err != nil {
 		result.Conclude(run.Failed, err.Error())
@@ -256,11 +275,12 @@ func (f *runFlags) finish(cmd *cobra.Command, dir *rundir.Dir, result *run.Run) 
 		}
 	}
 	if f.report != "" {
-		if err := f.writePage(dir.Path(), cmd.ErrOrStderr()); err != nil {
+		if err := f.writePage(dir.Path(), words); err != nil {
 			result.Conclude(run.Failed, err.Error())
 		}
 	}
-	if err := report.Text(cmd.OutOrStdout(), result, report.Options{Dir: dir.Path()}); err != nil {
+	tell(words, result, dir)
+	if err := report.Text(w, result, report.Options{Dir: dir.Path()}); err != nil {
 		return failed("%w", err)
 	}
 	if result.ExitCode != run.ExitOK {

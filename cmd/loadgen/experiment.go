@@ -52,13 +52,17 @@ func (f *runFlags) experiment(cmd *cobra.Command, t *trial) error {
 		return failed("%w", err)
 	}
 	s := &series{
-		runFlags: f, trial: t, root: root, words: cmd.ErrOrStderr(), result: x,
+		runFlags: f, trial: t, root: root, words: f.wordsOn(cmd.ErrOrStderr()), result: x,
 		spent: make([]time.Duration, len(t.Variants)), passed: make([]bool, len(t.Variants)),
 	}
 	fmt.Fprintf(s.words, "experiment of %d runs: %d variants × %d, %s, baseline %s\n", len(t.Variants)*t.Repeat, len(t.Variants), t.Repeat, t.Order, t.Baseline)
 	drain, ctx, release := interrupts(cmd.Context())
 	defer release()
-	s.run(ctx, drain)
+	limit, timedOut := limited(drain, f.timeout, f.timeout)
+	s.run(ctx, limit)
+	if timedOut() {
+		fmt.Fprintf(s.words, "ended by --timeout %v\n", f.timeout)
+	}
 	return s.finish(cmd.OutOrStdout(), path)
 }
 
@@ -137,29 +141,30 @@ func (s *series) carryOut(ctx context.Context, drain <-chan struct{}, p *plan.Pl
 	if err := dir.Finish(result); err != nil {
 		result.Conclude(run.Failed, err.Error())
 	}
+	tell(s.words, result, dir)
 	return result
 }
 
-// limited returns a channel that is closed when drain is, or when the rest of a cap is over; a cap of 0 is none. capped is to be called once
-// nothing listens any more; it says whether it was the cap.
-func limited(drain <-chan struct{}, limit, rest time.Duration) (ended <-chan struct{}, capped func() bool) {
+// limited returns a channel that is closed when drain is, or when the rest of a limit is over; a limit of 0 is none. reached is to be called
+// once nothing listens any more; it says whether it was the limit.
+func limited(drain <-chan struct{}, limit, rest time.Duration) (ended <-chan struct{}, reached func() bool) {
 	if limit == 0 {
 		return drain, func() bool { return false }
 	}
 	both, done, was := make(chan struct{}), make(chan struct{}), make(chan bool, 1)
-	go func() { // ends when capped is called
+	go func() { // ends when reached is called
 		timer := time.NewTimer(rest)
 		defer timer.Stop()
-		byCap := false
+		byLimit := false
 		select {
 		case <-drain:
 			close(both)
 		case <-timer.C:
-			byCap = true
+			byLimit = true
 			close(both)
 		case <-done:
 		}
-		was <- byCap
+		was <- byLimit
 	}()
 	return both, sync.OnceValue(func() bool { close(done); return <-was })
 }

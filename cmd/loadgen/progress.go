@@ -1,25 +1,58 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 
 	"golang.org/x/term"
 
 	"github.com/loadgen/loadgen/internal/report"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/rundir"
 )
 
-// newProgress shows progress on w: redrawn lines when that is a terminal, a line each second otherwise.
-func newProgress(w io.Writer) *report.Progress {
-	file, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(int(file.Fd())) {
-		return report.NewProgress(w, nil)
+// progressForms are what --progress may be.
+var progressForms = [...]string{"auto", "lines", "json", "none"}
+
+func (f *runFlags) checkProgress() error {
+	if slices.Contains(progressForms[:], f.progress) {
+		return nil
 	}
-	return report.NewProgress(w, func() int {
+	return fmt.Errorf("--progress %s: write one of %s", f.progress, strings.Join(progressForms[:], ", "))
+}
+
+// wordsOn returns where to say things to w while plans run.
+func (f *runFlags) wordsOn(w io.Writer) io.Writer {
+	if f.progress == "json" {
+		return report.NewJSONLines(w)
+	}
+	return w
+}
+
+// newProgress shows a run's progress among the words, in the form that was asked for.
+func (f *runFlags) newProgress(words io.Writer, id string) *report.Progress {
+	file, ok := words.(*os.File)
+	switch {
+	case f.progress == "none":
+		return report.NewProgress(io.Discard, nil, id)
+	case f.progress != "auto" || !ok || !term.IsTerminal(int(file.Fd())):
+		return report.NewProgress(words, nil, id)
+	}
+	return report.NewProgress(file, func() int {
 		columns, _, err := term.GetSize(int(file.Fd()))
 		if err != nil {
 			return 0
 		}
 		return columns
-	})
+	}, id)
+}
+
+// tell tells programs how a run has ended; people are shown the result.
+func tell(words io.Writer, r *run.Run, dir *rundir.Dir) {
+	if lines, ok := words.(*report.JSONLines); ok {
+		lines.Result(r, dir.Path())
+	}
 }

@@ -16,20 +16,21 @@ const (
 )
 
 // Progress shows updates while a run goes on: on a terminal as two lines that are drawn again and again, elsewhere as a line each
-// second and one at the end of each step. Once a write has failed it writes no more: nothing hangs on it. It is used by one
+// second and one at the end of each step, which is JSON for JSONLines. Once a write has failed it writes no more: nothing hangs on it. It is used by one
 // goroutine at a time.
 type Progress struct {
 	w       io.Writer
 	columns func() int // nil: not a terminal
+	run     string
 	last    run.Update // that was written
 	drawn   []int      // columns of each line on the terminal
 	err     error
 }
 
-// NewProgress returns a Progress that writes to w. columns returns the present width of the terminal that w is, 0 when that is not
-// known; nil says that w is none.
-func NewProgress(w io.Writer, columns func() int) *Progress {
-	return &Progress{w: w, columns: columns}
+// NewProgress returns a Progress for the run of a name that writes to w. columns returns the present width of the terminal that w is, 0
+// when that is not known; nil says that w is none.
+func NewProgress(w io.Writer, columns func() int, run string) *Progress {
+	return &Progress{w: w, columns: columns, run: run}
 }
 
 // Show takes an update. It is written unless another of the same step was written just before; a step's final one always is.
@@ -43,6 +44,10 @@ func (p *Progress) Show(u run.Update) {
 		return
 	}
 	p.last = u
+	if lines, ok := p.w.(*JSONLines); ok {
+		lines.progress(p.run, u)
+		return
+	}
 	p.show(frame{u})
 }
 

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -34,14 +35,35 @@ func show(p *Progress) {
 
 func TestProgressLines(t *testing.T) {
 	var b strings.Builder
-	show(NewProgress(&b, nil))
+	show(NewProgress(&b, nil, "r"))
 	golden(t, "progress.txt", b.String())
+}
+
+// TestProgressJSON reads back what programs would read.
+func TestProgressJSON(t *testing.T) {
+	var b strings.Builder
+	l := NewJSONLines(&b)
+	fmt.Fprintf(l, "two\nlines \"quoted\"\n")
+	show(NewProgress(l, nil, "r"))
+	l.Result(&run.Run{Header: run.Header{ID: "r"}, ExitCode: 4, Verdict: run.Verdict{Validity: run.Invalid, Reasons: []string{"late"}}}, "/runs/r")
+	golden(t, "progress.jsonl", b.String())
+	for line := range strings.Lines(b.String()) {
+		require.True(t, json.Valid([]byte(line)), line)
+	}
+}
+
+func TestJSONLinesStopAfterError(t *testing.T) {
+	w := &counter{err: errors.New("broken pipe")}
+	l := NewJSONLines(w)
+	_, err := l.Write([]byte("one\ntwo\n"))
+	require.EqualError(t, err, "broken pipe")
+	require.Equal(t, 1, w.writes)
 }
 
 func TestProgressTerminal(t *testing.T) {
 	for _, wide := range []int{0, 30, 100} {
 		var b strings.Builder
-		show(NewProgress(&b, func() int { return wide }))
+		show(NewProgress(&b, func() int { return wide }, "r"))
 		golden(t, fmt.Sprintf("progress-%d.txt", wide), strings.NewReplacer("\x1b", "ESC", "\r", "CR").Replace(b.String()))
 	}
 }
@@ -101,7 +123,7 @@ func (s *screen) narrow(wide int) {
 func TestProgressKeepsToItsLines(t *testing.T) {
 	s := &screen{wide: 120}
 	s.put("$ loadgen")
-	p := NewProgress(s, func() int { return s.wide })
+	p := NewProgress(s, func() int { return s.wide }, "r")
 	for i, u := range updates() {
 		p.Show(u)
 		require.NoError(t, p.err)
@@ -129,7 +151,7 @@ func TestProgressRate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &counter{}
-			p := NewProgress(w, tt.columns)
+			p := NewProgress(w, tt.columns, "r")
 			for i := range time.Duration(1000) {
 				p.Show(run.Update{Phase: "get", Kind: run.Load, Elapsed: i * 10 * time.Millisecond})
 			}
@@ -151,7 +173,7 @@ func (c *counter) Write(b []byte) (int, error) {
 
 func TestProgressStopsAfterError(t *testing.T) {
 	w := &counter{err: errors.New("broken pipe")}
-	p := NewProgress(w, func() int { return 80 })
+	p := NewProgress(w, func() int { return 80 }, "r")
 	p.Show(run.Update{Final: true})
 	p.Show(run.Update{Final: true})
 	p.Clear()
