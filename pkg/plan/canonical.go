@@ -52,6 +52,12 @@ func (p *Plan) withLists() *Plan {
 		copied.Endpoints = list(t.Endpoints)
 		c.Targets[i] = &copied
 	}
+	c.Observes = list(p.Observes)
+	for i, o := range c.Observes {
+		copied := *o
+		copied.Fields = list(o.Fields)
+		c.Observes[i] = &copied
+	}
 	c.Phases = list(p.Phases)
 	for i, ph := range c.Phases {
 		copied := *ph
@@ -124,6 +130,11 @@ func (p *Plan) whole() error {
 	for _, d := range p.Datasets {
 		if d == nil {
 			return errors.New("a dataset is null")
+		}
+	}
+	for _, o := range p.Observes {
+		if o == nil {
+			return errors.New("an observation is null")
 		}
 	}
 	for _, ph := range p.Phases {

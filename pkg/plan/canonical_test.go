@@ -47,6 +47,10 @@ func anyPlan(t *rapid.T) *plan.Plan {
 	for i := range rapid.IntRange(1, 5).Draw(t, "phases") {
 		p.Phases = append(p.Phases, anyPhase(t, fmt.Sprintf("phase-%d", i), session))
 	}
+	p.Observes = []*plan.Observe{}
+	for i := range rapid.IntRange(0, 3).Draw(t, "observations") {
+		p.Observes = append(p.Observes, anyObserve(t, fmt.Sprintf("o-%d", i)))
+	}
 	for i := range rapid.IntRange(0, 2).Draw(t, "asserts") {
 		p.Asserts = append(p.Asserts, &plan.Assert{
 			Name: fmt.Sprintf("free text <%d> %s", i, rapid.StringMatching(`[ -~]{0,20}`).Draw(t, "name")),
@@ -54,6 +58,26 @@ func anyPlan(t *rapid.T) *plan.Plan {
 		})
 	}
 	return p
+}
+
+func anyObserve(t *rapid.T, name string) *plan.Observe {
+	o := &plan.Observe{
+		Name: name, Every: time.Duration(rapid.Int64Range(int64(time.Second), int64(time.Hour)).Draw(t, "every")),
+		Timeout: time.Duration(rapid.Int64Range(1, int64(time.Minute)).Draw(t, "timeout")),
+	}
+	switch o.Kind = rapid.SampledFrom([]string{"process", "directory", "prometheus", "hook"}).Draw(t, "kind"); o.Kind {
+	case plan.ObserveProcess:
+		o.Port, o.Fields = rapid.IntRange(1, 65535).Draw(t, "port"), plan.ProcessFields()
+	case plan.ObserveDirectory:
+		o.Path, o.Fields, o.Every = rapid.StringMatching("/[a-z <>&]{1,9}").Draw(t, "path"), plan.DirectoryFields(), 0
+	case plan.ObservePrometheus:
+		o.URL = "https://host:1/metrics?a=b&c"
+		o.Fields = []plan.Field{{Name: "gc", Unit: "s", Counter: true, Series: `gc_seconds_sum{zone="a<b", code="\\"}`}}
+	case plan.ObserveHook:
+		o.Hook = "jmap"
+		o.Fields = []plan.Field{{Name: "live_bytes", Unit: "bytes"}, {Name: rapid.StringMatching("[a-z_][a-z0-9_]{0,9}").Draw(t, "field")}}
+	}
+	return o
 }
 
 func anyTarget(t *rapid.T, replicated bool) *plan.Target {
@@ -224,7 +248,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"condition", `1 < 2`, `1 <`, "assert \"a\": "},
 		{"nested condition", `1 < 2`, strings.Repeat("(", 200), "100 brackets"},
 		{"line", `"line":22`, `"line":-1`, "no place"},
-		{"unused target", `"target":"t"`, `"target":"u"`, "no phase uses it"},
+		{"unused target", `"target":"t"`, `"target":"u"`, "neither a phase nor an observation uses it"},
 		{"path as a name", `"name":"x"`, `"name":"../x"`, "a phase named"},
 	}
 	for _, c := range cases {

@@ -29,7 +29,7 @@ type File struct {
 	plan       *hclsyntax.Block
 	locals     []*hclsyntax.Block
 	experiment *hclsyntax.Block
-	blocks     map[string][]*hclsyntax.Block // variable, target, dataset, phase, assert and table by type, in the order of the text
+	blocks     map[string][]*hclsyntax.Block // variable, target, dataset, observe, phase, assert and table by type, in the order of the text
 }
 
 // Parse reads the text of a plan. The filename stands in diagnostics; nothing is read from disk. The drivers are those that a
@@ -63,7 +63,7 @@ func Parse(src []byte, filename string, drivers []driver.Driver) (*File, hcl.Dia
 }
 
 // blockTypes are the blocks of a plan.
-var blockTypes = []string{"plan", "variable", "locals", "target", "dataset", "phase", "assert", "experiment", "table"}
+var blockTypes = []string{"plan", "variable", "locals", "target", "dataset", "observe", "phase", "assert", "experiment", "table"}
 
 // sort files the blocks by type and reports those that have no place.
 func (f *File) sort(r *reporter, body *hclsyntax.Body) {

@@ -7,7 +7,7 @@
 //
 // # Text
 //
-// A plan is HCL: the blocks plan, variable, locals, target, dataset, phase and assert, each argument on a line of its own. Unknown
+// A plan is HCL: the blocks plan, variable, locals, target, dataset, observe, phase, assert, experiment and table, each argument on a line of its own. Unknown
 // words are errors; all errors of a text are reported at once, each with its place and what to write instead. An argument that is
 // null counts as not written.
 //
@@ -41,8 +41,9 @@ type Plan struct {
 	Name        string     `json:"name"`
 	Description string     `json:"description"`
 	Seed        uint64     `json:"seed"`
-	Targets     []*Target  `json:"targets"`  // those that a phase uses, in the file's order
-	Datasets    []*Dataset `json:"datasets"` // likewise
+	Targets     []*Target  `json:"targets"`  // those that a phase or an observation uses, in the file's order
+	Datasets    []*Dataset `json:"datasets"` // those that a phase uses, likewise
+	Observes    []*Observe `json:"observes"` // in the file's order
 	Phases      []*Phase   `json:"phases"`   // in the order they run; a phase whose `when` was false is not here
 	Asserts     []*Assert  `json:"asserts"`
 }

@@ -31,7 +31,7 @@ func (f *File) Resolve(vars Vars) (*Plan, hcl.Diagnostics) {
 		functions: Functions(),
 		places:    map[string]hcl.Range{},
 		wrong:     map[string]bool{},
-		plan:      &Plan{Seed: 1, Targets: []*Target{}, Datasets: []*Dataset{}, Phases: []*Phase{}, Asserts: []*Assert{}},
+		plan:      &Plan{Seed: 1, Targets: []*Target{}, Datasets: []*Dataset{}, Observes: []*Observe{}, Phases: []*Phase{}, Asserts: []*Assert{}},
 	}
 	locals := r.collectLocals()
 	variables := r.resolveVariables(vars)
@@ -44,6 +44,9 @@ func (f *File) Resolve(vars Vars) (*Plan, hcl.Diagnostics) {
 	}
 	for _, b := range f.blocks["dataset"] {
 		datasets[b.Labels[0]] = r.dataset(b)
+	}
+	for _, b := range f.blocks["observe"] {
+		r.plan.Observes = append(r.plan.Observes, r.observe(b, targets))
 	}
 	for _, b := range f.blocks["phase"] {
 		if ph := r.phase(b); ph != nil {
@@ -63,7 +66,7 @@ func (f *File) Resolve(vars Vars) (*Plan, hcl.Diagnostics) {
 	return r.plan, nil
 }
 
-// Draft returns a Plan of the phases and asserts alone, as the last Resolve found them, also when something else was wrong: enough to
+// Draft returns a Plan of the observations, phases and asserts alone, as the last Resolve found them, also when something else was wrong: enough to
 // tell what is wrong with the asserts, so that all mistakes come at once. It is nil when it could not be told what the phases do.
 func (f *File) Draft() *Plan { return f.draft }
 
@@ -75,7 +78,12 @@ func (r *resolver) draft() *Plan {
 			return nil
 		}
 	}
-	return &Plan{Phases: r.plan.Phases, Asserts: r.plan.Asserts}
+	for _, o := range r.plan.Observes {
+		if path := "observe." + o.Name; r.wrong[path] || r.wrong[path+"."+o.Kind+".fields"] || r.wrong[path+"."+o.Kind+".series"] || r.wrong[path+"."+o.Kind+".target"] {
+			return nil
+		}
+	}
+	return &Plan{Observes: r.plan.Observes, Phases: r.plan.Phases, Asserts: r.plan.Asserts}
 }
 
 // resolvePlan reads the plan block.
@@ -91,11 +99,14 @@ func (r *resolver) resolvePlan() {
 	b.unsigned("seed", &r.plan.Seed)
 }
 
-// keepUsed puts the targets and datasets that a phase uses into the plan, in the order of the text.
+// keepUsed puts the targets that a phase or an observation uses, and the datasets that a phase uses, into the plan, in the order of the text.
 func (r *resolver) keepUsed(targets map[string]*Target, datasets map[string]*Dataset) {
 	used := map[string]bool{}
 	for _, ph := range r.plan.Phases {
 		used["target."+ph.Target], used["dataset."+ph.Dataset] = true, true
+	}
+	for _, o := range r.plan.Observes {
+		used["target."+o.Target] = true
 	}
 	for _, name := range r.file.names("target") {
 		if used["target."+name] {

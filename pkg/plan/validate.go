@@ -59,6 +59,9 @@ func (p *Plan) validate(drivers []driver.Driver) []problem {
 	for _, d := range p.Datasets {
 		v.dataset(d)
 	}
+	for _, o := range p.Observes {
+		v.observe(o)
+	}
 	for _, ph := range p.Phases {
 		v.phase(ph)
 	}
@@ -121,6 +124,9 @@ func (v *validator) lengths() bool {
 			v.fault(fmt.Sprintf("the plan has %d %s", n, kind), fmt.Sprintf("Write at most %d.", maxPhases), "plan")
 		}
 	}
+	if n := len(p.Observes); n > maxObserves {
+		v.fault(fmt.Sprintf("the plan has %d observations", n), fmt.Sprintf("Write at most %d.", maxObserves), "plan")
+	}
 	return len(v.problems) == 0
 }
 
@@ -141,6 +147,9 @@ func (v *validator) header() {
 	}
 	for i, d := range p.Datasets {
 		v.name("dataset", d.Name, p.Dataset(d.Name) == p.Datasets[i])
+	}
+	for i, o := range p.Observes {
+		v.name("observe", o.Name, p.Observe(o.Name) == p.Observes[i])
 	}
 	seen := map[string]bool{}
 	for _, ph := range p.Phases {
@@ -177,9 +186,12 @@ func (v *validator) used() {
 			v.fault(fmt.Sprintf("phase %q: unknown dataset %s", ph.Name, quote(ph.Dataset)), "Write dataset = dataset.NAME.", "phase."+ph.Name+".dataset")
 		}
 	}
+	for _, o := range v.plan.Observes {
+		used["target."+o.Target] = true
+	}
 	for _, t := range v.plan.Targets {
 		if !used["target."+t.Name] {
-			v.fault(fmt.Sprintf("target %q: no phase uses it", t.Name), "Leave it out.", "target."+t.Name)
+			v.fault(fmt.Sprintf("target %q: neither a phase nor an observation uses it", t.Name), "Leave it out.", "target."+t.Name)
 		}
 	}
 	for _, d := range v.plan.Datasets {

@@ -1,0 +1,84 @@
+package memcached
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+var _ driver.Informant = Driver{}
+
+// maxFigures bounds an answer to stats; a real one takes about 3 KiB.
+const maxFigures = 1 << 20
+
+// figures are the lines of stats that bear on most measurements, by the names that memcached gives them.
+var figures = [...]driver.Figure{
+	{Name: "bytes", Unit: "bytes"},
+	{Name: "limit_maxbytes", Unit: "bytes"},
+	{Name: "curr_items"},
+	{Name: "curr_connections"},
+	{Name: "rusage_user", Unit: "s", Counter: true},
+	{Name: "rusage_system", Unit: "s", Counter: true},
+	{Name: "cmd_get", Counter: true},
+	{Name: "cmd_set", Counter: true},
+	{Name: "get_hits", Counter: true},
+	{Name: "get_misses", Counter: true},
+	{Name: "evictions", Counter: true},
+	{Name: "bytes_read", Unit: "bytes", Counter: true},
+	{Name: "bytes_written", Unit: "bytes", Counter: true},
+	{Name: "uptime", Unit: "s", Counter: true},
+}
+
+// counters are what the names of other counters begin or end with.
+var counters = [...]string{"cmd_", "get_", "delete_", "incr_", "decr_", "cas_", "touch_", "total_", "lru_maintainer_", "moves_", "mutations_"}
+
+// Figures lists figures of stats.
+func (Driver) Figures() []driver.Figure { return slices.Clone(figures[:]) }
+
+// Describe knows Figures, and what the names of others say of them.
+func (Driver) Describe(name string) driver.Figure {
+	if i := slices.IndexFunc(figures[:], func(f driver.Figure) bool { return f.Name == name }); i >= 0 {
+		return figures[i]
+	}
+	f := driver.Figure{Name: name}
+	f.Counter = slices.ContainsFunc(counters[:], func(begin string) bool { return strings.HasPrefix(name, begin) })
+	if strings.HasSuffix(name, "bytes") {
+		f.Unit = "bytes"
+	}
+	return f
+}
+
+// AppendQuestion asks stats.
+func (Driver) AppendQuestion(dst []byte) []byte { return append(dst, "stats\r\n"...) }
+
+// ParseFigures reads the STAT lines of a reply to stats, up to END.
+func (Driver) ParseFigures(b []byte) (map[string]string, int, error) {
+	told, at := map[string]string{}, 0
+	for {
+		line, n, err := readLine(b[at:])
+		switch {
+		case err != nil:
+			return nil, 0, fmt.Errorf("stats: %w", err)
+		case n == 0 && len(b) > maxFigures:
+			return nil, 0, errors.New("stats: no end within 1 MiB")
+		case n == 0:
+			return nil, 0, nil
+		}
+		at += n
+		word, rest, _ := bytes.Cut(line, []byte(" "))
+		switch {
+		case string(word) == "END":
+			return told, at, nil
+		case isError(word):
+			return nil, 0, fmt.Errorf("stats: server says %s", printable(string(line)))
+		case string(word) != "STAT":
+			return nil, 0, fmt.Errorf("stats: want STAT or END, got %s", quote(line))
+		}
+		name, value, _ := strings.Cut(string(rest), " ")
+		told[name] = value
+	}
+}
