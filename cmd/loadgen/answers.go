@@ -70,6 +70,9 @@ func (t *totals) Append(_ string, b []byte) error {
 	return nil
 }
 
+// Observe has nothing to do: the plan observes nothing.
+func (t *totals) Observe([]byte) error { return nil }
+
 func (t *totals) Sync() error { return nil }
 
 var errStopped = errors.New("stopped by the user")

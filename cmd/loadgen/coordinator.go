@@ -220,6 +220,7 @@ func (f *runFlags) execute(ctx context.Context, drain <-chan struct{}, words io.
 func (f *runFlags) coordinate(ctx context.Context, shown *metrics, words io.Writer, cfg coord.Config) *run.Run {
 	started := newNodes()
 	progress := f.newProgress(words, cfg.Header.ID)
+	cfg.Observe = f.probes(cfg.Plan)
 	cfg.Workers, cfg.Nodes, cfg.AbortOnLoss = shown.watch(cfg.Workers), started, f.fleet.onLoss == "abort"
 	cfg.Progress = func(u run.Update) {
 		progress.Show(u)

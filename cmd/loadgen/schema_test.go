@@ -33,6 +33,12 @@ dataset "d" {
 	keys { count = 10 }
 	values { size = 10 }
 }
+observe "directory" {
+	directory { path = "." }
+}
+observe "nobody" {
+	process { pid = 4194304 }
+}
 phase "search" {
 	target  = target.t
 	dataset = dataset.d

@@ -53,10 +53,12 @@ type Member struct {
 	Worker  Worker
 }
 
-// Store keeps snapshots.
+// Store keeps snapshots, and what was observed.
 type Store interface {
 	// Append takes the binary form of a snapshot; it is kept once Sync has returned.
 	Append(worker string, snapshot []byte) error
+	// Observe takes the JSON of a run.Probe; it is kept once Sync has returned.
+	Observe(probe []byte) error
 	Sync() error
 }
 
@@ -68,6 +70,17 @@ type Nodes interface {
 	Flush(ctx context.Context, target string) error
 }
 
+// Probe reads the figures of one observation.
+type Probe interface {
+	// Of says what is looked at, in words.
+	Of() string
+	// Take reads all fields once. It returns the values by field, and why others are missing; under "" why all are. It is called by one
+	// goroutine at a time, and returns when ctx ends.
+	Take(ctx context.Context) (value map[string]float64, missing map[string]string)
+	// Close ends it. A Take that is under way returns.
+	Close()
+}
+
 // Config is what a run needs.
 type Config struct {
 	Header      run.Header
@@ -77,7 +90,8 @@ type Config struct {
 	Workers     []Member
 	Store       Store
 	Nodes       Nodes
-	Progress    func(run.Update) // called from one goroutine at a time
+	Observe     func(o *plan.Observe, endpoints []string) Probe // makes what reads an observation; the endpoints are those of its target
+	Progress    func(run.Update)                                // called from one goroutine at a time
 	Logger      *slog.Logger
 	Drain       <-chan struct{} // closed when the user asks for an early end
 
@@ -90,6 +104,7 @@ type coordinator struct {
 	Config
 	zero    time.Time // of the run clock
 	nodes   map[string][]string
+	probes  []*asked // by observation of the plan
 	result  *run.Run
 	journal *journal
 	seq     int
@@ -147,6 +162,7 @@ func (c *coordinator) all(ctx context.Context) error {
 	if err := c.assign(ctx); err != nil {
 		return err
 	}
+	defer c.observe()()
 	for _, ph := range c.Plan.Phases {
 		if c.stopping(ctx) {
 			return nil

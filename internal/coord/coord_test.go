@@ -105,6 +105,7 @@ func done(t *measure.Totals, n int) {
 // memory is a Store.
 type memory struct {
 	snapshots int
+	probes    []string
 	err       error
 }
 
@@ -112,6 +113,12 @@ func (m *memory) Append(string, []byte) error {
 	m.snapshots++
 	return m.err
 }
+
+func (m *memory) Observe(probe []byte) error {
+	m.probes = append(m.probes, string(probe))
+	return m.err
+}
+
 func (m *memory) Sync() error { return nil }
 
 const twoPhases = `

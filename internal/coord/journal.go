@@ -32,13 +32,20 @@ type commit struct {
 	err     error
 }
 
+// record is a snapshot of a worker, or a probe.
 type record struct {
 	worker   string
 	snapshot []byte
+	probe    []byte
 }
 
 // add puts a snapshot, of which it keeps a copy, into the next commit and returns that.
 func (j *journal) add(worker string, snapshot []byte) *commit {
+	return j.put(record{worker: worker, snapshot: slices.Clone(snapshot)})
+}
+
+// put puts a record into the next commit and returns that.
+func (j *journal) put(r record) *commit {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.open == nil {
@@ -46,7 +53,7 @@ func (j *journal) add(worker string, snapshot []byte) *commit {
 		c.timer = time.AfterFunc(commitWithin, func() { j.write(c) })
 		j.open = c
 	}
-	j.open.records = append(j.open.records, record{worker, slices.Clone(snapshot)})
+	j.open.records = append(j.open.records, r)
 	return j.open
 }
 
@@ -70,7 +77,13 @@ func (j *journal) write(c *commit) {
 
 func (j *journal) keep(records []record) error {
 	for _, r := range records {
-		if err := j.store.Append(r.worker, r.snapshot); err != nil {
+		err := error(nil)
+		if r.probe != nil {
+			err = j.store.Observe(r.probe)
+		} else {
+			err = j.store.Append(r.worker, r.snapshot)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -20,11 +20,13 @@ func (c *coordinator) phase(ctx context.Context, ph *plan.Phase) error {
 	if ph.Clear != nil && t.Builtin != nil {
 		return c.flush(ctx, ph)
 	}
-	p := passage{c: c, ph: ph, route: newRoute(ph), m: run.Measured{Endpoints: t.Endpoints}}
+	p := passage{c: c, ph: ph, route: newRoute(ph), m: run.Measured{Endpoints: t.Endpoints}, watch: c.watch(ph)}
 	if t.Builtin != nil {
 		p.m.Endpoints = c.nodes[t.Name]
 	}
 	began, err := p.all(ctx)
+	err = errors.Join(err, p.watch.end(ctx))
+	p.m.Observed = p.watch.observed()
 	if began {
 		c.add(ph, p.m)
 	}
@@ -38,6 +40,7 @@ type passage struct {
 	route *route
 	m     run.Measured
 	begun time.Duration // when its first level did, on the run clock; 0: not yet
+	watch *watch
 }
 
 // all carries out the steps of the phase. It says whether any was begun.
@@ -51,7 +54,11 @@ func (p *passage) all(ctx context.Context) (began bool, err error) {
 		if !more {
 			return began, nil
 		}
-		s, err := p.c.step(ctx, p.ph, next)
+		s, err := p.c.step(ctx, p.ph, next, func() {
+			if next.Kind != run.Setup {
+				p.watch.begin(ctx)
+			}
+		})
 		if s == nil {
 			return len(p.m.Levels) > 0, err
 		}
@@ -73,6 +80,9 @@ func (p *passage) all(ctx context.Context) (began bool, err error) {
 // take enters what a step has counted.
 func (p *passage) take(s *step, aborted bool) {
 	p.m.Aborted, p.m.Losses = aborted, p.c.result.Losses
+	if s.steps[0].Kind != run.Setup && p.m.Origin == 0 {
+		p.m.Origin = s.at.Seconds()
+	}
 	switch step := s.steps[0]; {
 	case step.Kind == run.Setup:
 		p.m.Setup = s.totals
@@ -140,11 +150,15 @@ func shortfall(kind run.StepKind, t *plan.Target, totals *measure.Totals) error 
 
 // flush is a clear phase on built-in nodes.
 func (c *coordinator) flush(ctx context.Context, ph *plan.Phase) error {
-	ctx, cancel := context.WithTimeout(ctx, flushWithin)
+	w := c.watch(ph)
+	w.begin(ctx)
+	origin := time.Since(c.zero).Seconds()
+	flushing, cancel := context.WithTimeout(ctx, flushWithin)
 	defer cancel()
-	if err := c.Nodes.Flush(ctx, ph.Target); err != nil {
+	err := errors.Join(c.Nodes.Flush(flushing, ph.Target), w.end(ctx))
+	if err != nil {
 		return err
 	}
-	c.add(ph, run.Measured{Endpoints: c.nodes[ph.Target]})
+	c.add(ph, run.Measured{Endpoints: c.nodes[ph.Target], Origin: origin, Observed: w.observed()})
 	return nil
 }

@@ -41,8 +41,8 @@ type step struct {
 }
 
 // step has the workers carry out one step, each its part. What they counted is returned also when that failed; nil when they could not
-// start.
-func (c *coordinator) step(ctx context.Context, ph *plan.Phase, part run.Step) (*step, error) {
+// start. Ready is called when they can.
+func (c *coordinator) step(ctx context.Context, ph *plan.Phase, part run.Step, ready func()) (*step, error) {
 	n := len(c.Workers)
 	s := &step{c: c, ph: ph, totals: &measure.Totals{}, ready: make([]run.Ready, n), sources: make([]source, n), generators: make([]run.Generator, n)}
 	for i := range c.Workers {
@@ -57,6 +57,7 @@ func (c *coordinator) step(ctx context.Context, ph *plan.Phase, part run.Step) (
 	if err := s.prepare(ctx); err != nil {
 		return nil, err
 	}
+	ready()
 	s.at = time.Since(c.zero) + s.ahead()
 	s.joiner = measure.NewJoiner(n, int64(s.at))
 	s.history.after = int64(s.at + ph.WarmUp())

@@ -164,3 +164,12 @@ func (c connector) refusal() string {
 	}
 	return "the server does not take the client's certificate: it must be signed by an authority that the server trusts, and not be over"
 }
+
+// Dial connects to an endpoint of a target as the target's load does: over TLS where the plan wants it, whose files it reads.
+func Dial(ctx context.Context, t *plan.Target, addr string) (net.Conn, error) {
+	c, err := newConnector(new(net.Dialer).DialContext, t.TLS)
+	if err != nil {
+		return nil, err
+	}
+	return c.to(ctx, &endpoint{text: addr})
+}

@@ -64,6 +64,7 @@ func goroutines(m *module) []string {
 			"internal/cachenode": "a goroutine for each connection; children's pipes",
 			"internal/coord":     "a goroutine for each worker",
 			"internal/engine":    "event loops and blocking sessions",
+			"internal/observe":   "a goroutine for each server that is asked",
 			"internal/rpc":       "a goroutine for each direction of a stream, one that carries orders out",
 		},
 	}.find(m)

@@ -48,6 +48,7 @@ func (p *page) phase(name string, ph *run.Phase) {
 	}
 	p.requests(ph.Requests)
 	p.generator(ph)
+	p.observed(ph)
 	for _, e := range ph.Errors {
 		p.item("error", "“"+e.Text+"” × "+count(e.Count))
 	}

@@ -30,7 +30,7 @@ func golden(t *testing.T, name, text string) {
 
 func TestText(t *testing.T) {
 	for name, r := range map[string]*run.Run{
-		"good": good(), "overloaded": overloaded(), "broken": broken(), "unreachable": unreachable(), "fleet": fleet(), "levels": levels(),
+		"good": good(), "overloaded": overloaded(), "broken": broken(), "unreachable": unreachable(), "fleet": fleet(), "levels": levels(), "observed": observed(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b strings.Builder

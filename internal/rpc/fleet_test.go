@@ -328,6 +328,8 @@ func (m *memory) Append(string, []byte) error {
 	return m.failWith
 }
 
+func (m *memory) Observe([]byte) error { return m.failWith }
+
 func (m *memory) Sync() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -28,6 +28,9 @@ type Measured struct {
 	Losses     []Loss          // of workers, in this phase or before it
 	Levels     []*Level        // of stages and of a search, in their order
 	Ended      search.End      // why a search tried no more rates
+	Origin     float64         // when the load began, in seconds on the run clock
+
+	Observed map[string]*Observation // by name; those of the plan that are not here were not made
 
 	// Unfinished is what the last snapshots of lost workers say was in flight: neither side of a ledger will hear how it ended.
 	Unfinished measure.Counters
@@ -35,6 +38,13 @@ type Measured struct {
 
 // NewPhase makes the result of phase ph of p and judges it. p is valid: ph is one of its phases, and what ph names is there.
 func NewPhase(p *plan.Plan, ph *plan.Phase, m Measured) *Phase {
+	r := newLoad(p, ph, m)
+	r.observe(p, m.Observed, m.Origin)
+	return r
+}
+
+// newLoad makes the result of a phase without what was observed.
+func newLoad(p *plan.Plan, ph *plan.Phase, m Measured) *Phase {
 	switch {
 	case len(m.Levels) == 0:
 		if ph.Open != nil {
@@ -97,7 +107,7 @@ func (p *Phase) count(ph *plan.Phase, m Measured) {
 	}
 	delete(p.Nulls, "setup")
 	s := builder{phase: p, totals: m.Setup, settled: m.Setup, noWindow: "setup is untimed"}
-	p.Setup = &Ledgers{
+	p.Setup = &ledgers{
 		Op:       s.ops("setup.op.", verbsOf(ph.Setup)),
 		Requests: requests(m.Setup, m.Endpoints, verbsOf(ph.Setup)),
 	}
@@ -203,7 +213,7 @@ func (b *builder) latencies(at string, r *Op, t *measure.Op) {
 			Service:  b.latency(at+".latency."+name+".service", &t.Service[c], why),
 		}
 	}
-	r.Latency = Classes{
+	r.Latency = classes{
 		OK:   class("ok", measure.ClassOK, "no op ended ok"),
 		Miss: class("miss", measure.ClassMiss, "no op missed"),
 		Bad:  class("bad", measure.ClassBad, "no op ended badly"),

@@ -22,17 +22,21 @@ var update = flag.Bool("update", false, "rewrite golden files")
 // placeholder names the keys of the map at a path.
 func placeholder(path string) string {
 	return map[string]string{
-		"phase":                               "NAME",
-		"phase.NAME.op":                       "VERB",
-		"variants[].values":                   "VARIABLE",
-		"figures[].nulls":                     "PATH",
-		"phase.NAME.setup.op":                 "VERB",
-		"phase.NAME.levels[].op":              "VERB",
-		"environment.servers":                 "TARGET",
-		"environment.servers.TARGET":          "ENDPOINT",
-		"environment.servers.TARGET.ENDPOINT": "FACT",
-		"phase.NAME.nulls":                    "PATH",
-		"environment.nulls":                   "PATH",
+		"phase":                          "NAME",
+		"phase.NAME.op":                  "VERB",
+		"variants[].values":              "VARIABLE",
+		"figures[].nulls":                "PATH",
+		"phase.NAME.observe":             "OBSERVATION",
+		"phase.NAME.observe.OBSERVATION": "FIELD",
+		"phase.NAME.probes":              "OBSERVATION",
+		"phase.NAME.probes.OBSERVATION.series[].value": "FIELD",
+		"phase.NAME.setup.op":                          "VERB",
+		"phase.NAME.levels[].op":                       "VERB",
+		"environment.servers":                          "TARGET",
+		"environment.servers.TARGET":                   "ENDPOINT",
+		"environment.servers.TARGET.ENDPOINT":          "FACT",
+		"phase.NAME.nulls":                             "PATH",
+		"environment.nulls":                            "PATH",
 	}[path]
 }
 

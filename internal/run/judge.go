@@ -327,7 +327,7 @@ func (p *Phase) judgeSteady() {
 		p.doubt(Suspect, append(p.each(rateFigures, latencyFigures), "steady"), "%s", p.WarmUp.Reason)
 		return
 	}
-	drifts := func(what string, t Trend, most float64, figures []string) {
+	drifts := func(what string, t trend, most float64, figures []string) {
 		if t.Drift == nil || *t.DriftP >= chanceOfDrift || math.Abs(*t.Drift) <= most {
 			return
 		}

@@ -8,10 +8,10 @@ type Phase struct {
 	Validity Validity `json:"validity"` // worst of what Reasons name
 	Reasons  []Reason `json:"reasons"`
 	WarmUp   WarmUp   `json:"warmup"`
-	Steady   Steady   `json:"steady"`
+	Steady   steady   `json:"steady"`
 
 	Target  Target  `json:"target"`
-	Dataset Dataset `json:"dataset"`
+	Dataset dataset `json:"dataset"`
 	Load    Shape   `json:"load"`
 
 	OfferedRate  *float64 `json:"offered_rate"`  // open: ops due per second after the ramp
@@ -22,7 +22,7 @@ type Phase struct {
 
 	Op        map[string]*Op    `json:"op"` // by verb; of a search, of the level with the largest rate that held
 	Requests  []Requests        `json:"requests"`
-	Setup     *Ledgers          `json:"setup"` // of the untimed ops before the load
+	Setup     *ledgers          `json:"setup"` // of the untimed ops before the load
 	Series    []Row             `json:"series"`
 	Generator Generator         `json:"generator"` // of the load, setup apart; over all workers
 	Digest    string            `json:"digest"`    // of the multiset of ops due: stream, number, verb, key, size; hex
@@ -34,6 +34,9 @@ type Phase struct {
 	Foreign         uint64  `json:"foreign"`           // values read that loadgen did not write
 	Stalls          uint64  `json:"stalls"`            // times an event loop stood still for more than 250 ms
 	MaxStallSeconds float64 `json:"max_stall_seconds"` // the longest of them
+
+	Observe map[string]map[string]Observed `json:"observe"` // by observation and field
+	Probes  map[string]*Probes             `json:"probes"`  // by observation
 
 	Levels []Level `json:"levels"` // of stages and of a search, in their order
 	Search *Search `json:"search"` // null: the phase is none
@@ -53,15 +56,15 @@ type WarmUp struct {
 	Reason  string  `json:"reason"`
 }
 
-// Steady says how even a load ran after its warm-up, second by second.
-type Steady struct {
+// steady says how even a load ran after its warm-up, second by second.
+type steady struct {
 	Seconds  int   `json:"seconds"`  // that were looked at: whole ones, with all of the load on
-	Rate     Trend `json:"rate"`     // of the ops that ended ok or miss in each
-	Response Trend `json:"response"` // of their mean response
+	Rate     trend `json:"rate"`     // of the ops that ended ok or miss in each
+	Response trend `json:"response"` // of their mean response
 }
 
-// Trend describes a series of seconds. Its shares are of its mean.
-type Trend struct {
+// trend describes a series of seconds. Its shares are of its mean.
+type trend struct {
 	Effective *float64 `json:"effective"` // independent seconds that it is worth
 	CI95      *float64 `json:"ci95"`      // half of the 95 % confidence interval of the mean, a share
 	Drift     *float64 `json:"drift"`     // change from beginning to end, a share
@@ -88,8 +91,8 @@ type Replication struct {
 	ReadFrom   string `json:"read_from"`
 }
 
-// Dataset is which keys and values were used.
-type Dataset struct {
+// dataset is which keys and values were used.
+type dataset struct {
 	Name       string  `json:"name"`
 	Keys       int64   `json:"keys"`  // in the space, or in each session's pool
 	Scope      string  `json:"scope"` // "shared" or "session"
@@ -139,7 +142,7 @@ type Op struct {
 	Response Latency   `json:"response"` // of ok and miss
 	Service  Latency   `json:"service"`  // of ok and miss
 	Lag      Latency   `json:"lag"`      // of every op that was started
-	Latency  Classes   `json:"latency"`
+	Latency  classes   `json:"latency"`
 	Acks     []Latency `json:"acks"` // k-1: start of the op to its k-th good answer
 }
 
@@ -152,8 +155,8 @@ type Causes struct {
 	OpTimeout uint64 `json:"op_timeout"`
 }
 
-// Classes holds the latencies of each class of outcomes.
-type Classes struct {
+// classes holds the latencies of each class of outcomes.
+type classes struct {
 	OK   classLatency `json:"ok"`
 	Miss classLatency `json:"miss"`
 	Bad  classLatency `json:"bad"` // conflict, quorum_failed, timeout, error
@@ -191,8 +194,8 @@ type Requests struct {
 	InFlight int64  `json:"in_flight"`
 }
 
-// Ledgers is what an untimed step did.
-type Ledgers struct {
+// ledgers is what an untimed step did.
+type ledgers struct {
 	Op       map[string]*Op `json:"op"`
 	Requests []Requests     `json:"requests"`
 }

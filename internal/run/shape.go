@@ -18,9 +18,9 @@ func newTarget(p *plan.Plan, ph *plan.Phase, endpoints []string) Target {
 	return r
 }
 
-func newDataset(p *plan.Plan, ph *plan.Phase) Dataset {
+func newDataset(p *plan.Plan, ph *plan.Phase) dataset {
 	d := p.Dataset(ph.Dataset)
-	return Dataset{
+	return dataset{
 		Name: d.Name, Keys: d.Keys.Count, Scope: d.Keys.Scope, Pick: d.Keys.Pick, Skew: d.Keys.Skew, ValueBytes: d.Values.Size,
 	}
 }

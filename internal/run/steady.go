@@ -136,13 +136,13 @@ func (b *builder) steady(series []Row) {
 	st.Response = b.trend("steady.response", means)
 }
 
-func (b *builder) trend(at string, series []float64) Trend {
+func (b *builder) trend(at string, series []float64) trend {
 	d := stat.Describe(series)
 	if d.Mean == 0 {
 		b.null(at, "its mean is 0")
-		return Trend{}
+		return trend{}
 	}
-	return Trend{
+	return trend{
 		Effective: number(d.Effective), CI95: number(d.HalfWidth / d.Mean), Drift: number(d.Drift / d.Mean), DriftP: number(d.P),
 	}
 }

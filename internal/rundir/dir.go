@@ -15,6 +15,7 @@ import (
 const (
 	planFile   = "plan.json"
 	logFile    = "snapshots.log"
+	probesFile = "observations.jsonl"
 	resultFile = "result.json"
 
 	experimentFile = "experiment.json"
@@ -31,7 +32,10 @@ type Dir struct {
 	path string
 	log  *os.File
 	buf  []byte // records not written yet
-	err  error  // of the log
+	err  error  // of the log, or of what was observed
+
+	probes *os.File // nil: nothing has been observed
+	lines  []byte   // of it, not written yet
 }
 
 // Create makes the directory of a run in root, which is made too if need be, and writes its plan. It fails when the directory
@@ -132,11 +136,40 @@ func (d *Dir) Sync() error {
 	if err == nil {
 		err = d.log.Sync()
 	}
+	if err == nil && len(d.lines) > 0 {
+		err = d.syncProbes()
+	}
 	if err != nil {
 		d.err = fmt.Errorf("keep snapshots: %w", err)
 	}
 	d.buf = d.buf[:0]
 	return d.err
+}
+
+// Observe adds the JSON of a [run.Probe], which holds no line break, to what was observed: to memory at first, and to disk by the next Sync.
+func (d *Dir) Observe(probe []byte) error {
+	if d.err != nil {
+		return d.err
+	}
+	d.lines = append(append(d.lines, probe...), '\n')
+	return nil
+}
+
+// syncProbes makes last what was observed.
+func (d *Dir) syncProbes() error {
+	if d.probes == nil {
+		file, err := os.OpenFile(filepath.Join(d.path, probesFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+		if err != nil {
+			return err
+		}
+		d.probes = file
+		if err := syncDir(d.path); err != nil {
+			return err
+		}
+	}
+	_, err := d.probes.Write(d.lines)
+	d.lines = d.lines[:0]
+	return errors.Join(err, d.probes.Sync())
 }
 
 // Finish syncs and closes the log and writes the result, whole or not at all. The Dir is of no further use. The result is written
@@ -159,7 +192,11 @@ func (d *Dir) Finish(r *run.Run) error {
 // Close syncs and closes the log and leaves the run unfinished.
 func (d *Dir) Close() error {
 	synced := d.Sync()
-	if err := d.log.Close(); err != nil && synced == nil {
+	err := d.log.Close()
+	if d.probes != nil {
+		err = errors.Join(err, d.probes.Close())
+	}
+	if err != nil && synced == nil {
 		return fmt.Errorf("close snapshots: %w", err)
 	}
 	return synced

@@ -3,7 +3,10 @@
 //	ROOT/20261120T173438Z-hydra-m4-4f2a/
 //	    plan.json       the plan's canonical JSON, written before the run
 //	    snapshots.log   what workers reported, as it came
+//	    observations.jsonl  what was observed of the target, a run.Probe a line; there when anything was
 //	    result.json     the result (docs/result.md); there when the run has finished, and whole
+//
+// The last line of observations.jsonl may be torn; those before it are whole.
 //
 // A directory without result.json is that of a run that is still going on or was cut off; nothing in it is lost that was there
 // at the last Sync.

@@ -1,9 +1,16 @@
 package rundir
 
 import (
+	"bufio"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/loadgen/loadgen/internal/run"
 )
 
 // Plan returns the canonical JSON of a run's plan, finished or not.
@@ -32,4 +39,37 @@ func Snapshots(root, id string, f func(worker, snapshot []byte) error) error {
 		return fmt.Errorf("read the snapshots of run %s: %w", id, err)
 	}
 	return nil
+}
+
+// Probes calls f with each probe that a run has kept, finished or not, in the order they were made. A line that a crash has torn is passed
+// over when it is the last.
+func Probes(root, id string, f func(run.Probe) error) error {
+	if err := checkID(id); err != nil {
+		return err
+	}
+	file, err := os.Open(filepath.Join(root, id, probesFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read what was observed in run %s: %w", id, err)
+	}
+	defer file.Close()
+	in := bufio.NewReader(file)
+	for n := 1; ; n++ {
+		line, err := in.ReadBytes('\n')
+		switch {
+		case err == io.EOF: // without a line break it is torn
+			return nil
+		case err != nil:
+			return fmt.Errorf("read what was observed in run %s: %w", id, err)
+		}
+		var p run.Probe
+		if err := json.Unmarshal(line, &p); err != nil {
+			return fmt.Errorf("read what was observed in run %s: line %d: %w", id, n, err)
+		}
+		if err := f(p); err != nil {
+			return err
+		}
+	}
 }

@@ -73,6 +73,8 @@ func keysAt(path []string, p *plan.Plan) (keys []string, fixed bool) {
 	mix := p.Phase(path[1]).Ops
 	rest := path[2:]
 	switch rest[0] {
+	case "observe", "probes":
+		return observedAt(rest[1:], p), true
 	case "setup":
 		mix, rest = p.Phase(path[1]).Setup, rest[1:]
 	case "levels":
@@ -85,4 +87,18 @@ func keysAt(path []string, p *plan.Plan) (keys []string, fixed bool) {
 		keys = append(keys, w.Op)
 	}
 	return keys, true
+}
+
+// observedAt returns the names of observations or, behind one, of its fields.
+func observedAt(path []string, p *plan.Plan) (keys []string) {
+	if len(path) == 0 {
+		for _, o := range p.Observes {
+			keys = append(keys, o.Name)
+		}
+		return keys
+	}
+	for _, f := range p.Observe(path[0]).Fields {
+		keys = append(keys, f.Name)
+	}
+	return keys
 }

@@ -1,0 +1,140 @@
+// Package observe reads figures of the target's side: what servers tell of themselves, what the kernel counts of their processes, what
+// directories take, series of endpoints for Prometheus, and what commands print.
+//
+// Each kind is a [Probe], which is asked again and again and keeps what makes the next time cheap: connections, the number of a process. It
+// does not tell counters from other figures, and takes no differences: that is package run's. When it cannot be had, a figure is left out with
+// the reason; nothing here ends a run.
+//
+// Processes and directories are those of the machine that this runs on, the coordinator's. Of a process there are
+//
+//	rss_bytes                    resident memory                      /proc/PID/stat rss
+//	cpu_user_seconds             processor time, to 10 ms             /proc/PID/stat utime
+//	cpu_system_seconds           of it in the kernel                  /proc/PID/stat stime
+//	cpu_seconds                  both
+//	minor_faults, major_faults   pages mapped without and with I/O    /proc/PID/stat minflt, majflt
+//	read_bytes, write_bytes      from and to storage                  /proc/PID/io
+//	threads                      at the moment                        /proc/PID/stat num_threads
+//
+// and of a directory used_bytes (blocks allocated), size_bytes (lengths of files), files, and free_bytes of its file system.
+package observe
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net"
+	"strconv"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// Probe reads the fields of one observation. Take is called by one goroutine at a time.
+type Probe interface {
+	// Of says what is looked at, in words.
+	Of() string
+	// Take reads all fields once and returns when ctx ends. It returns the values by field, finite numbers all, and why others are missing;
+	// under "" why all are.
+	Take(ctx context.Context) (value map[string]float64, missing map[string]string)
+	// Close gives back what Take has kept. A Take that is under way fails.
+	Close()
+}
+
+// Means are what probes are made with.
+type Means struct {
+	Drivers []driver.Driver
+	Secrets driver.Secrets
+	// Dial connects to an endpoint of a target as its load does.
+	Dial func(ctx context.Context, t *plan.Target, endpoint string) (net.Conn, error)
+	// Hook runs a command that the plan names and returns what it printed.
+	Hook func(ctx context.Context, name string) (string, error)
+}
+
+// New returns the probe of an observation. The endpoints are those of t, its target, which is nil where it has none. Nothing is asked yet.
+func (m Means) New(o *plan.Observe, t *plan.Target, endpoints []string) Probe {
+	switch o.Kind {
+	case plan.ObserveServer:
+		return newServer(m, o, t, endpoints)
+	case plan.ObserveProcess:
+		return newProcess("/proc", o, endpoints)
+	case plan.ObserveDirectory:
+		return directory{path: o.Path}
+	case plan.ObservePrometheus:
+		return newPrometheus(o)
+	default:
+		return hook{o: o, run: m.Hook}
+	}
+}
+
+// figures are what a probe brings.
+type figures struct {
+	value   map[string]float64
+	missing map[string]string
+}
+
+func newFigures() figures { return figures{map[string]float64{}, map[string]string{}} }
+
+// nothing says why there is no figure at all.
+func nothing(format string, args ...any) (value map[string]float64, missing map[string]string) {
+	return nil, map[string]string{"": fmt.Sprintf(format, args...)}
+}
+
+// set enters a figure, if it is a number that JSON has.
+func (f figures) set(field string, v float64) {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		f.missing[field] = "it is " + strconv.FormatFloat(v, 'g', -1, 64)
+		return
+	}
+	f.value[field] = v
+}
+
+// parse enters a figure that is a text.
+func (f figures) parse(field, text string) {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		f.missing[field] = fmt.Sprintf("it is %.40q, no number", text)
+		return
+	}
+	f.set(field, v)
+}
+
+// combine makes one of the figures of several sources, each with its name. One that any of them lacks is missing.
+func combine(how string, fields []plan.Field, names []string, all []figures) (value map[string]float64, missing map[string]string) {
+	sum := newFigures()
+	for i := range all {
+		if why := all[i].missing[""]; why != "" {
+			return nothing("%s: %s", names[i], why)
+		}
+	}
+	for _, f := range fields {
+		total := math.NaN()
+		for i := range all {
+			v, ok := all[i].value[f.Name]
+			if !ok {
+				sum.missing[f.Name] = all[i].missing[f.Name]
+				if len(all) > 1 {
+					sum.missing[f.Name] = names[i] + ": " + sum.missing[f.Name]
+				}
+				break
+			}
+			switch {
+			case i == 0:
+				total = v
+			case how == "min":
+				total = min(total, v)
+			case how == "max":
+				total = max(total, v)
+			default:
+				total += v
+			}
+		}
+		if _, ok := sum.missing[f.Name]; ok {
+			continue
+		}
+		if how == "mean" {
+			total /= float64(len(all))
+		}
+		sum.set(f.Name, total)
+	}
+	return sum.value, sum.missing
+}

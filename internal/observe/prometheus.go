@@ -1,0 +1,158 @@
+package observe
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+const (
+	maxPage = 64 << 20 // bytes of an endpoint's answer
+	maxLine = 1 << 20
+)
+
+// prometheus reads series of an endpoint.
+type prometheus struct {
+	url    string
+	fields []plan.Field
+	wanted []plan.Selector // by field
+	wrong  error
+	client *http.Client
+}
+
+func newPrometheus(o *plan.Observe) *prometheus {
+	p := &prometheus{url: o.URL, fields: o.Fields, client: &http.Client{
+		Transport:     &http.Transport{MaxConnsPerHost: 1}, // and no proxy: what is measured is here
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+	for _, f := range o.Fields {
+		s, err := plan.ParseSelector(f.Series)
+		p.wrong = errors.Join(p.wrong, err)
+		p.wanted = append(p.wanted, s)
+	}
+	return p
+}
+
+func (p *prometheus) Of() string { return p.url }
+
+func (p *prometheus) Close() { p.client.CloseIdleConnections() }
+
+// Take adds up the series that each field selects.
+func (p *prometheus) Take(ctx context.Context) (value map[string]float64, missing map[string]string) {
+	if p.wrong != nil {
+		return nothing("%v", p.wrong)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url, nil)
+	if err != nil {
+		return nothing("%v", err)
+	}
+	request.Header.Set("Accept", "text/plain; version=0.0.4")
+	response, err := p.client.Do(request)
+	if err != nil {
+		var what *url.Error // it repeats the URL
+		if errors.As(err, &what) {
+			err = what.Err
+		}
+		return nothing("%v", err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nothing("the endpoint says %s", response.Status)
+	}
+	sums, err := p.read(response.Body)
+	if err != nil {
+		return nothing("%v", err)
+	}
+	f := newFigures()
+	for i, field := range p.fields {
+		if sums[i] == nil {
+			f.missing[field.Name] = "there is no series " + field.Series
+		} else {
+			f.set(field.Name, *sums[i])
+		}
+	}
+	return f.value, f.missing
+}
+
+// read reads the text format (https://prometheus.io/docs/instrumenting/exposition_formats/) as far as it is wanted.
+func (p *prometheus) read(r io.Reader) ([]*float64, error) {
+	sums := make([]*float64, len(p.wanted))
+	body := &io.LimitedReader{R: r, N: maxPage + 1}
+	lines := bufio.NewScanner(body)
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
+		line := strings.TrimLeft(lines.Text(), " \t")
+		for i, want := range p.wanted {
+			rest, ok := strings.CutPrefix(line, want.Metric)
+			if !ok || rest == "" || !strings.ContainsRune("{ \t", rune(rest[0])) {
+				continue
+			}
+			v, selected, err := sample(rest, want.Labels)
+			if err != nil {
+				return nil, fmt.Errorf("line %.80q: %w", line, err)
+			}
+			if selected && sums[i] == nil {
+				sums[i] = new(float64)
+			}
+			if selected {
+				*sums[i] += v
+			}
+		}
+	}
+	if body.N == 0 {
+		return nil, fmt.Errorf("the answer goes on beyond %d bytes", maxPage)
+	}
+	return sums, lines.Err()
+}
+
+// sample reads what stands behind a metric's name: labels, a value and perhaps a time. Selected says that the labels are among them.
+func sample(rest string, labels map[string]string) (v float64, selected bool, err error) {
+	found := 0
+	rest = strings.TrimLeft(rest, " \t")
+	if strings.HasPrefix(rest, "{") {
+		end := labelsEnd(rest)
+		if end < 0 {
+			return 0, false, errors.New("labels without an end")
+		}
+		s, err := plan.ParseSelector("m" + rest[:end])
+		if err != nil {
+			return 0, false, err
+		}
+		for name, want := range labels {
+			if got, ok := s.Labels[name]; ok && got == want {
+				found++
+			}
+		}
+		rest = rest[end:]
+	}
+	words := strings.Fields(rest)
+	if len(words) == 0 || len(words) > 2 {
+		return 0, false, errors.New("not a value, and perhaps a time")
+	}
+	v, err = strconv.ParseFloat(words[0], 64)
+	return v, found == len(labels), err
+}
+
+// labelsEnd returns where labels end: behind the first brace that is in no value.
+func labelsEnd(text string) int {
+	quoted := false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case c == '}' && !quoted:
+			return i + 1
+		}
+	}
+	return -1
+}

@@ -1,0 +1,215 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// maxAnswer bounds all that a server may say to one question.
+const maxAnswer = 4 << 20
+
+// server asks the servers of a target what they tell about themselves, on a connection of its own to each.
+type server struct {
+	o         *plan.Observe
+	endpoints []string
+	asks      []*asker
+	wrong     error // why nothing can be asked
+}
+
+func newServer(m Means, o *plan.Observe, t *plan.Target, endpoints []string) *server {
+	s := &server{o: o, endpoints: endpoints}
+	var d driver.Informant
+	for _, known := range m.Drivers {
+		if i, ok := known.(driver.Informant); ok && known.Name() == t.Driver {
+			d = i
+		}
+	}
+	if d == nil {
+		s.wrong = fmt.Errorf("driver %q tells nothing", t.Driver)
+		return s
+	}
+	for _, endpoint := range endpoints {
+		s.asks = append(s.asks, &asker{
+			d: d, t: t, secrets: m.Secrets,
+			dial: func(ctx context.Context) (net.Conn, error) { return m.Dial(ctx, t, endpoint) },
+		})
+	}
+	return s
+}
+
+func (s *server) Of() string { return strings.Join(s.endpoints, ", ") }
+
+// Take asks all endpoints at the same time.
+func (s *server) Take(ctx context.Context) (value map[string]float64, missing map[string]string) {
+	if s.wrong != nil {
+		return nothing("%v", s.wrong)
+	}
+	all := make([]figures, len(s.asks))
+	var group sync.WaitGroup
+	for i, a := range s.asks {
+		group.Go(func() { all[i] = a.take(ctx, s.o.Fields) })
+	}
+	group.Wait()
+	return combine(s.o.Combine, s.o.Fields, s.endpoints, all)
+}
+
+func (s *server) Close() {
+	for _, a := range s.asks {
+		a.hangUp()
+	}
+}
+
+// asker is a connection to one endpoint.
+type asker struct {
+	d       driver.Informant
+	t       *plan.Target
+	secrets driver.Secrets
+	dial    func(ctx context.Context) (net.Conn, error)
+
+	mu   sync.Mutex // Close comes from another goroutine than take
+	conn net.Conn   // nil: none yet, or lost
+	buf  []byte
+}
+
+// take asks for all figures and picks those of the fields.
+func (a *asker) take(ctx context.Context, fields []plan.Field) figures {
+	kept := a.connected()
+	told, err := a.ask(ctx)
+	if err != nil && kept && ctx.Err() == nil { // the server may have been started anew
+		a.hangUp()
+		told, err = a.ask(ctx)
+	}
+	if err != nil {
+		a.hangUp()
+		if ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			err = errors.New("no answer in time")
+		}
+		return figures{missing: map[string]string{"": err.Error()}}
+	}
+	f := newFigures()
+	for _, field := range fields {
+		if text, ok := told[field.Name]; ok {
+			f.parse(field.Name, text)
+		} else if a.d.Describe(field.Name).Sparse {
+			f.set(field.Name, 0)
+		} else {
+			f.missing[field.Name] = "the server does not tell it"
+		}
+	}
+	return f
+}
+
+func (a *asker) ask(ctx context.Context) (map[string]string, error) {
+	conn, err := a.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	release := interruptible(ctx, conn)
+	defer release()
+	if _, err := conn.Write(a.d.AppendQuestion(nil)); err != nil {
+		return nil, err
+	}
+	var told map[string]string
+	err = a.read(conn, func(b []byte) (n int, err error) {
+		told, n, err = a.d.ParseFigures(b)
+		return n, err
+	})
+	return told, err
+}
+
+// interruptible has reads and writes end when ctx does, until release is called.
+func interruptible(ctx context.Context, conn net.Conn) (release func() bool) {
+	_ = conn.SetDeadline(time.Time{}) // of a connection that is gone the next write says so
+	return context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+}
+
+// connect returns the connection, and opens and greets on one when there is none.
+func (a *asker) connect(ctx context.Context) (net.Conn, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.conn != nil {
+		return a.conn, nil
+	}
+	codec, err := a.d.NewCodec(a.t.Config, a.secrets)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := a.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a.buf = a.buf[:0]
+	if err := a.greet(ctx, conn, codec); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	a.conn = conn
+	return conn, nil
+}
+
+func (a *asker) greet(ctx context.Context, conn net.Conn, codec driver.Codec) error {
+	defer interruptible(ctx, conn)()
+	words, replies := codec.Greet(nil)
+	if _, err := conn.Write(words); err != nil {
+		return err
+	}
+	for i := range replies {
+		if err := a.read(conn, func(b []byte) (int, error) { return codec.ParseGreeting(b, i) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read reads until parse takes something.
+func (a *asker) read(conn net.Conn, parse func([]byte) (int, error)) error {
+	for {
+		n, err := parse(a.buf)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			a.buf = append(a.buf[:0], a.buf[n:]...)
+			return nil
+		}
+		if len(a.buf) >= maxAnswer {
+			return fmt.Errorf("the answer goes on beyond %d bytes", maxAnswer)
+		}
+		if len(a.buf) == cap(a.buf) {
+			a.buf = append(make([]byte, 0, max(16<<10, 2*cap(a.buf))), a.buf...)
+		}
+		n, err = conn.Read(a.buf[len(a.buf):cap(a.buf)])
+		a.buf = a.buf[:len(a.buf)+n]
+		switch {
+		case n > 0:
+		case errors.Is(err, io.EOF):
+			return errors.New("the server closed the connection")
+		default:
+			return err
+		}
+	}
+}
+
+func (a *asker) connected() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.conn != nil
+}
+
+// hangUp closes the connection; the next question opens another.
+func (a *asker) hangUp() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.conn != nil {
+		_ = a.conn.Close() // nothing was to come on it
+		a.conn = nil
+	}
+}

@@ -1,0 +1,49 @@
+package report
+
+import (
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// observed is a run with an observation of each way to end: one that is whole, one that lacks a field, and one that nobody answered.
+func observed() *run.Run {
+	p, r := samplePlan(), run.New(header, environment)
+	p.Observes = []*plan.Observe{
+		{Name: "redis", Kind: plan.ObserveServer, Fields: []plan.Field{
+			{Name: "used_memory", Unit: "bytes"},
+			{Name: "keyspace_hits", Counter: true},
+			{Name: "used_cpu_sys", Unit: "s", Counter: true},
+			{Name: "evicted_keys", Counter: true},
+			{Name: "cmdstat_get_usec", Unit: "us", Counter: true},
+			{Name: "mem_fragmentation_ratio"},
+		}},
+		{Name: "process", Kind: plan.ObserveProcess, Fields: []plan.Field{{Name: "rss_bytes", Unit: "bytes"}, {Name: "read_bytes", Unit: "bytes", Counter: true}}},
+		{Name: "jvm", Kind: plan.ObservePrometheus, Fields: []plan.Field{{Name: "heap", Unit: "bytes"}}},
+	}
+	const denied = "another user's process: only it or root may see its I/O"
+	redis, process := &run.Observation{Of: "127.0.0.1:40115, 127.0.0.1:33211, 127.0.0.1:45001, 127.0.0.1:39873", Skipped: 2}, &run.Observation{Of: "who listens on :40115"}
+	server := func(at, n float64) *run.Probe {
+		return &run.Probe{At: at, Seconds: 0.00042 * n, Value: map[string]float64{
+			"used_memory": 1e6 * (10 - n), "keyspace_hits": 1e6 * n, "used_cpu_sys": n, "evicted_keys": 7, "cmdstat_get_usec": 12_345 * n,
+			"mem_fragmentation_ratio": 1.5 * n,
+		}}
+	}
+	resident := func(at, bytes float64) *run.Probe {
+		return &run.Probe{At: at, Seconds: 0.0002, Value: map[string]float64{"rss_bytes": bytes}, Missing: map[string]string{"read_bytes": denied}}
+	}
+	redis.Begin(server(0, 1))
+	redis.Add(&run.Probe{At: 1, Seconds: 1, Missing: map[string]string{"": "127.0.0.1:39873: no answer in time"}})
+	redis.End(server(2, 3))
+	process.Begin(resident(0, 20e6))
+	process.Add(resident(1, 90e6))
+	process.End(resident(2, 30e6))
+	jvm := &run.Observation{Of: "http://127.0.0.1:9100/metrics"}
+	jvm.Begin(&run.Probe{Seconds: 0.001, Missing: map[string]string{"": "connection refused"}})
+	jvm.End(&run.Probe{At: 2, Seconds: 0.001, Missing: map[string]string{"": "connection refused"}})
+	r.Add("put", run.NewPhase(p, p.Phases[0], run.Measured{
+		Endpoints: endpoints(4), Load: simulate(4).closed(driver.Put, 3, 1000).totals, Generators: []run.Generator{event},
+		Observed: map[string]*run.Observation{"redis": redis, "process": process, "jvm": jvm},
+	}))
+	return r
+}
