@@ -28,24 +28,49 @@ type failure struct{ err error }
 // Create makes a file of the given size in bytes, which is at least 1, and maps it. The file must not exist; on an error
 // it does not afterwards either. It takes as long as writing the file once.
 func Create(path string, size int64, mode Mode) (*File, error) {
+	root, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return CreateIn(root, filepath.Base(path), size, mode)
+}
+
+// CreateIn is Create for a file below a directory that it cannot lead out of.
+func CreateIn(root *os.Root, name string, size int64, mode Mode) (*File, error) {
+	path := filepath.Join(root.Name(), name)
 	if size < 1 {
 		return nil, fmt.Errorf("create %s: a size of %d bytes: want at least 1", path, size)
 	}
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
+	file, err := root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	f := &File{file: file}
-	if err := f.prepare(size, mode); err != nil {
-		err = fmt.Errorf("create %s: %w", path, err)
-		return nil, errors.Join(err, file.Close(), os.Remove(path))
+	err = f.prepare(size, mode)
+	if err == nil {
+		err = syncDirectory(root, filepath.Dir(name))
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("create %s: %w", path, err), f.discard(), root.Remove(name))
 	}
 	return f, nil
 }
 
 // Open maps a file that Create made.
 func Open(path string, mode Mode) (*File, error) {
-	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	root, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return OpenIn(root, filepath.Base(path), mode)
+}
+
+// OpenIn is Open for a file below a directory that it cannot lead out of.
+func OpenIn(root *os.Root, name string, mode Mode) (*File, error) {
+	path := filepath.Join(root.Name(), name)
+	file, err := root.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +81,7 @@ func Open(path string, mode Mode) (*File, error) {
 	return f, nil
 }
 
-// prepare gives the new file its size and its blocks, makes them and its name durable, and maps it.
+// prepare gives the new file its size and its blocks, makes them durable, and maps it.
 func (f *File) prepare(size int64, mode Mode) error {
 	if err := f.lock(); err != nil {
 		return err
@@ -73,9 +98,6 @@ func (f *File) prepare(size int64, mode Mode) error {
 		off += int64(n)
 	}
 	if err := f.file.Sync(); err != nil {
-		return err
-	}
-	if err := syncDirectory(filepath.Dir(f.file.Name())); err != nil {
 		return err
 	}
 	return f.mapAs(mode, size)
@@ -116,12 +138,20 @@ func (f *File) lock() error {
 }
 
 // syncDirectory makes the names in a directory durable.
-func syncDirectory(path string) error {
-	dir, err := os.Open(path)
+func syncDirectory(root *os.Root, name string) error {
+	dir, err := root.Open(name)
 	if err != nil {
 		return err
 	}
 	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// discard gives back what a failed Create holds.
+func (f *File) discard() error {
+	if f.data != nil {
+		return f.Close()
+	}
+	return f.file.Close()
 }
 
 // mapAs maps the file in the given mode.
@@ -165,6 +195,9 @@ func (f *File) mapAs(mode Mode, size int64) error {
 	f.mode, f.cpu = mode, cpu
 	return nil
 }
+
+// Name returns the path that the file was opened by.
+func (f *File) Name() string { return f.file.Name() }
 
 // Mode returns the mode in use, which is never Auto.
 func (f *File) Mode() Mode { return f.mode }
