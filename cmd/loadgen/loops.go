@@ -14,11 +14,12 @@ import (
 	"github.com/loadgen/loadgen/internal/engine"
 )
 
-// loopFlags say how many event loops a worker has, how they wait and where they run.
+// loopFlags say how many event loops a worker has, how they wait and where they run, and where log files are.
 type loopFlags struct {
-	n    int
-	spin time.Duration
-	pin  string
+	n       int
+	spin    time.Duration
+	pin     string
+	logRoot string
 }
 
 func (f *loopFlags) add(set *pflag.FlagSet) {
@@ -26,6 +27,7 @@ func (f *loopFlags) add(set *pflag.FlagSet) {
 	set.DurationVar(&f.spin, "spin", engine.DefaultSpin,
 		"before an op of an open load is due, look at the clock for this `TIME` instead of sleeping; 0s: never")
 	set.StringVar(&f.pin, "pin", "", "run event loops on these `CPUS` and nowhere else, such as 1 or 2,3: loop by loop, then again from the first")
+	set.StringVar(&f.logRoot, "log-root", "", "keep log files of plans below `DIR` and nowhere else (default: in the user's state directory)")
 }
 
 // given says whether any flag was.
@@ -68,12 +70,13 @@ func (f *loopFlags) set(cfg *engine.Config) {
 
 // args are the same flags for another process.
 func (f *loopFlags) args() []string {
-	return []string{"--loops", strconv.Itoa(f.n), "--spin", f.spin.String(), "--pin", f.pin}
+	return []string{"--loops", strconv.Itoa(f.n), "--spin", f.spin.String(), "--pin", f.pin, "--log-root", f.logRoot}
 }
 
 // newEngine returns the worker of this process.
 func newEngine(loops *loopFlags, log *slog.Logger) *engine.Engine {
-	cfg := engine.Config{Drivers: drivers.All(), Secrets: environmentSecrets, Logger: log}
+	cfg := engine.Config{Drivers: drivers.All(), Secrets: environmentSecrets, Logger: log, Verify: verifyApart}
+	cfg.LogRoot = func() (string, error) { return logRoot(loops.logRoot) }
 	loops.set(&cfg)
 	return engine.New(cfg)
 }

@@ -35,7 +35,8 @@ type step struct {
 	unfinished measure.Counters // of workers that were lost
 	rows       []run.Row
 	generators []run.Generator
-	ops        uint64 // fixed by the plan; 0: not known
+	logs       []*run.Log // by worker; nil of one that loaded no log
+	ops        uint64     // fixed by the plan; 0: not known
 	buf        []byte
 	err        error // of the store
 }
@@ -44,7 +45,7 @@ type step struct {
 // start. Ready is called when they can.
 func (c *coordinator) step(ctx context.Context, ph *plan.Phase, part run.Step, ready func()) (*step, error) {
 	n := len(c.Workers)
-	s := &step{c: c, ph: ph, totals: &measure.Totals{}, ready: make([]run.Ready, n), sources: make([]source, n), generators: make([]run.Generator, n)}
+	s := &step{c: c, ph: ph, totals: &measure.Totals{}, ready: make([]run.Ready, n), sources: make([]source, n), generators: make([]run.Generator, n), logs: make([]*run.Log, n)}
 	for i := range c.Workers {
 		part.Seq = c.seq
 		part.From, part.To = share(ph.Sessions(), i, n)
@@ -147,7 +148,7 @@ func (s *step) carryOut(ctx context.Context, i int, m Member) error {
 	case err != nil:
 		return s.c.blame(m, err)
 	}
-	s.generators[i] = final.Generator
+	s.generators[i], s.logs[i] = final.Generator, final.Log
 	s.c.result.Fleet[i].CPUSeconds += final.Generator.CPUSeconds
 	if err := agree(&s.sources[i].counted, final.Totals); err != nil {
 		return s.c.blame(m, err)

@@ -2,6 +2,7 @@
 package drivers
 
 import (
+	"github.com/loadgen/loadgen/internal/drivers/log"
 	"github.com/loadgen/loadgen/internal/drivers/memcached"
 	"github.com/loadgen/loadgen/internal/drivers/null"
 	"github.com/loadgen/loadgen/internal/drivers/redis"
@@ -10,5 +11,5 @@ import (
 
 // All returns every driver, in the order of help texts and pages.
 func All() []driver.Driver {
-	return []driver.Driver{redis.Driver{}, memcached.Driver{}, null.Driver{}}
+	return []driver.Driver{redis.Driver{}, memcached.Driver{}, log.Driver{}, null.Driver{}}
 }

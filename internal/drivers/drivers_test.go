@@ -19,7 +19,8 @@ func TestAll(t *testing.T) {
 		_, dialer := d.(driver.Dialer)
 		_, timed := d.(driver.Timed)
 		ways := 0
-		for _, way := range []bool{wire, dialer, timed} {
+		_, local := d.(driver.Local)
+		for _, way := range []bool{wire, dialer, timed, local} {
 			if way {
 				ways++
 			}

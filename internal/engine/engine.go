@@ -29,6 +29,12 @@ type Config struct {
 	Pin     []int         // CPUs that loops run on: loop i on the i-th, and from the first again; none: where the kernel puts them
 	Logger  *slog.Logger
 
+	// LogRoot returns the directory that log files are below, which is there; nil: there is none, and a plan with a log target is refused.
+	LogRoot func() (string, error)
+
+	// Verify looks in another process whether a claim about a driver's log files is so (driver.Local).
+	Verify func(ctx context.Context, driver string, claim []byte) (driver.Proof, error)
+
 	// Sleep waits on behalf of loops without sockets; nil: their threads sleep, which a bubble of testing/synctest does not see.
 	Sleep func(time.Duration)
 }
@@ -41,8 +47,9 @@ type Engine struct {
 	plan  *plan.Plan
 	clock clock
 	wall  int64
-	group *group // of the phase at hand
-	seq   uint64 // of the last snapshot
+	group *group          // of the phase at hand
+	used  map[string]bool // local targets that the run has opened
+	seq   uint64          // of the last snapshot
 	halt  atomic.Int32
 	lease atomic.Int64 // run clock; the end of it
 
@@ -86,11 +93,8 @@ func (e *Engine) Assign(_ context.Context, a run.Assignment) error {
 		}
 		release()
 	}
-	// A loop that computes must never keep the rest of the process from running.
-	if procs := e.cfg.Loops + 1; runtime.GOMAXPROCS(0) < procs {
-		runtime.GOMAXPROCS(procs)
-	}
-	e.run, e.plan = a, p
+	leaveRoom(e.cfg.Loops)
+	e.run, e.plan, e.used = a, p, map[string]bool{}
 	spin := time.Duration(0)
 	if slices.ContainsFunc(p.Targets, func(t *plan.Target) bool { return t.Executor == plan.EventLoop }) {
 		spin = oversleep
@@ -98,6 +102,13 @@ func (e *Engine) Assign(_ context.Context, a run.Assignment) error {
 	e.clock = wallClock{zero: a.Zero, spin: spin, nap: e.cfg.Sleep}
 	e.wall = a.WallNS
 	return nil
+}
+
+// leaveRoom sees to it that loops that compute never keep the rest of the process from running.
+func leaveRoom(loops int) {
+	if procs := loops + 1; runtime.GOMAXPROCS(0) < procs {
+		runtime.GOMAXPROCS(procs)
+	}
 }
 
 // cpu is where a loop is to run; −1: anywhere.
@@ -167,7 +178,7 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink func(*measure.S
 	for _, l := range g.loops {
 		l.begin(int64(at), parts)
 		loops.Go(func() error {
-			if g.target.Executor == plan.EventLoop {
+			if g.target.Executor != plan.Blocking {
 				release, err := ownThread(e.cpu(l.index))
 				if err != nil {
 					e.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "event loop runs anywhere", slog.Any("error", err)) // Assign could
@@ -190,6 +201,7 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink func(*measure.S
 	final.Generator.Executor, final.Generator.Loops, final.Generator.TCP = g.target.Executor, len(g.loops), g.traffic()
 	c.use.enter(&final.Generator, time.Duration(e.clock.now()-int64(at)).Seconds())
 	if g.step.Last {
+		final.Log = g.settle(ctx, e.cfg.Verify)
 		e.Close()
 	}
 	return final, c.err

@@ -41,6 +41,7 @@ type group struct {
 	sessions  int
 	parts     int // loops that the sessions are divided between
 	servers   map[string]map[string]string
+	files     *files // of a local target; nil for any other, and once they were closed
 }
 
 // openGroup connects the sessions that a phase's first step names.
@@ -72,6 +73,11 @@ func (e *Engine) openGroup(ctx context.Context, step run.Step) (*group, error) {
 		return nil, fmt.Errorf("target %q: %w", g.target.Name, err)
 	}
 	g.parts = min(e.cfg.Loops, g.sessions)
+	if local, ok := d.(driver.Local); ok && g.sessions > 0 {
+		if err := g.openStore(e, local, step); err != nil {
+			return nil, fmt.Errorf("target %q: %w", g.target.Name, err)
+		}
+	}
 	if s := g.phase.Schedule(); s != nil {
 		g.parts = min(g.parts, s.InFlight) // each loop may have one
 	}
@@ -232,6 +238,8 @@ func (g *group) newTransport(e *Engine, d driver.Driver, l *loop) (transport, er
 			}), nil
 		}
 		return &timed{l: l, driver: d, config: g.target.Config, endpoints: len(g.endpoints), limit: limit, timeout: int64(g.target.Timeout)}, nil
+	case driver.Local:
+		return &local{l: l, store: g.files.store, timeout: int64(g.target.Timeout)}, nil
 	case driver.Dialer:
 		return newBlocking(func(ctx context.Context, i int) (driver.Session, error) {
 			return d.Dial(ctx, g.target.Config, e.cfg.Secrets, g.endpoints[i].text)
@@ -372,6 +380,7 @@ func (g *group) close() {
 	for _, l := range g.loops {
 		l.tr.close()
 	}
+	g.closeStore()
 }
 
 // timedSession lets the blocking executor carry a driver that has no transport.

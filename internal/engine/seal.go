@@ -29,6 +29,9 @@ func (l *loop) finish(now int64) {
 		}
 	}
 	use := l.meter.since(now-l.entered, l.spun)
+	if t, ok := l.tr.(*local); ok {
+		use.productive = t.own(now - l.entered)
+	}
 	l.parts <- part{loop: l.index, upTo: now, totals: l.rec, final: true, use: use}
 	l.rec = nil
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/driver"
 )
 
 // subject is one op of one phase.
@@ -31,8 +32,8 @@ func subjectsOf(runs []*run.Run) []subject {
 	}
 	var all []subject
 	for _, name := range phases {
-		for _, op := range []string{"get", "put", "delete"} {
-			if slices.Contains(ops[name], op) {
+		for v := range driver.NumVerbs {
+			if op := driver.Verb(v).String(); slices.Contains(ops[name], op) {
 				all = append(all, subject{name, op})
 			}
 		}

@@ -38,7 +38,7 @@ func TestCheckValidFindsEachDefect(t *testing.T) {
 		{"request timeout", func(t *Totals) { t.Request(2, driver.Put).Timeout++ }, "endpoint 2, put: sent 3, but"},
 		{"request error", func(t *Totals) { t.Request(2, driver.Put).Error++ }, "endpoint 2, put: sent 3, but"},
 		{"request in flight", func(t *Totals) { t.Request(2, driver.Put).InFlight++ }, "endpoint 2, put: sent 3, but"},
-		{"half an endpoint", func(t *Totals) { t.Requests = t.Requests[:7] }, "7 request ledgers, want a multiple of 3"},
+		{"half an endpoint", func(t *Totals) { t.Requests = t.Requests[:8] }, "8 request ledgers, want a multiple of 7"},
 		{"a cause too many", func(t *Totals) { t.Ops[driver.Put].Causes[0]++ }, "put: causes 5, but bad 4"},
 		{"lag", func(t *Totals) { t.Ops[driver.Put].Lag.Record(1) }, "put: lags 7, but ended 6"},
 		{"service of ok", func(t *Totals) { t.Ops[driver.Put].Service[ClassOK].Reset() }, "put: service times 0, but ok 1"},

@@ -72,5 +72,5 @@
 //	| shift 1B | ends | skipped | count | skipped | count | …
 //	+----------+------+---------+-------+---------+-------+----
 //
-// The version, 1, changes with the form, and so whenever a verb, an outcome, a cause or a class is added.
+// The version, 2, changes with the form, and so whenever a verb, an outcome, a cause or a class is added.
 package measure

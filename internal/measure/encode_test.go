@@ -47,8 +47,8 @@ func TestEmptyForms(t *testing.T) {
 		}
 		want string
 	}{
-		{"counters", new(Counters), "01" + "00" + "0000"},
-		{"totals", new(Totals), "01" + "00" + "0000000000000000" + "00000000" + "00" + "00" + "0000" + "0000" + "00"},
+		{"counters", new(Counters), "02" + "00" + "0000"},
+		{"totals", new(Totals), "02" + "00" + "0000000000000000" + "00000000" + "00" + "00" + "0000" + "0000" + "00"},
 	} {
 		require.Equal(t, c.want, hex.EncodeToString(bytesOf(t, c.x)), c.name)
 	}
@@ -129,7 +129,7 @@ func TestEncodeRefusesWhatCannotBeRead(t *testing.T) {
 		s    *Snapshot
 		want string
 	}{
-		{"too many endpoints", &Snapshot{Delta: *NewTotals(0, maxEndpoints+1)}, "want a multiple of 3, of at most 4096 endpoints"},
+		{"too many endpoints", &Snapshot{Delta: *NewTotals(0, maxEndpoints+1)}, "want a multiple of 7, of at most 4096 endpoints"},
 		{"half an endpoint", &Snapshot{Running: Counters{Requests: make([]Requests, 4)}}, "encode 4 request ledgers"},
 		{"sequence backwards", &Snapshot{SeqFirst: 2, SeqLast: 1}, "want neither to run backwards"},
 		{"time backwards", &Snapshot{From: 2, To: 1}, "want neither to run backwards"},
@@ -151,7 +151,7 @@ func TestEncodeRefusesWhatCannotBeRead(t *testing.T) {
 // Each case is a form that AppendBinary does not write.
 func TestDecodeIsStrict(t *testing.T) {
 	const (
-		head   = "01" + "00" + "0000000000000000" + "00000000" + "00" // up to the span
+		head   = "02" + "00" + "0000000000000000" + "00000000" + "00" // up to the span
 		span   = "00"
 		noErrs = "0000"
 		noReqs = "0000"
@@ -161,9 +161,9 @@ func TestDecodeIsStrict(t *testing.T) {
 		putOp = "02" + ledger + "0000000000" + "0000" + "0200" + "020002000200" + "020002000200"
 	)
 	for _, c := range []struct{ name, form, want string }{
-		{"version", "02", "version 2, want 1"},
-		{"a long number", "01" + "8000", "longer than need be"},
-		{"a large number", "01" + "ffffffffffffffffffff01", "above 2^64"},
+		{"version", "01", "version 1, want 2"},
+		{"a long number", "02" + "8000", "longer than need be"},
+		{"a large number", "02" + "ffffffffffffffffffff01", "above 2^64"},
 		{"nine texts", head + span + "0909", "9 error texts, want at most 8"},
 		{"errors without text", head + span + "0100", "1 errors without a text"},
 		{"text never occurred", head + span + "0101" + "0161" + "00", "occurred 0 times, want 1 to 1"},
@@ -174,11 +174,11 @@ func TestDecodeIsStrict(t *testing.T) {
 		{"texts descend", head + span + "0202" + "016201" + "016101", "error texts out of order"},
 		{"text twice", head + span + "0202" + "016101" + "016101", "error texts out of order"},
 		{"endpoints", head + span + noErrs + "812000", "0 request ledgers of 4097 endpoints"},
-		{"requests", head + span + noErrs + "0104", "4 request ledgers of 1 endpoints"},
-		{"requests beyond", head + span + noErrs + "0101" + "03", "beyond the 1 endpoints"},
-		{"requests after the last", head + span + noErrs + "0102" + "02010000000000" + "00", "beyond the 1 endpoints"},
+		{"requests", head + span + noErrs + "0108", "8 request ledgers of 1 endpoints"},
+		{"requests beyond", head + span + noErrs + "0101" + "07", "beyond the 1 endpoints"},
+		{"requests after the last", head + span + noErrs + "0102" + "06010000000000" + "00", "beyond the 1 endpoints"},
 		{"empty requests", head + span + noErrs + "0101" + "00" + zeros6, "a request ledger that is written, but empty"},
-		{"verbs", head + span + noErrs + noReqs + "08", "a set 0x8 of 3 verbs"},
+		{"verbs", head + span + noErrs + noReqs + "80", "a set 0x80 of 7 verbs"},
 		{
 			"empty op", head + span + noErrs + noReqs + "02" + "000000000000000000" + "0000000000" + "0000" + "0200" +
 				"020002000200" + "020002000200" + "00" + "00", "put: written, but empty",
@@ -204,9 +204,9 @@ func TestDecodeIsStrict(t *testing.T) {
 		})
 	}
 	for _, c := range []struct{ name, form, want string }{
-		{"version", "00", "version 0, want 1"},
-		{"verbs", "0108", "a set 0x8 of 3 verbs"},
-		{"empty ledger", "0102" + "000000000000000000", "put: written, but empty"},
+		{"version", "00", "version 0, want 2"},
+		{"verbs", "0280", "a set 0x80 of 7 verbs"},
+		{"empty ledger", "0202" + "000000000000000000", "put: written, but empty"},
 	} {
 		t.Run("counters/"+c.name, func(t *testing.T) {
 			b, err := hex.DecodeString(c.form)
@@ -218,11 +218,11 @@ func TestDecodeIsStrict(t *testing.T) {
 	}
 	const most = "ffffffffffffffffff01"
 	for _, c := range []struct{ name, form, want string }{
-		{"version", "07", "version 7, want 1"},
-		{"step", "01" + "8080808008", "step 2147483648"},
-		{"sequence", "01" + "00" + most + "01", "sequence numbers above 2^64"},
-		{"time", "01" + "00" + "0000" + "02" + most, "an interval to beyond 2^63 ns"},
-		{"final", "01" + "00" + "0000" + "0000" + "02", "final is 2, want 0 or 1"},
+		{"version", "07", "version 7, want 2"},
+		{"step", "02" + "8080808008", "step 2147483648"},
+		{"sequence", "02" + "00" + most + "01", "sequence numbers above 2^64"},
+		{"time", "02" + "00" + "0000" + "02" + most, "an interval to beyond 2^63 ns"},
+		{"final", "02" + "00" + "0000" + "0000" + "02", "final is 2, want 0 or 1"},
 	} {
 		t.Run("snapshot/"+c.name, func(t *testing.T) {
 			b, err := hex.DecodeString(c.form)

@@ -61,6 +61,7 @@ type Op struct {
 	Stream uint32 // the stream it came from
 	N      uint64 // its number in the stream, from 0
 	Verb   driver.Verb
+	Index  uint64 // of its key, in the key space or the session's pool
 	Key    []byte
 	Value  driver.Value
 }
@@ -110,8 +111,8 @@ type Program interface {
 
 // request is op o's message to an endpoint.
 func request(o *Op, endpoint int) driver.Request {
-	r := driver.Request{Endpoint: endpoint, Verb: o.Verb, Stream: o.Stream, N: o.N, Key: o.Key}
-	if o.Verb == driver.Put {
+	r := driver.Request{Endpoint: endpoint, Verb: o.Verb, Stream: o.Stream, N: o.N, Index: o.Index, Key: o.Key}
+	if o.Verb.Stores() {
 		r.Value = &o.Value
 	}
 	return r

@@ -344,6 +344,7 @@ func phaseFacts(ph *run.Phase) []fact {
 		}
 		facts = append(facts, fact{"setup", text})
 	}
+	facts = append(facts, logFacts(ph)...)
 	if steady := steadyOf(ph); steady != nil {
 		facts = append(facts, fact{"steady", steady})
 	}

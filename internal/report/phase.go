@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/driver"
 )
 
 // maxEndpoints bounds the lines on requests.
@@ -35,6 +36,7 @@ func (p *page) phase(name string, ph *run.Phase) {
 			p.item("setup", verb+": "+ledger(ph.Setup.Op[verb])+", untimed")
 		}
 	}
+	p.log(ph)
 	if steady := steadyOf(ph); steady != nil {
 		p.items("steady", ", ", steady...)
 	}
@@ -79,12 +81,13 @@ func steadyOf(ph *run.Phase) []string {
 // rounded cuts a share to a tenth of a per cent.
 func rounded(share float64) float64 { return math.Round(share*1000) / 1000 }
 
-// verbs lists the ops in the order of every table: get, put, delete.
+// verbs lists the ops in the order of every table.
 func verbs(ops map[string]*run.Op) []string {
-	order := []string{"get", "put", "delete"}
-	return slices.SortedFunc(maps.Keys(ops), func(a, b string) int {
-		return slices.Index(order, a) - slices.Index(order, b)
-	})
+	order := func(op string) driver.Verb {
+		v, _ := driver.ParseVerb(op)
+		return v
+	}
+	return slices.SortedFunc(maps.Keys(ops), func(a, b string) int { return int(order(a)) - int(order(b)) })
 }
 
 // loadOf is the load that was asked for.

@@ -1,6 +1,8 @@
 package rpc
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -140,10 +142,30 @@ func encodeFinal(f *run.Final, cause error) (*pb.Envelope, error) {
 	if err != nil {
 		return nil, err
 	}
+	var log []byte
+	if f.Log != nil {
+		if log, err = json.Marshal(f.Log); err != nil {
+			return nil, err
+		}
+	}
 	return &pb.Envelope{Content: &pb.Envelope_Final{Final: &pb.Final{
 		Step: uint32(f.Step), Error: textOf(cause), Totals: totals, Stopped: f.Stopped, Expired: f.Expired,
-		Generator: encodeGenerator(&f.Generator),
+		Generator: encodeGenerator(&f.Generator), Log: log,
 	}}}, nil
+}
+
+// decodeLog reads what a worker says of its log files; nil for nothing.
+func decodeLog(b []byte) (*run.Log, error) {
+	if len(b) == 0 {
+		return nil, nil
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	var l run.Log
+	if err := d.Decode(&l); err != nil {
+		return nil, fmt.Errorf("log files: %w", err)
+	}
+	return &l, l.CheckValid()
 }
 
 func encodeGenerator(g *run.Generator) *pb.Generator {
@@ -196,6 +218,9 @@ func decodeFinal(m *pb.Final) (run.Final, error) {
 		return run.Final{}, err
 	case len(rest) > 0:
 		return run.Final{}, fmt.Errorf("step %d: %d bytes behind its totals", f.Step, len(rest))
+	}
+	if f.Log, err = decodeLog(m.GetLog()); err != nil {
+		return run.Final{}, fmt.Errorf("step %d: %w", f.Step, err)
 	}
 	return f, f.Totals.CheckValid()
 }

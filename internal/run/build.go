@@ -22,6 +22,7 @@ type Measured struct {
 	Setup      *measure.Totals // nil when the phase has none
 	Series     []Row           // made by AppendRow
 	Generators []Generator     // of the measured step, one for each worker
+	Logs       []*Log          // of workers that loaded log files
 	Aborted    bool            // the step was asked to end early
 	WarmUp     WarmUp          // made by FindWarmUp; the zero value: there is none
 	Settled    *measure.Totals // of the measured step after WarmUp; nil when that is all of it
@@ -83,6 +84,7 @@ func newStep(p *plan.Plan, ph *plan.Phase, m Measured) *Phase {
 	r.count(ph, m)
 	b.openRates(ph, m.Shape)
 	b.generator()
+	b.log(ph, m.Logs)
 	b.queue()
 	b.steady(m.Series)
 	r.judge(ph, m)
@@ -193,10 +195,10 @@ func (b *builder) rates(at string, r *Op, t *measure.Op) {
 
 func (b *builder) hitRatio(at string, verb driver.Verb, r *Op) {
 	switch answered := r.OK + r.Miss; {
-	case verb != driver.Get:
-		b.null(at+".hit_ratio", "only a get hits or misses")
+	case verb != driver.Get && verb != driver.Read:
+		b.null(at+".hit_ratio", "only a get or a read hits or misses")
 	case answered == 0:
-		b.null(at+".hit_ratio", "no get was answered")
+		b.null(at+".hit_ratio", "no "+verb.String()+" was answered")
 	default:
 		r.HitRatio = number(float64(r.OK) / float64(answered))
 	}
@@ -316,6 +318,46 @@ func AppendRow(rows []Row, t float64, delta *measure.Totals) []Row {
 		row.Response.P50, row.Response.P99 = quantileOf(&response, 500), quantileOf(&response, 990)
 	}
 	return append(rows, row)
+}
+
+// log sums up what workers did to log files.
+func (b *builder) log(ph *plan.Phase, logs []*Log) {
+	l := mergeLogs(logs)
+	if l == nil {
+		b.null("log", "the target is no log")
+		return
+	}
+	b.phase.Log = l
+	l.EntryBytes = b.phase.Dataset.ValueBytes
+	var changed uint64
+	var rate float64
+	for _, verb := range verbsOf(ph.Ops) {
+		o := b.phase.Op[verb.String()]
+		if verb != driver.Read {
+			changed += o.OK
+		}
+		if verb.Stores() && o.Rate != nil {
+			rate += *o.Rate
+		}
+	}
+	b.nullable(&l.BytesPerSecond, rate*float64(l.EntryBytes), "log.bytes_per_second", "there is no rate of entries")
+	if changed > 0 {
+		b.nullable(&l.ForcesPerOp, float64(l.Forces)/float64(changed), "log.forces_per_op", "nothing was forced")
+	} else {
+		b.null("log.forces_per_op", "no op changed anything")
+	}
+	if l.Proof == nil {
+		b.null("log.proof", l.Unproven)
+	}
+}
+
+// nullable sets a figure that is null when it is 0.
+func (b *builder) nullable(to **float64, f float64, path, why string) {
+	if f == 0 {
+		b.null(path, why)
+		return
+	}
+	*to = number(f)
 }
 
 // generator keeps why parts of the generator's account are null.

@@ -74,6 +74,7 @@ func (p *Phase) judge(ph *plan.Phase, m Measured) {
 	}
 	p.judgeOutcomes(ph)
 	p.judgePlateau()
+	p.judgeLog(m)
 	p.judgeGenerator()
 	p.judgeMachine()
 	if p.Model != "closed" {
@@ -203,6 +204,27 @@ func (p *Phase) judgeOutcomes(ph *plan.Phase) {
 	}
 	if due == 0 {
 		p.doubt(Invalid, p.all(), "no op was due")
+	}
+}
+
+// judgeLog asks whether what was acknowledged is there.
+func (p *Phase) judgeLog(m Measured) {
+	l := p.Log
+	switch {
+	case l == nil:
+		return
+	case l.Failure != "":
+		p.doubt(Invalid, p.all(), "the log failed, and nothing was written after that: %s", l.Failure)
+	case strings.Contains(l.SyncUsed, ", "):
+		p.doubt(Invalid, p.all(), "workers wrote with different durability: %s", l.SyncUsed)
+	}
+	switch proof := l.Proof; {
+	case proof == nil && !m.Aborted:
+		p.doubt(Invalid, p.all(), "what was written was not verified: %s", l.Unproven)
+	case proof == nil:
+	case len(proof.Wrong) > 0 || proof.Verified != proof.Acknowledged:
+		p.doubt(Invalid, p.all(), "of %s acknowledged entries that had to be there, %s were: %s",
+			decimal(float64(proof.Acknowledged)), decimal(float64(proof.Verified)), strings.Join(proof.Wrong, "; "))
 	}
 }
 

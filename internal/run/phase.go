@@ -20,7 +20,8 @@ type Phase struct {
 	OpCostSeconds  *float64 `json:"op_cost_seconds"`  // processor time of the loops for an op
 	ExpectedLagP99 *float64 `json:"expected_lag_p99"` // open: of a queue with that cost at the load that the loops had, seconds
 
-	Op        map[string]*Op    `json:"op"` // by verb; of a search, of the level with the largest rate that held
+	Log       *Log              `json:"log"` // null: the target is no log
+	Op        map[string]*Op    `json:"op"`  // by verb; of a search, of the level with the largest rate that held
 	Requests  []Requests        `json:"requests"`
 	Setup     *ledgers          `json:"setup"` // of the untimed ops before the load
 	Series    []Row             `json:"series"`

@@ -50,7 +50,7 @@ type Ready struct {
 	Connections int                          // open
 	Ops         uint64                       // that its sessions will start; 0: a duration or a schedule decides
 	Servers     map[string]map[string]string // what each endpoint says it is; only for a phase's first step
-	Executor    string                       // "event loop" or "blocking"
+	Executor    string                       // "event loop", "blocking" or "thread"
 	Loops       int
 
 	// How the worker's monotonic clock stands to the coordinator's. Zero in the coordinator's own process.
@@ -65,6 +65,7 @@ type Final struct {
 	Step      int
 	Totals    *measure.Totals // nil with an error
 	Generator Generator
+	Log       *Log // of the last step of a phase on log files; nil of any other
 	Stopped   bool // asked to end early
 	Expired   bool // ended early by itself: its lease was over
 	Error     string
@@ -73,7 +74,7 @@ type Final struct {
 // Generator is what a worker's own process spent on a step, and what kept it from running. A null is a quantity that the kernel or the
 // executor does not count.
 type Generator struct {
-	Executor    string  `json:"executor"` // "event loop" or "blocking"
+	Executor    string  `json:"executor"` // "event loop", "blocking" or "thread"
 	Loops       int     `json:"loops"`
 	CPUSeconds  float64 `json:"cpu_seconds"` // user + system of the process
 	GCCycles    uint32  `json:"gc_cycles"`

@@ -56,11 +56,15 @@ func New(p *plan.Plan, ph *plan.Phase, step Step) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s of phase %q: dataset %q: %w", kind, ph.Name, data.Name, err)
 	}
+	fill, err := plan.ParseFill(data.Values.Fill)
+	if err != nil {
+		return nil, fmt.Errorf("dataset %q: fill = %q: %w", data.Name, data.Values.Fill, err)
+	}
 	s := &Source{
 		streams: ph.Sessions(), sessions: ph.Sessions(),
 		seed:  seedOf(p.Seed, step.path("phase", ph.Name, kind)...),
 		limit: unbounded, mix: mix, keys: keys,
-		value: driver.Value{Size: data.Values.Size, Checked: data.Values.Checked},
+		value: driver.Value{Size: data.Values.Size, Checked: data.Values.Checked, Fill: fill},
 	}
 	if c := ph.Closed; c != nil && kind == "load" && c.Iterations > 0 {
 		s.limit = uint64(c.Iterations)
@@ -160,8 +164,8 @@ func (st *Stream) Draw(ops []op.Op) int {
 	return len(ops)
 }
 
-// Next fills o with the stream's next op, or reports false at the stream's end. It sets Stream, N, Verb, Key, reusing the array
-// that o.Key has, and Value: size, seed and kind for a put, zero for any other verb. Writer and Version of a checked value are
+// Next fills o with the stream's next op, or reports false at the stream's end. It sets Stream, N, Verb, Index, Key, reusing the array
+// that o.Key has, and Value: size, seed and kind for a verb that stores, zero for any other. Writer and Version of a checked value are
 // the executor's to set, Slot is left alone. It allocates nothing once o.Key has room.
 func (st *Stream) Next(o *op.Op) bool {
 	if st.n == st.end {
@@ -179,9 +183,10 @@ func (st *Stream) Next(o *op.Op) bool {
 	case walk:
 		index = st.from + st.n
 	}
+	o.Index = index
 	o.Key = s.keys.appendKey(o.Key[:0], st.pool, index)
 	o.Value = driver.Value{}
-	if o.Verb == driver.Put {
+	if o.Verb.Stores() {
 		o.Value = s.value
 		o.Value.Seed = st.random.Uint64()
 	}

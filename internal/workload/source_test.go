@@ -363,7 +363,7 @@ func TestNewRefuses(t *testing.T) {
 		{"setup", "has no setup step", func(p *plan.Plan) { p.Phases[0].Setup = nil }},
 		{"load", "has no load step", func(p *plan.Plan) { p.Phases[0].Closed = nil }},
 		{"load", `dataset "other", which the plan does not have`, func(p *plan.Plan) { p.Phases[0].Dataset = "other" }},
-		{"load", `op "append" is not known`, func(p *plan.Plan) { p.Phases[0].Ops[0].Op = "append" }},
+		{"load", `op "store" is not known`, func(p *plan.Plan) { p.Phases[0].Ops[0].Op = "store" }},
 		{"load", "add up to 0", func(p *plan.Plan) { p.Phases[0].Ops = nil }},
 		{"load", "add up to 0", func(p *plan.Plan) { p.Phases[0].Ops = ops(0) }},
 		{"load", `weight of op "get" is NaN`, func(p *plan.Plan) { p.Phases[0].Ops = ops(math.NaN()) }},

@@ -8,6 +8,7 @@
 //
 //   - [Wire]: a byte protocol with replies in the order of their requests on a connection. The executor owns the sockets.
 //   - [Dialer]: a client that does its own I/O and blocks. It runs on the blocking executor.
+//   - [Local]: files of the worker's own machine. Its sessions work on the executor's threads, without a hand-over.
 //   - [Timed]: no transport; a reply is a pure function of its request and arrives after a computed delay.
 //
 // Every driver runs the conformance suite in drivertest.
@@ -19,7 +20,7 @@ import (
 	"time"
 )
 
-// Verb is what a request asks an endpoint to do with one key.
+// Verb is what a request asks an endpoint to do.
 type Verb uint8
 
 // The verbs, in the order of every table and result.
@@ -27,13 +28,20 @@ const (
 	Get Verb = iota
 	Put
 	Delete
+	Append // to a log
+	Write  // of a slot
+	Read   // of a log's next entry, or of a slot
+	Clear  // of a log, or of a slot
 
 	NumVerbs int = iota
 )
 
-var verbNames = [NumVerbs]string{"get", "put", "delete"}
+var verbNames = [NumVerbs]string{"get", "put", "delete", "append", "write", "read", "clear"}
 
 func (v Verb) String() string { return verbNames[v] }
+
+// Stores says whether a request with the verb carries a value.
+func (v Verb) Stores() bool { return v == Put || v == Append || v == Write }
 
 // ParseVerb returns the verb with the given name, as written in plans.
 func ParseVerb(name string) (Verb, bool) {
@@ -72,8 +80,9 @@ type Request struct {
 	Verb     Verb   //
 	Stream   uint32 // the stream that issued the op, and
 	N        uint64 // the op's number within it
+	Index    uint64 // of the key, in the key space or the session's pool
 	Key      []byte // valid until the op is settled
-	Value    *Value // of a put; valid until the op is settled
+	Value    *Value // of a verb that stores; valid until the op is settled
 }
 
 // Reply is what an endpoint answered. A Reply is reused: Parse overwrites every field.

@@ -11,7 +11,7 @@ import (
 )
 
 func TestVerbNames(t *testing.T) {
-	want := []string{"get", "put", "delete"}
+	want := []string{"get", "put", "delete", "append", "write", "read", "clear"}
 	require.Len(t, want, NumVerbs)
 	for i, name := range want {
 		require.Equal(t, name, Verb(i).String())
@@ -19,7 +19,7 @@ func TestVerbNames(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, Verb(i), verb)
 	}
-	for _, name := range []string{"", "GET", "get ", "append"} {
+	for _, name := range []string{"", "GET", "get ", "store"} {
 		_, ok := ParseVerb(name)
 		require.False(t, ok, name)
 	}

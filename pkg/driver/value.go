@@ -21,11 +21,21 @@ const HeaderSize = 24
 // The checksum is CRC-32C over writer, version, size and filling. It tells a value that loadgen wrote, whole, from any other.
 type Value struct {
 	Size    int    // bytes, header included: below 2³², of a checked value at least HeaderSize
-	Seed    uint64 // chooses the filling
+	Seed    uint64 // chooses the filling, where that is text
+	Fill    Fill   //
 	Checked bool
 	Writer  uint64 // the stream that put it
 	Version uint64 // newer is larger; Unix nanoseconds. 0 is never written
 }
+
+// Fill is what a value is filled with. The zero value is text: letters and digits, different for each Seed.
+type Fill uint16
+
+// FillByte fills a value with one byte.
+func FillByte(b byte) Fill { return 1<<8 | Fill(b) }
+
+// Byte returns the byte that a value is filled with; false when it is text.
+func (f Fill) Byte() (b byte, ok bool) { return byte(f), f>>8 != 0 }
 
 // fillingSize is the length of the text that values are cut from: larger than a core's first-level cache would favour, small
 // enough to stay in the second.
@@ -50,19 +60,29 @@ var filling = sync.OnceValue(func() []byte {
 // AppendTo appends the value's bytes.
 func (v *Value) AppendTo(dst []byte) []byte {
 	if !v.Checked {
-		return appendFilling(dst, v.Seed, v.Size)
+		return v.appendFilling(dst, v.Size)
 	}
 	at := len(dst)
 	dst = binary.LittleEndian.AppendUint64(dst, v.Writer)
 	dst = binary.LittleEndian.AppendUint64(dst, v.Version)
 	dst = binary.LittleEndian.AppendUint32(dst, 0)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(v.Size))
-	dst = appendFilling(dst, v.Seed, v.Size-HeaderSize)
+	dst = v.appendFilling(dst, v.Size-HeaderSize)
 	binary.LittleEndian.PutUint32(dst[at+16:], checksum(dst[at:]))
 	return dst
 }
 
-func appendFilling(dst []byte, seed uint64, n int) []byte {
+func (v *Value) appendFilling(dst []byte, n int) []byte {
+	if b, ok := v.Fill.Byte(); ok {
+		for range n {
+			dst = append(dst, b)
+		}
+		return dst
+	}
+	return appendText(dst, v.Seed, n)
+}
+
+func appendText(dst []byte, seed uint64, n int) []byte {
 	text := filling()
 	for from := int(seed % fillingSize); n > 0; from = 0 {
 		part := text[from:]

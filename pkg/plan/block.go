@@ -40,8 +40,6 @@ func later(word string) string {
 		return "a clear phase"
 	case "growing", "records":
 		return "size"
-	case "append":
-		return "ops = { put = 1 }"
 	}
 	return ""
 }

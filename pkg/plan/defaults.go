@@ -15,17 +15,15 @@ const defaultHits = 0.99
 // the endpoints of a target that has no transport, and what carries a target. Places tell which arguments were written.
 func (p *Plan) applyDefaults(places map[string]hcl.Range, drivers []driver.Driver) {
 	for _, t := range p.Targets {
-		if _, timed := driverNamed(drivers, t.Driver).(driver.Timed); timed && len(t.Endpoints) == 0 && t.Builtin == nil {
+		d := driverNamed(drivers, t.Driver)
+		if located(d) && len(t.Endpoints) == 0 && t.Builtin == nil {
 			t.Endpoints = imaginary(t)
 		}
 		if len(t.Endpoints) > 0 {
 			t.Builtin = nil
 		}
 		if t.Executor == "" {
-			t.Executor = EventLoop
-			if _, dials := driverNamed(drivers, t.Driver).(driver.Dialer); dials || t.TLS != nil {
-				t.Executor = Blocking
-			}
+			t.Executor = executor(t, d)
 		}
 	}
 	for _, ph := range p.Phases {
@@ -35,6 +33,28 @@ func (p *Plan) applyDefaults(places map[string]hcl.Range, drivers []driver.Drive
 		}
 	}
 	p.expectHits(places)
+}
+
+// executor is what carries a target of which nothing is said.
+func executor(t *Target, d driver.Driver) string {
+	_, dials := d.(driver.Dialer)
+	_, local := d.(driver.Local)
+	switch {
+	case local:
+		return Thread
+	case dials || t.TLS != nil:
+		return Blocking
+	}
+	return EventLoop
+}
+
+// located says whether a driver needs no endpoints to find its target: what is given then are names and no more.
+func located(d driver.Driver) bool {
+	switch d.(type) {
+	case driver.Timed, driver.Local:
+		return true
+	}
+	return false
 }
 
 // imaginary names the endpoints of a target that has none and needs none: as many as replication wants, at least one.

@@ -41,7 +41,7 @@ func (d fakeWire) Builtin() string { return d.builtin }
 func (d fakeWire) NewConfig() any  { return &fakeConfig{Delay: time.Millisecond} }
 
 func (d fakeWire) Outcomes(v driver.Verb) []driver.Outcome {
-	if v == driver.Delete && d.builtin == "" {
+	if v > driver.Delete || v == driver.Delete && d.builtin == "" {
 		return nil
 	}
 	return []driver.Outcome{driver.OK, driver.Miss}
@@ -63,7 +63,45 @@ func (fakeTimed) NewConfig() any                                          { retu
 func (fakeTimed) Outcomes(driver.Verb) []driver.Outcome                   { return []driver.Outcome{driver.OK} }
 func (fakeTimed) Reply(any, *driver.Request, *driver.Reply) time.Duration { return 0 }
 
-// drivers are those of all tests: redis has built-in nodes, plain has none and cannot delete, null has no transport.
+// fakeLocal is a driver of files, which appends and, where the layout is array, writes.
+type fakeLocal struct{}
+
+// fakeLog has the attributes that the plans of the repository use.
+type fakeLog struct {
+	Layout   string      `hcl:"layout,optional" json:"layout"`
+	Sync     string      `hcl:"sync,optional" json:"sync"`
+	FileSize driver.Size `hcl:"file_size,optional" json:"file_size"`
+	CRC      bool        `hcl:"crc,optional" json:"crc"`
+	Erase    bool        `hcl:"erase,optional" json:"erase"`
+	Padding  int         `hcl:"padding,optional" json:"padding"`
+}
+
+func (fakeLocal) Name() string   { return "log" }
+func (fakeLocal) NewConfig() any { return &fakeLog{Layout: "append", FileSize: 4096} }
+
+func (fakeLocal) Outcomes(v driver.Verb) []driver.Outcome {
+	if v < driver.Append {
+		return nil
+	}
+	return []driver.Outcome{driver.OK}
+}
+
+func (fakeLocal) Check(config any, v driver.Verb) error {
+	if v == driver.Write && config.(*fakeLog).Layout != "array" {
+		return errors.New("there are no slots to write; write append")
+	}
+	return nil
+}
+
+func (fakeLocal) Open(any, driver.Site) (driver.Store, error) {
+	return nil, errors.New("not in these tests")
+}
+
+func (fakeLocal) Verify([]byte) (driver.Proof, error) {
+	return driver.Proof{}, errors.New("not in these tests")
+}
+
+// drivers are those of all tests: redis has built-in nodes, plain has none and cannot delete, log has files, null has no transport.
 func drivers() []driver.Driver {
-	return []driver.Driver{fakeWire{"redis", "resp"}, fakeWire{"plain", ""}, fakeTimed{}}
+	return []driver.Driver{fakeWire{"redis", "resp"}, fakeWire{"plain", ""}, fakeLocal{}, fakeTimed{}}
 }

@@ -55,7 +55,7 @@ type Target struct {
 	Endpoints   []string      `json:"endpoints"` // host:port as the driver takes them; empty when Builtin starts them
 	Builtin     *Builtin      `json:"builtin"`   // nil when Endpoints are given
 	Timeout     time.Duration `json:"timeout_ns"`
-	Executor    string        `json:"executor"`    // EventLoop or Blocking
+	Executor    string        `json:"executor"`    // EventLoop, Blocking or Thread
 	TLS         *TLS          `json:"tls"`         // nil: connections are plain TCP
 	Replication *Replication  `json:"replication"` // nil: each key lives on one endpoint
 	Config      any           `json:"config"`      // the driver's own attributes: what its NewConfig returned, filled
@@ -65,6 +65,7 @@ type Target struct {
 const (
 	EventLoop = "event loop" // a thread with non-blocking sockets
 	Blocking  = "blocking"   // goroutines for each connection
+	Thread    = "thread"     // a thread for each session, which does the work itself
 )
 
 // TLS says how connections to a target are encrypted. Its files are PEM, and read where the load runs.
@@ -109,10 +110,11 @@ type Keys struct {
 	Format string  `json:"format"` // one integer verb, e.g. key:%012d
 }
 
-// Values says what a put stores.
+// Values says what a put, an append or a write stores.
 type Values struct {
-	Size    int  `json:"size_bytes"`
-	Checked bool `json:"checked"` // writer, version and checksum stand in the value's first 24 bytes
+	Size    int    `json:"size_bytes"`
+	Checked bool   `json:"checked"` // writer, version and checksum stand in the value's first 24 bytes
+	Fill    string `json:"fill"`    // "text", or a byte such as "0xff"; see ParseFill
 }
 
 // Phase is a load on a target. Exactly one of Closed, Open, Stages, Search, Populate and Clear is set.

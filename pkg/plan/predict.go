@@ -97,7 +97,7 @@ func (p *Plan) Memory(ph *Phase, sessions, endpoints int) int64 {
 		histograms += int64(t.Replication.N * len(ph.Ops))
 	}
 	session := add(sessionBytes, multiply(int64(endpoints), connectionBytes))
-	if t.Executor == Blocking {
+	if t.Executor != EventLoop {
 		session = add(session, multiply(int64(endpoints), pipeBytes))
 	}
 	need := add(processBytes+histograms*histogramBytes, multiply(int64(sessions), session))

@@ -161,7 +161,7 @@ func parent(path string) string { return path[:max(strings.LastIndexByte(path, '
 
 // dataset reads a dataset block.
 func (r *resolver) dataset(body *hclsyntax.Block) *Dataset {
-	d := &Dataset{Name: body.Labels[0], Keys: Keys{Pick: "uniform", Scope: "shared", Format: "key:%012d"}}
+	d := &Dataset{Name: body.Labels[0], Keys: Keys{Pick: "uniform", Scope: "shared", Format: "key:%012d"}, Values: Values{Fill: "text"}}
 	b := r.block(body, "dataset."+d.Name, "dataset "+quote(d.Name))
 	b.expect(nil, []string{"keys", "values"})
 	if keys := b.inner("keys"); keys != nil {
@@ -176,11 +176,12 @@ func (r *resolver) dataset(body *hclsyntax.Block) *Dataset {
 		b.missing("keys", "keys { count = 1000 }")
 	}
 	if values := b.inner("values"); values != nil {
-		values.expect([]string{"size", "checked"}, nil)
+		values.expect([]string{"size", "checked", "fill"}, nil)
 		if values.require("size", `Write size = "200B", or how large a value is.`) {
 			size(values, "size", &d.Values.Size)
 		}
 		values.flag("checked", &d.Values.Checked)
+		values.text("fill", &d.Values.Fill)
 	} else {
 		b.missing("values", `values { size = "200B" }`)
 	}

@@ -172,6 +172,16 @@ func (b *block) driverValue(a *hclsyntax.Attribute, field reflect.Type) (cty.Val
 			})
 			return cty.NilVal, false
 		}
+	case reflect.TypeFor[driver.Size]():
+		if v.Type() != cty.String {
+			return v, true // a number of bytes
+		}
+		n, err := parseSize(v.AsString())
+		if err != nil {
+			b.mistaken("config."+a.Name, err)
+			return cty.NilVal, false
+		}
+		return cty.NumberIntVal(n), true
 	case reflect.TypeFor[time.Duration]():
 		if v.Type() != cty.String {
 			b.r.fault(a.Expr.Range(), fmt.Sprintf("%s: %s: %s", b.where, a.Name, describe(v)), writeDuration)

@@ -90,9 +90,9 @@ func TestDefaults(t *testing.T) {
 		},
 	}, p.Targets)
 	require.Equal(t, []*plan.Dataset{ // pool is not used
-		{Name: "shared", Keys: plan.Keys{Pick: "uniform", Count: 1000, Scope: "shared", Format: "key:%012d"}, Values: plan.Values{Size: 1024}},
-		{Name: "other", Keys: plan.Keys{Pick: "zipf", Skew: 1.2, Count: 10, Scope: "shared", Format: "o%%%04x"}, Values: plan.Values{Size: 24, Checked: true}},
-		{Name: "once", Keys: plan.Keys{Pick: "sequence", Count: 50, Scope: "shared", Format: "key:%012d"}, Values: plan.Values{Size: 24}},
+		{Name: "shared", Keys: plan.Keys{Pick: "uniform", Count: 1000, Scope: "shared", Format: "key:%012d"}, Values: plan.Values{Size: 1024, Fill: "text"}},
+		{Name: "other", Keys: plan.Keys{Pick: "zipf", Skew: 1.2, Count: 10, Scope: "shared", Format: "o%%%04x"}, Values: plan.Values{Size: 24, Checked: true, Fill: "text"}},
+		{Name: "once", Keys: plan.Keys{Pick: "sequence", Count: 50, Scope: "shared", Format: "key:%012d"}, Values: plan.Values{Size: 24, Fill: "text"}},
 	}, p.Datasets)
 	hits := 0.99
 	put := []plan.Weight{{Op: "put", Weight: 1}}

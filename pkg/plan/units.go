@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/loadgen/loadgen/pkg/driver"
 )
 
 // mistake is a wrong value with its remedy: what is wrong, and what to write instead as a sentence.
@@ -26,6 +28,18 @@ const (
 	// maxQuantity bounds the text of a quantity. No useful one is longer, and messages quote it.
 	maxQuantity = 32
 )
+
+// ParseFill reads what values are filled with: "text" (or "") for letters and digits, or a byte such as "0xff".
+func ParseFill(text string) (driver.Fill, error) {
+	if text == "" || text == "text" {
+		return 0, nil
+	}
+	b, err := strconv.ParseUint(strings.TrimPrefix(text, "0x"), 16, 8)
+	if err != nil || !strings.HasPrefix(text, "0x") {
+		return 0, errors.New(`neither "text" nor a byte`)
+	}
+	return driver.FillByte(byte(b)), nil
+}
 
 // parseDuration reads what time.ParseDuration reads, but for signs.
 func parseDuration(text string) (time.Duration, error) {

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -24,6 +25,7 @@ const (
 	maxPhases     = 1000 // and targets, datasets and asserts
 	maxReplicas   = 16
 	maxNodes      = 1000
+	maxThreads    = 1024    // sessions of a phase on a target of the machine's own: each has a thread
 	maxNodeMemory = 1 << 50 // bytes
 	minNodeMemory = 1 << 20 // bytes
 	maxNodeDelay  = time.Hour
@@ -218,6 +220,9 @@ func (v *validator) dataset(d *Dataset) {
 		v.fault(fmt.Sprintf("%s: format = %s: %v", keys.where, quote(d.Keys.Format), err), `Write text around one number, such as "key:%012d".`, keys.path+".format")
 	}
 	v.holds(values, "size", int64(d.Values.Size), 0, maxValueSize)
+	if _, err := ParseFill(d.Values.Fill); err != nil {
+		v.fault(fmt.Sprintf("%s: fill = %s: %v", values.where, quote(d.Values.Fill), err), `Write "text", or a byte such as "0xff".`, values.path+".fill")
+	}
 	if d.Values.Checked && d.Values.Size < driver.HeaderSize {
 		v.fault(fmt.Sprintf("%s: a checked value of %d bytes", values.where, d.Values.Size),
 			fmt.Sprintf("Write size = %d or more: that is what writer, version and checksum take. Replicated targets check all values.", driver.HeaderSize),
@@ -306,6 +311,7 @@ func (v *validator) phase(ph *Phase) {
 	if !(ph.MaxBad >= 0 && ph.MaxBad <= 1) {
 		v.fault(fmt.Sprintf("%s: max_bad = %g", at.where, ph.MaxBad), `Write a share from 0 to 1, or "1%".`, at.path+".max_bad")
 	}
+	v.local(ph, at)
 	if d := v.plan.Dataset(ph.Dataset); d != nil {
 		v.keysOf(ph, d, at)
 		if t := v.plan.Target(ph.Target); t != nil && t.Replication != nil && !d.Values.Checked {
@@ -313,6 +319,57 @@ func (v *validator) phase(ph *Phase) {
 				fmt.Sprintf("Leave checked = false out of dataset %q: versions stand in checked values.", d.Name),
 				"dataset."+d.Name+".values.checked")
 		}
+	}
+}
+
+// local checks a phase whose target is files of the workers' own machines.
+func (v *validator) local(ph *Phase, at part) {
+	t := v.plan.Target(ph.Target)
+	if t == nil {
+		return
+	}
+	local, ok := driverNamed(v.drivers, t.Driver).(driver.Local)
+	if !ok {
+		return
+	}
+	v.localOps(ph, t, local, at)
+	if n := ph.Sessions(); n > maxThreads {
+		v.fault(fmt.Sprintf("%s: %d sessions on driver %q", at.where, n, t.Driver),
+			fmt.Sprintf("Write at most %d: each is a thread.", maxThreads), at.path, at.path+".closed.sessions", at.path+".open.sessions")
+	}
+	for model, is := range map[string]bool{"stages": ph.Stages != nil, "search": ph.Search != nil} {
+		if is {
+			v.fault(fmt.Sprintf("%s: %s on driver %q", at.where, model, t.Driver),
+				"Write closed { … } or open { … }: what was written is verified when the load ends, which these do not know beforehand.", at.path+"."+model)
+		}
+	}
+}
+
+// localOps checks that the target takes the ops, and can say of each value who wrote it.
+func (v *validator) localOps(ph *Phase, t *Target, local driver.Local, at part) {
+	stores := false
+	for _, w := range ph.Ops {
+		verb, ok := driver.ParseVerb(w.Op)
+		if !ok || local.Outcomes(verb) == nil || reflect.TypeOf(t.Config) != reflect.TypeOf(local.NewConfig()) {
+			continue // reported
+		}
+		stores = stores || verb.Stores()
+		if err := local.Check(t.Config, verb); err != nil {
+			v.fault(fmt.Sprintf("%s: %s: %v", at.where, w.Op, err), "", at.path+".ops", at.path+".target")
+		}
+	}
+	d := v.plan.Dataset(ph.Dataset)
+	if d == nil || !stores {
+		return
+	}
+	path := "dataset." + d.Name + ".values"
+	if d.Values.Size < driver.StampSize {
+		v.fault(fmt.Sprintf("%s: entries of %d bytes", at.where, d.Values.Size),
+			fmt.Sprintf("Write size = %d or more in the values of dataset %q: each entry of a log says who wrote it.", driver.StampSize, d.Name), path+".size", path)
+	}
+	if d.Values.Checked {
+		v.fault(at.where+": checked values in a log", fmt.Sprintf("Leave checked out of dataset %q: entries of logs are always verified, in a form of their own.", d.Name),
+			path+".checked", path)
 	}
 }
 

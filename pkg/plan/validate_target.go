@@ -82,7 +82,7 @@ func checkEndpoint(e string, wire bool) error {
 func (v *validator) builtin(t *Target, d driver.Driver, at part) {
 	if w, ok := d.(driver.Wire); !ok || w.Builtin() == "" {
 		write := "Write endpoints, or another driver."
-		if _, timed := d.(driver.Timed); timed {
+		if located(d) {
 			write = "Leave builtin out: this driver needs no nodes. Or write endpoints, which are then names and no more."
 		}
 		v.fault(fmt.Sprintf("%s: no built-in node serves driver %q", at.where, t.Driver), write, at.path, parent(at.path)+".driver")
@@ -96,7 +96,11 @@ func (v *validator) builtin(t *Target, d driver.Driver, at part) {
 
 // executor checks what carries the target.
 func (v *validator) executor(t *Target, d driver.Driver, at part) {
-	v.oneOf(at, "executor", t.Executor, EventLoop, Blocking)
+	v.oneOf(at, "executor", t.Executor, EventLoop, Blocking, Thread)
+	if _, local := d.(driver.Local); local != (t.Executor == Thread) {
+		v.fault(fmt.Sprintf("%s: executor %q does not carry driver %q", at.where, t.Executor, t.Driver), "Leave executor out.", at.path+".executor")
+		return
+	}
 	if t.Executor != EventLoop {
 		return
 	}

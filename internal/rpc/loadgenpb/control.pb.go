@@ -1525,6 +1525,7 @@ type Final struct {
 	Stopped       bool                   `protobuf:"varint,4,opt,name=stopped,proto3" json:"stopped,omitempty"`
 	Generator     *Generator             `protobuf:"bytes,5,opt,name=generator,proto3" json:"generator,omitempty"`
 	Expired       bool                   `protobuf:"varint,6,opt,name=expired,proto3" json:"expired,omitempty"` // the lease was over
+	Log           []byte                 `protobuf:"bytes,7,opt,name=log,proto3" json:"log,omitempty"`          // JSON of run.Log; empty for none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1599,6 +1600,13 @@ func (x *Final) GetExpired() bool {
 		return x.Expired
 	}
 	return false
+}
+
+func (x *Final) GetLog() []byte {
+	if x != nil {
+		return x.Log
+	}
+	return nil
 }
 
 type Generator struct {
@@ -1977,14 +1985,15 @@ const file_control_proto_rawDesc = "" +
 	"\x04fact\x18\x01 \x03(\v2\x1b.loadgen.v1.Facts.FactEntryR\x04fact\x1a7\n" +
 	"\tFactEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb2\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xc4\x01\n" +
 	"\x05Final\x12\x12\n" +
 	"\x04step\x18\x01 \x01(\rR\x04step\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\tR\x05error\x12\x16\n" +
 	"\x06totals\x18\x03 \x01(\fR\x06totals\x12\x18\n" +
 	"\astopped\x18\x04 \x01(\bR\astopped\x123\n" +
 	"\tgenerator\x18\x05 \x01(\v2\x15.loadgen.v1.GeneratorR\tgenerator\x12\x18\n" +
-	"\aexpired\x18\x06 \x01(\bR\aexpired\"\xfe\x03\n" +
+	"\aexpired\x18\x06 \x01(\bR\aexpired\x12\x10\n" +
+	"\x03log\x18\a \x01(\fR\x03log\"\xfe\x03\n" +
 	"\tGenerator\x12\x1a\n" +
 	"\bexecutor\x18\x01 \x01(\tR\bexecutor\x12\x14\n" +
 	"\x05loops\x18\x02 \x01(\rR\x05loops\x12\x1f\n" +

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/loadgen/loadgen/internal/drivers"
+	"github.com/loadgen/loadgen/internal/rundir"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// verifyWithin is how long another process may take to read log files back.
+const verifyWithin = 10 * time.Minute
+
+// logRoot returns the directory that log files are below. That of the default is made.
+func logRoot(asked string) (string, error) {
+	if asked != "" {
+		root, err := filepath.Abs(asked)
+		if err != nil {
+			return "", fmt.Errorf("--log-root: %w", err)
+		}
+		if info, err := os.Stat(root); err != nil {
+			return "", fmt.Errorf("--log-root: %w", err)
+		} else if !info.IsDir() {
+			return "", fmt.Errorf("--log-root: %s is no directory", root)
+		}
+		return root, nil
+	}
+	runs, err := rundir.DefaultRoot(os.Getenv)
+	if err != nil {
+		return "", fmt.Errorf("%w; or write --log-root DIR", err)
+	}
+	root := filepath.Join(filepath.Dir(runs), "logs")
+	return root, os.MkdirAll(root, 0o700)
+}
+
+// verifyApart has a process of its own look whether a claim about a driver's log files is so.
+func verifyApart(ctx context.Context, name string, claim []byte) (driver.Proof, error) {
+	ctx, cancel := context.WithTimeout(ctx, verifyWithin)
+	defer cancel()
+	exe, err := os.Executable()
+	if err != nil {
+		return driver.Proof{}, err
+	}
+	var out, words bytes.Buffer
+	cmd := exec.CommandContext(ctx, exe, "verify-log", name)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(claim), &out, &words
+	if err := cmd.Run(); err != nil {
+		return driver.Proof{}, fmt.Errorf("a process to verify with: %w: %s", errors.Join(err, ctx.Err()), strings.TrimSpace(words.String()))
+	}
+	var proof driver.Proof
+	if err := json.Unmarshal(out.Bytes(), &proof); err != nil {
+		return driver.Proof{}, fmt.Errorf("what the verifying process says: %w", err)
+	}
+	return proof, nil
+}
+
+// newVerify is the command of that process.
+func newVerify() *cobra.Command {
+	return &cobra.Command{
+		Use:    "verify-log DRIVER",
+		Short:  "Look whether log files hold what standard input says that a worker wrote",
+		Args:   one("driver"),
+		Hidden: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			claim, err := io.ReadAll(cmd.InOrStdin())
+			if err != nil {
+				return failed("read the claim: %w", err)
+			}
+			for _, d := range drivers.All() {
+				if local, ok := d.(driver.Local); ok && d.Name() == args[0] {
+					proof, err := local.Verify(claim)
+					if err != nil {
+						return failed("%w", err)
+					}
+					return json.NewEncoder(cmd.OutOrStdout()).Encode(proof)
+				}
+			}
+			return fmt.Errorf("no driver %q has log files", args[0])
+		},
+	}
+}

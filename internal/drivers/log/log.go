@@ -1,0 +1,149 @@
+// Package log is the driver of log files on the worker's own machine, in the layouts of package pmlog.
+//
+//	verb    append            channel           array                    raw
+//	append  the next record   the next bytes    the session's next slot  the session's next piece
+//	write   -                 -                 the key's slot           -
+//	read    the next record   the next bytes    the key's slot           the session's next piece
+//	clear   the whole log     the whole log     the key's slot           -
+//
+// A session reads a log from its beginning, and again from there once it has come to the end, which is a miss; so is an empty slot.
+//
+// # Entries
+//
+// Each entry is of the dataset's size and says who wrote it, so that another process can tell whether all that was acknowledged is there,
+// each byte of it, once, and in order:
+//
+//	+------------+---------------------------+----------
+//	| epoch 8B   | session 24b, number 40b   | filling
+//	+------------+---------------------------+----------
+//
+// Integers are little-endian. The epoch is the run's and the phase's. A session numbers its entries from 1. The filling is text that
+// epoch, session and number choose, or one byte. An entry is no copy: the stamp is put over a piece of a longer text, and taken off again.
+package log
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/pmem"
+	"github.com/loadgen/loadgen/pkg/pmlog"
+)
+
+// Config is what a target of this driver takes.
+type Config struct {
+	// Dir is where the files are, below the worker's --log-root, which it may name.
+	Dir string `hcl:"dir,optional" json:"dir"`
+	// Layout is the form of the files: "append", "channel", "array" or "raw".
+	Layout string `hcl:"layout,optional" json:"layout"`
+	// Sync says when an op is done, in the words of package pmem; "auto" takes the strongest that the file system has.
+	Sync string `hcl:"sync,optional" json:"sync"`
+	// FileSize is that of each file, but for an array, whose file is as large as its slots.
+	FileSize driver.Size `hcl:"file_size,optional" json:"file_size"`
+	// Share says who has a file: each "worker" one, or each "session".
+	Share string `hcl:"share,optional" json:"share"`
+	// Full says when a log that has no room left is cleared: "inside" the op that finds it full, "outside", before the op begins, or "never":
+	// the op is an error then. Arrays and raw files are never full.
+	Full string `hcl:"clear,optional" json:"clear"`
+	// Erase has each append to an array erase its slot again, in the op.
+	Erase bool `hcl:"erase,optional" json:"erase"`
+	// Padding is what records and slots begin at multiples of, in bytes: 8, 64 or 256.
+	Padding int `hcl:"padding,optional" json:"padding"`
+	// Order is "strict" or "relaxed": whether sessions that append to one log wait for each other.
+	Order string `hcl:"order,optional" json:"order"`
+	// Commit is by "checksum" or "length": what makes an appended record one.
+	Commit string `hcl:"commit,optional" json:"commit"`
+	// CRC has raw compute a checksum of each entry, as append and array do.
+	CRC bool `hcl:"crc,optional" json:"crc"`
+}
+
+// layouts and what they take, in the order of all lists.
+const (
+	layoutAppend  = "append"
+	layoutChannel = "channel"
+	layoutArray   = "array"
+	layoutRaw     = "raw"
+)
+
+var modes = [...]pmem.Mode{pmem.Auto, pmem.MapSync, pmem.Msync, pmem.Fdatasync, pmem.CLWB, pmem.None}
+
+const maxFile = 1 << 44
+
+// Validate says what is wrong with the config.
+func (c *Config) Validate() error {
+	var errs []error
+	word := func(name, is string, among ...string) {
+		if !slices.Contains(among, is) {
+			errs = append(errs, fmt.Errorf("%s is %q; write one of %q", name, is, among))
+		}
+	}
+	word("layout", c.Layout, layoutAppend, layoutChannel, layoutArray, layoutRaw)
+	var names []string
+	for _, m := range modes {
+		names = append(names, string(m))
+	}
+	word("sync", c.Sync, names...)
+	word("share", c.Share, "worker", "session")
+	word("clear", c.Full, "inside", "outside", "never")
+	word("order", c.Order, string(pmlog.Strict), string(pmlog.Relaxed))
+	word("commit", c.Commit, string(pmlog.ByChecksum), string(pmlog.ByLength))
+	if c.FileSize < 4096 || c.FileSize > maxFile {
+		errs = append(errs, fmt.Errorf(`file_size is %d bytes; write a size from "4KiB" to "16TiB"`, c.FileSize))
+	}
+	if !slices.Contains([]int{8, 64, 256}, c.Padding) {
+		errs = append(errs, fmt.Errorf("padding is %d; write 8, 64 or 256", c.Padding))
+	}
+	only := func(name string, set bool, layouts ...string) {
+		if set && !slices.Contains(layouts, c.Layout) {
+			errs = append(errs, fmt.Errorf("%s is for the layouts %q; leave it out with %q", name, layouts, c.Layout))
+		}
+	}
+	only("erase", c.Erase, layoutArray)
+	only("crc", c.CRC, layoutRaw)
+	only("order", c.Order != string(pmlog.Strict), layoutAppend)
+	only("commit", c.Commit != string(pmlog.ByChecksum), layoutAppend)
+	if c.Order == string(pmlog.Relaxed) && c.Commit == string(pmlog.ByLength) {
+		errs = append(errs, errors.New(`commit is "length", which wants order = "strict"`))
+	}
+	return errors.Join(errs...)
+}
+
+// Driver is the driver, a [driver.Local].
+type Driver struct{}
+
+var _ driver.Local = Driver{}
+
+// Name returns "log".
+func (Driver) Name() string { return "log" }
+
+// NewConfig returns a *Config.
+func (Driver) NewConfig() any {
+	return &Config{
+		Layout: layoutAppend, Sync: string(pmem.Auto), FileSize: 64 << 20, Share: "worker", Full: "inside",
+		Padding: 64, Order: string(pmlog.Strict), Commit: string(pmlog.ByChecksum),
+	}
+}
+
+// Outcomes lists how requests end.
+func (Driver) Outcomes(v driver.Verb) []driver.Outcome {
+	switch v {
+	case driver.Append, driver.Write:
+		return []driver.Outcome{driver.OK}
+	case driver.Read, driver.Clear:
+		return []driver.Outcome{driver.OK, driver.Miss}
+	}
+	return nil
+}
+
+// Check says whether a target with the config takes a verb.
+func (Driver) Check(config any, v driver.Verb) error {
+	c := config.(*Config)
+	switch {
+	case v == driver.Write && c.Layout != layoutArray:
+		return fmt.Errorf("layout %q has no slots to write; write append, or layout = %q", c.Layout, layoutArray)
+	case v == driver.Clear && c.Layout == layoutRaw:
+		return fmt.Errorf("layout %q has nothing to clear", c.Layout)
+	}
+	return nil
+}

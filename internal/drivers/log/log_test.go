@@ -1,0 +1,445 @@
+package log
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/drivertest"
+	"github.com/loadgen/loadgen/pkg/pmem"
+)
+
+// config returns a valid config with changes.
+func config(t testing.TB, change func(c *Config)) *Config {
+	t.Helper()
+	c := Driver{}.NewConfig().(*Config)
+	c.Sync, c.FileSize = string(pmem.None), 64<<10
+	if change != nil {
+		change(c)
+	}
+	require.NoError(t, c.Validate())
+	return c
+}
+
+// siteOf is where n sessions of a worker work, in a directory of the test.
+func siteOf(t testing.TB, n int) driver.Site {
+	return driver.Site{Root: t.TempDir(), Name: "wal", From: 3, To: 3 + n, Epoch: 77, Fresh: true, Value: driver.Value{Size: 100}, Keys: 10}
+}
+
+func open(t testing.TB, c *Config, at driver.Site) *store {
+	t.Helper()
+	s, err := Driver{}.Open(c, at)
+	require.NoError(t, err)
+	return s.(*store)
+}
+
+// do carries out ops of a verb in a session.
+func do(s driver.LocalSession, v driver.Verb, n int, keys uint64) error {
+	var reply driver.Reply
+	for i := range n {
+		req := driver.Request{Verb: v, N: uint64(i)}
+		if keys > 0 {
+			req.Index = rand.Uint64N(keys)
+		}
+		if v.Stores() {
+			req.Value = &driver.Value{}
+		}
+		reply = driver.Reply{}
+		if err := s.Prepare(&req); err != nil {
+			return err
+		}
+		if err := s.Do(&req, &reply); err != nil {
+			return err
+		}
+		if reply.Outcome == driver.Error {
+			return fmt.Errorf("op %d: %s", i, reply.Message)
+		}
+	}
+	return nil
+}
+
+// load has all sessions carry out ops at the same time.
+func load(t testing.TB, s *store, f func(one *session) error) {
+	t.Helper()
+	var wait sync.WaitGroup
+	errs := make([]error, len(s.sessions))
+	for i, one := range s.sessions {
+		wait.Go(func() { errs[i] = f(one) })
+	}
+	wait.Wait()
+	for _, err := range errs {
+		require.NoError(t, err)
+	}
+}
+
+// verify closes the store and has the claim looked at.
+func verify(t testing.TB, s *store) driver.Proof {
+	t.Helper()
+	claim, err := s.Close()
+	require.NoError(t, err)
+	proof, err := Driver{}.Verify(claim)
+	require.NoError(t, err)
+	return proof
+}
+
+// whole says that all that was acknowledged is there.
+func whole(t testing.TB, p driver.Proof) {
+	t.Helper()
+	require.Empty(t, p.Wrong)
+	require.Equal(t, p.Acknowledged, p.Verified)
+	require.NotZero(t, p.Verified)
+}
+
+// variants are all that a config can differ in, where it makes sense.
+var variants = map[string]func(c *Config){
+	"append":               func(*Config) {},
+	"append own":           func(c *Config) { c.Share = "session" },
+	"append outside":       func(c *Config) { c.Full = "outside" },
+	"append relaxed":       func(c *Config) { c.Order = "relaxed" },
+	"append by length":     func(c *Config) { c.Commit = "length" },
+	"append padded":        func(c *Config) { c.Padding = 256 },
+	"channel":              func(c *Config) { c.Layout = layoutChannel },
+	"channel own, outside": func(c *Config) { c.Layout, c.Share, c.Full = layoutChannel, "session", "outside" },
+	"array":                func(c *Config) { c.Layout = layoutArray },
+	"array own":            func(c *Config) { c.Layout, c.Share = layoutArray, "session" },
+	"raw":                  func(c *Config) { c.Layout = layoutRaw },
+	"raw own, crc":         func(c *Config) { c.Layout, c.Share, c.CRC = layoutRaw, "session", true },
+}
+
+func TestConformance(t *testing.T) {
+	for name, change := range variants {
+		t.Run(name, func(t *testing.T) { drivertest.Run(t, drivertest.Suite{Driver: Driver{}, Config: config(t, change)}) })
+	}
+}
+
+// TestWhatWasAcknowledgedIsThere appends more than the logs hold, in several sessions at the same time, and reads it back.
+func TestWhatWasAcknowledgedIsThere(t *testing.T) {
+	for name, change := range variants {
+		for _, fill := range []driver.Fill{0, driver.FillByte(0xff)} {
+			for _, sessions := range []int{1, 3} {
+				t.Run(fmt.Sprintf("%s, %d sessions, fill %x", name, sessions, fill), func(t *testing.T) {
+					c, at := config(t, change), siteOf(t, sessions)
+					at.Value.Fill = fill
+					s := open(t, c, at)
+					const each = 1501
+					load(t, s, func(one *session) error { return do(one, driver.Append, each, 0) })
+					l := s.Log()
+					require.EqualValues(t, sessions*each*100, l.Bytes)
+					require.GreaterOrEqual(t, l.Forces, uint64(sessions*each))
+					if c.Layout != layoutArray {
+						require.Positive(t, l.Resets)
+					}
+					require.Empty(t, l.Failure)
+					proof := verify(t, s)
+					whole(t, proof)
+					require.Equal(t, proof.Acknowledged, proof.Recovered)
+					require.NoError(t, s.Remove())
+					left, err := os.ReadDir(at.Root)
+					require.NoError(t, err)
+					require.Empty(t, left)
+				})
+			}
+		}
+	}
+}
+
+// TestMixedOps has sessions write, read and clear the same log, or the same slots.
+func TestMixedOps(t *testing.T) {
+	for name, change := range variants {
+		t.Run(name, func(t *testing.T) {
+			c := config(t, change)
+			for _, pools := range []bool{false, true} {
+				at := siteOf(t, 3)
+				at.Pools = pools
+				s := open(t, c, at)
+				load(t, s, func(one *session) error {
+					verbs := []driver.Verb{driver.Append, driver.Append, driver.Append, driver.Read, driver.Write, driver.Clear}
+					for range 1200 {
+						v := verbs[rand.IntN(len(verbs))]
+						if (Driver{}).Check(c, v) != nil {
+							continue
+						}
+						if err := do(one, v, 1+rand.IntN(4), 10); err != nil {
+							return err
+						}
+					}
+					return do(one, driver.Append, 1, 0)
+				})
+				whole(t, verify(t, s))
+			}
+		})
+	}
+}
+
+// TestSecondPhase appends to what an earlier phase has left.
+func TestSecondPhase(t *testing.T) {
+	for _, appends := range []int{50, 2000} {
+		for name, change := range variants {
+			t.Run(fmt.Sprintf("%s %d", name, appends), func(t *testing.T) {
+				c, at := config(t, change), siteOf(t, 2)
+				s := open(t, c, at)
+				load(t, s, func(one *session) error { return do(one, driver.Append, 100, 0) })
+				whole(t, verify(t, s))
+				at.Fresh, at.Epoch = false, 78
+				s = open(t, c, at)
+				load(t, s, func(one *session) error { return do(one, driver.Append, appends, 0) })
+				whole(t, verify(t, s))
+			})
+		}
+	}
+}
+
+// TestEntriesAreReadInOrder reads a log that one session has written: each entry, then a miss, and again from the beginning.
+func TestEntriesAreReadInOrder(t *testing.T) {
+	for _, layout := range []string{layoutAppend, layoutChannel} {
+		c := config(t, func(c *Config) { c.Layout = layout })
+		s := open(t, c, siteOf(t, 1))
+		one, check := s.sessions[0], newChecker(s.kind)
+		require.NoError(t, do(one, driver.Append, 5, 0))
+		for range 2 {
+			for i := range 5 {
+				var reply driver.Reply
+				require.NoError(t, one.Do(&driver.Request{Verb: driver.Read}, &reply))
+				m, ok := check.read(reply.Value)
+				require.True(t, ok)
+				require.Equal(t, markOf(3, uint64(i+1)), m)
+			}
+			reply := driver.Reply{}
+			require.NoError(t, one.Do(&driver.Request{Verb: driver.Read}, &reply))
+			require.Equal(t, driver.Miss, reply.Outcome)
+		}
+		whole(t, verify(t, s))
+	}
+}
+
+// TestFullLogThatIsNeverCleared is an error for the op, and for nothing else.
+func TestFullLogThatIsNeverCleared(t *testing.T) {
+	s := open(t, config(t, func(c *Config) { c.Full = "never" }), siteOf(t, 2))
+	require.ErrorContains(t, do(s.sessions[0], driver.Append, 1000, 0), "the log is full")
+	require.Empty(t, s.Log().Failure)
+	require.Zero(t, s.Log().Resets)
+	require.NoError(t, do(s.sessions[1], driver.Clear, 1, 0))
+	require.NoError(t, do(s.sessions[1], driver.Append, 10, 0))
+	whole(t, verify(t, s))
+}
+
+// liar acknowledges one entry in so many without writing it.
+type liar struct {
+	adder
+	n, every int
+}
+
+func (l *liar) add(p []byte) (int, error) {
+	if l.n++; l.n%l.every == 0 {
+		return 0, nil
+	}
+	return l.adder.add(p)
+}
+
+// TestLiesAreFound has what was acknowledged not be there, be damaged, be there twice, or be somebody else's.
+func TestLiesAreFound(t *testing.T) {
+	for _, layout := range []string{layoutAppend, layoutChannel, layoutArray, layoutRaw} {
+		c := config(t, func(c *Config) { c.Layout = layout })
+		filled := func(t *testing.T) (*store, driver.Site) {
+			at := siteOf(t, 2)
+			at.Value.Fill = driver.FillByte(0xff)
+			s := open(t, c, at)
+			load(t, s, func(one *session) error { return do(one, driver.Append, 50, 0) })
+			return s, at
+		}
+		caught := func(t *testing.T, p driver.Proof, says string) {
+			t.Helper()
+			require.NotEmpty(t, p.Wrong)
+			require.Contains(t, p.Wrong[0], says)
+			require.Less(t, p.Verified, p.Acknowledged)
+		}
+		if layout != layoutArray {
+			t.Run(layout+": acknowledged without writing", func(t *testing.T) {
+				s := open(t, c, siteOf(t, 1))
+				s.sessions[0].adder = &liar{adder: s.sessions[0].adder, every: 7}
+				require.NoError(t, do(s.sessions[0], driver.Append, 50, 0))
+				caught(t, verify(t, s), "")
+			})
+		}
+		t.Run(layout+": a byte differs", func(t *testing.T) {
+			s, at := filled(t)
+			claim, err := s.Close()
+			require.NoError(t, err)
+			path := filepath.Join(at.Root, "wal-w0.pmlog")
+			b, err := os.ReadFile(path)
+			require.NoError(t, err)
+			for i := range b { // in every entry
+				if b[i] == 0xff && (i == 0 || b[i-1] != 0xff) {
+					b[min(i+40, len(b)-1)] ^= 1
+				}
+			}
+			require.NoError(t, os.WriteFile(path, b, 0o600))
+			proof, err := Driver{}.Verify(claim)
+			require.NoError(t, err)
+			caught(t, proof, "wal-w0.pmlog: ")
+		})
+		t.Run(layout+": more was acknowledged", func(t *testing.T) {
+			s, _ := filled(t)
+			if s.files[0].slots != nil {
+				s.files[0].slots[0].acked++
+				s.files[0].slots[0].issued++
+			} else {
+				s.sessions[1].acked++
+			}
+			caught(t, verify(t, s), "acknowledged")
+		})
+		t.Run(layout+": what was never issued", func(t *testing.T) {
+			s, _ := filled(t)
+			if s.files[0].slots != nil {
+				s.files[0].slots[0].acked, s.files[0].slots[0].issued = markOf(3, 999), markOf(3, 999)
+			} else {
+				s.sessions[0].acked, s.sessions[0].issued = 49, 49
+			}
+			proof := verify(t, s)
+			require.NotEmpty(t, proof.Wrong)
+		})
+		t.Run(layout+": of another phase", func(t *testing.T) {
+			s, _ := filled(t)
+			s.kind.Epoch++
+			caught(t, verify(t, s), "this phase")
+		})
+		t.Run(layout+": the file is gone", func(t *testing.T) {
+			s, at := filled(t)
+			claim, err := s.Close()
+			require.NoError(t, err)
+			require.NoError(t, os.Remove(filepath.Join(at.Root, "wal-w0.pmlog")))
+			proof, err := Driver{}.Verify(claim)
+			require.NoError(t, err)
+			caught(t, proof, "no such file")
+			require.NotZero(t, proof.Acknowledged)
+			require.Zero(t, proof.Verified)
+		})
+	}
+	_, err := Driver{}.Verify([]byte("no claim"))
+	require.ErrorContains(t, err, "claim about log files")
+}
+
+// TestFailureIsFinal truncates the file below a session: its op fails, later ones do, and what was acknowledged before cannot be verified.
+func TestFailureIsFinal(t *testing.T) {
+	s := open(t, config(t, func(c *Config) { c.Sync = string(pmem.Msync) }), siteOf(t, 1))
+	require.NoError(t, do(s.sessions[0], driver.Append, 10, 0))
+	require.NoError(t, os.Truncate(filepath.Join(s.root.Name(), "wal-w0.pmlog"), 0))
+	err := do(s.sessions[0], driver.Append, 10, 0)
+	require.ErrorIs(t, err, pmem.ErrPoisoned)
+	require.ErrorContains(t, err, "wal-w0.pmlog: ")
+	require.ErrorIs(t, do(s.sessions[0], driver.Append, 1, 0), pmem.ErrPoisoned)
+	l := s.Log()
+	require.EqualValues(t, 1000, l.Bytes)
+	require.Equal(t, err.Error(), l.Failure)
+	_, err = s.Close()
+	require.ErrorIs(t, err, pmem.ErrPoisoned)
+	require.NoError(t, s.Remove())
+}
+
+func TestFilesStayBelowTheRoot(t *testing.T) {
+	outside := t.TempDir()
+	at := siteOf(t, 1)
+	require.NoError(t, os.Symlink(outside, filepath.Join(at.Root, "link")))
+	require.NoError(t, os.Symlink(filepath.Join(outside, "file"), filepath.Join(at.Root, "wal-w0.pmlog")))
+	for dir, says := range map[string]string{
+		"..": "is not below", "a/../../b": "is not below", outside: "is not below", "/": "is not below", "link": "path escapes", "link/a": "path escapes",
+		"": "is no file that a log was in",
+	} {
+		_, err := Driver{}.Open(config(t, func(c *Config) { c.Dir = dir }), at)
+		require.ErrorContains(t, err, says, dir)
+	}
+	for _, dir := range []string{"a/b", filepath.Join(at.Root, "c")} {
+		s := open(t, config(t, func(c *Config) { c.Dir = dir }), at)
+		require.NoError(t, do(s.sessions[0], driver.Append, 1, 0))
+		whole(t, verify(t, s))
+		require.NoError(t, s.Remove())
+	}
+	left, err := os.ReadDir(outside)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+func TestFilesOfOtherRuns(t *testing.T) {
+	c, at := config(t, nil), siteOf(t, 1)
+	s := open(t, c, at)
+	_, err := Driver{}.Open(c, at)
+	require.ErrorIs(t, err, pmem.ErrLocked)
+	require.NoError(t, do(s.sessions[0], driver.Append, 1, 0))
+	_, err = s.Close()
+	require.NoError(t, err)
+	again := open(t, c, at) // what a killed worker has left
+	require.NoError(t, do(again.sessions[0], driver.Append, 1, 0))
+	whole(t, verify(t, again))
+}
+
+func TestWhatDoesNotFit(t *testing.T) {
+	at := siteOf(t, 3)
+	at.Value.Size = 1 << 20
+	for _, layout := range []string{layoutAppend, layoutChannel, layoutRaw} {
+		_, err := Driver{}.Open(config(t, func(c *Config) { c.Layout = layout }), at)
+		require.ErrorContains(t, err, "does not hold an entry of 1048576; write a larger file_size", layout)
+	}
+	_, err := Driver{}.Open(config(t, func(c *Config) { c.Layout, c.FileSize = layoutRaw, 2<<20 }), at)
+	require.ErrorContains(t, err, "2 entries fit into the file, and it has 3 sessions")
+	at.Keys, at.Value.Size = 2, 100
+	_, err = Driver{}.Open(config(t, func(c *Config) { c.Layout = layoutArray }), at)
+	require.ErrorContains(t, err, "2 slots for 3 sessions; write keys { count = 3 }")
+	_, err = Driver{}.Open(config(t, func(c *Config) { c.Sync = string(pmem.MapSync) }), at)
+	require.ErrorIs(t, err, pmem.ErrUnsupported)
+	left, err := os.ReadDir(at.Root)
+	require.NoError(t, err)
+	require.Empty(t, left, "what was begun is gone")
+}
+
+func TestConfigs(t *testing.T) {
+	require.NoError(t, Driver{}.NewConfig().(*Config).Validate())
+	for says, change := range map[string]func(c *Config){
+		`layout is "tree"`: func(c *Config) { c.Layout = "tree" },
+		`sync is "fsync"`:  func(c *Config) { c.Sync = "fsync" },
+		`share is "all"`:   func(c *Config) { c.Share = "all" },
+		`clear is ""`:      func(c *Config) { c.Full = "" },
+		"file_size is 10 ": func(c *Config) { c.FileSize = 10 },
+		"padding is 7":     func(c *Config) { c.Padding = 7 },
+		`order is "loose"`: func(c *Config) { c.Order = "loose" },
+		`commit is "hope"`: func(c *Config) { c.Commit = "hope" },
+		"erase is for":     func(c *Config) { c.Erase = true },
+		"crc is for":       func(c *Config) { c.CRC = true },
+		"order is for":     func(c *Config) { c.Layout, c.Order = layoutRaw, "relaxed" },
+		"commit is for":    func(c *Config) { c.Layout, c.Commit = layoutChannel, "length" },
+		`commit is "length", which wants order = "strict"`: func(c *Config) { c.Order, c.Commit = "relaxed", "length" },
+	} {
+		c := Driver{}.NewConfig().(*Config)
+		change(c)
+		require.ErrorContains(t, c.Validate(), says)
+	}
+}
+
+// TestAppendDoesNotAllocate holds for a whole op, entry and stamp included.
+func TestAppendDoesNotAllocate(t *testing.T) {
+	for name, change := range variants {
+		s := open(t, config(t, change), siteOf(t, 1))
+		one, req, reply := s.sessions[0], &driver.Request{Verb: driver.Append, Value: &driver.Value{}}, &driver.Reply{}
+		require.Zero(t, testing.AllocsPerRun(1000, func() {
+			if one.Prepare(req) != nil || one.Do(req, reply) != nil {
+				t.Error("append")
+			}
+		}), name)
+		whole(t, verify(t, s))
+	}
+}
+
+// TestOneForceAnAppend holds for a log that commits by checksum and has room.
+func TestOneForceAnAppend(t *testing.T) {
+	for layout, forces := range map[string]uint64{layoutAppend: 100, layoutArray: 100, layoutRaw: 100, layoutChannel: 200} {
+		s := open(t, config(t, func(c *Config) { c.Layout = layout }), siteOf(t, 1))
+		require.NoError(t, do(s.sessions[0], driver.Append, 100, 0))
+		require.Equal(t, forces, s.Log().Forces, layout)
+		whole(t, verify(t, s))
+	}
+}

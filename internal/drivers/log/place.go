@@ -1,0 +1,54 @@
+package log
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/loadgen/loadgen/pkg/pmem"
+)
+
+// caveats lists what bears on whether figures from a place may be compared with those from another, or on what they promise.
+func caveats(mode pmem.Mode, place pmem.Place) []string {
+	list := []string{}
+	switch {
+	case place.Volatile():
+		list = append(list, place.FileSystem+" lives in memory: a loss of power leaves nothing, whatever the mode")
+	case place.FileSystem == "overlay":
+		list = append(list, "overlay: the file is on another file system beneath, which this machine does not name")
+	case place.FileSystem == "btrfs" || place.FileSystem == "zfs":
+		list = append(list, place.FileSystem+" writes what is changed to another place: blocks are not reserved, and figures are those of an allocation each")
+	case place.FileSystem == "nfs" || place.FileSystem == "nfs4" || place.FileSystem == "9p" || place.FileSystem == "fuse":
+		list = append(list, place.FileSystem+": what a sync promises is the server's matter")
+	}
+	switch mode {
+	case pmem.None:
+		list = append(list, "nothing is forced: an entry is acknowledged when it is in memory")
+	case pmem.CLWB:
+		list = append(list, "instructions without MAP_SYNC: what they cost, and no durability")
+	case pmem.Msync, pmem.Fdatasync:
+		if cached(place.Device) {
+			list = append(list, fmt.Sprintf("%s has a write cache that loses its content with the power, unless the sync's order to empty it is obeyed", place.Device))
+		}
+	}
+	return list
+}
+
+// cached reports whether the kernel takes a device for one with a volatile cache: Documentation/ABI/stable/sysfs-block in Linux, write_cache.
+func cached(device string) bool {
+	name, ok := strings.CutPrefix(device, "/dev/")
+	if !ok {
+		return false
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Join("/sys/class/block", filepath.Base(name)))
+	if err != nil {
+		return false
+	}
+	for _, at := range []string{dir, filepath.Dir(dir)} { // a partition is below its disk
+		if text, err := os.ReadFile(filepath.Join(at, "queue", "write_cache")); err == nil {
+			return strings.TrimSpace(string(text)) == "write back"
+		}
+	}
+	return false
+}

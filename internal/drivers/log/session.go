@@ -1,0 +1,262 @@
+package log
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/pmlog"
+)
+
+// session writes and reads one log, which others may write and read at the same time.
+type session struct {
+	store  *store
+	file   *file
+	id     int
+	alone  bool // on its log
+	make   *maker
+	entry  []byte // at hand, of number
+	number uint64
+	adder  adder       // of a layout without slots
+	slots  *slotWriter // of one with
+	reader reader
+	read   []byte // of a slot
+	last   int    // place of the last entry, of a raw file
+	wraps  uint64
+
+	// busy is held while the session changes the log, where it is not alone on it: who holds those of all its sessions has it alone.
+	busy   sync.Mutex
+	base   uint64 // number of the last entry before the log was cleared
+	issued uint64 // number of the last entry that was begun
+	acked  uint64 // and of the last that was acknowledged
+	_      [64]byte
+}
+
+// newSession returns session id, the i-th of n on a log.
+func newSession(s *store, f *file, id, i, n int) (*session, error) {
+	one := &session{store: s, file: f, id: id, alone: n == 1, make: newMaker(s.kind), last: -1}
+	w, err := f.volume.writer(i, n)
+	if err != nil {
+		return nil, err
+	}
+	one.adder, _ = w.(adder)
+	one.slots, _ = w.(*slotWriter)
+	one.reader = f.volume.reader()
+	return one, nil
+}
+
+// Prepare implements driver.LocalSession.
+func (s *session) Prepare(req *driver.Request) error {
+	if !req.Verb.Stores() {
+		return nil
+	}
+	if req.Verb == driver.Append && s.store.cfg.Full == "outside" && !s.file.room() {
+		if err := s.clearFull(); err != nil {
+			return s.fail(err)
+		}
+	}
+	if next := s.issued + 1; next != s.number {
+		s.number = next
+		s.entry = s.make.entry(markOf(s.id, next))
+	}
+	return nil
+}
+
+// Do implements driver.LocalSession.
+func (s *session) Do(req *driver.Request, reply *driver.Reply) (err error) {
+	switch req.Verb {
+	case driver.Append:
+		err = s.append(reply)
+	case driver.Write:
+		err = s.write(s.slotOf(req))
+	case driver.Read:
+		err = s.next(req, reply)
+	case driver.Clear:
+		err = s.clear(req)
+	default:
+		return fmt.Errorf("a log knows no %s", req.Verb)
+	}
+	if err != nil {
+		return s.fail(err)
+	}
+	return nil
+}
+
+// fail notes an error that the session cannot go on after.
+func (s *session) fail(err error) error {
+	err = fmt.Errorf("%s: %w", s.file.name, err)
+	s.store.failed(err)
+	return err
+}
+
+var full = []byte("the log is full, and clear = \"never\"")
+
+// append stores the entry where the layout has it next.
+func (s *session) append(reply *driver.Reply) error {
+	if s.slots != nil {
+		slot := s.slots.turn()
+		if err := s.write(slot); err != nil || !s.store.cfg.Erase {
+			return err
+		}
+		return s.erase(slot)
+	}
+	for {
+		err := s.add()
+		if !errors.Is(err, pmlog.ErrFull) {
+			return err
+		}
+		if s.store.cfg.Full == "never" {
+			reply.Outcome, reply.Message = driver.Error, full
+			return nil
+		}
+		if err := s.clearFull(); err != nil {
+			return err
+		}
+	}
+}
+
+// add is append, once.
+func (s *session) add() error {
+	if !s.alone {
+		s.busy.Lock()
+		defer s.busy.Unlock()
+	}
+	s.issued = s.number
+	place, err := s.adder.add(s.entry)
+	if err != nil {
+		if errors.Is(err, pmlog.ErrFull) {
+			s.issued--
+		}
+		return err
+	}
+	s.acked = s.number
+	if s.file.slots == nil {
+		return nil
+	}
+	if place <= s.last {
+		s.wraps++
+	}
+	s.last = place
+	at := &s.file.slots[place]
+	at.acked, at.issued, at.known = markOf(s.id, s.number), markOf(s.id, s.number), true
+	return nil
+}
+
+// write stores the entry in a slot.
+func (s *session) write(place int) error {
+	at := &s.file.slots[place]
+	at.Lock()
+	defer at.Unlock()
+	s.issued = s.number
+	at.issued, at.erases, at.known = markOf(s.id, s.number), false, true
+	if err := s.slots.Write(place, s.entry); err != nil {
+		return err
+	}
+	at.acked = at.issued
+	s.acked = s.number
+	return nil
+}
+
+// erase empties a slot.
+func (s *session) erase(place int) error {
+	at := &s.file.slots[place]
+	at.Lock()
+	defer at.Unlock()
+	at.erases, at.known = true, true
+	if err := s.slots.Write(place, nil); err != nil {
+		return err
+	}
+	at.acked, at.issued, at.erases = 0, 0, false
+	return nil
+}
+
+// slotOf is the slot of a request's key: of pools, each session has its own.
+func (s *session) slotOf(req *driver.Request) int {
+	slot := int(req.Index)
+	if s.store.site.Pools && !s.alone {
+		slot += (s.id - s.store.site.From) * int(s.store.site.Keys)
+	}
+	return slot
+}
+
+// next reads the next entry, or the key's slot.
+func (s *session) next(req *driver.Request, reply *driver.Reply) (err error) {
+	if v, ok := s.file.volume.(arrayVolume); ok {
+		if s.read, err = v.Read(s.slotOf(req), s.read[:0]); err != nil {
+			return err
+		}
+		reply.Value = s.read
+		if len(s.read) == 0 {
+			reply.Outcome = driver.Miss
+		}
+		return nil
+	}
+	reply.Value, err = s.reader.next()
+	if errors.Is(err, io.EOF) || errors.Is(err, pmlog.ErrCleared) {
+		s.reader = s.file.volume.reader()
+		reply.Value, reply.Outcome = nil, driver.Miss
+		return nil
+	}
+	return err
+}
+
+// clear empties the log, or the key's slot.
+func (s *session) clear(req *driver.Request) error {
+	if s.file.slots != nil {
+		return s.erase(s.slotOf(req))
+	}
+	s.file.clearing.Lock()
+	defer s.file.clearing.Unlock()
+	return s.file.empty()
+}
+
+// clearFull empties the log unless another session has done so meanwhile.
+func (s *session) clearFull() error {
+	s.file.clearing.Lock()
+	defer s.file.clearing.Unlock()
+	if s.file.room() {
+		return nil
+	}
+	s.file.resets++
+	return s.file.empty()
+}
+
+// room says whether the log holds another entry.
+func (f *file) room() bool {
+	return f.slots != nil || int64(f.held()) < f.entries
+}
+
+// held returns how many entries there are, roughly while sessions are at work.
+func (f *file) held() uint64 {
+	n := f.older.Load()
+	for _, s := range f.sessions {
+		if !s.alone {
+			s.busy.Lock()
+		}
+		n += s.acked - s.base
+		if !s.alone {
+			s.busy.Unlock()
+		}
+	}
+	return n
+}
+
+// empty clears the log while no session changes it.
+func (f *file) empty() error {
+	for _, s := range f.sessions {
+		if !s.alone {
+			s.busy.Lock()
+			defer s.busy.Unlock()
+		}
+	}
+	if err := f.volume.clear(); err != nil {
+		return err
+	}
+	f.older.Store(0)
+	for _, s := range f.sessions {
+		s.base = s.acked
+	}
+	return nil
+}

@@ -1,0 +1,287 @@
+package log
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/pmem"
+)
+
+// store is the log files of a worker's sessions in a phase.
+type store struct {
+	cfg      *Config
+	site     driver.Site
+	kind     kind
+	form     form
+	root     *os.Root // of the files
+	files    []*file
+	sessions []*session
+	account  driver.Log
+
+	mu      sync.Mutex
+	failure string
+}
+
+// file is one log, and what is known of it.
+type file struct {
+	name     string
+	volume   volume
+	regions  []*counted
+	sessions []*session
+	older    atomic.Uint64 // entries of earlier phases that are there, in a log that is read from its beginning
+	entries  int64         // that it has room for
+	slots    []slot        // of an array or a raw file, by place
+	resets   uint64
+
+	clearing sync.Mutex // held by who clears the log because it is full; guards resets
+}
+
+// slot is what is known of a place that is used again. Its fields are guarded by its lock, where sessions share it.
+type slot struct {
+	sync.Mutex
+	acked  mark // of the entry that is there, 0 for none
+	issued mark // of the last that was begun
+	erases bool // what was begun last is to empty it
+	known  bool // something was done in this phase
+}
+
+// Open implements driver.Local.
+func (Driver) Open(config any, site driver.Site) (driver.Store, error) {
+	c := config.(*Config)
+	s := &store{cfg: c, site: site, kind: kind{Epoch: site.Epoch, Size: site.Value.Size, Fill: site.Value.Fill}}
+	sharing := site.To - site.From
+	if c.Share == "session" {
+		sharing = 1
+	}
+	slots := site.Keys
+	if site.Pools {
+		slots *= int64(sharing)
+	}
+	if c.Layout == layoutArray && slots > 1<<31-1 {
+		return nil, fmt.Errorf("%d slots are too many; write a smaller keys { count = … }", slots)
+	}
+	s.form = form{Layout: c.Layout, Size: site.Value.Size, Slots: int(slots), Padding: c.Padding, Order: c.Order, Commit: c.Commit, CRC: c.CRC}
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	for from := site.From; from < site.To; from += sharing {
+		if err := s.openFile(from, from+sharing); err != nil {
+			_, closing := s.Close()
+			return nil, errors.Join(err, closing, s.Remove())
+		}
+	}
+	s.describe()
+	return s, nil
+}
+
+// enter opens the directory that the files are in.
+func (s *store) enter() error {
+	root, err := os.OpenRoot(s.site.Root)
+	if err != nil {
+		return fmt.Errorf("--log-root: %w", err)
+	}
+	dir := s.cfg.Dir
+	if filepath.IsAbs(dir) {
+		if dir, err = filepath.Rel(s.site.Root, dir); err != nil {
+			return errors.Join(fmt.Errorf("dir %q: %w", s.cfg.Dir, err), root.Close())
+		}
+	}
+	if dir == "" || dir == "." {
+		s.root = root
+		return nil
+	}
+	defer root.Close()
+	if !filepath.IsLocal(dir) {
+		return fmt.Errorf("dir %q is not below %s, which is where this worker lets log files be: write another dir, or start it with --log-root %s",
+			s.cfg.Dir, s.site.Root, s.cfg.Dir)
+	}
+	if err := root.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("dir %q: %w", s.cfg.Dir, err)
+	}
+	s.root, err = root.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("dir %q: %w", s.cfg.Dir, err)
+	}
+	return nil
+}
+
+// openFile opens the log of sessions from ≤ i < to.
+func (s *store) openFile(from, to int) error {
+	f := &file{name: fmt.Sprintf("%s-w%d.pmlog", s.site.Name, s.site.Worker)}
+	if s.cfg.Share == "session" {
+		f.name = fmt.Sprintf("%s-w%d-s%d.pmlog", s.site.Name, s.site.Worker, from)
+	}
+	size, entries, err := s.form.fileSize(int64(s.cfg.FileSize))
+	if err != nil {
+		return err
+	}
+	f.entries = entries
+	if s.site.Fresh {
+		if err := s.discard(f.name); err != nil {
+			return err
+		}
+	} else {
+		size = 0 // it is there
+	}
+	if f.volume, f.regions, err = s.form.open(s.root, f.name, size, pmem.Mode(s.cfg.Sync)); err != nil {
+		return err
+	}
+	s.files = append(s.files, f)
+	if err := f.look(s); err != nil {
+		return fmt.Errorf("%s: %w", f.name, err)
+	}
+	for i := from; i < to; i++ {
+		one, err := newSession(s, f, i, i-from, to-from)
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.name, err)
+		}
+		f.sessions = append(f.sessions, one)
+		s.sessions = append(s.sessions, one)
+	}
+	for _, r := range f.regions {
+		r.begin()
+	}
+	return nil
+}
+
+// look finds out what an earlier phase has left.
+func (f *file) look(s *store) error {
+	if s.form.Layout == layoutArray || s.form.Layout == layoutRaw {
+		f.slots = make([]slot, f.entries)
+		for i := range f.slots {
+			f.slots[i].known = s.site.Fresh && s.form.Layout == layoutArray
+		}
+		return nil
+	}
+	if s.site.Fresh {
+		return nil
+	}
+	n, err := each(f.volume.reader(), func([]byte) {})
+	f.older.Store(n)
+	return err
+}
+
+// discard deletes what another run has left under the names of a log, unless somebody uses it.
+func (s *store) discard(name string) error {
+	for _, name := range []string{name, sideName(name)} {
+		info, err := s.root.Lstat(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if !info.Mode().IsRegular() {
+			return fmt.Errorf("%s is no file that a log was in: move it away", filepath.Join(s.root.Name(), name))
+		}
+		if info.Size() > 0 {
+			f, err := pmem.OpenIn(s.root, name, pmem.None)
+			if err == nil {
+				err = f.Close()
+			}
+			if err != nil {
+				return fmt.Errorf("delete what an earlier run has left: %w", err)
+			}
+		}
+		if err := s.root.Remove(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// describe says what the files are.
+func (s *store) describe() {
+	first := s.files[0].regions[0].file
+	place := first.Place()
+	s.account = driver.Log{
+		Layout: s.cfg.Layout, SyncAsked: s.cfg.Sync, SyncUsed: string(first.Mode()), Instruction: first.Instruction(),
+		FileSystem: place.String(), Caveats: caveats(first.Mode(), place), Clear: s.clears(),
+		Files: len(s.files), FileBytes: first.Size(),
+	}
+	switch first.Mode() {
+	case pmem.MapSync, pmem.Msync, pmem.Fdatasync:
+		s.account.Durable = !place.Volatile()
+	}
+}
+
+// clears says what becomes of a full log.
+func (s *store) clears() string {
+	switch s.cfg.Layout {
+	case layoutRaw:
+		return "begins again"
+	case layoutArray:
+		if s.cfg.Erase {
+			return "each entry, inside"
+		}
+		return "slots are used again"
+	}
+	return s.cfg.Full
+}
+
+// Session implements driver.Store.
+func (s *store) Session(i int) (driver.LocalSession, error) {
+	if i < s.site.From || i >= s.site.To {
+		return nil, fmt.Errorf("session %d is none of %d to %d", i, s.site.From, s.site.To-1)
+	}
+	return s.sessions[i-s.site.From], nil
+}
+
+// Log implements driver.Store.
+func (s *store) Log() driver.Log {
+	l := s.account
+	for _, f := range s.files {
+		l.Resets += f.resets
+		for _, r := range f.regions {
+			l.Forces += r.fences()
+		}
+	}
+	for _, one := range s.sessions {
+		l.Bytes += one.acked * uint64(s.kind.Size)
+		l.Resets += one.wraps
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.Failure = s.failure
+	return l
+}
+
+// failed notes why the first session failed.
+func (s *store) failed(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failure == "" {
+		s.failure = err.Error()
+	}
+}
+
+// Close implements driver.Store.
+func (s *store) Close() ([]byte, error) {
+	var errs []error
+	for _, f := range s.files {
+		if err := f.volume.close(); err != nil {
+			errs = append(errs, fmt.Errorf("close %s: %w", f.name, err))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return s.claim()
+}
+
+// Remove implements driver.Store.
+func (s *store) Remove() error {
+	var errs []error
+	for _, f := range s.files {
+		for _, r := range f.regions {
+			errs = append(errs, s.root.Remove(filepath.Base(r.file.Name())))
+		}
+	}
+	return errors.Join(append(errs, s.root.Close())...)
+}

@@ -1,0 +1,250 @@
+package log
+
+import (
+	"bytes"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/pmem"
+)
+
+// claim says what a worker wrote in a phase, for another process to look whether it is there. Its form is encoding/gob's: it is read by
+// the same program that wrote it.
+type claim struct {
+	Dir   string
+	Kind  kind
+	Form  form
+	Files []fileClaim
+}
+
+// fileClaim is the claim about one log: its sessions' where it is read from its beginning, its places' where they are used again.
+type fileClaim struct {
+	Name     string
+	Older    uint64 // entries of earlier phases before those of this one
+	Sessions []sessionClaim
+	Places   []placeClaim
+}
+
+// sessionClaim says that the log holds the session's entries Base+1 to Acked and, it may be, those to Issued, in this order.
+type sessionClaim struct {
+	ID                  int
+	Base, Acked, Issued uint64
+}
+
+// placeClaim says what a place holds: Acked or, it may be, Issued; 0 is nothing.
+type placeClaim struct {
+	Place         int
+	Acked, Issued mark
+	Erases        bool // what was begun last may have left nothing
+}
+
+// claim returns the claim about all files.
+func (s *store) claim() ([]byte, error) {
+	c := claim{Dir: s.root.Name(), Kind: s.kind, Form: s.form}
+	for _, f := range s.files {
+		one := fileClaim{Name: f.name, Older: f.older.Load()}
+		for i := range f.slots {
+			if at := &f.slots[i]; at.known {
+				one.Places = append(one.Places, placeClaim{i, at.acked, at.issued, at.erases})
+			}
+		}
+		for _, session := range f.sessions {
+			if f.slots == nil {
+				one.Sessions = append(one.Sessions, sessionClaim{session.id, session.base, session.acked, session.issued})
+			} else if raw, ok := session.adder.(rawWriter); ok && session.issued > session.acked {
+				one.forget(raw.following(session.last)) // what was begun there may be torn
+			}
+		}
+		c.Files = append(c.Files, one)
+	}
+	var b bytes.Buffer
+	err := gob.NewEncoder(&b).Encode(&c)
+	return b.Bytes(), err
+}
+
+// forget says nothing of a place.
+func (f *fileClaim) forget(place int) {
+	for i, p := range f.Places {
+		if p.Place == place {
+			f.Places = append(f.Places[:i], f.Places[i+1:]...)
+			return
+		}
+	}
+}
+
+// maxWrong is how much of what is wrong is told.
+const maxWrong = 5
+
+// verifier looks at one log after another.
+type verifier struct {
+	*checker
+	form  form
+	proof driver.Proof
+}
+
+// Verify implements driver.Local.
+func (Driver) Verify(text []byte) (driver.Proof, error) {
+	var c claim
+	if err := gob.NewDecoder(bytes.NewReader(text)).Decode(&c); err != nil {
+		return driver.Proof{}, fmt.Errorf("claim about log files: %w", err)
+	}
+	if c.Kind.Size < driver.StampSize {
+		return driver.Proof{}, fmt.Errorf("claim about log files: entries of %d bytes", c.Kind.Size)
+	}
+	root, err := os.OpenRoot(c.Dir)
+	if err != nil {
+		return driver.Proof{}, err
+	}
+	defer root.Close()
+	v := verifier{checker: newChecker(c.Kind), form: c.Form, proof: driver.Proof{Wrong: []string{}}}
+	for i := range c.Files {
+		if err := v.file(root, &c.Files[i]); err != nil {
+			v.wrong("%s: %v", c.Files[i].Name, err)
+			v.missing(&c.Files[i])
+		}
+	}
+	return v.proof, nil
+}
+
+func (v *verifier) wrong(format string, args ...any) {
+	if len(v.proof.Wrong) < maxWrong {
+		v.proof.Wrong = append(v.proof.Wrong, fmt.Sprintf(format, args...))
+	}
+}
+
+// missing counts the entries of a log that could not be opened.
+func (v *verifier) missing(f *fileClaim) {
+	for _, s := range f.Sessions {
+		v.proof.Acknowledged += s.Acked - s.Base
+	}
+	for _, p := range f.Places {
+		if p.Acked != 0 {
+			v.proof.Acknowledged++
+		}
+	}
+}
+
+// file verifies a log.
+func (v *verifier) file(root *os.Root, f *fileClaim) error {
+	volume, _, err := v.form.open(root, f.Name, 0, pmem.None)
+	if err != nil {
+		return err
+	}
+	if array, ok := volume.(arrayVolume); ok {
+		v.places(f, func(place int, to []byte) ([]byte, error) { return array.Read(place, to) })
+	} else if raw, ok := volume.(rawVolume); ok {
+		v.places(f, func(place int, to []byte) ([]byte, error) {
+			to = append(to, make([]byte, v.Size)...)
+			_, err := raw.ReadAt(to, int64(place)*int64(v.Size))
+			return to, err
+		})
+	} else {
+		v.entries(f, volume.reader())
+	}
+	return volume.close()
+}
+
+// each calls f with every entry that is left to read, and returns how many there were.
+func each(r reader, f func(p []byte)) (n uint64, err error) {
+	for ; ; n++ {
+		p, err := r.next()
+		if errors.Is(err, io.EOF) {
+			return n, nil
+		}
+		if err != nil {
+			return n, err
+		}
+		f(p)
+	}
+}
+
+// entries verifies a log that is read from its beginning.
+func (v *verifier) entries(f *fileClaim, r reader) {
+	type progress struct {
+		sessionClaim
+		next uint64
+	}
+	sessions := map[int]*progress{}
+	for _, s := range f.Sessions {
+		sessions[s.ID] = &progress{s, s.Base + 1}
+		v.proof.Acknowledged += s.Acked - s.Base
+	}
+	older := f.Older
+	n, err := each(r, func(p []byte) {
+		if older > 0 {
+			older--
+			if !v.foreign(p) {
+				v.wrong("%s: an entry of this phase stands before all of an earlier one's", f.Name)
+			}
+			return
+		}
+		m, ok := v.read(p)
+		s := sessions[m.session()]
+		switch {
+		case v.foreign(p):
+			v.wrong("%s: an entry that was not written in this phase", f.Name)
+		case !ok || s == nil:
+			v.wrong("%s: an entry that is not as any session wrote it", f.Name)
+		case m.number() != s.next:
+			v.wrong("%s: %v, where %v was due", f.Name, m, markOf(s.ID, s.next))
+		case m.number() > s.Issued:
+			v.wrong("%s: %v, which was never issued", f.Name, m)
+		default:
+			s.next++
+			v.proof.Recovered++
+			if m.number() <= s.Acked {
+				v.proof.Verified++
+			}
+		}
+	})
+	if err != nil {
+		v.wrong("%s: entry %d: %v", f.Name, n, err)
+	}
+	if older > 0 {
+		v.wrong("%s: %d entries of an earlier phase are not there", f.Name, older)
+	}
+	for _, c := range f.Sessions {
+		if s := sessions[c.ID]; s.next <= s.Acked {
+			v.wrong("%s: %v was acknowledged and is not there", f.Name, markOf(s.ID, s.next))
+		}
+	}
+}
+
+// places verifies a log whose places are used again. Read appends what a place holds.
+func (v *verifier) places(f *fileClaim, read func(place int, to []byte) ([]byte, error)) {
+	var buf []byte
+	for _, c := range f.Places {
+		p, err := read(c.Place, buf[:0])
+		if err != nil {
+			v.wrong("%s: place %d: %v", f.Name, c.Place, err)
+			p = nil
+		}
+		buf = p
+		if c.Acked != 0 {
+			v.proof.Acknowledged++
+		}
+		m, ok := v.read(p)
+		if len(p) > 0 && ok {
+			v.proof.Recovered++
+		}
+		switch {
+		case err != nil:
+		case len(p) == 0 && (c.Acked == 0 || c.Erases), len(p) > 0 && ok && m == c.Issued && m != c.Acked:
+			if c.Acked != 0 {
+				v.proof.Verified++ // and what replaced it was begun
+			}
+		case len(p) > 0 && ok && m == c.Acked:
+			v.proof.Verified++
+		case len(p) == 0:
+			v.wrong("%s: place %d is empty, where %v was acknowledged", f.Name, c.Place, c.Acked)
+		case !ok:
+			v.wrong("%s: place %d holds what no session wrote in this phase", f.Name, c.Place)
+		default:
+			v.wrong("%s: place %d holds %v, where %v was acknowledged", f.Name, c.Place, m, c.Acked)
+		}
+	}
+}

@@ -1,0 +1,286 @@
+package log
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/loadgen/loadgen/pkg/pmem"
+	"github.com/loadgen/loadgen/pkg/pmlog"
+)
+
+// volume is a log in one of the layouts, in the file or files of it.
+type volume interface {
+	// writer returns what the i-th of the n sessions on the log writes with: a *slotWriter, or an adder.
+	writer(i, n int) (any, error)
+	// reader returns what a session reads with.
+	reader() reader
+	// clear empties all of it.
+	clear() error
+	// close closes the files; its error says that what was acknowledged may be lost.
+	close() error
+}
+
+// adder writes for one session.
+type adder interface {
+	// add stores an entry where the layout has it next. It returns which place that is of those that are used again, or pmlog.ErrFull.
+	add(p []byte) (place int, err error)
+}
+
+// reader reads for one session.
+type reader interface {
+	// next returns the next entry, or io.EOF behind the last one. The bytes are valid until the next call.
+	next() ([]byte, error)
+}
+
+// form is how a volume's files are made, and found again.
+type form struct {
+	Layout string
+	Size   int // of an entry
+	Slots  int // of an array
+
+	Padding       int
+	Order, Commit string
+	CRC           bool
+}
+
+func (f *form) appendOptions() pmlog.AppendOptions {
+	return pmlog.AppendOptions{Padding: f.Padding, Order: pmlog.Order(f.Order), Commit: pmlog.Commit(f.Commit)}
+}
+
+func (f *form) arrayOptions() pmlog.ArrayOptions {
+	return pmlog.ArrayOptions{Slots: f.Slots, Capacity: f.Size, Padding: max(64, f.Padding)}
+}
+
+// fileSize returns the bytes of the file, if it may have as many as asked for, and how many entries fit into it.
+func (f *form) fileSize(asked int64) (size, entries int64, err error) {
+	one := int64(f.Size)
+	switch f.Layout {
+	case layoutArray:
+		return pmlog.ArraySize(f.arrayOptions()), int64(f.Slots), nil
+	case layoutAppend:
+		o := f.appendOptions()
+		head := pmlog.AppendSize(o, one, 0)
+		entries = (asked - head) / (pmlog.AppendSize(o, one, 1) - head)
+	default:
+		entries = asked / one
+	}
+	if entries < 1 {
+		return 0, 0, fmt.Errorf("a file of %d bytes does not hold an entry of %d; write a larger file_size", asked, one)
+	}
+	return asked, entries, nil
+}
+
+// sideName is the name of a channel's second file.
+func sideName(name string) string { return name + ".side" }
+
+// open opens the log with a name, or makes it when size is above 0. It returns the files that it is in.
+func (f *form) open(root *os.Root, name string, size int64, mode pmem.Mode) (volume, []*counted, error) {
+	files := opener{root: root, mode: mode}
+	data := files.open(name, size)
+	var side *counted
+	if f.Layout == layoutChannel {
+		side = files.open(sideName(name), min(size, pmlog.SideSize))
+	}
+	if files.err != nil {
+		return nil, nil, errors.Join(files.err, files.close())
+	}
+	v, err := f.over(data, side, size > 0)
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("%s: %w", name, err), files.close())
+	}
+	return v, files.all, nil
+}
+
+// opener opens files until one cannot be.
+type opener struct {
+	root *os.Root
+	mode pmem.Mode
+	all  []*counted
+	err  error
+}
+
+func (o *opener) open(name string, size int64) *counted {
+	if o.err != nil {
+		return nil
+	}
+	var f *pmem.File
+	if size > 0 {
+		f, o.err = pmem.CreateIn(o.root, name, size, o.mode)
+	} else {
+		f, o.err = pmem.OpenIn(o.root, name, o.mode)
+	}
+	if o.err != nil {
+		return nil
+	}
+	c := &counted{Region: f, file: f}
+	o.all = append(o.all, c)
+	return c
+}
+
+func (o *opener) close() error {
+	var errs []error
+	for _, c := range o.all {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// over makes the volume in open files.
+func (f *form) over(data, side *counted, create bool) (volume, error) {
+	switch f.Layout {
+	case layoutAppend:
+		l, err := either(create, func() (*pmlog.Append, error) { return pmlog.CreateAppend(data, f.appendOptions()) },
+			func() (*pmlog.Append, error) { return pmlog.OpenAppend(data) })
+		return appendVolume{l}, err
+	case layoutChannel:
+		l, err := either(create, func() (*pmlog.Channel, error) { return pmlog.CreateChannel(data, side) },
+			func() (*pmlog.Channel, error) { return pmlog.OpenChannel(data, side) })
+		return channelVolume{l, f.Size}, err
+	case layoutArray:
+		l, err := either(create, func() (*pmlog.Array, error) { return pmlog.CreateArray(data, f.arrayOptions()) },
+			func() (*pmlog.Array, error) { return pmlog.OpenArray(data) })
+		return arrayVolume{l, f.Slots}, err
+	}
+	return rawVolume{pmlog.NewRaw(data, f.CRC), f.Size, data.Size() / int64(f.Size)}, nil
+}
+
+func either[T any](first bool, a, b func() (T, error)) (T, error) {
+	if first {
+		return a()
+	}
+	return b()
+}
+
+// appendVolume is one log for all its sessions.
+type appendVolume struct{ *pmlog.Append }
+
+func (v appendVolume) writer(int, int) (any, error) { return appendWriter{v.Writer()}, nil }
+func (v appendVolume) reader() reader               { return appendReader{v.Reader()} }
+func (v appendVolume) clear() error                 { return v.Clear() }
+func (v appendVolume) close() error                 { return v.Close() }
+
+type appendWriter struct{ *pmlog.AppendWriter }
+
+func (w appendWriter) add(p []byte) (int, error) {
+	_, err := w.Append(p)
+	return 0, err
+}
+
+type appendReader struct{ *pmlog.Reader }
+
+func (r appendReader) next() ([]byte, error) {
+	_, p, err := r.Next()
+	return p, err
+}
+
+// channelVolume is one file of bytes for all its sessions, an entry behind another.
+type channelVolume struct {
+	*pmlog.Channel
+	size int
+}
+
+func (v channelVolume) writer(int, int) (any, error) { return v, nil }
+func (v channelVolume) reader() reader               { return &pieces{of: v, size: v.size} }
+func (v channelVolume) clear() error                 { return v.Clear() }
+func (v channelVolume) close() error                 { return v.Close() }
+
+func (v channelVolume) add(p []byte) (int, error) {
+	_, err := v.Append(p)
+	return 0, err
+}
+
+// pieces reads entries that follow each other.
+type pieces struct {
+	of   io.ReaderAt
+	size int
+	at   int64
+	buf  []byte
+}
+
+func (r *pieces) next() ([]byte, error) {
+	if r.buf == nil {
+		r.buf = make([]byte, r.size)
+	}
+	n, err := r.of.ReadAt(r.buf, r.at)
+	if n < r.size {
+		if n > 0 && err == io.EOF {
+			err = fmt.Errorf("%d bytes at %d are less than an entry: %w", n, r.at, pmlog.ErrCorrupt)
+		}
+		return nil, err
+	}
+	r.at += int64(n)
+	return r.buf, nil
+}
+
+// arrayVolume divides its slots between its sessions: the i-th of n has i, i + n, …
+type arrayVolume struct {
+	*pmlog.Array
+	slots int
+}
+
+func (v arrayVolume) writer(i, n int) (any, error) {
+	if i >= v.slots {
+		return nil, fmt.Errorf("%d slots for %d sessions; write keys { count = %d } or more in the dataset, or fewer sessions", v.slots, n, n)
+	}
+	return &slotWriter{ArrayWriter: v.Writer(), slot: i, first: i, apart: n, slots: v.slots}, nil
+}
+
+func (v arrayVolume) reader() reader { return nil } // slots are read by their number
+func (v arrayVolume) clear() error   { return v.Clear() }
+func (v arrayVolume) close() error   { return v.Close() }
+
+// slotWriter writes slots, and knows whose turn it is of the session's own.
+type slotWriter struct {
+	*pmlog.ArrayWriter
+	slot, first, apart, slots int
+}
+
+// turn returns the slot that is next.
+func (w *slotWriter) turn() int {
+	slot := w.slot
+	if w.slot += w.apart; w.slot >= w.slots {
+		w.slot = w.first
+	}
+	return slot
+}
+
+// rawVolume divides its file between its sessions: each has pieces of it that follow each other.
+type rawVolume struct {
+	*pmlog.Raw
+	size   int
+	pieces int64
+}
+
+func (v rawVolume) writer(i, n int) (any, error) {
+	from, to := v.pieces*int64(i)/int64(n), v.pieces*int64(i+1)/int64(n)
+	if from == to {
+		return nil, fmt.Errorf("%d entries fit into the file, and it has %d sessions; write a larger file_size, or fewer sessions", v.pieces, n)
+	}
+	w, err := v.Writer(from*int64(v.size), to*int64(v.size))
+	return rawWriter{w, int64(v.size), int(from), int(to)}, err
+}
+
+func (v rawVolume) reader() reader { return &pieces{of: v, size: v.size} }
+func (v rawVolume) clear() error   { return nil }
+func (v rawVolume) close() error   { return v.Close() }
+
+type rawWriter struct {
+	*pmlog.RawWriter
+	size     int64
+	from, to int // its pieces
+}
+
+// following returns the piece that comes after one, -1 for none yet.
+func (w rawWriter) following(piece int) int {
+	if piece < 0 || piece+1 >= w.to {
+		return w.from
+	}
+	return piece + 1
+}
+
+func (w rawWriter) add(p []byte) (int, error) {
+	off, err := w.Write(p)
+	return int(off / w.size), err
+}

@@ -1,0 +1,187 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/drivers"
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// logPlan is a plan with phases on a log target.
+func logPlan(t testing.TB, target, phases string) *plan.Plan {
+	return parsePlan(t, `
+		target "wal" {
+			driver    = "log"
+			sync      = "none"
+			file_size = "1MiB"
+			`+target+`
+		}
+		dataset "d" {
+			keys { count = 8 }
+			values { size = 100 }
+		}
+		`+phases)
+}
+
+// logPhase is a phase on it.
+func logPhase(name, load string) string {
+	return "phase \"" + name + "\" {\n target = target.wal\n dataset = dataset.d\n" + load + "\n}\n"
+}
+
+// localEngine has a plan assigned, and keeps log files below the directory that it returns.
+func localEngine(t testing.TB, p *plan.Plan) (e *Engine, root string) {
+	t.Helper()
+	root = t.TempDir()
+	e = New(Config{
+		Drivers: drivers.All(), Logger: slog.New(slog.DiscardHandler),
+		LogRoot: func() (string, error) { return root, nil },
+		Verify: func(_ context.Context, name string, claim []byte) (driver.Proof, error) {
+			for _, d := range drivers.All() {
+				if local, ok := d.(driver.Local); ok && d.Name() == name {
+					return local.Verify(claim)
+				}
+			}
+			return driver.Proof{}, errors.New("no such driver")
+		},
+	})
+	canonical, err := p.Canonical()
+	require.NoError(t, err)
+	require.NoError(t, e.Assign(t.Context(), run.Assignment{Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Workers: 1}))
+	t.Cleanup(e.Close)
+	return e, root
+}
+
+// carryOut prepares and runs the load of a phase. During it, meanwhile is called.
+func carryOut(t testing.TB, e *Engine, phase string, meanwhile func()) run.Final {
+	t.Helper()
+	step := stepOf(e.plan.Phase(phase), run.Load)
+	ready, err := e.Prepare(t.Context(), step)
+	require.NoError(t, err)
+	require.Equal(t, plan.Thread, ready.Executor)
+	require.Equal(t, step.To, ready.Loops)
+	if meanwhile != nil {
+		time.AfterFunc(200*time.Millisecond, meanwhile)
+	}
+	final, err := e.Run(t.Context(), e.now(), func(*measure.Snapshot) (func() error, error) { return func() error { return nil }, nil })
+	require.NoError(t, err)
+	require.NoError(t, final.Totals.CheckValid())
+	return final
+}
+
+func (e *Engine) now() time.Duration { return time.Duration(e.clock.now()) }
+
+// TestLogsAreLoadedAndVerified carries out two phases on the same files, which are gone after the second.
+func TestLogsAreLoadedAndVerified(t *testing.T) {
+	for _, layout := range []string{"append", "channel", "array", "raw"} {
+		t.Run(layout, func(t *testing.T) {
+			e, root := localEngine(t, logPlan(t, "layout = \""+layout+"\"",
+				logPhase("write", "ops = { append = 1 }\n closed {\n sessions = 3\n iterations = 4000\n}")+
+					logPhase("mixed", "ops = { append = 3, read = 1 }\n open {\n sessions = 2\n rate = 20000\n duration = \"200ms\"\n}")))
+			final := carryOut(t, e, "write", nil)
+			o := final.Totals.Ops[driver.Append]
+			require.EqualValues(t, 12000, o.Outcomes[driver.OK])
+			require.EqualValues(t, 1200000, o.Out)
+			require.EqualValues(t, 12000, final.Totals.Request(0, driver.Append).Answered)
+			require.EqualValues(t, 1200000, final.Log.Bytes)
+			require.Positive(t, final.Log.Proof.Verified)
+			require.Equal(t, final.Log.Proof.Acknowledged, final.Log.Proof.Verified)
+			require.Empty(t, final.Log.Proof.Wrong)
+			require.Positive(t, final.Generator.Busy)
+			left, err := os.ReadDir(root)
+			require.NoError(t, err)
+			require.NotEmpty(t, left, "the next phase has the same target")
+
+			final = carryOut(t, e, "mixed", nil)
+			require.EqualValues(t, 4000, final.Totals.Ops[driver.Append].Due+final.Totals.Ops[driver.Read].Due)
+			require.Empty(t, final.Log.Proof.Wrong)
+			left, err = os.ReadDir(root)
+			require.NoError(t, err)
+			require.Empty(t, left)
+		})
+	}
+}
+
+// TestLogThatFails is truncated under way: its op is an error, and so are those that come after it, at 100 a second.
+func TestLogThatFails(t *testing.T) {
+	e, root := localEngine(t, logPlan(t, "", logPhase("write", "ops = { append = 1 }\n closed {\n duration = \"500ms\"\n}")))
+	final := carryOut(t, e, "write", func() { _ = os.Truncate(filepath.Join(root, "wal-w0.pmlog"), 0) })
+	o := final.Totals.Ops[driver.Append]
+	require.Positive(t, o.Outcomes[driver.OK])
+	require.Positive(t, o.Outcomes[driver.Error])
+	require.Less(t, o.Outcomes[driver.Error], uint64(100))
+	require.Contains(t, final.Log.Failure, "the file was truncated")
+	require.Nil(t, final.Log.Proof)
+	require.Contains(t, final.Log.Unproven, "nothing more is written")
+}
+
+// TestLogOpsBeyondTheTimeout are done, and counted as timeouts.
+func TestLogOpsBeyondTheTimeout(t *testing.T) {
+	e, _ := localEngine(t, logPlan(t, "timeout = \"1ns\"", logPhase("write", "ops = { append = 1 }\n closed { iterations = 100 }")))
+	final := carryOut(t, e, "write", nil)
+	require.EqualValues(t, 100, final.Totals.Ops[driver.Append].Outcomes[driver.Timeout])
+	require.EqualValues(t, 100, final.Log.Proof.Verified)
+}
+
+// TestDrainedAndAbandonedLogs end soon, and what they wrote is verified unless there is no time for it.
+func TestDrainedAndAbandonedLogs(t *testing.T) {
+	p := logPlan(t, "", logPhase("write", "ops = { append = 1 }\n closed { duration = \"1h\" }"))
+	e, _ := localEngine(t, p)
+	final := carryOut(t, e, "write", e.Drain)
+	require.True(t, final.Stopped)
+	require.Empty(t, final.Log.Proof.Wrong)
+
+	e, _ = localEngine(t, p)
+	_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], run.Load))
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	final, err = e.Run(ctx, e.now(), func(*measure.Snapshot) (func() error, error) { return func() error { return nil }, nil })
+	require.NoError(t, err)
+	require.NoError(t, final.Totals.CheckValid())
+}
+
+// TestLapsedLogs write nothing after the lease.
+func TestLapsedLogs(t *testing.T) {
+	e, _ := localEngine(t, logPlan(t, "", logPhase("write", "ops = { append = 1 }\n closed { duration = \"1h\" }")))
+	e.SetLease(e.now() + 300*time.Millisecond)
+	final := carryOut(t, e, "write", nil)
+	require.True(t, final.Expired)
+	require.Empty(t, final.Log.Proof.Wrong)
+}
+
+func TestWorkerWithoutADirectoryForLogs(t *testing.T) {
+	p := logPlan(t, "", logPhase("write", "ops = { append = 1 }\n closed { iterations = 1 }"))
+	e, _ := localEngine(t, p)
+	e.cfg.LogRoot = nil
+	_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], run.Load))
+	require.EqualError(t, err, `target "wal": this worker has no directory for log files`)
+}
+
+// TestNoAllocationPerLogOp counts allocations of the real loop over real files.
+func TestNoAllocationPerLogOp(t *testing.T) {
+	for _, load := range []string{"closed { duration = \"1h\" }", "open {\n rate = \"1M/s\"\n duration = \"1h\"\n sessions = 1\n}"} {
+		e, _ := localEngine(t, logPlan(t, "", logPhase("write", "ops = { append = 3, read = 1 }\n "+load)))
+		_, err := e.Prepare(t.Context(), stepOf(e.plan.Phases[0], run.Load))
+		require.NoError(t, err)
+		l := e.group.loops[0]
+		l.begin(e.clock.now(), make(chan part, 1000))
+		l.enter()
+		for range 200 {
+			require.True(t, l.cycle())
+		}
+		before := e.group.files.store.Log().Bytes
+		require.Zero(t, testing.AllocsPerRun(50, func() { l.cycle() }))
+		require.Greater(t, e.group.files.store.Log().Bytes, before+30*100)
+	}
+}

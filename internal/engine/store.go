@@ -1,0 +1,117 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"slices"
+
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// files is what the sessions of a phase load that works on this machine's own files.
+type files struct {
+	store  driver.Store
+	driver driver.Local
+	keep   bool // a later phase wants them
+	log    *slog.Logger
+}
+
+// openStore opens the files of a phase's sessions, each of which has a thread.
+func (g *group) openStore(e *Engine, d driver.Local, step run.Step) error {
+	if e.cfg.LogRoot == nil {
+		return errors.New("this worker has no directory for log files")
+	}
+	root, err := e.cfg.LogRoot()
+	if err != nil {
+		return err
+	}
+	values := g.plan.Dataset(g.phase.Dataset).Values
+	fill, err := plan.ParseFill(values.Fill)
+	if err != nil {
+		return err
+	}
+	store, err := d.Open(g.target.Config, driver.Site{
+		Root: root, Name: g.target.Name, Worker: e.run.Index, From: step.From, To: step.To, Fresh: !e.used[g.target.Name],
+		Epoch: epochOf(e.run.RunID, g.phase.Name),
+		Value: driver.Value{Size: values.Size, Checked: values.Checked, Fill: fill},
+		Keys:  g.plan.Dataset(g.phase.Dataset).Keys.Count, Pools: g.plan.Dataset(g.phase.Dataset).Keys.Scope == "session",
+	})
+	if err != nil {
+		return err
+	}
+	e.used[g.target.Name] = true
+	g.files = &files{store: store, driver: d, keep: laterUse(g.plan, g.phase), log: e.cfg.Logger}
+	g.parts = g.sessions
+	leaveRoom(g.parts)
+	return nil
+}
+
+// epochOf tells a phase of a run from all others.
+func epochOf(runID, phase string) uint64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s\n%s", runID, phase)
+	return h.Sum64()
+}
+
+// laterUse says whether a later phase has the same target.
+func laterUse(p *plan.Plan, ph *plan.Phase) bool {
+	i := slices.Index(p.Phases, ph)
+	return slices.ContainsFunc(p.Phases[i+1:], func(later *plan.Phase) bool { return later.Target == ph.Target })
+}
+
+// settle ends the phase's use of its files, has another process verify what they hold, and says what came of it. It returns nil when the
+// phase has none.
+func (g *group) settle(ctx context.Context, verify func(context.Context, string, []byte) (driver.Proof, error)) *run.Log {
+	f := g.files
+	if f == nil {
+		return nil
+	}
+	g.files = nil
+	account := &run.Log{Log: f.store.Log()}
+	claim, err := f.store.Close()
+	switch {
+	case err != nil:
+		account.Unproven = err.Error()
+	case claim == nil:
+		account.Unproven = "the layout keeps nothing that could be verified"
+	case verify == nil:
+		account.Unproven = "this worker starts no process to verify with"
+	default:
+		proof, err := verify(ctx, f.driver.Name(), claim)
+		if err != nil {
+			account.Unproven = err.Error()
+		} else {
+			account.Proof = &proof
+		}
+	}
+	f.remove()
+	return account
+}
+
+// remove deletes files that nobody wants any more.
+func (f *files) remove() {
+	if f.keep {
+		return
+	}
+	if err := f.store.Remove(); err != nil {
+		f.log.Warn("remove log files", "err", err)
+	}
+}
+
+// closeStore gives up files that were not settled: the phase was not carried out.
+func (g *group) closeStore() {
+	f := g.files
+	if f == nil {
+		return
+	}
+	g.files = nil
+	if _, err := f.store.Close(); err != nil {
+		f.log.Warn("close log files", "err", err)
+	}
+	f.remove()
+}

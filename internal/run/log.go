@@ -1,0 +1,90 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// Log is what a phase did to log files, and whether what it wrote is there.
+type Log struct {
+	driver.Log
+
+	EntryBytes     int      `json:"entry_bytes"`
+	BytesPerSecond *float64 `json:"bytes_per_second"` // of entries, while all sessions were at work
+	ForcesPerOp    *float64 `json:"forces_per_op"`    // of ops that changed something and ended ok
+
+	Proof    *driver.Proof `json:"proof"`    // by a process that did not write
+	Unproven string        `json:"unproven"` // why there is none
+}
+
+// merge adds what another worker did to files of its own.
+func (l *Log) merge(o *Log) {
+	l.Layout, l.SyncAsked, l.Clear = joint(l.Layout, o.Layout), joint(l.SyncAsked, o.SyncAsked), joint(l.Clear, o.Clear)
+	l.SyncUsed, l.Instruction = joint(l.SyncUsed, o.SyncUsed), joint(l.Instruction, o.Instruction)
+	l.FileSystem, l.Failure = joint(l.FileSystem, o.FileSystem), joint(l.Failure, o.Failure)
+	l.Durable = l.Durable && o.Durable
+	for _, c := range o.Caveats {
+		if !slices.Contains(l.Caveats, c) {
+			l.Caveats = append(l.Caveats, c)
+		}
+	}
+	l.Files += o.Files
+	l.FileBytes = max(l.FileBytes, o.FileBytes)
+	l.Bytes, l.Forces, l.Resets = l.Bytes+o.Bytes, l.Forces+o.Forces, l.Resets+o.Resets
+	l.Unproven = joint(l.Unproven, o.Unproven)
+	if l.Proof == nil || o.Proof == nil {
+		l.Proof = nil
+		return
+	}
+	l.Proof.Acknowledged += o.Proof.Acknowledged
+	l.Proof.Verified += o.Proof.Verified
+	l.Proof.Recovered += o.Proof.Recovered
+	l.Proof.Wrong = append(l.Proof.Wrong, o.Proof.Wrong...)
+}
+
+// joint is what workers say: once where they agree.
+func joint(a, b string) string {
+	if a == b || b == "" {
+		return a
+	}
+	if a == "" {
+		return b
+	}
+	return a + ", " + b
+}
+
+// mergeLogs joins what workers did; nil when none loaded log files.
+func mergeLogs(all []*Log) *Log {
+	var sum *Log
+	for _, l := range all {
+		switch {
+		case l == nil:
+		case sum == nil:
+			first := *l
+			first.Caveats = append([]string{}, l.Caveats...)
+			if l.Proof != nil {
+				proof := *l.Proof
+				proof.Wrong = append([]string{}, l.Proof.Wrong...)
+				first.Proof = &proof
+			}
+			sum = &first
+		default:
+			sum.merge(l)
+		}
+	}
+	return sum
+}
+
+// CheckValid returns an error when a worker's account cannot be.
+func (l *Log) CheckValid() error {
+	if l.Files < 0 || l.FileBytes < 0 || l.EntryBytes < 0 {
+		return fmt.Errorf("log files: %d of %d bytes, entries of %d", l.Files, l.FileBytes, l.EntryBytes)
+	}
+	if p := l.Proof; p != nil && p.Verified > p.Acknowledged {
+		return errors.New("log files: more entries were verified than acknowledged")
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package drivertest
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// local checks a driver of files: what its sessions store is there for another who looks, and nothing stays behind.
+func (s *Suite) local(t *testing.T, d driver.Local) {
+	site := driver.Site{Root: t.TempDir(), Name: "conformance", To: 2, Epoch: 1, Fresh: true, Value: driver.Value{Size: driver.StampSize}, Keys: 4}
+	for phase := range uint64(2) {
+		site.Epoch, site.Fresh = phase+1, phase == 0
+		store, err := d.Open(s.Config, site)
+		require.NoError(t, err)
+		for i := range site.To {
+			s.localSession(t, d, store, i)
+		}
+		_, err = store.Session(site.To)
+		require.Error(t, err, "a session of another worker")
+		log := store.Log()
+		require.Empty(t, log.Failure)
+		require.NotEmpty(t, log.SyncUsed)
+		claim, err := store.Close()
+		require.NoError(t, err)
+		proof, err := d.Verify(claim)
+		require.NoError(t, err)
+		require.Empty(t, proof.Wrong)
+		require.Equal(t, proof.Acknowledged, proof.Verified)
+		if phase == 1 {
+			require.NoError(t, store.Remove())
+		}
+	}
+	left, err := os.ReadDir(site.Root)
+	require.NoError(t, err)
+	require.Empty(t, left)
+	_, err = d.Verify([]byte("no claim"))
+	require.Error(t, err)
+}
+
+// localSession has a session carry out each verb that the target takes.
+func (s *Suite) localSession(t *testing.T, d driver.Local, store driver.Store, i int) {
+	session, err := store.Session(i)
+	require.NoError(t, err)
+	for v := range driver.Verb(driver.NumVerbs) {
+		if d.Outcomes(v) == nil || d.Check(s.Config, v) != nil {
+			continue
+		}
+		for n := range uint64(20) {
+			req, reply := driver.Request{Verb: v, N: n, Index: n % 4}, driver.Reply{}
+			if v.Stores() {
+				req.Value = &driver.Value{}
+			}
+			require.NoError(t, session.Prepare(&req))
+			require.NoError(t, session.Do(&req, &reply))
+			s.declared(t, v, reply)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package driver
+
+// Local is a driver whose target is files on the worker's own machine. There is no connection: a session carries an op out on the thread
+// that asks it to, and one that does not wait for a disk takes no longer than handing it to another thread would.
+type Local interface {
+	Driver
+	// Check says why a target with the config does not take a verb that Outcomes has; nil when it does.
+	Check(config any, v Verb) error
+	// Open makes ready what a worker's sessions of a phase load. The config is of NewConfig's type, and valid.
+	Open(config any, site Site) (Store, error)
+	// Verify reads a claim of Store.Close's and looks whether what it says is so. It runs in another process than the one that wrote, which
+	// has closed the store.
+	Verify(claim []byte) (Proof, error)
+}
+
+// StampSize is the least size of a value that a Local stores, in bytes: each says there who wrote it.
+const StampSize = 16
+
+// Size is an attribute of a driver's config that is in bytes. A plan may write it as "64MiB".
+type Size int64
+
+// Site is where a worker's sessions work, and what their values are like.
+type Site struct {
+	Root   string // directory that they stay within; it is there
+	Name   string // of the target; files are named after it
+	Worker int    // this worker's number
+	From   int    // the worker's sessions of the phase are From ≤ i < To
+	To     int    //
+	Epoch  uint64 // tells what is written in this phase of this run from anything else
+	Fresh  bool   // the run has not opened the target before: what is there is of another run
+	Value  Value  // what all values have in common
+	Keys   int64  // there are so many keys
+	Pools  bool   // for each session
+}
+
+// Store is the files that a worker's sessions load in a phase. Its methods are for one goroutine at a time.
+type Store interface {
+	// Session returns session i, From ≤ i < To. Sessions of a store may be used at the same time.
+	Session(i int) (LocalSession, error)
+	// Log says what is used, and what has been counted so far. No session may be at work.
+	Log() Log
+	// Close ends the sessions and gives the files back. The claim is for Verify; it is nil where there is nothing to verify.
+	Close() (claim []byte, err error)
+	// Remove deletes the files. It comes after Close.
+	Remove() error
+}
+
+// LocalSession is one session of a Store. Used by one goroutine at a time.
+type LocalSession interface {
+	// Prepare makes ready for req what is not part of the op: the value's bytes, and room for them where that is not to be measured.
+	Prepare(req *Request) error
+	// Do carries the prepared request out, and returns when it is durable as far as the target promises. An error means that the
+	// session is of no further use.
+	Do(req *Request, reply *Reply) error
+}
+
+// Log says which log files a phase loaded, what its sessions promised, and what they did. It is part of the result.
+type Log struct {
+	Layout      string   `json:"layout"`
+	SyncAsked   string   `json:"sync_asked"`  // as the plan says
+	SyncUsed    string   `json:"sync_used"`   // another one only where the plan says "auto"
+	Instruction string   `json:"instruction"` // that writes a line back to memory; "" where none is used
+	Durable     bool     `json:"durable"`     // an op that is ok survives a loss of power, as far as the device keeps what it says it has
+	FileSystem  string   `json:"file_system"` // with its device, such as "ext4 on /dev/pmem0"
+	Caveats     []string `json:"caveats"`     // what bears on whether figures may be compared
+	Clear       string   `json:"clear"`       // what becomes of a full log
+	Files       int      `json:"files"`
+	FileBytes   int64    `json:"file_bytes"` // of each
+	Bytes       uint64   `json:"bytes"`      // of entries that were written, without what the layout adds
+	Forces      uint64   `json:"forces"`     // waits until something is durable
+	Resets      uint64   `json:"resets"`     // times that a log was cleared, or began again from the front, because it was full
+	Failure     string   `json:"failure"`    // why the first op that failed for good did; "" when none did
+}
+
+// Proof is what another process found in the files. Acknowledged ⊆ recovered ⊆ issued, each entry byte for byte, unless Wrong says
+// otherwise.
+type Proof struct {
+	Acknowledged uint64   `json:"acknowledged"` // entries that must be there: acknowledged, and not cleared or overwritten since
+	Verified     uint64   `json:"verified"`     // of those, found whole
+	Recovered    uint64   `json:"recovered"`    // entries that are there
+	Wrong        []string `json:"wrong"`        // what should not be so; the first few
+}
