@@ -43,6 +43,12 @@ fi
 status=0
 go vet $race ./... || status=$?
 go test $race -shuffle=on -timeout 25m ./... || status=$? # of one package: on two busy cores the command's take half of that
+case ",${LOADGEN_TEST_REQUIRE:-}," in
+*,all,* | *,crash,*)
+	# A million images of crashes, for which the race detector is too slow.
+	go test -run 'TestCrashes' ./pkg/pmlog || status=$?
+	;;
+esac
 
 if [ -n "${LOADGEN_TEST_REQUIRE:-}" ]; then
 	echo "parts the tests wanted; required: $LOADGEN_TEST_REQUIRE"

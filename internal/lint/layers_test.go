@@ -31,6 +31,7 @@ var testSupport = map[string]string{
 	"internal/lint":         "this package",
 	"internal/servertest":   "starts real servers",
 	"pkg/driver/drivertest": "the conformance suite of drivers",
+	"pkg/pmem/pmemtest":     "what a loss of power leaves of files",
 }
 
 // row returns the index of a package's row, or -1.

@@ -26,7 +26,7 @@ type Commit string
 
 // The forms of commit. By checksum, the default, a record counts when its checksum is right: one fence. By length, it counts when its
 // length is there, which is written after the rest is durable: two fences, and nothing is left to the odds of 2^-32 that
-// torn bytes have the right checksum. It wants Strict order.
+// torn bytes have the right checksum. It wants Strict order and a padding of 64 or 256.
 const (
 	ByChecksum Commit = "checksum"
 	ByLength   Commit = "length"
@@ -61,7 +61,10 @@ func (o AppendOptions) check() (AppendOptions, error) {
 		err = errors.Join(err, fmt.Errorf("commit by %q: want %q or %q", o.Commit, ByChecksum, ByLength))
 	}
 	if o.Commit == ByLength && o.Order == Relaxed {
-		err = errors.Join(err, fmt.Errorf("commit by %s with order %s: a length ends the log that others write behind; want order %s", ByLength, Relaxed, Strict))
+		err = errors.Join(err, fmt.Errorf("commit by %s with order %s: want order %s", ByLength, Relaxed, Strict))
+	}
+	if o.Commit == ByLength && o.Padding < line {
+		err = errors.Join(err, fmt.Errorf("commit by %s with padding %d: a record's header has to be in one line; want 64 or 256", ByLength, o.Padding))
 	}
 	return o, err
 }
@@ -216,29 +219,19 @@ func (l *Append) fits(off, n int64) error {
 	return nil
 }
 
-// byLength writes all but the first word of the record, and a zero where the next one's would be; then that word.
+// byLength writes the record with a first word of zero, and then that word. The zero is in one line with the mark, and before it: no crash
+// leaves the mark of this record with the first word of what was there before.
 func (w *AppendWriter) byLength(off int64, p []byte) error {
-	n := int64(len(p))
-	end := off + recordHeader + n
+	if err := w.m.Store8(off, 0); err != nil {
+		return err
+	}
 	if err := w.m.Store(off+8, w.head[8:]); err != nil {
 		return err
 	}
 	if err := w.m.Store(off+recordHeader, p); err != nil {
 		return err
 	}
-	if next := off + span(n, w.log.padding); next+recordHeader <= w.log.region.Size() {
-		if err := w.m.Store8(next, 0); err != nil {
-			return err
-		}
-		if next/line > (end-1)/line+1 { // there are lines between that nobody wrote to
-			if err := w.m.Flush(next, 8); err != nil {
-				return err
-			}
-		} else {
-			end = next + 8
-		}
-	}
-	if err := w.m.Flush(off+8, end-off-8); err != nil {
+	if err := w.m.Flush(off, recordHeader+int64(len(p))); err != nil {
 		return err
 	}
 	if err := w.m.Fence(); err != nil {
@@ -254,11 +247,7 @@ func (l *Append) Clear() error {
 	h := l.heads.header
 	h.era++
 	h.generation, h.first, h.next, h.checkpoint, h.holes = h.era, l.next, l.next, dataStart, 0
-	err := l.heads.write(h)
-	if err == nil && l.length {
-		err = persist8(l.heads.m, dataStart, 0)
-	}
-	if err != nil {
+	if err := l.heads.write(h); err != nil {
 		return fmt.Errorf("clear an append log: %w", err)
 	}
 	l.end = dataStart

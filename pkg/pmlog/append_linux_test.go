@@ -2,8 +2,6 @@ package pmlog
 
 import (
 	"bytes"
-	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -13,19 +11,6 @@ import (
 
 	"github.com/loadgen/loadgen/pkg/pmem"
 )
-
-// forms are the ways of an append log.
-func forms() []AppendOptions {
-	var list []AppendOptions
-	for _, padding := range paddings {
-		list = append(list, AppendOptions{padding, Strict, ByChecksum}, AppendOptions{padding, Strict, ByLength}, AppendOptions{padding, Relaxed, ByChecksum})
-	}
-	return list
-}
-
-func (o AppendOptions) name() string {
-	return fmt.Sprintf("padding=%d/order=%s/commit=%s", o.Padding, o.Order, o.Commit)
-}
 
 // file makes a file of its own for a region.
 func file(t testing.TB, size int64, mode pmem.Mode) *pmem.File {
@@ -48,20 +33,6 @@ func records(t testing.TB, l *Append) [][]byte {
 	list, err := readAll(l)
 	require.NoError(t, err)
 	return list
-}
-
-func readAll(l *Append) ([][]byte, error) {
-	var list [][]byte
-	for r := l.Reader(); ; {
-		_, p, err := r.Next()
-		if err == io.EOF {
-			return list, nil
-		}
-		if err != nil {
-			return list, err
-		}
-		list = append(list, bytes.Clone(p))
-	}
 }
 
 func TestAppendedRecordsAreThereWhenOpenedAgain(t *testing.T) {

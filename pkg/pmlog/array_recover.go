@@ -21,11 +21,6 @@ func (l *Array) recover() error {
 			return err
 		}
 	}
-	if l.found.Torn > 0 {
-		if err := l.heads.m.Fence(); err != nil {
-			return fmt.Errorf("void what was torn: %w", err)
-		}
-	}
 	h := l.heads.header
 	h.era++
 	h.clean = false
@@ -111,7 +106,7 @@ func (l *Array) judge(w *window, off int64) (condition, state, error) {
 	return whole, state{era: era, seq: r.seq, size: int64(len(p))}, nil
 }
 
-// void makes a torn copy one of number 0, so that no later write completes it. It is durable after the next fence.
+// void makes a torn copy one of number 0, so that no later write completes it. It is durable with the header that follows.
 func (l *Array) void(off int64) error {
 	var head [recordHeader]byte
 	seal(&head, 0, 0, 0, mark(l.salt, off, l.heads.era))

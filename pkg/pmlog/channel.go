@@ -41,8 +41,11 @@ func CreateChannel(data, side Region) (*Channel, error) {
 		return nil, fmt.Errorf("create a channel log: %w", err)
 	}
 	l := &Channel{data: data, side: side, m: data.Writer(), heads: heads}
-	if err = l.publish(heads.generation, 0); err == nil {
-		err = heads.write(heads.header)
+	if err = heads.m.Store8(indexAt(heads.generation), l.index(heads.generation, 0)); err == nil {
+		err = heads.m.Flush(indexAt(heads.generation), 8)
+	}
+	if err == nil {
+		err = heads.write(heads.header) // and fence both
 	}
 	if err != nil {
 		return nil, fmt.Errorf("create a channel log: %w", err)

@@ -50,7 +50,7 @@
 //
 // A record before the checkpoint may be of any era of the generation; one behind it has to be of the header's: so what a crash left
 // unfinished is void from the recovery on, even if bytes written later should complete it. Records committed by length have
-// a first word (CRC32C and length) of zero until the rest of them, and a zero where the next record would be, are durable.
+// a first word (CRC32C and length) of zero until the rest of them is durable.
 //
 // A slot of an array log has room for two copies of its value, one behind the other, each as large as a record with as many bytes
 // of payload as the slot's capacity. A value is a record whose seq counts the values of the slot in the generation, from 1 on, written to the copies in turn;

@@ -12,6 +12,7 @@ import (
 const (
 	line         = 64 // of a cache: what a flush names
 	recordHeader = 24
+	markAt       = 16      // of a record
 	published    = 1 << 31 // in a record's length: a header of zeros is none
 	maxPayload   = published - 1
 )

@@ -17,22 +17,7 @@ func (l *Append) recover() error {
 	// From the end on, only what the new era writes is valid: leftovers of this one, which a later crash might complete, are not.
 	h.era++
 	h.clean, h.checkpoint, h.next, h.holes = false, uint64(l.end), l.next, l.found.Holes
-	if err := l.heads.write(h); err != nil {
-		return err
-	}
-	if l.length && l.end+recordHeader <= l.size {
-		return l.terminate()
-	}
-	return nil
-}
-
-// terminate puts the zero behind the last record that records committed by length need, if a crash in a Clear left it out.
-func (l *Append) terminate() error {
-	r, err := l.read.head(l.end)
-	if err != nil || r.word() == 0 {
-		return err
-	}
-	return persist8(l.heads.m, l.end, 0)
+	return l.heads.write(h)
 }
 
 // walk moves the end of the log from the checkpoint behind the last record of this era.
@@ -46,8 +31,7 @@ func (l *Append) walk() error {
 			if err := l.torn(r); err != nil {
 				return err
 			}
-			found, err := l.skip()
-			if err != nil || !found {
+			if found, err := l.skip(); err != nil || !found {
 				return err
 			}
 			continue
@@ -57,26 +41,53 @@ func (l *Append) walk() error {
 	}
 }
 
-// skip looks for a record of this era behind the end, where there is none. In relaxed order it moves the end and the next
+// skip looks for a record of this era behind the end, where the next one is not. In relaxed order it moves the end and the next
 // number to it.
 func (l *Append) skip() (found bool, err error) {
-	for off := l.end + l.padding; off+recordHeader <= l.size; off += l.padding {
+	torn := 0
+	for off := l.end; off+recordHeader <= l.size; off += l.padding {
 		r, _, valid, err := l.at(&l.read, off, l.heads.era)
 		switch {
 		case err != nil:
 			return false, err
 		case !valid && !l.present(r, off):
 		case !valid || r.seq <= l.next:
-			l.found.Torn++
+			torn++
 		case !l.relaxed || l.heads.clean:
 			return false, fmt.Errorf("record %d at %d is missing or damaged, but record %d at %d is there: %w", l.next, l.end, r.seq, off, ErrCorrupt)
 		default:
+			if err := l.bury(l.end, off); err != nil {
+				return false, err
+			}
 			l.found.Holes += r.seq - l.next
 			l.end, l.next = off, r.seq
 			return true, nil
 		}
 	}
+	l.found.Torn += torn
 	return false, nil
+}
+
+// bury takes the marks away from what lies in a hole: a record of an earlier era that a crash left unfinished there, and that was
+// finished by bytes written later, would pass for one. It is durable with the header that follows.
+func (l *Append) bury(lo, hi int64) error {
+	for off := lo; off < hi; off += l.padding {
+		r, err := l.read.head(off)
+		if err != nil {
+			return err
+		}
+		if era := l.era(r, off); era < l.heads.generation || era > l.heads.era {
+			continue
+		}
+		l.found.Torn++
+		if err := l.heads.m.Store8(off+markAt, 0); err != nil {
+			return err
+		}
+		if err := l.heads.m.Flush(off+markAt, 8); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // at reads the record at off. It is not valid unless it is of the era oldest or a later one.
@@ -94,20 +105,11 @@ func (l *Append) at(w *window, off int64, oldest uint64) (r record, payload []by
 // torn judges the bytes behind the last record, where r is the header, if there is room for one: no record of this era, or what a crash
 // left of one.
 func (l *Append) torn(r record) error {
-	off := l.end
-	ours := l.present(r, off)
-	switch {
-	case !l.length:
-	case r.word() == 0:
-	case off == dataStart && l.era(r, off) < l.heads.generation: // a Clear did not come to its end
-	default:
-		return fmt.Errorf("record %d at %d has its length but is damaged: %w", l.next, off, ErrCorrupt)
+	if !l.present(r, l.end) {
+		return nil
 	}
-	if ours {
-		l.found.Torn++
-	}
-	if ours && l.heads.clean {
-		return fmt.Errorf("record %d at %d is damaged: %w", l.next, off, ErrCorrupt)
+	if l.heads.clean || l.length && r.word() != 0 {
+		return fmt.Errorf("record %d at %d is damaged: %w", l.next, l.end, ErrCorrupt)
 	}
 	return nil
 }

@@ -1,0 +1,294 @@
+// Package pmemtest shows what a loss of power may leave of files written through package pmem. A Trace stands in for the files: it knows
+// of each 64-byte line of theirs which stores are durable and which are not yet, and makes the images that a crash may leave.
+//
+// The rules are those of the processor (Intel SDM, volume 1, chapter on persistent memory; volume 3, memory ordering): 8 aligned bytes are
+// stored whole or not; the stores to one line become durable in their order, those to different lines in any; a line may become
+// durable before it is flushed, and is once a fence has returned that came after the flush. What order the words of
+// one larger store have among themselves is not promised, and drawn for each. Pages that wait for msync have
+// no order at all either; their images are among these.
+//
+// What makes and reads images is not watched by the race detector: one goroutine has a trace at a time, and there are a million images.
+package pmemtest
+
+import (
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"math/rand/v2"
+
+	"github.com/loadgen/loadgen/pkg/pmem"
+)
+
+// LineSize is how many bytes become durable together, those of one line of a processor's cache.
+const LineSize = 64
+
+// ErrPower is what all calls return after a Kill.
+var ErrPower = errors.New("the power is gone")
+
+// Trace is a number of files that lose their power together. It is not safe for use by goroutines at the same time: OnStep can make them
+// take turns.
+type Trace struct {
+	OnStep  func()                 // called at the beginning of each call of a medium, by its goroutine
+	OnFence func()                 // called before a fence takes effect
+	Drop    func(site string) bool // whether the flush or fence at a call site does nothing
+
+	rng     *rand.Rand
+	durable []byte  // what a crash leaves at least
+	now     []byte  // with all that was stored since
+	lines   []*line // those with stores that are not durable, by number; else nil
+	dirty   []*line // the same, in the order in which they became so
+	regions []*Region
+	sites   *sites
+	dead    bool
+	err     error // injected
+}
+
+// line is one with stores that are not durable.
+type line struct {
+	at    int64
+	done  int // stores that are durable already
+	words []word
+}
+
+// word is a store to at most 8 bytes of a line.
+type word struct {
+	off, n int
+	b      [8]byte
+}
+
+// New returns a trace of files of the given sizes in bytes, which hold zeros. The seed decides what is left to chance.
+func New(seed uint64, sizes ...int64) *Trace {
+	total := int64(0)
+	for _, size := range sizes {
+		total += whole(size)
+	}
+	return After(seed, make([]byte, total), sizes...)
+}
+
+// After is New for files that hold an image, which it keeps.
+func After(seed uint64, image []byte, sizes ...int64) *Trace {
+	t := &Trace{
+		rng: rand.New(rand.NewPCG(seed, 1)), durable: image, now: append([]byte(nil), image...),
+		lines: make([]*line, len(image)/LineSize), sites: newSites(),
+	}
+	begin := int64(0)
+	for _, size := range sizes {
+		t.regions = append(t.regions, &Region{trace: t, begin: begin, size: size})
+		begin += whole(size)
+	}
+	return t
+}
+
+// whole returns a size in whole lines.
+func whole(size int64) int64 { return (size + LineSize - 1) / LineSize * LineSize }
+
+// Region returns the nth file.
+func (t *Trace) Region(n int) *Region { return t.regions[n] }
+
+// Kill makes all calls from now on return ErrPower.
+func (t *Trace) Kill() { t.dead = true }
+
+// Fail makes the next fence return an error, and all calls after it.
+func (t *Trace) Fail(err error) { t.err = err }
+
+// Region is a file of a Trace.
+type Region struct {
+	trace       *Trace
+	begin, size int64
+}
+
+// Size returns the size in bytes.
+func (r *Region) Size() int64 { return r.size }
+
+// ReadAt reads what was stored last.
+func (r *Region) ReadAt(p []byte, off int64) (int, error) {
+	if r.trace.dead {
+		return 0, ErrPower
+	}
+	return readAt(r.trace.now[r.begin:][:r.size], p, off)
+}
+
+// Check returns ErrPower after a Kill.
+func (r *Region) Check() error { return r.trace.power() }
+
+// Close returns ErrPower after a Kill.
+func (r *Region) Close() error { return r.trace.power() }
+
+func (t *Trace) power() error {
+	if t.dead {
+		return ErrPower
+	}
+	return nil
+}
+
+// Writer returns a new medium of the file.
+func (r *Region) Writer() pmem.Medium { return &medium{Region: r, stored: map[int64]bool{}} }
+
+// medium notes what a goroutine stores, flushes and fences.
+type medium struct {
+	*Region
+	stored  map[int64]bool // lines that were stored to and not flushed since
+	flushed []flush        // since the last fence
+	asked   bool           // whether anything was flushed since the last fence, though others may have made it durable
+}
+
+// flush is one of a line: so many of its stores are durable after the next fence.
+type flush struct {
+	line *line
+	upto int
+}
+
+// enter is the first thing that each call does.
+func (m *medium) enter(off, n int64) error {
+	t := m.trace
+	if t.OnStep != nil {
+		t.OnStep()
+	}
+	if off < 0 || n < 0 || off > m.size-n {
+		return fmt.Errorf("%d bytes at %d do not lie in %d", n, off, m.size)
+	}
+	return t.power()
+}
+
+// Store implements pmem.Medium.
+func (m *medium) Store(off int64, p []byte) error {
+	if err := m.enter(off, int64(len(p))); err != nil {
+		return err
+	}
+	order := m.trace.rng.IntN(3)
+	for off += m.begin; len(p) > 0; {
+		n := min(int64(len(p)), LineSize-off%LineSize)
+		m.store(off, p[:n], order)
+		off, p = off+n, p[n:]
+	}
+	return nil
+}
+
+// Store8 implements pmem.Medium.
+func (m *medium) Store8(off int64, v uint64) error {
+	if err := m.enter(off, 8); err != nil {
+		return err
+	}
+	if off%8 != 0 {
+		return fmt.Errorf("store 8 bytes at %d: want a multiple of 8", off)
+	}
+	var b [8]byte
+	for i := range b {
+		b[i] = byte(v >> (8 * i))
+	}
+	m.store(off+m.begin, b[:], 0)
+	return nil
+}
+
+// store notes the words of a store within one line, forward, backward, or in an order drawn.
+func (m *medium) store(off int64, p []byte, order int) {
+	t := m.trace
+	copy(t.now[off:], p)
+	m.stored[off/LineSize] = true
+	l := t.lines[off/LineSize]
+	if l == nil {
+		l = &line{at: off / LineSize * LineSize}
+		t.lines[off/LineSize] = l
+		t.dirty = append(t.dirty, l)
+	}
+	first := len(l.words)
+	for at := int(off - l.at); len(p) > 0; {
+		w := word{off: at, n: min(len(p), 8-at%8)}
+		copy(w.b[:], p[:w.n])
+		l.words = append(l.words, w)
+		at, p = at+w.n, p[w.n:]
+	}
+	added := l.words[first:]
+	switch order {
+	case 1:
+		for i, j := 0, len(added)-1; i < j; i, j = i+1, j-1 {
+			added[i], added[j] = added[j], added[i]
+		}
+	case 2:
+		t.rng.Shuffle(len(added), func(i, j int) { added[i], added[j] = added[j], added[i] })
+	}
+}
+
+// Flush implements pmem.Medium.
+func (m *medium) Flush(off, n int64) error {
+	if err := m.enter(off, n); err != nil || n == 0 {
+		return err
+	}
+	t := m.trace
+	site := t.sites.called()
+	redundant := false
+	lo, hi := (m.begin+off)/LineSize, (m.begin+off+n-1)/LineSize
+	for i := lo; i <= hi; i++ {
+		redundant = redundant || !m.stored[i]
+		delete(m.stored, i)
+	}
+	t.sites.count(site, redundant)
+	if t.Drop != nil && t.Drop(site) {
+		return nil
+	}
+	m.asked = true
+	for _, l := range t.lines[lo : hi+1] {
+		if l != nil {
+			m.flushed = append(m.flushed, flush{l, l.done + len(l.words)})
+		}
+	}
+	return nil
+}
+
+// Fence implements pmem.Medium.
+func (m *medium) Fence() error {
+	if err := m.enter(0, 0); err != nil {
+		return err
+	}
+	t := m.trace
+	site := t.sites.called()
+	if t.OnFence != nil {
+		t.OnFence()
+	}
+	if t.err != nil {
+		t.dead = true
+		return t.err
+	}
+	if t.dead {
+		return ErrPower
+	}
+	t.sites.count(site, !m.asked)
+	if t.Drop != nil && t.Drop(site) {
+		return nil
+	}
+	for _, f := range m.flushed {
+		t.persist(f.line, f.upto)
+	}
+	m.flushed, m.asked = m.flushed[:0], false
+	return nil
+}
+
+// persist makes the first stores of a line durable.
+func (t *Trace) persist(l *line, upto int) {
+	if upto <= l.done {
+		return
+	}
+	n := upto - l.done
+	for _, w := range l.words[:n] {
+		w.apply(t.durable[l.at:])
+	}
+	l.words, l.done = l.words[n:], upto
+	if len(l.words) > 0 {
+		return
+	}
+	t.lines[l.at/LineSize] = nil
+	for i, other := range t.dirty {
+		if other == l {
+			t.dirty = append(t.dirty[:i], t.dirty[i+1:]...)
+			return
+		}
+	}
+}
+
+// apply puts the store into its line.
+//
+//go:norace
+func (w word) apply(line []byte) { copy(line[w.off:], w.b[:w.n]) }
+
+// seed of the hashes of lines.
+var seed = maphash.MakeSeed()
