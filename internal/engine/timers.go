@@ -24,7 +24,12 @@ type timer struct {
 }
 
 // timers is ordered by time. Its zero value is empty.
+//
+// Timers that are set in the order in which they fire, as those of a think time are, stand in a line, and cost the same however many there are.
+// The others are in a heap.
 type timers struct {
+	line []timer // of which
+	done int     // have fired
 	heap []timer
 	seq  uint64
 }
@@ -35,35 +40,56 @@ func earlierTimer(a, b timer) bool {
 
 // next returns when the earliest timer fires.
 func (t *timers) next() int64 {
-	if len(t.heap) == 0 {
-		return never
+	at := int64(never)
+	if t.done < len(t.line) {
+		at = t.line[t.done].at
 	}
-	return t.heap[0].at
+	if len(t.heap) > 0 {
+		at = min(at, t.heap[0].at)
+	}
+	return at
 }
 
 func (t *timers) set(at int64, kind timerKind, arg, n int32) {
 	t.seq++
-	t.heap = push(t.heap, timer{at: at, seq: t.seq, arg: arg, n: n, kind: kind}, earlierTimer)
+	x := timer{at: at, seq: t.seq, arg: arg, n: n, kind: kind}
+	if len(t.line) > t.done && at < t.line[len(t.line)-1].at {
+		t.heap = push(t.heap, x, earlierTimer)
+		return
+	}
+	if len(t.line) == cap(t.line) && t.done >= len(t.line)/2 { // what has fired makes room
+		t.line = t.line[:copy(t.line, t.line[t.done:])]
+		t.done = 0
+	}
+	t.line = append(t.line, x)
 }
 
 // pop removes the earliest timer; there must be one.
 func (t *timers) pop() timer {
+	if t.done < len(t.line) && (len(t.heap) == 0 || earlierTimer(t.line[t.done], t.heap[0])) {
+		t.done++
+		return t.line[t.done-1]
+	}
 	first := t.heap[0]
 	t.heap = pop(t.heap, earlierTimer)
 	return first
 }
 
 // drop removes all timers of a kind and returns the sum of their n.
-func (t *timers) drop(kind timerKind) int {
-	n, kept := 0, t.heap[:0]
-	for _, x := range t.heap {
-		if x.kind == kind {
-			n += int(x.n)
-			continue
+func (t *timers) drop(kind timerKind) (n int) {
+	without := func(from []timer) []timer {
+		kept := from[:0]
+		for _, x := range from {
+			if x.kind == kind {
+				n += int(x.n)
+				continue
+			}
+			kept = append(kept, x)
 		}
-		kept = append(kept, x)
+		return kept
 	}
-	t.heap = kept
+	t.line, t.done = without(t.line[t.done:]), 0
+	t.heap = without(t.heap)
 	heapify(t.heap, earlierTimer)
 	return n
 }

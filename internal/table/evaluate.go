@@ -18,8 +18,11 @@ import (
 // Evaluate decides the plan's asserts over a result of the same plan, in the plan's order. OK is nil, with the reason, where a null
 // or an error stands in the way.
 func Evaluate(p *plan.Plan, r *run.Run) []run.AssertResult {
-	result, err := valueOf(p, r)
 	results := []run.AssertResult{}
+	if len(p.Asserts) == 0 {
+		return results // without making a value of all that is known
+	}
+	result, err := valueOf(p, r)
 	for _, a := range p.Asserts {
 		out := run.AssertResult{Name: a.Name, That: a.That}
 		if err != nil {
