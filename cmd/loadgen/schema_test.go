@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,7 +74,9 @@ func TestResultHasEveryDocumentedPath(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "result.md"))
 	require.NoError(t, err)
-	ofRun, ofExperiment, found := strings.Cut(string(page), "\n## An experiment\n")
+	ofRun, rest, found := strings.Cut(string(page), "\n## An experiment\n")
+	require.True(t, found)
+	ofExperiment, ofComparison, found := strings.Cut(rest, "\n## A comparison\n")
 	require.True(t, found)
 
 	closed := beginFile(t, hydra, "--once")
@@ -92,6 +95,17 @@ func TestResultHasEveryDocumentedPath(t *testing.T) {
 	compared := begin(t, briefExperiment+briefTable+"\nassert \"two\" { that = phase.load.op.get.rate > 1500 }")
 	require.Equal(t, run.ExitAssert, compared.wait(30*time.Second), "%s%s", &compared.stdout, &compared.stderr)
 	requirePaths(t, ofExperiment, 60, decode(t, compared.out))
+
+	b, err := os.ReadFile(compared.out)
+	require.NoError(t, err)
+	var x run.Experiment
+	require.NoError(t, json.Unmarshal(b, &x))
+	other := slices.IndexFunc(x.Runs, func(r run.ExperimentRun) bool { return r.Variant != x.Runs[0].Variant })
+	sides := start(t, command(t, "runs", "compare", x.Runs[0].ID, x.Runs[other].ID, "--runs", compared.runs, "--format", "json"))
+	require.Zero(t, sides.wait(30*time.Second), &sides.stderr)
+	var tree any
+	require.NoError(t, json.Unmarshal([]byte(sides.stdout.String()), &tree))
+	requirePaths(t, ofComparison, 30, tree, decode(t, compared.out)) // what both have is of one form
 }
 
 // requirePaths looks up each path of a page in one of the trees. There are at least so many.
