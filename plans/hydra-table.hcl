@@ -206,3 +206,11 @@ table "latency" {
     value = phase.put.op.put.response.max
   }
 }
+
+chart "acks" {
+  title = "To the first and to the last acknowledgement of a put"
+  over  = "quantile"
+  unit  = "ms"
+  line "first" { value = phase.put.op.put.acks[0] }
+  line "last" { value = phase.put.op.put.acks[2] }
+}

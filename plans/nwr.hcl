@@ -75,3 +75,17 @@ experiment {
     r = [1, 2, 3]
   }
 }
+
+chart "put" {
+  title = "A put, by W and R"
+  over  = "quantile"
+  unit  = "ms"
+  line "put" { value = phase.put.op.put.response }
+}
+
+chart "get" {
+  title = "A get, by W and R"
+  over  = "quantile"
+  unit  = "ms"
+  line "get" { value = phase.get.op.get.response }
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/rundir"
 	"github.com/loadgen/loadgen/internal/table"
+	"github.com/loadgen/loadgen/pkg/hist"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -186,8 +187,12 @@ func (s *series) foresee() bool {
 func (s *series) finish(w io.Writer, path string) error {
 	x := s.result
 	experiment.Conclude(x, s.results)
-	x.Tables = append(s.tablesOfPlan(), x.Tables...)
 	x.Finished = true
+	src := report.Source{Study: report.NewStudy(x)}
+	if s.report != "" || len(s.charts) > 0 {
+		src = loadStudy(s.root, x, s.words)
+	}
+	s.ofPlan(src.Study)
 	if err := rundir.SaveExperiment(s.root, x); err != nil {
 		return failed("%w", err)
 	}
@@ -198,7 +203,7 @@ func (s *series) finish(w io.Writer, path string) error {
 	}
 	err := report.Experiment(w, x, report.Options{Dir: path})
 	if s.report != "" {
-		err = errors.Join(err, s.writePage(path, s.words))
+		err = errors.Join(err, replace(s.report, func(w io.Writer) error { return report.HTML(w, []report.Source{src}) }))
 	}
 	if err != nil {
 		return failed("%w", err)
@@ -209,12 +214,14 @@ func (s *series) finish(w io.Writer, path string) error {
 	return nil
 }
 
-// tablesOfPlan fills the tables that the plan describes.
-func (s *series) tablesOfPlan() []run.Table {
+// ofPlan adds the tables and charts that the plan describes.
+func (s *series) ofPlan(study *report.Study) {
 	var variants []table.Variant
 	base := 0
 	for i, v := range s.Variants {
-		one := table.Variant{Name: v.Name, Plan: s.plans[i]}
+		one := table.Variant{Name: v.Name, Plan: s.plans[i], Latencies: func(phase, verb string, path ...string) *hist.Hist {
+			return study.Latency(v.Name, phase, verb, path...)
+		}}
 		for j, r := range s.results {
 			if r.Variant == v.Name && s.result.Runs[j].Counts() {
 				one.Runs = append(one.Runs, r)
@@ -226,8 +233,11 @@ func (s *series) tablesOfPlan() []run.Table {
 		variants = append(variants, one)
 	}
 	var tables []run.Table
-	for _, t := range s.trial.tables {
+	for _, t := range s.tables {
 		tables = append(tables, table.Fill(t, variants, base))
 	}
-	return tables
+	s.result.Tables = append(tables, s.result.Tables...)
+	for _, c := range s.charts {
+		s.result.Charts = append(s.result.Charts, table.Draw(c, variants))
+	}
 }

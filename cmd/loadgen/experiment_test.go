@@ -62,6 +62,16 @@ table "rates" {
 		source = "a guess"
 		rate   = 500
 	}
+}
+chart "rates" {
+	title = "Gets of a second"
+	unit  = "/min"
+	line "ok" { value = phase.load.series.rate }
+}
+chart "tail" {
+	over = "quantile"
+	line "get" { value = phase.load.op.get.response }
+	line "missed" { value = phase.load.op.get.latency.miss.response }
 }`
 
 func TestTablesOfThePlan(t *testing.T) {
@@ -82,6 +92,16 @@ func TestTablesOfThePlan(t *testing.T) {
 	require.Equal(t, "not given", guess.Cells[1].Reason)
 	require.Contains(t, l.stdout.String(), "elsewhere *")
 	require.Contains(t, l.stdout.String(), "* not measured here: a guess")
+
+	tail := x.Charts[1]
+	require.Equal(t, []any{"tail", "quantile", true, 6}, []any{tail.Title, tail.Over, tail.Log, len(tail.Lines)})
+	require.Equal(t, []string{"one", "get", ""}, []string{tail.Lines[0].Variant, tail.Lines[0].Name, tail.Lines[0].Reason})
+	require.InDelta(t, 0.001, *tail.Lines[0].Y[0], 0.001)
+	require.Equal(t, "no op missed", tail.Lines[1].Reason)
+	require.Len(t, x.Charts[0].Lines, 3)
+	for _, line := range x.Charts[0].Lines {
+		require.NotEmpty(t, line.X)
+	}
 
 	show := start(t, command(t, "report", x.ID, "--format", "markdown", "--runs", l.runs))
 	require.Zero(t, show.wait(10*time.Second))

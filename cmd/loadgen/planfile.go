@@ -42,6 +42,7 @@ type trial struct {
 	*plan.Experiment
 	plans  []*plan.Plan // in the order of Variants
 	tables []plan.Table
+	charts []plan.Chart
 }
 
 // baseline returns the baseline's plan.
@@ -87,7 +88,8 @@ func (t *planText) plan(w io.Writer) (*plan.Plan, error) {
 	if t.vars.Variant == "" {
 		_, more := t.file.Experiment()
 		_, tables := t.file.Tables()
-		diags = append(append(diags, more...), tables...)
+		_, charts := t.file.Charts()
+		diags = slices.Concat(diags, more, tables, charts)
 	}
 	return resolved, t.report(w, append(t.diags, diags...))
 }
@@ -99,12 +101,14 @@ func (t *planText) trial(w io.Writer) (*trial, error) {
 	}
 	e, diags := t.file.Experiment()
 	if e == nil && len(diags) == 0 {
-		_, diags = t.file.Tables() // which want an experiment
-		return nil, t.report(w, diags)
+		_, diags = t.file.Tables() // which want an experiment, as charts do
+		_, more := t.file.Charts()
+		return nil, t.report(w, append(diags, more...))
 	}
 	tables, more := t.file.Tables()
-	diags = append(diags, more...)
-	all := &trial{Experiment: e, tables: tables}
+	charts, others := t.file.Charts()
+	diags = slices.Concat(diags, more, others)
+	all := &trial{Experiment: e, tables: tables, charts: charts}
 	if e != nil {
 		diags = append(diags, t.variants(all)...)
 	}
@@ -123,6 +127,7 @@ func (t *planText) variants(all *trial) hcl.Diagnostics {
 		all.plans = append(all.plans, p)
 		if draft := t.file.Draft(); draft != nil {
 			diags = append(diags, t.inFile(table.CheckTables(draft, all.tables))...)
+			diags = append(diags, t.inFile(table.CheckCharts(draft, all.charts))...)
 		}
 		for _, d := range diags {
 			if in[key(d)] == nil {

@@ -90,7 +90,7 @@ func (f *reportFlags) run(cmd *cobra.Command, ids []string) error {
 	return nil
 }
 
-// writePage writes the page of the run or the experiment that a directory holds.
+// writePage writes the page of the run that a directory holds.
 func (f *runFlags) writePage(dir string, words io.Writer) error {
 	s, err := loadSource(filepath.Dir(dir), filepath.Base(dir), words)
 	if err != nil {

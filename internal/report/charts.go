@@ -21,14 +21,16 @@ type figure struct {
 	Title string
 	Note  string
 	SVG   template.HTML // of package chart, which escapes what it is given
+
+	Missing []string // what is not drawn, and why
 }
 
 const (
 	fewRows   = 8   // seconds below which throughput is drawn by time bins
 	fewPoints = 4   // below which there is nothing to see over time
 	curveSize = 120 // points of a quantile curve
-	nines     = 4   // to p99.99
 	beyond    = 10  // values that must lie beyond a quantile for it to be drawn
+	nines     = 4   // to p99.99
 )
 
 // figures draws a phase: st is what its snapshots hold, in the order of its steps, and empty without them.

@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"html"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -166,8 +167,46 @@ func nastyStudy(t testing.TB, text string) Source {
 		Title: text, Columns: []run.Column{{Name: text, Title: text}}, Notes: []string{text},
 		Rows: []run.TableRow{{Name: text, Cells: []run.Cell{{Text: text}}}, {Name: text, Cells: []run.Cell{{Reason: text}}}},
 	}}, x.Tables...)
+	y := 1.0
+	c := run.Chart{Title: text, Unit: text}
+	c.Draw(text, text, []float64{1, 2, 3}, []*float64{&y, nil, &y})
+	c.Miss("b", text, text)
+	x.Charts = []run.Chart{c}
 	s.Study.Runs[1].Environment.Hostname = text
 	return s
+}
+
+// TestChartsOfThePlan are on the page, whatever they go over, with what is not drawn below them.
+func TestChartsOfThePlan(t *testing.T) {
+	s := studied(t, 3, "a", "b")
+	of := func(c run.Chart, xs ...float64) run.Chart {
+		for _, variant := range []string{"a", "b"} {
+			var ys []*float64
+			for i := range xs {
+				y := float64(i+1) / 1000
+				ys = append(ys, &y)
+			}
+			c.Draw("one", variant, xs, ys)
+			c.Miss("two", variant, "there is none of "+variant)
+		}
+		return c
+	}
+	nothing := run.Chart{Title: "of nothing", Over: "time"}
+	nothing.Miss("one", "a", "there is none at all")
+	s.Study.Experiment.Charts = []run.Chart{
+		of(run.Chart{Title: "over time", Over: "time", Unit: "ms"}, 1, 2, 3),
+		of(run.Chart{Title: "over ops", Over: "ops", Unit: "/min", Log: true}, 100, 5000),
+		of(run.Chart{Title: "over quantiles", Over: "quantile", Unit: "us", Log: true}, 0, 0.5, 0.99),
+		nothing,
+	}
+	page := html.UnescapeString(pageOf(t, s))
+	for _, want := range []string{
+		`aria-label="over time"`, "2 s\na one 2.00 ms\nb one 2.00 ms", "after 5,000 ops\na one 0.120/min", "99 % took at most\na one 3,000 µs",
+		"– a two: there is none of a", "of nothing", "– a: there is none at all", ">µs (log)<", ">ops that had ended<",
+	} {
+		require.Contains(t, page, want)
+	}
+	require.NotContains(t, page, `aria-label="of nothing"`)
 }
 
 // tagsOf are the tags of a page with the names of their attributes.

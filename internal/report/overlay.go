@@ -7,9 +7,11 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/loadgen/loadgen/internal/chart"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/table"
 )
 
 const (
@@ -70,6 +72,14 @@ func orNaN(v *float64) float64 {
 }
 
 func tickRatio(f float64) string { return strconv.FormatFloat(f, 'g', 3, 64) }
+
+// tickPlain writes a number whatever its size.
+func tickPlain(f float64) string {
+	if f >= 1000 {
+		return tickSI(f)
+	}
+	return tickRatio(f)
+}
 
 func upperFirst(text string) string {
 	if text == "" || text[0] < 'a' || text[0] > 'z' {
@@ -208,6 +218,121 @@ func overlaidLatency(s *Study, phase, name string, q float64) (figure, *chart.Ch
 	c.Y = r.log("response, ok and miss (log)")
 	c.Hits = hitsAt(texts, float64(seconds))
 	return figure{Title: name + " over time", Note: "all repetitions together; " + each(seconds)}, c
+}
+
+// planned draws a chart of the plan; nil when none of its lines has points.
+func planned(x *run.Experiment, of run.Chart) (figure, *chart.Chart) {
+	f := figure{Title: of.Title, Note: map[string]string{
+		"time": "mean of the repetitions", "ops": "mean of the repetitions", "quantile": "all repetitions together; " + quantileNote,
+	}[of.Over]}
+	c := &chart.Chart{}
+	var up extent
+	end, several := 0.0, 0
+	texts := map[float64]string{}
+	for _, l := range of.Lines {
+		if len(of.Lines) > 0 && l.Variant == of.Lines[0].Variant {
+			several++
+		}
+	}
+	var missing []string
+	for i, l := range of.Lines {
+		name := l.Variant
+		if several > 1 {
+			name += " " + l.Name
+		}
+		if l.Reason != "" {
+			missing = append(missing, "– "+name+": "+l.Reason)
+			continue
+		}
+		if len(c.Lines) == maxLines {
+			missing = append(missing, fmt.Sprintf("%d of %d lines", maxLines, len(of.Lines)))
+			break
+		}
+		line := chart.Line{Name: name, Class: lineClass(x, i, several, l.Variant)}
+		for j, x := range l.X {
+			y := math.NaN()
+			if v := l.Y[j]; v != nil {
+				y = table.Shown(*v, of.Unit)
+				up.add(y)
+				texts[x] += "\n" + name + " " + table.Format(*v, of.Unit) + unitBehind(of.Unit)
+			}
+			end = max(end, x)
+			line.Points = append(line.Points, chart.Point{X: x, Y: y})
+		}
+		c.Lines = append(c.Lines, line)
+	}
+	f.Missing = joined(missing)
+	if len(c.Lines) == 0 || end == 0 {
+		return f, nil
+	}
+	label := shownUnit(of.Unit)
+	if of.Log && up.least > 0 {
+		c.Y = chart.Log(strings.TrimSpace(label+" (log)"), up.least, up.most, tickPlain)
+	} else {
+		most := max(up.most, 1e-9)
+		c.Y = chart.Linear(label, most, chart.Step(most, 5), tickPlain)
+	}
+	switch of.Over {
+	case "quantile":
+		c.X = chart.Nines("share of ops", nines, tickPercent)
+	case "ops":
+		c.X = chart.Span("ops that had ended", end, chart.Step(end, 6), tickSI)
+	default:
+		c.X = timeScale(end)
+	}
+	c.Hits = hitsBetween(texts, of.Over)
+	return f, c
+}
+
+// lineClass gives each variant a colour and each of its lines a dash; where there is one line a variant, as everywhere.
+func lineClass(x *run.Experiment, i, several int, variant string) string {
+	at := slices.IndexFunc(x.Variants, func(v run.Variant) bool { return v.Name == variant })
+	class := classOf(max(at, 0))
+	if several > 1 {
+		class = "c" + strconv.Itoa(max(at, 0)%colours) + " d" + strconv.Itoa(i%several%4)
+	}
+	if variant == x.Baseline {
+		class += " base"
+	}
+	return class
+}
+
+// shownUnit is a unit of a plan as people write it, unitBehind the same behind a number that has none yet.
+func shownUnit(unit string) string {
+	if unit == "us" {
+		return "µs"
+	}
+	return unit
+}
+
+func unitBehind(unit string) string {
+	switch unit {
+	case "", "%", "x":
+		return ""
+	case "/s", "/min":
+		return unit
+	}
+	return " " + shownUnit(unit)
+}
+
+// hitsBetween makes the places of points readable, each up to the middle between it and the next.
+func hitsBetween(texts map[float64]string, over string) (hits []chart.Hit) {
+	at := slices.Sorted(maps.Keys(texts))
+	for i, x := range at {
+		from, to := x, x
+		if i > 0 {
+			from = (at[i-1] + x) / 2
+		}
+		if i+1 < len(at) {
+			to = (x + at[i+1]) / 2
+		}
+		head := map[string]string{"quantile": percent(x) + " took at most", "ops": "after " + count(int64(x)) + " ops"}[over]
+		if head == "" {
+			head = moment(math.Round(x*10) / 10)
+		}
+		hits = append(hits, chart.Hit{X0: from, X1: to, Text: head + texts[x]})
+	}
+	return hits
 }
 
 // repetitions draws the rate of each run, in the order they were run: what has drifted is seen there.

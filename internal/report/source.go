@@ -2,9 +2,12 @@ package report
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/hist"
 )
 
 // Source is a run with all that is known of it, or an experiment.
@@ -126,4 +129,28 @@ func (p *pool) op(verb string) *measure.Op {
 		return nil
 	}
 	return opOf(&p.kept.totals, verb)
+}
+
+// Latency returns the histogram of which a latency of an op is the sum, over the repetitions of a variant that count; nil when there is none.
+// The path is that below the op: response, latency.ok.service, acks.0.
+func (s *Study) Latency(variant, phase, verb string, path ...string) *hist.Hist {
+	p := s.pools[poolKey{variant, phase}]
+	if p == nil {
+		return nil
+	}
+	o := p.op(verb)
+	if o == nil {
+		return nil
+	}
+	all := map[string]hist.Hist{"response": o.ResponseAll(), "service": o.ServiceAll(), "lag": o.Lag}
+	for class, name := range []string{measure.ClassOK: "ok", measure.ClassMiss: "miss", measure.ClassBad: "bad"} {
+		all["latency."+name+".response"], all["latency."+name+".service"] = o.Response[class], o.Service[class]
+	}
+	for k := range o.Acks {
+		all["acks."+strconv.Itoa(k)] = o.Acks[k]
+	}
+	if h, ok := all[strings.Join(path, ".")]; ok {
+		return &h
+	}
+	return nil
 }

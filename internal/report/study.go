@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"html/template"
 	"slices"
 	"strings"
 
@@ -21,6 +22,7 @@ type studyView struct {
 	Differences   []differenceView
 	Phases        []studyPhase
 	Tables        []tableView // of the plan
+	Charts        []figure    // of the plan
 	Variants      []variantView
 	Runs          tableView
 	RunFigures    []figure
@@ -127,6 +129,14 @@ func newStudyView(s *Source, key string) *studyView {
 	for _, t := range plans {
 		v.Tables = append(v.Tables, newTableView(t))
 	}
+	for _, one := range x.Charts {
+		f, c := planned(x, one)
+		if c != nil {
+			c.Name = f.Title
+			f.SVG = template.HTML(c.SVG())
+		}
+		v.Charts = append(v.Charts, f)
+	}
 	for _, one := range x.Variants {
 		v.Variants = append(v.Variants, newVariantView(x, one))
 	}
@@ -207,26 +217,23 @@ func reasonsByText(x *run.Experiment) []string {
 				runs = append(runs, r)
 			}
 		}
-		rest = append(rest, ofRuns(runs)+": "+one.String())
+		rest = append(rest, ofRuns(x, runs)+": "+one.String())
 	}
 	return rest
 }
 
 // ofRuns names runs: one by its variant and repetition, several by how many there are and of which variants.
-func ofRuns(runs []run.ExperimentRun) string {
+func ofRuns(x *run.Experiment, runs []run.ExperimentRun) string {
 	if len(runs) == 1 {
 		return fmt.Sprintf("%s, repetition %d", runs[0].Variant, runs[0].Repetition)
 	}
 	var variants []string
-	for _, r := range runs {
-		if !slices.Contains(variants, r.Variant) {
-			variants = append(variants, r.Variant)
+	for _, v := range x.Variants {
+		if slices.ContainsFunc(runs, func(r run.ExperimentRun) bool { return r.Variant == v.Name }) {
+			variants = append(variants, v.Name)
 		}
 	}
-	if len(variants) > maxPlaces {
-		return plural(len(runs), "run") + " of " + plural(len(variants), "variant")
-	}
-	return plural(len(runs), "run") + " of " + strings.Join(variants, ", ")
+	return plural(len(runs), "run") + " of " + someOf(variants, "variant")
 }
 
 // answerOf says whether the variants differ.
@@ -274,7 +281,7 @@ func nameOf(f run.Figure) string {
 func newDifferenceView(x *run.Experiment, c *comparing) differenceView {
 	f := c.figures[0]
 	d := differenceView{Name: nameOf(f) + ": " + metricName(f.Metric)}
-	var higher, lower, none, mdes, unknown []string
+	var higher, lower, none, mdes, unknown, whys []string
 	for i := range c.figures {
 		f := &c.figures[i]
 		text := f.Variant + " (" + c.text(i, "ratio") + marks[f.Validity] + " ×)"
@@ -286,6 +293,7 @@ func newDifferenceView(x *run.Experiment, c *comparing) differenceView {
 			lower = append(lower, text)
 		case f.Ratio == nil || f.RatioHi == nil || f.Spread == nil:
 			unknown = append(unknown, f.Variant)
+			whys = append(whys, strings.TrimPrefix(f.Finding, "cannot tell: "))
 		default:
 			none = append(none, f.Variant)
 			mdes = append(mdes, strings.TrimPrefix(f.Finding, "no difference shown "))
@@ -308,9 +316,9 @@ func newDifferenceView(x *run.Experiment, c *comparing) differenceView {
 	if unknown != nil {
 		which := strings.Join(unknown, ", ")
 		if len(unknown) == others && others > 1 {
-			which = "of any of the " + count(others)
+			which = "any of the " + count(others)
 		}
-		d.Text = append(d.Text, "cannot tell: "+which)
+		d.Text = append(d.Text, "cannot tell of "+which+": "+strings.Join(joined(whys), "; "))
 	}
 	return d
 }
@@ -372,15 +380,39 @@ func newStudyPhase(s *Study, comparisons []comparing, name, key string) studyPha
 	return v
 }
 
-// said is what the runs say of a phase, joined where they say nearly the same.
+// said is what the runs say of a phase, joined where they say nearly the same; of what is left, which variants say it.
 func said(s *Study, phase string, of func(ph *run.Phase) string) []string {
 	var texts []string
+	var by []*run.Run
 	for _, r := range s.Runs {
 		if ph := r.Phase[phase]; ph != nil {
-			texts = append(texts, of(ph))
+			texts, by = append(texts, of(ph)), append(by, r)
 		}
 	}
-	return joined(texts)
+	alikes, in := joinAlike(texts)
+	var all []string
+	for i, one := range alikes {
+		var variants []string
+		for _, v := range s.Experiment.Variants {
+			if slices.ContainsFunc(by, func(r *run.Run) bool { return r.Variant == v.Name && in[slices.Index(by, r)] == i }) {
+				variants = append(variants, v.Name)
+			}
+		}
+		text := one.String()
+		if len(alikes) > 1 {
+			text = someOf(variants, "variant") + ": " + text
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+// someOf lists names, or says how many there are.
+func someOf(names []string, noun string) string {
+	if len(names) > maxPlaces {
+		return plural(len(names), noun)
+	}
+	return strings.Join(names, ", ")
 }
 
 func newStudyOp(s *Study, verb string, metrics []*comparing) studyOp {

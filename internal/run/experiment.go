@@ -29,6 +29,7 @@ type Experiment struct {
 	Runs     []ExperimentRun `json:"runs"`     // in the order they were run
 	Figures  []Figure        `json:"figures"`  // by phase, op and metric, and in each by variant
 	Tables   []Table         `json:"tables"`   // those of the plan, then one for each phase, op and metric
+	Charts   []Chart         `json:"charts"`   // those of the plan
 }
 
 // Stop says why the runs of a variant, or one of them, went no further.
@@ -130,12 +131,40 @@ type Cell struct {
 	Reason string   `json:"reason"`
 }
 
+// Chart is a chart that the plan describes.
+type Chart struct {
+	Title string      `json:"title"`
+	Over  string      `json:"over"`  // what X is: "time" in seconds, "ops" that had ended, "quantile" as a share
+	Unit  string      `json:"unit"`  // that Y is to be shown in
+	Log   bool        `json:"log"`   // Y by the logarithm
+	Lines []chartLine `json:"lines"` // by variant, and in each as the plan has them
+}
+
+// chartLine is a line of one variant.
+type chartLine struct {
+	Name    string     `json:"name"`
+	Variant string     `json:"variant"`
+	X       []float64  `json:"x"`      // of its points, from left to right
+	Y       []*float64 `json:"y"`      // one for each X, in base units; null breaks the line
+	Reason  string     `json:"reason"` // why there are none
+}
+
+// Draw adds a variant's line through points, of which there are as many x as y.
+func (c *Chart) Draw(name, variant string, x []float64, y []*float64) {
+	c.Lines = append(c.Lines, chartLine{Name: name, Variant: variant, X: x, Y: y})
+}
+
+// Miss adds a variant's line without points, and why there are none.
+func (c *Chart) Miss(name, variant, why string) {
+	c.Lines = append(c.Lines, chartLine{Name: name, Variant: variant, X: []float64{}, Y: []*float64{}, Reason: why})
+}
+
 // NewExperiment returns an experiment of which nothing has been run: complete, valid, exit code 0.
 func NewExperiment(id string) *Experiment {
 	return &Experiment{
 		Schema: schemaVersion, ID: id,
 		Verdict:  Verdict{Completeness: Complete, Validity: Valid, Assertions: None, Reasons: []string{}},
-		Variants: []Variant{}, Runs: []ExperimentRun{}, Figures: []Figure{}, Tables: []Table{},
+		Variants: []Variant{}, Runs: []ExperimentRun{}, Figures: []Figure{}, Tables: []Table{}, Charts: []Chart{},
 	}
 }
 
@@ -153,6 +182,13 @@ func (x *Experiment) CheckValid() error {
 	for _, r := range x.Runs {
 		if !known(r.Variant) {
 			return fmt.Errorf("run %s is of variant %q, which the experiment does not have", r.ID, r.Variant)
+		}
+	}
+	for _, c := range x.Charts {
+		for _, l := range c.Lines {
+			if len(l.X) != len(l.Y) {
+				return fmt.Errorf("chart %q: %d x and %d y in line %q of variant %q", c.Title, len(l.X), len(l.Y), l.Name, l.Variant)
+			}
 		}
 	}
 	for _, t := range x.Tables {

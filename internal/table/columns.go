@@ -32,12 +32,28 @@ func CheckTables(p *plan.Plan, tables []plan.Table) hcl.Diagnostics {
 }
 
 func checkColumn(c plan.Column, ctx *hcl.EvalContext) hcl.Diagnostics {
-	expr, diags := parseColumn(c)
+	u, known := unitNamed(c.Unit)
+	v, expr, diags := checkValue(c, ctx, u)
 	if diags.HasErrors() {
 		return diags
 	}
-	fault := func(what, write string) hcl.Diagnostics {
-		return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: what, Detail: write, Subject: expr.Range().Ptr()}}
+	if got := v.Type(); got != cty.Number && got != cty.DynamicPseudoType {
+		return hcl.Diagnostics{{
+			Severity: hcl.DiagError, Summary: "the value is " + article(got.FriendlyName()) + ", not a number",
+			Detail: "Write a figure, such as phase.NAME.op.get.rate.", Subject: expr.Range().Ptr(),
+		}}
+	}
+	if !known {
+		return hcl.Diagnostics{unknownUnit(c.Unit)}
+	}
+	return nil
+}
+
+// checkValue checks the names of an expression, and that what it is of can be shown in a unit.
+func checkValue(c plan.Column, ctx *hcl.EvalContext, u unit) (cty.Value, hclsyntax.Expression, hcl.Diagnostics) {
+	expr, diags := parseColumn(c)
+	if diags.HasErrors() {
+		return cty.NilVal, nil, diags
 	}
 	types := map[string]cty.Type{}
 	for name, v := range ctx.Variables {
@@ -49,27 +65,16 @@ func checkColumn(c plan.Column, ctx *hcl.EvalContext) hcl.Diagnostics {
 		}
 	}
 	if diags.HasErrors() {
-		return diags
-	}
-	v, diags := expr.Value(ctx)
-	if diags.HasErrors() {
-		return diags
-	}
-	if got := v.Type(); got != cty.Number && got != cty.DynamicPseudoType {
-		return fault("the value is "+article(got.FriendlyName())+", not a number", "Write a figure, such as phase.NAME.op.get.rate.")
-	}
-	u, ok := unitNamed(c.Unit)
-	if !ok {
-		var names []string
-		for _, u := range units[1:] {
-			names = append(names, fmt.Sprintf("%q", u.name))
-		}
-		return fault(fmt.Sprintf("unknown unit %q", c.Unit), "There are "+strings.Join(names, ", ")+".")
+		return cty.NilVal, nil, diags
 	}
 	if of := kindOf(expr); u.kind != anything && of != anything && of != u.kind {
-		return fault(fmt.Sprintf("%s cannot be shown in %q, which is for %s", of, c.Unit, u.kind), "Write another unit, or leave it out.")
+		return cty.NilVal, nil, hcl.Diagnostics{{
+			Severity: hcl.DiagError, Summary: fmt.Sprintf("%s cannot be shown in %q, which is for %s", of, u.name, u.kind),
+			Detail: "Write another unit, or leave it out.", Subject: expr.Range().Ptr(),
+		}}
 	}
-	return nil
+	v, diags := expr.Value(ctx)
+	return v, expr, diags
 }
 
 // kindOf tells from the name of a figure of the result what it is of; of what is computed there is no telling.
@@ -110,6 +115,8 @@ type Variant struct {
 	Name string
 	Plan *plan.Plan
 	Runs []*run.Run // that count
+
+	Latencies Latencies // of the runs together; for quantiles in charts
 }
 
 // Fill makes a table: a row for each variant, of which base is the baseline's index, and one for each expected row. A figure of several runs
@@ -174,6 +181,15 @@ func fill(c plan.Column, ctx *hcl.EvalContext, r *run.Run) run.Cell {
 	if diags.HasErrors() {
 		return run.Cell{Reason: explain(diags)}
 	}
+	cell := valueAt(expr, ctx, r)
+	if cell.Value != nil {
+		cell.Text = Format(*cell.Value, c.Unit)
+	}
+	return cell
+}
+
+// valueAt evaluates an expression to a number, or says why there is none.
+func valueAt(expr hclsyntax.Expression, ctx *hcl.EvalContext, r *run.Run) run.Cell {
 	if _, null := look(expr, ctx, r); null != "" {
 		return run.Cell{Reason: null}
 	}
@@ -188,7 +204,7 @@ func fill(c plan.Column, ctx *hcl.EvalContext, r *run.Run) run.Cell {
 		return run.Cell{Reason: "the value is " + article(v.Type().FriendlyName()) + ", not a number"}
 	}
 	f, _ := v.AsBigFloat().Float64()
-	return run.Cell{Value: &f, Text: Format(f, c.Unit)}
+	return run.Cell{Value: &f}
 }
 
 // phasesOf is the phases of a variant's runs, each figure the mean of theirs.

@@ -58,10 +58,15 @@ func unitNamed(name string) (unit, bool) {
 // unknown unit leaves it as it is.
 func Format(v float64, name string) string {
 	u, _ := unitNamed(name)
-	if u.scale != 0 {
-		v *= u.scale
+	return digits(Shown(v, name)) + u.suffix
+}
+
+// Shown returns a quantity, which is in base units, in one of the units of columns.
+func Shown(v float64, name string) float64 {
+	if u, ok := unitNamed(name); ok {
+		return v * u.scale
 	}
-	return digits(v) + u.suffix
+	return v
 }
 
 // UnitOf returns the unit of time in which a quantity, in seconds, has digits before its point.

@@ -63,7 +63,7 @@ func Parse(src []byte, filename string, drivers []driver.Driver) (*File, hcl.Dia
 }
 
 // blockTypes are the blocks of a plan.
-var blockTypes = []string{"plan", "variable", "locals", "target", "dataset", "observe", "phase", "assert", "experiment", "table"}
+var blockTypes = []string{"plan", "variable", "locals", "target", "dataset", "observe", "phase", "assert", "experiment", "table", "chart"}
 
 // sort files the blocks by type and reports those that have no place.
 func (f *File) sort(r *reporter, body *hclsyntax.Body) {

@@ -1,0 +1,388 @@
+package table
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/hist"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// Latencies returns the histogram, in nanoseconds, of which a latency of an op is the sum over all runs of a variant; nil when there is
+// none. The path is that below the op: response, latency.ok.service, acks.0.
+type Latencies func(phase, verb string, path ...string) *hist.Hist
+
+const (
+	maxPoints  = 360 // of a line over time or ops
+	curveNines = 4   // a quantile curve goes to p99.99,
+	curveSize  = 120 // in as many points
+
+	leastBeyond = 10 // samples that lie beyond a quantile that is drawn, as in results
+)
+
+// CheckCharts reports what is wrong with the lines of charts, all at once, for a variant's plan, as CheckTables does with columns.
+func CheckCharts(p *plan.Plan, charts []plan.Chart) hcl.Diagnostics {
+	var all hcl.Diagnostics
+	result := resultType(p).AttributeType("phase")
+	for _, c := range charts {
+		u, ok := unitNamed(c.Unit)
+		if !ok {
+			all = append(all, placeAt(fmt.Sprintf("chart %q", c.Name), c.File, c.Line, unknownUnit(c.Unit)))
+		}
+		for _, l := range c.Lines {
+			check := checkSeries
+			if c.Over == plan.OverQuantile {
+				check = checkCurve
+			}
+			for _, d := range check(l, u, result) {
+				all = append(all, placeAt(fmt.Sprintf("chart %q, line %q", c.Name, l.Name), l.File, l.Line, d))
+			}
+		}
+	}
+	return all
+}
+
+func unknownUnit(name string) *hcl.Diagnostic {
+	var names []string
+	for _, u := range units[1:] {
+		names = append(names, fmt.Sprintf("%q", u.name))
+	}
+	return &hcl.Diagnostic{Severity: hcl.DiagError, Summary: fmt.Sprintf("unknown unit %q", name), Detail: "There are " + strings.Join(names, ", ") + "."}
+}
+
+// checkSeries checks a line over time or ops: a number from one row of one series.
+func checkSeries(l plan.Column, u unit, phases cty.Type) hcl.Diagnostics {
+	rows := rowType(phases)
+	v, expr, diags := checkValue(l, columnContext(cty.UnknownVal(rows), nil, nil), u)
+	if diags.HasErrors() {
+		return diags
+	}
+	fault := func(what, write string) hcl.Diagnostics {
+		return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: what, Detail: write, Subject: expr.Range().Ptr()}}
+	}
+	if got := v.Type(); got != cty.Number && got != cty.DynamicPseudoType {
+		return fault("the value is "+article(got.FriendlyName())+", not a number", "Write a figure of a second, such as phase.NAME.series.rate.")
+	}
+	switch n := len(seriesOf(expr)); {
+	case n == 0:
+		return fault("the value is the same all the time", "Write a figure of a second, such as phase.NAME.series.rate.")
+	case n > 1:
+		return fault("a line of several series, which have different clocks", "Write a line for each.")
+	}
+	return nil
+}
+
+// checkCurve checks a quantile curve: the name of a latency of an op.
+func checkCurve(l plan.Column, u unit, phases cty.Type) hcl.Diagnostics {
+	_, expr, diags := checkValue(l, columnContext(cty.UnknownVal(phases), nil, nil), unit{})
+	if diags.HasErrors() {
+		return diags
+	}
+	fault := func(what, write string) hcl.Diagnostics {
+		return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: what, Detail: write, Subject: expr.Range().Ptr()}}
+	}
+	if _, _, _, ok := latencyPath(expr); !ok || !isLatency(expr, phases) {
+		return fault("the value is no latency of an op",
+			"Write the name of one: phase.NAME.op.get.response, or its service, lag, latency.ok.response or acks[0].")
+	}
+	if u.kind != anything && u.kind != times {
+		return fault(fmt.Sprintf("%s cannot be shown in %q, which is for %s", times, u.name, u.kind), `Write "s", "ms" or "us", or leave it out.`)
+	}
+	return nil
+}
+
+// rowType is the type of what is seen from one row: lists named series are a row of theirs, and rows of a load have a rate.
+func rowType(t cty.Type) cty.Type {
+	if !t.IsObjectType() {
+		return t
+	}
+	attrs := map[string]cty.Type{}
+	for name, of := range t.AttributeTypes() {
+		if name == "series" && of.IsListType() && of.ElementType().IsObjectType() {
+			row := map[string]cty.Type{}
+			for field, kind := range of.ElementType().AttributeTypes() {
+				row[field] = kind
+			}
+			if _, load := row["ok"]; load {
+				row["rate"] = cty.Number
+			}
+			attrs[name] = cty.Object(row)
+			continue
+		}
+		attrs[name] = rowType(of)
+	}
+	return cty.Object(attrs)
+}
+
+// seriesOf lists the series that an expression names, each as the steps to it below phase.
+func seriesOf(expr hclsyntax.Expression) (all [][]string) {
+	for _, traversal := range expr.Variables() {
+		var steps []string
+		for _, step := range traversal[1:] {
+			name, _ := nameOf(step)
+			steps = append(steps, name)
+			if name != "series" {
+				continue
+			}
+			if !slices.ContainsFunc(all, func(other []string) bool { return slices.Equal(other, steps) }) {
+				all = append(all, steps)
+			}
+			break
+		}
+	}
+	return all
+}
+
+// latencyPath takes phase.NAME.op.VERB.PATH apart.
+func latencyPath(expr hclsyntax.Expression) (phase, verb string, path []string, ok bool) {
+	x, plain := expr.(*hclsyntax.ScopeTraversalExpr)
+	if !plain || x.Traversal.RootName() != "phase" || len(x.Traversal) < 5 {
+		return "", "", nil, false
+	}
+	var steps []string
+	for _, step := range x.Traversal[1:] {
+		name, one := nameOf(step)
+		if !one {
+			return "", "", nil, false
+		}
+		steps = append(steps, name)
+	}
+	return steps[0], steps[2], steps[3:], steps[1] == "op"
+}
+
+// isLatency says whether an expression leads to what sums a histogram up.
+func isLatency(expr hclsyntax.Expression, phases cty.Type) bool {
+	t := cty.Object(map[string]cty.Type{"phase": phases})
+	for _, step := range expr.(*hclsyntax.ScopeTraversalExpr).Traversal {
+		name, _ := nameOf(step)
+		switch {
+		case t.IsObjectType() && t.HasAttribute(name):
+			t = t.AttributeType(name)
+		case t.IsListType():
+			t = t.ElementType()
+		default:
+			return false
+		}
+	}
+	return t.IsObjectType() && t.HasAttribute("p999") && t.HasAttribute("count")
+}
+
+// Draw makes the lines of a chart, for each variant those of the plan. What several runs say is their mean over time and ops; quantiles are
+// of all their ops together. A line without points has the reason.
+func Draw(c plan.Chart, variants []Variant) run.Chart {
+	out := run.Chart{Title: c.Title, Over: string(c.Over), Unit: c.Unit, Log: c.Log}
+	for _, v := range variants {
+		for _, l := range c.Lines {
+			points, why := pointsOf(l, v, c.Over)
+			if why != "" {
+				out.Miss(l.Name, v.Name, why)
+				continue
+			}
+			var x []float64
+			var y []*float64
+			for _, p := range points {
+				x, y = append(x, p.x), append(y, p.y)
+			}
+			out.Draw(l.Name, v.Name, x, y)
+		}
+	}
+	return out
+}
+
+// point is a place on a line; where y is nil the line is broken.
+type point struct {
+	x float64
+	y *float64
+}
+
+// pointsOf returns the points of a line, or why there are none.
+func pointsOf(l plan.Column, v Variant, over plan.Over) (points []point, why string) {
+	expr, diags := parseColumn(l)
+	switch {
+	case diags.HasErrors():
+		return nil, explain(diags)
+	case len(v.Runs) == 0:
+		return nil, "no run of this variant counts"
+	case over == plan.OverQuantile:
+		return curve(expr, v)
+	}
+	return meanSeries(expr, v, over)
+}
+
+// curve returns the points of a quantile curve, as far as enough ops lie beyond.
+func curve(expr hclsyntax.Expression, v Variant) (points []point, why string) {
+	phase, verb, path, _ := latencyPath(expr)
+	var h *hist.Hist
+	if v.Latencies != nil {
+		h = v.Latencies(phase, verb, path...)
+	}
+	if h == nil || h.Count() == 0 {
+		if why := v.Runs[0].Why(append([]string{"phase", phase, "op", verb}, path...)...); why != "" {
+			return nil, why
+		}
+		return nil, "there are no samples of it in the runs' snapshots"
+	}
+	for i := range curveSize + 1 {
+		q := 1 - math.Pow(10, -curveNines*float64(i)/curveSize)
+		if float64(h.Count())*(1-q) < leastBeyond {
+			break
+		}
+		y := float64(h.Quantile(q)) / 1e9
+		points = append(points, point{q, &y})
+	}
+	if points == nil {
+		return nil, fmt.Sprintf("fewer than %d samples", leastBeyond)
+	}
+	return points, ""
+}
+
+// meanSeries is the mean over a variant's runs of what an expression is in each row of its series.
+func meanSeries(expr hclsyntax.Expression, v Variant, over plan.Over) (points []point, why string) {
+	var all [][]point
+	for _, r := range v.Runs {
+		some, missing := seriesPoints(expr, v.Plan, r, over)
+		if why == "" {
+			why = missing
+		}
+		all = append(all, some)
+	}
+	points = thinned(meanPoints(all))
+	switch {
+	case slices.ContainsFunc(points, func(p point) bool { return p.y != nil }):
+		return points, ""
+	case why == "":
+		why = "the phase was too short: it has no such second"
+	}
+	return nil, why
+}
+
+// seriesPoints evaluates an expression in each row of its series; why is the first reason for a point that is missing.
+func seriesPoints(expr hclsyntax.Expression, p *plan.Plan, r *run.Run, over plan.Over) (points []point, why string) {
+	result, err := valueOf(p, r)
+	if err != nil {
+		return nil, err.Error()
+	}
+	phases := result.GetAttr("phase")
+	steps := seriesOf(expr)[0]
+	rows, why := rowsAt(phases, steps, r)
+	if why != "" {
+		return nil, why
+	}
+	ended := endedBy(r.Phase[steps[0]])
+	from, widest := 0.0, 0.0
+	for _, row := range rows {
+		fields := row.AsValueMap()
+		t, _ := fields["t"].AsBigFloat().Float64()
+		if ok, load := fields["ok"]; load {
+			n, _ := ok.AsBigFloat().Float64()
+			widest = max(widest, t-from)
+			fields["rate"] = cty.NullVal(cty.Number)
+			if t-from > widest/2 { // the last row may be a splinter of a second
+				fields["rate"] = cty.NumberFloatVal(n / (t - from))
+			}
+			from = t
+		}
+		one := point{x: t}
+		if over == plan.OverOps {
+			one.x = ended(t)
+		}
+		cell := valueAt(expr, columnContext(withRow(phases, steps, cty.ObjectVal(fields)), nil, nil), r)
+		if one.y = cell.Value; cell.Value == nil && why == "" {
+			why = cell.Reason
+		}
+		points = append(points, one)
+	}
+	return points, why
+}
+
+// rowsAt returns the rows of a series, or why there are none.
+func rowsAt(phases cty.Value, steps []string, r *run.Run) (rows []cty.Value, why string) {
+	v := phases
+	for i, name := range steps {
+		if v.IsNull() || !v.Type().IsObjectType() || !v.Type().HasAttribute(name) {
+			if why = r.Why(append([]string{"phase"}, steps[:i]...)...); why == "" {
+				why = "the run did not get there"
+			}
+			return nil, why
+		}
+		v = v.GetAttr(name)
+	}
+	if v.IsNull() || v.LengthInt() == 0 {
+		return nil, "there are no seconds of it"
+	}
+	return v.AsValueSlice(), ""
+}
+
+// withRow puts a row in the place of its series.
+func withRow(v cty.Value, steps []string, row cty.Value) cty.Value {
+	if len(steps) == 0 {
+		return row
+	}
+	attrs := v.AsValueMap()
+	attrs[steps[0]] = withRow(attrs[steps[0]], steps[1:], row)
+	return cty.ObjectVal(attrs)
+}
+
+// endedBy returns how many ops of a phase had ended by a time; to be asked about later and later ones.
+func endedBy(ph *run.Phase) func(t float64) float64 {
+	rest, n := ph.Series, 0.0
+	return func(t float64) float64 {
+		for len(rest) > 0 && rest[0].T <= t {
+			n += float64(rest[0].OK + rest[0].Miss + rest[0].Bad)
+			rest = rest[1:]
+		}
+		return n
+	}
+}
+
+// meanPoints is the mean, point by point, of those that have it.
+func meanPoints(all [][]point) (points []point) {
+	for i := 0; ; i++ {
+		var some []point
+		for _, of := range all {
+			if i < len(of) {
+				some = append(some, of[i])
+			}
+		}
+		if some == nil {
+			return points
+		}
+		points = append(points, meanPoint(some))
+	}
+}
+
+func meanPoint(some []point) (mean point) {
+	y, n := 0.0, 0
+	for _, p := range some {
+		mean.x += p.x / float64(len(some))
+		if p.y != nil {
+			y += *p.y
+			n++
+		}
+	}
+	if n > 0 {
+		y /= float64(n)
+		mean.y = &y
+	}
+	return mean
+}
+
+// thinned joins neighbours to their mean, so that at most maxPoints are left.
+func thinned(points []point) []point {
+	each := (len(points) + maxPoints - 1) / maxPoints
+	if each <= 1 {
+		return points
+	}
+	var few []point
+	for some := range slices.Chunk(points, each) {
+		few = append(few, meanPoint(some))
+	}
+	return few
+}

@@ -1,0 +1,155 @@
+package table
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/hist"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+func lineOf(value string) plan.Column {
+	return plan.Column{Name: "a", Title: "a", Value: value, File: "plan.hcl", Line: 12}
+}
+
+func TestCheckChartsAccepts(t *testing.T) {
+	for _, c := range []plan.Chart{
+		{Over: plan.OverTime, Unit: "/s", Lines: []plan.Column{lineOf(`phase.get.series.rate`), lineOf(`phase.put-warm.series.rate * 2`)}},
+		{Over: plan.OverTime, Lines: []plan.Column{lineOf(`phase.get.series.miss / phase.get.series.due`), lineOf(`phase.get.series.in_flight`)}},
+		{Over: plan.OverOps, Unit: "ms", Lines: []plan.Column{lineOf(`phase["get"].series.response["p99"]`)}},
+		{Over: plan.OverTime, Unit: "x", Lines: []plan.Column{lineOf(`phase.get.series.rate / phase.get.op.get.rate`)}},
+		{Over: plan.OverQuantile, Unit: "us", Lines: []plan.Column{lineOf(`phase.get.op.get.response`), lineOf(`phase.get.op.get.latency.bad.service`)}},
+		{Over: plan.OverQuantile, Lines: []plan.Column{lineOf(`phase.get.op.get.acks[2]`), lineOf(`phase.get.op.get.lag`)}},
+	} {
+		require.Empty(t, CheckCharts(testPlan(), []plan.Chart{c}), c.Lines[0].Value)
+	}
+}
+
+func TestCheckChartsRefuses(t *testing.T) {
+	for _, c := range []struct {
+		over                      plan.Over
+		unit, value, want, remedy string
+	}{
+		{plan.OverTime, "", `phase.gett.series.rate`, `phase has no "gett"`, `Did you mean "get"?`},
+		{plan.OverTime, "", `phase.get.series.rat`, `phase.get.series has no "rat"`, `Did you mean "rate"?`},
+		{plan.OverTime, "ms", `phase.get.series.rate`, `a rate cannot be shown in "ms", which is for a time`, "Write another unit"},
+		{plan.OverTime, "furlongs", `phase.get.series.rate`, `unknown unit "furlongs"`, `There are "x", "/s"`},
+		{plan.OverTime, "", `phase.get.seconds`, `the value is the same all the time`, "phase.NAME.series.rate"},
+		{plan.OverTime, "", `phase.get.series`, `the value is an object, not a number`, "phase.NAME.series.rate"},
+		{plan.OverTime, "", `phase.get.series.ok > 1`, `the value is a bool, not a number`, "phase.NAME.series.rate"},
+		{plan.OverOps, "", `phase.get.series.ok + phase.put-warm.series.ok`, `a line of several series`, "Write a line for each."},
+		{plan.OverOps, "", `phase.get.series[0].ok`, `phase.get.series has no "0"`, ""},
+		{plan.OverQuantile, "", `phase.get.op.get.response.p99`, `the value is no latency of an op`, "phase.NAME.op.get.response"},
+		{plan.OverQuantile, "", `phase.get.series`, `the value is no latency of an op`, "phase.NAME.op.get.response"},
+		{plan.OverQuantile, "", `phase.get.setup.op.put.response`, `the value is no latency of an op`, "phase.NAME.op.get.response"},
+		{plan.OverQuantile, "", `phase.get.op.put.response`, `phase.get.op has no "put"`, "There are get."},
+		{plan.OverQuantile, "/s", `phase.get.op.get.response`, `a time cannot be shown in "/s", which is for a rate`, `Write "s", "ms" or "us"`},
+	} {
+		diags := CheckCharts(testPlan(), []plan.Chart{{Name: "c", Over: c.over, Unit: c.unit, Lines: []plan.Column{lineOf(c.value)}, File: "plan.hcl", Line: 3}})
+		require.Len(t, diags, 1, c.value)
+		require.Contains(t, diags[0].Summary, c.want, c.value)
+		require.Contains(t, diags[0].Summary, `chart "c"`)
+		require.Contains(t, diags[0].Detail, c.remedy, c.value)
+		require.Equal(t, "plan.hcl", diags[0].Subject.Filename)
+		require.Positive(t, diags[0].Subject.Start.Line)
+	}
+}
+
+// repeated is a run of testPlan whose get phase has as many gets in each second as counts says.
+func repeated(p *plan.Plan, counts ...int) *run.Run {
+	r := run.New(run.Header{ID: "x", Plan: p.Name}, run.Environment{})
+	var rows []run.Row
+	sum := &measure.Totals{}
+	for i, n := range counts {
+		second := load(driver.Get, n)
+		rows = run.AppendRow(rows, float64(i+1), second)
+		sum.Merge(second)
+	}
+	r.Add("get", run.NewPhase(p, p.Phases[0], run.Measured{
+		Endpoints: []string{"127.0.0.1:7001"}, Load: sum, Series: rows, Generators: []run.Generator{{Executor: "event loop"}},
+	}))
+	return r
+}
+
+// drawn is a line that was drawn.
+type drawn struct {
+	points [][2]float64 // -1 where there is none
+	reason string
+}
+
+func draw(t *testing.T, over plan.Over, value string, variants ...Variant) (lines []drawn) {
+	t.Helper()
+	c := plan.Chart{Name: "c", Title: "title", Over: over, Unit: "ms", Lines: []plan.Column{lineOf(value)}}
+	require.Empty(t, CheckCharts(variants[0].Plan, []plan.Chart{{Over: over, Lines: c.Lines}}))
+	out := Draw(c, variants)
+	require.Equal(t, []string{"title", string(over), "ms"}, []string{out.Title, out.Over, out.Unit})
+	require.Len(t, out.Lines, len(variants))
+	for _, l := range out.Lines {
+		one := drawn{reason: l.Reason}
+		for i, x := range l.X {
+			y := -1.0
+			if l.Y[i] != nil {
+				y = *l.Y[i]
+			}
+			one.points = append(one.points, [2]float64{x, y})
+		}
+		lines = append(lines, one)
+	}
+	return lines
+}
+
+// TestDrawSeries: gets are 90 % hits, and those of a second are the mean of the repetitions'.
+func TestDrawSeries(t *testing.T) {
+	p := testPlan()
+	v := Variant{Name: "v", Plan: p, Runs: []*run.Run{repeated(p, 100, 200, 0), repeated(p, 300, 400)}}
+	none := Variant{Name: "none", Plan: p}
+	lines := draw(t, plan.OverTime, `phase.get.series.rate`, v, none)
+	require.Equal(t, [][2]float64{{1, 180}, {2, 270}, {3, 0}}, lines[0].points)
+	require.Equal(t, "no run of this variant counts", lines[1].reason)
+
+	lines = draw(t, plan.OverOps, `phase.get.series.miss / phase.get.series.due`, v)
+	require.Equal(t, [][2]float64{{200, 0.1}, {500, 0.1}, {300, -1}}, lines[0].points, "the third second is the first run's alone")
+	require.Empty(t, lines[0].reason)
+
+	lines = draw(t, plan.OverTime, `phase.get.series.response.p99`, v)
+	require.Contains(t, lines[0].reason, "fewer than 10 beyond that quantile")
+	lines = draw(t, plan.OverTime, `phase.put-warm.series.rate`, v)
+	require.Equal(t, "phase put-warm was not run: the run is complete", lines[0].reason)
+
+	long := make([]int, 3*maxPoints)
+	for i := range long {
+		long[i] = i % 3 * 10
+	}
+	lines = draw(t, plan.OverTime, `phase.get.series.due`, Variant{Plan: p, Runs: []*run.Run{repeated(p, long...)}})
+	require.Len(t, lines[0].points, maxPoints)
+	require.Equal(t, [2]float64{2, 10}, lines[0].points[0])
+}
+
+// TestDrawCurve goes as far as the samples do.
+func TestDrawCurve(t *testing.T) {
+	p := testPlan()
+	var h hist.Hist
+	for i := range int64(1000) {
+		h.Record((i + 1) * ms)
+	}
+	v := Variant{Name: "v", Plan: p, Runs: []*run.Run{repeated(p, 10)}, Latencies: func(phase, verb string, path ...string) *hist.Hist {
+		if len(path) == 2 && path[0] == "acks" {
+			return nil
+		}
+		require.Equal(t, []string{"get", "get", "response"}, append([]string{phase, verb}, path...))
+		return &h
+	}}
+	got := draw(t, plan.OverQuantile, `phase.get.op.get.response`, v)[0].points
+	require.Len(t, got, 61, "to p99, beyond which there are 10")
+	require.InDelta(t, 0.9, got[30][0], 1e-9)
+	require.InEpsilon(t, 0.9, got[30][1], 0.01)
+	require.InEpsilon(t, 0.99, got[60][1], 0.01)
+	require.Contains(t, draw(t, plan.OverQuantile, `phase.get.op.get.acks[5]`, v)[0].reason, "no samples of it")
+	h = hist.Hist{}
+	h.Record(1)
+	require.Equal(t, "fewer than 10 samples", draw(t, plan.OverQuantile, `phase.get.op.get.response`, v)[0].reason)
+}
