@@ -238,6 +238,6 @@ func (s *series) ofPlan(study *report.Study) {
 	}
 	s.result.Tables = append(tables, s.result.Tables...)
 	for _, c := range s.charts {
-		s.result.Charts = append(s.result.Charts, table.Draw(c, variants))
+		table.Draw(s.result, c, variants)
 	}
 }

@@ -168,10 +168,9 @@ func nastyStudy(t testing.TB, text string) Source {
 		Rows: []run.TableRow{{Name: text, Cells: []run.Cell{{Text: text}}}, {Name: text, Cells: []run.Cell{{Reason: text}}}},
 	}}, x.Tables...)
 	y := 1.0
-	c := run.Chart{Title: text, Unit: text}
+	c := x.AddChart(text, text, text, false)
 	c.Draw(text, text, []float64{1, 2, 3}, []*float64{&y, nil, &y})
 	c.Miss("b", text, text)
-	x.Charts = []run.Chart{c}
 	s.Study.Runs[1].Environment.Hostname = text
 	return s
 }
@@ -179,7 +178,9 @@ func nastyStudy(t testing.TB, text string) Source {
 // TestChartsOfThePlan are on the page, whatever they go over, with what is not drawn below them.
 func TestChartsOfThePlan(t *testing.T) {
 	s := studied(t, 3, "a", "b")
-	of := func(c run.Chart, xs ...float64) run.Chart {
+	x := s.Study.Experiment
+	add := func(title, over, unit string, log bool, xs ...float64) {
+		c := x.AddChart(title, over, unit, log)
 		for _, variant := range []string{"a", "b"} {
 			var ys []*float64
 			for i := range xs {
@@ -189,16 +190,11 @@ func TestChartsOfThePlan(t *testing.T) {
 			c.Draw("one", variant, xs, ys)
 			c.Miss("two", variant, "there is none of "+variant)
 		}
-		return c
 	}
-	nothing := run.Chart{Title: "of nothing", Over: "time"}
-	nothing.Miss("one", "a", "there is none at all")
-	s.Study.Experiment.Charts = []run.Chart{
-		of(run.Chart{Title: "over time", Over: "time", Unit: "ms"}, 1, 2, 3),
-		of(run.Chart{Title: "over ops", Over: "ops", Unit: "/min", Log: true}, 100, 5000),
-		of(run.Chart{Title: "over quantiles", Over: "quantile", Unit: "us", Log: true}, 0, 0.5, 0.99),
-		nothing,
-	}
+	add("over time", "time", "ms", false, 1, 2, 3)
+	add("over ops", "ops", "/min", true, 100, 5000)
+	add("over quantiles", "quantile", "us", true, 0, 0.5, 0.99)
+	x.AddChart("of nothing", "time", "", false).Miss("one", "a", "there is none at all")
 	page := html.UnescapeString(pageOf(t, s))
 	for _, want := range []string{
 		`aria-label="over time"`, "2 s\na one 2.00 ms\nb one 2.00 ms", "after 5,000 ops\na one 0.120/min", "99 % took at most\na one 3,000 µs",

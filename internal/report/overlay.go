@@ -220,8 +220,9 @@ func overlaidLatency(s *Study, phase, name string, q float64) (figure, *chart.Ch
 	return figure{Title: name + " over time", Note: "all repetitions together; " + each(seconds)}, c
 }
 
-// planned draws a chart of the plan; nil when none of its lines has points.
-func planned(x *run.Experiment, of run.Chart) (figure, *chart.Chart) {
+// planned draws the i-th chart of the plan; nil when none of its lines has points.
+func planned(x *run.Experiment, i int) (figure, *chart.Chart) {
+	of := &x.Charts[i]
 	f := figure{Title: of.Title, Note: map[string]string{
 		"time": "mean of the repetitions", "ops": "mean of the repetitions", "quantile": "all repetitions together; " + quantileNote,
 	}[of.Over]}

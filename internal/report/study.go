@@ -129,8 +129,8 @@ func newStudyView(s *Source, key string) *studyView {
 	for _, t := range plans {
 		v.Tables = append(v.Tables, newTableView(t))
 	}
-	for _, one := range x.Charts {
-		f, c := planned(x, one)
+	for i := range x.Charts {
+		f, c := planned(x, i)
 		if c != nil {
 			c.Name = f.Title
 			f.SVG = template.HTML(c.SVG())

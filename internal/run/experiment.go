@@ -29,7 +29,7 @@ type Experiment struct {
 	Runs     []ExperimentRun `json:"runs"`     // in the order they were run
 	Figures  []Figure        `json:"figures"`  // by phase, op and metric, and in each by variant
 	Tables   []Table         `json:"tables"`   // those of the plan, then one for each phase, op and metric
-	Charts   []Chart         `json:"charts"`   // those of the plan
+	Charts   []chart         `json:"charts"`   // those of the plan
 }
 
 // Stop says why the runs of a variant, or one of them, went no further.
@@ -131,8 +131,8 @@ type Cell struct {
 	Reason string   `json:"reason"`
 }
 
-// Chart is a chart that the plan describes.
-type Chart struct {
+// chart is a chart that the plan describes.
+type chart struct {
 	Title string      `json:"title"`
 	Over  string      `json:"over"`  // what X is: "time" in seconds, "ops" that had ended, "quantile" as a share
 	Unit  string      `json:"unit"`  // that Y is to be shown in
@@ -149,13 +149,19 @@ type chartLine struct {
 	Reason  string     `json:"reason"` // why there are none
 }
 
+// AddChart adds a chart without lines; the returned one is valid until the next.
+func (x *Experiment) AddChart(title, over, unit string, log bool) *chart {
+	x.Charts = append(x.Charts, chart{Title: title, Over: over, Unit: unit, Log: log, Lines: []chartLine{}})
+	return &x.Charts[len(x.Charts)-1]
+}
+
 // Draw adds a variant's line through points, of which there are as many x as y.
-func (c *Chart) Draw(name, variant string, x []float64, y []*float64) {
+func (c *chart) Draw(name, variant string, x []float64, y []*float64) {
 	c.Lines = append(c.Lines, chartLine{Name: name, Variant: variant, X: x, Y: y})
 }
 
 // Miss adds a variant's line without points, and why there are none.
-func (c *Chart) Miss(name, variant, why string) {
+func (c *chart) Miss(name, variant, why string) {
 	c.Lines = append(c.Lines, chartLine{Name: name, Variant: variant, X: []float64{}, Y: []*float64{}, Reason: why})
 }
 
@@ -164,7 +170,7 @@ func NewExperiment(id string) *Experiment {
 	return &Experiment{
 		Schema: schemaVersion, ID: id,
 		Verdict:  Verdict{Completeness: Complete, Validity: Valid, Assertions: None, Reasons: []string{}},
-		Variants: []Variant{}, Runs: []ExperimentRun{}, Figures: []Figure{}, Tables: []Table{}, Charts: []Chart{},
+		Variants: []Variant{}, Runs: []ExperimentRun{}, Figures: []Figure{}, Tables: []Table{}, Charts: []chart{},
 	}
 }
 

@@ -174,10 +174,10 @@ func isLatency(expr hclsyntax.Expression, phases cty.Type) bool {
 	return t.IsObjectType() && t.HasAttribute("p999") && t.HasAttribute("count")
 }
 
-// Draw makes the lines of a chart, for each variant those of the plan. What several runs say is their mean over time and ops; quantiles are
-// of all their ops together. A line without points has the reason.
-func Draw(c plan.Chart, variants []Variant) run.Chart {
-	out := run.Chart{Title: c.Title, Over: string(c.Over), Unit: c.Unit, Log: c.Log}
+// Draw adds a chart with its lines to an experiment, for each variant those of the plan. What several runs say is their mean over time and
+// ops; quantiles are of all their ops together. A line without points has the reason.
+func Draw(x *run.Experiment, c plan.Chart, variants []Variant) {
+	out := x.AddChart(c.Title, string(c.Over), c.Unit, c.Log)
 	for _, v := range variants {
 		for _, l := range c.Lines {
 			points, why := pointsOf(l, v, c.Over)
@@ -193,7 +193,6 @@ func Draw(c plan.Chart, variants []Variant) run.Chart {
 			out.Draw(l.Name, v.Name, x, y)
 		}
 	}
-	return out
 }
 
 // point is a place on a line; where y is nil the line is broken.

@@ -85,7 +85,9 @@ func draw(t *testing.T, over plan.Over, value string, variants ...Variant) (line
 	t.Helper()
 	c := plan.Chart{Name: "c", Title: "title", Over: over, Unit: "ms", Lines: []plan.Column{lineOf(value)}}
 	require.Empty(t, CheckCharts(variants[0].Plan, []plan.Chart{{Over: over, Lines: c.Lines}}))
-	out := Draw(c, variants)
+	x := run.NewExperiment("x")
+	Draw(x, c, variants)
+	out := x.Charts[0]
 	require.Equal(t, []string{"title", string(over), "ms"}, []string{out.Title, out.Over, out.Unit})
 	require.Len(t, out.Lines, len(variants))
 	for _, l := range out.Lines {
