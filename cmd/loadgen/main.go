@@ -102,6 +102,7 @@ user, 6 something could not be run. The first that applies, of 2 6 5 3 4 1 0.`,
 		SilenceUsage:  true,
 	}
 	root.AddCommand(newCoordinator(), newWorker(), newTarget(), newPlan(), newRuns(), newReport(), newSelfcheck(), newVerify(), newVersion())
+	complete(root)
 	return root
 }
 

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/loadgen/loadgen/internal/drivers"
+	"github.com/loadgen/loadgen/internal/rundir"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// complete lets shells complete the arguments of a command and those below it, by what its usage line calls them, and the flags that take
+// one of a few words. It is silent about what is wrong: the command itself will say so.
+func complete(c *cobra.Command) {
+	for _, sub := range c.Commands() {
+		complete(sub)
+	}
+	switch {
+	case strings.Contains(c.Use, "PLAN.hcl"):
+		c.ValidArgsFunction = completePlans
+	case strings.Contains(c.Use, "RUN"), strings.HasSuffix(c.Use, " A B"):
+		c.ValidArgsFunction = completeRuns
+	}
+	for name, f := range map[string]cobra.CompletionFunc{
+		"variant":  completeVariants,
+		"driver":   words(starters()...),
+		"progress": words(progressForms[:]...),
+	} {
+		if c.Flags().Lookup(name) == nil {
+			continue
+		}
+		if err := c.RegisterFlagCompletionFunc(name, f); err != nil {
+			panic(err) // only for a flag that is not there
+		}
+	}
+}
+
+func words(list ...string) cobra.CompletionFunc {
+	return cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp)
+}
+
+// completePlans offers plans: as many as the usage line asks for.
+func completePlans(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 && !strings.Contains(cmd.Use, "...") {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return []string{"hcl"}, cobra.ShellCompDirectiveFilterFileExt
+}
+
+// completeRuns offers the runs that are not on the line yet, newest first.
+func completeRuns(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	const how = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	if len(args) > 0 && strings.HasSuffix(cmd.Use, " RUN") {
+		return nil, how
+	}
+	var flags runFlags
+	if f := cmd.Flag("runs"); f != nil {
+		flags.runs = f.Value.String()
+	}
+	root, err := flags.root()
+	if err != nil {
+		return nil, how
+	}
+	runs, err := rundir.List(root)
+	if err != nil {
+		return nil, how
+	}
+	var ids []string
+	for _, r := range runs {
+		if !slices.Contains(args, r.ID) {
+			ids = append(ids, r.ID)
+		}
+	}
+	return ids, how
+}
+
+// completeVariants offers the variants of the plan on the line.
+func completeVariants(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	const how = cobra.ShellCompDirectiveNoFileComp
+	if len(args) == 0 {
+		return nil, how
+	}
+	src, err := readBounded(args[0])
+	if err != nil {
+		return nil, how
+	}
+	file, diags := plan.Parse(src, args[0], drivers.All())
+	if file == nil || diags.HasErrors() {
+		return nil, how
+	}
+	x, more := file.Experiment()
+	if x == nil || more.HasErrors() {
+		return nil, how
+	}
+	var names []string
+	for _, v := range x.Variants {
+		names = append(names, v.Name)
+	}
+	return names, how
+}
