@@ -32,7 +32,7 @@ func HTML(w io.Writer, all []Source) error {
 	if err != nil {
 		return err
 	}
-	form, err := template.ParseFS(parts, "page/*.html")
+	form, err := template.New("").Funcs(template.FuncMap{"observedHeads": func() []string { return observedHeads[:] }}).ParseFS(parts, "page/*.html")
 	if err != nil {
 		return err
 	}
@@ -156,6 +156,7 @@ type phaseView struct {
 	Ops         []opView
 	Levels      []levelView
 	Figures     []figure
+	Observed    []observedView
 	Requests    []run.Requests
 	More        int // endpoints that are not shown
 }
@@ -264,6 +265,7 @@ func newPhaseView(ph *run.Phase, name, key string, st []*steps) phaseView {
 	if v.Timed {
 		v.Figures = figures(ph, st)
 	}
+	v.Observed = observedViews(ph)
 	var endpoints []string
 	for _, r := range ph.Requests {
 		if !slices.Contains(endpoints, r.Endpoint) {

@@ -104,7 +104,7 @@ func few(t testing.TB, n int) Source { return recordedAs(t, header, 3, 1, n) }
 // TestPageHasTheTerminalsDigits looks every figure of the terminal up in the page.
 func TestPageHasTheTerminalsDigits(t *testing.T) {
 	sources := map[string]Source{
-		"good": {Run: good()}, "overloaded": {Run: overloaded()}, "broken": {Run: broken()}, "unreachable": {Run: unreachable()}, "fleet": {Run: fleet()},
+		"good": {Run: good()}, "overloaded": {Run: overloaded()}, "broken": {Run: broken()}, "unreachable": {Run: unreachable()}, "fleet": {Run: fleet()}, "observed": {Run: observed()},
 		"experiment": studied(t, 6, "w2", "w1", "w3"), "pair": studied(t, 2, "a", "b"), "compared": {Study: NewStudy(compared())},
 	}
 	for n := range 10 {
@@ -151,7 +151,36 @@ func nasty(text string) Source {
 	r.Fleet = []run.Worker{{Name: text, Host: text}}
 	r.Losses = []run.Loss{{Worker: text, Why: text, Phase: text}}
 	r.Verdict.Reasons = []string{text}
+	observe(ph, text)
 	return Source{Run: r, Plan: []byte(text)}
+}
+
+// observe gives a phase an observation with a field, both of one name, that went up and was missing once.
+func observe(ph *run.Phase, text string) {
+	how := observed().Phase["put"].Probes["redis"]
+	how.Kind, how.Of, how.Errors = text, text, []run.ErrorText{{Text: text, Count: 1}}
+	how.Series = slices.Concat(how.Series, how.Series)
+	ys := []float64{0, 10e6, 30e6, 0, 60e6, 40e6}
+	for i := range how.Series {
+		how.Series[i].T, how.Series[i].Value = float64(i), map[string]*float64{text: &ys[i]}
+	}
+	how.Series[3].Value = map[string]*float64{text: nil}
+	ph.Probes = map[string]*run.Probes{text: how}
+	ph.Observe = map[string]map[string]run.Observed{text: {text: {Unit: "bytes", Counter: true, Min: &ys[0], Max: &ys[4], Last: &ys[5]}}}
+	ph.Nulls["observe."+text+"."+text+".before"] = text
+}
+
+// TestObservationsBesideTheLoad: what a counter grew by in each second, with a gap where it was not to be had.
+func TestObservationsBesideTheLoad(t *testing.T) {
+	s := recorded(t, 6, 100)
+	observe(s.Run.Phase["mixed"], "hits")
+	page := pageOf(t, s)
+	for _, want := range []string{
+		`aria-label="hits: hits"`, "0 s to 1 s\nhits 10.0 MB/s", "1 s to 2 s\nhits 20.0 MB/s", "2 s to 3 s\nhits is missing", "3 s to 4 s\nhits is missing",
+		"4 s to 5 s\nhits 0 B/s", "ok a second, in a scale of its own", "– hits, before: hits", ">60.0 MB<",
+	} {
+		require.Contains(t, page, want)
+	}
 }
 
 // nastyStudy is an experiment with a hostile text wherever one can come from outside.
