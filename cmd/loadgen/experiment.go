@@ -26,6 +26,7 @@ type series struct {
 	*runFlags
 	*trial
 	root    string
+	dir     *rundir.Experiment
 	words   io.Writer
 	result  *run.Experiment
 	results []*run.Run
@@ -48,12 +49,12 @@ func (f *runFlags) experiment(cmd *cobra.Command, t *trial) error {
 	}
 	base := t.baseline()
 	x := experiment.New(rundir.NewID(time.Now(), base.Name), base, t.Experiment, time.Now(), version())
-	path, err := rundir.CreateExperiment(root, x)
+	dir, err := rundir.CreateExperiment(root, x)
 	if err != nil {
 		return failed("%w", err)
 	}
 	s := &series{
-		runFlags: f, trial: t, root: root, words: f.wordsOn(cmd.ErrOrStderr()), result: x,
+		runFlags: f, trial: t, root: root, dir: dir, words: f.wordsOn(cmd.ErrOrStderr()), result: x,
 		spent: make([]time.Duration, len(t.Variants)), passed: make([]bool, len(t.Variants)),
 	}
 	fmt.Fprintf(s.words, "experiment of %d runs: %d variants × %d, %s, baseline %s\n", len(t.Variants)*t.Repeat, len(t.Variants), t.Repeat, t.Order, t.Baseline)
@@ -64,7 +65,7 @@ func (f *runFlags) experiment(cmd *cobra.Command, t *trial) error {
 	if timedOut() {
 		fmt.Fprintf(s.words, "ended by --timeout %v\n", f.timeout)
 	}
-	return s.finish(cmd.OutOrStdout(), path)
+	return errors.Join(s.finish(cmd.OutOrStdout()), dir.Close())
 }
 
 // run goes through the schedule, until the user asks for an end.
@@ -118,7 +119,7 @@ func (s *series) turn(ctx context.Context, drain <-chan struct{}, t experiment.T
 	s.result.Add(result, capped())
 	s.result.Seconds = time.Since(s.result.StartedAt).Seconds()
 	fmt.Fprintf(s.words, "%s: %s, %s; %s\n", variant, result.Verdict.Completeness, result.Verdict.Validity, time.Since(began).Round(time.Millisecond))
-	if err := rundir.SaveExperiment(s.root, s.result); err != nil {
+	if err := s.dir.Save(s.result); err != nil {
 		fmt.Fprintf(s.words, "loadgen: %v\n", err)
 	}
 }
@@ -184,8 +185,8 @@ func (s *series) foresee() bool {
 }
 
 // finish keeps the comparison, shows it, and turns its exit code into an error.
-func (s *series) finish(w io.Writer, path string) error {
-	x := s.result
+func (s *series) finish(w io.Writer) error {
+	x, path := s.result, s.dir.Path()
 	experiment.Conclude(x, s.results)
 	x.Finished = true
 	src := report.Source{Study: report.NewStudy(x)}
@@ -193,7 +194,7 @@ func (s *series) finish(w io.Writer, path string) error {
 		src = loadStudy(s.root, x, s.words)
 	}
 	s.ofPlan(src.Study)
-	if err := rundir.SaveExperiment(s.root, x); err != nil {
+	if err := s.dir.Save(x); err != nil {
 		return failed("%w", err)
 	}
 	if s.out != "" {

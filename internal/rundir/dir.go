@@ -24,15 +24,16 @@ const (
 // minFree is the room that a run must find: less would not hold the result of a short run.
 const minFree = 1 << 20
 
-// Dir is the directory of a run that is going on. It is used by one goroutine at a time.
+// Dir is the directory of a run that is going on, which nobody else can open or delete. It is used by one goroutine at a time.
 //
 // The first write or sync of the log that goes wrong is final: the kernel may have dropped the pages, so a later sync that goes
 // well would prove nothing. Every call after it returns the same error; Finish still writes the result.
 type Dir struct {
-	path string
-	log  *os.File
-	buf  []byte // records not written yet
-	err  error  // of the log, or of what was observed
+	path  string
+	taken *os.File // the directory, locked
+	log   *os.File
+	buf   []byte // records not written yet
+	err   error  // of the log, or of what was observed
 
 	probes *os.File // nil: nothing has been observed
 	lines  []byte   // of it, not written yet
@@ -55,13 +56,17 @@ func Create(root, id string, planJSON []byte) (*Dir, error) {
 		return nil, fmt.Errorf("make directory for run: %w", err)
 	}
 	if err := d.begin(planJSON); err != nil {
-		return nil, fmt.Errorf("begin run %s: %w", id, errors.Join(err, os.RemoveAll(d.path)))
+		return nil, fmt.Errorf("begin run %s: %w", id, errors.Join(err, os.RemoveAll(d.path), release(d.taken)))
 	}
 	return d, nil
 }
 
 // begin writes what a new directory holds and makes it last.
 func (d *Dir) begin(planJSON []byte) error {
+	var err error
+	if d.taken, err = lock(d.path); err != nil {
+		return err
+	}
 	if err := writeFile(filepath.Join(d.path, planFile), planJSON); err != nil {
 		return err
 	}
@@ -85,13 +90,15 @@ func Open(root, id string) (*Dir, error) {
 	if _, err := os.Stat(filepath.Join(d.path, resultFile)); err == nil {
 		return nil, fmt.Errorf("open run %s: it has finished", id)
 	}
-	log, err := os.OpenFile(filepath.Join(d.path, logFile), os.O_RDWR|os.O_APPEND, 0)
-	if err != nil {
+	var err error
+	if d.taken, err = lock(d.path); err != nil {
 		return nil, fmt.Errorf("open run %s: %w", id, err)
 	}
-	d.log = log
+	if d.log, err = os.OpenFile(filepath.Join(d.path, logFile), os.O_RDWR|os.O_APPEND, 0); err != nil {
+		return nil, fmt.Errorf("open run %s: %w", id, errors.Join(err, d.taken.Close()))
+	}
 	if err := d.recover(); err != nil {
-		return nil, fmt.Errorf("open run %s: %w", id, errors.Join(err, log.Close()))
+		return nil, fmt.Errorf("open run %s: %w", id, errors.Join(err, d.log.Close(), d.taken.Close()))
 	}
 	return d, nil
 }
@@ -175,22 +182,29 @@ func (d *Dir) syncProbes() error {
 // Finish syncs and closes the log and writes the result, whole or not at all. The Dir is of no further use. The result is written
 // even when the log could not be; the error speaks of both.
 func (d *Dir) Finish(r *run.Run) error {
-	closed := d.Close()
+	closed := d.closeLog()
+	written := d.write(r)
+	return errors.Join(closed, written, d.taken.Close())
+}
+
+func (d *Dir) write(r *run.Run) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	if err := enc.Encode(r); err != nil {
-		return errors.Join(closed, fmt.Errorf("encode the result of run %s: %w", r.ID, err))
+		return fmt.Errorf("encode the result of run %s: %w", r.ID, err)
 	}
 	if err := replaceFile(filepath.Join(d.path, resultFile), b.Bytes()); err != nil {
-		return errors.Join(closed, fmt.Errorf("write result: %w", err))
+		return fmt.Errorf("write result: %w", err)
 	}
-	return closed
+	return nil
 }
 
 // Close syncs and closes the log and leaves the run unfinished.
-func (d *Dir) Close() error {
+func (d *Dir) Close() error { return errors.Join(d.closeLog(), d.taken.Close()) }
+
+func (d *Dir) closeLog() error {
 	synced := d.Sync()
 	err := d.log.Close()
 	if d.probes != nil {

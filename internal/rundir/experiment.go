@@ -12,30 +12,43 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// CreateExperiment makes the directory of an experiment in root, as Create does that of a run, and writes the experiment as it is before
-// anything was run.
-func CreateExperiment(root string, x *run.Experiment) (path string, err error) {
-	if err := checkID(x.ID); err != nil {
-		return "", err
-	}
-	if err := os.MkdirAll(root, 0o755); err != nil {
-		return "", fmt.Errorf("make directory for runs: %w", err)
-	}
-	if err := checkFree(root); err != nil {
-		return "", err
-	}
-	path = filepath.Join(root, x.ID)
-	if err := os.Mkdir(path, 0o755); err != nil {
-		return "", fmt.Errorf("make directory for experiment: %w", err)
-	}
-	if err := errors.Join(SaveExperiment(root, x), syncDir(root)); err != nil {
-		return "", fmt.Errorf("begin experiment %s: %w", x.ID, errors.Join(err, os.RemoveAll(path)))
-	}
-	return path, nil
+// Experiment is the directory of an experiment that is going on, which nobody else can delete. It is used by one goroutine at a time.
+type Experiment struct {
+	path  string
+	taken *os.File // the directory, locked
 }
 
-// SaveExperiment replaces what the experiment's directory says, whole or not at all.
-func SaveExperiment(root string, x *run.Experiment) error {
+// CreateExperiment makes the directory of an experiment in root, as Create does that of a run, and writes the experiment as it is before
+// anything was run.
+func CreateExperiment(root string, x *run.Experiment) (*Experiment, error) {
+	if err := checkID(x.ID); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		return nil, fmt.Errorf("make directory for runs: %w", err)
+	}
+	if err := checkFree(root); err != nil {
+		return nil, err
+	}
+	e := &Experiment{path: filepath.Join(root, x.ID)}
+	if err := os.Mkdir(e.path, 0o755); err != nil {
+		return nil, fmt.Errorf("make directory for experiment: %w", err)
+	}
+	var err error
+	if e.taken, err = lock(e.path); err == nil {
+		err = errors.Join(e.Save(x), syncDir(root))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("begin experiment %s: %w", x.ID, errors.Join(err, os.RemoveAll(e.path), release(e.taken)))
+	}
+	return e, nil
+}
+
+// Path returns the directory.
+func (e *Experiment) Path() string { return e.path }
+
+// Save replaces what the directory says, whole or not at all.
+func (e *Experiment) Save(x *run.Experiment) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -43,11 +56,14 @@ func SaveExperiment(root string, x *run.Experiment) error {
 	if err := enc.Encode(x); err != nil {
 		return fmt.Errorf("encode experiment %s: %w", x.ID, err)
 	}
-	if err := replaceFile(filepath.Join(root, x.ID, experimentFile), b.Bytes()); err != nil {
+	if err := replaceFile(filepath.Join(e.path, experimentFile), b.Bytes()); err != nil {
 		return fmt.Errorf("keep experiment %s: %w", x.ID, err)
 	}
 	return nil
 }
+
+// Close says that nothing more is written.
+func (e *Experiment) Close() error { return e.taken.Close() }
 
 // LoadExperiment returns an experiment, also one that is under way or was cut off: it says so then. The error is fs.ErrNotExist when the
 // ID is not that of an experiment.

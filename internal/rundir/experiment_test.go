@@ -21,8 +21,9 @@ func experiment() *run.Experiment {
 func TestExperimentDirectory(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "runs")
 	x := experiment()
-	path, err := CreateExperiment(root, x)
+	d, err := CreateExperiment(root, x)
 	require.NoError(t, err)
+	path := d.Path()
 	require.Equal(t, filepath.Join(root, x.ID), path)
 	_, err = CreateExperiment(root, x)
 	require.ErrorIs(t, err, fs.ErrExist)
@@ -30,7 +31,7 @@ func TestExperimentDirectory(t *testing.T) {
 	r := result()
 	r.Variant, r.Repetition = "a", 1
 	x.Add(r, false)
-	require.NoError(t, SaveExperiment(root, x))
+	require.NoError(t, d.Save(x))
 	// A crash in the middle of the next change leaves this one.
 	require.NoError(t, os.WriteFile(filepath.Join(path, experimentFile+".tmp"), []byte(`{"schema":`), 0o644))
 	loaded, err := LoadExperiment(root, x.ID)
@@ -42,7 +43,7 @@ func TestExperimentDirectory(t *testing.T) {
 	require.Len(t, runs, 1)
 	require.Equal(t, "experiment, 1 of 2 runs so far", runs[0].Unfinished)
 	x.Finished = true
-	require.NoError(t, SaveExperiment(root, x))
+	require.NoError(t, d.Save(x))
 	runs, err = List(root)
 	require.NoError(t, err)
 	require.Equal(t, run.Summary{
@@ -57,8 +58,9 @@ func TestExperimentsThatCannotBeLoaded(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	_, err = LoadExperiment(root, "../x")
 	require.ErrorContains(t, err, "a name has")
-	path, err := CreateExperiment(root, x)
+	d, err := CreateExperiment(root, x)
 	require.NoError(t, err)
+	path := d.Path()
 	for want, text := range map[string]string{
 		"unexpected end of JSON input":                 `{"schema":`,
 		"experiment of schema 7, this loadgen reads 2": `{"schema": 7}`,

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/loadgen/loadgen/internal/rundir"
+)
+
+func newExport(flags *runFlags) *cobra.Command {
+	var out string
+	c := &cobra.Command{
+		Use:   "export RUN... -o FILE",
+		Short: "Pack runs and experiments into one file, for another machine",
+		Long: `Pack runs and experiments, these with their runs, into one file (tar, gzip), from which loadgen runs import takes them on another
+machine. The same runs make the same file.`,
+		Example: "  loadgen runs export 20261120T173438Z-hydra-m4-4f2a -o hydra.tar.gz",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0:
+				return fmt.Errorf("no run is named: write %s", cmd.UseLine())
+			case out == "":
+				return errors.New("-o FILE is wanted: the file to write")
+			}
+			root, err := flags.root()
+			if err != nil {
+				return err
+			}
+			var all []string
+			var refused error
+			err = replace(out, func(w io.Writer) error {
+				all, refused = rundir.Pack(w, root, args)
+				return refused
+			})
+			switch {
+			case refused != nil:
+				return fmt.Errorf("%w; loadgen runs list names those there are", refused)
+			case err != nil:
+				return failed("%w", err)
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", out, strings.Join(all, ", "))
+			return err
+		},
+	}
+	c.Flags().StringVarP(&out, "out", "o", "", "write to `FILE`")
+	return c
+}
+
+func newImport(flags *runFlags) *cobra.Command {
+	const mib = 1 << 20
+	var most int64
+	c := &cobra.Command{
+		Use:   "import FILE",
+		Short: "Unpack runs that loadgen runs export has packed",
+		Long: `Unpack runs and experiments that loadgen runs export has packed, "-" from standard input. All of it is checked before any of it is kept:
+names, sizes, digests, checksums of snapshots, and that results are whole in themselves. Runs that are there already, byte for byte, are
+passed over; nothing is overwritten.`,
+		Example: "  loadgen runs import hydra.tar.gz",
+		Args:    one("file"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root, err := flags.root()
+			if err != nil {
+				return err
+			}
+			in := cmd.InOrStdin()
+			if args[0] != "-" {
+				f, err := os.Open(args[0])
+				if err != nil {
+					return failed("%w", err)
+				}
+				defer f.Close()
+				in = f
+			}
+			added, there, err := rundir.Import(root, in, most*mib)
+			for _, id := range there {
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: is there already\n", id)
+			}
+			for _, id := range added {
+				fmt.Fprintln(cmd.OutOrStdout(), id)
+			}
+			if err != nil {
+				return failed("%s: %w", args[0], err)
+			}
+			return nil
+		},
+	}
+	c.Flags().Int64Var(&most, "max-size", 4096, "refuse what unfolds to more than so many `MIB`")
+	return c
+}
+
+func newDelete(flags *runFlags) *cobra.Command {
+	var yes bool
+	c := &cobra.Command{
+		Use:   "delete RUN...",
+		Short: "Delete runs and experiments",
+		Long: `Delete runs, and experiments with their runs. It asks first; without a terminal it wants --yes. A run that is being written is not
+deleted, nor is one of an experiment that stays.`,
+		Example: "  loadgen runs delete 20261120T173438Z-hydra-m4-4f2a",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fmt.Errorf("no run is named: write %s", cmd.UseLine())
+			}
+			root, err := flags.root()
+			if err != nil {
+				return err
+			}
+			all, err := rundir.Doomed(root, args)
+			if err != nil {
+				return fmt.Errorf("%w; loadgen runs list names those there are", err)
+			}
+			if !yes {
+				if err := ask(cmd, all); err != nil {
+					return err
+				}
+			}
+			for _, id := range all {
+				if err := rundir.Delete(root, id); err != nil {
+					return failed("%w", err)
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "deleted %s\n", id)
+			}
+			return nil
+		},
+	}
+	c.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	return c
+}
+
+// ask wants a yes from the user at the terminal.
+func ask(cmd *cobra.Command, ids []string) error {
+	in, ok := cmd.InOrStdin().(*os.File)
+	if !ok || !term.IsTerminal(int(in.Fd())) {
+		return fmt.Errorf("nobody to ask whether to delete %s: say --yes", strings.Join(ids, ", "))
+	}
+	for _, id := range ids {
+		fmt.Fprintln(cmd.ErrOrStderr(), id)
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "Delete these %d for good? [y/N] ", len(ids))
+	line, err := bufio.NewReader(in).ReadString('\n')
+	if err != nil && err != io.EOF {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
+		return errors.New("nothing was deleted")
+	}
+	return nil
+}

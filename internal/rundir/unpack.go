@@ -1,0 +1,337 @@
+package rundir
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"unicode"
+
+	"github.com/loadgen/loadgen/internal/run"
+)
+
+const (
+	incoming    = ".import-" // begins the name of a directory that is being filled
+	maxManifest = 8 << 20    // bytes
+	maxPacked   = 30_000     // files
+)
+
+// Import reads a pack into root, all of it or nothing: each file has to be as the manifest says, each run and each snapshot whole in itself.
+// limit bounds the bytes that it unfolds to. What root has already, byte for byte, is passed over; another run of the same name is an error.
+// A crash leaves whole runs, and a directory of a hidden name which the next Import removes.
+func Import(root string, pack io.Reader, limit int64) (added, there []string, err error) {
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		return nil, nil, fmt.Errorf("make directory for runs: %w", err)
+	}
+	if err := sweep(root); err != nil {
+		return nil, nil, fmt.Errorf("import: %w", err)
+	}
+	temp, err := os.MkdirTemp(root, incoming)
+	if err != nil {
+		return nil, nil, fmt.Errorf("import: %w", err)
+	}
+	taken, err := lock(temp)
+	if err == nil {
+		u := unpacking{root: root, temp: temp, limit: limit}
+		err = u.all(pack)
+		added, there = u.added, u.there
+		err = errors.Join(err, os.RemoveAll(temp), taken.Close())
+	}
+	if err != nil {
+		return added, there, fmt.Errorf("import: %w", err)
+	}
+	return added, there, nil
+}
+
+// unpacking is an import under way.
+type unpacking struct {
+	root, temp string
+	limit      int64
+	files      manifest
+
+	added, there []string
+}
+
+func (u *unpacking) all(pack io.Reader) error {
+	if err := u.unfold(pack); err != nil {
+		return err
+	}
+	var ids []string
+	for _, f := range u.files.Files {
+		if id, _ := f.split(); !slices.Contains(ids[max(0, len(ids)-1):], id) {
+			ids = append(ids, id)
+		}
+	}
+	for _, id := range ids {
+		if err := u.verify(id); err != nil {
+			return fmt.Errorf("%s: %w", id, err)
+		}
+	}
+	var move []string
+	for _, id := range ids {
+		switch same, err := u.isThere(id); {
+		case err != nil:
+			return err
+		case same:
+			u.there = append(u.there, id)
+		default:
+			move = append(move, id)
+		}
+	}
+	return u.move(move)
+}
+
+// unfold writes the files of a pack below temp.
+func (u *unpacking) unfold(pack io.Reader) error {
+	buffered := bufio.NewReader(pack)
+	zip, err := gzip.NewReader(buffered)
+	if err != nil {
+		return fmt.Errorf("it is no pack of loadgen's: %w", err)
+	}
+	zip.Multistream(false)
+	in := tar.NewReader(zip)
+	if err := u.readManifest(in); err != nil {
+		return err
+	}
+	for _, f := range u.files.Files {
+		if err := u.file(in, f); err != nil {
+			return fmt.Errorf("%s: %w", f.Path, err)
+		}
+	}
+	if h, err := in.Next(); err == nil {
+		return fmt.Errorf("%q: the manifest does not name it", h.Name)
+	} else if err != io.EOF {
+		return err
+	}
+	if n, err := io.Copy(io.Discard, io.LimitReader(zip, 1)); err != nil {
+		return err // the checksum of the whole, among others
+	} else if n > 0 {
+		return errors.New("there is more behind the last file")
+	}
+	if _, err := buffered.ReadByte(); err != io.EOF {
+		return errors.New("there is more behind the end")
+	}
+	return nil
+}
+
+// next returns the size of the next file, which has to have the given name.
+func next(in *tar.Reader, name string) (int64, error) {
+	h, err := in.Next()
+	switch {
+	case err != nil:
+		return 0, noEOF(err)
+	case h.Name != name || h.Typeflag != tar.TypeReg || h.Format != tar.FormatUSTAR:
+		return 0, fmt.Errorf("%q of type %q stands where the file %s should", h.Name, h.Typeflag, name)
+	}
+	return h.Size, nil
+}
+
+// noEOF says that a pack is cut off.
+func noEOF(err error) error {
+	if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("the pack ends too early")
+	}
+	return err
+}
+
+func (u *unpacking) readManifest(in *tar.Reader) error {
+	size, err := next(in, manifestFile)
+	if err != nil {
+		return fmt.Errorf("it is no pack of loadgen's: %w", err)
+	}
+	if size > maxManifest {
+		return fmt.Errorf("a manifest of %d bytes, at most %d are read", size, maxManifest)
+	}
+	text, err := io.ReadAll(in)
+	if err != nil {
+		return noEOF(err)
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&u.files); err != nil {
+		return fmt.Errorf("%s: %w", manifestFile, err)
+	}
+	if u.files.Format != packFormat || u.files.Version != packVersion {
+		return fmt.Errorf("a pack of %q, version %d: this loadgen reads %q, version %d", u.files.Format, u.files.Version, packFormat, packVersion)
+	}
+	return u.checkManifest()
+}
+
+// checkManifest holds that every file is one of a run's, named once, and that all of them have room.
+func (u *unpacking) checkManifest() error {
+	files := u.files.Files
+	if len(files) == 0 || len(files) > maxPacked {
+		return fmt.Errorf("%d files: a pack has 1 to %d", len(files), maxPacked)
+	}
+	total, seen := int64(0), map[string]bool{}
+	for _, f := range files {
+		id, name := f.split()
+		if err := checkID(id); err != nil {
+			return err
+		}
+		if !slices.Contains(packed, name) || seen[f.Path] {
+			return fmt.Errorf("%q: no file of a run, or there twice", f.Path)
+		}
+		seen[f.Path] = true
+		if f.Bytes < 0 || f.Bytes > math.MaxInt64-total {
+			return fmt.Errorf("%s: a size of %d", f.Path, f.Bytes)
+		}
+		total += f.Bytes
+	}
+	if total > u.limit {
+		return fmt.Errorf("it unfolds to %d MiB, more than the %d MiB that are allowed", total>>20, u.limit>>20)
+	}
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(u.temp, &st); err != nil {
+		return err
+	}
+	if free := int64(st.Bavail) * st.Bsize; total > free-minFree {
+		return fmt.Errorf("it unfolds to %d MiB, and %d MiB are free in %s", total>>20, free>>20, u.root)
+	}
+	return nil
+}
+
+// file writes a file and makes it last.
+func (u *unpacking) file(in *tar.Reader, f packedFile) error {
+	size, err := next(in, f.Path)
+	if err != nil {
+		return err
+	}
+	if size != f.Bytes {
+		return fmt.Errorf("%d bytes, the manifest says %d", size, f.Bytes)
+	}
+	id, name := f.split()
+	if err := os.MkdirAll(filepath.Join(u.temp, id), 0o755); err != nil {
+		return err
+	}
+	out, err := os.OpenFile(filepath.Join(u.temp, id, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	sum := sha256.New()
+	_, err = io.Copy(io.MultiWriter(out, sum), in)
+	if err == nil {
+		err = out.Sync()
+	}
+	if err := errors.Join(err, out.Close()); err != nil {
+		return noEOF(err)
+	}
+	if got := hex.EncodeToString(sum.Sum(nil)); got != f.SHA256 {
+		return fmt.Errorf("its digest is %s, the manifest says %q", got, f.SHA256)
+	}
+	return nil
+}
+
+// verify holds that a directory is that of a finished run or of an experiment.
+func (u *unpacking) verify(id string) error {
+	if err := u.plainTexts(id); err != nil {
+		return err
+	}
+	if _, err := LoadExperiment(u.temp, id); !errors.Is(err, os.ErrNotExist) {
+		if rest, _ := filepath.Glob(filepath.Join(u.temp, id, "*")); err == nil && len(rest) > 1 {
+			return errors.New("a run and an experiment at once")
+		}
+		return err
+	}
+	r, err := Load(u.temp, id)
+	if err != nil {
+		return err
+	}
+	plan, err := Plan(u.temp, id)
+	if err != nil {
+		return err
+	}
+	if sum := sha256.Sum256(plan); hex.EncodeToString(sum[:]) != r.PlanDigest {
+		return errors.New("its plan is not the one that its result is of")
+	}
+	return errors.Join(
+		Snapshots(u.temp, id, func(_, _ []byte) error { return nil }),
+		Probes(u.temp, id, func(run.Probe) error { return nil }),
+	)
+}
+
+// plainTexts refuses texts that a terminal would obey: control characters, which loadgen writes none of.
+func (u *unpacking) plainTexts(id string) error {
+	for _, name := range []string{planFile, resultFile, experimentFile} {
+		f, err := os.Open(filepath.Join(u.temp, id, name))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		err = plainText(f)
+		if err := errors.Join(err, f.Close()); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func plainText(in io.Reader) error {
+	dec := json.NewDecoder(in)
+	for {
+		token, err := dec.Token()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		text, _ := token.(string)
+		if strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }) {
+			return fmt.Errorf("a text with control characters: %q", text[:min(len(text), 80)])
+		}
+	}
+}
+
+// isThere reports whether root has the same run already.
+func (u *unpacking) isThere(id string) (bool, error) {
+	if _, err := os.Lstat(filepath.Join(u.root, id)); errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	for _, name := range packed {
+		old, oldErr := digestOf(u.root, id+"/"+name)
+		fresh, err := digestOf(u.temp, id+"/"+name)
+		if old != fresh || (oldErr == nil) != (err == nil) {
+			return false, fmt.Errorf("%s is there already, and is another: delete or rename that one first", id)
+		}
+	}
+	return true, nil
+}
+
+// move puts what was read into root, experiments last: their runs are there then.
+func (u *unpacking) move(ids []string) error {
+	slices.SortStableFunc(ids, func(a, b string) int { return u.rank(a) - u.rank(b) })
+	for _, id := range ids {
+		if err := syncDir(filepath.Join(u.temp, id)); err != nil {
+			return err
+		}
+	}
+	for _, id := range ids {
+		if err := os.Rename(filepath.Join(u.temp, id), filepath.Join(u.root, id)); err != nil {
+			return err
+		}
+		u.added = append(u.added, id)
+	}
+	return syncDir(u.root)
+}
+
+func (u *unpacking) rank(id string) int {
+	if slices.ContainsFunc(u.files.Files, func(f packedFile) bool { return f.Path == id+"/"+experimentFile }) {
+		return 1
+	}
+	return 0
+}
