@@ -42,8 +42,10 @@ type runFlags struct {
 	http   string
 	fleet  fleetFlags
 
-	progress string
-	timeout  time.Duration
+	progress   string
+	timeout    time.Duration
+	labelTexts []string
+	labels     map[string]string
 }
 
 func newRun() *cobra.Command {
@@ -70,6 +72,7 @@ Ctrl-C at a time that is known beforehand.`,
   loadgen coordinator run plans/hydra.hcl -var nodes='["127.0.0.1:7001","127.0.0.1:7002","127.0.0.1:7003","127.0.0.1:7004"]'
   loadgen coordinator run plans/hydra.hcl --var w=1 --out run.json
   loadgen coordinator run plans/open.hcl --timeout 1m --progress json 2>progress.jsonl
+  loadgen coordinator run plans/hydra.hcl --label branch=main --label ticket=42
   loadgen coordinator run plans/nwr.hcl
   loadgen coordinator run plans/nwr.hcl --variant w=2,r=1`,
 		Args: one("plan"),
@@ -87,6 +90,7 @@ Ctrl-C at a time that is known beforehand.`,
 	f.BoolVar(&flags.once, "once", false, "run a plan that has an experiment once, with the variables' own values")
 	f.StringVar(&flags.progress, "progress", "auto", "show progress as `FORM`: auto (drawn again and again on a terminal), lines, json (docs/result.md) or none")
 	f.DurationVar(&flags.timeout, "timeout", 0, "end after a `DURATION` as by Ctrl-C (default: when the plan ends)")
+	f.StringArrayVar(&flags.labelTexts, "label", nil, "keep the label `NAME=VALUE` with the run; may be given several times")
 	f.BoolVar(&flags.debug, "debug", false, "log what happens beside the load")
 	return c
 }
@@ -106,6 +110,10 @@ func (f *runFlags) run(cmd *cobra.Command, path string) error {
 		return err
 	}
 	if err := f.fleet.check(&f.loops); err != nil {
+		return err
+	}
+	var err error
+	if f.labels, err = parseLabels(f.labelTexts); err != nil {
 		return err
 	}
 	text, err := f.planFlags.open(path)
@@ -141,7 +149,7 @@ func (f *runFlags) single(cmd *cobra.Command, p *plan.Plan) error {
 	if err != nil {
 		return err
 	}
-	job, err := newJob(p, run.Header{ID: rundir.NewID(time.Now(), p.Name), Strict: f.strict, Variant: f.variant})
+	job, err := newJob(p, run.Header{ID: rundir.NewID(time.Now(), p.Name), Strict: f.strict, Variant: f.variant, Labels: f.labels})
 	if err != nil {
 		return err
 	}

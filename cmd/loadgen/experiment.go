@@ -49,6 +49,7 @@ func (f *runFlags) experiment(cmd *cobra.Command, t *trial) error {
 	}
 	base := t.baseline()
 	x := experiment.New(rundir.NewID(time.Now(), base.Name), base, t.Experiment, time.Now(), version())
+	x.Labels = f.labels
 	dir, err := rundir.CreateExperiment(root, x)
 	if err != nil {
 		return failed("%w", err)
@@ -112,7 +113,7 @@ func (s *series) turn(ctx context.Context, drain <-chan struct{}, t experiment.T
 	limit, capped := limited(drain, s.Cap, s.Cap-s.spent[t.Variant])
 	result := s.carryOut(ctx, limit, s.plans[t.Variant], run.Header{
 		ID:     rundir.NewID(began, fmt.Sprintf("%s-%s-%d", s.result.Plan, variant, t.Repetition)),
-		Strict: s.strict, Experiment: s.result.ID, Variant: variant, Repetition: t.Repetition,
+		Strict: s.strict, Labels: s.labels, Experiment: s.result.ID, Variant: variant, Repetition: t.Repetition,
 	}, capped)
 	s.spent[t.Variant] += time.Since(began)
 	s.results = append(s.results, result)

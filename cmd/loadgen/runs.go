@@ -21,12 +21,18 @@ func newRuns() *cobra.Command {
 }
 
 func newList(flags *runFlags) *cobra.Command {
-	return &cobra.Command{
-		Use:     "list",
-		Short:   "List runs, newest first",
-		Example: "  loadgen runs list",
-		Args:    cobra.NoArgs,
+	var texts []string
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List runs, newest first",
+		Example: `  loadgen runs list
+  loadgen runs list --label branch=main`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			labels, err := parseLabels(texts)
+			if err != nil {
+				return err
+			}
 			root, err := flags.root()
 			if err != nil {
 				return err
@@ -35,9 +41,11 @@ func newList(flags *runFlags) *cobra.Command {
 			if err != nil {
 				return failed("%w", err)
 			}
-			return report.List(cmd.OutOrStdout(), runs)
+			return report.List(cmd.OutOrStdout(), labelled(runs, labels))
 		},
 	}
+	c.Flags().StringArrayVar(&texts, "label", nil, "only those with the label `NAME=VALUE`; with several, those that have all")
+	return c
 }
 
 func newShowRun(flags *runFlags) *cobra.Command {

@@ -13,7 +13,7 @@ import (
 func Experiment(w io.Writer, x *run.Experiment, opts Options) error {
 	p := &page{}
 	p.line("%s   %s", x.Plan, x.ID)
-	p.line("%s", strings.Join(experimentFacts(x), " · "))
+	p.facts(experimentFacts(x))
 	for _, t := range x.Tables {
 		p.table(t)
 	}
@@ -26,10 +26,10 @@ func Experiment(w io.Writer, x *run.Experiment, opts Options) error {
 }
 
 func experimentFacts(x *run.Experiment) []string {
-	return []string{
+	return append([]string{
 		"experiment of " + plural(len(x.Runs), "run"), x.StartedAt.UTC().Format("2006-01-02 15:04:05 UTC"), duration(x.Seconds),
 		"loadgen " + x.Loadgen, x.Order, "baseline " + x.Baseline,
-	}
+	}, labelsOf(x.Labels)...)
 }
 
 // gridCell is what stands at a place of a table.

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/loadgen/loadgen/internal/run"
 )
@@ -34,7 +35,7 @@ func List(w io.Writer, runs []run.Summary) error {
 // standing is the rest of the verdict.
 func standing(s run.Summary) string {
 	if s.Verdict.Completeness == run.Failed {
-		return ""
+		return strings.Join(labelsOf(s.Labels), " ")
 	}
 	text := left(string(s.Verdict.Validity), 7)
 	if s.Runs > 0 {
@@ -45,6 +46,9 @@ func standing(s run.Summary) string {
 		text += "  asserts pass"
 	case run.Fail:
 		text += "  asserts FAIL"
+	}
+	if len(s.Labels) > 0 {
+		text += "  " + strings.Join(labelsOf(s.Labels), " ")
 	}
 	return text
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -75,7 +76,7 @@ func (p *page) rule(title, word string) {
 
 func (p *page) head(r *run.Run) {
 	p.line("%s   %s", r.Plan, r.ID)
-	p.line("%s", strings.Join(factsOf(r), " · "))
+	p.facts(factsOf(r))
 	if r.Environment.Hostname != "" {
 		p.line("%s", strings.Join(machineOf(&r.Environment), " · "))
 	}
@@ -92,7 +93,22 @@ func factsOf(r *run.Run) []string {
 	if len(r.Workers) > 0 {
 		facts = append(facts, plural(len(r.Workers), "worker"))
 	}
-	return facts
+	return append(facts, labelsOf(r.Labels)...)
+}
+
+// labelsOf writes labels as they were given, in the order of their names.
+func labelsOf(labels map[string]string) (list []string) {
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		list = append(list, name+"="+labels[name])
+	}
+	return list
+}
+
+// facts adds parts between dots, broken between parts only.
+func (p *page) facts(parts []string) {
+	for _, line := range flow(parts, " · ", width) {
+		p.line("%s", line)
+	}
 }
 
 func machineOf(e *run.Environment) []string {

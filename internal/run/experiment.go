@@ -25,6 +25,8 @@ type Experiment struct {
 	Verdict    Verdict   `json:"verdict"`     // the worst of its runs in each part
 	ExitCode   int       `json:"exit_code"`   // the first that applies over its runs
 
+	Labels map[string]string `json:"labels"` // that the user has given it and its runs
+
 	Variants []Variant       `json:"variants"` // in the plan's order
 	Runs     []ExperimentRun `json:"runs"`     // in the order they were run
 	Figures  []Figure        `json:"figures"`  // by phase, op and metric, and in each by variant
@@ -169,8 +171,8 @@ func (c *chart) Miss(name, variant, why string) {
 func NewExperiment(id string) *Experiment {
 	return &Experiment{
 		Schema: schemaVersion, ID: id,
-		Verdict:  Verdict{Completeness: Complete, Validity: Valid, Assertions: None, Reasons: []string{}},
-		Variants: []Variant{}, Runs: []ExperimentRun{}, Figures: []Figure{}, Tables: []Table{}, Charts: []chart{},
+		Verdict: Verdict{Completeness: Complete, Validity: Valid, Assertions: None, Reasons: []string{}},
+		Labels:  map[string]string{}, Variants: []Variant{}, Runs: []ExperimentRun{}, Figures: []Figure{}, Tables: []Table{}, Charts: []chart{},
 	}
 }
 

@@ -37,6 +37,7 @@ func placeholder(path string) string {
 		"environment.servers.TARGET.ENDPOINT":          "FACT",
 		"phase.NAME.nulls":                             "PATH",
 		"environment.nulls":                            "PATH",
+		"labels":                                       "LABEL",
 	}[path]
 }
 

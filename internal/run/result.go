@@ -40,6 +40,8 @@ type Header struct {
 	Experiment string    `json:"experiment"`  // the experiment that it is a run of; "": none
 	Variant    string    `json:"variant"`     // whose values the plan was run with; "": the variables' own
 	Repetition int       `json:"repetition"`  // of the variant in the experiment, from 1; 0 without one
+
+	Labels map[string]string `json:"labels"` // that the user has given it
 }
 
 // AssertResult is what became of one assert of the plan.
@@ -65,6 +67,9 @@ func New(h Header, env Environment) *Run {
 	}
 	if r.Workers == nil {
 		r.Workers = []string{}
+	}
+	if r.Labels == nil {
+		r.Labels = map[string]string{}
 	}
 	if r.Environment.Servers == nil {
 		r.Environment.Servers = map[string]map[string]map[string]string{}

@@ -92,7 +92,7 @@ func summarizeExperiment(root, id string) (run.Summary, bool) {
 		s.Unfinished = errors.Unwrap(err).Error()
 		return s, true
 	}
-	s.Plan, s.StartedAt, s.Loadgen = x.Plan, x.StartedAt, x.Loadgen
+	s.Plan, s.StartedAt, s.Loadgen, s.Labels = x.Plan, x.StartedAt, x.Loadgen, x.Labels
 	s.Seconds, s.Verdict, s.ExitCode, s.Runs = x.Seconds, x.Verdict, x.ExitCode, len(x.Runs)
 	if !x.Finished {
 		s.Unfinished = fmt.Sprintf("experiment, %d of %d runs so far", len(x.Runs), x.Repeat*len(x.Variants))

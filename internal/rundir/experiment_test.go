@@ -47,7 +47,7 @@ func TestExperimentDirectory(t *testing.T) {
 	runs, err = List(root)
 	require.NoError(t, err)
 	require.Equal(t, run.Summary{
-		Header: run.Header{ID: x.ID, Plan: "hydra-m4", StartedAt: start}, Verdict: x.Verdict, Runs: 1,
+		Header: run.Header{ID: x.ID, Plan: "hydra-m4", StartedAt: start, Labels: map[string]string{}}, Verdict: x.Verdict, Runs: 1,
 	}, runs[0])
 }
 
