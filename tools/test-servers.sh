@@ -1,13 +1,14 @@
 #!/bin/sh
-# Installs what the tests want beside Go: a redis-server and a memcached to drive, a prometheus to scrape with, a chromium to open
-# reports in, and a C compiler for the race detector. Uses apt-get, with sudo when not root; where there is none, says what is
-# missing and fails.
+# Installs what the tests want beside Go: a redis-server and a memcached to drive, a postgresql to keep runs in, a prometheus to
+# scrape with, a chromium to open reports in, and a C compiler for the race detector. Uses apt-get, with sudo when not root; where
+# there is none, says what is missing and fails.
 set -eu
 
 # missing prints the packages that are wanted and not there, by their Debian names.
 missing() {
 	command -v redis-server >/dev/null || echo redis-server
 	command -v memcached >/dev/null || echo memcached
+	{ command -v postgres || ls /usr/lib/postgresql/*/bin/postgres; } >/dev/null 2>&1 || echo postgresql
 	command -v chromium >/dev/null || echo chromium
 	{ command -v prometheus && command -v promtool; } >/dev/null || echo prometheus
 	if ! { command -v gcc || command -v cc || command -v clang; } >/dev/null; then

@@ -19,7 +19,7 @@ var rows = [][]string{
 	{"pkg/driver", "pkg/hist", "pkg/pmem", "internal/chart", "internal/pace", "internal/search", "internal/stat"},
 	{"pkg/plan", "pkg/pmlog", "internal/measure", "internal/op"},
 	{"internal/run", "internal/workload", "internal/drivers/*"},
-	{"internal/comparison", "internal/drivers", "internal/rundir", "internal/prom", "internal/cachenode", "internal/table", "internal/machine", "internal/observe"},
+	{"internal/comparison", "internal/drivers", "internal/history", "internal/rundir", "internal/prom", "internal/cachenode", "internal/table", "internal/machine", "internal/observe"},
 	{"internal/engine", "internal/coord", "internal/floor", "internal/rpc/loadgenpb"},
 	{"internal/rpc", "internal/report", "internal/experiment", "internal/selfcheck"},
 	{"bench", "cmd/loadgen"},

@@ -1,0 +1,123 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// DB is a connection to a database that has the schema. It is used by one goroutine at a time.
+type DB struct {
+	conn   *pgx.Conn
+	within time.Duration // of a transaction
+	secret []string      // what errors must not say
+}
+
+// Open connects to the database that a URL names (postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=…; what it lacks comes from PGPASSWORD,
+// ~/.pgpass and libpq's other variables) and makes or migrates the schema. Without an sslmode, one of another machine is asked with
+// verify-full. within bounds the connecting and each transaction. Errors of this package never hold the password.
+func Open(ctx context.Context, address string, within time.Duration) (*DB, error) {
+	config, err := parse(address)
+	if err != nil {
+		return nil, err
+	}
+	db := &DB{within: within, secret: secrets(address, config.Password)}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	if db.conn, err = pgx.ConnectConfig(ctx, config); err != nil {
+		return nil, db.plain(fmt.Errorf("connect to %s: %w", config.Host, err))
+	}
+	if err := db.migrate(ctx); err != nil {
+		return nil, db.plain(errors.Join(err, db.Close()))
+	}
+	return db, nil
+}
+
+// Close ends the connection.
+func (db *DB) Close() error {
+	const polite = 5 * time.Second
+	ctx, cancel := context.WithTimeout(context.Background(), polite)
+	defer cancel()
+	return db.plain(db.conn.Close(ctx))
+}
+
+// parse reads the URL. What it says is nowhere repeated: a URL that cannot be read may hold a password anywhere.
+func parse(address string) (*pgx.ConnConfig, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
+		return nil, errors.New("the database's address is no URL of PostgreSQL: write postgres://USER@HOST:PORT/DATABASE, with characters such as " +
+			"'@' in a password as %40, or leave the password to PGPASSWORD")
+	}
+	query := u.Query()
+	if query.Get("sslmode") == "" && os.Getenv("PGSSLMODE") == "" && !near(u, query) {
+		query.Set("sslmode", "verify-full")
+		u.RawQuery = query.Encode()
+	}
+	config, err := pgx.ParseConfig(u.String())
+	if err != nil {
+		return nil, errors.New("the database's URL has a setting that PostgreSQL does not know, or a value that does not fit: look at its sslmode, " +
+			"its port, and what stands behind the '?'")
+	}
+	return config, nil
+}
+
+// near says whether a URL means this machine.
+func near(u *url.URL, query url.Values) bool {
+	host := u.Hostname()
+	if other := query.Get("host"); other != "" {
+		host = other
+	}
+	if host == "" {
+		host = os.Getenv("PGHOST")
+	}
+	ip := net.ParseIP(host)
+	return host == "" || host == "localhost" || strings.HasPrefix(host, "/") || ip != nil && ip.IsLoopback()
+}
+
+// secrets are the forms in which a password may appear.
+func secrets(address, password string) (list []string) {
+	if u, err := url.Parse(address); err == nil {
+		if written, ok := u.User.Password(); ok {
+			list = append(list, written, url.QueryEscape(written), strings.TrimPrefix(url.UserPassword("", written).String(), ":"))
+		}
+	}
+	return append(list, password)
+}
+
+// plain returns the error as its text, without secrets.
+func (db *DB) plain(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	for _, secret := range db.secret {
+		if secret != "" {
+			text = strings.ReplaceAll(text, secret, "xxxxx")
+		}
+	}
+	return errors.New(text)
+}
+
+// inTransaction calls f in a transaction, which the server ends by itself if nobody else does.
+func (db *DB) inTransaction(ctx context.Context, f func(tx pgx.Tx) error) error {
+	tx, err := db.conn.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	limit := fmt.Sprintf("SET LOCAL statement_timeout = %d; SET LOCAL idle_in_transaction_session_timeout = %d",
+		db.within.Milliseconds(), db.within.Milliseconds())
+	if _, err = tx.Exec(ctx, limit); err == nil {
+		err = f(tx)
+	}
+	if err != nil {
+		return errors.Join(err, tx.Rollback(context.WithoutCancel(ctx)))
+	}
+	return tx.Commit(ctx)
+}

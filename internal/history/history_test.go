@@ -1,0 +1,128 @@
+package history_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/loadgen/loadgen/internal/history"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/servertest"
+)
+
+const within = 20 * time.Second
+
+func result(id string, rows int) *run.Run {
+	rate, p99 := 1000.5, 0.0012
+	r := run.New(run.Header{ID: id, Plan: "p", PlanDigest: "d", StartedAt: time.Date(2026, 11, 20, 17, 34, 38, 123456789, time.UTC)}, run.Environment{Kernel: "6.1"})
+	p := &run.Phase{Kind: "load", Model: "closed", Validity: run.Valid, Op: map[string]*run.Op{"get": {Due: 7, OK: 7, Rate: &rate, Response: run.Latency{P99: &p99}}}}
+	for i := range rows {
+		p.Series = append(p.Series, run.Row{T: float64(i + 1), OK: uint64(i)})
+	}
+	r.Add("load", p)
+	return r
+}
+
+func open(t *testing.T, url string) *history.DB {
+	t.Helper()
+	db, err := history.Open(t.Context(), url, within)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db
+}
+
+func count(t *testing.T, conn *pgx.Conn, table string) (n int) {
+	t.Helper()
+	require.NoError(t, conn.QueryRow(t.Context(), "SELECT count(*) FROM loadgen."+table).Scan(&n))
+	return n
+}
+
+func TestHistory(t *testing.T) {
+	url := servertest.Postgres(t)
+	conn, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	defer conn.Close(context.Background())
+
+	t.Run("several make the schema at once", func(t *testing.T) {
+		var all errgroup.Group
+		for range 5 {
+			all.Go(func() error {
+				db, err := history.Open(t.Context(), url, within)
+				if err != nil {
+					return err
+				}
+				return db.Close()
+			})
+		}
+		require.NoError(t, all.Wait())
+		require.Equal(t, 1, count(t, conn, "migrations"))
+	})
+
+	t.Run("several push the same run", func(t *testing.T) {
+		added := make([]bool, 4)
+		var all errgroup.Group
+		for i := range added {
+			db := open(t, url)
+			all.Go(func() (err error) {
+				added[i], err = db.Push(t.Context(), result("one", 2000), []byte(`{"name":"p"}`))
+				return err
+			})
+		}
+		require.NoError(t, all.Wait())
+		require.ElementsMatch(t, []bool{true, false, false, false}, added)
+		require.Equal(t, 2000, count(t, conn, "series"))
+		require.Equal(t, 2, count(t, conn, "figures"), "those that are null have no row")
+	})
+
+	t.Run("a run that does not fit leaves nothing, and the connection goes on", func(t *testing.T) {
+		db := open(t, url)
+		bad := result("bad", 10)
+		bad.Phase["load"].Series[9].T = 1 // twice
+		_, err := db.Push(t.Context(), bad, nil)
+		require.ErrorContains(t, err, "push run bad: series: ")
+		require.Equal(t, 1, count(t, conn, "runs"))
+		require.Equal(t, 1, count(t, conn, "phases"))
+		added, err := db.Push(t.Context(), result("bad", 10), nil)
+		require.NoError(t, err)
+		require.True(t, added)
+	})
+
+	t.Run("a user who may only insert can push", func(t *testing.T) {
+		_, err := conn.Exec(t.Context(), `CREATE USER writer PASSWORD 'another/secret'; GRANT USAGE ON SCHEMA loadgen TO writer;
+			GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA loadgen TO writer`)
+		require.NoError(t, err)
+		config := conn.Config()
+		db := open(t, fmt.Sprintf("postgres://writer:another%%2Fsecret@%s:%d/postgres?sslmode=disable", config.Host, config.Port))
+		added, err := db.Push(t.Context(), result("two", 1), nil)
+		require.NoError(t, err)
+		require.True(t, added)
+	})
+
+	t.Run("another holds the table", func(t *testing.T) {
+		tx, err := conn.Begin(t.Context())
+		require.NoError(t, err)
+		_, err = tx.Exec(t.Context(), `LOCK TABLE loadgen.runs`)
+		require.NoError(t, err)
+		db, err := history.Open(t.Context(), url, 500*time.Millisecond)
+		require.NoError(t, err)
+		began := time.Now()
+		_, err = db.Push(t.Context(), result("late", 1), nil)
+		require.Error(t, err)
+		require.Less(t, time.Since(began), 10*time.Second)
+		_ = db.Close() // its connection may be broken
+		require.NoError(t, tx.Rollback(t.Context()))
+		require.Equal(t, 3, count(t, conn, "runs"))
+	})
+
+	t.Run("a schema of a later version is left alone", func(t *testing.T) {
+		_, err := conn.Exec(t.Context(), `INSERT INTO loadgen.migrations (version) VALUES (99)`)
+		require.NoError(t, err)
+		_, err = history.Open(t.Context(), url, within)
+		require.ErrorContains(t, err, "the schema loadgen is of version 99, this loadgen knows up to 1: use a newer one")
+	})
+}

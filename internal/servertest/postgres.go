@@ -1,0 +1,115 @@
+package servertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// PostgresPassword is that of the user loadgen, which no output may show.
+const PostgresPassword = "never-to-be/seen@all"
+
+// Postgres starts a PostgreSQL server with an empty cluster on a free loopback port, and returns the URL of its database once it answers. It is
+// ended at the end of the test.
+func Postgres(t testing.TB) (url string) {
+	t.Helper()
+	bin, err := postgresBinaries()
+	Require(t, "postgres", err)
+	dir, err := os.MkdirTemp("", "loadgen-postgres-") // t.TempDir is closed to other users
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	as := unprivileged(t, dir)
+	secret := filepath.Join(dir, "password")
+	if err := errors.Join(os.WriteFile(secret, []byte(PostgresPassword), 0o644), os.Chmod(dir, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	data := filepath.Join(dir, "data")
+	cmd := exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "loadgen", "--auth=scram-sha-256", "--pwfile="+secret, "--no-sync", "--locale=C", "-E", "UTF8")
+	cmd.SysProcAttr, cmd.Dir = as, dir
+	if words, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("initdb: %v\n%s", err, words)
+	}
+	port := freePort(t)
+	s := &Server{t: t, done: make(chan struct{}), Addr: net.JoinHostPort("127.0.0.1", port)}
+	cmd = exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-p", port, "-h", "127.0.0.1", "-k", dir, "-c", "fsync=off")
+	cmd.SysProcAttr, cmd.Dir = as, dir
+	s.start(cmd)
+	t.Cleanup(func() { // before it is killed, so that it gives back its shared memory
+		_ = cmd.Process.Signal(syscall.SIGQUIT)
+		select {
+		case <-s.done:
+		case <-time.After(startTimeout):
+		}
+	})
+	url = fmt.Sprintf("postgres://loadgen:never-to-be%%2Fseen%%40all@%s/postgres?sslmode=disable", s.Addr)
+	for deadline := time.Now().Add(startTimeout); ; {
+		if err = connects(url); err == nil {
+			return url
+		}
+		if time.Now().After(deadline) {
+			s.Kill()
+			t.Fatalf("postgres does not answer at %s: %v\n%s", s.Addr, err, &s.output)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func connects(url string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	return conn.Close(ctx)
+}
+
+// postgresBinaries finds the newest server, where Debian has it or on PATH.
+func postgresBinaries() (dir string, err error) {
+	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
+	if err != nil {
+		return "", err
+	}
+	if path, err := exec.LookPath("postgres"); err == nil {
+		found = append(found, path)
+	}
+	if len(found) == 0 {
+		return "", errors.New("postgres not found")
+	}
+	return filepath.Dir(slices.Max(found)), nil
+}
+
+// unprivileged says as whom a server runs that does not run as root, and gives that user the directory.
+func unprivileged(t testing.TB, dir string) *syscall.SysProcAttr {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	as, err := user.Lookup("postgres")
+	if err != nil {
+		as, err = user.Lookup("nobody")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	uid, uidErr := strconv.Atoi(as.Uid)
+	gid, gidErr := strconv.Atoi(as.Gid)
+	if err := errors.Join(uidErr, gidErr, os.Chown(dir, uid, gid)); err != nil {
+		t.Fatal(err)
+	}
+	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+}
