@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/rundir"
+	"github.com/loadgen/loadgen/internal/servertest"
 )
 
 // nothing is a plan without a target, to be completed by an experiment.
@@ -315,4 +317,47 @@ experiment {
 	require.Len(t, x.Runs, 4)
 	require.InDelta(t, 0, *figure(t, x, "x=1", "hit_ratio").Score, 0)
 	require.InDelta(t, 0, *figure(t, x, "x=2", "hit_ratio").Score, 0)
+}
+
+// On a server that loadgen has not built: values of 64 KiB take longer than those of 32 bytes, which is shown; the same again is no other.
+func TestExperimentOnRedisHasAKnownAnswer(t *testing.T) {
+	addr := servertest.Redis(t)
+	patiently(t, func(t *testing.T) error {
+		t.Helper()
+		l := begin(t, fmt.Sprintf(`
+plan "sizes" {}
+variable "size" { default = "32B" }
+target "t" {
+	driver    = "redis"
+	endpoints = [%q]
+}
+dataset "d" {
+	keys { count = 100 }
+	values { size = var.size }
+}
+phase "put" {
+	target  = target.t
+	dataset = dataset.d
+	ops     = { put = 1 }
+	closed {
+		sessions = 2
+		duration = "500ms"
+	}
+}
+experiment {
+	repeat = 3
+	variant "small" { size = "32B" }
+	variant "again" { size = "32B" }
+	variant "large" { size = "64KiB" }
+}`, addr))
+		x := l.experiment(60 * time.Second)
+		require.Len(t, x.Runs, 9)
+		large, again := figure(t, x, "large", "rate"), figure(t, x, "again", "rate")
+		require.Less(t, *large.Ratio, 1.0)
+		if !large.Differs || again.Differs {
+			return fmt.Errorf("large: %s (× %.2f); again: %s (× %.2f)", large.Finding, *large.Ratio, again.Finding, *again.Ratio)
+		}
+		require.Contains(t, again.Finding, "no difference shown (MDE ")
+		return nil
+	})
 }
