@@ -188,13 +188,13 @@ func runsOfVariant(root, id, variant string) ([]string, error) {
 	return ids, nil
 }
 
-// runsBetween lists the finished runs from the first to the last, in the order of their names, that had the same plan.
+// runsBetween lists the finished runs from the first to the last, in the order of their starts, that had the same plan.
 func runsBetween(root, first, last string) ([]string, error) {
 	all, err := rundir.List(root)
 	if err != nil {
 		return nil, failed("%w", err)
 	}
-	slices.Reverse(all) // oldest first
+	slices.SortStableFunc(all, func(a, b run.Summary) int { return a.StartedAt.Compare(b.StartedAt) })
 	at := func(id string) int {
 		return slices.IndexFunc(all, func(s run.Summary) bool { return s.ID == id && s.Unfinished == "" && s.Runs == 0 })
 	}
