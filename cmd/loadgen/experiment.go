@@ -32,6 +32,9 @@ type series struct {
 	results []*run.Run
 	spent   []time.Duration // by variant
 	passed  []bool          // by variant: its cap, and that is said
+
+	rounds   int  // that every variant has had when differences were last foreseen
+	foreseen bool // all of them
 }
 
 // experiment runs every variant of a plan's experiment as often as it says, and reports how they compare.
@@ -72,7 +75,6 @@ func (f *runFlags) experiment(cmd *cobra.Command, t *trial) error {
 // run goes through the schedule, until the user asks for an end.
 func (s *series) run(ctx context.Context, drain <-chan struct{}) {
 	turns := experiment.Schedule(s.Experiment, s.result.Seed)
-	foreseen := false
 	for i, t := range turns {
 		if interrupted(ctx, drain) {
 			s.result.Abort()
@@ -87,9 +89,7 @@ func (s *series) run(ctx context.Context, drain <-chan struct{}) {
 		}
 		fmt.Fprintf(s.words, "run %d of %d: %s, repetition %d\n", i+1, len(turns), s.Variants[t.Variant].Name, t.Repetition)
 		s.turn(ctx, drain, t)
-		if !foreseen && t.Repetition == 1 {
-			foreseen = s.foresee()
-		}
+		s.foresee()
 	}
 	if interrupted(ctx, drain) {
 		s.result.Abort()
@@ -172,17 +172,26 @@ func limited(drain <-chan struct{}, limit, rest time.Duration) (ended <-chan str
 	return both, sync.OnceValue(func() bool { close(done); return <-was })
 }
 
-// foresee says what differences the experiment can show at best, once every variant has been run; it returns whether it has.
-func (s *series) foresee() bool {
+// foresee says what differences the experiment can show at best: once every variant has been run, and where that is too short to tell, as soon
+// as there are repetitions enough.
+func (s *series) foresee() {
+	rounds := s.Repeat
 	for _, v := range s.result.Variants {
-		if v.Runs == 0 && v.Stopped == run.StopFinished {
-			return false
+		if v.Stopped == run.StopFinished {
+			rounds = min(rounds, v.Runs)
 		}
 	}
-	for _, line := range experiment.Outlook(s.result, s.results) {
+	if s.foreseen || rounds <= s.rounds {
+		return
+	}
+	s.rounds = rounds
+	var lines []string
+	if lines, s.foreseen = experiment.Outlook(s.result, s.results); !s.foreseen && rounds > 1 {
+		return // as was said before
+	}
+	for _, line := range lines {
 		fmt.Fprintln(s.words, line)
 	}
-	return true
 }
 
 // finish keeps the comparison, shows it, and turns its exit code into an error.

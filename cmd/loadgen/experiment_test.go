@@ -3,6 +3,7 @@ package main_test
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -158,23 +159,31 @@ func stops(x *run.Experiment) map[string]run.Stop {
 
 func TestExperimentFindsWhatIsThere(t *testing.T) {
 	t.Parallel()
-	x := begin(t, briefExperiment).experiment(60 * time.Second)
-	require.Equal(t, run.ExitOK, x.ExitCode, x.Verdict.Reasons)
-	require.True(t, x.Finished)
-	require.Len(t, x.Runs, 9)
-	for i, r := range x.Runs {
-		require.Equal(t, i/3+1, r.Repetition, "each variant once, then all again")
-	}
-	for i := range 3 {
-		require.Equal(t, x.Runs[i].Variant, x.Runs[5-i].Variant, "in the reverse order")
-	}
-	two := figure(t, x, "two", "rate")
-	require.InDelta(t, 2, *two.Ratio, 0.4)
-	require.True(t, two.Differs, two.Finding)
-	const busy = ", SUSPECT" // other programs had the processor, and it says so
-	require.Equal(t, "differs", strings.TrimSuffix(two.Finding, busy))
-	require.Equal(t, "baseline", strings.TrimSuffix(figure(t, x, "one", "rate").Finding, busy))
-	require.Equal(t, 3, two.Values)
+	patiently(t, func(t *testing.T) error {
+		t.Helper()
+		l := begin(t, briefExperiment)
+		x := l.experiment(60 * time.Second)
+		require.Equal(t, run.ExitOK, x.ExitCode, x.Verdict.Reasons)
+		require.True(t, x.Finished)
+		require.Equal(t, 1, strings.Count(l.stderr.String(), "phase load: too short for telling what difference in the rate of get could be shown"))
+		require.Equal(t, 1, strings.Count(l.stderr.String(), "phase load: to be shown, a difference in the rate of get has to be at least "))
+		require.Len(t, x.Runs, 9)
+		for i, r := range x.Runs {
+			require.Equal(t, i/3+1, r.Repetition, "each variant once, then all again")
+		}
+		for i := range 3 {
+			require.Equal(t, x.Runs[i].Variant, x.Runs[5-i].Variant, "in the reverse order")
+		}
+		const busy = ", SUSPECT" // other programs had the processor, and it says so
+		require.Equal(t, "baseline", strings.TrimSuffix(figure(t, x, "one", "rate").Finding, busy))
+		two := figure(t, x, "two", "rate")
+		require.Equal(t, 3, two.Values)
+		if math.Abs(*two.Ratio-2) > 0.4 || !two.Differs {
+			return fmt.Errorf("× %.2f, %s", *two.Ratio, two.Finding)
+		}
+		require.Equal(t, "differs", strings.TrimSuffix(two.Finding, busy))
+		return nil
+	})
 }
 
 func TestExperimentGoesOnAfterAFailedRun(t *testing.T) {
@@ -221,7 +230,8 @@ experiment {
 	require.Equal(t, run.StopCap, stops(x)["long"])
 	long := figure(t, x, "long", "rate")
 	require.Equal(t, 1, long.Values, "what it cut off counts, and nothing was run after it")
-	require.InDelta(t, 1000, *long.Score, 300)
+	require.Greater(t, *long.Score, 100.0)
+	require.LessOrEqual(t, *long.Score, 1001.0, "an answer takes 1 ms; other programs make it later, never sooner")
 	require.Contains(t, strings.Join(x.Verdict.Reasons, "\n"), "long, repetition 1: ended by the cap of 700ms on the runs of a variant")
 	require.Contains(t, x.Verdict.Reasons, "long: not run as often as planned: its cap is used up")
 }

@@ -208,16 +208,16 @@ func finding(f *run.Figure) string {
 // mostMDE is the largest difference, as a share, that is worth naming as one that would have been shown.
 const mostMDE = 10
 
-// Foresee returns the smallest difference, as a share of the baseline, that an experiment will at best show nine times in ten, from one
-// repetition of each variant: the noise within one is averaged away as the number of repetitions grows, and what restarts add is not known
-// yet. It is false when the repetitions are too short to tell.
+// Foresee returns the smallest difference, as a share of the baseline, that an experiment will at best show nine times in ten, from the first
+// repetitions of each variant, taken for all: the noise within one is averaged away as their number grows, and of one repetition it is not
+// known what restarts add. It is false when the repetitions are too short, or too few, to tell.
 func Foresee(baseline, variant Sample, repeat int) (mde float64, ok bool) {
 	if len(baseline.blocks()) < minBlocks || len(variant.blocks()) < minBlocks {
 		return 0, false
 	}
 	var a, b Sample
-	for range repeat {
-		a, b = append(a, baseline...), append(b, variant...)
+	for i := range repeat {
+		a, b = append(a, baseline[i%len(baseline)]), append(b, variant[i%len(variant)])
 	}
 	mde = Compare(a, b, 1).MDE
 	return mde, !math.IsInf(mde, 0)
@@ -232,10 +232,10 @@ func number(f float64) *float64 {
 }
 
 // Outlook says, once each variant has been run, how large a difference in the rate of each op must be at the least for the experiment to
-// show it.
-func Outlook(x *run.Experiment, runs []*run.Run) []string {
+// show it. All is false when more repetitions would tell more.
+func Outlook(x *run.Experiment, runs []*run.Run) (lines []string, all bool) {
 	c := newComparer(x, runs)
-	var lines []string
+	all = true
 	for _, s := range subjectsOf(runs) {
 		found := c.samples(s, metrics[0])
 		baseline := found.by[x.Baseline]
@@ -250,13 +250,14 @@ func Outlook(x *run.Experiment, runs []*run.Run) []string {
 				least, of = mde, v.Name
 			}
 		}
+		all = all && !unknown
 		switch {
 		case of != "":
 			lines = append(lines, fmt.Sprintf("phase %s: to be shown, a difference in the rate of %s has to be at least %s (%s), more if restarts differ",
 				s.phase, s.op, share(least), of))
 		case unknown:
-			lines = append(lines, fmt.Sprintf("phase %s: too short for telling what difference in the rate of %s could be shown: wait for the repetitions", s.phase, s.op))
+			lines = append(lines, fmt.Sprintf("phase %s: too short for telling what difference in the rate of %s could be shown: more repetitions will tell", s.phase, s.op))
 		}
 	}
-	return lines
+	return lines, all
 }

@@ -215,20 +215,26 @@ func TestRunsThatDoNotCountAreLeftOut(t *testing.T) {
 
 func TestOutlook(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 1))
-	for seconds, want := range map[int]string{
-		4:  `phase load: too short for telling what difference in the rate of get could be shown`,
-		90: `phase load: to be shown, a difference in the rate of get has to be at least [0-9.]+ % \(b\), more if restarts differ`,
-	} {
+	const soon = `phase load: too short for telling what difference in the rate of get could be shown: more repetitions will tell`
+	const told = `phase load: to be shown, a difference in the rate of get has to be at least [0-9.]+ % \(b\), more if restarts differ`
+	for _, test := range []struct {
+		seconds, rounds int
+		want            string
+		all             bool
+	}{{4, 1, soon, false}, {4, 2, soon, false}, {4, 3, told, true}, {90, 1, told, true}} {
 		x := begun(described(5, "a", "b"))
 		var runs []*run.Run
-		for _, v := range []string{"a", "b"} {
-			r := measured(x, v, 1, seconds, 1000, random)
-			x.Add(r, false)
-			runs = append(runs, r)
+		for i := range test.rounds {
+			for _, v := range []string{"a", "b"} {
+				r := measured(x, v, i+1, test.seconds, 1000*(1+0.01*random.NormFloat64()), random)
+				x.Add(r, false)
+				runs = append(runs, r)
+			}
 		}
-		lines := experiment.Outlook(x, runs)
+		lines, all := experiment.Outlook(x, runs)
+		require.Equal(t, test.all, all)
 		require.Len(t, lines, 1)
-		require.Regexp(t, want, lines[0])
+		require.Regexp(t, test.want, lines[0])
 	}
 }
 
