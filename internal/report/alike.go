@@ -10,17 +10,21 @@ import (
 // number is a figure in a text, with the commas of thousands.
 var number = regexp.MustCompile(`\d[\d,]*(\.\d+)?`)
 
+// gap stands where a number was: no text for people has it.
+const gap = "\x00"
+
 // alike are texts that differ in their numbers only.
 type alike struct {
-	pattern string     // the text with a # for each number
+	pattern string     // the text with gap for each number
 	slots   [][]string // the different texts of each number, in the order in which they came
 }
 
 // joinAlike joins texts that differ in their numbers only, in the order in which they came. It returns for each text which one it is in.
 func joinAlike(texts []string) (all []*alike, in []int) {
 	for _, text := range texts {
+		text = strings.ReplaceAll(text, gap, "")
 		numbers := number.FindAllString(text, -1)
-		pattern := number.ReplaceAllString(text, "#")
+		pattern := number.ReplaceAllString(text, gap)
 		i := slices.IndexFunc(all, func(a *alike) bool { return a.pattern == pattern && len(a.slots) == len(numbers) })
 		if i < 0 {
 			i = len(all)
@@ -50,7 +54,7 @@ func (a *alike) String() string {
 	var b strings.Builder
 	rest := a.pattern
 	for _, slot := range a.slots {
-		before, after, _ := strings.Cut(rest, "#")
+		before, after, _ := strings.Cut(rest, gap)
 		b.WriteString(before + between3(slot))
 		rest = after
 	}

@@ -28,17 +28,23 @@ func observedViews(ph *run.Phase) (all []observedView) {
 	for _, name := range slices.Sorted(maps.Keys(ph.Probes)) {
 		how := ph.Probes[name]
 		v := observedView{Name: name, Facts: append(strings.Split(how.Kind+" "+how.Of, ", "), probesOf(how)...)}
-		var missing []string
+		var missing, whys []string
 		for _, field := range slices.Sorted(maps.Keys(ph.Observe[name])) {
 			f := ph.Observe[name][field]
+			if f.Last == nil {
+				missing, whys = append(missing, field), append(whys, whyNull(ph, "observe."+name+"."+field+".last"))
+				continue
+			}
 			row := latencyView{Name: field}
 			for i, value := range []*float64{f.Before, f.After, f.Delta, f.Rate, f.Min, f.Mean, f.Max} {
 				path := strings.Join([]string{"observe", name, field, [...]string{"before", "after", "delta", "rate", "min", "mean", "max"}[i]}, ".")
 				c := gridCell{Text: "–", Reason: whyNull(ph, path)}
-				if value != nil {
+				if i == 3 && !f.Counter {
+					c = gridCell{} // the growth of what goes up and down says nothing
+				} else if value != nil {
 					c = gridCell{Text: observedText(*value, &f, i == 3)}
 				} else if c.Reason != "" {
-					missing = append(missing, "– "+field+", "+observedHeads[i]+": "+c.Reason)
+					missing, whys = append(missing, field+" "+observedHeads[i]), append(whys, c.Reason)
 				}
 				row.Cells = append(row.Cells, c)
 			}
@@ -49,7 +55,7 @@ func observedViews(ph *run.Phase) (all []observedView) {
 				v.Figures = append(v.Figures, fig)
 			}
 		}
-		v.Notes = byReason(missing)
+		v.Notes = missingNotes(missing, whys)
 		for _, e := range how.Errors {
 			v.Notes = append(v.Notes, e.Text+" × "+count(e.Count))
 		}
@@ -69,28 +75,6 @@ func whyNull(ph *run.Phase, path string) string {
 	return ""
 }
 
-// byReason joins notes "– field, head: why" of one reason.
-func byReason(notes []string) (all []string) {
-	places := map[string][]string{}
-	var reasons []string
-	for _, note := range notes {
-		place, why, _ := strings.Cut(note, ": ")
-		if places[why] == nil {
-			reasons = append(reasons, why)
-		}
-		places[why] = append(places[why], strings.TrimPrefix(place, "– "))
-	}
-	for _, why := range reasons {
-		at := places[why]
-		text := strings.Join(at[:min(len(at), maxPlaces)], "; ")
-		if more := len(at) - maxPlaces; more > 0 {
-			text += " and " + count(more) + " more"
-		}
-		all = append(all, "– "+text+": "+why)
-	}
-	return all
-}
-
 // observedText writes a figure of a field; of what grows by seconds in a second, the share of the time.
 func observedText(v float64, f *run.Observed, perSecond bool) string {
 	switch {
@@ -100,6 +84,17 @@ func observedText(v float64, f *run.Observed, perSecond bool) string {
 		return amountOf(v, f.Unit) + "/s"
 	}
 	return amountOf(v, f.Unit)
+}
+
+// tickObserved is observedText as short as an axis wants it.
+func tickObserved(v float64, f *run.Observed) string {
+	switch {
+	case f.Unit == "" && f.Counter:
+		return tickSI(v) + "/s"
+	case f.Unit == "":
+		return tickPlain(v)
+	}
+	return trim(observedText(v, f, f.Counter))
 }
 
 // besideLoad draws a field that changed over the phase's time, and behind it the ops that ended ok, in a scale of their own.
@@ -146,7 +141,7 @@ func besideLoad(ph *run.Phase, observation, field string) (figure, *chart.Chart)
 		return figure{}, nil
 	}
 	c := &chart.Chart{X: timeScale(end), Hits: hits}
-	c.Y = chart.Linear("", most, chart.Step(most, 5), func(v float64) string { return trim(observedText(v, &f, f.Counter)) })
+	c.Y = chart.Linear("", most, chart.Step(most, 5), func(v float64) string { return tickObserved(v, &f) })
 	if load := behind(ph, most); load.Points != nil {
 		c.Lines = append(c.Lines, load)
 	}

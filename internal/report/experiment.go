@@ -87,26 +87,32 @@ func notesOf(t run.Table) []string {
 	if hasFindings(t) {
 		return notes
 	}
-	var reasons []string
-	places := map[string][]string{}
+	var places, reasons []string
 	for _, row := range t.Rows {
 		for i, c := range row.Cells {
-			if c.Text != "" || c.Reason == "" || row.Elsewhere {
-				continue
+			if c.Text == "" && c.Reason != "" && !row.Elsewhere {
+				places, reasons = append(places, row.Name+" "+t.Columns[i].Title), append(reasons, c.Reason)
 			}
-			if places[c.Reason] == nil {
-				reasons = append(reasons, c.Reason)
-			}
-			places[c.Reason] = append(places[c.Reason], row.Name+" "+t.Columns[i].Title)
 		}
 	}
-	for _, why := range reasons {
-		at := places[why]
-		text := strings.Join(at[:min(len(at), maxPlaces)], ", ")
+	return append(notes, missingNotes(places, reasons)...)
+}
+
+// missingNotes say at which places something is missing, and why: one for each reason, or for several that differ in their numbers only.
+func missingNotes(places, reasons []string) (notes []string) {
+	alikes, in := joinAlike(reasons)
+	for i, why := range alikes {
+		var at []string
+		for j, place := range places {
+			if in[j] == i {
+				at = append(at, place)
+			}
+		}
+		text := strings.Join(at[:min(len(at), maxPlaces)], "; ")
 		if more := len(at) - maxPlaces; more > 0 {
 			text += " and " + count(more) + " more"
 		}
-		notes = append(notes, "– "+text+": "+why)
+		notes = append(notes, "– "+text+": "+why.String())
 	}
 	return notes
 }

@@ -378,7 +378,7 @@ func newOpView(ph *run.Phase, verb string) opView {
 		{Name: count(o.Error) + " error", Class: "bad", N: float64(o.Error)},
 		{Name: count(o.Shed) + " shed", Class: "offered", N: float64(o.Shed)},
 	}))
-	var missing []string
+	var missing, whys []string
 	for _, r := range rowsOf("op."+verb, o) {
 		if r.l.Count == 0 {
 			continue
@@ -386,11 +386,11 @@ func newOpView(ph *run.Phase, verb string) opView {
 		v.Rows = append(v.Rows, newLatencyView(ph, r))
 		for i, c := range r.cells(ph, unitOf(r.l)) {
 			if c.why != "" {
-				missing = append(missing, "– "+latencyHeads[i]+" of "+strings.TrimSpace(r.label)+": "+c.why)
+				missing, whys = append(missing, strings.TrimSpace(r.label)+" "+latencyHeads[i]), append(whys, c.why)
 			}
 		}
 	}
-	v.Notes = joined(missing)
+	v.Notes = missingNotes(missing, whys)
 	return v
 }
 

@@ -35,7 +35,7 @@ func classOf(i int) string {
 func forest(x *run.Experiment, c *comparing) *figure {
 	first := c.figures[0]
 	f := &chart.Forest{
-		Name: metricName(first.Metric) + " of " + first.Op + " in phase " + first.Phase + ", times the baseline's", Label: "times " + x.Baseline, Text: tickRatio,
+		Name: metricName(first.Metric) + " of " + first.Op + " in phase " + first.Phase + ", times the baseline's", Label: "times the baseline", Text: tickRatio,
 	}
 	there := false
 	for i := range c.figures[:min(len(c.figures), maxRatios)] {

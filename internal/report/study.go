@@ -238,11 +238,13 @@ func ofRuns(x *run.Experiment, runs []run.ExperimentRun) string {
 
 // answerOf says whether the variants differ.
 func answerOf(comparisons []comparing) string {
-	differ, alike, unknown := 0, 0, 0
+	differ, alike, unknown, invalid := 0, 0, 0, 0
 	for _, c := range comparisons {
 		for i := range c.figures {
 			switch f := &c.figures[i]; {
 			case f.Nulls["ratio"] == ofBaseline:
+			case f.Validity == run.Invalid:
+				invalid++
 			case f.Differs:
 				differ++
 			case f.Ratio == nil || f.RatioHi == nil || f.Spread == nil:
@@ -253,17 +255,23 @@ func answerOf(comparisons []comparing) string {
 		}
 	}
 	all := differ + alike + unknown
-	switch {
-	case all == 0:
-		return "There is nothing to compare yet."
-	case unknown == all:
-		return "That cannot be told: there are too few values."
-	case differ == 0:
-		return "No difference was shown."
-	case differ == all:
-		return "Yes, in every figure."
+	rest := "."
+	if invalid > 0 {
+		rest = "; " + plural(invalid, "other") + " INVALID."
 	}
-	return fmt.Sprintf("Yes, in %s of %s.", count(differ), plural(all, "comparison"))
+	switch {
+	case all+invalid == 0:
+		return "There is nothing to compare yet."
+	case all == 0:
+		return "That cannot be told: the figures are INVALID."
+	case unknown == all:
+		return "That cannot be told: there are too few values" + rest
+	case differ == 0:
+		return "No difference was shown" + rest
+	case differ == all:
+		return "Yes, in every figure" + rest
+	}
+	return fmt.Sprintf("Yes, in %s of %s%s", count(differ), plural(all, "comparison"), rest)
 }
 
 // ofBaseline is the reason for which a baseline's own figure has no ratio.

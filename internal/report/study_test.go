@@ -1,0 +1,100 @@
+package report
+
+import (
+	"html"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/run"
+)
+
+// TestTextsAlike are one, with what stood in the place of each number.
+func TestTextsAlike(t *testing.T) {
+	for _, tt := range []struct{ texts, want []string }{
+		{nil, nil},
+		{[]string{"nothing was lost"}, []string{"nothing was lost"}},
+		{[]string{"waited 5 % of 2 s", "waited 31.5 % of 2 s"}, []string{"waited 5 or 31.5 % of 2 s"}},
+		{[]string{"9 of 10", "10 of 10", "11 of 10", "9 of 10"}, []string{"9, 10 or 11 of 10"}},
+		{[]string{"1,200 ops", "3 ops", "40 ops", "99.5 ops"}, []string{"3 to 1,200 ops"}},
+		{[]string{"at 3 ms", "at 4 µs", "at 5 ms"}, []string{"at 3 or 5 ms", "at 4 µs"}},
+		{[]string{"# of 1", "# of 2"}, []string{"# of 1 or 2"}},
+	} {
+		require.Equal(t, tt.want, joined(tt.texts))
+	}
+}
+
+// words are a page's, without tags.
+func words(page string) string {
+	return strings.Join(strings.Fields(html.UnescapeString(regexp.MustCompile(`<(style|script)>(?s:.*?)</(style|script)>|<[^>]*>`).ReplaceAllString(page, " "))), " ")
+}
+
+// TestFirstScreenOfAnExperiment answers what people ask, in the table's digits.
+func TestFirstScreenOfAnExperiment(t *testing.T) {
+	s := studied(t, 12, "w2", "w1", "w3")
+	x := s.Study.Experiment
+	page := words(pageOf(t, s))
+	rate := x.Tables[0]
+	require.Contains(t, rate.Title, "phase mixed, get: rate")
+	require.Contains(t, page, "The baseline w2 sustained "+rate.Rows[0].Cells[0].Text+"! a second.", "less was sustained than offered")
+	require.Contains(t, page, "Is it different from the baseline? That cannot be told: the figures are INVALID.")
+	require.Regexp(t, `mixed, get: rate higher: w1 \(`+regexp.QuoteMeta(rate.Rows[1].Cells[2].Text)+`! ×\), w3 \(`, page)
+	require.Contains(t, page, "May I believe it?")
+	require.Contains(t, page, "Offered: open, 2,000/s poisson, 12.0 s", "once, for all variants")
+	require.Equal(t, 2, strings.Count(page, "Offered: "), "for get and put")
+	require.Contains(t, page, "All runs had this one.")
+
+	for i := range x.Runs {
+		x.Runs[i].Verdict.Reasons = []string{"phase mixed: waited " + count(i) + " % of the time"}
+		x.Verdict.Reasons = append(x.Verdict.Reasons, x.Runs[i].Variant+", repetition "+count(x.Runs[i].Repetition)+": "+x.Runs[i].Verdict.Reasons[0])
+	}
+	x.Verdict.Reasons = append(x.Verdict.Reasons, "w3: not run as often as planned: its cap is used up")
+	x.Verdict.Validity = run.Invalid
+	s.Study.Runs[4].Environment.Kernel = "another"
+	page = words(pageOf(t, s))
+	require.Contains(t, page, "May I believe it? No.")
+	require.Contains(t, page, "w3: not run as often as planned: its cap is used up")
+	require.Contains(t, page, "9 runs of w2, w1, w3: phase mixed: waited 0 to 8 % of the time")
+	require.NotContains(t, page, "repetition 2: phase mixed: waited")
+	require.Contains(t, page, "w1, repetition 2: system is linux another amd64")
+}
+
+// TestAnswer says whether variants differ, and counts only what may be believed.
+func TestAnswer(t *testing.T) {
+	one := 1.0
+	alike := run.Figure{Ratio: &one, RatioHi: &one, Spread: &one}
+	differs, unknown, invalid, base := alike, run.Figure{}, alike, run.Figure{Nulls: map[string]string{"ratio": ofBaseline}}
+	differs.Differs, invalid.Differs, invalid.Validity = true, true, run.Invalid
+	for _, tt := range []struct {
+		want    string
+		figures []run.Figure
+	}{
+		{"There is nothing to compare yet.", nil},
+		{"There is nothing to compare yet.", []run.Figure{base}},
+		{"No difference was shown.", []run.Figure{base, alike, unknown}},
+		{"That cannot be told: there are too few values.", []run.Figure{base, unknown}},
+		{"Yes, in every figure.", []run.Figure{base, differs}},
+		{"Yes, in 1 of 3 comparisons; 2 others INVALID.", []run.Figure{differs, alike, unknown, invalid, invalid}},
+		{"No difference was shown; 1 other INVALID.", []run.Figure{alike, invalid}},
+		{"That cannot be told: the figures are INVALID.", []run.Figure{base, invalid}},
+	} {
+		require.Equal(t, tt.want, answerOf([]comparing{{figures: tt.figures}}), tt.want)
+	}
+}
+
+// TestUnfinishedExperiments have a page of what there is: of an experiment that ran nothing, or lost the directories of its runs.
+func TestUnfinishedExperiments(t *testing.T) {
+	x := run.NewExperiment("x")
+	x.Baseline, x.Variants = "a", []run.Variant{{Name: "a"}, {Name: "b"}}
+	page := words(pageOf(t, Source{Study: NewStudy(x)}))
+	require.Contains(t, page, "There is nothing to compare yet.")
+	require.Contains(t, page, "UNFINISHED")
+
+	s := studied(t, 3, "a", "b")
+	lost := NewStudy(s.Study.Experiment)
+	page = words(pageOf(t, Source{Study: lost}))
+	require.Contains(t, page, "The baseline a sustained")
+	require.NotContains(t, page, "Variants over each other")
+}
