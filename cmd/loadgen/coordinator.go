@@ -46,6 +46,9 @@ type runFlags struct {
 	timeout    time.Duration
 	labelTexts []string
 	labels     map[string]string
+
+	allow   []string // --allow-exec
+	allowed hooks
 }
 
 func newRun() *cobra.Command {
@@ -91,6 +94,7 @@ Ctrl-C at a time that is known beforehand.`,
 	f.StringVar(&flags.progress, "progress", "auto", "show progress as `FORM`: auto (drawn again and again on a terminal), lines, json (docs/result.md) or none")
 	f.DurationVar(&flags.timeout, "timeout", 0, "end after a `DURATION` as by Ctrl-C (default: when the plan ends)")
 	f.StringArrayVar(&flags.labelTexts, "label", nil, "keep the label `NAME=VALUE` with the run; may be given several times")
+	f.StringArrayVar(&flags.allow, "allow-exec", nil, "let the plan run a command that it calls hook.NAME: `NAME=COMMAND ARGUMENT…`; repeatable, no shell")
 	f.BoolVar(&flags.debug, "debug", false, "log what happens beside the load")
 	return c
 }
@@ -116,6 +120,9 @@ func (f *runFlags) run(cmd *cobra.Command, path string) error {
 	if f.labels, err = parseLabels(f.labelTexts); err != nil {
 		return err
 	}
+	if f.allowed, err = parseHooks(f.allow); err != nil {
+		return err
+	}
 	text, err := f.planFlags.open(path)
 	if err != nil {
 		return err
@@ -126,11 +133,17 @@ func (f *runFlags) run(cmd *cobra.Command, path string) error {
 			return err
 		}
 		if t != nil {
+			if err := f.allowed.satisfy(t.hooks(), cmd.ErrOrStderr()); err != nil {
+				return err
+			}
 			return f.experiment(cmd, t)
 		}
 	}
 	p, err := text.plan(cmd.ErrOrStderr())
 	if err != nil {
+		return err
+	}
+	if err := f.allowed.satisfy(p.Hooks(), cmd.ErrOrStderr()); err != nil {
 		return err
 	}
 	return f.single(cmd, p)
@@ -228,7 +241,7 @@ func (f *runFlags) execute(ctx context.Context, drain <-chan struct{}, words io.
 func (f *runFlags) coordinate(ctx context.Context, shown *metrics, words io.Writer, cfg coord.Config) *run.Run {
 	started := newNodes()
 	progress := f.newProgress(words, cfg.Header.ID)
-	cfg.Observe = f.probes(cfg.Plan)
+	cfg.Observe = f.probes(cfg.Plan, cfg.Header)
 	cfg.Workers, cfg.Nodes, cfg.AbortOnLoss = shown.watch(cfg.Workers), started, f.fleet.onLoss == "abort"
 	cfg.Progress = func(u run.Update) {
 		progress.Show(u)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -137,7 +138,12 @@ func (s *series) carryOut(ctx context.Context, drain <-chan struct{}, p *plan.Pl
 	if err != nil {
 		return unable(err)
 	}
-	result := s.execute(ctx, drain, s.words, job, dir)
+	var result *run.Run
+	if err := s.restart(ctx, drain, header, s.valuesOf(header.Variant), dir); err != nil {
+		result = unstarted(ctx, drain, header, machine.Read(os.DirFS("/")), fmt.Errorf("start the targets anew: %w", err))
+	} else {
+		result = s.execute(ctx, drain, s.words, job, dir)
+	}
 	if capped() && result.Verdict.Completeness == run.Aborted {
 		result.Conclude(run.Aborted, fmt.Sprintf("ended by the cap of %v on the runs of a variant", s.Cap))
 	}
@@ -146,6 +152,11 @@ func (s *series) carryOut(ctx context.Context, drain <-chan struct{}, p *plan.Pl
 	}
 	tell(s.words, result, dir)
 	return result
+}
+
+// valuesOf returns the values of a variant.
+func (s *series) valuesOf(variant string) map[string]string {
+	return s.Variants[slices.IndexFunc(s.Variants, func(v plan.Variant) bool { return v.Name == variant })].Values
 }
 
 // limited returns a channel that is closed when drain is, or when the rest of a limit is over; a limit of 0 is none. reached is to be called

@@ -68,7 +68,11 @@ func (p *planFlags) check(cmd *cobra.Command, path string, here means) error {
 	if err != nil {
 		return err
 	}
-	return predict(cmd.OutOrStdout(), resolved, here)
+	if err := predict(cmd.OutOrStdout(), resolved, here); err != nil {
+		return err
+	}
+	_, err = io.WriteString(cmd.OutOrStdout(), wanted(resolved.Hooks()))
+	return err
 }
 
 // predictTrial writes how many runs an experiment has and how long they take. The prediction above it is that of the baseline.
@@ -109,6 +113,7 @@ func predictTrial(w io.Writer, t *trial) error {
 	if t.Cap > 0 {
 		fmt.Fprintf(&b, "The cap ends the runs of a variant after %v together, so all of them after %v.\n", t.Cap, time.Duration(len(t.Variants))*t.Cap)
 	}
+	b.WriteString(wanted(t.hooks()))
 	_, err := w.Write(b.Bytes())
 	return err
 }

@@ -179,6 +179,14 @@ func (d *Dir) syncProbes() error {
 	return errors.Join(err, d.probes.Sync())
 }
 
+// Keep writes a file of a name that the run does not use itself beside its own, whole or not at all.
+func (d *Dir) Keep(name string, text []byte) error {
+	if err := replaceFile(filepath.Join(d.path, name), text); err != nil {
+		return fmt.Errorf("keep %s: %w", name, err)
+	}
+	return nil
+}
+
 // Finish syncs and closes the log and writes the result, whole or not at all. The Dir is of no further use. The result is written
 // even when the log could not be; the error speaks of both.
 func (d *Dir) Finish(r *run.Run) error {

@@ -4,6 +4,7 @@
 //	    plan.json       the plan's canonical JSON, written before the run
 //	    snapshots.log   what workers reported, as it came
 //	    observations.jsonl  what was observed of the target, a run.Probe a line; there when anything was
+//	    hook-NAME.txt   what the hook that started targets anew printed; there when one did
 //	    result.json     the result (docs/result.md); there when the run has finished, and whole
 //
 // The last line of observations.jsonl may be torn; those before it are whole.

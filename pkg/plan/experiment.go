@@ -24,7 +24,10 @@ type Experiment struct {
 	Baseline string        `json:"baseline"` // the variant that the others are compared with; the first when nothing is said
 	Fork     bool          `json:"fork"`     // each run loads from a process of its own
 	Cap      time.Duration `json:"cap"`      // on the time that the runs of a variant take together; 0: none
-	Variants []Variant     `json:"variants"` // two or more: those with names, then those of the matrix
+
+	Restart        string        `json:"restart"`         // the hook that starts targets anew before each run; "": none
+	RestartTimeout time.Duration `json:"restart_timeout"` // for it
+	Variants       []Variant     `json:"variants"`        // two or more: those with names, then those of the matrix
 }
 
 // Variant is a set of values of variables, and its name.
@@ -50,7 +53,7 @@ func (f *File) Experiment() (*Experiment, hcl.Diagnostics) {
 
 // experiment reads an experiment block.
 func (r *resolver) experiment(body *hclsyntax.Block) *Experiment {
-	e := &Experiment{Repeat: 5, Order: "interleaved"}
+	e := &Experiment{Repeat: 5, Order: "interleaved", RestartTimeout: time.Minute}
 	variants := *body.Body
 	variants.Blocks = nil
 	for _, in := range body.Body.Blocks {
@@ -61,12 +64,16 @@ func (r *resolver) experiment(body *hclsyntax.Block) *Experiment {
 		}
 	}
 	b := &block{r: r, path: "experiment", where: "experiment", body: &variants, at: body.DefRange()}
-	b.expect([]string{"repeat", "order", "baseline", "fork", "cap"}, []string{"variant", "matrix"})
+	b.expect([]string{"repeat", "order", "baseline", "fork", "cap", "restart", "restart_timeout"}, []string{"variant", "matrix"})
 	integer(b, "repeat", &e.Repeat)
 	b.text("order", &e.Order)
 	b.text("baseline", &e.Baseline)
 	b.flag("fork", &e.Fork)
 	b.duration("cap", &e.Cap)
+	if b.has("restart") {
+		e.Restart = b.hook("restart")
+	}
+	b.duration("restart_timeout", &e.RestartTimeout)
 	if m := b.inner("matrix"); m != nil {
 		e.Variants = append(e.Variants, m.matrix()...)
 	}
@@ -97,6 +104,12 @@ func (b *block) checkExperiment(e *Experiment) {
 	}
 	if e.Repeat < 1 || e.Repeat > maxRepeat {
 		b.bad("repeat", fmt.Sprint(e.Repeat), fmt.Sprintf("Write a number from 1 to %d.", maxRepeat))
+	}
+	switch {
+	case e.RestartTimeout <= 0 || e.RestartTimeout > time.Hour:
+		b.bad("restart_timeout", e.RestartTimeout.String(), `Write more than 0 and at most "1h".`)
+	case b.has("restart_timeout") && e.Restart == "":
+		b.bad("restart_timeout", "nothing is restarted", "Write restart = hook.NAME, or leave it out.")
 	}
 	if e.Order != "interleaved" && e.Order != "sequential" {
 		b.bad("order", "unknown order "+quote(e.Order), `Write "interleaved" or "sequential".`)
