@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what the tests want beside Go: a redis-server and a memcached to drive, a postgresql to keep runs in, a prometheus to
-# scrape with, a chromium to open reports in, and a C compiler for the race detector. Uses apt-get, with sudo when not root; where
-# there is none, says what is missing and fails.
+# scrape with, a chromium to open reports in, a JDK and the log library Mashona to exchange files with, and a C compiler for the
+# race detector. Uses apt-get, with sudo when not root; where there is none, says what is missing and fails.
 set -eu
 
 # missing prints the packages that are wanted and not there, by their Debian names.
@@ -11,6 +11,8 @@ missing() {
 	{ command -v postgres || ls /usr/lib/postgresql/*/bin/postgres; } >/dev/null 2>&1 || echo postgresql
 	command -v chromium >/dev/null || echo chromium
 	{ command -v prometheus && command -v promtool; } >/dev/null || echo prometheus
+	command -v javac >/dev/null || echo default-jdk-headless
+	command -v curl >/dev/null || echo curl
 	if ! { command -v gcc || command -v cc || command -v clang; } >/dev/null; then
 		echo gcc
 		echo libc6-dev
@@ -25,8 +27,26 @@ install() {
 	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@"
 }
 
+# jar fetches one from Maven Central (its place there, its SHA-256) to where the tests look for it.
+jar() {
+	dir=${XDG_CACHE_HOME:-$HOME/.cache}/loadgen
+	file=$dir/${1##*/}
+	if [ ! -f "$file" ]; then
+		mkdir -p "$dir"
+		curl -fsSL --max-time 120 -o "$file.part" "https://repo1.maven.org/maven2/$1"
+		echo "$2  $file.part" | sha256sum -c --quiet
+		mv "$file.part" "$file"
+	fi
+}
+
+jars() {
+	jar io/mashona/mashona-logwriting/1.1.0/mashona-logwriting-1.1.0.jar ee3b0aecd98de8f5971786bbb6d623235d4f77916da19089ca2209b9910c4a21
+	jar org/jboss/logging/jboss-logging/3.4.1.Final/jboss-logging-3.4.1.Final.jar 8efe877d93e5e1057a1388b2950503b88b0c28447364fde08adbec61e524eeb8
+}
+
 wanted=$(missing | tr '\n' ' ')
 if [ -z "$wanted" ]; then
+	jars
 	echo "test servers: all there"
 	exit 0
 fi
@@ -42,3 +62,4 @@ if [ -n "$wanted" ]; then
 	echo "test servers: still missing: $wanted" >&2
 	exit 1
 fi
+jars

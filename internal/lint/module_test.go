@@ -36,7 +36,7 @@ type file struct {
 }
 
 // text says which files people read.
-var text = regexp.MustCompile(`(^|/)(Makefile|run|[^/]*\.(go|md|hcl|sh|mod|ya?ml|html|css|js|proto))$`)
+var text = regexp.MustCompile(`(^|/)(Makefile|run|[^/]*\.(go|s|md|hcl|sh|mod|ya?ml|html|css|js|proto))$`)
 
 // load reads the module with the given root.
 func load(t *testing.T, fsys fs.FS) *module {

@@ -14,6 +14,7 @@ import (
 
 var rules = map[string]func(*module) []string{
 	"arrows":     arrows,
+	"assembly":   assembly,
 	"clock":      clock,
 	"comments":   comments,
 	"dashboards": dashboards,

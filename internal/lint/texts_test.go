@@ -27,6 +27,17 @@ func marks(m *module) []string {
 	return found
 }
 
+// assembly finds files of assembly where none has to be.
+func assembly(m *module) []string {
+	var found []string
+	for _, name := range m.texts {
+		if path.Ext(name) == ".s" && path.Dir(name) != "pkg/pmem" {
+			found = append(found, name+": assembly: only pkg/pmem has some, for instructions that no compiler emits")
+		}
+	}
+	return found
+}
+
 // lines returns what is found in each line of a text file.
 func (m *module) lines(name string, in func(line string) []string) []string {
 	b, err := fs.ReadFile(m.fsys, name)

@@ -26,6 +26,7 @@ type Channel struct {
 	m     pmem.Medium // of data
 	heads *headers
 	end   int64
+	lost  error // the first error of either region, after which neither is written
 }
 
 // CreateChannel makes an empty log in two regions of zeros, which belong to the log if there is no error.
@@ -36,7 +37,7 @@ func CreateChannel(data, side Region) (*Channel, error) {
 	if side.Size() < SideSize {
 		return nil, fmt.Errorf("create a channel log: %d bytes at the side: want at least %d", side.Size(), SideSize)
 	}
-	heads, err := newHeaders(side, header{layout: channelLayout, padding: line})
+	heads, err := newHeaders(side, header{layout: channelLayout, padding: line, capacity: uint64(data.Size())})
 	if err != nil {
 		return nil, fmt.Errorf("create a channel log: %w", err)
 	}
@@ -74,7 +75,10 @@ func (l *Channel) recover() error {
 	}
 	index := binary.LittleEndian.Uint64(word[:])
 	l.end = int64(index & (1<<indexBits - 1))
-	if index != l.index(l.heads.generation, l.end) || l.end > l.data.Size() {
+	switch {
+	case uint64(l.data.Size()) < l.heads.capacity:
+		return fmt.Errorf("the data are %d bytes instead of %d: %w", l.data.Size(), l.heads.capacity, ErrCorrupt)
+	case index != l.index(l.heads.generation, l.end) || l.end > l.data.Size():
 		return fmt.Errorf("an index of %#x for %d bytes of data: %w", index, l.data.Size(), ErrCorrupt)
 	}
 	if l.heads.uneven {
@@ -107,16 +111,19 @@ func (l *Channel) Append(p []byte) (off int64, err error) {
 	defer l.mu.Unlock()
 	n := int64(len(p))
 	switch {
+	case l.lost != nil:
+		return 0, l.lost
 	case n > l.data.Size():
 		return 0, ErrTooLarge
 	case n > l.data.Size()-l.end:
 		return 0, ErrFull
 	}
-	if err := persist(l.m, l.end, p); err != nil {
-		return 0, fmt.Errorf("append %d bytes at %d: %w", n, l.end, err)
+	if err = persist(l.m, l.end, p); err == nil {
+		err = l.publish(l.heads.generation, l.end+n)
 	}
-	if err := l.publish(l.heads.generation, l.end+n); err != nil {
-		return 0, err
+	if err != nil {
+		l.lost = fmt.Errorf("append %d bytes at %d: %w", n, l.end, err)
+		return 0, l.lost
 	}
 	off, l.end = l.end, l.end+n
 	return off, nil
@@ -154,6 +161,9 @@ func (l *Channel) ReadAt(p []byte, off int64) (int, error) {
 func (l *Channel) Clear() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.lost != nil {
+		return l.lost
+	}
 	h := l.heads.header
 	h.era++
 	h.generation = h.era
@@ -162,7 +172,8 @@ func (l *Channel) Clear() error {
 		err = l.heads.write(h)
 	}
 	if err != nil {
-		return fmt.Errorf("clear a channel log: %w", err)
+		l.lost = fmt.Errorf("clear a channel log: %w", err)
+		return l.lost
 	}
 	l.end = 0
 	return nil
@@ -172,5 +183,5 @@ func (l *Channel) Clear() error {
 func (l *Channel) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return closeRegions(nil, l.data, l.side)
+	return closeRegions(l.lost, l.data, l.side)
 }

@@ -36,6 +36,9 @@ type history struct {
 
 const lives = 6
 
+// errMedium is that of a fence, which then ends the life of a log as a loss of power does.
+var errMedium = errors.New("input/output error")
+
 // run returns the first violation.
 func (h *history) run() error {
 	h.rng = rand.New(rand.NewPCG(h.seed, 0))
@@ -51,8 +54,12 @@ func (h *history) run() error {
 		if err == nil {
 			err = h.live(s)
 		}
-		if h.err == nil && err != nil && !errors.Is(err, pmemtest.ErrPower) {
+		switch {
+		case h.err != nil || err == nil:
+		case !errors.Is(err, pmemtest.ErrPower) && !errors.Is(err, errMedium):
 			h.err = err
+		case s != nil && s.write(0, 0, []byte("too late")) == nil:
+			h.err = errors.New("a write is acknowledged after an error")
 		}
 		if h.err == nil {
 			s, err = h.again()
@@ -202,7 +209,7 @@ func (h *history) writeTogether(s subject) error {
 // rest looks at what a crash leaves between two calls, also when one copy of the header is damaged besides.
 func (h *history) rest() error {
 	h.look(func(image []byte) {})
-	if h.rng.IntN(4) == 0 {
+	if h.rng.IntN(4) == 0 && !h.kind.plain {
 		h.look(func(image []byte) {
 			header := 0
 			if len(h.kind.sizes) > 1 {
@@ -230,6 +237,9 @@ func (h *history) crash() {
 		h.trace.Kill()
 	} else if h.rng.IntN(12) == 0 {
 		h.crashNow()
+		if h.rng.IntN(3) == 0 {
+			h.trace.Fail(errMedium)
+		}
 	}
 }
 

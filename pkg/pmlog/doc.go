@@ -11,6 +11,7 @@
 //	append   records with length, checksum and number, one behind the other
 //	array    slots, each with room for one value; writers of different slots do not wait for each other
 //	channel  bare bytes, and at the side how many there are
+//	mashona  the records of the Java library Mashona, whose files it can read and write
 //	raw      bare bytes and no promise: what the medium does, as a bound for the others
 //
 // # Formats
@@ -27,14 +28,15 @@
 //	+------------+--------+--------+--------+-------+---------+
 //	| "LGPMLOG1" | layout | relaxed| length | clean | padding |
 //	+------------+--------+--------+--------+-------+---------+
-//	16     24       32           40    48      56           64     72      80      88         96      124     128
-//	+------+--------+------------+-----+-------+------------+------+-------+-------+----------+-------+-------+
-//	| salt | serial | generation | era | first | checkpoint | next | holes | slots | capacity | zeros | CRC32C|
-//	+------+--------+------------+-----+-------+------------+------+-------+-------+----------+-------+-------+
+//	16     24       32           40    48      56           64     72      80      88         96     104     124     128
+//	+------+--------+------------+-----+-------+------------+------+-------+-------+----------+------+-------+-------+
+//	| salt | serial | generation | era | first | checkpoint | next | holes | slots | capacity | size | zeros | CRC32C|
+//	+------+--------+------------+-----+-------+------------+------+-------+-------+----------+------+-------+-------+
 //
 // The serial number tells the newer copy. The era grows with each recovery and each clear; the generation is the era of the last clear.
 // The checkpoint is an offset; all records before it, the last of which has the number next-1, are durable, except for
-// that many holes; the first record of the generation has the number first. The checksum is that of the 124 bytes before it.
+// that many holes; the first record of the generation has the number first. The capacity is that of an array's slots, or of a channel's
+// data; the size is the region's. The checksum is that of the 124 bytes before it.
 //
 // A record of an append log begins at a multiple of the padding:
 //
@@ -65,6 +67,19 @@
 //
 // The two are those of even and odd generations, so that a clear can write the next before it is in force. The check depends on salt,
 // generation and number. A word of 8 bytes is never torn: the index is right, or it is corrupt.
+//
+// A Mashona log is what version 1.1.0 of that library calls an AppendOnlyLog. Integers are big-endian; the padding is 4 or
+// 256; linear is 1 unless the log is relaxed; the checkpoint is 0, or the offset behind the last record if the library was told to keep it. There
+// is no generation, and a length of 0 ends the log: clearing it is writing zeros over it.
+//
+//	0          8         12           16       20               0        4        8         8+length
+//	+----------+---------+------------+--------+------------+   +--------+--------+---------+-------+
+//	|"TRBAOL01"| padding | checkpoint | linear | records .. |   | length | CRC32C | payload | zeros |
+//	+----------+---------+------------+--------+------------+   +--------+--------+---------+-------+
+//
+// Of its other two forms, which want a DAX device to be written by the library, the files can be read. A MappedFileChannel is bare bytes, with
+// a side file of 256 bytes: "TRBMFCM1" and their number, in 4. The slots of an ArrayStore have capacity+8 bytes, rounded up to 256: length,
+// CRC32C, payload.
 //
 // # Threads
 //

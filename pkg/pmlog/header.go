@@ -48,12 +48,13 @@ type header struct {
 	next       uint64 // sequence number of the record at the checkpoint
 	holes      uint64 // sequence numbers before it that no record has
 	slots      uint64
-	capacity   uint64 // of a slot
+	capacity   uint64 // of a slot; of a channel's data
+	size       uint64 // of the region
 }
 
 // words returns the fields of 8 bytes in the order in which they are stored, from byte 16 on.
 func (h *header) words() []*uint64 {
-	return []*uint64{&h.salt, &h.serial, &h.generation, &h.era, &h.first, &h.checkpoint, &h.next, &h.holes, &h.slots, &h.capacity}
+	return []*uint64{&h.salt, &h.serial, &h.generation, &h.era, &h.first, &h.checkpoint, &h.next, &h.holes, &h.slots, &h.capacity, &h.size}
 }
 
 // encode fills p, which has headerSize bytes.
@@ -95,25 +96,27 @@ func (h *header) check(size int64) error {
 	switch {
 	case !slices.Contains(paddings, int(h.padding)):
 		return fmt.Errorf("its padding is %d", h.padding)
+	case h.size > uint64(size):
+		return fmt.Errorf("it is of a region of %d bytes, of which there are %d", h.size, size)
 	case h.generation < 1 || h.generation > h.era:
 		return fmt.Errorf("its generation is %d of %d", h.generation, h.era)
-	case h.checkpoint < dataStart || size < dataStart || h.checkpoint > uint64(size)+uint64(h.padding) || h.checkpoint%uint64(h.padding) != 0:
+	case h.checkpoint < dataStart || h.size < dataStart || h.checkpoint > h.size+uint64(h.padding) || h.checkpoint%uint64(h.padding) != 0:
 		return fmt.Errorf("its checkpoint is at %d of %d bytes", h.checkpoint, size)
 	case h.next < h.first || h.holes > h.next-h.first:
 		return fmt.Errorf("its records from %d to %d with %d missing are none", h.first, h.next, h.holes)
 	}
 	if h.layout == arrayLayout {
-		return h.checkSlots(size)
+		return h.checkSlots()
 	}
 	return nil
 }
 
-// checkSlots returns an error if a region of the given size has no room for the slots.
-func (h *header) checkSlots(size int64) error {
-	room := uint64(size - dataStart)
+// checkSlots returns an error if the region has no room for the slots.
+func (h *header) checkSlots() error {
+	room := h.size - dataStart
 	if h.slots < 1 || h.capacity < 1 || h.capacity > maxPayload || h.padding < line ||
 		h.slots > room/2/uint64(span(int64(h.capacity), int64(h.padding))) {
-		return fmt.Errorf("its %d slots of %d bytes do not lie in %d bytes", h.slots, h.capacity, size)
+		return fmt.Errorf("its %d slots of %d bytes do not lie in %d bytes", h.slots, h.capacity, h.size)
 	}
 	return nil
 }
@@ -135,7 +138,7 @@ func newHeaders(r Region, h header) (*headers, error) {
 	var salt [8]byte
 	_, _ = rand.Read(salt[:]) // does not fail
 	h.salt, h.era, h.generation = binary.LittleEndian.Uint64(salt[:]), 1, 1
-	h.checkpoint, h.first, h.next = dataStart, 1, 1
+	h.checkpoint, h.first, h.next, h.size = dataStart, 1, 1, uint64(r.Size())
 	return &headers{header: h, m: r.Writer()}, nil
 }
 

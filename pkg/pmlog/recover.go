@@ -165,7 +165,7 @@ func (r *Reader) Next() (seq uint64, payload []byte, err error) {
 			break
 		}
 	}
-	if r.off == l.end {
+	if r.off == l.end && r.seq == l.next {
 		return 0, nil, io.EOF
 	}
 	return 0, nil, fmt.Errorf("record %d at %d: %w", r.seq, r.off, ErrCorrupt)

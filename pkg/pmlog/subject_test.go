@@ -31,6 +31,7 @@ type kind struct {
 	slots  int  // of an array
 	length bool // a channel's items are one
 	beside bool // its writers do not wait for each other
+	plain  bool // it has one header, which says nothing of a recovery
 	create func(r []Region) (subject, error)
 	open   func(r []Region) (subject, error)
 	holds  [][]byte // what is in it once it is created
@@ -52,6 +53,13 @@ func kinds() []kind {
 			name: fmt.Sprintf("array/padding=%d", padding), sizes: []int64{ArraySize(o)}, slots: o.Slots, beside: true,
 			create: func(r []Region) (subject, error) { return arraySubject(CreateArray(r[0], o)) },
 			open:   func(r []Region) (subject, error) { return arraySubject(OpenArray(r[0])) },
+		})
+	}
+	for _, o := range []MashonaOptions{{}, {Blocks: true}, {Relaxed: true}} {
+		list = append(list, kind{
+			name: fmt.Sprintf("mashona/blocks=%t/relaxed=%t", o.Blocks, o.Relaxed), sizes: []int64{2000}, plain: true,
+			create: func(r []Region) (subject, error) { return mashonaSubject(CreateMashona(r[0], o)) },
+			open:   func(r []Region) (subject, error) { return mashonaSubject(OpenMashona(r[0])) },
 		})
 	}
 	list = append(list, holed())
@@ -175,6 +183,35 @@ func (s *arrays) items() ([][]byte, error) {
 	return list, nil
 }
 
+type mashonas struct{ log *Mashona }
+
+func mashonaSubject(l *Mashona, err error) (subject, error) {
+	if err != nil {
+		return nil, err
+	}
+	return mashonas{l}, nil
+}
+
+func (s mashonas) write(_, _ int, p []byte) error { return s.log.Append(p) }
+func (s mashonas) clear() error                   { return s.log.Clear() }
+func (s mashonas) checkpoint() error              { return nil }
+func (s mashonas) close() error                   { return s.log.Close() }
+func (s mashonas) recovered() Recovery            { return s.log.Recovered() }
+
+func (s mashonas) items() ([][]byte, error) {
+	list := [][]byte{}
+	for r := s.log.Reader(); ; {
+		p, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return list, nil
+		}
+		if err != nil {
+			return list, err
+		}
+		list = append(list, bytes.Clone(p))
+	}
+}
+
 type channels struct{ log *Channel }
 
 func channelSubject(l *Channel, err error) (subject, error) {
@@ -274,7 +311,7 @@ func (m *model) checkSlots(got [][]byte) error {
 // checkRecovery returns an error unless the recovery found what was promised beside the items.
 func (m *model) checkRecovery(r Recovery, items int) error {
 	switch {
-	case m.kind.length:
+	case m.kind.length || m.kind.plain:
 		return nil
 	case m.closed && !r.Clean || r.Clean && !m.closed && !m.closing:
 		return fmt.Errorf("clean is %t, the log had been closed: %t", r.Clean, m.closed)

@@ -40,7 +40,7 @@ type Trace struct {
 	regions []*Region
 	sites   *sites
 	dead    bool
-	err     error // injected
+	err     error // of the next fence
 }
 
 // line is one with stores that are not durable.
@@ -88,7 +88,7 @@ func (t *Trace) Region(n int) *Region { return t.regions[n] }
 // Kill makes all calls from now on return ErrPower.
 func (t *Trace) Kill() { t.dead = true }
 
-// Fail makes the next fence return an error, and all calls after it.
+// Fail makes the fence that comes, or is under way, return an error, as a write-back that failed does, and all calls after it ErrPower.
 func (t *Trace) Fail(err error) { t.err = err }
 
 // Region is a file of a Trace.
@@ -246,8 +246,9 @@ func (m *medium) Fence() error {
 		t.OnFence()
 	}
 	if t.err != nil {
-		t.dead = true
-		return t.err
+		err := t.err
+		t.dead, t.err = true, nil
+		return err
 	}
 	if t.dead {
 		return ErrPower

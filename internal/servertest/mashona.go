@@ -1,0 +1,45 @@
+package servertest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// Mashona runs a Java program, given as its one source file, with the log library Mashona 1.1.0 on its class path, and returns what it
+// prints. It fails the test when the program does. The part "mashona" is a JDK and two jars, which make test-servers fetches.
+func Mashona(t testing.TB, source string, args ...string) string {
+	t.Helper()
+	path, err := mashonaPath()
+	Require(t, "mashona", err)
+	output, err := exec.Command("java", append([]string{"-cp", path, source}, args...)...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("java %s: %v\n%s", source, err, output)
+	}
+	return string(output)
+}
+
+// mashonaPath returns the class path.
+func mashonaPath() (string, error) {
+	for _, program := range []string{"java", "javac"} {
+		if _, err := exec.LookPath(program); err != nil {
+			return "", errors.New(program + " not found")
+		}
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	path := ""
+	for _, jar := range []string{"mashona-logwriting-1.1.0.jar", "jboss-logging-3.4.1.Final.jar"} {
+		file := filepath.Join(dir, "loadgen", jar)
+		if _, err := os.Stat(file); err != nil {
+			return "", fmt.Errorf("no jar: %w", err)
+		}
+		path += file + string(os.PathListSeparator)
+	}
+	return path, nil
+}

@@ -1,0 +1,142 @@
+package pmlog
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/pkg/pmem/pmemtest"
+)
+
+// check is the CRC32C of "123456789" (RFC 3720, appendix B.4, has others).
+const check = "\xe3\x06\x92\x83"
+
+// FuzzOpen opens any bytes as a log of each layout: the header, mended so that its checksum is right, or not, and what lies behind
+// it. What opens can be read, or not for a reason, and written to, and is found again.
+func FuzzOpen(f *testing.F) {
+	all := kinds()
+	for i, k := range all {
+		h := history{kind: k, seed: uint64(i), limit: 1, seen: map[uint64]struct{}{}}
+		require.NoError(f, h.run())
+		h.crashNow()
+		regions := memory(h.trace, h.survivor)
+		image := regions[len(regions)-1].(*pmemtest.Memory).Bytes
+		if k.plain {
+			f.Add(i, false, []byte{}, bytes.TrimRight(image, "\x00"))
+			continue
+		}
+		f.Add(i, true, bytes.Clone(image[:headerSize]), bytes.TrimRight(image[dataStart:], "\x00"))
+		f.Add(i, false, bytes.Clone(image[:headerSize]), []byte{})
+	}
+	f.Fuzz(func(t *testing.T, i int, mend bool, header, data []byte) {
+		k := all[uint(i)%uint(len(all))]
+		trace := pmemtest.New(1, k.sizes...)
+		trace.Images(1, nil, func(image pmemtest.Image) bool {
+			regions := memory(trace, image.Bytes)
+			p := regions[len(regions)-1].(*pmemtest.Memory).Bytes
+			if k.plain {
+				copy(p, data)
+			} else {
+				copy(p[:headerSize], header)
+				if mend {
+					binary.LittleEndian.PutUint32(p[headerSize-4:], crc32.Checksum(p[:headerSize-4], castagnoli))
+				}
+				copy(p[dataStart:], data)
+			}
+			openAny(t, k, regions)
+			return true
+		})
+	})
+}
+
+// openAny opens a log that may be none.
+func openAny(t *testing.T, k kind, regions []Region) {
+	s, err := k.open(regions)
+	if err != nil {
+		return
+	}
+	got, err := s.items()
+	if err != nil {
+		require.ErrorIs(t, err, ErrCorrupt)
+		return
+	}
+	m := model{kind: k}
+	m.adopt(got)
+	ended := m.begin(0, []byte("more"))
+	err = s.write(0, 0, []byte("more"))
+	if err != nil && !errors.Is(err, ErrFull) && !errors.Is(err, ErrTooLarge) {
+		require.ErrorIs(t, err, ErrCorrupt)
+		return
+	}
+	ended(err)
+	m.settle()
+	s, err = k.open(regions)
+	require.NoError(t, err)
+	got, err = s.items()
+	require.NoError(t, err)
+	require.NoError(t, m.check(got))
+}
+
+func FuzzMashonaFiles(f *testing.F) {
+	f.Add([]byte("TRBMFCM1\x00\x00\x01\x02"), int64(1000), 300, 1)
+	f.Add([]byte("\x00\x00\x00\x09"+check+"123456789"), int64(1), 9, 0)
+	f.Fuzz(func(t *testing.T, p []byte, size int64, capacity, slot int) {
+		if n, err := MashonaChannelLen(bytes.NewReader(p), size); err == nil {
+			require.True(t, n >= 0 && n <= size)
+		}
+		if capacity >= 0 && capacity <= 1<<20 && slot >= 0 && slot < 1<<20 {
+			if v, err := MashonaSlot(bytes.NewReader(p), capacity, slot, nil); err == nil {
+				require.True(t, len(v) <= capacity)
+			}
+		}
+	})
+}
+
+// TestDamageAfterACloseIsFound changes a byte of a closed log, of zeros one in 64: what it holds is as it was, or ErrCorrupt.
+func TestDamageAfterACloseIsFound(t *testing.T) {
+	for _, k := range kinds() {
+		if k.plain {
+			continue
+		}
+		t.Run(k.name, func(t *testing.T) {
+			trace := pmemtest.New(1, k.sizes...)
+			s, err := k.create(k.traced(trace))
+			require.NoError(t, err)
+			m := newModel(k)
+			m.adopt(k.holds)
+			if k.slots > 0 {
+				m = newModel(k)
+			}
+			for n := range 8 {
+				p := bytes.Repeat([]byte{byte(n + 1)}, 3+n*5)
+				m.begin(n%4, p)(nil)
+				require.NoError(t, s.write(0, n%4, p))
+			}
+			require.NoError(t, s.close())
+			crash := history{trace: trace}
+			crash.crashNow()
+			for at, b := range crash.survivor {
+				if b == 0 && at%64 > 0 { // as most are, unused
+					continue
+				}
+				image := slices.Clone(crash.survivor)
+				image[at] ^= byte(1 + at%255)
+				s, err := k.open(memory(trace, image))
+				var got [][]byte
+				if err == nil {
+					got, err = s.items()
+				}
+				if err != nil {
+					require.ErrorIs(t, err, ErrCorrupt, "byte %d", at)
+				} else if !k.length { // whose bytes have no checksum
+					require.NoError(t, m.check(got), "byte %d", at)
+				}
+			}
+		})
+	}
+}

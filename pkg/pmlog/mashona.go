@@ -1,0 +1,351 @@
+package pmlog
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"sync"
+
+	"github.com/loadgen/loadgen/pkg/pmem"
+)
+
+// The AppendOnlyLog of Mashona 1.1.0; the package comment shows it.
+const (
+	mashonaMagic  = "TRBAOL01"
+	mashonaFirst  = 20 // where the first record begins
+	mashonaHeader = 8  // of a record
+	mashonaBlocks = 256
+	mashonaWords  = 4
+)
+
+// MashonaOptions are fixed when a log is made.
+type MashonaOptions struct {
+	Blocks  bool // records begin at multiples of 256 bytes instead of 4
+	Relaxed bool // a record that is torn may have others behind it, and is passed over: what the Java library writes so
+}
+
+// Mashona is a log in the form of the AppendOnlyLog of the Java library of that name, which can read and write its file when this
+// process does not. Records are written whole and in order, also in a relaxed log: one fence for each. Its methods may be called by several
+// goroutines.
+type Mashona struct {
+	region Region
+	size   int64
+	o      MashonaOptions
+	found  Recovery
+
+	mu         sync.Mutex
+	m          pmem.Medium
+	end        int64
+	checkpoint bool // the file's records end where its header says
+	clears     int
+	head       [mashonaFirst]byte
+}
+
+// CreateMashona makes an empty log in a region of zeros, which belongs to the log if there is no error.
+func CreateMashona(r Region, o MashonaOptions) (*Mashona, error) {
+	l := newMashona(r, o)
+	if l.size > maxPayload || l.size < mashonaFirst+mashonaHeader {
+		return nil, fmt.Errorf("create a Mashona log: a region of %d bytes: want %d to %d", l.size, mashonaFirst+mashonaHeader, maxPayload)
+	}
+	p := l.head[:]
+	copy(p, mashonaMagic)
+	binary.BigEndian.PutUint32(p[8:], uint32(l.padding()))
+	if !o.Relaxed {
+		p[19] = 1
+	}
+	if err := persist(l.m, 0, p); err != nil {
+		return nil, fmt.Errorf("create a Mashona log: %w", err)
+	}
+	return l, nil
+}
+
+// OpenMashona recovers the log in a region, which belongs to the log if there is no error. It reads all of it, and writes zeros over
+// what lies behind the last record, so that nothing there can pass for one later.
+func OpenMashona(r Region) (*Mashona, error) {
+	l := newMashona(r, MashonaOptions{})
+	err := l.readHeader()
+	if err == nil {
+		err = l.recover()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open a Mashona log: %w", err)
+	}
+	return l, nil
+}
+
+func newMashona(r Region, o MashonaOptions) *Mashona {
+	return &Mashona{region: r, size: r.Size(), o: o, m: r.Writer(), end: mashonaFirst}
+}
+
+// Options returns the options of the log.
+func (l *Mashona) Options() MashonaOptions { return l.o }
+
+// Recovered returns what was found when the log was opened; it is zero for a new one.
+func (l *Mashona) Recovered() Recovery { return l.found }
+
+func (l *Mashona) padding() int64 {
+	if l.o.Blocks {
+		return mashonaBlocks
+	}
+	return mashonaWords
+}
+
+// behind returns where the record behind one at off begins.
+func (l *Mashona) behind(off, payload int64) int64 {
+	return (off + mashonaHeader + payload + l.padding() - 1) / l.padding() * l.padding()
+}
+
+func (l *Mashona) readHeader() error {
+	p := l.head[:]
+	if n, err := l.region.ReadAt(p, 0); n < len(p) {
+		return fmt.Errorf("read the header: %w", err)
+	}
+	if string(p[:8]) != mashonaMagic {
+		return fmt.Errorf("it begins with %q instead of %q: %w", p[:8], mashonaMagic, ErrCorrupt)
+	}
+	switch padding := binary.BigEndian.Uint32(p[8:]); padding {
+	case mashonaWords, mashonaBlocks:
+		l.o.Blocks = padding == mashonaBlocks
+	default:
+		return fmt.Errorf("its padding is %d: %w", padding, ErrCorrupt)
+	}
+	l.checkpoint = binary.BigEndian.Uint32(p[12:]) != 0
+	l.o.Relaxed = binary.BigEndian.Uint32(p[16:]) != 1
+	return nil
+}
+
+// recover finds the end of the log.
+func (l *Mashona) recover() error {
+	w := window{region: l.region}
+	for {
+		p, next, err := l.record(&w, l.end)
+		if err != nil {
+			return err
+		}
+		if next == 0 {
+			break
+		}
+		if p == nil {
+			behind, _, err := l.record(&w, next)
+			if err != nil {
+				return err
+			}
+			if !l.o.Relaxed {
+				if behind != nil {
+					return fmt.Errorf("the record at %d is damaged, but one at %d is there: %w", l.end, next, ErrCorrupt)
+				}
+				l.found.Torn++
+				break
+			}
+			l.found.Holes++
+		} else {
+			l.found.Records++
+			l.found.Walked++
+		}
+		l.end = next
+	}
+	return l.wipe(&w)
+}
+
+// record reads the record at off. There is none if next is 0; there is one that is torn if the payload is nil.
+func (l *Mashona) record(w *window, off int64) (payload []byte, next int64, err error) {
+	head, err := w.view(off, mashonaHeader)
+	if err != nil || len(head) < mashonaHeader {
+		return nil, 0, err
+	}
+	n, sum := int64(binary.BigEndian.Uint32(head)), binary.BigEndian.Uint32(head[4:])
+	if n == 0 {
+		return nil, 0, nil
+	}
+	if n > l.size-off-mashonaHeader {
+		if l.o.Relaxed {
+			return nil, 0, fmt.Errorf("a record of %d bytes at %d of %d: %w", n, off, l.size, ErrCorrupt)
+		}
+		return nil, l.size, nil
+	}
+	p, err := w.view(off, mashonaHeader+n)
+	if err != nil {
+		return nil, 0, err
+	}
+	if crc32.Checksum(p[mashonaHeader:], castagnoli) != sum {
+		return nil, l.behind(off, n), nil
+	}
+	return p[mashonaHeader:], l.behind(off, n), nil
+}
+
+// wipe writes zeros over all that is not zero behind the end.
+func (l *Mashona) wipe(w *window) error {
+	dirty := false
+	for off := l.end; off < l.size; {
+		p, err := w.view(off, line-off%line)
+		if err != nil {
+			return err
+		}
+		if !blank(p) {
+			dirty = true
+			if err := l.zero(off, int64(len(p))); err != nil {
+				return fmt.Errorf("wipe what was torn: %w", err)
+			}
+		}
+		off += int64(len(p))
+	}
+	if !dirty {
+		return nil
+	}
+	return l.m.Fence()
+}
+
+func blank(p []byte) bool {
+	for _, b := range p {
+		if b != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// zero stores zeros, to be durable after the next fence.
+func (l *Mashona) zero(off, n int64) error {
+	if err := l.m.Store(off, make([]byte, n)); err != nil {
+		return err
+	}
+	return l.m.Flush(off, n)
+}
+
+// Append adds a record that is not empty, and returns when it is durable. It returns ErrFull and ErrTooLarge as they are; after any
+// other error of it nothing more can be appended. It allocates nothing.
+func (l *Mashona) Append(p []byte) error {
+	n := int64(len(p))
+	if n == 0 {
+		return errors.New("an empty record ends a Mashona log: want at least a byte")
+	}
+	sum := crc32.Checksum(p, castagnoli)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	next := l.behind(l.end, n)
+	if next > l.size {
+		if l.behind(mashonaFirst, n) > l.size {
+			return ErrTooLarge
+		}
+		return ErrFull
+	}
+	head := l.head[:mashonaHeader]
+	binary.BigEndian.PutUint32(head, uint32(n))
+	binary.BigEndian.PutUint32(head[4:], sum)
+	if err := l.write(l.end, head, p, next); err != nil {
+		return fmt.Errorf("append %d bytes at %d: %w", n, l.end, err)
+	}
+	l.end = next
+	return nil
+}
+
+// write makes a record durable, and then the checkpoint that says so, if the file has one.
+func (l *Mashona) write(off int64, head, p []byte, next int64) error {
+	if err := l.m.Store(off, head); err != nil {
+		return err
+	}
+	if err := l.m.Store(off+mashonaHeader, p); err != nil {
+		return err
+	}
+	if err := l.m.Flush(off, mashonaHeader+int64(len(p))); err != nil {
+		return err
+	}
+	if err := l.m.Fence(); err != nil || !l.checkpoint {
+		return err
+	}
+	return l.setCheckpoint(next)
+}
+
+// setCheckpoint writes padding and checkpoint, which share a word.
+func (l *Mashona) setCheckpoint(off int64) error {
+	var word [8]byte
+	binary.BigEndian.PutUint32(word[:], uint32(l.padding()))
+	binary.BigEndian.PutUint32(word[4:], uint32(off))
+	return persist8(l.m, 8, binary.LittleEndian.Uint64(word[:]))
+}
+
+// Clear empties the log: it ends at its beginning at once, and is then filled with zeros, which takes as long as writing it.
+func (l *Mashona) Clear() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.end == mashonaFirst {
+		return nil
+	}
+	err := l.wipeAll()
+	if err == nil && l.checkpoint {
+		err = l.setCheckpoint(mashonaFirst)
+	}
+	if err != nil {
+		return fmt.Errorf("clear a Mashona log: %w", err)
+	}
+	l.end = mashonaFirst
+	l.clears++
+	return nil
+}
+
+// wipeAll makes the first record none, and then zeros of all.
+func (l *Mashona) wipeAll() error {
+	if err := persist(l.m, mashonaFirst, make([]byte, 4)); err != nil {
+		return err
+	}
+	const step = 1 << 20
+	for off := int64(mashonaFirst); off < l.end; off += step {
+		if err := l.zero(off, min(step, l.end-off)); err != nil {
+			return err
+		}
+	}
+	return l.m.Fence()
+}
+
+// Close closes the region. Its error says that what was acknowledged may be lost.
+func (l *Mashona) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return closeRegions(nil, l.region)
+}
+
+// MashonaReader reads the records of a log from the first on. One goroutine at a time uses it; others may append meanwhile.
+type MashonaReader struct {
+	log    *Mashona
+	read   window
+	clears int
+	off    int64
+	end    int64 // of the log, as of the last call: what was read from there on is out of date
+}
+
+// Reader returns a new reader of what the log holds, and of what is appended until it has read it.
+func (l *Mashona) Reader() *MashonaReader {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return &MashonaReader{log: l, read: window{region: l.region}, clears: l.clears, off: mashonaFirst}
+}
+
+// Next returns the next record, which is valid until the call after. It returns io.EOF behind the last record, ErrCorrupt
+// when one is not as it was, and ErrCleared. In a relaxed log it passes over records that are torn.
+func (r *MashonaReader) Next() ([]byte, error) {
+	l := r.log
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r.clears != l.clears {
+		return nil, ErrCleared
+	}
+	if r.end != l.end {
+		r.end = l.end
+		r.read.forget()
+	}
+	for r.off < l.end {
+		p, next, err := l.record(&r.read, r.off)
+		if err != nil {
+			return nil, err
+		}
+		if next == 0 || p == nil && !l.o.Relaxed {
+			return nil, fmt.Errorf("record at %d: %w", r.off, ErrCorrupt)
+		}
+		if r.off = next; p != nil {
+			return p, nil
+		}
+	}
+	return nil, io.EOF
+}
