@@ -376,7 +376,10 @@ func replace(path string, write func(io.Writer) error) error {
 	if err := errors.Join(write(temp), temp.Chmod(mode), temp.Close()); err != nil {
 		return errors.Join(err, os.Remove(temp.Name()))
 	}
-	return os.Rename(temp.Name(), path)
+	if err := os.Rename(temp.Name(), path); err != nil {
+		return errors.Join(err, os.Remove(temp.Name()))
+	}
+	return nil
 }
 
 // writeJSON replaces a file with v's JSON, whole or not at all.

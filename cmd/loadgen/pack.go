@@ -142,7 +142,11 @@ func ask(cmd *cobra.Command, ids []string) error {
 	for _, id := range ids {
 		fmt.Fprintln(cmd.ErrOrStderr(), id)
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "Delete these %d for good? [y/N] ", len(ids))
+	what := "it"
+	if len(ids) > 1 {
+		what = fmt.Sprintf("these %d", len(ids))
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "Delete %s for good? [y/N] ", what)
 	line, err := bufio.NewReader(in).ReadString('\n')
 	if err != nil && err != io.EOF {
 		return fmt.Errorf("read the answer: %w", err)

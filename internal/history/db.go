@@ -96,7 +96,7 @@ func (db *DB) plain(err error) error {
 	if err == nil {
 		return nil
 	}
-	text := err.Error()
+	text := strings.Join(strings.Fields(err.Error()), " ") // in one line
 	for _, secret := range db.secret {
 		if secret != "" {
 			text = strings.ReplaceAll(text, secret, "xxxxx")

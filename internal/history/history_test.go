@@ -21,6 +21,7 @@ func result(id string, rows int) *run.Run {
 	rate, p99 := 1000.5, 0.0012
 	r := run.New(run.Header{ID: id, Plan: "p", PlanDigest: "d", StartedAt: time.Date(2026, 11, 20, 17, 34, 38, 123456789, time.UTC)}, run.Environment{Kernel: "6.1"})
 	p := &run.Phase{Kind: "load", Model: "closed", Validity: run.Valid, Op: map[string]*run.Op{"get": {Due: 7, OK: 7, Rate: &rate, Response: run.Latency{P99: &p99}}}}
+	p.Observe = map[string]map[string]run.Observed{"cache": {"used_memory": {Unit: "bytes", Last: &rate}, "keys": {}}}
 	for i := range rows {
 		p.Series = append(p.Series, run.Row{T: float64(i + 1), OK: uint64(i)})
 	}
@@ -77,6 +78,10 @@ func TestHistory(t *testing.T) {
 		require.ElementsMatch(t, []bool{true, false, false, false}, added)
 		require.Equal(t, 2000, count(t, conn, "series"))
 		require.Equal(t, 2, count(t, conn, "figures"), "those that are null have no row")
+		require.Equal(t, 2, count(t, conn, "observations"))
+		var last float64
+		require.NoError(t, conn.QueryRow(t.Context(), `SELECT last FROM loadgen.observations WHERE field = 'used_memory' AND mean IS NULL`).Scan(&last))
+		require.InDelta(t, 1000.5, last, 0)
 	})
 
 	t.Run("a run that does not fit leaves nothing, and the connection goes on", func(t *testing.T) {

@@ -111,6 +111,9 @@ func tablesOf(r *run.Run) []rowsOf {
 	series := rowsOf{name: "series", columns: []string{
 		"run", "phase", "t", "due", "sent", "ok", "miss", "bad", "in_flight", "response_mean", "response_p50", "response_p99",
 	}}
+	observations := rowsOf{name: "observations", columns: []string{
+		"run", "phase", "observation", "field", "unit", "counter", "before", "after", "delta", "rate", "last", "min", "max", "mean",
+	}}
 	for i, name := range r.PhaseOrder {
 		p := r.Phase[name]
 		phases.rows = append(phases.rows, []any{
@@ -132,8 +135,15 @@ func tablesOf(r *run.Run) []rowsOf {
 				r.ID, name, s.T, s.Due, s.Sent, s.OK, s.Miss, s.Bad, s.InFlight, s.Response.Mean, s.Response.P50, s.Response.P99,
 			})
 		}
+		for what, fields := range p.Observe {
+			for field, o := range fields {
+				observations.rows = append(observations.rows, []any{
+					r.ID, name, what, field, o.Unit, o.Counter, o.Before, o.After, o.Delta, o.Rate, o.Last, o.Min, o.Max, o.Mean,
+				})
+			}
+		}
 	}
-	return []rowsOf{phases, ops, figures, series}
+	return []rowsOf{phases, ops, figures, series, observations}
 }
 
 // figure is a number of an op by its path below it.

@@ -94,6 +94,24 @@ CREATE TABLE loadgen.series (
 	PRIMARY KEY (run, phase, t),
 	FOREIGN KEY (run, phase) REFERENCES loadgen.phases ON DELETE CASCADE
 );
+CREATE TABLE loadgen.observations (
+	run           text NOT NULL,
+	phase         text NOT NULL,
+	observation   text NOT NULL,
+	field         text NOT NULL,
+	unit          text NOT NULL,
+	counter       boolean NOT NULL,
+	before        double precision,
+	after         double precision,
+	delta         double precision,
+	rate          double precision,
+	last          double precision,
+	min           double precision,
+	max           double precision,
+	mean          double precision,
+	PRIMARY KEY (run, phase, observation, field),
+	FOREIGN KEY (run, phase) REFERENCES loadgen.phases ON DELETE CASCADE
+);
 CREATE TABLE loadgen.experiments (
 	id            text PRIMARY KEY,
 	plan          text NOT NULL,
