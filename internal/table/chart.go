@@ -30,7 +30,6 @@ const (
 // CheckCharts reports what is wrong with the lines of charts, all at once, for a variant's plan, as CheckTables does with columns.
 func CheckCharts(p *plan.Plan, charts []plan.Chart) hcl.Diagnostics {
 	var all hcl.Diagnostics
-	result := resultType(p).AttributeType("phase")
 	for _, c := range charts {
 		u, ok := unitNamed(c.Unit)
 		if !ok {
@@ -41,7 +40,7 @@ func CheckCharts(p *plan.Plan, charts []plan.Chart) hcl.Diagnostics {
 			if c.Over == plan.OverQuantile {
 				check = checkCurve
 			}
-			for _, d := range check(l, u, result) {
+			for _, d := range check(p, l, u) {
 				all = append(all, placeAt(fmt.Sprintf("chart %q, line %q", c.Name, l.Name), l.File, l.Line, d))
 			}
 		}
@@ -58,9 +57,9 @@ func unknownUnit(name string) *hcl.Diagnostic {
 }
 
 // checkSeries checks a line over time or ops: a number from one row of one series.
-func checkSeries(l plan.Column, u unit, phases cty.Type) hcl.Diagnostics {
-	rows := rowType(phases)
-	v, expr, diags := checkValue(l, columnContext(cty.UnknownVal(rows), nil, nil), u)
+func checkSeries(p *plan.Plan, l plan.Column, u unit) hcl.Diagnostics {
+	rows := rowType(resultType(p).AttributeType("phase"))
+	v, expr, diags := checkValue(p, l, columnContext(cty.UnknownVal(rows), nil, nil), u)
 	if diags.HasErrors() {
 		return diags
 	}
@@ -80,8 +79,9 @@ func checkSeries(l plan.Column, u unit, phases cty.Type) hcl.Diagnostics {
 }
 
 // checkCurve checks a quantile curve: the name of a latency of an op.
-func checkCurve(l plan.Column, u unit, phases cty.Type) hcl.Diagnostics {
-	_, expr, diags := checkValue(l, columnContext(cty.UnknownVal(phases), nil, nil), unit{})
+func checkCurve(p *plan.Plan, l plan.Column, u unit) hcl.Diagnostics {
+	phases := resultType(p).AttributeType("phase")
+	_, expr, diags := checkValue(p, l, columnContext(cty.UnknownVal(phases), nil, nil), unit{})
 	if diags.HasErrors() {
 		return diags
 	}

@@ -155,3 +155,67 @@ func TestDrawCurve(t *testing.T) {
 	h.Record(1)
 	require.Equal(t, "fewer than 10 samples", draw(t, plan.OverQuantile, `phase.get.op.get.response`, v)[0].reason)
 }
+
+// watched is testPlan with an observation of a field in each unit.
+func watched() *plan.Plan {
+	p := testPlan()
+	p.Observes = []*plan.Observe{{Name: "redis", Kind: plan.ObserveServer, Target: "space", Fields: []plan.Field{
+		{Name: "memory", Unit: "bytes"}, {Name: "cpu", Unit: "s", Counter: true}, {Name: "hits", Counter: true}, {Name: "spent", Unit: "us", Counter: true},
+	}}}
+	return p
+}
+
+// TestUnitsOfObservations are those of their fields.
+func TestUnitsOfObservations(t *testing.T) {
+	for _, c := range []struct{ value, unit, want string }{
+		{`phase.get.observe.redis.memory.max`, "MiB", ""},
+		{`phase.get.observe.redis.memory.max`, "ms", "a number of bytes cannot be shown in \"ms\""},
+		{`phase.get.observe.redis.cpu.delta`, "s", ""},
+		{`phase.get.observe.redis.cpu.rate`, "%", ""},
+		{`phase.get.observe.redis.cpu.rate`, "MiB", "a share cannot be shown in \"MiB\""},
+		{`phase.get.observe.redis.hits.rate`, "/min", ""},
+		{`phase.get.observe.redis.hits.delta`, "", ""},
+		{`phase.get.observe.redis.spent.delta`, "ms", "a number of microseconds cannot be shown in \"ms\""},
+		{`phase.get.observe.redis.spent.delta / 1000000`, "ms", ""},
+	} {
+		column := lineOf(c.value)
+		column.Unit = c.unit
+		diags := CheckTables(watched(), []plan.Table{{Name: "t", Columns: []plan.Column{column}}})
+		if c.want == "" {
+			require.Empty(t, diags, c.value)
+			continue
+		}
+		require.Len(t, diags, 1, c.value)
+		require.Contains(t, diags[0].Summary, c.want)
+	}
+	memory := plan.Chart{Over: plan.OverTime, Unit: "MiB", Lines: []plan.Column{lineOf(`phase.get.probes.redis.series.value.memory`)}}
+	require.Empty(t, CheckCharts(watched(), []plan.Chart{memory}))
+	memory.Unit = "/s"
+	require.Contains(t, CheckCharts(watched(), []plan.Chart{memory})[0].Summary, `a number of bytes cannot be shown in "/s"`)
+}
+
+// TestDrawObservations have the times of their probes, and the number of the op at each.
+func TestDrawObservations(t *testing.T) {
+	p := watched()
+	series := repeated(p, 100, 200).Phase["get"].Series
+	seen := &run.Observation{Of: "127.0.0.1:7001"}
+	probe := func(at, bytes float64) *run.Probe {
+		return &run.Probe{At: at, Value: map[string]float64{"memory": bytes}}
+	}
+	seen.Begin(probe(0, 1000))
+	seen.Add(probe(1, 3000))
+	seen.Add(&run.Probe{At: 1.5, Missing: map[string]string{"": "no answer"}})
+	seen.End(probe(2, 5000))
+	r := run.New(run.Header{ID: "x", Plan: p.Name}, run.Environment{})
+	r.Add("get", run.NewPhase(p, p.Phases[0], run.Measured{
+		Endpoints: []string{"127.0.0.1:7001"}, Load: load(driver.Get, 300), Series: series, Generators: []run.Generator{{Executor: "event loop"}},
+		Observed: map[string]*run.Observation{"redis": seen},
+	}))
+	v := Variant{Name: "v", Plan: p, Runs: []*run.Run{r}}
+	const value = `phase.get.probes.redis.series.value.memory`
+	require.Equal(t, [][2]float64{{0, 1000}, {1, 3000}, {1.5, -1}, {2, 5000}}, draw(t, plan.OverTime, value, v)[0].points)
+	require.Equal(t, [][2]float64{{0, 1000}, {100, 3000}, {100, -1}, {300, 5000}}, draw(t, plan.OverOps, value, v)[0].points)
+	none := draw(t, plan.OverTime, `phase.get.probes.redis.series.value.cpu`, v)[0]
+	require.Empty(t, none.points)
+	require.NotEmpty(t, none.reason)
+}

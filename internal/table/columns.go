@@ -22,7 +22,7 @@ func CheckTables(p *plan.Plan, tables []plan.Table) hcl.Diagnostics {
 		earlier := map[string]cty.Value{}
 		for _, c := range t.Columns {
 			ctx := columnContext(cty.UnknownVal(phases), earlier, earlier)
-			for _, d := range checkColumn(c, ctx) {
+			for _, d := range checkColumn(p, c, ctx) {
 				all = append(all, placeAt(fmt.Sprintf("table %q, column %q", t.Name, c.Name), c.File, c.Line, d))
 			}
 			earlier[c.Name] = cty.UnknownVal(cty.Number)
@@ -31,9 +31,9 @@ func CheckTables(p *plan.Plan, tables []plan.Table) hcl.Diagnostics {
 	return all
 }
 
-func checkColumn(c plan.Column, ctx *hcl.EvalContext) hcl.Diagnostics {
+func checkColumn(p *plan.Plan, c plan.Column, ctx *hcl.EvalContext) hcl.Diagnostics {
 	u, known := unitNamed(c.Unit)
-	v, expr, diags := checkValue(c, ctx, u)
+	v, expr, diags := checkValue(p, c, ctx, u)
 	if diags.HasErrors() {
 		return diags
 	}
@@ -50,7 +50,7 @@ func checkColumn(c plan.Column, ctx *hcl.EvalContext) hcl.Diagnostics {
 }
 
 // checkValue checks the names of an expression, and that what it is of can be shown in a unit.
-func checkValue(c plan.Column, ctx *hcl.EvalContext, u unit) (cty.Value, hclsyntax.Expression, hcl.Diagnostics) {
+func checkValue(p *plan.Plan, c plan.Column, ctx *hcl.EvalContext, u unit) (cty.Value, hclsyntax.Expression, hcl.Diagnostics) {
 	expr, diags := parseColumn(c)
 	if diags.HasErrors() {
 		return cty.NilVal, nil, diags
@@ -67,7 +67,7 @@ func checkValue(c plan.Column, ctx *hcl.EvalContext, u unit) (cty.Value, hclsynt
 	if diags.HasErrors() {
 		return cty.NilVal, nil, diags
 	}
-	if of := kindOf(expr); u.kind != anything && of != anything && of != u.kind {
+	if of := kindOf(p, expr); u.kind != anything && of != anything && of != u.kind {
 		return cty.NilVal, nil, hcl.Diagnostics{{
 			Severity: hcl.DiagError, Summary: fmt.Sprintf("%s cannot be shown in %q, which is for %s", of, u.name, u.kind),
 			Detail: "Write another unit, or leave it out.", Subject: expr.Range().Ptr(),
@@ -78,10 +78,13 @@ func checkValue(c plan.Column, ctx *hcl.EvalContext, u unit) (cty.Value, hclsynt
 }
 
 // kindOf tells from the name of a figure of the result what it is of; of what is computed there is no telling.
-func kindOf(expr hclsyntax.Expression) kind {
+func kindOf(p *plan.Plan, expr hclsyntax.Expression) kind {
 	x, ok := expr.(*hclsyntax.ScopeTraversalExpr)
 	if !ok || x.Traversal.RootName() != "phase" {
 		return anything
+	}
+	if k, observed := kindObserved(p, x.Traversal); observed {
+		return k
 	}
 	name, _ := nameOf(x.Traversal[len(x.Traversal)-1])
 	switch {
@@ -95,6 +98,45 @@ func kindOf(expr hclsyntax.Expression) kind {
 		return sizes
 	}
 	return anything
+}
+
+// kindObserved tells what a figure of an observation is of, by the unit of its field: that below phase.NAME.observe.OBSERVATION.FIELD, or
+// phase.NAME.probes.OBSERVATION.series.value.FIELD.
+func kindObserved(p *plan.Plan, path hcl.Traversal) (k kind, observed bool) {
+	var steps []string
+	for _, step := range path {
+		name, _ := nameOf(step)
+		steps = append(steps, name)
+	}
+	if len(steps) < 6 || steps[2] != "observe" && (steps[2] != "probes" || len(steps) < 7) {
+		return anything, false
+	}
+	field, perSecond := steps[4], steps[5] == "rate"
+	if steps[2] == "probes" {
+		field, perSecond = steps[6], false
+	}
+	o := p.Observe(steps[3])
+	if o == nil {
+		return anything, true
+	}
+	for _, f := range o.Fields {
+		switch {
+		case f.Name != field:
+		case perSecond && f.Unit == "":
+			return rates, true
+		case perSecond && f.Unit == "s":
+			return shares, true
+		case perSecond, f.Unit == "":
+			return anything, true
+		case f.Unit == "bytes":
+			return sizes, true
+		case f.Unit == "s":
+			return times, true
+		case f.Unit == "us":
+			return micros, true
+		}
+	}
+	return anything, true
 }
 
 func parseColumn(c plan.Column) (hclsyntax.Expression, hcl.Diagnostics) {

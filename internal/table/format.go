@@ -23,10 +23,11 @@ const (
 	times         // seconds
 	shares        // 0 to 1
 	sizes         // bytes
+	micros        // microseconds, as servers count them: no base unit
 )
 
 func (k kind) String() string {
-	return [...]string{"a number", "a rate", "a time", "a share", "a number of bytes"}[k]
+	return [...]string{"a number", "a rate", "a time", "a share", "a number of bytes", "a number of microseconds"}[k]
 }
 
 // units are those of columns.

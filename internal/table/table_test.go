@@ -121,7 +121,7 @@ func TestCheckRefuses(t *testing.T) {
 		{
 			"root", `phases.get.seconds > 1`,
 			`assert "a": the result has no "phases". Did you mean "phase"? There are asserts, coordinator_cpu_seconds, ` +
-				`environment, exit_code, experiment, fleet, id, loadgen, losses, phase, phase_order, plan, plan_digest, repetition, schema, seconds, ` +
+				`environment, exit_code, experiment, fleet, id, labels, loadgen, losses, phase, phase_order, plan, plan_digest, repetition, schema, seconds, ` +
 				`started_at, strict, variant, verdict, workers.`,
 		},
 		{
