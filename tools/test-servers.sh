@@ -1,8 +1,11 @@
 #!/bin/sh
 # Installs what the tests want beside Go: a redis-server and a memcached to drive, a postgresql to keep runs in, a prometheus to
-# scrape with, a chromium to open reports in, a JDK and the log library Mashona to exchange files with, and a C compiler for the
-# race detector. Uses apt-get, with sudo when not root; where there is none, says what is missing and fails.
+# scrape with, a chromium to open reports in, a JDK and the log library Mashona to exchange files with, a C compiler for the race
+# detector, and for guests with persistent memory a QEMU, a busybox, mkfs for two file systems and a kernel, which is unpacked and not
+# installed. Uses apt-get, with sudo when not root; where there is none, says what is missing and fails.
 set -eu
+
+cache=${XDG_CACHE_HOME:-$HOME/.cache}
 
 # missing prints the packages that are wanted and not there, by their Debian names.
 missing() {
@@ -13,6 +16,10 @@ missing() {
 	{ command -v prometheus && command -v promtool; } >/dev/null || echo prometheus
 	command -v javac >/dev/null || echo default-jdk-headless
 	command -v curl >/dev/null || echo curl
+	command -v qemu-system-x86_64 >/dev/null || echo qemu-system-x86
+	command -v busybox >/dev/null || echo busybox-static
+	command -v mkfs.ext4 >/dev/null || echo e2fsprogs
+	command -v mkfs.xfs >/dev/null || echo xfsprogs
 	if ! { command -v gcc || command -v cc || command -v clang; } >/dev/null; then
 		echo gcc
 		echo libc6-dev
@@ -29,7 +36,7 @@ install() {
 
 # jar fetches one from Maven Central (its place there, its SHA-256) to where the tests look for it.
 jar() {
-	dir=${XDG_CACHE_HOME:-$HOME/.cache}/loadgen
+	dir=$cache/loadgen
 	file=$dir/${1##*/}
 	if [ ! -f "$file" ]; then
 		mkdir -p "$dir"
@@ -44,22 +51,40 @@ jars() {
 	jar org/jboss/logging/jboss-logging/3.4.1.Final/jboss-logging-3.4.1.Final.jar 8efe877d93e5e1057a1388b2950503b88b0c28447364fde08adbec61e524eeb8
 }
 
-wanted=$(missing | tr '\n' ' ')
-if [ -z "$wanted" ]; then
-	jars
-	echo "test servers: all there"
-	exit 0
-fi
-if ! command -v apt-get >/dev/null || { [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; }; then
-	echo "test servers: please install (Debian's names): $wanted" >&2
-	exit 1
-fi
-echo "test servers: installing $wanted"
-# shellcheck disable=SC2086 # a list of packages
-install $wanted || { as_root apt-get update && install $wanted; }
+# guest_kernel unpacks the kernel that guests boot to where the tests look for it.
+guest_kernel() {
+	guest=$cache/loadgen-guest
+	if ls "$guest"/kernel/boot/vmlinuz-* >/dev/null 2>&1; then
+		return
+	fi
+	package=$(apt-cache depends linux-image-cloud-amd64 | awk '/Depends:/ { print $2; exit }')
+	mkdir -p "$guest"
+	(
+		cd "$guest"
+		rm -rf kernel.part "$package"_*.deb
+		apt-get download "$package"
+		dpkg -x "$package"_*.deb kernel.part
+		rm -f "$package"_*.deb
+		mv kernel.part kernel
+	)
+}
+
 wanted=$(missing | tr '\n' ' ')
 if [ -n "$wanted" ]; then
-	echo "test servers: still missing: $wanted" >&2
-	exit 1
+	if ! command -v apt-get >/dev/null || { [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; }; then
+		echo "test servers: please install (Debian's names): $wanted" >&2
+		echo "test servers: and unpack the kernel of linux-image-cloud-amd64 in $cache/loadgen-guest/kernel" >&2
+		exit 1
+	fi
+	echo "test servers: installing $wanted"
+	# shellcheck disable=SC2086 # a list of packages
+	install $wanted || { as_root apt-get update && install $wanted; }
+	wanted=$(missing | tr '\n' ' ')
+	if [ -n "$wanted" ]; then
+		echo "test servers: still missing: $wanted" >&2
+		exit 1
+	fi
 fi
 jars
+guest_kernel || { as_root apt-get update && guest_kernel; }
+echo "test servers: all there"

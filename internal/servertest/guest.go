@@ -1,0 +1,310 @@
+package servertest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A guest is a virtual machine of QEMU with persistent memory that is a file of the host: what it writes there outlives it. It boots the
+// kernel of Debian's package linux-image-cloud-amd64, which is unpacked and not installed. Nothing that is measured in it is a
+// result: its processor is emulated.
+
+const (
+	// pmemSize is what the guest's persistent memory has, in bytes: XFS wants 300 MiB at the least.
+	pmemSize = 512 << 20
+	// PmemStart is where in the file of a namespace of mode fsdax its data begins: behind the info block and what stands for its
+	// pages, which are kept in the guest's RAM.
+	PmemStart = 2 << 20
+	// bootTimeout is how long a guest may live.
+	bootTimeout = 4 * time.Minute
+)
+
+// modules are those of the kernel that a guest loads, in this order.
+var modules = [...]string{
+	"libnvdimm", "nd_btt", "nfit", "nd_pmem", "virtio_ring", "virtio", "virtio_pci_modern_dev", "virtio_pci_legacy_dev", "virtio_pci",
+	"nd_virtio", "virtio_pmem", "libcrc32c", "xfs",
+}
+
+// Guests boots guests of one kind.
+type Guests struct {
+	t      testing.TB
+	dir    string
+	kernel string
+	files  []byte // the archive of the root file system
+	blank  string // persistent memory with a namespace of mode fsdax, and nothing in it
+}
+
+// GuestKernel returns the directory that make test-servers unpacks the kernel's package in.
+func GuestKernel() (string, error) {
+	cache, err := os.UserCacheDir()
+	return filepath.Join(cache, "loadgen-guest", "kernel"), err
+}
+
+// NewGuests makes ready to boot guests that have the given files, by their paths there.
+func NewGuests(t testing.TB, files map[string]string) *Guests {
+	t.Helper()
+	kernel, root, err := guestParts()
+	Require(t, "qemu", err)
+	g := &Guests{t: t, dir: t.TempDir(), kernel: kernel}
+	if err := g.pack(root, files); err != nil {
+		t.Fatalf("pack the guest's files: %v", err)
+	}
+	g.blank = filepath.Join(g.dir, "blank")
+	g.sparse(g.blank)
+	if out := g.Boot(g.blank, "nvdimm", namespace).Wait(); !strings.Contains(out, "NAMESPACE pmem\n") {
+		t.Fatalf("the guest made no namespace:\n%s", out)
+	}
+	return g
+}
+
+// namespace makes the raw namespace that the guest finds one of mode fsdax, whose pages the kernel knows of, through sysfs: what ndctl
+// create-namespace -m fsdax -M mem does (Documentation/driver-api/nvdimm in Linux).
+const namespace = `
+N=/sys/bus/nd; P=$(cat $N/devices/region0/pfn_seed)
+echo namespace0.0 > $N/drivers/nd_pmem/unbind
+cat /proc/sys/kernel/random/uuid > $N/devices/$P/uuid
+echo ram > $N/devices/$P/mode
+echo 2097152 > $N/devices/$P/align
+echo namespace0.0 > $N/devices/$P/namespace
+echo $P > $N/drivers/nd_pmem/bind
+[ "$(cat $N/devices/$P/mode)" = ram ] && echo NAMESPACE pmem
+sync
+`
+
+// guestParts finds what a guest takes.
+func guestParts() (kernel, root string, err error) {
+	for _, exe := range []string{"qemu-system-x86_64", "busybox", "mkfs.ext4", "mkfs.xfs", "mount"} {
+		if _, err := exec.LookPath(exe); err != nil {
+			return "", "", errors.New(exe + " not found")
+		}
+	}
+	if os.Geteuid() != 0 {
+		return "", "", errors.New("only root may mount what a guest has left")
+	}
+	root, err = GuestKernel()
+	if err != nil {
+		return "", "", err
+	}
+	found, err := filepath.Glob(filepath.Join(root, "boot", "vmlinuz-*"))
+	if err != nil || len(found) == 0 {
+		return "", "", fmt.Errorf("no kernel in %s", root)
+	}
+	return found[0], root, nil
+}
+
+// pack makes the guest's root file system.
+func (g *Guests) pack(root string, files map[string]string) error {
+	busybox, err := exec.LookPath("busybox")
+	if err != nil {
+		return err
+	}
+	all := map[string]string{"bin/busybox": busybox}
+	for at, path := range files {
+		all[at] = path
+	}
+	err = filepath.WalkDir(filepath.Join(root, "lib", "modules"), func(path string, _ fs.DirEntry, err error) error {
+		if name := strings.TrimSuffix(filepath.Base(path), ".ko"); slices.Contains(modules[:], name) {
+			all["mod/"+name+".ko"] = path
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	for _, dir := range []string{"bin", "mod", "proc", "sys", "dev", "mnt", "tmp"} {
+		entry(&out, dir, 0o40755, nil)
+	}
+	for at, path := range all {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		entry(&out, at, 0o100755, b)
+	}
+	entry(&out, "init", 0o100755, []byte(initScript()))
+	entry(&out, "TRAILER!!!", 0, nil)
+	g.files = out.Bytes()
+	return nil
+}
+
+// entry writes a file of a cpio archive in the "newc" form: Documentation/driver-api/early-userspace/buffer-format in Linux.
+func entry(w io.Writer, name string, mode int, b []byte) {
+	header := fmt.Sprintf("070701%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%s\x00",
+		0, mode, 0, 0, 1, 0, len(b), 0, 0, 0, 0, len(name)+1, 0, name)
+	pad := func(n int) string { return strings.Repeat("\x00", -n&3) }
+	_, _ = io.WriteString(w, header+pad(len(header))+string(b)+pad(len(b))) // to memory
+}
+
+// initScript is the first process of a guest. It runs the script of the boot, and ends the guest.
+func initScript() string {
+	return `#!/bin/busybox sh
+/bin/busybox mount -t proc proc /proc
+/bin/busybox mount -t sysfs sys /sys
+/bin/busybox mount -t devtmpfs dev /dev
+export PATH=/bin HOME=/tmp
+busybox --install -s /bin
+for m in ` + strings.Join(modules[:], " ") + `; do [ -f /mod/$m.ko ] && insmod /mod/$m.ko; done
+i=0; while [ ! -b /dev/pmem0 ] && [ $i -lt 100 ]; do sleep 0.1; i=$((i+1)); done
+. /run.sh
+echo GUEST done
+poweroff -f
+`
+}
+
+// Image makes persistent memory with a file system, "ext4" or "xfs", in a namespace of mode fsdax.
+func (g *Guests) Image(kind string) string {
+	g.t.Helper()
+	path := filepath.Join(g.dir, kind)
+	copyAt(g.t, path, g.blank, 0)
+	part := path + ".part"
+	if err := os.WriteFile(part, nil, 0o600); err != nil {
+		g.t.Fatal(err)
+	}
+	if err := os.Truncate(part, pmemSize-PmemStart); err != nil {
+		g.t.Fatal(err)
+	}
+	mkfs := map[string][]string{"ext4": {"mkfs.ext4", "-q", "-b", "4096"}, "xfs": {"mkfs.xfs", "-q", "-f", "-m", "reflink=0"}}[kind]
+	if out, err := exec.Command(mkfs[0], append(mkfs[1:], part)...).CombinedOutput(); err != nil {
+		g.t.Fatalf("%s: %v\n%s", mkfs[0], err, out)
+	}
+	copyAt(g.t, path, part, PmemStart)
+	return path
+}
+
+// Raw makes persistent memory that holds a file system, ext4, and no namespace: for virtio-pmem, which has none.
+func (g *Guests) Raw() string {
+	g.t.Helper()
+	path := filepath.Join(g.dir, "raw")
+	g.sparse(path)
+	if out, err := exec.Command("mkfs.ext4", "-q", "-b", "4096", path).CombinedOutput(); err != nil {
+		g.t.Fatalf("mkfs.ext4: %v\n%s", err, out)
+	}
+	return path
+}
+
+func (g *Guests) sparse(path string) {
+	if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, pmemSize)); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// copyAt copies what is not zero of a file into another from an offset on.
+func copyAt(t testing.TB, to, from string, off int64) {
+	t.Helper()
+	src, err := os.Open(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	dst, err := os.OpenFile(to, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dst.Close()
+	buf, zero := make([]byte, 1<<20), make([]byte, 1<<20)
+	for at := off; ; {
+		n, err := io.ReadFull(src, buf)
+		if n > 0 && !bytes.Equal(buf[:n], zero[:n]) {
+			if _, err := dst.WriteAt(buf[:n], at); err != nil {
+				t.Fatal(err)
+			}
+		}
+		at += int64(n)
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
+			if err := dst.Truncate(max(at, pmemSize)); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Guest is a guest that runs.
+type Guest struct {
+	t    testing.TB
+	cmd  *exec.Cmd
+	done chan struct{}
+
+	mu  sync.Mutex
+	out bytes.Buffer
+}
+
+// Boot starts a guest whose persistent memory is an image, on a device "nvdimm" or "virtio-pmem-pci", and has its shell run a script. It ends
+// with the test at the latest.
+func (g *Guests) Boot(image, device, script string) *Guest {
+	g.t.Helper()
+	machine, memory := "q35", []string{"-object", fmt.Sprintf("memory-backend-file,id=mem,share=on,mem-path=%s,size=%d", image, pmemSize)}
+	if device == "nvdimm" {
+		machine += ",nvdimm=on"
+	}
+	var own bytes.Buffer // a second archive, behind the one that all guests have
+	entry(&own, "run.sh", 0o100755, []byte(script))
+	entry(&own, "TRAILER!!!", 0, nil)
+	initrd := filepath.Join(g.t.TempDir(), "initrd")
+	if err := os.WriteFile(initrd, append(own.Bytes(), g.files...), 0o600); err != nil {
+		g.t.Fatal(err)
+	}
+	m := &Guest{t: g.t, done: make(chan struct{})}
+	m.cmd = exec.Command("qemu-system-x86_64", append(memory,
+		"-machine", machine, "-accel", "tcg", "-cpu", "max", "-smp", "1", "-m", "768M,slots=2,maxmem=4G",
+		"-nodefaults", "-no-reboot", "-display", "none", "-serial", "stdio", "-device", device+",memdev=mem,id=pmem",
+		"-kernel", g.kernel, "-initrd", initrd, "-append", "console=ttyS0 quiet panic=-1")...)
+	m.cmd.Stdout, m.cmd.Stderr = m, m
+	if err := m.cmd.Start(); err != nil {
+		g.t.Fatalf("start a guest: %v", err)
+	}
+	late := time.AfterFunc(bootTimeout, m.Kill)
+	go func() {
+		defer close(m.done)
+		_ = m.cmd.Wait() // what it said is looked at
+		late.Stop()
+	}()
+	g.t.Cleanup(func() {
+		m.Kill()
+		<-m.done
+	})
+	return m
+}
+
+// Write takes what the guest says.
+func (m *Guest) Write(b []byte) (int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.out.Write(bytes.ReplaceAll(b, []byte("\r"), nil))
+	return len(b), nil
+}
+
+func (m *Guest) String() string { return m.Said() }
+
+// Said returns what the guest has said so far.
+func (m *Guest) Said() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.out.String()
+}
+
+// Kill ends the guest at once, as a loss of power does that its memory outlives.
+func (m *Guest) Kill() {
+	_ = m.cmd.Process.Kill() // it may have ended
+}
+
+// Wait returns what the guest said in its life.
+func (m *Guest) Wait() string {
+	<-m.done
+	return m.Said()
+}
