@@ -235,18 +235,18 @@ func planned(x *run.Experiment, i int) (figure, *chart.Chart) {
 			several++
 		}
 	}
-	var missing []string
+	var missing, whys []string
 	for i, l := range of.Lines {
 		name := l.Variant
 		if several > 1 {
 			name += " " + l.Name
 		}
 		if l.Reason != "" {
-			missing = append(missing, "– "+name+": "+l.Reason)
+			missing, whys = append(missing, name), append(whys, l.Reason)
 			continue
 		}
 		if len(c.Lines) == maxLines {
-			missing = append(missing, fmt.Sprintf("%d of %d lines", maxLines, len(of.Lines)))
+			f.Note += fmt.Sprintf("; %d of %d lines", maxLines, len(of.Lines))
 			break
 		}
 		line := chart.Line{Name: name, Class: lineClass(x, i, several, l.Variant)}
@@ -262,7 +262,7 @@ func planned(x *run.Experiment, i int) (figure, *chart.Chart) {
 		}
 		c.Lines = append(c.Lines, line)
 	}
-	f.Missing = joined(missing)
+	f.Missing = missingNotes(missing, whys)
 	if len(c.Lines) == 0 || end == 0 {
 		return f, nil
 	}

@@ -57,7 +57,6 @@ type differenceView struct {
 
 type variantView struct {
 	Name, Values, Became string
-	Class                string
 }
 
 // tableView is a table as it is shown.
@@ -332,14 +331,7 @@ func newDifferenceView(x *run.Experiment, c *comparing) differenceView {
 }
 
 func newVariantView(x *run.Experiment, one run.Variant) variantView {
-	v := variantView{Name: one.Name, Values: valuesOf(one), Became: becameOf(one, x.Repeat), Class: "valid"}
-	switch one.Stopped {
-	case run.StopCap:
-		v.Class = "suspect"
-	case run.StopAborted, run.StopFailed:
-		v.Class = "invalid"
-	}
-	return v
+	return variantView{Name: one.Name, Values: valuesOf(one), Became: becameOf(one, x.Repeat)}
 }
 
 // valuesOf are what a variant sets.
