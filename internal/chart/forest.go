@@ -30,6 +30,7 @@ const (
 	forestTop  = 10
 	forestAxis = 38 // below the rows
 	leastRoom  = 120.0
+	rowWide    = 7.6 // of a letter: more than most fonts need, since names are not to be cut
 )
 
 // SVG returns the forest as an svg element.
@@ -83,8 +84,8 @@ func (f *Forest) SVG() string {
 	return d.b.String()
 }
 
-// wide is the room that words are given: more than most fonts need, since they are not to be cut.
-func wide(text string) float64 { return float64(utf8.RuneCountInString(text)) * 7.6 }
+// wide is the room that words are given.
+func wide(text string) float64 { return float64(utf8.RuneCountInString(text)) * rowWide }
 
 // around is a logarithmic scale of ratios that holds least, 1 and most. Its ticks are round and at most seven.
 func around(label string, least, most float64, text func(float64) string) Scale {

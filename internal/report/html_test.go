@@ -401,6 +401,11 @@ func TestPageInABrowser(t *testing.T) {
 	const ask = `<script>
 const hit = document.querySelectorAll("svg.plot")[0].querySelectorAll(".hit")[12], box = hit.getBoundingClientRect();
 hit.dispatchEvent(new PointerEvent("pointermove", {bubbles: true, clientX: box.x, clientY: box.y + 50}));
+const shown = document.querySelector(".tip").textContent;
+const row = document.querySelectorAll("svg.forest")[0].querySelectorAll(".hit")[1];
+row.dispatchEvent(new PointerEvent("pointermove", {bubbles: true, clientX: 50, clientY: 50}));
+document.body.dataset.row = document.querySelector(".tip").textContent;
+document.querySelector(".tip").textContent = shown;
 document.title = document.documentElement.scrollWidth + " in " + innerWidth;
 </script>`
 	asking := strings.Replace(page, "</body>", ask+"</body>", 1)
@@ -411,6 +416,7 @@ document.title = document.documentElement.scrollWidth + " in " + innerWidth;
 	for _, wide := range []int{1400, 390} {
 		document, console = open(fmt.Sprintf("%d.html", wide), asking, fmt.Sprintf("--window-size=%d,900", wide))
 		require.Empty(t, console)
+		require.Regexp(t, `data-row="w1: [^"]*95 % CI [0-9.]+ to [0-9.]+"`, document)
 		require.Regexp(t, `<div class="tip"[^>]*>12 s to 13 s\nasked 2,000/s\nok 200/s</div>`, document)
 		title := regexp.MustCompile(`<title>(\d+) in (\d+)</title>`).FindStringSubmatch(document)
 		require.Len(t, title, 3)

@@ -81,8 +81,9 @@ func tickPlain(f float64) string {
 	return tickRatio(f)
 }
 
+// upperFirst begins a title; p99 stays as it is.
 func upperFirst(text string) string {
-	if text == "" || text[0] < 'a' || text[0] > 'z' {
+	if len(text) < 2 || text[0] < 'a' || text[0] > 'z' || text[1] >= '0' && text[1] <= '9' {
 		return text
 	}
 	return string(text[0]-'a'+'A') + text[1:]

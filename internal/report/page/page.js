@@ -7,8 +7,11 @@ tip.hidden = true;
 document.body.append(tip);
 
 for (const plot of document.querySelectorAll("svg.plot")) {
-  const hair = plot.querySelector(".hair");
-  if (!hair) continue;
+  const hair = plot.querySelector(".hair"); // ratios have none
+  const point = (at) => {
+    hair?.setAttribute("x1", at);
+    hair?.setAttribute("x2", at);
+  };
   const texts = new Map();
   for (const hit of plot.querySelectorAll(".hit")) {
     texts.set(hit, hit.textContent);
@@ -16,16 +19,14 @@ for (const plot of document.querySelectorAll("svg.plot")) {
   }
   const hide = () => {
     tip.hidden = true;
-    hair.setAttribute("x1", -9);
-    hair.setAttribute("x2", -9);
+    point(-9);
   };
   plot.addEventListener("pointerleave", hide);
   plot.addEventListener("pointermove", (event) => {
     const text = texts.get(event.target);
     if (!text) return hide();
     const at = event.target.x.baseVal.value + event.target.width.baseVal.value / 2;
-    hair.setAttribute("x1", at);
-    hair.setAttribute("x2", at);
+    point(at);
     tip.textContent = text;
     tip.hidden = false;
     const right = Math.min(event.clientX + 14, document.documentElement.clientWidth - tip.offsetWidth - 4);
