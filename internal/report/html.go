@@ -116,6 +116,7 @@ type runView struct {
 	Word          string
 	Verdict       []string
 	Reasons       []string
+	MoreReasons   []string
 	Phases        []phaseView
 	Asserts       []assertView
 	Workers       []fact
@@ -187,9 +188,11 @@ type levelView struct {
 func newRunView(s *Source, key string) *runView {
 	r := s.Run
 	v := &runView{
-		Key: key, Plan: r.Plan, ID: r.ID, Facts: factsOf(r), Verdict: verdictOf(r), Reasons: r.Verdict.Reasons,
+		Key: key, Plan: r.Plan, ID: r.ID, Facts: factsOf(r), Verdict: verdictOf(r),
 		WithoutDetail: s.Detail == nil,
 	}
+	v.Reasons = r.Verdict.Reasons[:min(len(r.Verdict.Reasons), maxReasons)]
+	v.MoreReasons = r.Verdict.Reasons[len(v.Reasons):]
 	v.Class, v.Word = standingOf(r.Verdict)
 	v.Variant, v.Experiment, v.Repetition = r.Variant, r.Experiment, r.Repetition
 	if r.Environment.Hostname != "" {
