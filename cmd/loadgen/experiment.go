@@ -58,6 +58,9 @@ func (f *runFlags) experiment(cmd *cobra.Command, t *trial) error {
 	if err != nil {
 		return failed("%w", err)
 	}
+	if err := keepTables(dir, t.tables); err != nil {
+		return failed("%w", errors.Join(err, dir.Close()))
+	}
 	s := &series{
 		runFlags: f, trial: t, root: root, dir: dir, words: f.wordsOn(cmd.ErrOrStderr()), result: x,
 		spent: make([]time.Duration, len(t.Variants)), passed: make([]bool, len(t.Variants)),
@@ -145,7 +148,7 @@ func (s *series) carryOut(ctx context.Context, drain <-chan struct{}, p *plan.Pl
 		result = s.execute(ctx, drain, s.words, job, dir)
 	}
 	if capped() && result.Verdict.Completeness == run.Aborted {
-		result.Conclude(run.Aborted, fmt.Sprintf("ended by the cap of %v on the runs of a variant", s.Cap))
+		result.Conclude(run.Capped, fmt.Sprintf("ended by the cap of %v on the runs of a variant", s.Cap))
 	}
 	if err := dir.Finish(result); err != nil {
 		result.Conclude(run.Failed, err.Error())

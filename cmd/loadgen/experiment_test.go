@@ -226,8 +226,12 @@ experiment {
 	variant "long" { duration = "1m" }
 	variant "short" { duration = "50ms" }
 }`).experiment(60 * time.Second)
-	require.Equal(t, run.ExitAborted, x.ExitCode)
+	require.Equal(t, run.Capped, x.Verdict.Completeness, "as planned")
+	require.Contains(t, []int{run.ExitOK, run.ExitInvalid}, x.ExitCode, "of the runs: not of the cap")
 	require.Equal(t, run.StopCap, stops(x)["long"])
+	for _, one := range x.Runs {
+		require.Equal(t, map[string]run.Completeness{"long": run.Capped, "short": run.Complete}[one.Variant], one.Verdict.Completeness)
+	}
 	long := figure(t, x, "long", "rate")
 	require.Equal(t, 1, long.Values, "what it cut off counts, and nothing was run after it")
 	require.Greater(t, *long.Score, 100.0)
@@ -258,7 +262,7 @@ experiment {
 // A killed experiment leaves a directory that names its runs, and they are compared as far as they go.
 func TestKilledExperimentCanBeShown(t *testing.T) {
 	t.Parallel()
-	l := begin(t, strings.Replace(briefExperiment, "repeat = 3", "repeat = 900", 1))
+	l := begin(t, strings.Replace(briefExperiment, "repeat = 3", "repeat = 900\n order = \"sequential\"", 1)+briefTable)
 	require.Eventually(t, func() bool { return strings.Contains(l.stderr.String(), "repetition 4") }, 30*time.Second, 5*time.Millisecond)
 	l.signal(syscall.SIGKILL)
 	require.Equal(t, -1, l.wait(10*time.Second))
@@ -273,6 +277,8 @@ func TestKilledExperimentCanBeShown(t *testing.T) {
 	require.Zero(t, show.wait(10*time.Second), "%s", &show.stderr)
 	require.Contains(t, show.stdout.String(), "UNFINISHED")
 	require.Contains(t, show.stdout.String(), "mean ± 99.9 %", "what there is, is compared")
+	require.Regexp(t, `(?m)^ *one +\d\d,\d{3} +1\.00 `, show.stdout.String(), "the plan's own table has what there is")
+	require.Regexp(t, `(?m)^── rates.*\n.*\n  one .*\n  two +–`, show.stdout.String(), "and blanks")
 }
 
 func TestForkedRunsAreOtherProcesses(t *testing.T) {

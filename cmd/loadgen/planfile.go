@@ -126,7 +126,7 @@ func (t *planText) variants(all *trial) hcl.Diagnostics {
 		p, diags := t.resolve(vars)
 		all.plans = append(all.plans, p)
 		if draft := t.file.Draft(); draft != nil {
-			diags = append(diags, t.inFile(table.CheckTables(draft, all.tables))...)
+			diags = append(diags, t.inFile(table.CheckTables(draft, all.tables, all.Variants))...)
 			diags = append(diags, t.inFile(table.CheckCharts(draft, all.charts))...)
 		}
 		for _, d := range diags {

@@ -92,5 +92,10 @@ func loadExperiment(root, id string) (*run.Experiment, error) {
 		runs = append(runs, r)
 	}
 	experiment.Conclude(x, runs)
+	tables, err := tablesSoFar(root, x, runs)
+	if err != nil {
+		return nil, fmt.Errorf("experiment %s: %w", id, err)
+	}
+	x.Tables = append(tables, x.Tables...)
 	return x, nil
 }

@@ -131,7 +131,7 @@ func planFaults(name string, src []byte) []string {
 		if e != nil {
 			for _, v := range e.Variants {
 				_, more := f.Resolve(plan.Vars{Variant: v.Name})
-				diags = append(append(diags, more...), table.CheckTables(f.Draft(), tables)...)
+				diags = append(append(diags, more...), table.CheckTables(f.Draft(), tables, e.Variants)...)
 			}
 		}
 	}

@@ -212,6 +212,7 @@ func shownReasons(reasons []string) []string {
 func judgementOf(x *run.Experiment) []string {
 	sentences := []string{map[run.Completeness]string{
 		run.Complete: "All runs are complete.",
+		run.Capped:   "All runs are complete, but for those that the plan's CAP has ended or left out.",
 		run.Degraded: "The experiment is DEGRADED: a part of a run was lost.",
 		run.Aborted:  "A run was ABORTED: it is not all that was planned.",
 		run.Failed:   "A run FAILED: something could not be run.",

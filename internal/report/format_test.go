@@ -116,12 +116,10 @@ func TestLoadOf(t *testing.T) {
 
 func TestTargetOf(t *testing.T) {
 	ph := func(fanout, from string, op string) *run.Phase {
-		return &run.Phase{
-			Target: run.Target{Name: "space", Driver: "redis", Endpoints: endpoints(3), Replication: &run.Replication{
-				Coordinate: "client", N: 3, W: 2, R: 2, ReadFanout: fanout, ReadFrom: from,
-			}},
-			Op: map[string]*run.Op{op: {}},
-		}
+		p := &run.Phase{Op: map[string]*run.Op{op: {}}}
+		p.Target.Name, p.Target.Driver, p.Target.Endpoints = "space", "redis", endpoints(3)
+		p.Target.Replication = &run.Replication{Coordinate: "client", N: 3, W: 2, R: 2, ReadFanout: fanout, ReadFrom: from}
+		return p
 	}
 	const head = "space: redis, 3 endpoints, N=3 W=2 R=2 by the client"
 	require.Equal(t, head, targetOf(ph("n", "", "put")))

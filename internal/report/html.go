@@ -226,7 +226,7 @@ func standingOf(v run.Verdict) (class, word string) {
 		return "invalid", "Aborted"
 	case v.Validity == run.Invalid:
 		return "invalid", "No"
-	case v.Completeness == run.Degraded:
+	case v.Completeness == run.Degraded, v.Completeness == run.Capped:
 		return "suspect", "In part"
 	case v.Validity == run.Suspect:
 		return "suspect", "With care"

@@ -168,6 +168,7 @@ func (p *page) verdict(r *run.Run, opts Options) {
 func verdictOf(r *run.Run) []string {
 	sentences := []string{map[run.Completeness]string{
 		run.Complete: "The run is complete.",
+		run.Capped:   "The run was CAPPED: the plan's cap has ended it, and it counts as far as it got.",
 		run.Degraded: "The run is DEGRADED: a part of it was lost.",
 		run.Aborted:  "The run was ABORTED: it is not all that was planned.",
 		run.Failed:   "The run FAILED: something could not be run.",

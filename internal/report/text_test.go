@@ -45,6 +45,17 @@ func TestText(t *testing.T) {
 	}
 }
 
+// What the plan's own cap has ended is not called aborted.
+func TestCapped(t *testing.T) {
+	r := run.New(header, environment)
+	r.Conclude(run.Capped, "ended by the cap of 1m on the runs of a variant")
+	require.Equal(t, run.ExitOK, r.ExitCode)
+	var b strings.Builder
+	require.NoError(t, Text(&b, r, Options{}))
+	require.Contains(t, b.String(), "The run was CAPPED: the plan's cap has ended it, and it counts as far as it got.")
+	require.Contains(t, b.String(), "- ended by the cap of 1m on the runs of a variant")
+}
+
 // TestWorkersAreFew names the lost of a large fleet and some of the others.
 func TestWorkersAreFew(t *testing.T) {
 	r := run.New(header, environment)

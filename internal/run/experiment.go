@@ -254,21 +254,21 @@ func (x *Experiment) Abort() {
 	x.ExitCode = worst(exitCodes[:], x.ExitCode, ExitAborted)
 }
 
-// Cap says that a variant has not been run as often as planned, because its time was over.
+// Cap says that a variant has not been run as often as planned, because its time was over. That was planned, too: the exit code is that of the
+// runs.
 func (x *Experiment) Cap(variant string) {
 	for i := range x.Variants {
 		if v := &x.Variants[i]; v.Name == variant {
 			v.Stopped = worst(stops[:], v.Stopped, StopCap)
 		}
 	}
-	x.Verdict.Completeness = worst(completenesses[:], x.Verdict.Completeness, Aborted)
+	x.Verdict.Completeness = worst(completenesses[:], x.Verdict.Completeness, Capped)
 	x.Verdict.Reasons = append(x.Verdict.Reasons, fmt.Sprintf("%s: not run as often as planned: its cap is used up", variant))
-	x.ExitCode = worst(exitCodes[:], x.ExitCode, ExitAborted)
 }
 
 // What an experiment takes the worst of, each from best to worst.
 var (
-	completenesses = [...]Completeness{Complete, Degraded, Aborted, Failed}
+	completenesses = [...]Completeness{Complete, Capped, Degraded, Aborted, Failed}
 	validities     = [...]Validity{Valid, Suspect, Invalid}
 	assertions     = [...]Assertions{None, Pass, Fail}
 	exitCodes      = [...]int{ExitOK, ExitAssert, ExitInvalid, ExitDegraded, ExitAborted, ExitFailed}

@@ -19,6 +19,8 @@ func TestExperimentIsAsGoodAsItsWorstRun(t *testing.T) {
 		want int
 	}{
 		{[]Completeness{Complete}, ExitOK},
+		{[]Completeness{Complete, Capped}, ExitOK},
+		{[]Completeness{Capped, Degraded}, ExitDegraded},
 		{[]Completeness{Degraded, Complete}, ExitDegraded},
 		{[]Completeness{Degraded, Aborted}, ExitAborted},
 		{[]Completeness{Failed, Aborted, Complete}, ExitFailed},
@@ -39,7 +41,7 @@ func TestExperimentIsAsGoodAsItsWorstRun(t *testing.T) {
 }
 
 func completenessRank(c Completeness) int {
-	return map[Completeness]int{Complete: 0, Degraded: 1, Aborted: 2, Failed: 3}[c]
+	return map[Completeness]int{Complete: 0, Capped: 1, Degraded: 2, Aborted: 3, Failed: 4}[c]
 }
 
 func TestInvalidOutweighsAssertsOnly(t *testing.T) {

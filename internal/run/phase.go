@@ -10,7 +10,7 @@ type Phase struct {
 	WarmUp   WarmUp   `json:"warmup"`
 	Steady   steady   `json:"steady"`
 
-	Target  Target  `json:"target"`
+	Target  target  `json:"target"`
 	Dataset dataset `json:"dataset"`
 	Load    Shape   `json:"load"`
 
@@ -72,8 +72,8 @@ type trend struct {
 	DriftP    *float64 `json:"drift_p"`   // probability of a trend as strong as this by chance
 }
 
-// Target is what the phase was run against.
-type Target struct {
+// target is what the phase was run against.
+type target struct {
 	Name        string       `json:"name"`
 	Driver      string       `json:"driver"`
 	Builtin     bool         `json:"builtin"`     // built-in nodes started for this run

@@ -6,8 +6,8 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-func newTarget(p *plan.Plan, ph *plan.Phase, endpoints []string) Target {
-	r := Target{Name: ph.Target, Endpoints: append([]string{}, endpoints...)}
+func newTarget(p *plan.Plan, ph *plan.Phase, endpoints []string) target {
+	r := target{Name: ph.Target, Endpoints: append([]string{}, endpoints...)}
 	t := p.Target(ph.Target)
 	r.Driver, r.Builtin, r.TLS = t.Driver, t.Builtin != nil, t.TLS != nil
 	if n := t.Replication; n != nil {

@@ -12,6 +12,7 @@ type Completeness string
 // From best to worst.
 const (
 	Complete Completeness = "complete"
+	Capped   Completeness = "capped"   // ended by the time that its plan gave it; what there is counts
 	Degraded Completeness = "degraded" // a worker was lost; the gap is named
 	Aborted  Completeness = "aborted"  // stopped by the user
 	Failed   Completeness = "failed"   // something could not be run

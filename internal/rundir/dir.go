@@ -19,6 +19,7 @@ const (
 	resultFile = "result.json"
 
 	experimentFile = "experiment.json"
+	tablesFile     = "tables.json"
 )
 
 // minFree is the room that a run must find: less would not hold the result of a short run.

@@ -16,6 +16,7 @@
 //
 //	ROOT/20261120T173430Z-hydra-m4-9b01/
 //	    experiment.json    which runs there are and, when it has finished, how variants compare; replaced whole after each run
+//	    tables.json        the tables of its plan, as the plan describes them; there when it has any
 //
 // Who writes in a directory holds a lock on it (flock), which ends with the process: nobody else opens or deletes it. Names that begin with a
 // dot are on their way out, or in: [Delete] renames before it removes, [Import] fills a directory and renames it, and both remove what a

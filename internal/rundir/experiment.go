@@ -47,6 +47,26 @@ func CreateExperiment(root string, x *run.Experiment) (*Experiment, error) {
 // Path returns the directory.
 func (e *Experiment) Path() string { return e.path }
 
+// KeepTables writes the JSON of the tables that the plan describes, from which those of an experiment that is cut off can be made.
+func (e *Experiment) KeepTables(tables []byte) error {
+	if err := replaceFile(filepath.Join(e.path, tablesFile), tables); err != nil {
+		return fmt.Errorf("keep tables: %w", err)
+	}
+	return nil
+}
+
+// Tables returns what KeepTables has kept; the error is fs.ErrNotExist when it has not.
+func Tables(root, id string) ([]byte, error) {
+	if err := checkID(id); err != nil {
+		return nil, err
+	}
+	b, err := os.ReadFile(filepath.Join(root, id, tablesFile))
+	if err != nil {
+		return nil, fmt.Errorf("read the tables of experiment %s: %w", id, err)
+	}
+	return b, nil
+}
+
 // Save replaces what the directory says, whole or not at all.
 func (e *Experiment) Save(x *run.Experiment) error {
 	var b bytes.Buffer

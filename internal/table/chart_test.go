@@ -180,7 +180,7 @@ func TestUnitsOfObservations(t *testing.T) {
 	} {
 		column := lineOf(c.value)
 		column.Unit = c.unit
-		diags := CheckTables(watched(), []plan.Table{{Name: "t", Columns: []plan.Column{column}}})
+		diags := CheckTables(watched(), []plan.Table{{Name: "t", Columns: []plan.Column{column}}}, nil)
 		if c.want == "" {
 			require.Empty(t, diags, c.value)
 			continue

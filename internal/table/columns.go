@@ -14,14 +14,20 @@ import (
 )
 
 // CheckTables reports what is wrong with the columns of tables, all at once, for a variant's plan: a name that neither the result nor an
-// earlier column has, a value that is no number, a unit that there is not or that does not fit. Subjects are those of Check.
-func CheckTables(p *plan.Plan, tables []plan.Table) hcl.Diagnostics {
+// earlier column has, nor one of the variants, a value that is no number, a unit that there is not or that does not fit. Subjects are those
+// of Check.
+func CheckTables(p *plan.Plan, tables []plan.Table, variants []plan.Variant) hcl.Diagnostics {
 	var all hcl.Diagnostics
 	phases := resultType(p).AttributeType("phase")
 	for _, t := range tables {
 		earlier := map[string]cty.Value{}
 		for _, c := range t.Columns {
 			ctx := columnContext(cty.UnknownVal(phases), earlier, earlier)
+			rows := map[string]cty.Value{}
+			for _, v := range variants {
+				rows[v.Name] = cty.ObjectVal(earlier)
+			}
+			ctx.Variables["variant"] = cty.ObjectVal(rows)
 			for _, d := range checkColumn(p, c, ctx) {
 				all = append(all, placeAt(fmt.Sprintf("table %q, column %q", t.Name, c.Name), c.File, c.Line, d))
 			}
@@ -155,7 +161,7 @@ func columnContext(phases cty.Value, row, baseline map[string]cty.Value) *hcl.Ev
 // Variant is what a row is made of.
 type Variant struct {
 	Name string
-	Plan *plan.Plan
+	Plan *plan.Plan // nil without runs, if it is not known
 	Runs []*run.Run // that count
 
 	Latencies Latencies // of the runs together; for quantiles in charts
@@ -177,7 +183,9 @@ func Fill(t plan.Table, variants []Variant, base int) run.Table {
 		for i, v := range variants {
 			cell := run.Cell{Reason: "no run of this variant counts"}
 			if len(v.Runs) > 0 {
-				cell = fill(c, columnContext(phases[i], rows[i], rows[base]), v.Runs[0])
+				ctx := columnContext(phases[i], rows[i], rows[base])
+				ctx.Variables["variant"] = rowsByName(variants, rows)
+				cell = fill(c, ctx, v.Runs[0])
 			}
 			values[i] = cty.NullVal(cty.Number)
 			if cell.Value != nil {
@@ -196,6 +204,15 @@ func Fill(t plan.Table, variants []Variant, base int) run.Table {
 		}
 	}
 	return out
+}
+
+// rowsByName is the columns so far of each variant.
+func rowsByName(variants []Variant, rows []map[string]cty.Value) cty.Value {
+	all := map[string]cty.Value{}
+	for i, v := range variants {
+		all[v.Name] = cty.ObjectVal(rows[i])
+	}
+	return cty.ObjectVal(all)
 }
 
 func titled(c plan.Column) string {
@@ -251,6 +268,9 @@ func valueAt(expr hclsyntax.Expression, ctx *hcl.EvalContext, r *run.Run) run.Ce
 
 // phasesOf is the phases of a variant's runs, each figure the mean of theirs.
 func phasesOf(v Variant) cty.Value {
+	if v.Plan == nil { // of an experiment that was cut off before the variant was run
+		return cty.NullVal(cty.DynamicPseudoType)
+	}
 	t := resultType(v.Plan).AttributeType("phase")
 	var all []cty.Value
 	for _, r := range v.Runs {

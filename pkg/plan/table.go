@@ -87,8 +87,8 @@ func (r *resolver) table(body *hclsyntax.Block) Table {
 func (r *resolver) column(body *hclsyntax.Block, table string, others []string) Column {
 	c := Column{File: filepath.Base(r.file.name)}
 	where := "table " + quote(table) + ", column"
-	if len(body.Labels) != 1 || !hclsyntax.ValidIdentifier(body.Labels[0]) || slices.Contains([]string{"phase", "baseline"}, body.Labels[0]) {
-		r.fault(body.DefRange(), where+" without a proper name", `Write column "NAME" { … }; NAME stands in later columns, and is not phase or baseline.`)
+	if len(body.Labels) != 1 || !hclsyntax.ValidIdentifier(body.Labels[0]) || slices.Contains([]string{"phase", "baseline", "variant"}, body.Labels[0]) {
+		r.fault(body.DefRange(), where+" without a proper name", `Write column "NAME" { … }; NAME stands in later columns, and is not phase, baseline or variant.`)
 		return c
 	}
 	c.Name = body.Labels[0]

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/loadgen/loadgen/internal/drivers"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/rundir"
+	"github.com/loadgen/loadgen/internal/table"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// keepTables keeps the tables that a plan describes with its experiment.
+func keepTables(dir *rundir.Experiment, tables []plan.Table) error {
+	if len(tables) == 0 {
+		return nil
+	}
+	b, err := json.Marshal(tables)
+	if err != nil {
+		return fmt.Errorf("encode tables: %w", err)
+	}
+	return dir.KeepTables(b)
+}
+
+// tablesSoFar fills the tables of an experiment that has not finished with what its runs so far have. The plan of a variant is that of its
+// first run; the cells of one that has not been run are blank.
+func tablesSoFar(root string, x *run.Experiment, runs []*run.Run) ([]run.Table, error) {
+	b, err := rundir.Tables(root, x.ID)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var described []plan.Table
+	if err := json.Unmarshal(b, &described); err != nil {
+		return nil, fmt.Errorf("read tables: %w", err)
+	}
+	var variants []table.Variant
+	base := 0
+	for i, v := range x.Variants {
+		one := table.Variant{Name: v.Name}
+		for j, r := range runs {
+			if r.Variant != v.Name || !x.Runs[j].Counts() {
+				continue
+			}
+			if one.Plan == nil {
+				if one.Plan, err = planOf(root, r.ID); err != nil {
+					return nil, err
+				}
+			}
+			one.Runs = append(one.Runs, r)
+		}
+		if v.Name == x.Baseline {
+			base = i
+		}
+		variants = append(variants, one)
+	}
+	var tables []run.Table
+	for _, t := range described {
+		tables = append(tables, table.Fill(t, variants, base))
+	}
+	return tables, nil
+}
+
+// planOf reads the plan of a run.
+func planOf(root, id string) (*plan.Plan, error) {
+	b, err := rundir.Plan(root, id)
+	if err != nil {
+		return nil, err
+	}
+	return plan.Decode(b, drivers.All())
+}
