@@ -256,6 +256,25 @@ func TestHostilePacks(t *testing.T) {
 	}
 }
 
+// A pack that ends or is spoiled anywhere leaves nothing.
+func TestPacksCutAndTurnedAnywhere(t *testing.T) {
+	whole := forged(t, "", parts(t)...)
+	for at := 0; at < len(whole); at += 61 {
+		turned := bytes.Clone(whole)
+		turned[at] ^= 0x10
+		for name, pack := range map[string][]byte{"cut": whole[:at], "turned": turned} {
+			root := t.TempDir()
+			_, _, err := Import(root, bytes.NewReader(pack), plenty)
+			if name == "turned" && err == nil {
+				require.Less(t, at, 10, "only the time and the system in gzip's head mean nothing")
+				continue
+			}
+			require.Error(t, err, "%s at %d", name, at)
+			require.Empty(t, treeOf(t, root), "%s at %d", name, at)
+		}
+	}
+}
+
 // declaredOf is the manifest of members.
 func declaredOf(t testing.TB, members []member) string {
 	t.Helper()
