@@ -103,5 +103,25 @@ func (fakeLocal) Verify([]byte) (driver.Proof, error) {
 
 // drivers are those of all tests: redis has built-in nodes, plain has none and cannot delete, log has files, null has no transport.
 func drivers() []driver.Driver {
-	return []driver.Driver{fakeWire{"redis", "resp"}, fakeWire{"plain", ""}, fakeLocal{}, fakeTimed{}}
+	return []driver.Driver{fakeInformant{fakeWire{"redis", "resp"}}, fakeWire{"plain", ""}, fakeLocal{}, fakeTimed{}}
+}
+
+// fakeInformant is a driver whose servers tell two figures.
+type fakeInformant struct{ fakeWire }
+
+func (fakeInformant) Figures() []driver.Figure {
+	return []driver.Figure{{Name: "used_memory", Unit: "bytes"}, {Name: "calls", Counter: true}}
+}
+
+func (d fakeInformant) Describe(name string) driver.Figure {
+	if name == "used_memory" {
+		return d.Figures()[0]
+	}
+	return driver.Figure{Name: name}
+}
+
+func (fakeInformant) AppendQuestion(dst []byte) []byte { return dst }
+
+func (fakeInformant) ParseFigures([]byte) (map[string]string, int, error) {
+	return nil, 0, errors.New("not in these tests")
 }

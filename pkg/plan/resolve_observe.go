@@ -94,7 +94,8 @@ func (b *block) serverFields(o *Observe, t *Target) {
 	}
 	d, ok := driverNamed(b.r.file.drivers, t.Driver).(driver.Informant)
 	if !ok {
-		return // validation says so
+		b.r.wrong[b.path+".fields"] = true // and validation says why
+		return
 	}
 	if b.has("fields") {
 		b.fields(o, func(name string) Field { return fieldOf(d.Describe(name)) })

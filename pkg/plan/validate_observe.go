@@ -112,7 +112,7 @@ func (v *validator) observedServer(o *Observe, at part) {
 	d := driverNamed(v.drivers, t.Driver)
 	if _, ok := d.(driver.Informant); !ok && d != nil {
 		v.fault(fmt.Sprintf("%s: the servers of driver %q tell nothing about themselves", at.where, t.Driver),
-			"Observe their processes, process { target = target."+t.Name+" }, or leave it out.", at.path+".target", at.path+".fields", "target."+t.Name+".driver")
+			"Observe their processes, process { target = target."+t.Name+" }, or leave it out.", at.path+".target", "target."+t.Name+".driver")
 	}
 }
 

@@ -1,0 +1,158 @@
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/rundir"
+	"github.com/loadgen/loadgen/internal/servertest"
+)
+
+// observing observes a load of a target from all sides, one of which nobody is at.
+const observing = `
+plan "observing" {}
+variable "nodes" {
+	type    = list(string)
+	default = []
+}
+variable "driver" { default = "redis" }
+variable "duration" { default = "2s" }
+target "cache" {
+	driver    = var.driver
+	endpoints = var.nodes
+	builtin {}
+}
+dataset "items" {
+	keys { count = 100 }
+	values { size = "100B" }
+}
+observe "server" {
+	server { target = target.cache }
+}
+observe "process" {
+	process { target = target.cache }
+}
+observe "disk" {
+	directory { path = "." }
+}
+observe "nobody" {
+	prometheus {
+		url    = "http://127.0.0.1:1/metrics"
+		series = { up = "up" }
+	}
+}
+phase "fill" {
+	target  = target.cache
+	dataset = dataset.items
+	populate {}
+}
+phase "read" {
+	target  = target.cache
+	dataset = dataset.items
+	ops     = { get = 1 }
+	closed {
+		sessions = 2
+		duration = var.duration
+	}
+}
+phase "empty" {
+	target  = target.cache
+	dataset = dataset.items
+	clear {}
+}
+assert "the server used less than a processor" {
+	that = phase.read.observe.process.cpu_seconds.rate < 1.1
+}
+`
+
+// What servers and the kernel count agrees with what loadgen counts; what nobody answers costs no run.
+func TestObservedSides(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ driver, nodes, hits string }{
+		"redis":     {"redis", nodes(servertest.Redis(t)), "keyspace_hits"},
+		"memcached": {"memcached", nodes(servertest.Memcached(t)), "get_hits"},
+		"built in":  {"redis", "nodes=[]", "keyspace_hits"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := begin(t, observing, "-var", "driver="+c.driver, "-var", c.nodes)
+			r := l.result(30 * time.Second)
+			require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
+			require.Equal(t, run.Pass, r.Verdict.Assertions, r.Verdict.Reasons)
+			ph := r.Phase["read"]
+			hits := ph.Observe["server"][c.hits]
+			require.True(t, hits.Counter)
+			require.InDelta(t, float64(ph.Op["get"].OK), *hits.Delta, 0, "each hit, and no other")
+			require.Greater(t, *ph.Observe["process"]["cpu_seconds"].Delta, 0.0)
+			require.Greater(t, *ph.Observe["process"]["rss_bytes"].Max, 1e6)
+			require.GreaterOrEqual(t, len(ph.Probes["server"].Series), 3, "before, each second and after")
+			require.Equal(t, 0, ph.Probes["process"].Failed)
+			require.Equal(t, 2, ph.Probes["disk"].Taken)
+			require.Equal(t, ph.Probes["nobody"].Taken, ph.Probes["nobody"].Failed)
+			require.Contains(t, r.Why("phase", "read", "observe", "nobody", "up", "delta"), "connection refused")
+			require.Contains(t, r.Phase["empty"].Observe, "server", "a clear is observed, too")
+			require.Contains(t, l.stdout.String(), "NOT REACHED in")
+			var kept int
+			require.NoError(t, rundir.Probes(l.runs, r.ID, func(run.Probe) error { kept++; return nil }))
+			taken := 0
+			for _, ph := range r.Phase {
+				for _, how := range ph.Probes {
+					taken += how.Taken
+				}
+			}
+			require.Equal(t, taken, kept)
+		})
+	}
+}
+
+// A coordinator that is killed leaves what it has observed so far.
+func TestKilledCoordinatorLeavesWhatItObserved(t *testing.T) {
+	t.Parallel()
+	l := begin(t, observing, "-var", "duration=1m")
+	require.Eventually(t, func() bool { return strings.Contains(l.stderr.String(), "read  2.") }, 30*time.Second, 10*time.Millisecond, "%s", &l.stderr)
+	l.signal(syscall.SIGKILL)
+	require.Equal(t, -1, l.wait(10*time.Second))
+	dirs, err := filepath.Glob(filepath.Join(l.runs, "*"))
+	require.NoError(t, err)
+	require.Len(t, dirs, 1)
+	require.NoFileExists(t, filepath.Join(dirs[0], "result.json"))
+	var during int
+	require.NoError(t, rundir.Probes(l.runs, filepath.Base(dirs[0]), func(p run.Probe) error {
+		if p.Phase == "read" && p.Observe == "server" && p.When == "during" {
+			require.Greater(t, p.Value["total_commands_processed"], 0.0)
+			during++
+		}
+		return nil
+	}))
+	require.GreaterOrEqual(t, during, 2, "one for each second but the last")
+}
+
+// The example in plans observes a real server.
+func TestObservedPlan(t *testing.T) {
+	t.Parallel()
+	s := servertest.StartRedis(t)
+	text, err := os.ReadFile(filepath.Join("..", "..", "plans", "observed.hcl"))
+	require.NoError(t, err)
+	short := strings.NewReplacer(`duration = "2s"`, `duration = "1s"`, "repeat = 3", "repeat = 1").Replace(string(text))
+	x := begin(t, short, "-var", nodes(s.Addr)).experiment(60 * time.Second)
+	require.Equal(t, run.Complete, x.Verdict.Completeness, x.Verdict.Reasons)
+	table := x.Tables[0]
+	require.Equal(t, "server", table.Title)
+	for _, row := range table.Rows {
+		for i, cell := range row.Cells {
+			require.NotNil(t, cell.Value, "%s: %s", table.Columns[i].Name, cell.Reason)
+		}
+		require.InDelta(t, 10e-6, *row.Cells[1].Value, 50e-6, "processor time of a get")
+		require.Less(t, *row.Cells[2].Value, *row.Cells[1].Value, "a call is a part of it")
+	}
+	require.InDelta(t, 0, *table.Rows[0].Cells[5].Value, 1e-9, "of the variant itself")
+	require.Contains(t, fmt.Sprint(table.Rows[1].Name), "pipeline=16")
+}
