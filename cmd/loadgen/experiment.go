@@ -244,7 +244,7 @@ func (s *series) ofPlan(study *report.Study) {
 	var variants []table.Variant
 	base := 0
 	for i, v := range s.Variants {
-		one := table.Variant{Name: v.Name, Plan: s.plans[i], Latencies: func(phase, verb string, path ...string) *hist.Hist {
+		one := table.Variant{Name: v.Name, Plan: s.plans[i], Bound: s.BoundOf(v.Name), Latencies: func(phase, verb string, path ...string) *hist.Hist {
 			return study.Latency(v.Name, phase, verb, path...)
 		}}
 		for j, r := range s.results {

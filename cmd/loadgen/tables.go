@@ -42,7 +42,7 @@ func tablesSoFar(root string, x *run.Experiment, runs []*run.Run) ([]run.Table, 
 	var variants []table.Variant
 	base := 0
 	for i, v := range x.Variants {
-		one := table.Variant{Name: v.Name}
+		one := table.Variant{Name: v.Name, Bound: -1}
 		for j, r := range runs {
 			if r.Variant != v.Name || !x.Runs[j].Counts() {
 				continue

@@ -59,7 +59,7 @@ func unknownUnit(name string) *hcl.Diagnostic {
 // checkSeries checks a line over time or ops: a number from one row of one series.
 func checkSeries(p *plan.Plan, l plan.Column, u unit) hcl.Diagnostics {
 	rows := rowType(resultType(p).AttributeType("phase"))
-	v, expr, diags := checkValue(p, l, columnContext(cty.UnknownVal(rows), nil, nil), u)
+	v, expr, diags := checkValue(p, l, columnContext(cty.UnknownVal(rows), nil, nil, nil), u)
 	if diags.HasErrors() {
 		return diags
 	}
@@ -81,7 +81,7 @@ func checkSeries(p *plan.Plan, l plan.Column, u unit) hcl.Diagnostics {
 // checkCurve checks a quantile curve: the name of a latency of an op.
 func checkCurve(p *plan.Plan, l plan.Column, u unit) hcl.Diagnostics {
 	phases := resultType(p).AttributeType("phase")
-	_, expr, diags := checkValue(p, l, columnContext(cty.UnknownVal(phases), nil, nil), unit{})
+	_, expr, diags := checkValue(p, l, columnContext(cty.UnknownVal(phases), nil, nil, nil), unit{})
 	if diags.HasErrors() {
 		return diags
 	}
@@ -292,7 +292,7 @@ func seriesPoints(expr hclsyntax.Expression, p *plan.Plan, r *run.Run, over plan
 		if over == plan.OverOps {
 			one.x = ended(t)
 		}
-		cell := valueAt(expr, columnContext(withRow(phases, steps, cty.ObjectVal(fields)), nil, nil), r)
+		cell := valueAt(expr, columnContext(withRow(phases, steps, cty.ObjectVal(fields)), nil, nil, nil), r)
 		if one.y = cell.Value; cell.Value == nil && why == "" {
 			why = cell.Reason
 		}

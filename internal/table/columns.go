@@ -2,9 +2,11 @@ package table
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
+	"github.com/aclements/go-moremath/stats"
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
@@ -22,7 +24,7 @@ func CheckTables(p *plan.Plan, tables []plan.Table, variants []plan.Variant) hcl
 	for _, t := range tables {
 		earlier := map[string]cty.Value{}
 		for _, c := range t.Columns {
-			ctx := columnContext(cty.UnknownVal(phases), earlier, earlier)
+			ctx := columnContext(cty.UnknownVal(phases), earlier, earlier, earlier)
 			rows := map[string]cty.Value{}
 			for _, v := range variants {
 				rows[v.Name] = cty.ObjectVal(earlier)
@@ -31,7 +33,7 @@ func CheckTables(p *plan.Plan, tables []plan.Table, variants []plan.Variant) hcl
 			for _, d := range checkColumn(p, c, ctx) {
 				all = append(all, placeAt(fmt.Sprintf("table %q, column %q", t.Name, c.Name), c.File, c.Line, d))
 			}
-			earlier[c.Name] = cty.UnknownVal(cty.Number)
+			earlier[c.Name] = cty.UnknownVal(cty.DynamicPseudoType)
 		}
 	}
 	return all
@@ -43,7 +45,11 @@ func checkColumn(p *plan.Plan, c plan.Column, ctx *hcl.EvalContext) hcl.Diagnost
 	if diags.HasErrors() {
 		return diags
 	}
-	if got := v.Type(); got != cty.Number && got != cty.DynamicPseudoType {
+	got := v.Type()
+	if got == cty.String && c.Unit == "" && !c.Error {
+		return nil
+	}
+	if got != cty.Number && got != cty.DynamicPseudoType {
 		return hcl.Diagnostics{{
 			Severity: hcl.DiagError, Summary: "the value is " + article(got.FriendlyName()) + ", not a number",
 			Detail: "Write a figure, such as phase.NAME.op.get.rate.", Subject: expr.Range().Ptr(),
@@ -100,6 +106,8 @@ func kindOf(p *plan.Plan, expr hclsyntax.Expression) kind {
 		return times
 	case name == "hit_ratio" || name == "busy":
 		return shares
+	case name == "bytes_per_second":
+		return speeds
 	case strings.HasPrefix(name, "bytes_"), strings.HasSuffix(name, "_bytes"):
 		return sizes
 	}
@@ -149,9 +157,9 @@ func parseColumn(c plan.Column) (hclsyntax.Expression, hcl.Diagnostics) {
 	return hclsyntax.ParseExpression([]byte(c.Value), c.File, hcl.Pos{Line: c.Line, Column: 1})
 }
 
-// columnContext lets a column see the phases of its variant, the columns before it, and those of the baseline.
-func columnContext(phases cty.Value, row, baseline map[string]cty.Value) *hcl.EvalContext {
-	variables := map[string]cty.Value{"phase": phases, "baseline": cty.ObjectVal(baseline)}
+// columnContext lets a column see the phases of its variant, the columns before it, and those of the baseline and of the variant's bound.
+func columnContext(phases cty.Value, row, baseline, bound map[string]cty.Value) *hcl.EvalContext {
+	variables := map[string]cty.Value{"phase": phases, "baseline": cty.ObjectVal(baseline), "bound": cty.ObjectVal(bound)}
 	for name, v := range row {
 		variables[name] = v
 	}
@@ -164,6 +172,7 @@ type Variant struct {
 	Plan *plan.Plan // nil without runs, if it is not known
 	Runs []*run.Run // that count
 
+	Bound     int       // the index of the variant that is its bound; negative for none
 	Latencies Latencies // of the runs together; for quantiles in charts
 }
 
@@ -183,9 +192,16 @@ func Fill(t plan.Table, variants []Variant, base int) run.Table {
 		for i, v := range variants {
 			cell := run.Cell{Reason: "no run of this variant counts"}
 			if len(v.Runs) > 0 {
-				ctx := columnContext(phases[i], rows[i], rows[base])
+				bound := none(rows[i])
+				if v.Bound >= 0 {
+					bound = rows[v.Bound]
+				}
+				ctx := columnContext(phases[i], rows[i], rows[base], bound)
 				ctx.Variables["variant"] = rowsByName(variants, rows)
 				cell = fill(c, ctx, v.Runs[0])
+				if c.Error {
+					cell.Text += plusMinus(c, v, ctx)
+				}
 			}
 			values[i] = cty.NullVal(cty.Number)
 			if cell.Value != nil {
@@ -215,6 +231,33 @@ func rowsByName(variants []Variant, rows []map[string]cty.Value) cty.Value {
 	return cty.ObjectVal(all)
 }
 
+// none has the names of a row, and nothing behind them.
+func none(row map[string]cty.Value) map[string]cty.Value {
+	all := map[string]cty.Value{}
+	for name := range row {
+		all[name] = cty.NullVal(cty.Number)
+	}
+	return all
+}
+
+// plusMinus is half of the 99.9 % confidence interval of a figure's mean over a variant's runs, by Student's t; "" where fewer than two
+// have it.
+func plusMinus(c plan.Column, v Variant, ctx *hcl.EvalContext) string {
+	var values []float64
+	for _, r := range v.Runs {
+		of := &hcl.EvalContext{Variables: maps.Clone(ctx.Variables), Functions: ctx.Functions}
+		of.Variables["phase"] = phasesOf(Variant{Plan: v.Plan, Runs: []*run.Run{r}})
+		if cell := fill(c, of, r); cell.Value != nil {
+			values = append(values, *cell.Value)
+		}
+	}
+	if len(values) < 2 {
+		return ""
+	}
+	mean, lo, _ := stats.MeanCI(values, 0.999)
+	return " ± " + Format(mean-lo, c.Unit)
+}
+
 func titled(c plan.Column) string {
 	if c.Unit == "" || c.Unit == "%" || c.Unit == "x" || strings.HasSuffix(c.Title, c.Unit) {
 		return c.Title
@@ -227,7 +270,7 @@ func expectedRow(t plan.Table, e plan.Expected) run.TableRow {
 	for _, c := range t.Columns {
 		cell := run.Cell{Reason: "not given"}
 		if f, ok := e.Values[c.Name]; ok {
-			cell = run.Cell{Value: &f, Text: Format(f, c.Unit)}
+			cell = run.Cell{Value: &f, Text: shown(f, c.Unit)}
 		}
 		row.Cells = append(row.Cells, cell)
 	}
@@ -242,7 +285,7 @@ func fill(c plan.Column, ctx *hcl.EvalContext, r *run.Run) run.Cell {
 	}
 	cell := valueAt(expr, ctx, r)
 	if cell.Value != nil {
-		cell.Text = Format(*cell.Value, c.Unit)
+		cell.Text = shown(*cell.Value, c.Unit)
 	}
 	return cell
 }
@@ -258,6 +301,9 @@ func valueAt(expr hclsyntax.Expression, ctx *hcl.EvalContext, r *run.Run) run.Ce
 	v, diags := expr.Value(ctx)
 	if diags.HasErrors() {
 		return run.Cell{Reason: explain(diags)}
+	}
+	if v.Type() == cty.String && !v.IsNull() {
+		return run.Cell{Text: v.AsString()}
 	}
 	if v.IsNull() || v.Type() != cty.Number {
 		return run.Cell{Reason: "the value is " + article(v.Type().FriendlyName()) + ", not a number"}

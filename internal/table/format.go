@@ -24,10 +24,11 @@ const (
 	shares        // 0 to 1
 	sizes         // bytes
 	micros        // microseconds, as servers count them: no base unit
+	speeds        // bytes per second
 )
 
 func (k kind) String() string {
-	return [...]string{"a number", "a rate", "a time", "a share", "a number of bytes", "a number of microseconds"}[k]
+	return [...]string{"a number", "a rate", "a time", "a share", "a number of bytes", "a number of microseconds", "bytes per second"}[k]
 }
 
 // units are those of columns.
@@ -43,6 +44,7 @@ var units = [...]unit{
 	{"B", 1, "", sizes},
 	{"KiB", 1.0 / (1 << 10), "", sizes},
 	{"MiB", 1.0 / (1 << 20), "", sizes},
+	{"MB/s", 1e-6, "", speeds},
 }
 
 // unitNamed returns a unit and whether there is one of that name.
@@ -106,4 +108,12 @@ func digits(f float64) string {
 		return whole + "." + rest
 	}
 	return whole
+}
+
+// shown is Format for a column of a plan, where a small whole number without a unit is a count.
+func shown(v float64, name string) string {
+	if name == "" && v == math.Trunc(v) && math.Abs(v) < 100 {
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return Format(v, name)
 }

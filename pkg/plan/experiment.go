@@ -25,6 +25,9 @@ type Experiment struct {
 	Fork     bool          `json:"fork"`     // each run loads from a process of its own
 	Cap      time.Duration `json:"cap"`      // on the time that the runs of a variant take together; 0: none
 
+	// Bound is values of variables, as HCL literals: a variant's bound is the one that has these and otherwise its own. Empty for none.
+	Bound map[string]string `json:"bound"`
+
 	Restart        string        `json:"restart"`         // the hook that starts targets anew before each run; "": none
 	RestartTimeout time.Duration `json:"restart_timeout"` // for it
 	Variants       []Variant     `json:"variants"`        // two or more: those with names, then those of the matrix
@@ -64,10 +67,11 @@ func (r *resolver) experiment(body *hclsyntax.Block) *Experiment {
 		}
 	}
 	b := &block{r: r, path: "experiment", where: "experiment", body: &variants, at: body.DefRange()}
-	b.expect([]string{"repeat", "order", "baseline", "fork", "cap", "restart", "restart_timeout"}, []string{"variant", "matrix"})
+	b.expect([]string{"repeat", "order", "baseline", "bound", "fork", "cap", "restart", "restart_timeout"}, []string{"variant", "matrix"})
 	integer(b, "repeat", &e.Repeat)
 	b.text("order", &e.Order)
 	b.text("baseline", &e.Baseline)
+	e.Bound = b.bound()
 	b.flag("fork", &e.Fork)
 	b.duration("cap", &e.Cap)
 	if b.has("restart") {
@@ -102,6 +106,9 @@ func (b *block) checkExperiment(e *Experiment) {
 	case !slices.Contains(names, e.Baseline):
 		b.bad("baseline", "unknown variant "+quote(e.Baseline), instead(e.Baseline, names, "%q"))
 	}
+	if len(e.Bound) > 0 && !slices.ContainsFunc(e.Variants, func(v Variant) bool { return e.BoundOf(v.Name) >= 0 }) {
+		b.bad("bound", "no variant is the bound of another", "Write values that a variant has, such as bound = { layout = \"raw\" }.")
+	}
 	if e.Repeat < 1 || e.Repeat > maxRepeat {
 		b.bad("repeat", fmt.Sprint(e.Repeat), fmt.Sprintf("Write a number from 1 to %d.", maxRepeat))
 	}
@@ -114,6 +121,45 @@ func (b *block) checkExperiment(e *Experiment) {
 	if e.Order != "interleaved" && e.Order != "sequential" {
 		b.bad("order", "unknown order "+quote(e.Order), `Write "interleaved" or "sequential".`)
 	}
+}
+
+// bound reads which values make a variant the bound of others.
+func (b *block) bound() map[string]string {
+	values := map[string]string{}
+	a := b.body.Attributes["bound"]
+	if a == nil {
+		return values
+	}
+	v, ok := b.r.literal(a.Expr, b.where)
+	if !ok {
+		return values
+	}
+	if !v.Type().IsObjectType() || v.IsNull() {
+		b.bad("bound", describe(v), `Write values of variables, such as bound = { layout = "raw" }.`)
+		return values
+	}
+	known := b.r.file.names("variable")
+	for it := v.ElementIterator(); it.Next(); {
+		name, value := it.Element()
+		if !slices.Contains(known, name.AsString()) {
+			b.bad("bound", "the plan has no variable "+quote(name.AsString()), instead(name.AsString(), known, "bound = { %s = … }"))
+			continue
+		}
+		values[name.AsString()] = constant(value)
+	}
+	return values
+}
+
+// BoundOf returns the index of the variant that is the bound of the one with a name: whose values are the same but for those of Bound. It is
+// −1 when there is none.
+func (e *Experiment) BoundOf(name string) int {
+	at := slices.IndexFunc(e.Variants, func(v Variant) bool { return v.Name == name })
+	if at < 0 || len(e.Bound) == 0 {
+		return -1
+	}
+	want := maps.Clone(e.Variants[at].Values)
+	maps.Copy(want, e.Bound)
+	return slices.IndexFunc(e.Variants, func(v Variant) bool { return maps.Equal(v.Values, want) })
 }
 
 // variant reads a variant block: attributes are variables.

@@ -136,3 +136,31 @@ func TestMistakesWithVariants(t *testing.T) {
 		require.Len(t, diags, 1, block)
 	}
 }
+
+// TestBounds finds for each variant of a matrix the one that has the bound's values and otherwise its own.
+func TestBounds(t *testing.T) {
+	text := func(bound string) string {
+		return "plan \"p\" {}\nvariable \"layout\" { default = \"a\" }\nvariable \"n\" { default = 1 }\nexperiment {\n" + bound +
+			"\n matrix {\n layout = [\"a\", \"raw\"]\n n = [1, 2]\n }\n}\n"
+	}
+	file, diags := plan.Parse([]byte(text(`bound = { layout = "raw" }`)), "plan.hcl", drivers())
+	require.False(t, diags.HasErrors(), diags)
+	e, diags := file.Experiment()
+	require.Empty(t, diags)
+	for name, bound := range map[string]int{"layout=a,n=1": 2, "layout=a,n=2": 3, "layout=raw,n=1": 2, "layout=raw,n=2": 3, "else": -1} {
+		require.Equal(t, bound, e.BoundOf(name), name)
+	}
+	for bound, says := range map[string]string{
+		`bound = { layout = "b" }`: "no variant is the bound of another",
+		`bound = { lay = "raw" }`:  `the plan has no variable "lay"`,
+		`bound = "raw"`:            "bound = ",
+	} {
+		file, _ := plan.Parse([]byte(text(bound)), "plan.hcl", drivers())
+		_, diags := file.Experiment()
+		require.NotEmpty(t, diags, bound)
+		require.Contains(t, diags[0].Summary+diags[0].Detail, says)
+	}
+	file, _ = plan.Parse([]byte(text("")), "plan.hcl", drivers())
+	e, _ = file.Experiment()
+	require.Equal(t, -1, e.BoundOf("layout=a,n=1"))
+}

@@ -25,6 +25,7 @@ type Column struct {
 	Title string // Name when nothing is said
 	Unit  string // "" for none
 	Value string // an expression over the result, as an assert's
+	Error bool   // beside the mean of several runs, half of its 99.9 % confidence interval
 	File  string
 	Line  int
 }
@@ -87,8 +88,8 @@ func (r *resolver) table(body *hclsyntax.Block) Table {
 func (r *resolver) column(body *hclsyntax.Block, table string, others []string) Column {
 	c := Column{File: filepath.Base(r.file.name)}
 	where := "table " + quote(table) + ", column"
-	if len(body.Labels) != 1 || !hclsyntax.ValidIdentifier(body.Labels[0]) || slices.Contains([]string{"phase", "baseline", "variant"}, body.Labels[0]) {
-		r.fault(body.DefRange(), where+" without a proper name", `Write column "NAME" { … }; NAME stands in later columns, and is not phase, baseline or variant.`)
+	if len(body.Labels) != 1 || !hclsyntax.ValidIdentifier(body.Labels[0]) || slices.Contains([]string{"phase", "baseline", "bound", "variant"}, body.Labels[0]) {
+		r.fault(body.DefRange(), where+" without a proper name", `Write column "NAME" { … }; NAME stands in later columns, and is not phase, baseline, bound or variant.`)
 		return c
 	}
 	c.Name = body.Labels[0]
@@ -98,9 +99,10 @@ func (r *resolver) column(body *hclsyntax.Block, table string, others []string) 
 		r.fault(body.DefRange(), fmt.Sprintf("table %s: a second column %s", quote(table), quote(c.Name)), "Give it another name.")
 	}
 	b := r.block(body, "table."+table+"."+c.Name, where)
-	b.expect([]string{"title", "unit", "value"}, nil)
+	b.expect([]string{"title", "unit", "value", "error"}, nil)
 	b.text("title", &c.Title)
 	b.text("unit", &c.Unit)
+	b.flag("error", &c.Error)
 	if b.require("value", "Write a figure of each variant, such as value = phase.NAME.op.get.rate.") {
 		value := b.body.Attributes["value"]
 		c.Line = value.NameRange.Start.Line

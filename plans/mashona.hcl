@@ -1,0 +1,120 @@
+# The benchmark of Mashona's log writers (github.com/jhalliday/mashona, module logwriting), with its figures beside: four layouts, three
+# sizes of entries, one thread and four, through MAP_SYNC and through msync. Each variant is run five times, each time on files made anew.
+#
+#   loadgen coordinator run plans/mashona.hcl --log-root /mnt/pmem -var dax=true     # on ext4 or xfs with -o dax=always: 45 minutes
+#   loadgen coordinator run plans/mashona.hcl -var quick=true                        # anywhere, under two minutes, to see what it does
+#   loadgen coordinator run plans/mashona.hcl --log-root /mnt/pmem -var dax=true --pin 0,1,2,3    # threads on CPUs of the memory's node
+#
+# Without DAX, what wants MAP_SYNC is run with sync = "auto": the column says what was used.
+
+plan "mashona" {
+  description = "log writers: throughput by layout, size of entries, threads and durability"
+}
+
+variable "layout" { default = "append" } # append: AppendOnlyLog, channel: MappedFileChannel, array: ArrayStore, raw: SimpleHardware
+variable "size" { default = 1801 }       # of an entry in bytes; the original's default, which is no multiple of anything
+variable "threads" { default = 1 }
+variable "sync" { default = "msync" } # or "map_sync"
+variable "dax" { default = false }    # the file system has DAX: "map_sync" is to be had, or the run fails
+variable "quick" { default = false }
+
+locals {
+  duration = var.quick ? "100ms" : "10s"
+  file     = var.quick ? "24MiB" : "512MiB"
+}
+
+target "log" {
+  driver    = "log"
+  layout    = var.layout
+  sync      = var.sync == "map_sync" && !var.dax ? "auto" : var.sync
+  file_size = local.file
+  erase     = var.layout == "array" # as the original: a slot is written and cleared in one op
+}
+
+dataset "entries" {
+  keys { count = var.threads } # slots of the array: one for each thread
+  values {
+    size = var.size
+    fill = "0xff"
+  }
+}
+
+phase "write" {
+  target  = target.log
+  dataset = dataset.entries
+  ops     = { append = 1 }
+  closed {
+    sessions = var.threads
+    duration = local.duration
+  }
+}
+
+assert "what was acknowledged is there" {
+  that = phase.write.log.proof.verified == phase.write.log.proof.acknowledged
+}
+
+experiment {
+  repeat   = 5
+  baseline = "layout=raw,size=1024,threads=1,sync=msync"
+  bound    = { layout = "raw" }
+  matrix {
+    layout  = ["append", "channel", "array", "raw"]
+    size    = [1024, 1801, 1048576]
+    threads = [1, 4]
+    sync    = ["map_sync", "msync"]
+  }
+}
+
+table "mashona" {
+  column "benchmark" { value = phase.write.log.layout }
+  column "size" { value = phase.write.log.entry_bytes }
+  column "threads" { value = phase.write.load.sessions }
+  column "sync" {
+    title = "sync used"
+    value = phase.write.log.sync_used
+  }
+  column "score" {
+    title = "score ± error (99.9 %)"
+    value = phase.write.op.append.rate
+    error = true
+  }
+  column "units" { value = "ops/s" }
+  column "speed" {
+    title = "MB/s"
+    unit  = "MB/s"
+    value = phase.write.log.bytes_per_second
+  }
+  column "share" {
+    title = "% of raw"
+    unit  = "%"
+    value = score / bound.score
+  }
+
+  expected "2020: SimpleHardware, msync" {
+    source = "Mashona's README: Intel Optane DCPMM, one module, Java; chunks of 1 MB, several threads"
+    score  = 1298.167
+    speed  = 1298167000
+  }
+  expected "2020: SimpleHardware, map_sync" {
+    source = "Mashona's README: Intel Optane DCPMM, one module, Java; chunks of 1 MB, several threads"
+    score  = 1514.310
+    speed  = 1514310000
+    share  = 1
+  }
+  expected "2020: ArrayStore, map_sync" {
+    source  = "Mashona's README: Intel Optane DCPMM, one module, Java; its share is of SimpleHardware with several threads"
+    size    = 1048576
+    threads = 1
+    score   = 1129.749
+    speed   = 1184627000
+    share   = 0.75
+  }
+  expected "2020: ArrayStore, map_sync, 4 threads" {
+    source  = "Mashona's README: Intel Optane DCPMM, one module, Java; its share is of SimpleHardware with several threads"
+    size    = 1048576
+    threads = 4
+    score   = 1367.269
+    speed   = 1433685000
+    share   = 0.90
+  }
+}
