@@ -3,6 +3,7 @@ package history_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -130,4 +131,21 @@ func TestHistory(t *testing.T) {
 		_, err = history.Open(t.Context(), url, within)
 		require.ErrorContains(t, err, "the schema loadgen is of version 99, this loadgen knows up to 1: use a newer one")
 	})
+}
+
+// The URL says how the connection is protected, and the server is held to it.
+func TestTLS(t *testing.T) {
+	authority := servertest.NewAuthority(t)
+	url := servertest.PostgresTLS(t, authority.Issue("127.0.0.1", time.Hour))
+	asked := func(settings string) error {
+		db, err := history.Open(t.Context(), strings.Replace(url, "sslmode=disable", settings, 1), within)
+		if err != nil {
+			return err
+		}
+		return db.Close()
+	}
+	require.NoError(t, asked("sslmode=verify-full&sslrootcert="+authority.CA))
+	require.NoError(t, asked("sslmode=require"))
+	require.ErrorContains(t, asked("sslmode=verify-full&sslrootcert="+servertest.NewAuthority(t).CA), "certificate")
+	require.ErrorContains(t, asked("sslmode=verify-full"), "certificate", "one that nobody on this machine has signed")
 }

@@ -25,6 +25,17 @@ const PostgresPassword = "never-to-be/seen@all"
 // ended at the end of the test.
 func Postgres(t testing.TB) (url string) {
 	t.Helper()
+	return postgres(t, nil)
+}
+
+// PostgresTLS is Postgres for a server that shows a certificate to clients who ask for TLS, which the URL does not.
+func PostgresTLS(t testing.TB, shows Certificate) (url string) {
+	t.Helper()
+	return postgres(t, &shows)
+}
+
+func postgres(t testing.TB, shows *Certificate) (url string) {
+	t.Helper()
 	bin, err := postgresBinaries()
 	Require(t, "postgres", err)
 	dir, err := os.MkdirTemp("", "loadgen-postgres-") // t.TempDir is closed to other users
@@ -45,7 +56,11 @@ func Postgres(t testing.TB) (url string) {
 	}
 	port := freePort(t)
 	s := &Server{t: t, done: make(chan struct{}), Addr: net.JoinHostPort("127.0.0.1", port)}
-	cmd = exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-p", port, "-h", "127.0.0.1", "-k", dir, "-c", "fsync=off")
+	args := []string{"-D", data, "-p", port, "-h", "127.0.0.1", "-k", dir, "-c", "fsync=off"}
+	if shows != nil {
+		args = append(args, "-c", "ssl=on", "-c", "ssl_cert_file="+shows.Cert, "-c", "ssl_key_file="+ownKey(t, dir, shows.Key, as))
+	}
+	cmd = exec.Command(filepath.Join(bin, "postgres"), args...)
 	cmd.SysProcAttr, cmd.Dir = as, dir
 	s.start(cmd)
 	t.Cleanup(func() { // before it is killed, so that it gives back its shared memory
@@ -66,6 +81,23 @@ func Postgres(t testing.TB) (url string) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
+}
+
+// ownKey copies a key to where the server's user alone can read it, as it wants.
+func ownKey(t testing.TB, dir, key string, as *syscall.SysProcAttr) (path string) {
+	t.Helper()
+	path = filepath.Join(dir, "server.key")
+	text, err := os.ReadFile(key)
+	if err == nil {
+		err = os.WriteFile(path, text, 0o600)
+	}
+	if err == nil && as != nil {
+		err = os.Chown(path, int(as.Credential.Uid), int(as.Credential.Gid))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 func connects(url string) error {
