@@ -255,7 +255,8 @@ func TestPageEscapes(t *testing.T) {
 		if strings.ContainsAny(text, `<"'`) {
 			require.NotContains(t, page, text)
 		}
-		page = pageOf(t, nastyStudy(t, text))
+		study := nastyStudy(t, text)
+		page = pageOf(t, study)
 		require.Equal(t, tameStudy, kinds(page), text)
 		if strings.ContainsAny(text, `<"'`) {
 			require.NotContains(t, page, text)
@@ -264,7 +265,7 @@ func TestPageEscapes(t *testing.T) {
 			require.NotContains(t, page, text)
 		}
 		var b strings.Builder
-		require.NoError(t, Markdown(&b, []Source{nasty(text), nastyStudy(t, text)}))
+		require.NoError(t, Markdown(&b, []Source{nasty(text), study}))
 		require.NotRegexp(t, `<`, b.String(), text)
 	}
 }

@@ -390,7 +390,8 @@ func said(s *Study, phase string, of func(ph *run.Phase) string) []string {
 		}
 	}
 	alikes, in := joinAlike(texts)
-	var all []string
+	all := make([]string, len(alikes))
+	first := map[string]int{} // the variant that says it first
 	for i, one := range alikes {
 		var variants []string
 		for _, v := range s.Experiment.Variants {
@@ -398,12 +399,13 @@ func said(s *Study, phase string, of func(ph *run.Phase) string) []string {
 				variants = append(variants, v.Name)
 			}
 		}
-		text := one.String()
+		all[i] = one.String()
 		if len(alikes) > 1 {
-			text = someOf(variants, "variant") + ": " + text
+			all[i] = someOf(variants, "variant") + ": " + all[i]
 		}
-		all = append(all, text)
+		first[all[i]] = slices.IndexFunc(s.Experiment.Variants, func(v run.Variant) bool { return slices.Contains(variants, v.Name) })
 	}
+	slices.SortStableFunc(all, func(a, b string) int { return first[a] - first[b] })
 	return all
 }
 
