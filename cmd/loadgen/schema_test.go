@@ -79,7 +79,7 @@ func TestResultHasEveryDocumentedPath(t *testing.T) {
 	ofExperiment, ofComparison, found := strings.Cut(rest, "\n## A comparison\n")
 	require.True(t, found)
 
-	closed := beginFile(t, hydra, "--once")
+	closed := beginFile(t, hydra, "--once", "--label", "kind=closed")
 	closed.clean(30 * time.Second)
 	dying := beginTarget(t)
 	open := begin(t, openPlan, "-var", nodes(dying.addr), "-var", "duration=2s")
@@ -92,7 +92,7 @@ func TestResultHasEveryDocumentedPath(t *testing.T) {
 	logs.clean(30 * time.Second)
 	requirePaths(t, ofRun, 150, decode(t, closed.out), decode(t, open.out), decode(t, search.out), decode(t, logs.out))
 
-	compared := begin(t, briefExperiment+briefTable+"\nassert \"two\" { that = phase.load.op.get.rate > 1500 }")
+	compared := begin(t, briefExperiment+briefTable+"\nassert \"two\" { that = phase.load.op.get.rate > 1500 }", "--label", "kind=compared")
 	require.Equal(t, run.ExitAssert, compared.wait(30*time.Second), "%s%s", &compared.stdout, &compared.stderr)
 	requirePaths(t, ofExperiment, 60, decode(t, compared.out))
 
