@@ -94,14 +94,12 @@ type Append struct {
 	padding int64
 	found   Recovery
 
-	// gate is held for reading by records that are written side by side, else for writing.
-	gate  sync.RWMutex
+	gate  sync.RWMutex // of relaxed logs: held for reading by records that are written side by side, else for writing
+	mu    sync.Mutex   // guards what is below: in strict logs all the time, in relaxed ones while a record gets its place
 	heads *headers
 	read  window
-
-	place sync.Mutex // guards the two below among holders of the gate for reading
-	end   int64      // where the next record goes
-	next  uint64     // its sequence number
+	end   int64  // where the next record goes
+	next  uint64 // its sequence number
 }
 
 // CreateAppend makes an empty log in a region of zeros, which belongs to the log if there is no error.
@@ -169,54 +167,89 @@ func (l *Append) Writer() *AppendWriter { return &AppendWriter{log: l, m: l.regi
 // Append adds a record and returns its sequence number once it is durable: numbers rise by one, also across a Clear. It
 // returns ErrFull and ErrTooLarge as they are; after any other error of it nothing more can be appended.
 func (w *AppendWriter) Append(p []byte) (seq uint64, err error) {
-	l, n := w.log, int64(len(p))
-	sum := crc32.Checksum(p, castagnoli)
-	if l.relaxed {
-		l.gate.RLock()
-		defer l.gate.RUnlock()
-		l.place.Lock()
-	} else {
-		l.gate.Lock()
-		defer l.gate.Unlock()
+	if w.log.relaxed {
+		return w.relaxed(p)
 	}
-	off, seq := l.end, l.next
-	err = l.fits(off, n)
-	if l.relaxed {
-		if err == nil {
-			l.end, l.next = off+span(n, l.padding), seq+1
-		}
-		l.place.Unlock()
+	return w.strict(p)
+}
+
+// strict makes a record durable before another one is begun.
+func (w *AppendWriter) strict(p []byte) (uint64, error) {
+	l := w.log
+	sum := crc32.Checksum(p, castagnoli)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	off, seq, err := l.place(int64(len(p)))
+	if err == nil {
+		err = w.write(off, seq, sum, p)
 	}
 	if err != nil {
 		return 0, err
 	}
-	seal(&w.head, len(p), sum, seq, mark(l.heads.salt, off, l.heads.era))
-	if l.length {
+	l.end, l.next = off+span(int64(len(p)), l.padding), seq+1
+	return seq, nil
+}
+
+// relaxed takes the record's place, and then writes it while others write theirs.
+func (w *AppendWriter) relaxed(p []byte) (uint64, error) {
+	l := w.log
+	sum := crc32.Checksum(p, castagnoli)
+	l.gate.RLock()
+	defer l.gate.RUnlock()
+	l.mu.Lock()
+	off, seq, err := l.place(int64(len(p)))
+	if err == nil {
+		l.end, l.next = off+span(int64(len(p)), l.padding), seq+1
+	}
+	l.mu.Unlock()
+	if err == nil {
+		err = w.write(off, seq, sum, p)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return seq, nil
+}
+
+// write makes a record durable in its place.
+func (w *AppendWriter) write(off int64, seq uint64, sum uint32, p []byte) (err error) {
+	h := w.log.heads
+	seal(&w.head, len(p), sum, seq, mark(h.salt, off, h.era))
+	if h.length {
 		err = w.byLength(off, p)
 	} else {
 		err = writeRecord(w.m, off, w.head[:], p)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("append record %d, %d bytes at %d: %w", seq, n, off, err)
-	}
-	if !l.relaxed {
-		l.end, l.next = off+span(n, l.padding), seq+1
-	}
-	return seq, nil
-}
-
-// fits returns an error if there is no room for a payload of n bytes in a record at off.
-func (l *Append) fits(off, n int64) error {
-	switch {
-	case n > l.size-recordHeader-off:
-		if n > maxPayload || n > l.size-recordHeader-dataStart {
-			return ErrTooLarge
-		}
-		return ErrFull
-	case n > maxPayload:
-		return ErrTooLarge
+		return fmt.Errorf("append record %d, %d bytes at %d: %w", seq, len(p), off, err)
 	}
 	return nil
+}
+
+// place returns where a record with a payload of n bytes goes, and its number, or an error if there is no room for it.
+func (l *Append) place(n int64) (off int64, seq uint64, err error) {
+	switch {
+	case n > maxPayload || n > l.size-recordHeader-dataStart:
+		return 0, 0, ErrTooLarge
+	case n > l.size-recordHeader-l.end:
+		return 0, 0, ErrFull
+	}
+	return l.end, l.next, nil
+}
+
+// lock keeps all others out until unlock.
+func (l *Append) lock() {
+	if l.relaxed {
+		l.gate.Lock()
+	}
+	l.mu.Lock()
+}
+
+func (l *Append) unlock() {
+	l.mu.Unlock()
+	if l.relaxed {
+		l.gate.Unlock()
+	}
 }
 
 // byLength writes the record with a first word of zero, and then that word. The zero is in one line with the mark, and before it: no crash
@@ -242,8 +275,8 @@ func (w *AppendWriter) byLength(off int64, p []byte) error {
 
 // Clear empties the log, which takes as long whatever it holds. When it returns, no crash brings a record back.
 func (l *Append) Clear() error {
-	l.gate.Lock()
-	defer l.gate.Unlock()
+	l.lock()
+	defer l.unlock()
 	h := l.heads.header
 	h.era++
 	h.generation, h.first, h.next, h.checkpoint, h.holes = h.era, l.next, l.next, dataStart, 0
@@ -256,8 +289,8 @@ func (l *Append) Clear() error {
 
 // Checkpoint notes in the header what there is: OpenAppend need not read it, and knows that all of it has to be there.
 func (l *Append) Checkpoint() error {
-	l.gate.Lock()
-	defer l.gate.Unlock()
+	l.lock()
+	defer l.unlock()
 	if l.heads.checkpoint == uint64(l.end) {
 		return nil
 	}
@@ -276,7 +309,7 @@ func (l *Append) note(clean bool) error {
 
 // Close makes a checkpoint and closes the region. Its error says that what was acknowledged may be lost.
 func (l *Append) Close() error {
-	l.gate.Lock()
-	defer l.gate.Unlock()
+	l.lock()
+	defer l.unlock()
 	return closeRegions(l.note(true), l.region)
 }

@@ -2,6 +2,7 @@ package pmlog
 
 import (
 	"bytes"
+	"encoding/binary"
 	"os"
 	"path/filepath"
 	"sync"
@@ -143,4 +144,23 @@ func TestWritersAppendSideBySide(t *testing.T) {
 			require.Equal(t, [4]int{200, 200, 200, 200}, next)
 		})
 	}
+}
+
+// TestBytesOfARecord pins the form that the package comment describes.
+func TestBytesOfARecord(t *testing.T) {
+	f := file(t, dataStart+256, pmem.None)
+	l, err := CreateAppend(f, AppendOptions{})
+	require.NoError(t, err)
+	_, err = l.Writer().Append([]byte("123456789"))
+	require.NoError(t, err)
+	p := make([]byte, 64)
+	_, err = f.ReadAt(p, dataStart)
+	require.NoError(t, err)
+	m := mix(l.heads.salt+dataStart) ^ 1
+	want := binary.LittleEndian.AppendUint32(nil, 0xe3069283^uint32(mix(m^mix(1^0x80000009<<32))))
+	want = binary.LittleEndian.AppendUint32(want, 0x80000009)
+	want = binary.LittleEndian.AppendUint64(want, 1)
+	want = append(binary.LittleEndian.AppendUint64(want, m), "123456789"...)
+	require.Equal(t, append(want, make([]byte, 31)...), p)
+	require.Equal(t, uint64(0xe220a8397b1dcdaf), mix(0), "the first number of splitmix64 with the seed 0")
 }

@@ -192,7 +192,7 @@ func (l *Array) Read(slot int, dst []byte) ([]byte, error) {
 		return dst, fmt.Errorf("read slot %d: %w", slot, err)
 	}
 	r := decodeRecord(whole)
-	if r.seq != s.seq || r.mark != mark(l.salt, off, s.era) || checksum(whole) != r.sum {
+	if r.seq != s.seq || r.mark != mark(l.salt, off, s.era) || r.size != uint32(s.size)|published || !r.fits(whole[recordHeader:]) {
 		return dst, fmt.Errorf("value %d of slot %d: %w", s.seq, slot, ErrCorrupt)
 	}
 	copy(whole, whole[recordHeader:])

@@ -86,7 +86,7 @@ func TestWritersOfSlotsSideBySide(t *testing.T) {
 				if err := w.Write(i%3, bytes.Repeat([]byte{byte(i)}, 1+n)); err != nil {
 					t.Error(err)
 				}
-				if p, err := l.Read(i%3, nil); err != nil || len(p) == 0 || p[0]%3 != byte(i)%3 || p[0] != p[len(p)-1] {
+				if p, err := l.Read(i%3, nil); err != nil || len(p) > 0 && (p[0]%3 != byte(i)%3 || p[0] != p[len(p)-1]) { // another one clears it meanwhile
 					t.Error(p, err)
 				}
 				if n == 100 && i == 0 {

@@ -40,19 +40,19 @@
 //
 // A record of an append log begins at a multiple of the padding:
 //
-//	0        4        8     16     24        24+length
-//	+--------+--------+-----+------+---------+
-//	| CRC32C | length | seq | mark | payload |
-//	+--------+--------+-----+------+---------+
+//	0       4        8     16     24        24+length
+//	+-------+--------+-----+------+---------+
+//	| check | length | seq | mark | payload |
+//	+-------+--------+-----+------+---------+
 //
-// The length is that of the payload, plus 2^31. The checksum is that of the payload and then of length, seq and mark, as they are stored: that of a
-// payload can be computed before its place is known. The mark is the record's era, combined by XOR with a number that
+// The length is that of the payload, plus 2^31. The check is the payload's CRC32C, which is computed before the record has its place,
+// combined by XOR with 32 bits mixed from the other three fields. The mark is the record's era, combined by XOR with a number that
 // depends on the log's salt and the record's offset, so that one comparison tells a record from any other bytes, also from a
 // copy of a record.
 //
 // A record before the checkpoint may be of any era of the generation; one behind it has to be of the header's: so what a crash left
 // unfinished is void from the recovery on, even if bytes written later should complete it. Records committed by length have
-// a first word (CRC32C and length) of zero until the rest of them is durable.
+// a first word (check and length) of zero until the rest of them is durable.
 //
 // A slot of an array log has room for two copies of its value, one behind the other, each as large as a record with as many bytes
 // of payload as the slot's capacity. A value is a record whose seq counts the values of the slot in the generation, from 1 on, written to the copies in turn;

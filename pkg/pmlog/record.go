@@ -33,7 +33,7 @@ func mix(z uint64) uint64 {
 
 // record is the header of a record.
 type record struct {
-	sum  uint32 // CRC32C of the payload and then of the other fields, as stored
+	sum  uint32 // CRC32C of the payload, combined by XOR with fold of the other fields
 	size uint32 // of the payload, with the bit published
 	seq  uint64
 	mark uint64
@@ -41,10 +41,16 @@ type record struct {
 
 // seal fills head for a payload of n bytes with the CRC32C sum.
 func seal(head *[recordHeader]byte, n int, sum uint32, seq, mark uint64) {
-	binary.LittleEndian.PutUint32(head[4:], uint32(n)|published)
+	size := uint32(n) | published
+	binary.LittleEndian.PutUint32(head[:], sum^fold(size, seq, mark))
+	binary.LittleEndian.PutUint32(head[4:], size)
 	binary.LittleEndian.PutUint64(head[8:], seq)
 	binary.LittleEndian.PutUint64(head[16:], mark)
-	binary.LittleEndian.PutUint32(head[:], crc32.Update(sum, castagnoli, head[4:]))
+}
+
+// fold returns what a record's other fields put into its checksum: a third of the time of their CRC32C.
+func fold(size uint32, seq, mark uint64) uint32 {
+	return uint32(mix(mark ^ mix(seq^uint64(size)<<32)))
 }
 
 func decodeRecord(p []byte) record {
@@ -117,12 +123,12 @@ func (w *window) payload(off int64, r record) ([]byte, bool, error) {
 	if err != nil {
 		return nil, false, err
 	}
-	return whole[recordHeader:], checksum(whole) == r.sum, nil
+	return whole[recordHeader:], r.fits(whole[recordHeader:]), nil
 }
 
-// checksum returns the one that a record has to have.
-func checksum(whole []byte) uint32 {
-	return crc32.Update(crc32.Checksum(whole[recordHeader:], castagnoli), castagnoli, whole[4:recordHeader])
+// fits reports whether the checksum is that of the payload and the other fields.
+func (r record) fits(payload []byte) bool {
+	return crc32.Checksum(payload, castagnoli)^fold(r.size, r.seq, r.mark) == r.sum
 }
 
 // writeRecord writes a record as it is, and waits until it is durable.

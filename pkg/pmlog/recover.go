@@ -133,8 +133,8 @@ type Reader struct {
 
 // Reader returns a new Reader of what the log holds, and of what is appended until it has read it.
 func (l *Append) Reader() *Reader {
-	l.gate.Lock()
-	defer l.gate.Unlock()
+	l.lock()
+	defer l.unlock()
 	h := l.heads
 	return &Reader{log: l, read: window{region: l.region}, generation: h.generation, off: dataStart, seq: h.first}
 }
@@ -143,8 +143,8 @@ func (l *Append) Reader() *Reader {
 // last record, ErrCorrupt when one is not there as it was acknowledged, and ErrCleared.
 func (r *Reader) Next() (seq uint64, payload []byte, err error) {
 	l := r.log
-	l.gate.Lock()
-	defer l.gate.Unlock()
+	l.lock()
+	defer l.unlock()
 	if l.heads.generation != r.generation {
 		return 0, nil, ErrCleared
 	}

@@ -106,6 +106,9 @@ func (c *Config) Validate() error {
 	if c.Order == string(pmlog.Relaxed) && c.Commit == string(pmlog.ByLength) {
 		errs = append(errs, errors.New(`commit is "length", which wants order = "strict"`))
 	}
+	if c.Padding == 8 && c.Commit == string(pmlog.ByLength) {
+		errs = append(errs, errors.New(`commit is "length", which wants padding = 64 or 256`))
+	}
 	return errors.Join(errs...)
 }
 

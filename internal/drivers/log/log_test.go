@@ -412,7 +412,8 @@ func TestConfigs(t *testing.T) {
 		"crc is for":       func(c *Config) { c.CRC = true },
 		"order is for":     func(c *Config) { c.Layout, c.Order = layoutRaw, "relaxed" },
 		"commit is for":    func(c *Config) { c.Layout, c.Commit = layoutChannel, "length" },
-		`commit is "length", which wants order = "strict"`: func(c *Config) { c.Order, c.Commit = "relaxed", "length" },
+		`commit is "length", which wants order = "strict"`:    func(c *Config) { c.Order, c.Commit = "relaxed", "length" },
+		`commit is "length", which wants padding = 64 or 256`: func(c *Config) { c.Padding, c.Commit = 8, "length" },
 	} {
 		c := Driver{}.NewConfig().(*Config)
 		change(c)
