@@ -42,7 +42,7 @@ func newReport() *cobra.Command {
 
 The page is one file that needs nothing else, with charts of throughput and latency over time, quantiles and a heatmap from every sample
 that the run has kept; of an experiment, how its variants compare. Text is what the terminal showed; Markdown is for pull requests; CSV
-has a line for each second; JSON is the result as it is kept, one after another.`,
+has a line for each second, or row of a long load; JSON is the result as it is kept, one after another.`,
 		Example: `  loadgen report -o report.html
   loadgen report 20261120T173438Z-hydra-m4-4f2a --format markdown
   loadgen report 20261120T173438Z-nwr-9b01 -o nwr.html`,

@@ -87,7 +87,7 @@ func (p *passage) take(s *step, aborted bool) {
 	case step.Kind == run.Setup:
 		p.m.Setup = s.totals
 	case p.ph.Stages == nil && p.ph.Search == nil:
-		p.m.Load, p.m.Series, p.m.Generators, p.m.Unfinished = s.totals, s.rows, s.generators, s.unfinished
+		p.m.Load, p.m.Series, p.m.Generators, p.m.Unfinished = s.totals, s.series.Rows(), s.generators, s.unfinished
 		p.m.Logs = s.logs
 	default:
 		p.level(s, step)
@@ -100,7 +100,7 @@ func (p *passage) level(s *step, step run.Step) {
 		p.begun = s.at
 	}
 	since := s.at - p.begun
-	for _, row := range s.rows {
+	for _, row := range s.series.Rows() {
 		row.T += since.Seconds()
 		p.m.Series = append(p.m.Series, row)
 	}
@@ -115,7 +115,7 @@ func (p *passage) settle(s *step) error {
 	if p.ph.Stages != nil || p.ph.Search != nil {
 		return nil
 	}
-	w := run.FindWarmUp(p.ph, s.totals, s.rows)
+	w := run.FindWarmUp(p.ph, s.totals, s.series.Rows())
 	if w.Seconds > 0 {
 		settled, from, err := s.history.since(int64(s.at) + int64(math.Round(w.Seconds*1e9)))
 		if err != nil {

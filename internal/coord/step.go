@@ -33,7 +33,7 @@ type step struct {
 	totals     *measure.Totals
 	history    history          // of a load
 	unfinished measure.Counters // of workers that were lost
-	rows       []run.Row
+	series     run.Series
 	generators []run.Generator
 	logs       []*run.Log // by worker; nil of one that loaded no log
 	ops        uint64     // fixed by the plan; 0: not known
@@ -256,7 +256,7 @@ func (s *step) pass(joint measure.Interval) {
 	if s.steps[0].Kind == run.Load {
 		s.history.add(&joint)
 	}
-	s.rows = run.AppendRow(s.rows, time.Duration(joint.To-int64(s.at)).Seconds(), joint.Delta)
+	s.series.Add(time.Duration(joint.To-int64(s.at)).Seconds(), joint.Delta)
 	if s.c.Progress != nil {
 		s.c.Progress(s.update(joint))
 	}

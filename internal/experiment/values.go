@@ -123,11 +123,11 @@ func seconds(r *run.Run, s subject, m metric) []float64 {
 		return nil
 	}
 	var values []float64
-	rows, from := 0, 0.0
+	rows, from, length := 0, 0.0, p.RowSeconds()
 	for _, row := range p.Series {
 		width := row.T - from
-		measured := from >= max(p.Load.RampSeconds, p.WarmUp.Seconds) && width > 0.9 && width < 1.1
-		if measured && rows < p.Steady.Seconds { // after that many, sessions have begun to end
+		measured := from >= max(p.Load.RampSeconds, p.WarmUp.Seconds) && width > length-0.1 && width < length+0.1
+		if measured && rows*int(length) < p.Steady.Seconds { // after that many, sessions have begun to end
 			rows++
 			if v := m.in(row, width); v != nil {
 				values = append(values, *v)

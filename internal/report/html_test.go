@@ -45,7 +45,7 @@ func recordedAs(t testing.TB, header run.Header, seed uint64, seconds, perSecond
 	random := rand.New(rand.NewPCG(seed, 4))
 	d := NewDetail(run.New(header, environment))
 	var sum measure.Totals
-	var rows []run.Row
+	var rows run.Series
 	var b []byte
 	for second := range int64(seconds) {
 		s := simulate(1)
@@ -61,11 +61,11 @@ func recordedAs(t testing.TB, header run.Header, seed uint64, seconds, perSecond
 		b, err = snapshot.AppendBinary(b[:0])
 		require.NoError(t, err)
 		require.NoError(t, d.Add(b))
-		rows = run.AppendRow(rows, float64(second+1), s.totals)
+		rows.Add(float64(second+1), s.totals)
 		sum.Merge(s.totals)
 	}
 	p.Phases[2].Open.Duration = time.Duration(seconds) * time.Second
-	r.Add("mixed", run.NewPhase(p, p.Phases[2], run.Measured{Endpoints: endpoints(1), Load: &sum, Series: rows, Generators: []run.Generator{event}}))
+	r.Add("mixed", run.NewPhase(p, p.Phases[2], run.Measured{Endpoints: endpoints(1), Load: &sum, Series: rows.Rows(), Generators: []run.Generator{event}}))
 	return Source{Run: r, Detail: d, Plan: []byte(`{"name":"hydra-m4"}`)}
 }
 

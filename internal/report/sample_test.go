@@ -129,11 +129,12 @@ func (s simulation) closed(verb driver.Verb, copies, n int) simulation {
 	return s
 }
 
-func rows(seconds int) (all []run.Row) {
+func rows(seconds int) []run.Row {
+	var all run.Series
 	for i := range seconds {
-		all = run.AppendRow(all, float64(i+1), &measure.Totals{})
+		all.Add(float64(i+1), &measure.Totals{})
 	}
-	return all
+	return all.Rows()
 }
 
 // good is a run without a fault.

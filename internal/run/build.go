@@ -20,7 +20,7 @@ type Measured struct {
 	Load       *measure.Totals // of the measured step; for populate and clear, of that step; nil where Levels say it
 	Shape      pace.Shape      // of the measured step, when its ops were due by a schedule; that of an open phase is the plan's
 	Setup      *measure.Totals // nil when the phase has none
-	Series     []Row           // made by AppendRow
+	Series     []Row           // of a Series
 	Generators []Generator     // of the measured step, one for each worker
 	Logs       []*Log          // of workers that loaded log files
 	Aborted    bool            // the step was asked to end early
@@ -290,34 +290,6 @@ func requests(t *measure.Totals, endpoints []string, verbs []driver.Verb) []Requ
 		})
 	}
 	return rows
-}
-
-// AppendRow appends the row of the second that ends t seconds after the step's origin. delta is what was counted in it, merged over
-// all workers; nothing of it is kept.
-func AppendRow(rows []Row, t float64, delta *measure.Totals) []Row {
-	row := Row{T: t}
-	if len(rows) > 0 {
-		row.InFlight = rows[len(rows)-1].InFlight
-	}
-	var response hist.Hist
-	for _, o := range delta.Ops {
-		if o == nil {
-			continue
-		}
-		row.Due += o.Due
-		row.Sent += o.Due - o.Outcomes[driver.Shed]
-		row.OK += o.Outcomes[driver.OK]
-		row.Miss += o.Outcomes[driver.Miss]
-		row.Bad += o.Outcomes[driver.Conflict] + o.Outcomes[driver.QuorumFailed] + o.Outcomes[driver.Timeout] + o.Outcomes[driver.Error]
-		row.InFlight += o.InFlight
-		all := o.ResponseAll()
-		response.Merge(&all)
-	}
-	if response.Count() > 0 {
-		row.Response.Mean = number(response.Mean() / 1e9)
-		row.Response.P50, row.Response.P99 = quantileOf(&response, 500), quantileOf(&response, 990)
-	}
-	return append(rows, row)
 }
 
 // log sums up what workers did to log files.

@@ -171,7 +171,7 @@ func TestNullsHaveReasons(t *testing.T) {
 	p := NewPhase(testPlan(), closedPhase(), Measured{
 		Endpoints: endpoints,
 		Load:      measure.NewTotals(origin, len(endpoints)),
-		Series:    AppendRow(nil, 1, &measure.Totals{}),
+		Series:    []Row{{T: 1}},
 	})
 	r := New(Header{}, nowhere())
 	r.Add("get", p)
@@ -359,28 +359,6 @@ func TestOfferedAfterRamp(t *testing.T) {
 	require.InEpsilon(t, 1000, *p.OfferedRate, 0.002)
 	require.InEpsilon(t, 1000, *p.AchievedRate, 0.004)
 	require.InEpsilon(t, 1000, *p.Op["get"].Rate, 0.004)
-}
-
-func TestAppendRow(t *testing.T) {
-	first := measure.NewTotals(origin, 1)
-	first.AddDue(driver.Put)
-	first.AddDue(driver.Put)
-	first.AddInFlight(driver.Put, 1)
-	first.AddInFlight(driver.Put, 1)
-	second := measure.NewTotals(origin, 1)
-	second.AddInFlight(driver.Put, -1)
-	second.Record(&measure.Sample{Verb: driver.Put, Due: origin, Start: origin, End: origin + 3*ms})
-	record(second, measure.Sample{Verb: driver.Get, Outcome: driver.Timeout, Cause: measure.Cause(op.RequestTimeout), End: origin})
-	second.AddDue(driver.Get)
-	second.Shed(driver.Get, 1)
-
-	rows := AppendRow(nil, 1, first)
-	rows = AppendRow(rows, 1.5, second)
-	require.Equal(t, Row{T: 1, Due: 2, Sent: 2, InFlight: 2}, rows[0])
-	require.InDelta(t, 0.003, *rows[1].Response.Mean, 1e-9)
-	require.Nil(t, rows[1].Response.P50, "one sample is no median")
-	rows[1].Response = Row{}.Response
-	require.Equal(t, Row{T: 1.5, Due: 2, Sent: 1, OK: 1, Bad: 1, InFlight: 1}, rows[1])
 }
 
 // TestCausesAreEventKinds pins what the causes of package measure stand for.

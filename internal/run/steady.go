@@ -42,6 +42,7 @@ func FindWarmUp(ph *plan.Phase, t *measure.Totals, series []Row) WarmUp {
 	if len(rows) < leastForWarmUp {
 		return WarmUp{By: "none", Reason: fmt.Sprintf("shorter than %d whole seconds", leastForWarmUp)}
 	}
+	length := int(rowSeconds(series))
 	cut := stat.WarmUp(rates(rows), warmUpOfRate)
 	if p99 := p99s(rows); p99 != nil {
 		cut = max(cut, stat.WarmUp(p99, warmUpOfP99))
@@ -50,26 +51,26 @@ func FindWarmUp(ph *plan.Phase, t *measure.Totals, series []Row) WarmUp {
 	case cut == 0:
 		return WarmUp{By: "none", Reason: "MSER-5 finds nothing to cut"}
 	case float64(cut) > mostWarmUp*float64(len(rows)):
-		return WarmUp{By: "none", Reason: fmt.Sprintf("%s: MSER-5 would cut %d s of %d s", neverSettled, cut, len(rows))}
+		return WarmUp{By: "none", Reason: fmt.Sprintf("%s: MSER-5 would cut %d s of %d s", neverSettled, cut*length, len(rows)*length)}
 	}
-	return WarmUp{Seconds: rows[cut-1].T, By: "mser-5", Reason: fmt.Sprintf("MSER-5 cuts %d s of %d s", cut, len(rows))}
+	return WarmUp{Seconds: rows[cut-1].T, By: "mser-5", Reason: fmt.Sprintf("MSER-5 cuts %d s of %d s", cut*length, len(rows)*length)}
 }
 
 // neverSettled begins the reason of a WarmUp that was not found because it is too long.
 const neverSettled = "never settled"
 
-// second is a row that lies wholly in the plateau, and how long it is.
+// second is a row that lies wholly in the plateau, and how many seconds it is long.
 type second struct {
 	Row
 	length float64
 }
 
-// seconds returns the rows that lie in the window and are about a second long.
+// seconds returns the rows that lie in the window and are about as long as most, commonly a second.
 func (w window) seconds(series []Row) (list []second) {
-	from := 0.0
+	from, least := 0.0, rowSeconds(series)/2
 	for _, r := range series {
 		length := r.T - from
-		if from >= seconds(w.from) && r.T <= seconds(w.to) && length > 0.5 {
+		if from >= seconds(w.from) && r.T <= seconds(w.to) && length > least {
 			list = append(list, second{r, length})
 		}
 		from = r.T
@@ -117,7 +118,7 @@ func (b *builder) steady(series []Row) {
 		rows = b.window.seconds(series)
 	}
 	st := &b.phase.Steady
-	st.Seconds = len(rows)
+	st.Seconds = len(rows) * int(rowSeconds(series))
 	if len(rows) < leastForTrend {
 		b.null("steady", fmt.Sprintf("%s of even load; it takes %d", plural(uint64(len(rows)), "whole second"), leastForTrend))
 		return

@@ -23,7 +23,7 @@ func longPhase(n int) *plan.Phase {
 func longLoad(n int, rate func(i int) int, service func(i int) int64) (*measure.Totals, []Row) {
 	const half = int64(time.Second) / 2
 	all := measure.NewTotals(origin+half, len(endpoints))
-	var rows []Row
+	var rows Series
 	for i := range n + 1 {
 		delta := measure.NewTotals(origin+half, len(endpoints))
 		from := origin + int64(i)*int64(time.Second)
@@ -36,10 +36,10 @@ func longLoad(n int, rate func(i int) int, service func(i int) int64) (*measure.
 			record(delta, measure.Sample{Verb: driver.Get, Due: end - service(i), Start: end - service(i), End: end})
 		}
 		all.Merge(delta)
-		rows = AppendRow(rows, min(0.5+float64(i), float64(n)), delta)
+		rows.Add(min(0.5+float64(i), float64(n)), delta)
 	}
 	all.Span.Session(origin+half, origin+half+int64(n)*int64(time.Second))
-	return all, rows
+	return all, rows.Rows()
 }
 
 // wobble is a little noise that is the same each time.

@@ -62,15 +62,15 @@ func TestCheckChartsRefuses(t *testing.T) {
 // repeated is a run of testPlan whose get phase has as many gets in each second as counts says.
 func repeated(p *plan.Plan, counts ...int) *run.Run {
 	r := run.New(run.Header{ID: "x", Plan: p.Name}, run.Environment{})
-	var rows []run.Row
+	var rows []*measure.Totals
 	sum := &measure.Totals{}
-	for i, n := range counts {
+	for _, n := range counts {
 		second := load(driver.Get, n)
-		rows = run.AppendRow(rows, float64(i+1), second)
+		rows = append(rows, second)
 		sum.Merge(second)
 	}
 	r.Add("get", run.NewPhase(p, p.Phases[0], run.Measured{
-		Endpoints: []string{"127.0.0.1:7001"}, Load: sum, Series: rows, Generators: []run.Generator{{Executor: "event loop"}},
+		Endpoints: []string{"127.0.0.1:7001"}, Load: sum, Series: series(rows...), Generators: []run.Generator{{Executor: "event loop"}},
 	}))
 	return r
 }

@@ -1,0 +1,129 @@
+package run
+
+import (
+	"math"
+	"slices"
+
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/hist"
+)
+
+// mostRows bounds the rows of a load. When there are more, every two neighbours are joined, and later ones are twice as long.
+const mostRows = 4096
+
+// Series makes rows of what was counted interval by interval. However long the load, it takes a few megabytes and keeps at most 4,096 rows: of a
+// second each for the first 68 minutes, and of two, four, … in a load that is longer. Rows are joined by what was counted in them, so
+// quantiles are those of all ops of a row. The zero Series has no rows.
+type Series struct {
+	rows      []Row
+	responses [][]byte  // of each row but the last: histogram of response, in its binary form
+	last      hist.Hist // the same of the last row
+	length    int       // intervals in a row
+	filled    int       // in the last one
+}
+
+// Add takes in the interval that ends t seconds after the step's origin. delta is what was counted in it, merged over all workers; nothing of
+// it is kept.
+func (s *Series) Add(t float64, delta *measure.Totals) {
+	s.length = max(s.length, 1)
+	if len(s.rows) == 0 || s.filled == s.length {
+		s.begin()
+	}
+	s.filled++
+	row := &s.rows[len(s.rows)-1]
+	row.T = t
+	for _, o := range delta.Ops {
+		if o == nil {
+			continue
+		}
+		row.Due += o.Due
+		row.Sent += o.Due - o.Outcomes[driver.Shed]
+		row.OK += o.Outcomes[driver.OK]
+		row.Miss += o.Outcomes[driver.Miss]
+		row.Bad += o.Outcomes[driver.Conflict] + o.Outcomes[driver.QuorumFailed] + o.Outcomes[driver.Timeout] + o.Outcomes[driver.Error]
+		row.InFlight += o.InFlight
+		all := o.ResponseAll()
+		s.last.Merge(&all)
+	}
+	row.respond(&s.last)
+}
+
+// begin begins a row, after the last one is full.
+func (s *Series) begin() {
+	var row Row
+	if n := len(s.rows); n > 0 {
+		row.InFlight = s.rows[n-1].InFlight
+		s.keep(&s.last)
+		if n == mostRows {
+			s.halve()
+		}
+	}
+	s.rows = append(s.rows, row)
+	s.last.Reset()
+	s.filled = 0
+}
+
+// keep appends the responses of a row.
+func (s *Series) keep(h *hist.Hist) {
+	b, err := h.AppendBinary(nil)
+	if err != nil {
+		panic(err) // of a histogram that nobody can make
+	}
+	s.responses = append(s.responses, b)
+}
+
+// halve joins every two neighbours.
+func (s *Series) halve() {
+	rows, responses := s.rows, s.responses
+	s.rows, s.responses = nil, nil
+	for i := 0; i+1 < len(rows); i += 2 {
+		row, first := rows[i+1], &rows[i]
+		row.Due += first.Due
+		row.Sent += first.Sent
+		row.OK += first.OK
+		row.Miss += first.Miss
+		row.Bad += first.Bad
+		sum, second := decoded(responses[i]), decoded(responses[i+1])
+		sum.Merge(&second)
+		row.respond(&sum)
+		s.rows = append(s.rows, row)
+		s.keep(&sum)
+	}
+	s.length *= 2
+}
+
+func decoded(b []byte) (h hist.Hist) {
+	if _, err := h.Decode(b); err != nil {
+		panic(err) // they are what keep made
+	}
+	return h
+}
+
+// Rows returns the rows so far. They are the Series', and change with the next Add.
+func (s *Series) Rows() []Row { return s.rows }
+
+// respond describes response times.
+func (r *Row) respond(h *hist.Hist) {
+	r.Response = Row{}.Response
+	if h.Count() > 0 {
+		r.Response.Mean = number(h.Mean() / 1e9)
+		r.Response.P50, r.Response.P99 = quantileOf(h, 500), quantileOf(h, 990)
+	}
+}
+
+// RowSeconds returns how long most rows of the phase's series are, in whole seconds, at least 1. The first and the last may be shorter, and one
+// of which something came late may be longer.
+func (p *Phase) RowSeconds() float64 { return rowSeconds(p.Series) }
+
+func rowSeconds(series []Row) float64 {
+	if len(series) == 0 {
+		return 1
+	}
+	lengths, from := make([]float64, len(series)), 0.0
+	for i, r := range series {
+		lengths[i], from = r.T-from, r.T
+	}
+	slices.Sort(lengths)
+	return max(1, math.Round(lengths[len(lengths)/2]))
+}

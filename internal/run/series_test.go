@@ -1,0 +1,84 @@
+package run
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+func TestSeries(t *testing.T) {
+	first := measure.NewTotals(origin, 1)
+	first.AddDue(driver.Put)
+	first.AddDue(driver.Put)
+	first.AddInFlight(driver.Put, 1)
+	first.AddInFlight(driver.Put, 1)
+	second := measure.NewTotals(origin, 1)
+	second.AddInFlight(driver.Put, -1)
+	second.Record(&measure.Sample{Verb: driver.Put, Due: origin, Start: origin, End: origin + 3*ms})
+	record(second, measure.Sample{Verb: driver.Get, Outcome: driver.Timeout, Cause: measure.Cause(op.RequestTimeout), End: origin})
+	second.AddDue(driver.Get)
+	second.Shed(driver.Get, 1)
+
+	var s Series
+	s.Add(1, first)
+	s.Add(1.5, second)
+	rows := s.Rows()
+	require.Equal(t, Row{T: 1, Due: 2, Sent: 2, InFlight: 2}, rows[0])
+	require.InDelta(t, 0.003, *rows[1].Response.Mean, 1e-9)
+	require.Nil(t, rows[1].Response.P50, "one sample is no median")
+	rows[1].Response = Row{}.Response
+	require.Equal(t, Row{T: 1.5, Due: 2, Sent: 1, OK: 1, Bad: 1, InFlight: 1}, rows[1])
+}
+
+// TestLongSeriesJoinsRows counts three hours second by second: rows are of four seconds then, and each says what one Totals of these says.
+func TestLongSeriesJoinsRows(t *testing.T) {
+	const seconds = 3 * 3600
+	counted := func(i int) *measure.Totals {
+		delta := measure.NewTotals(origin, 1)
+		delta.AddInFlight(driver.Get, int64(i%3-1))
+		for k := range 20 {
+			record(delta, measure.Sample{Verb: driver.Get, Outcome: driver.Outcome(k % 2), Due: origin, Start: origin, End: origin + int64(i%100*k)*µs})
+		}
+		return delta
+	}
+	var s Series
+	for i := range seconds {
+		s.Add(0.5+float64(i), counted(i))
+		require.LessOrEqual(t, len(s.Rows()), mostRows)
+	}
+	rows := s.Rows()
+	require.Len(t, rows, seconds/4)
+	require.InDelta(t, 4, rowSeconds(rows), 0)
+	inFlight := int64(0)
+	for at, row := range rows {
+		sum := measure.NewTotals(origin, 1)
+		for i := 4 * at; i < 4*at+4; i++ {
+			sum.Merge(counted(i))
+		}
+		var want Series
+		want.Add(0.5+float64(4*at+3), sum)
+		inFlight += want.Rows()[0].InFlight
+		want.Rows()[0].InFlight = inFlight
+		require.Equal(t, want.Rows()[0], row)
+	}
+	require.NotNil(t, rows[7].Response.P50)
+}
+
+// TestRowSeconds takes no notice of what is shorter or longer than most.
+func TestRowSeconds(t *testing.T) {
+	ends := func(at ...float64) (rows []Row) {
+		for _, t := range at {
+			rows = append(rows, Row{T: t})
+		}
+		return rows
+	}
+	for want, rows := range map[float64][]Row{1: ends(0.3, 1.3, 4.3, 5.3, 5.4), 2: ends(1.4, 3.4, 5.4, 7.4, 7.9), 4: ends(3, 7, 11)} {
+		require.InDelta(t, want, rowSeconds(rows), 0)
+	}
+	require.InDelta(t, 1, rowSeconds(nil), 0)
+	require.InDelta(t, 1, rowSeconds(ends(0.2)), 0)
+}
