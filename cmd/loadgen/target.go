@@ -26,8 +26,9 @@ func newServe() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve a cache node that speaks Redis' protocol or memcached's",
-		Long: `Serve a cache node that speaks Redis' protocol (RESP2), GET SET DEL PING INFO DBSIZE FLUSHALL AUTH SELECT, or memcached's meta
-commands, mg ms md mn, with version, stats, flush_all and quit.
+		Long: `Serve a cache node that speaks Redis' protocol (RESP2 and RESP3) or memcached's. Redis' tools and client libraries work with it, by
+GET SET DEL MGET MSET EXISTS EXPIRE TTL SCAN and what they ask of a server beside; memcached's commands are the meta commands mg ms md mn,
+with version, stats, flush_all and quit.
 
 It keeps to its memory bound by evicting the least recently used keys, counts the requests it got by verb and by peer
 (INFO commandstats, INFO peers; stats, stats peers), and answers late or stands still on demand. It ends on Ctrl-C.

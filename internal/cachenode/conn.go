@@ -21,6 +21,7 @@ const (
 // conn is one connection. All but abort is for its own goroutine.
 type conn struct {
 	node     *Node
+	id       uint64 // its number among all that were accepted, from 1
 	socket   net.Conn
 	counts   *counts
 	dialect  dialect
@@ -34,9 +35,10 @@ type conn struct {
 	line     atomic.Pointer[delayLine]
 }
 
-func newConn(n *Node, socket net.Conn) *conn {
+func newConn(n *Node, socket net.Conn, id uint64) *conn {
 	c := &conn{
 		node:   n,
+		id:     id,
 		socket: socket,
 		counts: n.peers.of(socket.RemoteAddr().String()),
 		in:     make([]byte, 0, firstBuffer),

@@ -161,7 +161,7 @@ func fuzzConn(f *testing.F, protocol, open string) {
 		for i, size := range []int{len(in) + 1, int(piece) + 1} {
 			n.store.flush()
 			socket := &feed{in: in, piece: size}
-			newConn(n, socket).serve()
+			newConn(n, socket, 1).serve()
 			replies[i] = socket.out.String()
 			require.LessOrEqual(t, n.store.stats().used, int64(1000))
 		}
@@ -194,7 +194,7 @@ func TestAllocations(t *testing.T) {
 		var err error
 		n.protocol, err = protocolNamed(test.protocol)
 		require.NoError(t, err)
-		c := newConn(n, &feed{})
+		c := newConn(n, &feed{}, 1)
 		in := []byte(strings.Repeat(test.request, 10))
 		perRun := testing.AllocsPerRun(100, func() {
 			c.in, c.taken, c.out = in, 0, c.out[:0]

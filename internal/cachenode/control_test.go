@@ -16,7 +16,7 @@ import (
 
 func TestControl(t *testing.T) {
 	n := idleNode(t, 1<<20)
-	n.store.set(0, []byte("k"), []byte("v"))
+	n.store.set(0, []byte("k"), []byte("v"), 0)
 	tests := []struct{ line, want string }{
 		{"delay 100us", "ok"},
 		{"delay 100", `error delay "100": write a duration with its unit, like 100us`},

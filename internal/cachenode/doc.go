@@ -1,16 +1,21 @@
-// Package cachenode is the built-in target: a cache node that speaks a part of Redis' protocol (RESP2) or of memcached's, keeps to
+// Package cachenode is the built-in target: a cache node that speaks a part of Redis' protocol or of memcached's, keeps to
 // a memory bound, stands still or answers late when told to, and counts what it really got. It is what a plan without
 // endpoints runs against, the floor that other servers are compared with, and the oracle for what loadgen says it sent.
 //
-// # Commands of RESP2
+// # Commands of Redis
 //
-//	GET key                    SET key value              DEL key [key …]
-//	PING [text]                AUTH [default] password    SELECT 0…15
-//	INFO [section …]           DBSIZE                     FLUSHALL [SYNC|ASYNC]
+//	GET key                        SET key value [EX s|PX ms]    DEL key [key …]
+//	MGET key [key …]               MSET key value [key value …]  EXISTS key [key …]
+//	EXPIRE key s, PEXPIRE key ms   TTL key, PTTL key             SCAN cursor [MATCH pattern] [COUNT n]
+//	PING [text]                    AUTH [default] password       SELECT 0…15
+//	INFO [section …]               DBSIZE                        FLUSHALL [SYNC|ASYNC]
+//	HELLO [2|3 [AUTH …] [SETNAME name]]                          CONFIG GET pattern …
+//	CLIENT ID|GETNAME|SETNAME name|SETINFO …                     COMMAND [COUNT|DOCS|INFO …]
 //
-// They answer as Redis 7 does. Everything else is "-ERR unknown command"; a SET with options is refused. Requests are arrays
-// of bulk strings, of 1,024 arguments at most; there are no inline commands. Requests that arrive together are answered
-// together.
+// They answer as Redis 7 does, in RESP2 until HELLO asks for RESP3. Everything else is "-ERR unknown command"; other options are
+// refused. Requests are arrays of bulk strings, of 1,024 arguments at most; there are no inline commands. Requests that arrive together are
+// answered together. A key whose time is over is there for nobody, but DBSIZE counts it until somebody has looked for it. SCAN goes through keys
+// in the order in which they came, and meets a key that is there all the time exactly once.
 //
 // # Commands of memcached
 //
@@ -48,8 +53,8 @@
 //
 // # Counts
 //
-// Every request counts once, under get, set or del if it was executed as such (whether found, stored or refused for want of
-// memory) and under other if not. INFO commandstats shows the totals, INFO peers a line for each client address; stats (cmd_get,
+// Every request counts once: under get, set or del if it was executed as such (whether found, stored or refused for want of
+// memory), an MGET and an MSET as one get and one set, and under other if not. INFO commandstats shows the totals, INFO peers a line for each client address; stats (cmd_get,
 // cmd_set, cmd_delete, cmd_other) and stats peers are the same for memcached:
 //
 //	peer_127.0.0.1:53412:get=10,set=3,del=0,other=1

@@ -156,7 +156,7 @@ func (m *memcached) get() {
 }
 
 func (m *memcached) set() {
-	if !m.node.store.set(0, m.words[1], m.data) {
+	if !m.node.store.set(0, m.words[1], m.data, 0) {
 		m.say("SERVER_ERROR object too large for cache")
 		return
 	}

@@ -165,8 +165,7 @@ func (n *Node) accept(socket net.Conn, serving *sync.WaitGroup) {
 		_ = socket.Close()
 		return
 	}
-	n.accepted.Add(1)
-	c := newConn(n, socket)
+	c := newConn(n, socket, n.accepted.Add(1))
 	n.mu.Lock()
 	n.conns[c] = struct{}{}
 	n.mu.Unlock()

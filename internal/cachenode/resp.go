@@ -4,13 +4,16 @@ import (
 	"crypto/subtle"
 	"strconv"
 	"strings"
+	"time"
 )
 
-// resp is the dialect of Redis, RESP2.
+// resp is the dialect of Redis: RESP2, or RESP3 where the client has asked for it.
 type resp struct {
 	*conn
 	trusted bool // authenticated, or no password is asked for
+	three   bool // RESP3
 	db      int
+	name    string // that the client gave itself
 	request respRequest
 	args    [][]byte // of the request being answered; parts of its bytes
 }
@@ -50,19 +53,42 @@ type respCommand struct {
 	name     string
 	min, max int
 	verb     verb
-	run      func(*resp)
+	keys     keyArgs
 }
 
+// keyArgs says which arguments are keys, counted from 1: from first to last, which is negative when counted from the end, every step-th.
+type keyArgs struct{ first, last, step int }
+
+var (
+	noKey   = keyArgs{}
+	oneKey  = keyArgs{1, 1, 1}
+	allKeys = keyArgs{1, -1, 1}
+	inPairs = keyArgs{1, -1, 2}
+)
+
+// respCommands are all commands, the frequent ones first.
 var respCommands = [...]respCommand{
-	{"get", 2, 2, verbGet, (*resp).get},
-	{"set", 3, 3, verbSet, (*resp).set},
-	{"del", 2, maxArgs, verbDel, (*resp).del},
-	{"ping", 1, 2, verbOther, (*resp).ping},
-	{"info", 1, maxArgs, verbOther, (*resp).info},
-	{"dbsize", 1, 1, verbOther, (*resp).dbsize},
-	{"flushall", 1, 2, verbOther, (*resp).flushall},
-	{"select", 2, 2, verbOther, (*resp).selectDB},
-	{"auth", 2, 3, verbOther, (*resp).auth},
+	{"get", 2, 2, verbGet, oneKey},
+	{"set", 3, maxArgs, verbSet, oneKey},
+	{"del", 2, maxArgs, verbDel, allKeys},
+	{"mget", 2, maxArgs, verbGet, allKeys},
+	{"mset", 3, maxArgs, verbSet, inPairs},
+	{"exists", 2, maxArgs, verbOther, allKeys},
+	{"expire", 3, 3, verbOther, oneKey},
+	{"pexpire", 3, 3, verbOther, oneKey},
+	{"ttl", 2, 2, verbOther, oneKey},
+	{"pttl", 2, 2, verbOther, oneKey},
+	{"scan", 2, maxArgs, verbOther, noKey},
+	{"ping", 1, 2, verbOther, noKey},
+	{"info", 1, maxArgs, verbOther, noKey},
+	{"dbsize", 1, 1, verbOther, noKey},
+	{"flushall", 1, 2, verbOther, noKey},
+	{"select", 2, 2, verbOther, noKey},
+	{"auth", 2, 3, verbOther, noKey},
+	{"hello", 1, maxArgs, verbOther, noKey},
+	{"config", 2, maxArgs, verbOther, noKey},
+	{"client", 2, maxArgs, verbOther, noKey},
+	{"command", 1, maxArgs, verbOther, noKey},
 }
 
 // execute answers the request in c.args. The errors' words are Redis' own where it has the same error.
@@ -72,10 +98,10 @@ func (c *resp) execute() {
 	switch {
 	case cmd == nil:
 		refusal = "ERR unknown command '" + plain(c.args[0]) + "'"
+	case !c.trusted && cmd.name == "hello":
+		verb = cmd.verb // it may bring the password
 	case !c.trusted && cmd.name != "auth":
 		refusal = "NOAUTH Authentication required."
-	case cmd.name == "set" && len(c.args) > cmd.max:
-		refusal = "ERR SET takes a key and a value; this node knows no options"
 	case len(c.args) < cmd.min || len(c.args) > cmd.max:
 		refusal = "ERR wrong number of arguments for '" + cmd.name + "' command"
 	default:
@@ -83,16 +109,73 @@ func (c *resp) execute() {
 	}
 	c.counts[verb].Add(1)
 	if refusal != "" {
-		c.out = appendError(c.out, refusal)
+		c.fail(refusal)
 		return
 	}
 	if verb != verbOther {
 		c.queue()
 		defer c.leave()
 	}
-	cmd.run(c)
+	c.carryOut(cmd.name)
 }
 
+// carryOut answers a request whose number of arguments is right. It is apart from the commands' table, which a command tells of.
+func (c *resp) carryOut(name string) {
+	switch name {
+	case "get":
+		c.value(c.args[1])
+	case "set":
+		c.set()
+	case "del":
+		c.del()
+	case "mget":
+		c.mget()
+	case "mset":
+		c.mset()
+	case "exists":
+		c.exists()
+	case "expire":
+		c.expire(name, time.Second)
+	case "pexpire":
+		c.expire(name, time.Millisecond)
+	case "ttl":
+		c.ttl(time.Second)
+	case "pttl":
+		c.ttl(time.Millisecond)
+	case "scan":
+		c.scan()
+	default:
+		c.serveClient(name)
+	}
+}
+
+// serveClient answers what is not about keys.
+func (c *resp) serveClient(name string) {
+	switch name {
+	case "ping":
+		c.ping()
+	case "info":
+		c.bulk(c.node.appendInfo(nil, c.args[1:]))
+	case "dbsize":
+		c.integer(c.node.store.stats().keys[c.db])
+	case "flushall":
+		c.flushall()
+	case "select":
+		c.selectDB()
+	case "auth":
+		c.auth()
+	case "hello":
+		c.hello()
+	case "config":
+		c.config()
+	case "client":
+		c.client()
+	case "command":
+		c.command()
+	}
+}
+
+// findRESP returns nil when there is no such command.
 func findRESP(name []byte) *respCommand {
 	for i := range respCommands {
 		if sameWord(name, respCommands[i].name) {
@@ -115,32 +198,6 @@ func sameWord(b []byte, word string) bool {
 	return true
 }
 
-func (c *resp) get() {
-	if value, ok := c.node.store.get(c.db, c.args[1]); ok {
-		c.bulk(value)
-		return
-	}
-	c.out = append(c.out, "$-1\r\n"...)
-}
-
-func (c *resp) set() {
-	if !c.node.store.set(c.db, c.args[1], c.args[2]) {
-		c.out = appendError(c.out, "OOM command not allowed when used memory > 'maxmemory'.")
-		return
-	}
-	c.ok()
-}
-
-func (c *resp) del() {
-	deleted := 0
-	for _, key := range c.args[1:] {
-		if c.node.store.del(c.db, key) {
-			deleted++
-		}
-	}
-	c.integer(deleted)
-}
-
 func (c *resp) ping() {
 	if len(c.args) == 2 {
 		c.out = appendLength(c.out, len(c.args[1]))
@@ -151,13 +208,9 @@ func (c *resp) ping() {
 	c.out = append(c.out, "+PONG\r\n"...)
 }
 
-func (c *resp) info() { c.bulk(c.node.appendInfo(nil, c.args[1:])) }
-
-func (c *resp) dbsize() { c.integer(c.node.store.stats().keys[c.db]) }
-
 func (c *resp) flushall() {
 	if len(c.args) == 2 && !sameWord(c.args[1], "sync") && !sameWord(c.args[1], "async") {
-		c.out = appendError(c.out, "ERR syntax error")
+		c.fail(syntaxError)
 		return
 	}
 	c.node.store.flush()
@@ -168,9 +221,9 @@ func (c *resp) selectDB() {
 	db, err := strconv.Atoi(string(c.args[1]))
 	switch {
 	case err != nil:
-		c.out = appendError(c.out, "ERR value is not an integer or out of range")
+		c.fail(notInteger)
 	case db < 0 || db >= databases:
-		c.out = appendError(c.out, "ERR DB index is out of range")
+		c.fail("ERR DB index is out of range")
 	default:
 		c.db = db
 		c.ok()
@@ -178,21 +231,30 @@ func (c *resp) selectDB() {
 }
 
 func (c *resp) auth() {
-	want := c.node.cfg.Password
-	user, password := "default", c.args[len(c.args)-1]
+	if c.node.cfg.Password == "" && len(c.args) == 2 {
+		c.fail("ERR AUTH <password> called without any password configured for the default user. " +
+			"Are you sure your configuration is correct?")
+		return
+	}
+	user := "default"
 	if len(c.args) == 3 {
 		user = string(c.args[1])
 	}
-	switch {
-	case want == "" && len(c.args) == 2:
-		c.out = appendError(c.out, "ERR AUTH <password> called without any password configured for the default user. "+
-			"Are you sure your configuration is correct?")
-	case user != "default" || want != "" && subtle.ConstantTimeCompare(password, []byte(want)) == 0:
-		c.out = appendError(c.out, "WRONGPASS invalid username-password pair or user is disabled.")
-	default:
-		c.trusted = true
-		c.ok()
+	if refusal := c.authenticate(user, c.args[len(c.args)-1]); refusal != "" {
+		c.fail(refusal)
+		return
 	}
+	c.ok()
+}
+
+// authenticate trusts the client from now on, or returns why not.
+func (c *resp) authenticate(user string, password []byte) (refusal string) {
+	want := c.node.cfg.Password
+	if user != "default" || want != "" && subtle.ConstantTimeCompare(password, []byte(want)) == 0 {
+		return "WRONGPASS invalid username-password pair or user is disabled."
+	}
+	c.trusted = true
+	return ""
 }
 
 // bulk appends a bulk string, which must never be written to again if it is large.
@@ -208,13 +270,61 @@ func appendLength(dst []byte, n int) []byte {
 	return append(dst, "\r\n"...)
 }
 
-func (c *resp) ok() { c.out = append(c.out, "+OK\r\n"...) }
+// text appends a short bulk string.
+func (c *resp) text(s string) {
+	c.out = appendLength(c.out, len(s))
+	c.out = append(c.out, s...)
+	c.out = append(c.out, "\r\n"...)
+}
 
-func (c *resp) integer(n int) {
-	c.out = append(c.out, ':')
+func (c *resp) texts(all ...string) {
+	for _, s := range all {
+		c.text(s)
+	}
+}
+
+// header appends the line before n things.
+func (c *resp) header(kind byte, n int) {
+	c.out = append(c.out, kind)
 	c.out = strconv.AppendInt(c.out, int64(n), 10)
 	c.out = append(c.out, "\r\n"...)
 }
+
+func (c *resp) array(n int) { c.header('*', n) }
+
+// dictionary begins n names, each with what it stands for.
+func (c *resp) dictionary(n int) {
+	if c.three {
+		c.header('%', n)
+		return
+	}
+	c.header('*', 2*n)
+}
+
+// null says that there is no value.
+func (c *resp) null() {
+	if c.three {
+		c.out = append(c.out, "_\r\n"...)
+		return
+	}
+	c.out = append(c.out, "$-1\r\n"...)
+}
+
+// nullArray says that there is no array.
+func (c *resp) nullArray() {
+	if c.three {
+		c.null()
+		return
+	}
+	c.out = append(c.out, "*-1\r\n"...)
+}
+
+// fail appends an error; words hold neither CR nor LF.
+func (c *resp) fail(words string) { c.out = appendError(c.out, words) }
+
+func (c *resp) ok() { c.out = append(c.out, "+OK\r\n"...) }
+
+func (c *resp) integer(n int) { c.header(':', n) }
 
 // appendError appends an error reply; words hold neither CR nor LF.
 func appendError(dst []byte, words string) []byte {

@@ -7,6 +7,9 @@ import (
 	"time"
 )
 
+// spokenVersion stands where a client looks for the version of Redis.
+const spokenVersion = "0-loadgen"
+
 // section is a part of INFO. Those that are not common come only when they are named, or with "all".
 type section struct {
 	name   string
@@ -58,7 +61,7 @@ func (n *Node) appendServer(dst []byte) []byte {
 	if addr, ok := n.Addr().(*net.TCPAddr); ok {
 		port = addr.Port
 	}
-	return fmt.Appendf(dst, "# Server\r\nredis_version:0-loadgen\r\nredis_mode:standalone\r\nserver_name:loadgen\r\n"+
+	return fmt.Appendf(dst, "# Server\r\nredis_version:"+spokenVersion+"\r\nredis_mode:standalone\r\nserver_name:loadgen\r\n"+
 		"loadgen_version:%s\r\nprocess_id:%d\r\ntcp_port:%d\r\nuptime_in_seconds:%d\r\n",
 		n.cfg.Version, os.Getpid(), port, int64(time.Since(n.gate.epoch).Seconds()))
 }
@@ -96,9 +99,10 @@ func (n *Node) appendCommandStats(dst []byte) []byte {
 
 func (n *Node) appendKeyspace(dst []byte) []byte {
 	dst = append(dst, "# Keyspace\r\n"...)
-	for db, keys := range n.store.stats().keys {
+	st := n.store.stats()
+	for db, keys := range st.keys {
 		if keys > 0 {
-			dst = fmt.Appendf(dst, "db%d:keys=%d,expires=0,avg_ttl=0\r\n", db, keys)
+			dst = fmt.Appendf(dst, "db%d:keys=%d,expires=%d,avg_ttl=0\r\n", db, keys, st.mortal[db])
 		}
 	}
 	return dst

@@ -2,10 +2,12 @@ package cachenode
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
+	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -34,16 +36,28 @@ func (s *session) send(b string) {
 	require.NoError(s.t, err)
 }
 
-// reply reads one reply; bulk strings include their header.
+// reply reads one reply, with all that is in it.
 func (s *session) reply() string {
 	s.t.Helper()
 	line, err := s.in.ReadString('\n')
 	require.NoError(s.t, err, "after %q", line)
-	if line[0] != '$' || line == "$-1\r\n" {
+	if !strings.ContainsAny(line[:1], "$*%") {
 		return line
 	}
 	size, err := strconv.Atoi(strings.TrimSpace(line[1:]))
 	require.NoError(s.t, err)
+	if size < 0 {
+		return line
+	}
+	if line[0] != '$' {
+		if line[0] == '%' {
+			size *= 2
+		}
+		for range size {
+			line += s.reply()
+		}
+		return line
+	}
 	body := make([]byte, size+2)
 	_, err = io.ReadFull(s.in, body)
 	require.NoError(s.t, err)
@@ -81,7 +95,8 @@ func TestCommands(t *testing.T) {
 		{[]string{"GET"}, "-ERR wrong number of arguments for 'get' command\r\n"},
 		{[]string{"GET", "a", "b"}, "-ERR wrong number of arguments for 'get' command\r\n"},
 		{[]string{"SET", "k"}, "-ERR wrong number of arguments for 'set' command\r\n"},
-		{[]string{"SET", "k", "v", "EX", "10"}, "-ERR SET takes a key and a value; this node knows no options\r\n"},
+		{[]string{"SET", "k", "v", "NX"}, "-ERR SET takes EX or PX with a time here, and no other option\r\n"},
+		{[]string{"SET", "k", "v", "EX", "10", "NX"}, "-ERR SET takes EX or PX with a time here, and no other option\r\n"},
 		{[]string{"DBSIZE"}, ":2\r\n"},
 		{[]string{"DEL", "k", "nothing", "k", ""}, ":2\r\n"},
 		{[]string{"DEL"}, "-ERR wrong number of arguments for 'del' command\r\n"},
@@ -98,7 +113,7 @@ func TestCommands(t *testing.T) {
 		{[]string{"DBSIZE"}, ":0\r\n"},
 		{[]string{"SELECT", "0"}, "+OK\r\n"},
 		{[]string{"DBSIZE"}, ":0\r\n"},
-		{[]string{"HELLO", "3"}, "-ERR unknown command 'HELLO'\r\n"},
+		{[]string{"INCR", "k"}, "-ERR unknown command 'INCR'\r\n"},
 		{[]string{""}, "-ERR unknown command ''\r\n"},
 		{[]string{"a\r\nb'\x00ü"}, "-ERR unknown command 'a??b'??'\r\n"},
 		{[]string{long}, "-ERR unknown command '" + long[:64] + "'\r\n"},
@@ -166,7 +181,21 @@ func randomCommand(rnd *rand.Rand) []string {
 	key := func() string {
 		return []string{"a", "b", "c", "d", "e", "", "\r\n", "\x00\xff", strings.Repeat("k", 300)}[rnd.IntN(9)]
 	}
-	switch rnd.IntN(16) {
+	switch rnd.IntN(22) {
+	case 16:
+		return []string{"MGET", key(), key(), key()}
+	case 17:
+		return [][]string{{"MSET", key(), "1", key(), "2"}, {"MSET", key(), "1", key()}, {"MSET", key()}, {"MGET"}}[rnd.IntN(4)]
+	case 18:
+		return [][]string{{"EXISTS", key(), key(), "a", "a"}, {"EXISTS"}}[rnd.IntN(2)]
+	case 19:
+		seconds := []string{"1000", "0", "-1", "x", "9223372036854775807", "1.5"}[rnd.IntN(6)]
+		return [][]string{{"EXPIRE", key(), seconds}, {"PEXPIRE", key(), seconds + "000"}, {"EXPIRE", key()}}[rnd.IntN(3)]
+	case 20:
+		return [][]string{{"TTL", key()}, {"TTL", key()}, {"PTTL", "never"}, {"TTL"}}[rnd.IntN(4)]
+	case 21:
+		seconds := []string{"1000", "0", "-1", "x", "9223372036854775807"}[rnd.IntN(5)]
+		return [][]string{{"SET", key(), "v", "EX", seconds}, {"SET", key(), "v", "px", seconds + "000"}}[rnd.IntN(2)]
 	case 0, 1, 2, 3:
 		return []string{"GET", key()}
 	case 4, 5, 6, 7:
@@ -189,6 +218,91 @@ func randomCommand(rnd *rand.Rand) []string {
 		return [][]string{{"AUTH", "x"}, {"AUTH", "default", "x"}, {"AUTH", "nobody", "x"}}[rnd.IntN(3)]
 	default:
 		return [][]string{{"FLUSHALL"}, {"FLUSHALL", "SYNC"}, {"FLUSHALL", "x"}, {"GET", "a"}, {"GET", "b"}}[rnd.IntN(5)]
+	}
+}
+
+// TestThirdProtocol is a client that asks for RESP3, says who it is, and looks around.
+func TestThirdProtocol(t *testing.T) {
+	n := startNode(t, Config{Password: "s3cret", Memory: 1 << 20})
+	s := open(t, n)
+	tests := []struct{ args, want string }{
+		{"HELLO 3", "-NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> " +
+			"option can be used to authenticate the client and select the RESP protocol version at the same time\r\n"},
+		{"HELLO 3 AUTH default wrong", "-WRONGPASS invalid username-password pair or user is disabled.\r\n"},
+		{"HELLO 4 AUTH default s3cret", "-NOPROTO unsupported protocol version\r\n"},
+		{"HELLO x", "-ERR Protocol version is not an integer or out of range\r\n"},
+		{"HELLO 3 SETNAME", "-ERR Syntax error in HELLO option 'SETNAME'\r\n"},
+		{"HELLO 3 AUTH default s3cret SETNAME me", "%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$9\r\n0-loadgen\r\n$5\r\nproto\r\n:3\r\n" +
+			"$2\r\nid\r\n:1\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n"},
+		{"GET nothing", "_\r\n"},
+		{"MGET nothing", "*1\r\n_\r\n"},
+		{"CLIENT GETNAME", "$2\r\nme\r\n"},
+		{"CLIENT SETINFO LIB-NAME loadgen", "+OK\r\n"},
+		{"CLIENT ID", ":1\r\n"},
+		{"CLIENT KILL", "-ERR unknown subcommand or wrong number of arguments for 'KILL'. This node has a few CLIENT commands only.\r\n"},
+		{"CONFIG GET MAXMEM*ry sav[a-f]", "%2\r\n$9\r\nmaxmemory\r\n$7\r\n1048576\r\n$4\r\nsave\r\n$0\r\n\r\n"},
+		{"CONFIG SET save x", "-ERR unknown subcommand or wrong number of arguments for 'SET'. This node has a few CONFIG commands only.\r\n"},
+		{"COMMAND INFO mset nothing", "*2\r\n*6\r\n$4\r\nmset\r\n:-3\r\n*0\r\n:1\r\n:-1\r\n:2\r\n_\r\n"},
+		{"COMMAND COUNT", fmt.Sprintf(":%d\r\n", len(respCommands))},
+		{"COMMAND DOCS get", "%0\r\n"},
+		{"HELLO 2", "*14\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$9\r\n0-loadgen\r\n$5\r\nproto\r\n:2\r\n" +
+			"$2\r\nid\r\n:1\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n"},
+		{"GET nothing", "$-1\r\n"},
+		{"CONFIG GET nothing", "*0\r\n"},
+	}
+	for _, test := range tests {
+		require.Equal(t, test.want, s.do(strings.Fields(test.args)...), test.args)
+	}
+	require.Equal(t, "-ERR Client names cannot contain spaces, newlines or special characters.\r\n", s.do("CLIENT", "SETNAME", "a b"))
+	require.Equal(t, len(respCommands), strings.Count(s.do("COMMAND"), "*6\r\n"))
+	for _, cmd := range respCommands {
+		require.NotContains(t, open(t, startNode(t, Config{})).do(append([]string{cmd.name}, strings.Fields(strings.Repeat(" 1", cmd.min-1))...)...), "unknown command")
+	}
+}
+
+// TestToolsOfRedis lets Redis' own tools load a node and look at it.
+func TestToolsOfRedis(t *testing.T) {
+	_, missing := exec.LookPath("redis-benchmark")
+	servertest.Require(t, "redis", missing)
+	_, port, err := net.SplitHostPort(startNode(t, Config{}).Addr().String())
+	require.NoError(t, err)
+	tool := func(name string, args ...string) string {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		out, err := exec.CommandContext(ctx, name, append([]string{"-p", port}, args...)...).CombinedOutput()
+		require.NoError(t, err, "%s %q: %s", name, args, out)
+		return string(out)
+	}
+	loaded := tool("redis-benchmark", "-t", "set,get,mset", "-n", "2000", "-r", "100", "-P", "4", "--csv")
+	require.Regexp(t, `(?s)"SET".*"GET".*"MSET \(10 keys\)"`, loaded)
+	require.Equal(t, "OK\n", tool("redis-cli", "SET", "a key", "v", "EX", "100"))
+	require.Equal(t, "100\n", tool("redis-cli", "-3", "TTL", "a key"))
+	require.Equal(t, "1\n2\n", tool("redis-cli", "EXISTS", "a key")+tool("redis-cli", "EXISTS", "a key", "a key"))
+	require.Equal(t, "a key\n", tool("redis-cli", "--scan", "--pattern", "a*"))
+	require.Equal(t, tool("redis-cli", "DBSIZE"), fmt.Sprintln(strings.Count(tool("redis-cli", "--scan"), "\n")))
+}
+
+// TestScan goes through all keys of a database, and through those of a pattern.
+func TestScan(t *testing.T) {
+	s := open(t, startNode(t, Config{}))
+	for i := range 25 {
+		s.do("SET", fmt.Sprintf("key:%02d", i), "v")
+	}
+	begins := func(want string, args ...string) {
+		t.Helper()
+		require.True(t, strings.HasPrefix(s.do(args...), want), args)
+	}
+	begins("*2\r\n$2\r\n11\r\n*10\r\n$6\r\nkey:00\r\n", "SCAN", "0")
+	begins("*2\r\n$1\r\n0\r\n*5\r\n$6\r\nkey:20\r\n", "SCAN", "21")
+	begins("*2\r\n$2\r\n19\r\n*3\r\n$6\r\nkey:07\r\n$6\r\nkey:08\r\n$6\r\nkey:17\r\n", "SCAN", "0", "MATCH", "*[78]", "COUNT", "18")
+	require.Equal(t, "*2\r\n$1\r\n0\r\n*0\r\n", s.do("SCAN", "99"))
+	s.do("SELECT", "1")
+	require.Equal(t, "*2\r\n$1\r\n0\r\n*0\r\n", s.do("SCAN", "0", "COUNT", "100"))
+	for args, want := range map[string]string{
+		"SCAN x": "-ERR invalid cursor\r\n", "SCAN 0 COUNT": "-ERR syntax error\r\n", "SCAN 0 COUNT 0": "-ERR syntax error\r\n",
+		"SCAN 0 COUNT x": "-ERR value is not an integer or out of range\r\n", "SCAN 0 TYPE string": "-ERR syntax error\r\n",
+	} {
+		require.Equal(t, want, s.do(strings.Fields(args)...), args)
 	}
 }
 

@@ -1,20 +1,26 @@
 package cachenode
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
-// entryOverhead is what an entry costs beside the bytes of its key and value: the entry itself and its place in the map.
+// entryOverhead is what an entry costs beside the bytes of its key and value: the entry itself and its places in the map and the order.
 const entryOverhead = 96
 
 // databases is how many key spaces SELECT chooses from; Redis' default.
 const databases = 16
 
 // store holds the keys of all databases under one memory bound, least recently used first out. The order is exact and common to
-// all databases.
+// all databases. A key whose time is over is forgotten when somebody looks for it, or when it is the least recently used.
 type store struct {
-	bound int64 // of used, in bytes
+	bound int64     // of used, in bytes
+	epoch time.Time // zero of entries' expiry
 
 	mu        sync.Mutex
 	keys      [databases]map[string]*entry
+	mortal    [databases]int // entries that expire
+	order     scanOrder
 	recent    entry // root of a ring: next is the most recently used entry, prev the least
 	used      int64 // sum of all entries' cost
 	evictions uint64
@@ -28,17 +34,19 @@ type entry struct {
 	db         int
 	key        string
 	value      []byte
+	expires    time.Duration // since the store's epoch; 0: never
+	place      int           // in the scan order
 }
 
 // storeStats are a store's figures at one moment.
 type storeStats struct {
 	used                    int64
 	evictions, hits, misses uint64
-	keys                    [databases]int
+	keys, mortal            [databases]int
 }
 
 func newStore(bound int64) *store {
-	s := &store{bound: bound}
+	s := &store{bound: bound, epoch: time.Now()}
 	s.reset()
 	return s
 }
@@ -48,6 +56,8 @@ func (s *store) reset() {
 	for i := range s.keys {
 		s.keys[i] = make(map[string]*entry)
 	}
+	s.mortal = [databases]int{}
+	s.order.reset()
 	s.recent.next, s.recent.prev = &s.recent, &s.recent
 	s.used = 0
 }
@@ -58,7 +68,7 @@ func cost(key, value int) int64 { return int64(key) + int64(value) + entryOverhe
 func (s *store) get(db int, key []byte) ([]byte, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.keys[db][string(key)]
+	e := s.find(db, key)
 	if e == nil {
 		s.misses++
 		return nil, false
@@ -68,8 +78,74 @@ func (s *store) get(db int, key []byte) ([]byte, bool) {
 	return e.value, true
 }
 
-// set stores copies of key and value. It reports false, and changes nothing, when they alone are beyond the bound.
-func (s *store) set(db int, key, value []byte) bool {
+// find returns the key's entry, nil when there is none or its time is over; the caller holds the lock.
+func (s *store) find(db int, key []byte) *entry {
+	e := s.keys[db][string(key)]
+	if e != nil && e.expires != 0 && time.Since(s.epoch) >= e.expires {
+		s.remove(e)
+		return nil
+	}
+	return e
+}
+
+// left returns how long the key still has; known is false when there is no such key, and a time of 0 says that it does not expire.
+func (s *store) left(db int, key []byte) (left time.Duration, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.find(db, key)
+	switch {
+	case e == nil:
+		return 0, false
+	case e.expires == 0:
+		return 0, true
+	}
+	return max(e.expires-time.Since(s.epoch), 1), true
+}
+
+// expire gives a key that long, or deletes it when that is not above 0. It reports whether the key was there.
+func (s *store) expire(db int, key []byte, after time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.find(db, key)
+	switch {
+	case e == nil:
+		return false
+	case after <= 0:
+		s.remove(e)
+	default:
+		s.setExpiry(e, after)
+	}
+	return true
+}
+
+// setExpiry lets an entry live that long; 0 is for ever.
+func (s *store) setExpiry(e *entry, after time.Duration) {
+	if e.expires != 0 {
+		s.mortal[e.db]--
+		e.expires = 0
+	}
+	if after > 0 {
+		s.mortal[e.db]++
+		e.expires = time.Since(s.epoch) + after
+	}
+}
+
+// scan passes over up to count entries from a cursor on, 0 for the first, and returns the keys among them of one database, and where to
+// go on, 0 at the end.
+func (s *store) scan(db int, cursor uint64, count int) (keys []string, next uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Since(s.epoch)
+	next = s.order.walk(cursor, count, func(e *entry) {
+		if e.db == db && (e.expires == 0 || now < e.expires) {
+			keys = append(keys, e.key)
+		}
+	})
+	return keys, next
+}
+
+// set stores copies of key and value for a while, 0 for ever. It reports false, and changes nothing, when they alone are beyond the bound.
+func (s *store) set(db int, key, value []byte, after time.Duration) bool {
 	need := cost(len(key), len(value))
 	if need > s.bound {
 		return false
@@ -77,16 +153,19 @@ func (s *store) set(db int, key, value []byte) bool {
 	value = append(make([]byte, 0, len(value)), value...)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.keys[db][string(key)]
+	e := s.find(db, key)
 	if e == nil {
 		s.makeRoom(need)
 		e = &entry{db: db, key: string(key), value: value}
 		e.prev, e.next = e, e
 		s.keys[db][e.key] = e
+		s.order.add(e)
 		s.used += need
 		s.touch(e)
+		s.setExpiry(e, after)
 		return true
 	}
+	s.setExpiry(e, after)
 	s.touch(e) // first, so that the last one evicted would be e itself; there is room before it comes to that
 	grown := int64(len(value) - len(e.value))
 	s.makeRoom(grown)
@@ -99,7 +178,7 @@ func (s *store) set(db int, key, value []byte) bool {
 func (s *store) del(db int, key []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.keys[db][string(key)]
+	e := s.find(db, key)
 	if e != nil {
 		s.remove(e)
 	}
@@ -115,7 +194,7 @@ func (s *store) flush() {
 func (s *store) stats() storeStats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := storeStats{used: s.used, evictions: s.evictions, hits: s.hits, misses: s.misses}
+	st := storeStats{used: s.used, evictions: s.evictions, hits: s.hits, misses: s.misses, mortal: s.mortal}
 	for i := range s.keys {
 		st.keys[i] = len(s.keys[i])
 	}
@@ -133,6 +212,8 @@ func (s *store) makeRoom(need int64) {
 func (s *store) remove(e *entry) {
 	e.prev.next, e.next.prev = e.next, e.prev
 	delete(s.keys[e.db], e.key)
+	s.setExpiry(e, 0)
+	s.order.remove(e)
 	s.used -= cost(len(e.key), len(e.value))
 }
 

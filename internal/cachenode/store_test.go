@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -81,7 +82,7 @@ func TestStoreIsAnExactLRU(t *testing.T) {
 				}
 			case "set":
 				value := bytes.Repeat([]byte("v"), rapid.IntRange(0, 400).Draw(t, "size"))
-				require.Equal(t, want.set(db, key, string(value)), got.set(db, []byte(key), value))
+				require.Equal(t, want.set(db, key, string(value)), got.set(db, []byte(key), value, 0))
 			case "del":
 				_, there := want.take(db, key)
 				require.Equal(t, there, got.del(db, []byte(key)))
@@ -114,12 +115,92 @@ func TestStoreIsAnExactLRU(t *testing.T) {
 func TestStoreCopies(t *testing.T) {
 	s := newStore(1 << 20)
 	key, value := []byte("key"), []byte("value")
-	require.True(t, s.set(0, key, value))
+	require.True(t, s.set(0, key, value, 0))
 	read, _ := s.get(0, key)
 	key[0], value[0] = 'x', 'x'
-	require.True(t, s.set(0, []byte("key"), []byte("other")))
+	require.True(t, s.set(0, []byte("key"), []byte("other"), 0))
 	require.Equal(t, "value", string(read))
 	again, ok := s.get(0, []byte("key"))
 	require.True(t, ok)
 	require.Equal(t, "other", string(again))
+}
+
+func TestKeysExpire(t *testing.T) {
+	s := newStore(1 << 20)
+	left := func(key string) time.Duration {
+		left, known := s.left(0, []byte(key))
+		if !known {
+			return -1
+		}
+		return left
+	}
+	later := func(d time.Duration) { s.epoch = s.epoch.Add(-d) }
+	for _, key := range []string{"a", "b", "c"} {
+		require.True(t, s.set(0, []byte(key), []byte("v"), 0))
+	}
+	require.True(t, s.set(0, []byte("d"), []byte("v"), 3*time.Minute))
+	require.True(t, s.expire(0, []byte("a"), time.Minute))
+	require.True(t, s.expire(0, []byte("b"), time.Minute))
+	require.True(t, s.expire(0, []byte("c"), -1))
+	require.False(t, s.expire(0, []byte("c"), time.Minute), "it is gone")
+	require.InDelta(t, time.Minute, left("a"), float64(time.Second))
+	require.Equal(t, 3, s.stats().mortal[0])
+	require.True(t, s.set(0, []byte("b"), []byte("w"), 0))
+	require.Zero(t, left("b"), "a new value lives for ever")
+
+	later(time.Minute)
+	require.Equal(t, time.Duration(-1), left("a"))
+	_, ok := s.get(0, []byte("d"))
+	require.True(t, ok)
+	later(2 * time.Minute)
+	_, ok = s.get(0, []byte("d"))
+	require.False(t, ok)
+	require.False(t, s.del(0, []byte("d")))
+	require.Equal(t, 1, s.stats().keys[0])
+	require.Zero(t, s.stats().mortal[0])
+	require.Equal(t, cost(1, 1), s.stats().used)
+}
+
+// TestScanMeetsEveryKeyOnce scans while keys come and go: those that are there all the time are met once, no other more than once.
+func TestScanMeetsEveryKeyOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := newStore(1 << 20)
+		key := func(i int) []byte { return []byte(strconv.Itoa(i)) }
+		const keys = 300
+		steady := map[string]bool{}
+		for i := range keys {
+			s.set(0, key(i), nil, 0)
+			steady[strconv.Itoa(i)] = true
+		}
+		met := map[string]int{}
+		count := rapid.IntRange(1, 50).Draw(t, "count")
+		for cursor, n := uint64(0), 0; n == 0 || cursor != 0; n++ {
+			var found []string
+			found, cursor = s.scan(0, cursor, count)
+			for _, k := range found {
+				met[k]++
+			}
+			for range rapid.IntRange(0, 20).Draw(t, "changes") {
+				i := rapid.IntRange(0, keys-1).Draw(t, "key")
+				delete(steady, strconv.Itoa(i))
+				s.del(0, key(i))
+				if rapid.Bool().Draw(t, "again") && n < 20 {
+					s.set(0, key(keys+i), nil, 0)
+				}
+			}
+		}
+		for k := range steady {
+			if met[k] != 1 {
+				t.Fatalf("%s was met %d times", k, met[k])
+			}
+		}
+		for i, p := range s.order.places {
+			if p.entry != nil && p.entry.place != i {
+				t.Fatalf("%s is at %d and not at %d", p.entry.key, i, p.entry.place)
+			}
+		}
+		if len(s.order.places)-s.order.gone != s.stats().keys[0] {
+			t.Fatalf("%d places, %d of them gone, for %d keys", len(s.order.places), s.order.gone, s.stats().keys[0])
+		}
+	})
 }

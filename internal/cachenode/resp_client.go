@@ -1,0 +1,179 @@
+package cachenode
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+)
+
+// maxName bounds what a client may call itself, in bytes.
+const maxName = 256
+
+// hello chooses the protocol, and may bring the password and the client's name.
+func (c *resp) hello() {
+	three := c.three
+	if len(c.args) > 1 {
+		version, err := strconv.Atoi(string(c.args[1]))
+		switch {
+		case err != nil:
+			c.fail("ERR Protocol version is not an integer or out of range")
+			return
+		case version != 2 && version != 3:
+			c.fail("NOPROTO unsupported protocol version")
+			return
+		}
+		three = version == 3
+	}
+	name := c.name
+	for i := 2; i < len(c.args); i++ {
+		switch {
+		case sameWord(c.args[i], "auth") && i+2 < len(c.args):
+			if refusal := c.authenticate(string(c.args[i+1]), c.args[i+2]); refusal != "" {
+				c.fail(refusal)
+				return
+			}
+			i += 2
+		case sameWord(c.args[i], "setname") && i+1 < len(c.args):
+			if name = string(c.args[i+1]); !validName(name) {
+				c.fail(badName)
+				return
+			}
+			i++
+		default:
+			c.fail("ERR Syntax error in HELLO option '" + plain(c.args[i]) + "'")
+			return
+		}
+	}
+	if !c.trusted {
+		c.fail("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> " +
+			"option can be used to authenticate the client and select the RESP protocol version at the same time")
+		return
+	}
+	c.three, c.name = three, name
+	version := 2
+	if three {
+		version = 3
+	}
+	c.dictionary(7)
+	c.texts("server", "redis", "version", spokenVersion, "proto")
+	c.integer(version)
+	c.text("id")
+	c.integer(int(c.id))
+	c.texts("mode", "standalone", "role", "master", "modules")
+	c.array(0)
+}
+
+const badName = "ERR Client names cannot contain spaces, newlines or special characters."
+
+// validName holds for visible ASCII only, as Redis wants it.
+func validName(name string) bool {
+	for i := range len(name) {
+		if name[i] < '!' || name[i] > '~' {
+			return false
+		}
+	}
+	return len(name) <= maxName
+}
+
+// client answers what client libraries say of themselves when they connect.
+func (c *resp) client() {
+	switch args := c.args[1:]; {
+	case sameWord(args[0], "id") && len(args) == 1:
+		c.integer(int(c.id))
+	case sameWord(args[0], "getname") && len(args) == 1:
+		if c.name == "" {
+			c.null()
+			return
+		}
+		c.text(c.name)
+	case sameWord(args[0], "setname") && len(args) == 2:
+		if !validName(string(args[1])) {
+			c.fail(badName)
+			return
+		}
+		c.name = string(args[1])
+		c.ok()
+	case sameWord(args[0], "setinfo") && len(args) == 3:
+		c.ok() // it is only ever listed
+	default:
+		c.unknown("CLIENT")
+	}
+}
+
+// unknown refuses what comes after a command's name.
+func (c *resp) unknown(command string) {
+	c.fail(fmt.Sprintf("ERR unknown subcommand or wrong number of arguments for '%s'. This node has a few %s commands only.", plain(c.args[1]), command))
+}
+
+// setting is what CONFIG GET tells. Nothing can be set.
+type setting struct{ name, value string }
+
+func (n *Node) settings() []setting {
+	return []setting{
+		{"appendonly", "no"},
+		{"databases", strconv.Itoa(databases)},
+		{"maxclients", strconv.Itoa(n.cfg.MaxConnections)},
+		{"maxmemory", strconv.FormatInt(n.cfg.Memory, 10)},
+		{"maxmemory-policy", "allkeys-lru"},
+		{"save", ""},
+	}
+}
+
+func (c *resp) config() {
+	if !sameWord(c.args[1], "get") || len(c.args) < 3 {
+		c.unknown("CONFIG")
+		return
+	}
+	var found []string
+	for _, s := range c.node.settings() {
+		for _, pattern := range c.args[2:] {
+			if glob(bytes.ToLower(pattern), s.name) {
+				found = append(found, s.name, s.value)
+				break
+			}
+		}
+	}
+	c.dictionary(len(found) / 2)
+	c.texts(found...)
+}
+
+// command tells which commands there are: for each its name, how many arguments it takes (negative: at least), and where its keys are.
+func (c *resp) command() {
+	all := respCommands[:]
+	switch {
+	case len(c.args) == 1:
+		c.array(len(all))
+		for i := range all {
+			c.describe(&all[i])
+		}
+	case sameWord(c.args[1], "count") && len(c.args) == 2:
+		c.integer(len(all))
+	case sameWord(c.args[1], "docs"):
+		c.dictionary(0)
+	case sameWord(c.args[1], "info"):
+		c.array(len(c.args) - 2)
+		for _, name := range c.args[2:] {
+			if cmd := findRESP(name); cmd != nil {
+				c.describe(cmd)
+			} else {
+				c.nullArray()
+			}
+		}
+	default:
+		c.unknown("COMMAND")
+	}
+}
+
+func (c *resp) describe(cmd *respCommand) {
+	arity := cmd.min
+	if cmd.max != cmd.min {
+		arity = -cmd.min
+	}
+	c.array(6)
+	c.text(cmd.name)
+	c.integer(arity)
+	c.array(0)
+	c.integer(cmd.keys.first)
+	c.integer(cmd.keys.last)
+	c.integer(cmd.keys.step)
+}

@@ -1,0 +1,249 @@
+package cachenode
+
+import (
+	"math"
+	"strconv"
+	"time"
+)
+
+const (
+	outOfMemory = "OOM command not allowed when used memory > 'maxmemory'."
+	notInteger  = "ERR value is not an integer or out of range"
+	syntaxError = "ERR syntax error"
+	// maxScan bounds what one SCAN looks at, so that others get their turn.
+	maxScan = 10_000
+)
+
+// value answers with a key's value, or that there is none.
+func (c *resp) value(key []byte) {
+	if value, ok := c.node.store.get(c.db, key); ok {
+		c.bulk(value)
+		return
+	}
+	c.null()
+}
+
+// set knows one option: how long the key is to live.
+func (c *resp) set() {
+	var after time.Duration
+	if len(c.args) > 3 {
+		unit := time.Second
+		switch {
+		case len(c.args) == 5 && sameWord(c.args[3], "ex"):
+		case len(c.args) == 5 && sameWord(c.args[3], "px"):
+			unit = time.Millisecond
+		default:
+			c.fail("ERR SET takes EX or PX with a time here, and no other option")
+			return
+		}
+		n, ok := c.number(c.args[4])
+		if !ok {
+			return
+		}
+		if n <= 0 || n > math.MaxInt64/int64(unit) {
+			c.fail("ERR invalid expire time in 'set' command")
+			return
+		}
+		after = time.Duration(n) * unit
+	}
+	if !c.node.store.set(c.db, c.args[1], c.args[2], after) {
+		c.fail(outOfMemory)
+		return
+	}
+	c.ok()
+}
+
+func (c *resp) del() {
+	deleted := 0
+	for _, key := range c.args[1:] {
+		if c.node.store.del(c.db, key) {
+			deleted++
+		}
+	}
+	c.integer(deleted)
+}
+
+func (c *resp) mget() {
+	c.array(len(c.args) - 1)
+	for _, key := range c.args[1:] {
+		c.value(key)
+	}
+}
+
+// mset stores all pairs, or none when one of them alone is beyond the bound.
+func (c *resp) mset() {
+	pairs := c.args[1:]
+	if len(pairs)%2 != 0 {
+		c.fail("ERR wrong number of arguments for 'mset' command")
+		return
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		if cost(len(pairs[i]), len(pairs[i+1])) > c.node.store.bound {
+			c.fail(outOfMemory)
+			return
+		}
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		c.node.store.set(c.db, pairs[i], pairs[i+1], 0)
+	}
+	c.ok()
+}
+
+func (c *resp) exists() {
+	n := 0
+	for _, key := range c.args[1:] {
+		if _, known := c.node.store.left(c.db, key); known {
+			n++
+		}
+	}
+	c.integer(n)
+}
+
+func (c *resp) expire(command string, unit time.Duration) {
+	n, ok := c.number(c.args[2])
+	if !ok {
+		return
+	}
+	if n > math.MaxInt64/int64(unit) || n < math.MinInt64/int64(unit) {
+		c.fail("ERR invalid expire time in '" + command + "' command")
+		return
+	}
+	if c.node.store.expire(c.db, c.args[1], time.Duration(n)*unit) {
+		c.integer(1)
+	} else {
+		c.integer(0)
+	}
+}
+
+// ttl answers with what is left, to the nearest unit.
+func (c *resp) ttl(unit time.Duration) {
+	left, known := c.node.store.left(c.db, c.args[1])
+	switch {
+	case !known:
+		c.integer(-2)
+	case left == 0:
+		c.integer(-1)
+	default:
+		c.integer(int((left + unit/2) / unit))
+	}
+}
+
+// scan goes through the keys of the database by the order in which they came.
+func (c *resp) scan() {
+	cursor, err := strconv.ParseUint(string(c.args[1]), 10, 64)
+	if err != nil {
+		c.fail("ERR invalid cursor")
+		return
+	}
+	count, pattern := int64(10), []byte("*")
+	for i := 2; i < len(c.args); i += 2 {
+		switch {
+		case i+1 == len(c.args):
+			c.fail(syntaxError)
+			return
+		case sameWord(c.args[i], "count"):
+			n, ok := c.number(c.args[i+1])
+			if !ok {
+				return
+			}
+			if n < 1 {
+				c.fail(syntaxError)
+				return
+			}
+			count = min(n, maxScan)
+		case sameWord(c.args[i], "match"):
+			pattern = c.args[i+1]
+		default:
+			c.fail(syntaxError)
+			return
+		}
+	}
+	keys, next := c.node.store.scan(c.db, cursor, int(count))
+	found := keys[:0]
+	for _, key := range keys {
+		if glob(pattern, key) {
+			found = append(found, key)
+		}
+	}
+	c.array(2)
+	c.text(strconv.FormatUint(next, 10))
+	c.array(len(found))
+	for _, key := range found {
+		c.text(key)
+	}
+}
+
+// number reads an integer argument, written the shortest way, or answers that it is none.
+func (c *resp) number(arg []byte) (n int64, ok bool) {
+	n, err := strconv.ParseInt(string(arg), 10, 64)
+	if err != nil || strconv.FormatInt(n, 10) != string(arg) {
+		c.fail(notInteger)
+		return 0, false
+	}
+	return n, true
+}
+
+// glob reports whether text is of the pattern: * is any text, ? any byte, [a-z^…] one of a set, and \ takes the next byte as it is. It takes
+// time in proportion to the product of their lengths at most.
+func glob(pattern []byte, text string) bool {
+	p, t := 0, 0
+	star, mark := -1, 0 // where to go on when a guess about the last * was wrong
+	for t < len(text) {
+		if p < len(pattern) && pattern[p] == '*' {
+			star, mark = p, t
+			p++
+			continue
+		}
+		if p < len(pattern) {
+			if next, ok := globByte(pattern, p, text[t]); ok {
+				p, t = next, t+1
+				continue
+			}
+		}
+		if star < 0 {
+			return false
+		}
+		mark++
+		p, t = star+1, mark
+	}
+	for p < len(pattern) && pattern[p] == '*' {
+		p++
+	}
+	return p == len(pattern)
+}
+
+// globByte matches one byte with the part of the pattern that begins at p, and returns where the next part begins.
+func globByte(pattern []byte, p int, b byte) (next int, ok bool) {
+	switch {
+	case pattern[p] == '?':
+		return p + 1, true
+	case pattern[p] == '[':
+		return globSet(pattern, p+1, b)
+	case pattern[p] == '\\' && p+1 < len(pattern):
+		p++
+	}
+	return p + 1, pattern[p] == b
+}
+
+// globSet matches one byte with a set that begins at p, after its bracket. One that is not closed ends with the pattern.
+func globSet(pattern []byte, p int, b byte) (next int, ok bool) {
+	not := p < len(pattern) && pattern[p] == '^'
+	if not {
+		p++
+	}
+	in := false
+	for ; p < len(pattern) && pattern[p] != ']'; p++ {
+		switch {
+		case pattern[p] == '\\' && p+1 < len(pattern):
+			p++
+			in = in || pattern[p] == b
+		case p+2 < len(pattern) && pattern[p+1] == '-':
+			low, high := min(pattern[p], pattern[p+2]), max(pattern[p], pattern[p+2])
+			in = in || low <= b && b <= high
+			p += 2
+		default:
+			in = in || pattern[p] == b
+		}
+	}
+	return min(p+1, len(pattern)), in != not
+}
