@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -22,22 +23,25 @@ type loopFlags struct {
 	logRoot string
 }
 
+// noSpin is the spin that was not given.
+const noSpin = time.Duration(math.MinInt64)
+
 func (f *loopFlags) add(set *pflag.FlagSet) {
 	set.IntVar(&f.n, "loops", 0, "use `N` event loops, one thread each (default: one less than there are processors)")
-	set.DurationVar(&f.spin, "spin", engine.DefaultSpin,
-		"before an op of an open load is due, look at the clock for this `TIME` instead of sleeping; 0s: never")
+	set.DurationVar(&f.spin, "spin", noSpin, "before an op of an open load is due, look at the clock for this `TIME` instead of sleeping; 0s: never")
+	set.Lookup("spin").DefValue = fmt.Sprintf("%v, with --pin %v", engine.DefaultSpin, engine.PinnedSpin)
 	set.StringVar(&f.pin, "pin", "", "run event loops on these `CPUS` and nowhere else, such as 1 or 2,3: loop by loop, then again from the first")
 	set.StringVar(&f.logRoot, "log-root", "", "keep log files of plans below `DIR` and nowhere else (default: in the user's state directory)")
 }
 
 // given says whether any flag was.
-func (f *loopFlags) given() bool { return *f != loopFlags{spin: engine.DefaultSpin} }
+func (f *loopFlags) given() bool { return *f != loopFlags{spin: noSpin} }
 
 func (f *loopFlags) check() error {
 	switch {
 	case f.n < 0:
 		return fmt.Errorf("--loops %d: write a number above 0", f.n)
-	case f.spin < 0:
+	case f.spin < 0 && f.spin != noSpin:
 		return fmt.Errorf("--spin %v: write 0s or more", f.spin)
 	}
 	_, err := f.cpus()
@@ -61,16 +65,24 @@ func (f *loopFlags) cpus() ([]int, error) {
 
 // set enters flags that check has found right.
 func (f *loopFlags) set(cfg *engine.Config) {
-	cfg.Loops, cfg.Spin = f.n, f.spin
-	if f.spin == 0 {
+	cfg.Loops = f.n
+	switch f.spin {
+	case noSpin:
+	case 0:
 		cfg.Spin = -1
+	default:
+		cfg.Spin = f.spin
 	}
 	cfg.Pin, _ = f.cpus()
 }
 
 // args are the same flags for another process.
 func (f *loopFlags) args() []string {
-	return []string{"--loops", strconv.Itoa(f.n), "--spin", f.spin.String(), "--pin", f.pin, "--log-root", f.logRoot}
+	args := []string{"--loops", strconv.Itoa(f.n), "--pin", f.pin, "--log-root", f.logRoot}
+	if f.spin != noSpin {
+		args = append(args, "--spin", f.spin.String())
+	}
+	return args
 }
 
 // newEngine returns the worker of this process.

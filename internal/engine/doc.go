@@ -31,6 +31,16 @@
 // The goroutines of a pipe take the times themselves, right before a write and right after a read, so that the way between them and the
 // loop counts as lag and not as service.
 //
+// # Threads
+//
+// An event loop's thread is locked to its goroutine, and GOMAXPROCS leaves the rest of the process a processor more than there are loops. So a
+// loop may keep its own for longer than the runtime likes: its waits begin as raw system calls of up to half a millisecond, and while a load
+// is measured the runtime cannot preempt it (hold.go). Other goroutines run and their timers fire meanwhile. Only who stops the
+// world has to wait, and the world with it: for a loop that waits, up to half a millisecond; for one that is busy and held, up to a second. What
+// stops the world is the garbage collector, which is off while a load is measured, and what the engine itself does between steps. What the hold
+// is for: gets at half of the closed maximum by Poisson, 1.5 s a run, pinned, two processors of a shared machine; medians of runs in turn of
+// those in which it was quiet, without and with hold and priority: lag p99 31 and 23 µs, p99.9 800 and 63 µs.
+//
 // # Pressure
 //
 // At most 64 + pipeline requests are outstanding on a connection; one more is refused, and its program goes on without it. A request

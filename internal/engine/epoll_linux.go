@@ -176,9 +176,9 @@ func (p *epoll) close(fd int) {
 func ownThread(cpu int) (release func(), err error) {
 	const least, standard = 1, 0 // nanoseconds; 0 is what the thread began with
 	runtime.LockOSThread()
-	var before unix.CPUSet
+	unpin := func() bool { return true }
 	if cpu >= 0 {
-		if before, err = pin(cpu); err != nil {
+		if unpin, err = pin(cpu); err != nil {
 			runtime.UnlockOSThread()
 			return nil, fmt.Errorf("run an event loop on CPU %d: %w", cpu, err)
 		}
@@ -186,20 +186,34 @@ func ownThread(cpu int) (release func(), err error) {
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, least, 0, 0, 0) // without it, waits are longer and lag says so
 	return func() {
 		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, standard, 0, 0, 0)
-		if cpu < 0 || unix.SchedSetaffinity(0, &before) == nil {
+		if unpin() {
 			runtime.UnlockOSThread() // else the thread ends with its goroutine
 		}
 	}, nil
 }
 
-// pin lets this thread run on one CPU only, and returns where it might before.
-func pin(cpu int) (before unix.CPUSet, err error) {
+// pinnedNice is the nice value of a pinned thread: nine times the weight of other threads, so that those bound to the same CPU still run
+// every 30 ms or so.
+const pinnedNice = -10
+
+// pin lets this thread run on one CPU only, and there, if the process may say so, before what else turns up: a thread that looks at the clock
+// whenever it has nothing to do has no credit with a fair scheduler, which would let daemons of the system run for milliseconds. The function
+// that it returns takes that back, and says whether it could.
+func pin(cpu int) (undo func() bool, err error) {
+	var before, only unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &before); err != nil {
-		return before, err
+		return nil, err
 	}
-	var only unix.CPUSet
 	only.Set(cpu)
-	return before, unix.SchedSetaffinity(0, &only)
+	if err := unix.SchedSetaffinity(0, &only); err != nil {
+		return nil, err
+	}
+	const least = 20 // getpriority returns this minus the nice value
+	priority, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	preferred := err == nil && unix.Setpriority(unix.PRIO_PROCESS, 0, pinnedNice) == nil
+	return func() bool {
+		return (!preferred || unix.Setpriority(unix.PRIO_PROCESS, 0, least-priority) == nil) && unix.SchedSetaffinity(0, &before) == nil
+	}, nil
 }
 
 // release closes the poller itself.

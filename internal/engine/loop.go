@@ -22,9 +22,13 @@ const (
 	flushEach = 64                          // sessions that start at the same time: what they send leaves before that of the next is written up
 )
 
-// DefaultSpin is for how long a loop looks at the clock before an op of an open load is due. A thread that sleeps until a time is commonly
-// running again 20 to 40 µs after it.
-const DefaultSpin = 50 * time.Microsecond
+// For how long a loop looks at the clock before an op of an open load is due. A thread that sleeps until a time is commonly late by 50 to 100
+// µs. A loop that shares its processor with others should not keep it from them for that long before each op; one that is pinned does not
+// sleep between the ops of a busy schedule at all, since a virtual processor that sleeps may find its host busy when it wakes.
+const (
+	DefaultSpin = 50 * time.Microsecond
+	PinnedSpin  = 200 * time.Microsecond
+)
 
 // transport moves the requests of one loop. It calls the loop's answered and failed as requests end.
 type transport interface {
@@ -127,7 +131,8 @@ type loop struct {
 	looked    bool   // the last cycle found nothing to do, nor did its wait
 	spun      int64  // processor time spent looking in vain, in this step
 	meter     *meter // of the loop's thread; nil: it has none of its own
-	acks      bool   // record the latency of the k-th good answer
+	hold      hold
+	acks      bool // record the latency of the k-th good answer
 	starting  *opState
 	halt      *atomic.Int32 // how the worker was asked to end the step
 	lease     *atomic.Int64 // run clock from which on nothing may be started or sent
@@ -157,6 +162,7 @@ func (l *loop) run() {
 	l.enter()
 	for l.cycle() {
 	}
+	l.hold.release()
 	l.finish(l.last)
 }
 
@@ -206,6 +212,7 @@ func (l *loop) cycle() bool {
 		doze = max(0, doze-l.spin)
 	}
 	l.woken, l.looked = wake, idle
+	l.hold.before(now, doze)
 	if l.tr.wait(time.Duration(doze)) {
 		l.woken, l.looked = 0, false
 	}

@@ -14,12 +14,17 @@ func TestPinnedThread(t *testing.T) {
 	for !all.IsSet(cpu) {
 		cpu++
 	}
+	priority, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	require.NoError(t, err)
 	release, err := ownThread(cpu)
 	require.NoError(t, err)
 	require.NoError(t, unix.SchedGetaffinity(0, &now))
 	require.Equal(t, 1, now.Count())
 	require.True(t, now.IsSet(cpu))
 	release()
+	after, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	require.NoError(t, err)
+	require.Equal(t, priority, after)
 
 	_, err = ownThread(1023)
 	require.ErrorContains(t, err, "run an event loop on CPU 1023: invalid argument")

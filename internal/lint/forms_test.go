@@ -96,6 +96,7 @@ func unsafes(m *module) []string {
 		},
 		allowed: map[string]string{
 			"internal/engine/epoll_linux.go":   "buffers of raw system calls, which do not park the loop's thread",
+			"internal/engine/hold.go":          "go:linkname: what keeps the runtime from preempting a goroutine",
 			"internal/floor/exchange_linux.go": "buffers of raw system calls",
 			"pkg/pmem/writer_linux.go":         "whole 8-byte stores; which faults are those of a mapping",
 		},

@@ -1,0 +1,49 @@
+package engine
+
+import (
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestHold has somebody want to stop the world, with a goroutine at work that is held, then one that is about to wait for long and one that has
+// been at work for long.
+func TestHold(t *testing.T) {
+	const most = 10 * time.Second // for what takes no time
+	for name, letGo := range map[string]func(*hold){
+		"released":     func(h *hold) { h.release() },
+		"before waits": func(h *hold) { h.before(1, int64(rawWait)+1) },
+		"after long":   func(h *hold) { h.before(heldMost+1, 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var stopped atomic.Bool
+			var early bool
+			h := hold{may: true}
+			done := make(chan struct{})
+			h.before(0, 0)
+			require.True(t, h.held)
+			go func() {
+				defer close(done)
+				runtime.GC()
+				stopped.Store(true)
+			}()
+			for began := time.Now(); time.Since(began) < 30*time.Millisecond; {
+				early = early || stopped.Load()
+			}
+			letGo(&h)
+			for began := time.Now(); !stopped.Load() && time.Since(began) < most; {
+				runtime.Gosched()
+			}
+			<-done
+			require.False(t, early)
+			require.False(t, h.held)
+		})
+	}
+
+	var never hold
+	never.before(0, 0)
+	require.False(t, never.held)
+}
