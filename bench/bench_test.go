@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"os/exec"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -51,6 +52,36 @@ func TestProgramIsSmall(t *testing.T) {
 	t.Logf("%d bytes", size)
 	require.Less(t, size, int64(25e6))
 	require.Greater(t, size, int64(5e6), "that is no program")
+}
+
+// TestOpenQuick looks at the form of what -open prints.
+func TestOpenQuick(t *testing.T) {
+	for _, program := range []string{"redis-server", "taskset"} {
+		_, err := exec.LookPath(program)
+		servertest.Require(t, "redis", err)
+	}
+	if runtime.NumCPU() < 2 {
+		require.ErrorContains(t, compare(t.Context(), []string{"-open"}, new(strings.Builder)), "two processors")
+		return
+	}
+	var out strings.Builder
+	require.NoError(t, compare(t.Context(), []string{"-open", "-pairs", "1", "-for", "1s", "-ops", "20000", "-spin", "20us"}, &out))
+	t.Logf("%s", &out)
+	const figures = `( +(\d+\.\d|NaN) µs){3} +(\d+\.\d\d|NaN)( +(\d+\.\d|NaN) µs){2} +\d\.\d\d`
+	for _, line := range []string{
+		`closed load, 50 connections, pipeline 1: \d+/s, \d+\.\d\d µs of processor time an op`,
+		`open load, constant arrivals at 60 % of it: \d+/s, 50 connections, pipeline 64, 1s a run`,
+		`open load, poisson arrivals at 50 % of it: \d+/s, 50 connections, pipeline 64, 1s a run`,
+		`  1 ` + figures + `  (valid|suspect|invalid)`,
+		`  median` + figures,
+		`  \$ taskset -c \d+ .*loadgen coordinator run .* --pin \d+ --spin 20µs .* -var arrivals=poisson .*`,
+	} {
+		require.Regexp(t, `(?m)^`+line+`$`, out.String())
+	}
+}
+
+func TestMiddle(t *testing.T) {
+	require.Equal(t, lateness{2, 0, 5}, middle([]lateness{{1, 0, 5}, {3, 0, 4}, {2, 0, 9}}))
 }
 
 func TestChoose(t *testing.T) {

@@ -33,7 +33,7 @@ type peer struct {
 }
 
 func loadgen(exe, dir string) client {
-	out := filepath.Join(dir, "run.json")
+	out := resultIn(dir)
 	plan := func(name string, c *cell, port string) []string {
 		return []string{
 			"coordinator", "run", name, "--runs", filepath.Join(dir, "runs"), "--out", out,
@@ -50,6 +50,9 @@ func loadgen(exe, dir string) client {
 		rate: func(string) (float64, error) { return rateOfRun(out) },
 	}
 }
+
+// resultIn is where a run of loadgen leaves its result.
+func resultIn(dir string) string { return filepath.Join(dir, "run.json") }
 
 // rateOfRun reads a result: all ops of one phase, from its first start to its last end.
 func rateOfRun(path string) (float64, error) {

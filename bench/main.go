@@ -6,6 +6,7 @@
 //
 //	go run ./bench                                      every cell
 //	go run ./bench -cells 'redis/get/32/*' -pairs 7     some of them
+//	go run ./bench -open -for 3s                        how late ops of open loads start
 //	go run ./bench -quick                               a look at whether it works
 package main
 
@@ -38,6 +39,8 @@ type options struct {
 	duration time.Duration // of one client's run
 	ops      int64         // of one client's run; 0: as many as take the duration
 	quick    bool
+	open     bool          // how late ops of open loads start, instead of cells
+	spin     time.Duration // of that; negative: loadgen's own default
 }
 
 func compare(ctx context.Context, args []string, w io.Writer) error {
@@ -48,6 +51,8 @@ func compare(ctx context.Context, args []string, w io.Writer) error {
 	flags.DurationVar(&o.duration, "for", 1500*time.Millisecond, "how long a client's run shall take, about")
 	flags.Int64Var(&o.ops, "ops", 0, "ops of a client's run, instead of a time")
 	flags.BoolVar(&o.quick, "quick", false, "one short round of a few cells")
+	flags.BoolVar(&o.open, "open", false, "measure how late the ops of open loads start, beside what a queue would have, instead of comparing clients")
+	flags.DurationVar(&o.spin, "spin", -1, "with -open: for loadgen's --spin; below 0 for its default")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -70,6 +75,9 @@ func compare(ctx context.Context, args []string, w io.Writer) error {
 	}
 	defer b.close()
 	b.preamble(ctx)
+	if o.open {
+		return b.punctuality(ctx)
+	}
 	if err := b.program(ctx); err != nil {
 		return err
 	}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// room is the pipeline of open loads: as many ops as a session can have under way, so that a target that stands still for a moment does not
+// make ops late which loadgen could have sent.
+const room = 64
+
+// schedule is one of the open loads: arrivals at a share of what a closed load has reached on the same connections.
+type schedule struct {
+	arrivals string
+	share    float64
+}
+
+// punctuality measures by how much loadgen starts ops of open loads late, with its event loop on a processor of its own and everything else,
+// the server included, on another.
+func (b *bench) punctuality(ctx context.Context) error {
+	if b.serverOn == nil {
+		return errors.New("-open takes taskset and two processors: one for the loop, one for everything else")
+	}
+	c := &cell{"redis", "get", 32, 1}
+	if err := b.serve(ctx, c); err != nil {
+		return err
+	}
+	ops, err := b.enough(ctx, c)
+	if err != nil {
+		return err
+	}
+	closed, err := b.pinned(ctx, c, "closed", "-var", "pipeline=1", "-var", "ops="+strconv.FormatInt(ops, 10))
+	if err != nil {
+		return err
+	}
+	most := closed.Op["get"].Rate
+	fmt.Fprintf(b.w, "\nclosed load, %d connections, pipeline 1: %.0f/s, %.2f µs of processor time an op\n", sessions, most, 1e6*closed.Cost)
+	for _, s := range []schedule{{"constant", 0.6}, {"poisson", 0.5}} {
+		if err := b.late(ctx, c, s, s.share*most); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// late runs one schedule as often as there are rounds, and prints each and the medians.
+func (b *bench) late(ctx context.Context, c *cell, s schedule, rate float64) error {
+	fmt.Fprintf(b.w, "\nopen load, %s arrivals at %.0f %% of it: %.0f/s, %d connections, pipeline %d, %v a run\n",
+		s.arrivals, 100*s.share, rate, sessions, room, b.o.duration)
+	fmt.Fprintf(b.w, "  %-8s%12s%12s%12s%10s%12s%12s%8s  %s\n", "", "lag p50", "p99", "M/D/1 p99", "ratio", "p99.9", "an op", "busy", "verdict")
+	vars := []string{
+		"-var", "pipeline=" + strconv.Itoa(room), "-var", "arrivals=" + s.arrivals,
+		"-var", fmt.Sprintf("rate=%.0f/s", rate), "-var", fmt.Sprintf("seconds=%g", b.o.duration.Seconds()),
+	}
+	var rounds []lateness
+	for i := range b.o.pairs {
+		p, err := b.pinned(ctx, c, "open", vars...)
+		if err != nil {
+			return err
+		}
+		lag := p.Op["get"].Lag
+		p99 := given(lag.P99)
+		l := lateness{given(lag.P50), p99, p.Expected, p99 / p.Expected, given(lag.P999), p.Cost, p.Generator.Busy}
+		rounds = append(rounds, l)
+		fmt.Fprintf(b.w, "  %-8d%s  %s\n", i+1, l, p.Validity)
+	}
+	fmt.Fprintf(b.w, "  %-8s%s\n", "median", middle(rounds))
+	fmt.Fprintf(b.w, "  $ %s\n", quoted(b.pinnedArgs(c, vars...)))
+	return nil
+}
+
+// given is a figure of a result, NaN where there were too few ops for it.
+func given(figure *float64) float64 {
+	if figure == nil {
+		return math.NaN()
+	}
+	return *figure
+}
+
+// lateness is what one run of an open load came to: lag p50 and p99, the latter's in an M/D/1 queue of ops of the same cost, the ratio of the
+// two, lag p99.9, processor time of an op, and the busy share of the loop. Times are seconds; what a run was too short for is NaN.
+type lateness [7]float64
+
+func (l lateness) String() string {
+	µ := func(s float64) string { return fmt.Sprintf("%9.1f µs", 1e6*s) }
+	return µ(l[0]) + µ(l[1]) + µ(l[2]) + fmt.Sprintf("%10.2f", l[3]) + µ(l[4]) + µ(l[5]) + fmt.Sprintf("%8.2f", l[6])
+}
+
+// middle returns the median of each figure.
+func middle(rounds []lateness) (m lateness) {
+	for i := range m {
+		var list []float64
+		for _, l := range rounds {
+			list = append(list, l[i])
+		}
+		m[i] = median(list)
+	}
+	return m
+}
+
+// phaseFigures are what is read of a phase of a result.
+type phaseFigures struct {
+	Validity  string  `json:"validity"`
+	Cost      float64 `json:"op_cost_seconds"`
+	Expected  float64 `json:"expected_lag_p99"`
+	Generator struct {
+		Busy float64 `json:"busy"`
+	} `json:"generator"`
+	Op map[string]struct {
+		Rate float64 `json:"rate"`
+		Lag  struct {
+			P50  *float64 `json:"p50"`
+			P99  *float64 `json:"p99"`
+			P999 *float64 `json:"p999"`
+		} `json:"lag"`
+	} `json:"op"`
+}
+
+// pinnedArgs is the command line of loadgen with its loop on the clients' processor and the rest of it on the server's.
+func (b *bench) pinnedArgs(c *cell, vars ...string) []string {
+	lg := b.clients[0]
+	args := []string{"coordinator", "run", "plans/bench.hcl", "--runs", b.dir, "--out", resultIn(b.dir), "--pin", b.clientOn[2]}
+	if b.o.spin >= 0 {
+		args = append(args, "--spin", b.o.spin.String())
+	}
+	args = append(args, "-var", "endpoint=127.0.0.1:"+b.running.port, "-var", "driver="+c.server, "-var", "sessions="+strconv.Itoa(sessions))
+	return slices.Concat(b.serverOn, []string{lg.exe}, args, vars)
+}
+
+// pinned runs that, and returns a phase of the result. An invalid one is a result, too.
+func (b *bench) pinned(ctx context.Context, c *cell, phase string, vars ...string) (*phaseFigures, error) {
+	argv := b.pinnedArgs(c, vars...)
+	if err := os.Remove(resultIn(b.dir)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Dir = b.root
+	words, failed := cmd.CombinedOutput()
+	text, err := os.ReadFile(resultIn(b.dir))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w\n%s", strings.Join(argv, " "), errors.Join(failed, err), words)
+	}
+	var r struct {
+		Phase map[string]*phaseFigures `json:"phase"`
+	}
+	if err := json.Unmarshal(text, &r); err != nil {
+		return nil, fmt.Errorf("%s: %w", resultIn(b.dir), err)
+	}
+	p := r.Phase[phase]
+	if p == nil || p.Cost == 0 {
+		return nil, fmt.Errorf("%s: no figures of phase %s\n%s", strings.Join(argv, " "), phase, words)
+	}
+	return p, nil
+}
