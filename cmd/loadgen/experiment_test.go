@@ -230,7 +230,7 @@ experiment {
 	require.Equal(t, map[string]run.Stop{"broken": run.StopFailed, "whole": run.StopFinished}, stops(x))
 	require.Contains(t, figure(t, x, "whole", "rate").Finding, "cannot tell")
 	require.Equal(t, "no values: no run of this variant counts", figure(t, x, "broken", "rate").Finding)
-	require.Contains(t, l.stdout.String(), "broken, repetition 1: ")
+	require.Contains(t, l.stdout.String(), "2 runs of broken: ")
 }
 
 func TestCapKeepsWhatThereIs(t *testing.T) {
@@ -293,7 +293,7 @@ func TestKilledExperimentCanBeShown(t *testing.T) {
 	require.Zero(t, show.wait(10*time.Second), "%s", &show.stderr)
 	require.Contains(t, show.stdout.String(), "UNFINISHED")
 	require.Contains(t, show.stdout.String(), "mean ± 99.9 %", "what there is, is compared")
-	require.Regexp(t, `(?m)^ *one +\d\d,\d{3} +1\.00 `, show.stdout.String(), "the plan's own table has what there is")
+	require.Regexp(t, `(?m)^ *one +\d\d,\d{3} +1 `, show.stdout.String(), "the plan's own table has what there is")
 	require.Regexp(t, `(?m)^── rates.*\n.*\n  one .*\n  two +–`, show.stdout.String(), "and blanks")
 }
 

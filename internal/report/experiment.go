@@ -236,7 +236,7 @@ func (p *page) experimentVerdict(x *run.Experiment, opts Options) {
 	for _, line := range wrap(strings.Join(judgementOf(x), " "), width-2) {
 		p.line("  %s", line)
 	}
-	for _, why := range shownReasons(x.Verdict.Reasons) {
+	for _, why := range shownReasons(reasonsByText(x)) {
 		for i, line := range wrap(why, width-4) {
 			p.line("  %s%s", []string{"- ", "  "}[min(i, 1)], line)
 		}
@@ -249,7 +249,7 @@ func (p *page) experimentVerdict(x *run.Experiment, opts Options) {
 // experimentMarkdown writes the tables of an experiment as Markdown.
 func experimentMarkdown(b *strings.Builder, x *run.Experiment) {
 	fmt.Fprintf(b, "## %s\n\n%s · %s\n\n**%s**\n", markdown(x.Plan), markdown(strings.Join(experimentFacts(x), " · ")), markdown(x.ID), strings.Join(judgementOf(x), " "))
-	for i, why := range shownReasons(x.Verdict.Reasons) {
+	for i, why := range shownReasons(reasonsByText(x)) {
 		if i == 0 {
 			b.WriteString("\n")
 		}
