@@ -22,7 +22,7 @@ const (
 type Channel struct {
 	data, side Region
 
-	mu    sync.RWMutex
+	mu    sync.Mutex
 	m     pmem.Medium // of data
 	heads *headers
 	end   int64
@@ -131,15 +131,15 @@ func (l *Channel) Append(p []byte) (off int64, err error) {
 
 // Len returns how many bytes the log holds.
 func (l *Channel) Len() int64 {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	return l.end
 }
 
 // ReadAt implements io.ReaderAt for what the log holds.
 func (l *Channel) ReadAt(p []byte, off int64) (int, error) {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if off < 0 {
 		return 0, fmt.Errorf("read a channel log at %d", off)
 	}
