@@ -143,6 +143,41 @@ func TestRedisRestarts(t *testing.T) {
 	require.Empty(t, missing)
 }
 
+// A target that speaks TLS is asked over TLS, and one whose certificate nobody has signed is not believed.
+func TestTLS(t *testing.T) {
+	a, other := servertest.NewAuthority(t), servertest.NewAuthority(t)
+	s := servertest.StartRedisTLS(t, a, a.Issue("127.0.0.1", time.Hour), "--tls-auth-clients", "no")
+	for ca, trusted := range map[string]bool{a.CA: true, other.CA: false} {
+		p := probeOf(t, fmt.Sprintf(`
+plan "p" {}
+target "t" {
+	driver    = "redis"
+	endpoints = [%q]
+	tls { ca = %q }
+}
+dataset "d" {
+	keys { count = 1 }
+	values { size = 1 }
+}
+phase "fill" {
+	target  = target.t
+	dataset = dataset.d
+	populate {}
+}
+observe "x" {
+	server { target = target.t }
+}`, s.Addr, ca))
+		value, missing := take(t, p)
+		if trusted {
+			require.Empty(t, missing)
+			require.Greater(t, value["used_memory"], 0.0)
+			continue
+		}
+		require.Empty(t, value)
+		require.Contains(t, missing[""], "write the path of its authority's certificate")
+	}
+}
+
 // Passwords are those of the target, and stand in no reason.
 func TestRedisPassword(t *testing.T) {
 	for password, want := range map[string]string{"correct": "", "other": "WRONGPASS"} {

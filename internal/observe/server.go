@@ -149,7 +149,8 @@ func (a *asker) connect(ctx context.Context) (net.Conn, error) {
 	}
 	a.buf = a.buf[:0]
 	if err := a.greet(ctx, conn, codec); err != nil {
-		return nil, errors.Join(err, conn.Close())
+		_ = conn.Close() // the error that counts is the greeting's
+		return nil, err
 	}
 	a.conn = conn
 	return conn, nil
