@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -222,4 +223,29 @@ func TestTargetDiesInMidRun(t *testing.T) {
 			t.Logf("%+v", get.Causes)
 		})
 	}
+}
+
+// TestTargetThatStopsAnswering stops the target, which goes on to take connections and bytes: the schedule goes on, what was sent times out, memory
+// stays what it was, and Ctrl-C ends it all.
+func TestTargetThatStopsAnswering(t *testing.T) {
+	t.Parallel()
+	node := beginTarget(t)
+	l := begin(t, openPlan, "-var", nodes(node.addr), "-var", "duration=60s", "-var", "rate=50k/s", "-var", "timeout=300ms")
+	l.underWay()
+	node.signal(syscall.SIGSTOP)
+	time.Sleep(3 * time.Second)
+	l.signal(syscall.SIGINT)
+	at := time.Now()
+	r := l.result(10 * time.Second)
+	ended := time.Since(at)
+	node.signal(syscall.SIGCONT)
+	require.Less(t, ended, 1300*time.Millisecond, "a second, and the timeout of what was sent")
+	require.Equal(t, run.ExitAborted, r.ExitCode, r.Verdict.Reasons)
+	get := r.Phase["gets"].Op["get"]
+	require.Positive(t, get.Timeout)
+	require.Equal(t, get.Due, get.OK+get.Error+get.Timeout+get.Shed)
+	require.Greater(t, get.Due, uint64(140_000), "in 3 s, ops became due as if nothing had happened")
+	most := l.cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss
+	require.Less(t, most, int64(300<<10), "kB")
+	t.Logf("%v after Ctrl-C, %d kB, %d due, %+v", ended, most, get.Due, get.Causes)
 }
