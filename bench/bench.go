@@ -154,15 +154,18 @@ func (b *bench) enough(ctx context.Context, c *cell) (int64, error) {
 	if b.o.ops > 0 {
 		return (b.o.ops + unit - 1) / unit * unit, nil
 	}
-	lg := &b.clients[0]
-	f, err := b.measure(ctx, lg, c, 20*unit)
-	if err != nil {
-		return 0, err
+	ops := 20 * unit
+	for { // a short run, or a disturbed one, says little about a longer one
+		f, err := b.measure(ctx, &b.clients[0], c, ops)
+		if err != nil {
+			return 0, err
+		}
+		want := int64(f.rate*b.o.duration.Seconds())/unit + 1
+		if 2*ops >= want*unit {
+			return max(want*unit, ops), nil
+		}
+		ops = min(want*unit, 16*ops)
 	}
-	if f, err = b.measure(ctx, lg, c, max(int64(f.rate/10)/unit, 1)*unit); err != nil {
-		return 0, err
-	}
-	return max(int64(f.rate*b.o.duration.Seconds())/unit, 1) * unit, nil
 }
 
 // entrant is a client in one cell.

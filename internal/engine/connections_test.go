@@ -44,8 +44,8 @@ type bill struct {
 	user     time.Duration
 }
 
-// drive drives so many sessions, each an op every so often, for a time.
-func drive(t testing.TB, addr string, sessions int, think, lasts time.Duration) bill {
+// drive carries out a load of puts: the text of its block.
+func drive(t testing.TB, addr, load string) bill {
 	p := parsePlan(t, fmt.Sprintf(`
 target "t" {
 	driver    = "redis"
@@ -60,16 +60,11 @@ phase "load" {
 	target  = target.t
 	dataset = dataset.d
 	ops     = { put = 1 }
-	closed {
-		sessions = %d
-		think    = %q
-		ramp     = %q
-		duration = %q
-	}
-}`, addr, sessions, think, think, lasts))
+	%s
+}`, addr, load))
 	canonical, err := p.Canonical()
 	require.NoError(t, err)
-	e := New(Config{Drivers: drivers.All(), Loops: 1, Logger: slog.New(slog.DiscardHandler)})
+	e := New(Config{Drivers: drivers.All(), Loops: 1, Spin: -1, Logger: slog.New(slog.DiscardHandler)})
 	defer e.Close()
 	ctx := context.Background()
 	require.NoError(t, e.Assign(ctx, run.Assignment{Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Workers: 1}))
@@ -101,8 +96,9 @@ func userTime(t testing.TB) time.Duration {
 // TestTenThousandConnections: all are driven, and each takes at most 4 KiB, everything counted that was ever allocated for it.
 func TestTenThousandConnections(t *testing.T) {
 	addr := manyServer(t)
-	some := drive(t, addr, manyConnections/10, 500*time.Millisecond, time.Second)
-	many := drive(t, addr, manyConnections, 500*time.Millisecond, time.Second)
+	const each500ms = "closed {\n sessions = %d\n think = \"500ms\"\n ramp = \"500ms\"\n duration = \"1s\"\n}"
+	some := drive(t, addr, fmt.Sprintf(each500ms, manyConnections/10))
+	many := drive(t, addr, fmt.Sprintf(each500ms, manyConnections))
 	require.EqualValues(t, manyConnections, many.sessions)
 	require.Zero(t, many.bad)
 	require.GreaterOrEqual(t, many.ok, uint64(manyConnections))
@@ -111,14 +107,14 @@ func TestTenThousandConnections(t *testing.T) {
 	require.LessOrEqual(t, each, 4096.0)
 }
 
-// BenchmarkConnections compares what an op costs in user time on 1,000 and on 10,000 connections, at the same rate.
+// BenchmarkConnections compares what an op costs in user time on 1,000 and on 10,000 connections. Ops are due at the same times on both: with
+// think times, fewer sessions would fall into step, and have more ops done at a time.
 func BenchmarkConnections(b *testing.B) {
 	addr := manyServer(b)
 	for _, sessions := range []int{manyConnections / 10, manyConnections} {
 		b.Run(fmt.Sprintf("connections=%d", sessions), func(b *testing.B) {
 			for b.Loop() {
-				const rate = 20_000
-				s := drive(b, addr, sessions, time.Duration(sessions)*time.Second/rate, 4*time.Second)
+				s := drive(b, addr, fmt.Sprintf("open {\n sessions = %d\n rate = \"20k/s\"\n duration = \"4s\"\n}", sessions))
 				b.ReportMetric(float64(s.user.Nanoseconds())/float64(s.ok), "user-ns/op")
 				b.ReportMetric(float64(s.ok)/4, "ops/s")
 				b.ReportMetric(0, "ns/op")

@@ -16,7 +16,7 @@ type openFeed struct {
 	shed     bool  // an op that finds no room is shed, instead of waiting
 	lasts    int64 // from the step's start; what has not started by then is shed
 	drainAt  int64 // the same on the run clock
-	ready    []*session
+	ready    []turn
 	at       *session // the one that step is at work on
 	live     int      // streams that have ops left
 }
@@ -27,6 +27,14 @@ type openStream struct {
 	id    int
 	pacer pace.Pacer
 	ops   workload.Stream
+}
+
+// turn is a session that can start an op, and when that is due, by which of its streams. To be compared, sessions need not be looked at: of
+// 10,000, few are in a cache.
+type turn struct {
+	due int64
+	id  int
+	s   *session
 }
 
 func (f *openFeed) begin() {
@@ -52,7 +60,7 @@ func (f *openFeed) fire(timer, int64) {}
 func (f *openFeed) offer(s *session) {
 	if !s.queued && len(s.streams) > 0 && (s.active < f.pipeline || f.shed) {
 		s.queued = true
-		f.ready = push(f.ready, s, earlierSession)
+		f.ready = push(f.ready, turn{due: s.streams[0].due, id: s.streams[0].id, s: s}, earlierTurn)
 	}
 }
 
@@ -60,9 +68,9 @@ func (f *openFeed) due(now int64) {
 	if now >= f.drainAt && f.live > 0 {
 		f.end(never)
 	}
-	for len(f.ready) > 0 && f.ready[0].streams[0].due <= now && (f.shed || f.l.running < f.inFlight) {
-		s := f.ready[0]
-		f.ready = pop(f.ready, earlierSession)
+	for len(f.ready) > 0 && f.ready[0].due <= now && (f.shed || f.l.running < f.inFlight) {
+		s := f.ready[0].s
+		f.ready = pop(f.ready, earlierTurn)
 		s.queued = false
 		f.step(s, now)
 	}
@@ -109,7 +117,7 @@ func (f *openFeed) next() int64 {
 	case len(f.ready) == 0 || !f.shed && f.l.running >= f.inFlight:
 		return f.drainAt
 	}
-	return min(f.ready[0].streams[0].due, f.drainAt)
+	return min(f.ready[0].due, f.drainAt)
 }
 
 func (f *openFeed) stop(now int64) { f.end(now) }
@@ -134,6 +142,6 @@ func earlierStream(a, b *openStream) bool {
 	return a.due < b.due || a.due == b.due && a.id < b.id
 }
 
-func earlierSession(a, b *session) bool {
-	return earlierStream(a.streams[0], b.streams[0])
+func earlierTurn(a, b turn) bool {
+	return a.due < b.due || a.due == b.due && a.id < b.id
 }
