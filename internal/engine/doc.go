@@ -34,7 +34,7 @@
 // # Threads
 //
 // An event loop's thread is locked to its goroutine, and GOMAXPROCS leaves the rest of the process a processor more than there are loops. So
-// a loop may keep its own for longer than the runtime likes: its waits begin as raw system calls of up to half a millisecond, and while a
+// a loop may keep its own for longer than the runtime likes: its waits begin as raw system calls of up to five milliseconds, and while a
 // load is measured the runtime cannot preempt it (hold.go). Other goroutines run and their timers fire meanwhile. Only who stops the world
 // has to wait, and the world with it: for a loop that is held, up to a second. A raw wait costs nobody anything, since the signal that asks
 // the goroutine to give way ends it: stopping the world took 20 µs (median of 200; p90 43 µs) beside a loop that waits raw for 400 µs again
