@@ -5,6 +5,7 @@ import (
 	_ "embed" // the plan to begin with
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -96,13 +97,19 @@ func (f *initFlags) init(cmd *cobra.Command, path string) error {
 	return err
 }
 
-// write writes a new file, or over one with --force.
+// write writes a new file, or replaces one with --force.
 func (f *initFlags) write(path string, text []byte) error {
-	how := os.O_WRONLY | os.O_CREATE | os.O_EXCL
 	if f.force {
-		how = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+		err := replace(path, func(w io.Writer) error {
+			_, err := w.Write(text)
+			return err
+		})
+		if err != nil {
+			return failed("%w", err)
+		}
+		return nil
 	}
-	file, err := os.OpenFile(path, how, 0o644)
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		return fmt.Errorf("%s is there already: name another file, or write over it with --force", path)
