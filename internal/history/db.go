@@ -10,12 +10,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // DB is a connection to a database that has the schema. It is used by one goroutine at a time.
 type DB struct {
-	conn   *pgx.Conn
+	conn   *pgconn.PgConn
 	within time.Duration // of a transaction
 	secret []string      // what errors must not say
 }
@@ -31,7 +31,7 @@ func Open(ctx context.Context, address string, within time.Duration) (*DB, error
 	db := &DB{within: within, secret: secrets(address, config.Password)}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	if db.conn, err = pgx.ConnectConfig(ctx, config); err != nil {
+	if db.conn, err = pgconn.ConnectConfig(ctx, config); err != nil {
 		return nil, db.plain(fmt.Errorf("connect to %s: %w", config.Host, err))
 	}
 	if err := db.migrate(ctx); err != nil {
@@ -40,16 +40,18 @@ func Open(ctx context.Context, address string, within time.Duration) (*DB, error
 	return db, nil
 }
 
+// polite is how long the server may take to let go of a transaction or the connection.
+const polite = 5 * time.Second
+
 // Close ends the connection.
 func (db *DB) Close() error {
-	const polite = 5 * time.Second
 	ctx, cancel := context.WithTimeout(context.Background(), polite)
 	defer cancel()
 	return db.plain(db.conn.Close(ctx))
 }
 
 // parse reads the URL. What it says is nowhere repeated: a URL that cannot be read may hold a password anywhere.
-func parse(address string) (*pgx.ConnConfig, error) {
+func parse(address string) (*pgconn.Config, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
 		return nil, errors.New("the database's address is no URL of PostgreSQL: write postgres://USER@HOST:PORT/DATABASE, with characters such as " +
@@ -60,7 +62,7 @@ func parse(address string) (*pgx.ConnConfig, error) {
 		query.Set("sslmode", "verify-full")
 		u.RawQuery = query.Encode()
 	}
-	config, err := pgx.ParseConfig(u.String())
+	config, err := pgconn.ParseConfig(u.String())
 	if err != nil {
 		return nil, errors.New("the database's URL has a setting that PostgreSQL does not know, or a value that does not fit: look at its sslmode, " +
 			"its port, and what stands behind the '?'")
@@ -106,18 +108,24 @@ func (db *DB) plain(err error) error {
 }
 
 // inTransaction calls f in a transaction, which the server ends by itself if nobody else does.
-func (db *DB) inTransaction(ctx context.Context, f func(tx pgx.Tx) error) error {
-	tx, err := db.conn.Begin(ctx)
-	if err != nil {
-		return err
-	}
-	limit := fmt.Sprintf("SET LOCAL statement_timeout = %d; SET LOCAL idle_in_transaction_session_timeout = %d",
-		db.within.Milliseconds(), db.within.Milliseconds())
-	if _, err = tx.Exec(ctx, limit); err == nil {
-		err = f(tx)
+func (db *DB) inTransaction(ctx context.Context, f func() error) error {
+	limit := db.within.Milliseconds()
+	err := db.script(ctx, fmt.Sprintf("BEGIN; SET LOCAL statement_timeout = %d; SET LOCAL idle_in_transaction_session_timeout = %d", limit, limit))
+	if err == nil {
+		err = f()
 	}
 	if err != nil {
-		return errors.Join(err, tx.Rollback(context.WithoutCancel(ctx)))
+		return errors.Join(err, db.rollBack(context.WithoutCancel(ctx)))
 	}
-	return tx.Commit(ctx)
+	return db.script(ctx, "COMMIT")
+}
+
+// rollBack ends a transaction that failed. A connection that was lost, or cut in the middle of an answer, has none any more.
+func (db *DB) rollBack(ctx context.Context) error {
+	if db.conn.IsClosed() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, polite)
+	defer cancel()
+	return db.script(ctx, "ROLLBACK")
 }

@@ -3,6 +3,7 @@ package history_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -96,6 +97,30 @@ func TestHistory(t *testing.T) {
 		added, err := db.Push(t.Context(), result("bad", 10), nil)
 		require.NoError(t, err)
 		require.True(t, added)
+	})
+
+	t.Run("texts and numbers come back as they were", func(t *testing.T) {
+		const odd = "tab\tline\n\r\\N \\t 'quoted' $1 \u00e9"
+		r := result("odd", 1)
+		r.Labels = map[string]string{"note": odd}
+		r.Phase[odd], r.PhaseOrder = r.Phase["load"], []string{odd}
+		least := math.SmallestNonzeroFloat64
+		r.Phase[odd].Op["get"].Rate, r.Phase[odd].Op["get"].Due = &least, math.MaxInt64
+		added, err := open(t, url).Push(t.Context(), r, nil)
+		require.NoError(t, err)
+		require.True(t, added)
+		var label, phase string
+		var due uint64
+		var rate float64
+		var began time.Time
+		require.NoError(t, conn.QueryRow(t.Context(), `SELECT labels->>'note', phase, due, value, started_at FROM loadgen.runs
+			JOIN loadgen.ops ON run = id JOIN loadgen.figures USING (run, phase, op) WHERE id = 'odd' AND figure = 'rate'`).Scan(&label, &phase, &due, &rate, &began))
+		require.Equal(t, []string{odd, odd}, []string{label, phase})
+		require.Equal(t, uint64(math.MaxInt64), due)
+		require.Equal(t, least, rate)
+		require.WithinDuration(t, r.StartedAt, began, time.Microsecond)
+		_, err = conn.Exec(t.Context(), `DELETE FROM loadgen.runs WHERE id = 'odd'`)
+		require.NoError(t, err)
 	})
 
 	t.Run("a user who may only insert can push", func(t *testing.T) {

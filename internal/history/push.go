@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -17,12 +15,12 @@ import (
 func (db *DB) Push(ctx context.Context, r *run.Run, planJSON []byte) (added bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, db.within)
 	defer cancel()
-	err = db.inTransaction(ctx, func(tx pgx.Tx) error {
-		if added, err = insertRun(ctx, tx, r, planJSON); err != nil || !added {
+	err = db.inTransaction(ctx, func() error {
+		if added, err = db.insertRun(ctx, r, planJSON); err != nil || !added {
 			return err
 		}
 		for _, t := range tablesOf(r) {
-			if _, err := tx.CopyFrom(ctx, pgx.Identifier{"loadgen", t.name}, t.columns, pgx.CopyFromRows(t.rows)); err != nil {
+			if err := db.copyRows(ctx, t); err != nil {
 				return fmt.Errorf("%s: %w", t.name, err)
 			}
 		}
@@ -34,7 +32,7 @@ func (db *DB) Push(ctx context.Context, r *run.Run, planJSON []byte) (added bool
 	return added, nil
 }
 
-func insertRun(ctx context.Context, tx pgx.Tx, r *run.Run, planJSON []byte) (added bool, err error) {
+func (db *DB) insertRun(ctx context.Context, r *run.Run, planJSON []byte) (added bool, err error) {
 	e := &r.Environment
 	reasons, labels, environment, err := asJSON(r.Verdict.Reasons, r.Labels, e)
 	if err != nil {
@@ -45,7 +43,7 @@ func insertRun(ctx context.Context, tx pgx.Tx, r *run.Run, planJSON []byte) (add
 		text := string(planJSON)
 		plan = &text
 	}
-	done, err := tx.Exec(ctx, `
+	changed, err := db.exec(ctx, `
 		INSERT INTO loadgen.runs (id, plan, plan_digest, started_at, seconds, loadgen, experiment, variant, repetition, completeness, validity,
 			assertions, exit_code, reasons, labels, workers, hostname, kernel, cpu_model, environment, plan_json)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)
@@ -53,10 +51,10 @@ func insertRun(ctx context.Context, tx pgx.Tx, r *run.Run, planJSON []byte) (add
 		r.ID, r.Plan, r.PlanDigest, r.StartedAt, r.Seconds, r.Loadgen, r.Experiment, r.Variant, r.Repetition, string(r.Verdict.Completeness),
 		string(r.Verdict.Validity), string(r.Verdict.Assertions), r.ExitCode, reasons, labels, len(r.Workers), e.Hostname, e.Kernel, e.CPUModel,
 		environment, plan)
-	if err != nil || done.RowsAffected() > 0 {
+	if err != nil || changed > 0 {
 		return err == nil, err
 	}
-	return false, isSame(ctx, tx, "runs", r.ID, r.StartedAt)
+	return false, db.isSame(ctx, "runs", r.ID, r.StartedAt)
 }
 
 // asJSON writes what is kept as JSON.
@@ -81,11 +79,12 @@ func labelsOf(labels map[string]string) map[string]string {
 }
 
 // isSame holds that what has the same name began at the same time; the database keeps microseconds.
-func isSame(ctx context.Context, tx pgx.Tx, table, id string, startedAt time.Time) error {
-	var there time.Time
-	if err := tx.QueryRow(ctx, `SELECT started_at FROM loadgen.`+table+` WHERE id = $1`, id).Scan(&there); err != nil {
+func (db *DB) isSame(ctx context.Context, table, id string, startedAt time.Time) error {
+	micros, err := db.number(ctx, `SELECT (extract(epoch FROM started_at) * 1000000)::bigint FROM loadgen.`+table+` WHERE id = $1`, id)
+	if err != nil {
 		return err
 	}
+	there := time.UnixMicro(micros)
 	if d := there.Sub(startedAt); d < -time.Microsecond || d > time.Microsecond {
 		return fmt.Errorf("the database has another one of this name, which began at %s", there.UTC().Format(time.RFC3339))
 	}
@@ -169,12 +168,12 @@ func figuresOf(o *run.Op) []figure {
 func (db *DB) PushExperiment(ctx context.Context, x *run.Experiment) (added bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, db.within)
 	defer cancel()
-	err = db.inTransaction(ctx, func(tx pgx.Tx) error {
+	err = db.inTransaction(ctx, func() error {
 		labels, err := json.Marshal(labelsOf(x.Labels))
 		if err != nil {
 			return err
 		}
-		done, err := tx.Exec(ctx, `
+		changed, err := db.exec(ctx, `
 			INSERT INTO loadgen.experiments (id, plan, started_at, seconds, loadgen, repeat, baseline, completeness, validity, assertions, exit_code, labels)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT (id) DO NOTHING`,
 			x.ID, x.Plan, x.StartedAt, x.Seconds, x.Loadgen, x.Repeat, x.Baseline, string(x.Verdict.Completeness), string(x.Verdict.Validity),
@@ -182,24 +181,28 @@ func (db *DB) PushExperiment(ctx context.Context, x *run.Experiment) (added bool
 		if err != nil {
 			return err
 		}
-		if added = done.RowsAffected() > 0; !added {
-			return isSame(ctx, tx, "experiments", x.ID, x.StartedAt)
+		if added = changed > 0; !added {
+			return db.isSame(ctx, "experiments", x.ID, x.StartedAt)
 		}
-		columns := []string{
-			"experiment", "variant", "phase", "op", "metric", "unit", "score", "error", "ratio", "ratio_lo", "ratio_hi", "p", "p_holm", "spread", "mde",
-			"differs", "finding", "validity",
-		}
-		_, err = tx.CopyFrom(ctx, pgx.Identifier{"loadgen", "comparisons"}, columns, pgx.CopyFromSlice(len(x.Figures), func(i int) ([]any, error) {
-			f := &x.Figures[i]
-			return []any{
-				x.ID, f.Variant, f.Phase, f.Op, f.Metric, f.Unit, f.Score, f.Error, f.Ratio, f.RatioLo, f.RatioHi, f.P, f.PHolm, f.Spread, f.MDE,
-				f.Differs, f.Finding, string(f.Validity),
-			}, nil
-		}))
-		return err
+		return db.copyRows(ctx, comparisonsOf(x))
 	})
 	if err != nil {
 		return false, db.plain(fmt.Errorf("push experiment %s: %w", x.ID, err))
 	}
 	return added, nil
+}
+
+func comparisonsOf(x *run.Experiment) rowsOf {
+	comparisons := rowsOf{name: "comparisons", columns: []string{
+		"experiment", "variant", "phase", "op", "metric", "unit", "score", "error", "ratio", "ratio_lo", "ratio_hi", "p", "p_holm", "spread", "mde",
+		"differs", "finding", "validity",
+	}}
+	for i := range x.Figures {
+		f := &x.Figures[i]
+		comparisons.rows = append(comparisons.rows, []any{
+			x.ID, f.Variant, f.Phase, f.Op, f.Metric, f.Unit, f.Score, f.Error, f.Ratio, f.RatioLo, f.RatioHi, f.P, f.PHolm, f.Spread, f.MDE,
+			f.Differs, f.Finding, string(f.Validity),
+		})
+	}
+	return comparisons
 }

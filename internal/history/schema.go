@@ -3,8 +3,6 @@ package history
 import (
 	"context"
 	"fmt"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // migrations lead from an empty schema to the present one. One that was released is never changed.
@@ -155,33 +153,33 @@ const onlyOne = 0x6c6f616467656e
 
 // migrate brings the schema to the present version. Where it is there already nothing is written, so that a user who may only insert can push.
 func (db *DB) migrate(ctx context.Context) error {
-	version, err := db.version(ctx, db.conn)
+	version, err := db.version(ctx)
 	if err != nil {
 		return err
 	}
 	if version == len(migrations) {
 		return nil
 	}
-	return db.inTransaction(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, int64(onlyOne)); err != nil {
+	return db.inTransaction(ctx, func() error {
+		if _, err := db.exec(ctx, `SELECT pg_advisory_xact_lock($1)`, onlyOne); err != nil {
 			return err
 		}
-		version, err := db.version(ctx, tx) // another may have been faster
+		version, err := db.version(ctx) // another may have been faster
 		if err != nil {
 			return err
 		}
 		if version == 0 {
 			const begin = `CREATE SCHEMA IF NOT EXISTS loadgen;
 				CREATE TABLE loadgen.migrations (version integer PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())`
-			if _, err := tx.Exec(ctx, begin); err != nil {
+			if err := db.script(ctx, begin); err != nil {
 				return fmt.Errorf("make the schema loadgen: %w", err)
 			}
 		}
 		for i := version; i < len(migrations); i++ {
-			if _, err := tx.Exec(ctx, migrations[i]); err != nil {
+			if err := db.script(ctx, migrations[i]); err != nil {
 				return fmt.Errorf("bring the schema loadgen to version %d: %w", i+1, err)
 			}
-			if _, err := tx.Exec(ctx, `INSERT INTO loadgen.migrations (version) VALUES ($1)`, i+1); err != nil {
+			if _, err := db.exec(ctx, `INSERT INTO loadgen.migrations (version) VALUES ($1)`, i+1); err != nil {
 				return err
 			}
 		}
@@ -189,24 +187,20 @@ func (db *DB) migrate(ctx context.Context) error {
 	})
 }
 
-// querier is a connection or a transaction.
-type querier interface {
-	QueryRow(ctx context.Context, query string, args ...any) pgx.Row
-}
-
 // version returns the version of the schema; 0 when there is none.
-func (db *DB) version(ctx context.Context, q querier) (version int, err error) {
-	var there bool
+func (db *DB) version(ctx context.Context) (version int, err error) {
 	// Not to_regclass: it may remember from before the lock that there was none.
-	const look = `SELECT EXISTS (SELECT FROM pg_catalog.pg_tables WHERE schemaname = 'loadgen' AND tablename = 'migrations')`
-	if err := q.QueryRow(ctx, look).Scan(&there); err != nil || !there {
+	const look = `SELECT count(*) FROM pg_catalog.pg_tables WHERE schemaname = 'loadgen' AND tablename = 'migrations'`
+	there, err := db.number(ctx, look)
+	if err != nil || there == 0 {
 		return 0, err
 	}
-	if err := q.QueryRow(ctx, `SELECT coalesce(max(version), 0) FROM loadgen.migrations`).Scan(&version); err != nil {
+	n, err := db.number(ctx, `SELECT coalesce(max(version), 0) FROM loadgen.migrations`)
+	if err != nil {
 		return 0, err
 	}
-	if version > len(migrations) {
-		return 0, fmt.Errorf("the schema loadgen is of version %d, this loadgen knows up to %d: use a newer one", version, len(migrations))
+	if n > int64(len(migrations)) {
+		return 0, fmt.Errorf("the schema loadgen is of version %d, this loadgen knows up to %d: use a newer one", n, len(migrations))
 	}
-	return version, nil
+	return int(n), nil
 }
