@@ -32,6 +32,9 @@
 //
 //   - uniform: an unbiased integer;
 //   - zipf(s): a rank with probability ∝ rank⁻ˢ, spread over the range by a permutation that plan seed and dataset fix;
+//   - zipf(0.99, ycsb): as YCSB's ScrambledZipfianGenerator does, see ycsbRank and ycsbIndex;
+//   - hotspot(o on k): with probability o one of the ⌊k·count⌉ hot keys, each as likely, else one of the others; hot keys are spread by
+//     the same permutation;
 //   - sequence: part i of S of [0, count), which is [⌊count·i/S⌋, ⌊count·(i+1)/S⌋), in order, once. The parts are taken by the
 //     streams, of a session's pool by the streams of that session.
 //

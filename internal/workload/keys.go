@@ -20,6 +20,8 @@ const (
 	uniform pick = iota
 	zipfian
 	walk // op n takes the n-th key of the stream's part
+	hotspot
+	ycsb
 )
 
 // keySpace turns indices into keys.
@@ -32,6 +34,8 @@ type keySpace struct {
 	wrap       uint64 // numbers are taken modulo this
 	zipf       zipf
 	scramble   permutation
+	hot        uint64 // of a hotspot: keys that are hot, and
+	hotOps     uint64 // 2⁶⁴ × the share of ops on them; the largest number for all
 }
 
 // newKeySpace returns the keys of a step of the given kind.
@@ -79,7 +83,17 @@ func (k *keySpace) setPick(p *plan.Plan, data *plan.Dataset) error {
 			return fmt.Errorf("zipf(%v): the skew is not a positive number", data.Keys.Skew)
 		}
 		k.pick = zipfian
+		if data.Keys.Form == plan.YCSB {
+			k.pick = ycsb
+		}
 		k.zipf = newZipf(data.Keys.Skew, data.Keys.Count)
+		k.scramble = newPermutation(seedOf(p.Seed, "scramble", data.Name), data.Keys.Count)
+	case "hotspot":
+		k.pick = hotspot
+		if hot := data.Keys.Hot(); !(data.Keys.HotOps > 0 && data.Keys.HotOps <= 1) || hot < 1 || hot >= data.Keys.Count {
+			return fmt.Errorf("%s of %d keys leaves no keys that are hot, or none that are not", data.Keys.Picking(), data.Keys.Count)
+		}
+		k.hot, k.hotOps = uint64(data.Keys.Hot()), word(data.Keys.HotOps)
 		k.scramble = newPermutation(seedOf(p.Seed, "scramble", data.Name), data.Keys.Count)
 	default:
 		return fmt.Errorf("keys cannot be picked by %q", data.Keys.Pick)
@@ -121,6 +135,22 @@ func (k *keySpace) pool(session int) uint64 {
 // popular picks an index in [0, count) at random, some often.
 func (k *keySpace) popular(random *rand.PCG) uint64 {
 	return k.scramble.at(k.zipf.rank(random) - 1)
+}
+
+// other picks an index in [0, count) in one of the rarer ways.
+func (k *keySpace) other(random *rand.PCG) uint64 {
+	if k.pick == hotspot {
+		return k.warm(random)
+	}
+	return ycsbIndex(random, k.count)
+}
+
+// warm picks an index in [0, count) at random, some of them as often as was asked for.
+func (k *keySpace) warm(random *rand.PCG) uint64 {
+	if random.Uint64() < k.hotOps {
+		return k.scramble.at(below(random, k.hot))
+	}
+	return k.scramble.at(k.hot + below(random, k.count-k.hot))
 }
 
 // appendKey appends the key with the given index in the pool that starts at the given number.

@@ -41,13 +41,18 @@ func newMixture(weights []plan.Weight) (mixture, error) {
 		}
 		sum += weight
 		m.verbs[m.n] = driver.Verb(verb)
-		m.upto[m.n] = math.MaxUint64
-		if share := sum / total; share < 1 {
-			m.upto[m.n] = uint64(math.Ldexp(share, 64))
-		}
+		m.upto[m.n] = word(sum / total)
 		m.n++
 	}
 	return m, nil
+}
+
+// word returns 2⁶⁴ × a share, and the largest word for 1 and above: a random word is below it with that probability.
+func word(share float64) uint64 {
+	if share < 1 {
+		return uint64(math.Ldexp(share, 64))
+	}
+	return math.MaxUint64
 }
 
 // draw returns a verb with the probability of its share, exact to 2⁻⁵³. A single verb takes no random number.

@@ -182,6 +182,8 @@ func (st *Stream) Next(o *op.Op) bool {
 		index = s.keys.popular(&st.random)
 	case walk:
 		index = st.from + st.n
+	default:
+		index = s.keys.other(&st.random)
 	}
 	o.Index = index
 	o.Key = s.keys.appendKey(o.Key[:0], st.pool, index)

@@ -31,6 +31,18 @@ func keys(pick, scope string, count int64) plan.Keys {
 	return plan.Keys{Pick: pick, Skew: 0.99, Count: count, Scope: scope, Format: "key:%012d"}
 }
 
+// hot returns the keys of a hotspot.
+func hot(ops, share float64, count int64) plan.Keys {
+	return plan.Keys{Pick: "hotspot", HotOps: ops, HotKeys: share, Count: count, Scope: "shared", Format: "key:%012d"}
+}
+
+// ycsbKeys returns keys picked as YCSB does.
+func ycsbKeys(count int64) plan.Keys {
+	k := keys("zipf", "shared", count)
+	k.Form = plan.YCSB
+	return k
+}
+
 // onePlan returns a plan with one dataset, "data", and the given phases over it.
 func onePlan(k plan.Keys, phases ...*plan.Phase) *plan.Plan {
 	for _, ph := range phases {
@@ -259,7 +271,7 @@ func digestOf(o *op.Op) uint64 {
 }
 
 func TestOpsAreTheSameInAnyOrder(t *testing.T) {
-	for _, k := range []plan.Keys{keys("uniform", "shared", 1000), keys("zipf", "session", 30), keys("sequence", "shared", 64*40)} {
+	for _, k := range []plan.Keys{keys("uniform", "shared", 1000), keys("zipf", "session", 30), hot(0.9, 0.1, 1000), ycsbKeys(1000), keys("sequence", "shared", 64*40)} {
 		p := onePlan(k, closed("load", 64, 0), closed("other", 64, 0))
 		s := source(t, p, 0, "load")
 		order := rand.New(rand.NewPCG(1, 1)).Perm(64)
@@ -371,7 +383,9 @@ func TestNewRefuses(t *testing.T) {
 		{"load", "add up to +Inf", func(p *plan.Plan) { p.Phases[0].Ops = ops(math.MaxFloat64, math.MaxFloat64) }},
 		{"load", "key format", func(p *plan.Plan) { p.Datasets[0].Keys.Format = "key" }},
 		{"load", "a count of 0 keys", func(p *plan.Plan) { p.Datasets[0].Keys.Count = 0 }},
-		{"load", `picked by "hotspot"`, func(p *plan.Plan) { p.Datasets[0].Keys.Pick = "hotspot" }},
+		{"load", `picked by "random"`, func(p *plan.Plan) { p.Datasets[0].Keys.Pick = "random" }},
+		{"load", "hotspot(80% on 0.1%) of 50 keys", func(p *plan.Plan) { p.Datasets[0].Keys = hot(0.8, 0.001, 50) }},
+		{"load", "hotspot(NaN% on 20%) of 50 keys", func(p *plan.Plan) { p.Datasets[0].Keys = hot(math.NaN(), 0.2, 50) }},
 		{"load", "zipf(0)", func(p *plan.Plan) { p.Datasets[0].Keys.Pick, p.Datasets[0].Keys.Skew = "zipf", 0 }},
 		{"load", "zipf(NaN)", func(p *plan.Plan) { p.Datasets[0].Keys.Pick, p.Datasets[0].Keys.Skew = "zipf", math.NaN() }},
 		{"load", "10 pools of 100000000001 keys", func(p *plan.Plan) { p.Datasets[0].Keys.Count = 1e11 + 1 }},
@@ -395,6 +409,10 @@ func kinds() map[string]plan.Keys {
 		"keys=uniform/pool":      keys("uniform", "session", 50),
 		"keys=zipf/count=1e3":    keys("zipf", "shared", 1e3),
 		"keys=zipf/count=1e8":    keys("zipf", "shared", 1e8),
+		"keys=hotspot/count=1e3": hot(0.8, 0.2, 1e3),
+		"keys=hotspot/count=1e8": hot(0.8, 0.2, 1e8),
+		"keys=ycsb/count=1e3":    ycsbKeys(1e3),
+		"keys=ycsb/count=1e8":    ycsbKeys(1e8),
 		"keys=sequence":          keys("sequence", "shared", 1e15),
 		"keys=sequence/pool=1e8": keys("sequence", "session", 1e8),
 	}

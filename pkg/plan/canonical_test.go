@@ -40,8 +40,14 @@ func anyPlan(t *rapid.T) *plan.Plan {
 	if session {
 		d.Keys.Scope = "session"
 	}
-	if rapid.Bool().Draw(t, "zipf") {
+	switch rapid.SampledFrom([]string{"uniform", "zipf", "ycsb", "hotspot"}).Draw(t, "pick") {
+	case "zipf":
 		d.Keys.Pick, d.Keys.Skew = "zipf", rapid.Float64Range(1e-9, 10).Draw(t, "skew")
+	case "ycsb":
+		d.Keys.Pick, d.Keys.Skew, d.Keys.Form = "zipf", 0.99, plan.YCSB
+	case "hotspot":
+		d.Keys.Count += 2
+		d.Keys.Pick, d.Keys.HotOps, d.Keys.HotKeys = "hotspot", rapid.Float64Range(1e-9, 1).Draw(t, "ops"), 0.5
 	}
 	p.Datasets = []*plan.Dataset{d}
 	for i := range rapid.IntRange(1, 5).Draw(t, "phases") {

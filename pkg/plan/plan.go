@@ -103,11 +103,14 @@ type Dataset struct {
 
 // Keys is a key space and how keys are picked from it.
 type Keys struct {
-	Pick   string  `json:"pick"`   // "uniform", "zipf" or "sequence"
-	Skew   float64 `json:"skew"`   // s of zipf(s), > 0
-	Count  int64   `json:"count"`  // keys in the space, or in each session's pool
-	Scope  string  `json:"scope"`  // "shared" or "session"
-	Format string  `json:"format"` // one integer verb, e.g. key:%012d
+	Pick    string  `json:"pick"`               // "uniform", "zipf", "hotspot" or "sequence"
+	Skew    float64 `json:"skew"`               // s of zipf(s), > 0
+	Form    string  `json:"form,omitempty"`     // of zipf: "" for the exact distribution, "ycsb" for YCSB's
+	HotOps  float64 `json:"hot_ops,omitempty"`  // of hotspot: share of ops on the hot keys, 0 to 1, and
+	HotKeys float64 `json:"hot_keys,omitempty"` // of the keys that are hot
+	Count   int64   `json:"count"`              // keys in the space, or in each session's pool
+	Scope   string  `json:"scope"`              // "shared" or "session"
+	Format  string  `json:"format"`             // one integer verb, e.g. key:%012d
 }
 
 // Values says what a put, an append or a write stores.

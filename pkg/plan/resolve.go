@@ -194,28 +194,6 @@ func (b *block) missing(name, write string) {
 	b.r.fault(b.at, fmt.Sprintf("%s: %s is missing", b.where, name), "Write "+write+".")
 }
 
-// pick reads the way keys are picked: "uniform", "sequence" or "zipf(s)".
-func (b *block) pick(k *Keys) {
-	const write = `Write "uniform", "zipf(0.99)" or "sequence".`
-	text := k.Pick
-	b.text("pick", &text)
-	switch {
-	case text == "uniform" || text == "sequence":
-		k.Pick = text
-	case text == "hotspot" || text == "latest":
-		b.bad("pick", quote(text)+" is not supported by this version", `Use "zipf(0.99)".`)
-	case strings.HasPrefix(text, "zipf(") && strings.HasSuffix(text, ")"):
-		s, rest, err := cutNumber(text[len("zipf(") : len(text)-1])
-		if err != nil || rest != "" {
-			b.bad("pick", quote(text), write)
-			return
-		}
-		k.Pick, k.Skew = "zipf", s
-	default:
-		b.bad("pick", "unknown way to pick keys "+quote(text), write)
-	}
-}
-
 // assert reads an assert block. Its condition stays text; variables and locals in it are replaced by their values, since the result
 // it is evaluated over knows neither.
 func (r *resolver) assert(body *hclsyntax.Block) {

@@ -207,13 +207,7 @@ func (v *validator) used() {
 func (v *validator) dataset(d *Dataset) {
 	at := part{"dataset." + d.Name, "dataset " + quote(d.Name)}
 	keys, values := at.in("keys"), at.in("values")
-	v.oneOf(keys, "pick", d.Keys.Pick, "uniform", "zipf", "sequence")
-	switch {
-	case d.Keys.Pick == "zipf" && !(d.Keys.Skew > 0 && d.Keys.Skew <= maxSkew):
-		v.fault(fmt.Sprintf("%s: zipf(%g)", keys.where, d.Keys.Skew), `Write a skew above 0 and up to 10: "zipf(0.99)".`, keys.path+".pick")
-	case d.Keys.Pick != "zipf" && d.Keys.Skew != 0:
-		v.fault(fmt.Sprintf("%s: a skew of %g without zipf", keys.where, d.Keys.Skew), "Write 0.", keys.path+".pick")
-	}
+	v.pick(keys, &d.Keys)
 	v.within(keys, "count", d.Keys.Count, 1, maxKeys)
 	v.oneOf(keys, "scope", d.Keys.Scope, "shared", "session")
 	if err := checkKeyFormat(d.Keys.Format); err != nil {

@@ -12,10 +12,7 @@ target "t" {
 }
 
 dataset "d" {
-  keys {
-    pick  = "hotspot"
-    count = 10
-  }
+  keys { count = 10 }
   values {
     size    = 24
     growing = true

@@ -1,0 +1,105 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// YCSB is the form of zipf that YCSB draws, see [Keys].
+const YCSB = "ycsb"
+
+// ycsbSkew is the only skew that YCSB's form has: its sum over all ranks is a constant there.
+const ycsbSkew = 0.99
+
+// writePick lists the ways of picking keys.
+const writePick = `Write "uniform", "zipf(0.99)", "zipf(0.99, ycsb)", "hotspot(80% on 20%)" or "sequence".`
+
+// pick reads the way keys are picked.
+func (b *block) pick(k *Keys) {
+	text := k.Pick
+	b.text("pick", &text)
+	word, rest, called := strings.Cut(text, "(")
+	inner, closed := strings.CutSuffix(rest, ")")
+	var ok bool
+	switch {
+	case !called:
+		k.Pick, ok = word, word == "uniform" || word == "sequence"
+	case !closed:
+	case word == "zipf":
+		ok = k.zipf(inner)
+	case word == "hotspot":
+		ok = k.hotspot(inner)
+	}
+	if !ok && b.has("pick") {
+		b.bad("pick", "unknown way to pick keys "+quote(text), writePick)
+	}
+}
+
+// zipf reads "s" or "s, ycsb".
+func (k *Keys) zipf(text string) bool {
+	skew, form, two := strings.Cut(text, ",")
+	s, rest, err := cutNumber(strings.TrimSpace(skew))
+	k.Pick, k.Skew, k.Form = "zipf", s, strings.TrimSpace(form)
+	return err == nil && rest == "" && two == (k.Form == YCSB)
+}
+
+// hotspot reads "80% on 20%".
+func (k *Keys) hotspot(text string) bool {
+	ops, keys, two := strings.Cut(text, " on ")
+	var errs [2]error
+	k.Pick = "hotspot"
+	k.HotOps, errs[0] = parseShare(strings.TrimSpace(ops))
+	k.HotKeys, errs[1] = parseShare(strings.TrimSpace(keys))
+	return two && errs[0] == nil && errs[1] == nil
+}
+
+// Picking says how keys are picked, as results do.
+func (k *Keys) Picking() string {
+	percent := func(share float64) string { return strconv.FormatFloat(share*100, 'g', 6, 64) + "%" }
+	switch {
+	case k.Pick == "hotspot":
+		return fmt.Sprintf("hotspot(%s on %s)", percent(k.HotOps), percent(k.HotKeys))
+	case k.Form != "":
+		return fmt.Sprintf("%s(%g, %s)", k.Pick, k.Skew, k.Form)
+	}
+	return k.Pick
+}
+
+// Hot returns how many keys of a hotspot are hot.
+func (k *Keys) Hot() int64 { return int64(math.Round(k.HotKeys * float64(k.Count))) }
+
+// pick checks how keys are picked.
+func (v *validator) pick(at part, k *Keys) {
+	v.oneOf(at, "pick", k.Pick, "uniform", "zipf", "hotspot", "sequence")
+	path := at.path + ".pick"
+	switch {
+	case k.Pick == "zipf" && !(k.Skew > 0 && k.Skew <= maxSkew):
+		v.fault(fmt.Sprintf("%s: zipf(%g)", at.where, k.Skew), `Write a skew above 0 and up to 10: "zipf(0.99)".`, path)
+	case k.Pick != "zipf" && k.Skew != 0:
+		v.fault(fmt.Sprintf("%s: a skew of %g without zipf", at.where, k.Skew), "Write 0.", path)
+	}
+	switch {
+	case k.Form != "" && (k.Form != YCSB || k.Pick != "zipf"):
+		v.fault(fmt.Sprintf("%s: form %s of %s", at.where, quote(k.Form), k.Pick), `Write "zipf(0.99, ycsb)", or no form.`, path)
+	case k.Form == YCSB && k.Skew != ycsbSkew:
+		v.fault(fmt.Sprintf("%s: zipf(%g, ycsb)", at.where, k.Skew), `Write "zipf(0.99, ycsb)", the only skew that form has, or another skew without ycsb.`, path)
+	}
+	v.hotspot(at, k)
+}
+
+// hotspot checks that there are both hot and other keys.
+func (v *validator) hotspot(at part, k *Keys) {
+	path := at.path + ".pick"
+	switch {
+	case k.Pick != "hotspot":
+		if k.HotOps != 0 || k.HotKeys != 0 {
+			v.fault(fmt.Sprintf("%s: hot keys without hotspot", at.where), "Write 0.", path)
+		}
+	case !(k.HotOps > 0 && k.HotOps <= 1 && k.HotKeys > 0 && k.HotKeys < 1):
+		v.fault(fmt.Sprintf("%s: %s", at.where, k.Picking()), `Write shares of ops and of keys such as "hotspot(80% on 20%)", above 0% and with some keys that are not hot.`, path)
+	case k.Hot() < 1 || k.Hot() >= k.Count:
+		v.fault(fmt.Sprintf("%s: %d of %d keys are hot", at.where, k.Hot(), k.Count), "Write another share or a larger count: one key at least is hot, and one is not.", path, at.path+".count")
+	}
+}

@@ -1,0 +1,105 @@
+plan "picks" {}
+
+target "t" {
+  driver    = "redis"
+  endpoints = ["127.0.0.1:7001"]
+}
+
+dataset "bare" {
+  keys {
+    pick  = "hotspot"
+    count = 10
+  }
+  values { size = 1 }
+}
+
+dataset "shares" {
+  keys {
+    pick  = "hotspot(0.8 on 0.2)"
+    count = 10
+  }
+  values { size = 1 }
+}
+
+dataset "one" {
+  keys {
+    pick  = "hotspot(80%)"
+    count = 10
+  }
+  values { size = 1 }
+}
+
+dataset "above" {
+  keys {
+    pick  = "hotspot(180% on 20%)"
+    count = 10
+  }
+  values { size = 1 }
+}
+
+dataset "all" {
+  keys {
+    pick  = "hotspot(80% on 100%)"
+    count = 10
+  }
+  values { size = 1 }
+}
+
+dataset "none" {
+  keys {
+    pick  = "hotspot(80% on 1%)"
+    count = 10
+  }
+  values { size = 1 }
+}
+
+dataset "form" {
+  keys {
+    pick  = "zipf(0.99, exact)"
+    count = 10
+  }
+  values { size = 1 }
+}
+
+dataset "skew" {
+  keys {
+    pick  = "zipf(0.9, ycsb)"
+    count = 10
+  }
+  values { size = 1 }
+}
+
+phase "p" {
+  target  = target.t
+  dataset = dataset.bare
+  ops     = { get = 1 }
+  closed { iterations = 1 }
+}
+
+phase "q" {
+  target  = target.t
+  dataset = dataset.above
+  ops     = { get = 1 }
+  closed { iterations = 1 }
+}
+
+phase "r" {
+  target  = target.t
+  dataset = dataset.all
+  ops     = { get = 1 }
+  closed { iterations = 1 }
+}
+
+phase "s" {
+  target  = target.t
+  dataset = dataset.none
+  ops     = { get = 1 }
+  closed { iterations = 1 }
+}
+
+phase "u" {
+  target  = target.t
+  dataset = dataset.skew
+  ops     = { get = 1 }
+  closed { iterations = 1 }
+}
