@@ -34,7 +34,7 @@ type group struct {
 	phase     *plan.Phase
 	target    *plan.Target
 	endpoints []endpoint
-	ring      *op.Ring
+	placement op.Placement
 	loops     []*loop
 	step      run.Step
 	connect   connector
@@ -123,7 +123,11 @@ func (g *group) locate(nodes []string) error {
 		g.endpoints = append(g.endpoints, endpoint{name: name, text: text})
 		names = append(names, name)
 	}
-	g.ring = op.NewRing(names)
+	if g.target.Placement == plan.Rendezvous {
+		g.placement = op.NewRendezvous(names)
+	} else {
+		g.placement = op.NewRing(names)
+	}
 	return nil
 }
 
@@ -335,13 +339,13 @@ func (g *group) openFeed(l *loop, source *workload.Source, lasts time.Duration) 
 func (g *group) program(kind run.StepKind) (op.Program, int64) {
 	r := g.target.Replication
 	if r == nil {
-		return op.NewPlain(g.ring, g.plan.Dataset(g.phase.Dataset).Values.Checked), 0
+		return op.NewPlain(g.placement, g.plan.Dataset(g.phase.Dataset).Values.Checked), 0
 	}
 	cfg := op.NWR{N: r.N, W: r.W, R: r.R, ReadFanout: r.ReadFanout, ReadFrom: r.ReadFrom, Seed: g.plan.Seed}
 	if kind != run.Load {
 		cfg.W = r.N
 	}
-	return op.NewNWR(cfg, g.ring), int64(r.Timeout)
+	return op.NewNWR(cfg, g.placement), int64(r.Timeout)
 }
 
 // begin readies a loop for its step to start.

@@ -24,6 +24,7 @@ func TestProgramsAllocateNothing(t *testing.T) {
 		"nwr, all":            op.NewNWR(all, ring),
 		"nwr, first":          op.NewNWR(first, ring),
 		"nwr, random":         op.NewNWR(random, ring),
+		"nwr, rendezvous":     op.NewNWR(all, op.NewRendezvous(names(4))),
 	} {
 		requests := make([]driver.Request, 0, 16)
 		o := &op.Op{Key: []byte("key:000000000042"), Value: value}
@@ -54,9 +55,11 @@ func TestProgramsAllocateNothing(t *testing.T) {
 }
 
 func TestPlaceAllocatesNothing(t *testing.T) {
-	ring := op.NewRing(names(100))
 	key := []byte("key:000000000042")
-	dst := make([]int, 0, 3)
-	require.Zero(t, testing.AllocsPerRun(100, func() { dst = ring.Place(dst[:0], key, 3) }))
-	require.Len(t, dst, 3)
+	for _, place := range []op.Placement{op.NewRing(names(100)), op.NewRendezvous(names(100))} {
+		dst := make([]int, 0, 3)
+		require.Zero(t, testing.AllocsPerRun(100, func() { dst = place.Place(dst[:0], key, 3) }))
+		require.Len(t, dst, 3)
+		require.Zero(t, testing.AllocsPerRun(100, func() { place.Home(key) }))
+	}
 }

@@ -11,16 +11,17 @@ import (
 
 func BenchmarkPlace(b *testing.B) {
 	for _, nodes := range []int{4, 100} {
-		for _, n := range []int{1, 3} {
-			b.Run(fmt.Sprintf("nodes=%d/n=%d", nodes, n), func(b *testing.B) {
-				ring := op.NewRing(names(nodes))
-				keys := keys(1 << 12)
-				dst := make([]int, 0, n)
-				b.ReportAllocs()
-				for i := 0; b.Loop(); i++ {
-					dst = ring.Place(dst[:0], keys[i%len(keys)], n)
-				}
-			})
+		for name, place := range map[string]op.Placement{"ketama": op.NewRing(names(nodes)), "rendezvous": op.NewRendezvous(names(nodes))} {
+			for _, n := range []int{1, 3} {
+				b.Run(fmt.Sprintf("placement=%s/nodes=%d/n=%d", name, nodes, n), func(b *testing.B) {
+					keys := keys(1 << 12)
+					dst := make([]int, 0, n)
+					b.ReportAllocs()
+					for i := 0; b.Loop(); i++ {
+						dst = place.Place(dst[:0], keys[i%len(keys)], n)
+					}
+				})
+			}
 		}
 	}
 	b.Run("hash=md5", func(b *testing.B) { // of the key alone, for comparison

@@ -15,14 +15,14 @@ const maxN = 16
 type NWR struct {
 	N, W, R    int
 	ReadFanout string // "n": a get asks all N; "r": it asks R of them, and one more on each failure
-	ReadFrom   string // for ReadFanout "r": "first" in ring order, or "random"
+	ReadFrom   string // for ReadFanout "r": "first" in the placement's order, or "random"
 	Seed       uint64 // of the random draw
 }
 
 // nwr is the program of client-side quorums.
 type nwr struct {
 	NWR
-	ring   *Ring
+	place  Placement
 	states []state // by slot
 	order  []int   // by slot, N each: the replicas in the order in which they are asked
 }
@@ -41,21 +41,21 @@ type state struct {
 	writer, version uint64 // the newest value found
 }
 
-// NewNWR returns the quorum program over the ring's endpoints. It panics when cfg is not as NWR says: a plan is checked long before.
-func NewNWR(cfg NWR, ring *Ring) Program {
-	legal := 1 <= cfg.W && cfg.W <= cfg.N && 1 <= cfg.R && cfg.R <= cfg.N && cfg.N <= min(maxN, ring.endpoints) &&
+// NewNWR returns the quorum program over the endpoints of a placement. It panics when cfg is not as NWR says: a plan is checked long before.
+func NewNWR(cfg NWR, place Placement) Program {
+	legal := 1 <= cfg.W && cfg.W <= cfg.N && 1 <= cfg.R && cfg.R <= cfg.N && cfg.N <= min(maxN, place.Endpoints()) &&
 		(cfg.ReadFanout == "n" || cfg.ReadFanout == "r" && (cfg.ReadFrom == "first" || cfg.ReadFrom == "random"))
 	if !legal {
-		panic(fmt.Sprintf("op: %+v over %d endpoints", cfg, ring.endpoints))
+		panic(fmt.Sprintf("op: %+v over %d endpoints", cfg, place.Endpoints()))
 	}
-	return &nwr{NWR: cfg, ring: ring}
+	return &nwr{NWR: cfg, place: place}
 }
 
 func (p *nwr) Start(dst []driver.Request, o *Op) []driver.Request {
 	p.states = grown(p.states, o.Slot)
 	p.order = grown(p.order, o.Slot*int32(p.N)+int32(p.N)-1)
 	order := p.replicas(o.Slot)
-	p.ring.Place(order[:0], o.Key, p.N)
+	p.place.Place(order[:0], o.Key, p.N)
 
 	ask := p.N
 	if o.Verb == driver.Get && p.ReadFanout == "r" {

@@ -24,7 +24,7 @@
 //
 // # N, W and R
 //
-// A key lives on the first N endpoints of its place on the ring. Puts and deletes go to all N at once; so does a get with read
+// A key lives on the first N endpoints of its placement. Puts and deletes go to all N at once; so does a get with read
 // fan-out n, while one with fan-out r asks R of them. A request fails when its answer is not good: an error, a conflict, or none.
 //
 //	event             | put                   | delete                | get
@@ -107,6 +107,17 @@ type Step struct {
 type Program interface {
 	Start(dst []driver.Request, o *Op) []driver.Request
 	On(dst []driver.Request, ev Event) ([]driver.Request, Step)
+}
+
+// Placement says which endpoints hold a key: by the key and the names of all endpoints, and nothing else. It does not change and may be
+// shared by goroutines.
+type Placement interface {
+	// Endpoints returns how many there are.
+	Endpoints() int
+	// Home returns the first endpoint that holds key.
+	Home(key []byte) int
+	// Place appends to dst the n endpoints that hold key, the first one first; all endpoints when there are fewer than n.
+	Place(dst []int, key []byte, n int) []int
 }
 
 // request is op o's message to an endpoint.

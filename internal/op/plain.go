@@ -5,19 +5,25 @@ import "github.com/loadgen/loadgen/pkg/driver"
 // Plain is the program of one request to the one endpoint that holds the key. An op without a deadline of its own needs none of its
 // state: Home and Outcome are all there is to it, for an executor that keeps such ops in a way of its own.
 type Plain struct {
-	ring    *Ring
+	place   Placement
+	alone   bool // there is one endpoint
 	checked bool
 	done    []bool // by slot: the op's deadline passed before its answer came
 }
 
 // NewPlain returns the program that sends an op as one request to its key's endpoint and ends as that does. checked says that the
 // values of gets carry a header, as those of a checked dataset do.
-func NewPlain(ring *Ring, checked bool) *Plain {
-	return &Plain{ring: ring, checked: checked}
+func NewPlain(place Placement, checked bool) *Plain {
+	return &Plain{place: place, alone: place.Endpoints() == 1, checked: checked}
 }
 
 // Home returns the endpoint that an op's one request goes to.
-func (p *Plain) Home(o *Op) int { return p.ring.Home(o.Key) }
+func (p *Plain) Home(o *Op) int {
+	if p.alone {
+		return 0
+	}
+	return p.place.Home(o.Key)
+}
 
 // Outcome returns what an op's one request ends it with; reply is for Replied.
 func (p *Plain) Outcome(kind EventKind, reply *driver.Reply) driver.Outcome {

@@ -73,8 +73,10 @@ func (r *Ring) index() {
 	}
 }
 
-// Place appends to dst the n endpoints that hold key, in the order of the ring; all endpoints when there are fewer than n.
-// With one endpoint nothing is hashed.
+// Endpoints implements Placement.
+func (r *Ring) Endpoints() int { return r.endpoints }
+
+// Place implements Placement, in the order of the ring. With one endpoint nothing is hashed.
 func (r *Ring) Place(dst []int, key []byte, n int) []int {
 	if r.endpoints == 1 {
 		return append(dst, 0)
@@ -91,7 +93,7 @@ func (r *Ring) Place(dst []int, key []byte, n int) []int {
 	return dst
 }
 
-// Home returns the first endpoint that holds key.
+// Home implements Placement.
 func (r *Ring) Home(key []byte) int {
 	if r.endpoints == 1 {
 		return 0

@@ -151,6 +151,9 @@ func targetOf(ph *run.Phase) string {
 	if t.TLS {
 		text += ", TLS"
 	}
+	if t.Placement == "rendezvous" {
+		text += ", " + t.Placement
+	}
 	if n := t.Replication; n != nil {
 		text += ", N=" + count(n.N) + " W=" + count(n.W) + " R=" + count(n.R) + " by the " + n.Coordinate
 		switch _, gets := ph.Op["get"]; {

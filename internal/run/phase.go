@@ -79,6 +79,7 @@ type target struct {
 	Builtin     bool         `json:"builtin"`     // built-in nodes started for this run
 	TLS         bool         `json:"tls"`         // connections were encrypted
 	Endpoints   []string     `json:"endpoints"`   //
+	Placement   string       `json:"placement"`   // "ketama" or "rendezvous"
 	Replication *Replication `json:"replication"` // null: each key lives on one endpoint
 }
 

@@ -9,7 +9,7 @@ import (
 func newTarget(p *plan.Plan, ph *plan.Phase, endpoints []string) target {
 	r := target{Name: ph.Target, Endpoints: append([]string{}, endpoints...)}
 	t := p.Target(ph.Target)
-	r.Driver, r.Builtin, r.TLS = t.Driver, t.Builtin != nil, t.TLS != nil
+	r.Driver, r.Builtin, r.TLS, r.Placement = t.Driver, t.Builtin != nil, t.TLS != nil, t.Placement
 	if n := t.Replication; n != nil {
 		r.Replication = &Replication{
 			Coordinate: n.Coordinate, N: n.N, W: n.W, R: n.R, ReadFanout: n.ReadFanout, ReadFrom: n.ReadFrom,

@@ -89,7 +89,8 @@ func anyObserve(t *rapid.T, name string) *plan.Observe {
 func anyTarget(t *rapid.T, replicated bool) *plan.Target {
 	target := &plan.Target{
 		Name: "t", Driver: "redis", Timeout: time.Duration(rapid.Int64Range(1, 1e15).Draw(t, "timeout")),
-		Executor: rapid.SampledFrom([]string{plan.EventLoop, plan.Blocking}).Draw(t, "executor"),
+		Executor:  rapid.SampledFrom([]string{plan.EventLoop, plan.Blocking}).Draw(t, "executor"),
+		Placement: rapid.SampledFrom([]string{plan.Ketama, plan.Rendezvous}).Draw(t, "placement"),
 	}
 	n := rapid.IntRange(1, 5).Draw(t, "nodes")
 	if rapid.Bool().Draw(t, "builtin") {

@@ -56,6 +56,7 @@ type Target struct {
 	Builtin     *Builtin      `json:"builtin"`   // nil when Endpoints are given
 	Timeout     time.Duration `json:"timeout_ns"`
 	Executor    string        `json:"executor"`    // EventLoop, Blocking or Thread
+	Placement   string        `json:"placement"`   // Ketama or Rendezvous: how keys are divided between endpoints
 	TLS         *TLS          `json:"tls"`         // nil: connections are plain TCP
 	Replication *Replication  `json:"replication"` // nil: each key lives on one endpoint
 	Config      any           `json:"config"`      // the driver's own attributes: what its NewConfig returned, filled
@@ -66,6 +67,12 @@ const (
 	EventLoop = "event loop" // a thread with non-blocking sockets
 	Blocking  = "blocking"   // goroutines for each connection
 	Thread    = "thread"     // a thread for each session, which does the work itself
+)
+
+// The placements of keys on endpoints. Both go by the endpoints' names n0, n1, … and not by their addresses.
+const (
+	Ketama     = "ketama"     // on a ring with points of each name
+	Rendezvous = "rendezvous" // by the highest random weight
 )
 
 // TLS says how connections to a target are encrypted. Its files are PEM, and read where the load runs.
@@ -91,7 +98,7 @@ type Replication struct {
 	R          int           `json:"r"`
 	Timeout    time.Duration `json:"timeout_ns"`  // of the op
 	ReadFanout string        `json:"read_fanout"` // "n" asks all N, "r" asks R and the next on failure
-	ReadFrom   string        `json:"read_from"`   // for read_fanout "r": "first" in ring order, or "random"
+	ReadFrom   string        `json:"read_from"`   // for read_fanout "r": "first" in the placement's order, or "random"
 }
 
 // Dataset is a key space and what is stored under its keys.

@@ -15,13 +15,13 @@ import (
 )
 
 var (
-	targetAttributes = []string{"driver", "endpoints", "timeout", "executor"}
+	targetAttributes = []string{"driver", "endpoints", "timeout", "executor", "placement"}
 	targetBlocks     = []string{"builtin", "tls", "replication"}
 )
 
 // target reads a target block.
 func (r *resolver) target(body *hclsyntax.Block) *Target {
-	t := &Target{Name: body.Labels[0], Endpoints: []string{}, Timeout: time.Second}
+	t := &Target{Name: body.Labels[0], Endpoints: []string{}, Timeout: time.Second, Placement: Ketama}
 	b := r.block(body, "target."+t.Name, "target "+quote(t.Name))
 	if b.require("driver", "Write driver = \"NAME\". "+thereIs(driverNames(r.file.drivers))) {
 		b.text("driver", &t.Driver)
@@ -29,6 +29,7 @@ func (r *resolver) target(body *hclsyntax.Block) *Target {
 	b.texts("endpoints", &t.Endpoints)
 	b.duration("timeout", &t.Timeout)
 	b.text("executor", &t.Executor)
+	b.text("placement", &t.Placement)
 	if inner := b.inner("builtin"); inner != nil {
 		t.Builtin = inner.builtin()
 	}

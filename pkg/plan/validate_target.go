@@ -24,6 +24,7 @@ func (v *validator) target(t *Target) {
 	}
 	v.endpoints(t, d, at)
 	v.executor(t, d, at)
+	v.oneOf(at, "placement", t.Placement, Ketama, Rendezvous)
 	if t.Builtin != nil {
 		v.builtin(t, d, at.in("builtin"))
 	}
