@@ -55,10 +55,10 @@ func TestConformance(t *testing.T) {
 		node   Config
 		driver redis.Config
 	}{
-		{"plain", Config{}, redis.Config{}},
-		{"password and database", Config{Password: "s3cret"}, redis.Config{Password: &driver.Secret{Name: "cache"}, Database: 3}},
-		{"user", Config{Password: "s3cret"}, redis.Config{Username: "default", Password: &driver.Secret{Name: "cache"}}},
-		{"delay", Config{Delay: time.Millisecond}, redis.Config{}},
+		{"plain", Config{}, redis.Config{Protocol: 2}},
+		{"password and database", Config{Password: "s3cret"}, redis.Config{Protocol: 2, Password: &driver.Secret{Name: "cache"}, Database: 3}},
+		{"user", Config{Password: "s3cret"}, redis.Config{Protocol: 2, Username: "default", Password: &driver.Secret{Name: "cache"}}},
+		{"delay", Config{Delay: time.Millisecond}, redis.Config{Protocol: 2}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/loadgen/loadgen/internal/drivers"
+	"github.com/loadgen/loadgen/internal/drivers/redis"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/servertest"
@@ -120,5 +121,26 @@ func BenchmarkConnections(b *testing.B) {
 				b.ReportMetric(0, "ns/op")
 			}
 		})
+	}
+}
+
+// TestMessagesBetweenReplies: what a server may say unasked is passed over, whole or in pieces, and what it may not is not.
+func TestMessagesBetweenReplies(t *testing.T) {
+	for protocol, all := range map[int]map[string]string{
+		3: {">1\r\n+a\r\n": "", ">1\r\n+a\r\n>2\r\n:1\r\n$": ">2\r\n:1\r\n$", ">1\r\n+a\r\n+OK\r\n": "unasked", "$-1\r\n": "unasked", ">x": "unasked"},
+		2: {">1\r\n+a\r\n": "unasked", "+OK\r\n": "unasked"},
+	} {
+		codec, err := redis.Driver{}.NewCodec(&redis.Config{Protocol: protocol}, nil)
+		require.NoError(t, err)
+		w := newWire(new(loop), nil, codec, nil)
+		for said, left := range all {
+			rest, err := w.parse(&wireConn{state: isUp}, []byte(said), 0)
+			if left == "unasked" {
+				require.ErrorIs(t, err, errUnasked, said)
+				continue
+			}
+			require.NoError(t, err, said)
+			require.Equal(t, left, string(rest), said)
+		}
 	}
 }

@@ -33,6 +33,7 @@ type wire struct {
 	poll      poller
 	pipes     *pipes // the poller, if that is what it is; else nil
 	codec     driver.Codec
+	aside     driver.Aside // the codec, if it is one
 	endpoints []endpoint
 	limit     int   // requests outstanding on a connection
 	timeout   int64 // of a request
@@ -106,6 +107,7 @@ func newWire(l *loop, p poller, codec driver.Codec, endpoints []endpoint) *wire 
 		rand:  rand.New(rand.NewPCG(uint64(l.index), 0)),
 	}
 	w.pipes, _ = p.(*pipes)
+	w.aside, _ = codec.(driver.Aside)
 	for range l.sessions {
 		for e := range endpoints {
 			w.conns = append(w.conns, &wireConn{index: int32(len(w.conns)), endpoint: e, fd: -1})
@@ -324,7 +326,12 @@ func (w *wire) parse(c *wireConn, b []byte, now int64) ([]byte, error) {
 	}
 	for len(b) > 0 {
 		if c.queue.len() == c.unwritten() {
-			return b, fmt.Errorf("%w: %q", errUnasked, b[:min(len(b), 40)])
+			n, err := w.unasked(b)
+			if err != nil || n == 0 {
+				return b, err
+			}
+			b = b[n:]
+			continue
 		}
 		if p := c.queue.at(0); p.st == nil && !p.dead {
 			n, whole, err := w.direct.answered(c, p, b, now)
@@ -348,6 +355,16 @@ func (w *wire) parse(c *wireConn, b []byte, now int64) ([]byte, error) {
 		w.l.answered(p.st, c.endpoint, &w.reply, n, now)
 	}
 	return b, nil
+}
+
+// unasked takes what came where nothing was asked.
+func (w *wire) unasked(b []byte) (int, error) {
+	if w.aside != nil {
+		if n, err := w.aside.Aside(b); err == nil {
+			return n, nil
+		}
+	}
+	return 0, fmt.Errorf("%w: %q", errUnasked, b[:min(len(b), 40)])
 }
 
 var errUnasked = errors.New("a reply to nothing that was asked")

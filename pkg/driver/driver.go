@@ -148,6 +148,13 @@ type Skimmer interface {
 	Skim(b []byte, verb Verb, most int) (n, took int)
 }
 
+// Aside is what a Codec is, too, whose endpoints may say things that answer no request. Parse passes over those that come before a reply.
+type Aside interface {
+	// Aside takes one message that answers nothing from the front of b, which is not empty. It returns its bytes, 0 when it is not complete yet,
+	// and an error when b begins with anything else.
+	Aside(b []byte) (n int, err error)
+}
+
 // Dialer is a driver that brings its own blocking client.
 type Dialer interface {
 	Driver

@@ -74,16 +74,19 @@ func (*codec) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, error
 			return len(stored), nil
 		}
 	}
-	return parse(b, verb, reply)
+	return parse(b, verb, reply, readValue)
 }
 
 // stored is the reply to a SET that is done.
 const stored = "+OK\r\n"
 
+// reader reads a value from the front of b.
+type reader func(b []byte) (r reply, n int, err error)
+
 // parse is Parse for any reply.
-func parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, error) {
+func parse(b []byte, verb driver.Verb, reply *driver.Reply, read reader) (int, error) {
 	*reply = driver.Reply{}
-	r, n, err := readValue(b)
+	r, n, err := read(b)
 	if n == 0 || err != nil {
 		return 0, err
 	}

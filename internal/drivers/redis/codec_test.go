@@ -12,9 +12,9 @@ import (
 
 func newTestCodec(t testing.TB, cfg Config) *codec {
 	t.Helper()
-	c, err := newCodec(&cfg, func(string) (string, error) { return testPassword, nil })
+	c, err := Driver{}.NewCodec(&cfg, func(string) (string, error) { return testPassword, nil })
 	require.NoError(t, err)
-	return c
+	return c.(*codec)
 }
 
 func TestAppendRequest(t *testing.T) {
@@ -29,7 +29,7 @@ func TestAppendRequest(t *testing.T) {
 		{driver.Request{Verb: driver.Delete, Key: []byte("key:000000000001")}, "*2\r\n$3\r\nDEL\r\n$16\r\nkey:000000000001\r\n"},
 		{driver.Request{Verb: driver.Put, Key: []byte("k"), Value: &driver.Value{}}, "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$0\r\n\r\n"},
 	}
-	c := newTestCodec(t, Config{})
+	c := newTestCodec(t, Config{Protocol: 2})
 	for _, test := range tests {
 		require.Equal(t, test.want, string(c.AppendRequest(nil, &test.req)))
 	}
@@ -68,7 +68,7 @@ var replies = []struct {
 }
 
 func TestParseAtEverySplit(t *testing.T) {
-	c := newTestCodec(t, Config{})
+	c := newTestCodec(t, Config{Protocol: 2})
 	for _, test := range replies {
 		for cut := range test.in {
 			got := driver.Reply{Value: []byte("left over")}
@@ -120,7 +120,7 @@ func TestParseRefuses(t *testing.T) {
 		{"type and LF", driver.Put, "+\n", `line does not end in CR LF: got "+\n"`},
 		{"error goes on", driver.Put, "-" + strings.Repeat("x", maxLine), `line does not end within 65536 bytes: got "-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"…`},
 	}
-	c := newTestCodec(t, Config{})
+	c := newTestCodec(t, Config{Protocol: 2})
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			var r driver.Reply
@@ -134,7 +134,7 @@ func TestParseRefuses(t *testing.T) {
 // TestParseLargestBulk pins that the limit is inclusive, and that an incomplete value is incomplete whatever its size.
 func TestParseLargestBulk(t *testing.T) {
 	var r driver.Reply
-	n, err := newTestCodec(t, Config{}).Parse([]byte("$536870912\r\nonly the beginning"), driver.Get, &r)
+	n, err := newTestCodec(t, Config{Protocol: 2}).Parse([]byte("$536870912\r\nonly the beginning"), driver.Get, &r)
 	require.NoError(t, err)
 	require.Zero(t, n)
 }
@@ -145,7 +145,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add([]byte("$18446744073709551621\r\n"), uint8(0), uint16(3))
 	f.Add([]byte("*2\r\n$1\r\na\r\n"), uint8(0), uint16(3))
-	c := newTestCodec(f, Config{})
+	c := newTestCodec(f, Config{Protocol: 2})
 	f.Fuzz(func(t *testing.T, b []byte, verb uint8, at uint16) {
 		v := driver.Verb(int(verb) % driver.NumVerbs)
 		var whole, part driver.Reply
@@ -175,7 +175,7 @@ func BenchmarkAppendRequest(b *testing.B) {
 		{Verb: driver.Put, Key: key, Value: &driver.Value{Size: 200, Seed: 1}},
 		{Verb: driver.Delete, Key: key},
 	}
-	c := newTestCodec(b, Config{})
+	c := newTestCodec(b, Config{Protocol: 2})
 	for _, req := range requests {
 		b.Run("verb="+req.Verb.String(), func(b *testing.B) {
 			b.ReportAllocs()
@@ -199,7 +199,7 @@ func BenchmarkParse(b *testing.B) {
 		{"integer", driver.Delete, ":1\r\n"},
 		{"incomplete", driver.Get, "$1048576\r\n" + strings.Repeat("v", 1<<19)},
 	}
-	c := newTestCodec(b, Config{})
+	c := newTestCodec(b, Config{Protocol: 2})
 	for _, test := range tests {
 		b.Run("reply="+test.reply, func(b *testing.B) {
 			b.ReportAllocs()

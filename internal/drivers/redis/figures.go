@@ -67,7 +67,7 @@ func (Driver) AppendQuestion(dst []byte) []byte {
 func (Driver) ParseFigures(b []byte) (map[string]string, int, error) {
 	told, at := map[string]string{}, 0
 	for range 2 {
-		v, n, err := readValue(b[at:])
+		v, n, err := readReply(b[at:])
 		switch {
 		case n == 0 || err != nil:
 			return nil, 0, err

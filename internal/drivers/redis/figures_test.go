@@ -37,7 +37,7 @@ func TestFiguresAreRefused(t *testing.T) {
 	for reply, why := range map[string]string{
 		"-NOPERM this user has no permissions\r\n": "INFO: server says NOPERM",
 		"+OK\r\n":          "INFO: want a text",
-		"HTTP/1.1 400\r\n": "not RESP2",
+		"HTTP/1.1 400\r\n": "not RESP",
 	} {
 		_, _, err := Driver{}.ParseFigures([]byte(reply))
 		require.ErrorContains(t, err, why, reply)

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -17,7 +18,7 @@ type greeting struct {
 // step is one command of a greeting.
 type step struct {
 	name string // the command as an error may show it: without the password
-	want string // the status that answers it
+	want string // the status that answers it; "" for a HELLO, which a map answers
 }
 
 func newGreeting(cfg *Config, password string) greeting {
@@ -26,12 +27,10 @@ func newGreeting(cfg *Config, password string) greeting {
 		g.request = appendCommand(g.request, args...)
 		g.steps = append(g.steps, s)
 	}
-	switch {
-	case cfg.Password == nil:
-	case cfg.Username == "":
-		add(step{"AUTH", "OK"}, "AUTH", password)
-	default:
-		add(step{"AUTH " + cfg.Username, "OK"}, "AUTH", cfg.Username, password)
+	if cfg.Protocol == 3 {
+		add(step{name: "HELLO 3"}, hello(cfg, password)...)
+	} else {
+		g.introduce(cfg, add)
 	}
 	if cfg.Database != 0 {
 		n := strconv.Itoa(cfg.Database)
@@ -41,26 +40,69 @@ func newGreeting(cfg *Config, password string) greeting {
 	return g
 }
 
-// Greet appends AUTH and SELECT where the config asks for them, and PING.
+// hello is the command that chooses RESP3, and says who the client is.
+func hello(cfg *Config, password string) []string {
+	args := []string{"HELLO", "3"}
+	if cfg.Password != nil {
+		args = append(args, "AUTH", cmp.Or(cfg.Username, "default"), password)
+	}
+	if cfg.ClientName != "" {
+		args = append(args, "SETNAME", cfg.ClientName)
+	}
+	return args
+}
+
+// introduce says the same in RESP2.
+func (g *greeting) introduce(cfg *Config, add func(s step, args ...string)) {
+	switch {
+	case cfg.Password == nil:
+	case cfg.Username == "":
+		add(step{"AUTH", "OK"}, "AUTH", g.password)
+	default:
+		add(step{"AUTH " + cfg.Username, "OK"}, "AUTH", cfg.Username, g.password)
+	}
+	if cfg.ClientName != "" {
+		add(step{"CLIENT SETNAME", "OK"}, "CLIENT", "SETNAME", cfg.ClientName)
+	}
+}
+
+// Greet appends HELLO, or AUTH and CLIENT SETNAME, where the config asks for them, SELECT likewise, and PING.
 func (c *codec) Greet(dst []byte) ([]byte, int) {
 	return append(dst, c.greeting.request...), len(c.greeting.steps)
 }
 
 // ParseGreeting reads the reply to the i-th command of Greet.
-func (c *codec) ParseGreeting(b []byte, i int) (int, error) {
-	step := c.greeting.steps[i]
-	r, n, err := readValue(b)
+func (c *codec) ParseGreeting(b []byte, i int) (int, error) { return c.greeting.parse(b, i, readValue) }
+
+func (g *greeting) parse(b []byte, i int, read reader) (int, error) {
+	step := g.steps[i]
+	r, n, err := read(b)
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("%s: %s", step.name, c.greeting.words(b, err.Error()))
+		return 0, fmt.Errorf("%s: %s", step.name, g.words(b, err.Error()))
 	case n == 0:
 		return 0, nil
 	case r.kind == errorReply:
-		return 0, fmt.Errorf("%s: server says %s", step.name, c.greeting.words(r.text, printable(r.text)))
+		return 0, fmt.Errorf("%s: server says %s%s", step.name, g.words(r.text, printable(r.text)), step.remedy(r.text))
+	case step.want == "" && r.kind == mapping:
+		if n, err = readWhole(b); err != nil {
+			return 0, fmt.Errorf("%s: %s", step.name, g.words(b, err.Error()))
+		}
+	case step.want == "":
+		return 0, fmt.Errorf("%s: want a map, got %s", step.name, g.words(b[:n], quote(b[:n])))
 	case r.kind != status || string(r.text) != step.want:
-		return 0, fmt.Errorf("%s: want +%s, got %s", step.name, step.want, c.greeting.words(b[:n], quote(b[:n])))
+		return 0, fmt.Errorf("%s: want +%s, got %s", step.name, step.want, g.words(b[:n], quote(b[:n])))
 	}
 	return n, nil
+}
+
+// remedy is what to do about a HELLO that the server does not know: it is older than RESP3, or another program.
+func (s *step) remedy(words []byte) string {
+	unknown := bytes.HasPrefix(words, []byte("NOPROTO")) || bytes.Contains(bytes.ToLower(words), []byte("unknown command"))
+	if s.want != "" || !unknown {
+		return ""
+	}
+	return ": it does not speak RESP3, which Redis does from version 6 on; write protocol = 2 in the target"
 }
 
 // words returns shown, a printable form of raw, or no more than its first word when either could hold the password: servers

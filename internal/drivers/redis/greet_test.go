@@ -21,11 +21,11 @@ func TestGreet(t *testing.T) {
 		want    string
 		replies int
 	}{
-		{"nothing", Config{}, "*1\r\n$4\r\nPING\r\n", 1},
-		{"password", Config{Password: secret}, "*2\r\n$4\r\nAUTH\r\n" + auth + "*1\r\n$4\r\nPING\r\n", 2},
-		{"user", Config{Username: "u", Password: secret}, "*3\r\n$4\r\nAUTH\r\n$1\r\nu\r\n" + auth + "*1\r\n$4\r\nPING\r\n", 2},
-		{"database", Config{Database: 12}, "*2\r\n$6\r\nSELECT\r\n$2\r\n12\r\n*1\r\n$4\r\nPING\r\n", 2},
-		{"all", Config{Username: "u", Password: secret, Database: 1}, "*3\r\n$4\r\nAUTH\r\n$1\r\nu\r\n" + auth +
+		{"nothing", Config{Protocol: 2}, "*1\r\n$4\r\nPING\r\n", 1},
+		{"password", Config{Protocol: 2, Password: secret}, "*2\r\n$4\r\nAUTH\r\n" + auth + "*1\r\n$4\r\nPING\r\n", 2},
+		{"user", Config{Protocol: 2, Username: "u", Password: secret}, "*3\r\n$4\r\nAUTH\r\n$1\r\nu\r\n" + auth + "*1\r\n$4\r\nPING\r\n", 2},
+		{"database", Config{Protocol: 2, Database: 12}, "*2\r\n$6\r\nSELECT\r\n$2\r\n12\r\n*1\r\n$4\r\nPING\r\n", 2},
+		{"all", Config{Protocol: 2, Username: "u", Password: secret, Database: 1}, "*3\r\n$4\r\nAUTH\r\n$1\r\nu\r\n" + auth +
 			"*2\r\n$6\r\nSELECT\r\n$1\r\n1\r\n*1\r\n$4\r\nPING\r\n", 3},
 	}
 	for _, test := range tests {
@@ -38,7 +38,7 @@ func TestGreet(t *testing.T) {
 }
 
 func TestParseGreeting(t *testing.T) {
-	all := Config{Username: "worker", Password: &driver.Secret{Name: "cache"}, Database: 3}
+	all := Config{Protocol: 2, Username: "worker", Password: &driver.Secret{Name: "cache"}, Database: 3}
 	const withheld = "(words withheld: they could hold the password)"
 	tests := []struct {
 		name string
@@ -85,20 +85,20 @@ func TestParseGreeting(t *testing.T) {
 
 func TestConfigValidate(t *testing.T) {
 	require.NoError(t, Driver{}.NewConfig().(*Config).Validate())
-	require.ErrorContains(t, (&Config{Username: "u"}).Validate(), `username is set without password: write password = secret("NAME")`)
-	require.ErrorContains(t, (&Config{Database: -1}).Validate(), "database = -1: write a number from 0")
-	err := (&Config{Username: "u", Database: -1}).Validate()
+	require.ErrorContains(t, (&Config{Protocol: 2, Username: "u"}).Validate(), `username is set without password: write password = secret("NAME")`)
+	require.ErrorContains(t, (&Config{Protocol: 2, Database: -1}).Validate(), "database = -1: write a number from 0")
+	err := (&Config{Protocol: 2, Username: "u", Database: -1}).Validate()
 	require.ErrorContains(t, err, "username")
 	require.ErrorContains(t, err, "database")
 }
 
 func TestNewCodecErrors(t *testing.T) {
 	missing := errors.New("LOADGEN_SECRET_CACHE is not set")
-	_, err := Driver{}.NewCodec(&Config{Password: &driver.Secret{Name: "cache"}}, func(string) (string, error) { return "", missing })
+	_, err := Driver{}.NewCodec(&Config{Protocol: 2, Password: &driver.Secret{Name: "cache"}}, func(string) (string, error) { return "", missing })
 	require.ErrorIs(t, err, missing)
 	_, err = Driver{}.NewCodec("text", nil)
 	require.ErrorContains(t, err, "config is a string")
-	_, err = Driver{}.NewCodec(&Config{Database: -1}, nil)
+	_, err = Driver{}.NewCodec(&Config{Protocol: 2, Database: -1}, nil)
 	require.ErrorContains(t, err, "database = -1")
 }
 
@@ -108,7 +108,7 @@ func FuzzParseGreeting(f *testing.F) {
 	f.Add([]byte("-ERR unknown command 'AUTH', with args beginning with: 'correct horse"), uint8(0))
 	f.Add([]byte("*2\r\n$4\r\nAUTH\r\n$23\r\n"+testPassword), uint8(1))
 	f.Add([]byte("-\"battery\r\n"), uint8(2))
-	c := newTestCodec(f, Config{Password: &driver.Secret{Name: "cache"}, Database: 1})
+	c := newTestCodec(f, Config{Protocol: 2, Password: &driver.Secret{Name: "cache"}, Database: 1})
 	f.Fuzz(func(t *testing.T, b []byte, step uint8) {
 		n, err := c.ParseGreeting(b, int(step)%3)
 		require.LessOrEqual(t, n, len(b))

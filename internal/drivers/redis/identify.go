@@ -26,8 +26,8 @@ var configFields = [...]string{"save", "appendfsync", "io-threads"}
 
 // Identify greets the server and asks INFO and CONFIG GET. The result holds "server" (redis, valkey, loadgen, …) and
 // "version", and of the other settings those that the server tells. It returns soon after ctx is cancelled.
-func (Driver) Identify(ctx context.Context, conn net.Conn, config any, secrets driver.Secrets) (map[string]string, error) {
-	c, err := newCodec(config, secrets)
+func (d Driver) Identify(ctx context.Context, conn net.Conn, config any, secrets driver.Secrets) (map[string]string, error) {
+	c, err := d.NewCodec(config, secrets)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func (Driver) Identify(ctx context.Context, conn net.Conn, config any, secrets d
 	return id, nil
 }
 
-func readIdentity(in *replyReader, c *codec, greetings int) (map[string]string, error) {
+func readIdentity(in *replyReader, c driver.Codec, greetings int) (map[string]string, error) {
 	for i := range greetings {
 		if err := in.next(func(b []byte) (int, error) { return c.ParseGreeting(b, i) }); err != nil {
 			return nil, err
@@ -101,17 +101,17 @@ func describe(info map[string]string) map[string]string {
 	return id
 }
 
-// readSetting reads a reply to CONFIG GET: an array of name and value, empty for a setting the server does not have, or an
+// readSetting reads a reply to CONFIG GET: a map, or an array of name and value, empty for a setting the server does not have, or an
 // error when it does not tell.
 func readSetting(in *replyReader, name string, id map[string]string) error {
 	head, err := in.value()
 	if err != nil || head.kind == errorReply {
 		return err
 	}
-	if head.kind != array || head.integer > 0 && head.integer%2 != 0 {
+	if head.kind != array && head.kind != mapping || head.elements()%2 != 0 {
 		return errors.New("reply is not an array of names and values")
 	}
-	for range head.integer / 2 {
+	for range head.elements() / 2 {
 		key, err := in.value()
 		if err != nil {
 			return err
@@ -138,7 +138,7 @@ type replyReader struct {
 // value reads the next value; its text is valid until the next call.
 func (r *replyReader) value() (v reply, err error) {
 	err = r.next(func(b []byte) (n int, err error) {
-		v, n, err = readValue(b)
+		v, n, err = readReply(b)
 		return n, err
 	})
 	return v, err

@@ -66,7 +66,7 @@ func TestIdentify(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			id, err := Driver{}.Identify(context.Background(), script(t, test.says), &Config{}, nil)
+			id, err := Driver{}.Identify(context.Background(), script(t, test.says), &Config{Protocol: 2}, nil)
 			require.NoError(t, err)
 			require.Equal(t, test.want, id)
 		})
@@ -92,7 +92,7 @@ func TestIdentifyErrors(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := Driver{}.Identify(context.Background(), script(t, test.says), &Config{}, nil)
+			_, err := Driver{}.Identify(context.Background(), script(t, test.says), &Config{Protocol: 2}, nil)
 			require.ErrorContains(t, err, "ask redis what it is: "+test.want)
 		})
 	}
@@ -104,12 +104,12 @@ func TestIdentifyEndsWithContext(t *testing.T) {
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
-	_, err := Driver{}.Identify(ctx, client, &Config{}, nil)
+	_, err := Driver{}.Identify(ctx, client, &Config{Protocol: 2}, nil)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
 func TestIdentifyWithoutSecret(t *testing.T) {
-	_, err := Driver{}.Identify(context.Background(), nil, &Config{Password: &driver.Secret{Name: "cache"}},
+	_, err := Driver{}.Identify(context.Background(), nil, &Config{Protocol: 2, Password: &driver.Secret{Name: "cache"}},
 		func(string) (string, error) { return "", io.ErrUnexpectedEOF })
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }

@@ -1,26 +1,28 @@
-// Package redis speaks to Redis and to servers that answer as it does, in RESP2.
+// Package redis speaks to Redis and to servers that answer as it does, in RESP2 or RESP3.
 //
-// A get is GET, a put is SET, a delete is DEL with one key. A connection begins with AUTH and SELECT where the target asks for
-// them and always with PING: the answer tells a server that is not Redis, wants a password, or still loads its data, before
-// any load is sent.
+// A get is GET, a put is SET, a delete is DEL with one key. A connection begins with AUTH, CLIENT SETNAME and SELECT where the target asks
+// for them, in RESP3 with HELLO in the place of the first two, and always with PING: the answers tell a server that is not Redis, wants a password,
+// or still loads its data, before any load is sent.
 //
 // # Replies
 //
 //	verb    reply            outcome
 //	get     $n … bulk        ok, with the value
-//	get     $-1              miss
+//	get     $-1, _           miss
 //	put     +OK              ok
 //	delete  :1               ok
 //	delete  :0               miss
 //	any     -words           error, with the words
 //
 // Anything else is not an answer to the request: the stream of replies cannot be trusted any more, and Parse returns an error.
-// The format is the one of https://redis.io/docs/latest/develop/reference/protocol-spec/, RESP2.
+// The format is the one of https://redis.io/docs/latest/develop/reference/protocol-spec/. In RESP3 a server may say things unasked: push messages
+// between replies, and attributes before one. They are read whole and passed over.
 package redis
 
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/loadgen/loadgen/pkg/driver"
 )
@@ -32,31 +34,44 @@ var _ driver.Wire = Driver{}
 
 // Config holds what a redis target takes beside the attributes common to all targets.
 type Config struct {
+	// Protocol is the version of RESP, 2 or 3.
+	Protocol int `hcl:"protocol,optional" json:"protocol"`
 	// Username is the ACL user; empty for the default user.
 	Username string `hcl:"username,optional" json:"username"`
 	// Password authenticates every connection; nil when the server wants none.
 	Password *driver.Secret `hcl:"password,optional" json:"password"`
 	// Database is the number given to SELECT, ≥ 0.
 	Database int `hcl:"database,optional" json:"database"`
+	// ClientName is what CLIENT LIST shows of every connection; "" for none.
+	ClientName string `hcl:"client_name,optional" json:"client_name"`
 }
 
 // Validate reports every attribute that no connection could be opened with.
 func (c *Config) Validate() error {
 	var errs []error
+	if c.Protocol != 2 && c.Protocol != 3 {
+		errs = append(errs, fmt.Errorf("protocol = %d: write 2, or 3 for RESP3, which Redis knows from version 6 on", c.Protocol))
+	}
 	if c.Username != "" && c.Password == nil {
 		errs = append(errs, errors.New(`username is set without password: write password = secret("NAME"), or leave username out`))
 	}
 	if c.Database < 0 {
 		errs = append(errs, fmt.Errorf("database = %d: write a number from 0 up to what the server holds (Redis: 15)", c.Database))
 	}
+	if len(c.ClientName) > maxName || strings.ContainsFunc(c.ClientName, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+		errs = append(errs, fmt.Errorf("client_name = %q: write at most %d printable ASCII characters without spaces", c.ClientName, maxName))
+	}
 	return errors.Join(errs...)
 }
+
+// maxName bounds a client's name.
+const maxName = 256
 
 // Name returns "redis".
 func (Driver) Name() string { return "redis" }
 
-// NewConfig returns a *Config: no password, database 0.
-func (Driver) NewConfig() any { return new(Config) }
+// NewConfig returns a *Config: RESP2, no password, database 0.
+func (Driver) NewConfig() any { return &Config{Protocol: 2} }
 
 // Outcomes says that a get and a delete can miss and that a put cannot.
 func (Driver) Outcomes(v driver.Verb) []driver.Outcome {
@@ -75,10 +90,6 @@ func (Driver) Builtin() string { return "resp" }
 
 // NewCodec returns a codec that greets as config, a *Config, says. The secret is looked up here.
 func (Driver) NewCodec(config any, secrets driver.Secrets) (driver.Codec, error) {
-	return newCodec(config, secrets)
-}
-
-func newCodec(config any, secrets driver.Secrets) (*codec, error) {
 	cfg, ok := config.(*Config)
 	if !ok {
 		return nil, fmt.Errorf("redis: config is a %T, want a *redis.Config", config)
@@ -93,5 +104,9 @@ func newCodec(config any, secrets driver.Secrets) (*codec, error) {
 			return nil, fmt.Errorf("password of redis: %w", err)
 		}
 	}
-	return &codec{greeting: newGreeting(cfg, password)}, nil
+	c := codec{greeting: newGreeting(cfg, password)}
+	if cfg.Protocol == 3 {
+		return &codec3{c}, nil
+	}
+	return &c, nil
 }

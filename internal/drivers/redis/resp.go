@@ -26,16 +26,23 @@ const (
 	bulk
 	null
 	array // a header: integer elements follow as values of their own, none when it is negative
+
+	// Of RESP3 only.
+	scalar    // a double, a boolean or a big number
+	mapping   // a header: twice integer elements follow
+	set       // as array
+	push      // as array; a message that answers nothing
+	attribute // as mapping; the value that they are about comes behind them
 )
 
-// reply is one RESP2 value; text is a part of the buffer it was read from.
+// reply is one value; text is a part of the buffer it was read from.
 type reply struct {
 	kind    kind
 	integer int64
 	text    []byte
 }
 
-// readValue reads the value at the front of b and returns the bytes it took, 0 when it is not complete. An array ends
+// readValue reads the RESP2 value at the front of b and returns the bytes it took, 0 when it is not complete. An array ends
 // with its header.
 func readValue(b []byte) (reply, int, error) {
 	if len(b) == 0 {

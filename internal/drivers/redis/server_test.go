@@ -26,9 +26,9 @@ func TestConformanceWithServer(t *testing.T) {
 		server []string
 		cfg    Config
 	}{
-		{"plain", nil, Config{}},
-		{"password and database", []string{"--requirepass", "open sesame"}, Config{Password: secret, Database: 15}},
-		{"user", []string{"--user", "worker", "on", ">opensesame", "~*", "&*", "+@all", "--requirepass", "x"}, Config{Username: "worker", Password: secret}},
+		{"plain", nil, Config{Protocol: 2}},
+		{"password and database", []string{"--requirepass", "open sesame"}, Config{Protocol: 2, Password: secret, Database: 15}},
+		{"user", []string{"--user", "worker", "on", ">opensesame", "~*", "&*", "+@all", "--requirepass", "x"}, Config{Protocol: 2, Username: "worker", Password: secret}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -57,11 +57,11 @@ func TestGreetingWithServer(t *testing.T) {
 		cfg    Config
 		want   string
 	}{
-		{"password is missing", []string{"--requirepass", "x"}, Config{}, "PING: server says NOAUTH Authentication required."},
-		{"password is wrong", []string{"--requirepass", "x"}, Config{Password: secret}, "AUTH: server says WRONGPASS invalid username-password pair or user is disabled."},
-		{"password is not wanted", nil, Config{Password: secret}, "AUTH: server says ERR AUTH <password> called without any password configured"},
-		{"database is out of range", nil, Config{Database: 99}, "SELECT 99: server says ERR DB index is out of range"},
-		{"replica without master", []string{"--replicaof", "127.0.0.1 1", "--replica-serve-stale-data", "no"}, Config{}, "PING: server says MASTERDOWN"},
+		{"password is missing", []string{"--requirepass", "x"}, Config{Protocol: 2}, "PING: server says NOAUTH Authentication required."},
+		{"password is wrong", []string{"--requirepass", "x"}, Config{Protocol: 2, Password: secret}, "AUTH: server says WRONGPASS invalid username-password pair or user is disabled."},
+		{"password is not wanted", nil, Config{Protocol: 2, Password: secret}, "AUTH: server says ERR AUTH <password> called without any password configured"},
+		{"database is out of range", nil, Config{Protocol: 2, Database: 99}, "SELECT 99: server says ERR DB index is out of range"},
+		{"replica without master", []string{"--replicaof", "127.0.0.1 1", "--replica-serve-stale-data", "no"}, Config{Protocol: 2}, "PING: server says MASTERDOWN"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestIdentifyServer(t *testing.T) {
 	require.NoError(t, err)
 	defer conn.Close()
 	require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
-	id, err := Driver{}.Identify(context.Background(), conn, &Config{}, nil)
+	id, err := Driver{}.Identify(context.Background(), conn, &Config{Protocol: 2}, nil)
 	require.NoError(t, err)
 	require.Equal(t, "redis", id["server"])
 	require.Regexp(t, `^\d+\.\d+\.\d+$`, id["version"])
@@ -96,7 +96,7 @@ func TestIdentifyServer(t *testing.T) {
 func TestServerErrors(t *testing.T) {
 	conn, err := dialer(servertest.Redis(t, "--maxmemory", "1", "--maxmemory-policy", "noeviction"))()
 	require.NoError(t, err)
-	codec, err := Driver{}.NewCodec(&Config{}, nil)
+	codec, err := Driver{}.NewCodec(&Config{Protocol: 2}, nil)
 	require.NoError(t, err)
 	x := drivertest.OverConn(t, codec, conn)
 	put := driver.Request{Verb: driver.Put, Key: []byte("k"), Value: &driver.Value{Size: 200}}

@@ -145,7 +145,7 @@ var faults = []struct {
 }{
 	{"undeclared outcome", "missing_key", undeclared{}},
 	{"put that misses", "declaration", missingPut{}},
-	{"one config for all", "declaration", shared{cfg: new(redis.Config)}},
+	{"one config for all", "declaration", shared{cfg: &redis.Config{Protocol: 2}}},
 	{"no version", "wire/identity", nameless{}},
 	{"impure", "timed", impure{}},
 	{"mixed up replies", "order", redis.Driver{}},

@@ -1,0 +1,262 @@
+package redis
+
+import (
+	"fmt"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+const (
+	// maxElements bounds the values within one reply, those within them included. The longest that is ever read whole, a HELLO's, has 15
+	// beside a few for each module of the server; a CLIENT TRACKING push names the keys of a command.
+	maxElements = 16 << 10
+	// verbatimHead is what a verbatim string's text begins with: three letters for its format and a colon.
+	verbatimHead = len("txt:")
+)
+
+// codec3 is a codec that speaks RESP3. What it sends is the same but for the greeting; what it reads has more types, and messages that
+// belong to no request.
+type codec3 struct{ codec }
+
+var (
+	_ driver.Codec   = (*codec3)(nil)
+	_ driver.Layout  = (*codec3)(nil)
+	_ driver.Skimmer = (*codec3)(nil)
+	_ driver.Aside   = (*codec3)(nil)
+)
+
+// Parse reads one reply, and the messages before it.
+func (c *codec3) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, error) {
+	if verb == driver.Get {
+		if value, n := shortBulk(b); n > 0 {
+			*reply = driver.Reply{Value: value} // ok
+			return n, nil
+		}
+	}
+	return parse(b, verb, reply, readReply)
+}
+
+// Aside implements driver.Aside: it takes a push message.
+func (*codec3) Aside(b []byte) (int, error) {
+	if b[0] != '>' {
+		return 0, fmt.Errorf("not a push message: got %s", quote(b))
+	}
+	return skip(b)
+}
+
+// ParseGreeting reads the reply to the i-th command of Greet.
+func (c *codec3) ParseGreeting(b []byte, i int) (int, error) {
+	return c.greeting.parse(b, i, readReply)
+}
+
+// readReply reads the next value that answers a request, and returns the bytes it took with the messages and attributes before it. Like
+// readValue, it ends with the header of an aggregate.
+func readReply(b []byte) (reply, int, error) {
+	at, err := before(b)
+	if err != nil || at == len(b) {
+		return reply{}, 0, err
+	}
+	r, n, err := readValue3(b[at:])
+	if n == 0 || err != nil {
+		return reply{}, 0, err
+	}
+	return r, at + n, nil
+}
+
+// readWhole is readReply for all of an aggregate.
+func readWhole(b []byte) (int, error) {
+	at, err := before(b)
+	if err != nil || at == len(b) {
+		return 0, err
+	}
+	n, err := skip(b[at:])
+	if n == 0 || err != nil {
+		return 0, err
+	}
+	return at + n, nil
+}
+
+// before returns how many bytes the messages and attributes before a reply take; all of b when they are not complete.
+func before(b []byte) (int, error) {
+	at := 0
+	for at < len(b) && (b[at] == '>' || b[at] == '|') {
+		n, err := skip(b[at:])
+		if err != nil {
+			return 0, err
+		}
+		if n == 0 {
+			return len(b), nil
+		}
+		at += n
+	}
+	return at, nil
+}
+
+// skip returns how many bytes the value at the front of b takes with all that is in it, of an attribute without what it is about; 0 when
+// that is not complete.
+func skip(b []byte) (int, error) {
+	at, left := 0, int64(1)
+	for seen := int64(0); left > 0; left-- {
+		r, n, err := readValue3(b[at:])
+		if n == 0 || err != nil {
+			return 0, err
+		}
+		inner := r.elements()
+		if seen += inner; seen > maxElements {
+			return 0, fmt.Errorf("reply of more than %d values: got %s", maxElements, quote(b))
+		}
+		left += inner
+		if r.kind == attribute && at > 0 { // stands before the value that it is about
+			left++
+		}
+		at += n
+	}
+	return at, nil
+}
+
+// elements is how many values an aggregate's header announces.
+func (r *reply) elements() int64 {
+	switch r.kind {
+	case array, set, push:
+		return max(0, r.integer)
+	case mapping, attribute:
+		return 2 * r.integer
+	}
+	return 0
+}
+
+// readValue3 is readValue for RESP3: it knows all the types of RESP2, too. The aggregates and strings of unknown length, which no server
+// sends, are refused.
+func readValue3(b []byte) (reply, int, error) {
+	if len(b) == 0 {
+		return reply{}, 0, nil
+	}
+	switch b[0] {
+	case '_':
+		_, n, err := readWord(b, "")
+		return reply{kind: null}, n, err
+	case '#':
+		text, n, err := readWord(b, "tf")
+		return reply{kind: scalar, text: text}, n, err
+	case ',', '(':
+		return readDecimal(b)
+	case '=', '!':
+		return readLongText(b)
+	case '%':
+		return readHeader(b, mapping)
+	case '~':
+		return readHeader(b, set)
+	case '>':
+		return readHeader(b, push)
+	case '|':
+		return readHeader(b, attribute)
+	}
+	r, n, err := readValue(b)
+	if err != nil && !isRESP2(b[0]) {
+		err = fmt.Errorf("not RESP: got %s", quote(b))
+	}
+	if r.kind == array && r.integer > maxElements {
+		return reply{}, 0, fmt.Errorf("array of %d values is beyond the limit of %d", r.integer, maxElements)
+	}
+	return r, n, err
+}
+
+// readWord reads a line that holds one of the letters, or nothing where there are none.
+func readWord(b []byte, letters string) ([]byte, int, error) {
+	size := len("_\r\n") + min(1, len(letters))
+	for i := 1; i < min(size, len(b)); i++ {
+		ok := false
+		switch {
+		case i == size-2:
+			ok = b[i] == '\r'
+		case i == size-1:
+			ok = b[i] == '\n'
+		default:
+			for _, letter := range []byte(letters) {
+				ok = ok || b[i] == letter
+			}
+		}
+		if !ok {
+			return nil, 0, fmt.Errorf("not what follows %q: got %s", b[:1], quote(b))
+		}
+	}
+	if len(b) < size {
+		return nil, 0, nil
+	}
+	return b[1 : size-2 : size-2], size, nil
+}
+
+// readDecimal reads a double or a big number as the text that it is.
+func readDecimal(b []byte) (reply, int, error) {
+	text, n, err := readLine(b)
+	if n == 0 || err != nil {
+		return reply{}, 0, err
+	}
+	if !isDecimal(text, b[0] == ',') {
+		return reply{}, 0, fmt.Errorf("not a number: got %s", quote(b))
+	}
+	return reply{kind: scalar, text: text}, n, nil
+}
+
+// isDecimal says whether the text is a number: digits with a sign, and of a double a fraction, an exponent, inf or nan.
+func isDecimal(text []byte, double bool) bool {
+	if len(text) > 0 && (text[0] == '-' || text[0] == '+') {
+		text = text[1:]
+	}
+	if double && (string(text) == "inf" || string(text) == "nan") {
+		return true
+	}
+	digits := 0
+	for i, c := range text {
+		switch {
+		case c-'0' <= 9:
+			digits++
+		case !double || digits == 0 && c != '.':
+			return false
+		case c == '.', c == 'e', c == 'E':
+		case (c == '-' || c == '+') && (text[i-1] == 'e' || text[i-1] == 'E'):
+		default:
+			return false
+		}
+	}
+	return digits > 0
+}
+
+// readLongText reads a verbatim string, without the format that it begins with, or an error of any length.
+func readLongText(b []byte) (reply, int, error) {
+	r, n, err := readBulk(b)
+	switch {
+	case n == 0 || err != nil:
+		return reply{}, 0, err
+	case r.kind == null:
+		return reply{}, 0, fmt.Errorf("text of negative length: got %s", quote(b[:n]))
+	case b[0] == '!':
+		r.kind = errorReply
+		return r, n, nil
+	case len(r.text) < verbatimHead || r.text[verbatimHead-1] != ':':
+		return reply{}, 0, fmt.Errorf("verbatim string without a format: got %s", quote(b[:n]))
+	}
+	r.text = r.text[verbatimHead:]
+	return r, n, nil
+}
+
+// readHeader reads the header of an aggregate that is never null.
+func readHeader(b []byte, k kind) (reply, int, error) {
+	v, n, err := readNumber(b)
+	switch {
+	case n == 0 || err != nil:
+		return reply{}, 0, err
+	case v < 0 || v > maxElements:
+		return reply{}, 0, fmt.Errorf("aggregate of %d values, of 0 to %d: got %s", v, maxElements, quote(b[:n]))
+	}
+	return reply{kind: k, integer: v}, n, nil
+}
+
+// isRESP2 says whether a value of RESP2 begins with the byte.
+func isRESP2(c byte) bool {
+	switch c {
+	case '+', '-', ':', '$', '*':
+		return true
+	}
+	return false
+}
