@@ -99,7 +99,7 @@ type dataset struct {
 	Keys       int64   `json:"keys"`  // in the space, or in each session's pool
 	Scope      string  `json:"scope"` // "shared" or "session"
 	Pick       string  `json:"pick"`
-	Skew       float64 `json:"skew"` // s of zipf(s), else 0
+	Skew       float64 `json:"skew"` // s of zipf(s) and latest(s), else 0
 	ValueBytes int     `json:"value_bytes"`
 }
 

@@ -35,6 +35,8 @@
 //   - zipf(0.99, ycsb): as YCSB's ScrambledZipfianGenerator does, see ycsbRank and ycsbIndex;
 //   - hotspot(o on k): with probability o one of the ⌊k·count⌉ hot keys, each as likely, else one of the others; hot keys are spread by
 //     the same permutation;
+//   - latest(s): a put takes a new key, which is above [0, count) and of the stream alone; any other op a key by its rank from the newest
+//     with probability ∝ rank⁻ˢ, over the keys of [0, count) and all that the stream has put (see growth and newest);
 //   - sequence: part i of S of [0, count), which is [⌊count·i/S⌋, ⌊count·(i+1)/S⌋), in order, once. The parts are taken by the
 //     streams, of a session's pool by the streams of that session.
 //

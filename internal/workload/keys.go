@@ -22,6 +22,7 @@ const (
 	walk // op n takes the n-th key of the stream's part
 	hotspot
 	ycsb
+	latest
 )
 
 // keySpace turns indices into keys.
@@ -34,12 +35,14 @@ type keySpace struct {
 	wrap       uint64 // numbers are taken modulo this
 	zipf       zipf
 	scramble   permutation
+	growth     growth // of latest
 	hot        uint64 // of a hotspot: keys that are hot, and
 	hotOps     uint64 // 2⁶⁴ × the share of ops on them; the largest number for all
 }
 
-// newKeySpace returns the keys of a step of the given kind.
-func newKeySpace(p *plan.Plan, ph *plan.Phase, data *plan.Dataset, kind string) (keySpace, error) {
+// newKeySpace returns the keys of a step.
+func newKeySpace(p *plan.Plan, ph *plan.Phase, data *plan.Dataset, step Step) (keySpace, error) {
+	kind := step.Kind
 	format, err := parseKeyFormat(data.Keys.Format)
 	if err != nil {
 		return keySpace{}, err
@@ -57,6 +60,11 @@ func newKeySpace(p *plan.Plan, ph *plan.Phase, data *plan.Dataset, kind string) 
 	case kind == "load":
 		if err := k.setPick(p, data); err != nil {
 			return keySpace{}, err
+		}
+		if k.pick == latest {
+			if k.growth, err = newGrowth(p, ph, step.Level); err != nil {
+				return keySpace{}, err
+			}
 		}
 	}
 	if k.perSession {
@@ -78,13 +86,16 @@ func (k *keySpace) setPick(p *plan.Plan, data *plan.Dataset) error {
 		k.pick = uniform
 	case "sequence":
 		k.pick = walk
-	case "zipf":
+	case "zipf", "latest":
 		if !(data.Keys.Skew > 0) || math.IsInf(data.Keys.Skew, 1) {
-			return fmt.Errorf("zipf(%v): the skew is not a positive number", data.Keys.Skew)
+			return fmt.Errorf("%s(%v): the skew is not a positive number", data.Keys.Pick, data.Keys.Skew)
 		}
 		k.pick = zipfian
 		if data.Keys.Form == plan.YCSB {
 			k.pick = ycsb
+		}
+		if data.Keys.Pick == "latest" {
+			k.pick = latest
 		}
 		k.zipf = newZipf(data.Keys.Skew, data.Keys.Count)
 		k.scramble = newPermutation(seedOf(p.Seed, "scramble", data.Name), data.Keys.Count)
@@ -135,14 +146,6 @@ func (k *keySpace) pool(session int) uint64 {
 // popular picks an index in [0, count) at random, some often.
 func (k *keySpace) popular(random *rand.PCG) uint64 {
 	return k.scramble.at(k.zipf.rank(random) - 1)
-}
-
-// other picks an index in [0, count) in one of the rarer ways.
-func (k *keySpace) other(random *rand.PCG) uint64 {
-	if k.pick == hotspot {
-		return k.warm(random)
-	}
-	return ycsbIndex(random, k.count)
 }
 
 // warm picks an index in [0, count) at random, some of them as often as was asked for.

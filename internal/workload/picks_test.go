@@ -7,10 +7,13 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -116,4 +119,90 @@ func byHash(rank uint64) uint64 {
 	h.Write(binary.LittleEndian.AppendUint64(nil, rank))
 	signed := int64(h.Sum64())
 	return uint64(max(signed, -signed))
+}
+
+// The ranks of keys that a stream reads, from the newest on, come as often as zipf over all keys of the moment wants.
+func TestLatestIsZipfOverRecency(t *testing.T) {
+	const count, draws = 300, 400_000
+	ph := closed("load", 3, 0)
+	ph.Ops = ops(99, 1)
+	st := source(t, onePlan(keys("latest", "shared", count), ph), 0, "load").Stream(1)
+	var mine []uint64
+	age := map[uint64]int{} // of the stream's own, from 0 for the first
+	seen, p := make([]float64, count+draws), make([]float64, count+draws)
+	sum := 0.0
+	for k := 1.0; k <= count; k++ {
+		sum += math.Pow(k, -0.99)
+	}
+	gets := 0.0
+	weight := 0.0 // Σ 1/H over the gets since the last put, for the ranks there were then
+	settle := func() {
+		for i := range count + len(mine) {
+			p[i] += weight * math.Pow(float64(i+1), -0.99)
+		}
+		weight = 0
+	}
+	var o op.Op
+	for range draws {
+		st.Next(&o)
+		if o.Verb == driver.Put {
+			settle()
+			require.GreaterOrEqual(t, o.Index, uint64(count))
+			require.NotContains(t, age, o.Index)
+			age[o.Index] = len(mine)
+			mine = append(mine, o.Index)
+			sum += math.Pow(float64(count+len(mine)), -0.99)
+			continue
+		}
+		rank := len(mine) + count - 1 - int(o.Index)
+		if o.Index >= count {
+			i, put := age[o.Index]
+			require.True(t, put, "a key of the stream's own, and there")
+			rank = len(mine) - 1 - i
+		}
+		seen[rank]++
+		gets++
+		weight += 1 / sum
+	}
+	settle()
+	require.Greater(t, len(mine), 3000)
+	for i := range p {
+		p[i] /= gets
+	}
+	requireChiSquared(t, seen, p, "ranks by recency")
+}
+
+// Whatever streams there are of whatever loads on a dataset, a key is inserted once.
+func TestInsertsNeverMeet(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		sessions := rapid.IntRange(1, 9).Draw(t, "sessions")
+		stages := rapid.IntRange(1, 4).Draw(t, "stages")
+		schedule := plan.Schedule{Sessions: sessions, Streams: 4 * sessions}
+		p := onePlan(keys("latest", "shared", rapid.Int64Range(1, 100).Draw(t, "count")),
+			populate("fill", 2), closed("closed", rapid.IntRange(1, 9).Draw(t, "more"), 0),
+			&plan.Phase{Name: "stages", Ops: ops(1, 1), Stages: &plan.Stages{Schedule: schedule, Stages: make([]plan.Stage, stages)}},
+			&plan.Phase{Name: "search", Ops: ops(1, 1), Search: &plan.Search{Schedule: schedule, Budget: 3 * time.Second, StepDuration: time.Second}})
+		seen := map[uint64]bool{}
+		for _, ph := range p.Phases[1:] {
+			for level := range ph.Levels() {
+				s, err := New(p, ph, Step{Kind: "load", Level: level})
+				require.NoError(t, err)
+				for i := range s.Streams() {
+					st := s.Stream(i)
+					var o op.Op
+					for range 20 {
+						st.Next(&o)
+						if o.Verb != driver.Put {
+							continue
+						}
+						require.GreaterOrEqual(t, o.Index, uint64(p.Datasets[0].Keys.Count))
+						require.False(t, seen[o.Index], "%s, level %d, stream %d", ph.Name, level, i)
+						seen[o.Index] = true
+					}
+				}
+			}
+		}
+		_, err := New(p, p.Phases[3], Step{Kind: "load", Level: 4})
+		require.ErrorContains(t, err, "level 4 of a phase that has 4")
+	})
 }

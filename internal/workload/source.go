@@ -52,7 +52,7 @@ func New(p *plan.Plan, ph *plan.Phase, step Step) (*Source, error) {
 	if data == nil {
 		return nil, fmt.Errorf("phase %q uses dataset %q, which the plan does not have", ph.Name, ph.Dataset)
 	}
-	keys, err := newKeySpace(p, ph, data, kind)
+	keys, err := newKeySpace(p, ph, data, step)
 	if err != nil {
 		return nil, fmt.Errorf("%s of phase %q: dataset %q: %w", kind, ph.Name, data.Name, err)
 	}
@@ -152,6 +152,7 @@ type Stream struct {
 	pool   uint64 // number of the key with index 0
 	from   uint64 // index of op 0, of a walk
 	random rand.PCG
+	newest newest
 }
 
 // Draw fills ops with the stream's next ones as Next does, and returns how many there were before the stream's end.
@@ -183,7 +184,7 @@ func (st *Stream) Next(o *op.Op) bool {
 	case walk:
 		index = st.from + st.n
 	default:
-		index = s.keys.other(&st.random)
+		index = st.other(o.Verb)
 	}
 	o.Index = index
 	o.Key = s.keys.appendKey(o.Key[:0], st.pool, index)
@@ -194,4 +195,18 @@ func (st *Stream) Next(o *op.Op) bool {
 	}
 	st.n++
 	return true
+}
+
+// other returns the index of a key that is picked in one of the rarer ways.
+func (st *Stream) other(verb driver.Verb) uint64 {
+	k := &st.source.keys
+	switch {
+	case k.pick == hotspot:
+		return k.warm(&st.random)
+	case k.pick == ycsb:
+		return ycsbIndex(&st.random, k.count)
+	case verb.Stores():
+		return st.insert()
+	}
+	return st.recent()
 }

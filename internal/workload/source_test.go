@@ -271,7 +271,7 @@ func digestOf(o *op.Op) uint64 {
 }
 
 func TestOpsAreTheSameInAnyOrder(t *testing.T) {
-	for _, k := range []plan.Keys{keys("uniform", "shared", 1000), keys("zipf", "session", 30), hot(0.9, 0.1, 1000), ycsbKeys(1000), keys("sequence", "shared", 64*40)} {
+	for _, k := range []plan.Keys{keys("uniform", "shared", 1000), keys("zipf", "session", 30), hot(0.9, 0.1, 1000), ycsbKeys(1000), keys("latest", "shared", 10), keys("sequence", "shared", 64*40)} {
 		p := onePlan(k, closed("load", 64, 0), closed("other", 64, 0))
 		s := source(t, p, 0, "load")
 		order := rand.New(rand.NewPCG(1, 1)).Perm(64)
@@ -388,6 +388,7 @@ func TestNewRefuses(t *testing.T) {
 		{"load", "hotspot(NaN% on 20%) of 50 keys", func(p *plan.Plan) { p.Datasets[0].Keys = hot(math.NaN(), 0.2, 50) }},
 		{"load", "zipf(0)", func(p *plan.Plan) { p.Datasets[0].Keys.Pick, p.Datasets[0].Keys.Skew = "zipf", 0 }},
 		{"load", "zipf(NaN)", func(p *plan.Plan) { p.Datasets[0].Keys.Pick, p.Datasets[0].Keys.Skew = "zipf", math.NaN() }},
+		{"load", "latest(0)", func(p *plan.Plan) { p.Datasets[0].Keys.Pick, p.Datasets[0].Keys.Skew = "latest", 0 }},
 		{"load", "10 pools of 100000000001 keys", func(p *plan.Plan) { p.Datasets[0].Keys.Count = 1e11 + 1 }},
 		{"setup", "a shared key range is put by a populate phase", func(p *plan.Plan) { p.Datasets[0].Keys.Scope = "shared" }},
 		{"populate", "pools are put by a phase's setup", func(p *plan.Plan) { p.Phases[0] = populate("load", 2); p.Phases[0].Dataset = "data" }},
@@ -413,6 +414,8 @@ func kinds() map[string]plan.Keys {
 		"keys=hotspot/count=1e8": hot(0.8, 0.2, 1e8),
 		"keys=ycsb/count=1e3":    ycsbKeys(1e3),
 		"keys=ycsb/count=1e8":    ycsbKeys(1e8),
+		"keys=latest/count=1e3":  keys("latest", "shared", 1e3),
+		"keys=latest/count=1e8":  keys("latest", "shared", 1e8),
 		"keys=sequence":          keys("sequence", "shared", 1e15),
 		"keys=sequence/pool=1e8": keys("sequence", "session", 1e8),
 	}

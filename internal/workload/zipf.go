@@ -20,10 +20,16 @@ type zipf struct {
 }
 
 func newZipf(s float64, n int64) zipf {
-	z := zipf{n: float64(n), s: s, oneMins: 1 - s}
-	z.top = z.integral(z.n + 0.5)
-	z.span = z.integral(1.5) - 1 - z.top
+	z := zipf{s: s, oneMins: 1 - s}
 	z.accept = 2 - z.inverse(z.integral(2.5)-z.density(2))
+	return z.over(float64(n))
+}
+
+// over returns the same distribution over other ranks, of [1, n].
+func (z zipf) over(n float64) zipf {
+	z.n = n
+	z.top = z.integral(n + 0.5)
+	z.span = z.integral(1.5) - 1 - z.top
 	return z
 }
 

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/loadgen/loadgen/pkg/driver"
 )
 
 // YCSB is the form of zipf that YCSB draws, see [Keys].
@@ -14,7 +16,7 @@ const YCSB = "ycsb"
 const ycsbSkew = 0.99
 
 // writePick lists the ways of picking keys.
-const writePick = `Write "uniform", "zipf(0.99)", "zipf(0.99, ycsb)", "hotspot(80% on 20%)" or "sequence".`
+const writePick = `Write "uniform", "zipf(0.99)", "zipf(0.99, ycsb)", "hotspot(80% on 20%)", "latest" or "sequence".`
 
 // pick reads the way keys are picked.
 func (b *block) pick(k *Keys) {
@@ -24,11 +26,13 @@ func (b *block) pick(k *Keys) {
 	inner, closed := strings.CutSuffix(rest, ")")
 	var ok bool
 	switch {
+	case word == "latest" && !called:
+		ok = k.zipf(word, "0.99")
 	case !called:
 		k.Pick, ok = word, word == "uniform" || word == "sequence"
 	case !closed:
-	case word == "zipf":
-		ok = k.zipf(inner)
+	case word == "zipf" || word == "latest":
+		ok = k.zipf(word, inner)
 	case word == "hotspot":
 		ok = k.hotspot(inner)
 	}
@@ -38,10 +42,10 @@ func (b *block) pick(k *Keys) {
 }
 
 // zipf reads "s" or "s, ycsb".
-func (k *Keys) zipf(text string) bool {
+func (k *Keys) zipf(pick, text string) bool {
 	skew, form, two := strings.Cut(text, ",")
 	s, rest, err := cutNumber(strings.TrimSpace(skew))
-	k.Pick, k.Skew, k.Form = "zipf", s, strings.TrimSpace(form)
+	k.Pick, k.Skew, k.Form = pick, s, strings.TrimSpace(form)
 	return err == nil && rest == "" && two == (k.Form == YCSB)
 }
 
@@ -72,12 +76,13 @@ func (k *Keys) Hot() int64 { return int64(math.Round(k.HotKeys * float64(k.Count
 
 // pick checks how keys are picked.
 func (v *validator) pick(at part, k *Keys) {
-	v.oneOf(at, "pick", k.Pick, "uniform", "zipf", "hotspot", "sequence")
+	v.oneOf(at, "pick", k.Pick, "uniform", "zipf", "hotspot", "latest", "sequence")
 	path := at.path + ".pick"
+	skewed := k.Pick == "zipf" || k.Pick == "latest"
 	switch {
-	case k.Pick == "zipf" && !(k.Skew > 0 && k.Skew <= maxSkew):
-		v.fault(fmt.Sprintf("%s: zipf(%g)", at.where, k.Skew), `Write a skew above 0 and up to 10: "zipf(0.99)".`, path)
-	case k.Pick != "zipf" && k.Skew != 0:
+	case skewed && !(k.Skew > 0 && k.Skew <= maxSkew):
+		v.fault(fmt.Sprintf("%s: %s(%g)", at.where, k.Pick, k.Skew), fmt.Sprintf(`Write a skew above 0 and up to 10: "%s(0.99)".`, k.Pick), path)
+	case !skewed && k.Skew != 0:
 		v.fault(fmt.Sprintf("%s: a skew of %g without zipf", at.where, k.Skew), "Write 0.", path)
 	}
 	switch {
@@ -85,6 +90,9 @@ func (v *validator) pick(at part, k *Keys) {
 		v.fault(fmt.Sprintf("%s: form %s of %s", at.where, quote(k.Form), k.Pick), `Write "zipf(0.99, ycsb)", or no form.`, path)
 	case k.Form == YCSB && k.Skew != ycsbSkew:
 		v.fault(fmt.Sprintf("%s: zipf(%g, ycsb)", at.where, k.Skew), `Write "zipf(0.99, ycsb)", the only skew that form has, or another skew without ycsb.`, path)
+	}
+	if k.Pick == "latest" && k.Scope == "session" {
+		v.fault(at.where+": latest in session pools", `Write scope = "shared": what a session puts is its own anyway.`, at.path+".scope", path)
 	}
 	v.hotspot(at, k)
 }
@@ -102,4 +110,31 @@ func (v *validator) hotspot(at part, k *Keys) {
 	case k.Hot() < 1 || k.Hot() >= k.Count:
 		v.fault(fmt.Sprintf("%s: %d of %d keys are hot", at.where, k.Hot(), k.Count), "Write another share or a larger count: one key at least is hot, and one is not.", path, at.path+".count")
 	}
+}
+
+// growing checks a phase over a dataset whose keys are picked by recency: it must put, and what it put cannot be deleted one by one.
+func (v *validator) growing(ph *Phase, d *Dataset, at part) {
+	switch {
+	case d.Keys.Pick != "latest":
+	case ph.Clear != nil && !v.plan.flushes(ph):
+		v.fault(fmt.Sprintf("%s: clear of dataset %q, to which loads add keys", at.where, d.Name),
+			"Leave it out and empty the servers by other means, or use built-in nodes, which are emptied whole: how many keys a load adds is not known beforehand.",
+			at.path+".clear", "dataset."+d.Name+".keys.pick")
+	case ph.Levels() > 0 && weightOf(ph.Ops, driver.Put) == 0:
+		v.fault(fmt.Sprintf("%s: the latest keys of dataset %q without a put", at.where, d.Name),
+			"Write ops with put, which adds a key, or another pick: reads go to the keys that their own stream has put.", at.path+".ops", "dataset."+d.Name+".keys.pick")
+	}
+}
+
+// Levels returns how many steps the phase's load has at most; 0 when the phase has no load.
+func (ph *Phase) Levels() int {
+	switch {
+	case ph.Stages != nil:
+		return len(ph.Stages.Stages)
+	case ph.Search != nil:
+		return int(ph.Search.Budget/max(ph.Search.StepDuration, minStep)) + 1
+	case ph.Closed != nil || ph.Open != nil:
+		return 1
+	}
+	return 0
 }

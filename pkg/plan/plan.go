@@ -110,8 +110,8 @@ type Dataset struct {
 
 // Keys is a key space and how keys are picked from it.
 type Keys struct {
-	Pick    string  `json:"pick"`               // "uniform", "zipf", "hotspot" or "sequence"
-	Skew    float64 `json:"skew"`               // s of zipf(s), > 0
+	Pick    string  `json:"pick"`               // "uniform", "zipf", "hotspot", "latest" or "sequence"
+	Skew    float64 `json:"skew"`               // s of zipf(s) and latest(s), > 0
 	Form    string  `json:"form,omitempty"`     // of zipf: "" for the exact distribution, "ycsb" for YCSB's
 	HotOps  float64 `json:"hot_ops,omitempty"`  // of hotspot: share of ops on the hot keys, 0 to 1, and
 	HotKeys float64 `json:"hot_keys,omitempty"` // of the keys that are hot

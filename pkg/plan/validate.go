@@ -308,6 +308,7 @@ func (v *validator) phase(ph *Phase) {
 	v.local(ph, at)
 	if d := v.plan.Dataset(ph.Dataset); d != nil {
 		v.keysOf(ph, d, at)
+		v.growing(ph, d, at)
 		if t := v.plan.Target(ph.Target); t != nil && t.Replication != nil && !d.Values.Checked {
 			v.fault(fmt.Sprintf("%s: replicated values that are not checked", at.where),
 				fmt.Sprintf("Leave checked = false out of dataset %q: versions stand in checked values.", d.Name),

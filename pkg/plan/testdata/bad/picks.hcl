@@ -103,3 +103,55 @@ phase "u" {
   ops     = { get = 1 }
   closed { iterations = 1 }
 }
+
+dataset "pools" {
+  keys {
+    pick  = "latest"
+    scope = "session"
+    count = 10
+  }
+  values { size = 1 }
+}
+
+dataset "new" {
+  keys {
+    pick  = "latest"
+    count = 10
+  }
+  values { size = 1 }
+}
+
+dataset "flat" {
+  keys {
+    pick  = "latest(0)"
+    count = 10
+  }
+  values { size = 1 }
+}
+
+phase "v" {
+  target  = target.t
+  dataset = dataset.pools
+  ops     = { put = 1 }
+  closed { iterations = 1 }
+}
+
+phase "w" {
+  target  = target.t
+  dataset = dataset.new
+  ops     = { get = 1 }
+  closed { iterations = 1 }
+}
+
+phase "x" {
+  target  = target.t
+  dataset = dataset.flat
+  ops     = { put = 1 }
+  closed { iterations = 1 }
+}
+
+phase "y" {
+  target  = target.t
+  dataset = dataset.new
+  clear {}
+}
