@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -110,6 +111,8 @@ type coordinator struct {
 	seq     int
 	seqs    []uint64 // of each worker's last snapshot
 
+	braked atomic.Pointer[string] // why the plan wants no more; nil while it does
+
 	mu   sync.Mutex // of what follows: workers are lost at any time
 	lost []bool     // by worker
 }
@@ -140,7 +143,9 @@ func (c *coordinator) conclude(ctx context.Context, err error) {
 		losses = append(losses, c.result.Losses[i].Error())
 	}
 	because := func(why string) []string { return append([]string{why}, losses...) }
-	switch {
+	switch why := c.braked.Load(); {
+	case why != nil:
+		c.result.Conclude(run.Aborted, because(*why)...)
 	case c.interrupted(ctx):
 		c.result.Conclude(run.Aborted, because("stopped by the user")...)
 	case err != nil:
@@ -176,7 +181,7 @@ func (c *coordinator) all(ctx context.Context) error {
 
 // stopping says whether the user has asked for an end, or has asked for one in a case that has come.
 func (c *coordinator) stopping(ctx context.Context) bool {
-	return c.interrupted(ctx) || c.AbortOnLoss && len(c.result.Losses) > 0
+	return c.braked.Load() != nil || c.interrupted(ctx) || c.AbortOnLoss && len(c.result.Losses) > 0
 }
 
 // interrupted says whether the user has asked for an end.

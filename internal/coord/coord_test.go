@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -284,4 +285,62 @@ func testHardStop(t *testing.T, join joiner) {
 	r := coord.Run(ctx, config(t, join, w))
 	require.Equal(t, run.ExitAborted, r.ExitCode)
 	require.Contains(t, r.Verdict.Reasons, "stopped by the user")
+}
+
+// When the ops of all workers together have failed as often as the plan puts up with, all of them are told to stop and no phase follows.
+func TestErrorsEndTheRun(t *testing.T) { overBoth(t, testErrorsEndTheRun) }
+
+func testErrorsEndTheRun(t *testing.T, join joiner) {
+	for stop, enough := range map[string]int{"stop_after = 12": 12, `on_error = "stop"`: 1, `stop_after = "5%"`: 11} {
+		a, b := newFake(), newFake()
+		fails := func(n int) func(context.Context, *fakeWorker, run.Step, *measure.Totals) {
+			return func(_ context.Context, w *fakeWorker, step run.Step, t *measure.Totals) {
+				done(t, 200)
+				if step.Kind != run.Load {
+					return
+				}
+				for range n {
+					t.AddDue(driver.Put)
+					t.Record(&measure.Sample{Verb: driver.Put, Outcome: driver.Timeout, Due: t.Origin, Start: t.Origin, End: t.Origin})
+				}
+				if w == b {
+					select { // it goes on until it is told to stop
+					case <-w.drained:
+					case <-time.After(5 * time.Second):
+					}
+				}
+			}
+		}
+		a.count, b.count = fails(enough), fails(0)
+		text := strings.Replace(twoPhases, "closed {", stop+"\n\tclosed {", 1)
+		r := coord.Run(context.Background(), configOf(t, text, join, a, b))
+		require.Equal(t, run.ExitAborted, r.ExitCode, stop)
+		require.Equal(t, []string{"first"}, r.PhaseOrder)
+		require.Contains(t, r.Verdict.Reasons[0], fmt.Sprintf("phase first: ended by %s: %d of ", stop, enough))
+		put := r.Phase["first"].Op["put"]
+		require.EqualValues(t, enough, put.Timeout)
+		require.EqualValues(t, 400, put.OK)
+		require.Contains(t, r.Phase["first"].Reasons[0].Text, "ended early, by "+stop)
+		require.Less(t, r.Seconds, 4.0)
+	}
+}
+
+// One failure fewer changes nothing, nor does a conflict.
+func TestFewerErrorsThanAreTooMany(t *testing.T) { overBoth(t, testFewerErrorsThanAreTooMany) }
+
+func testFewerErrorsThanAreTooMany(t *testing.T, join joiner) {
+	w := newFake()
+	w.count = func(_ context.Context, _ *fakeWorker, step run.Step, t *measure.Totals) {
+		done(t, 50)
+		if step.Kind == run.Load {
+			for _, outcome := range []driver.Outcome{driver.Timeout, driver.Error, driver.Conflict, driver.Conflict} {
+				t.AddDue(driver.Put)
+				t.Record(&measure.Sample{Verb: driver.Put, Outcome: outcome, Due: t.Origin, Start: t.Origin, End: t.Origin})
+			}
+		}
+	}
+	text := strings.Replace(twoPhases, "closed {", "stop_after = 3\n\tclosed {", 1)
+	r := coord.Run(context.Background(), configOf(t, text, join, w))
+	require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
+	require.Equal(t, []string{"first", "second"}, r.PhaseOrder)
 }

@@ -80,6 +80,9 @@ func (p *passage) all(ctx context.Context) (began bool, err error) {
 // take enters what a step has counted.
 func (p *passage) take(s *step, aborted bool) {
 	p.m.Aborted, p.m.Losses = aborted, p.c.result.Losses
+	if why := p.c.braked.Load(); why != nil {
+		p.m.Braked = p.ph.Stop.String()
+	}
 	if s.steps[0].Kind != run.Setup && p.m.Origin == 0 {
 		p.m.Origin = s.at.Seconds()
 	}

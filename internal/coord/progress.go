@@ -73,3 +73,15 @@ func outcomes(t *measure.Totals) (ended, bad uint64) {
 	}
 	return ended, bad
 }
+
+// failures counts the ops that have ended because the target failed.
+func failures(t *measure.Totals) (n uint64) {
+	for _, o := range t.Ops {
+		for outcome, count := range o.Ledger().Outcomes {
+			if driver.Outcome(outcome).Failed() {
+				n += count
+			}
+		}
+	}
+	return n
+}

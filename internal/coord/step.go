@@ -33,6 +33,8 @@ type step struct {
 	totals     *measure.Totals
 	history    history          // of a load
 	unfinished measure.Counters // of workers that were lost
+	ended      uint64           // ops, and how many of them
+	failed     uint64           // have failed
 	series     run.Series
 	generators []run.Generator
 	logs       []*run.Log // by worker; nil of one that loaded no log
@@ -205,6 +207,7 @@ func (s *step) take(worker int, snap *measure.Snapshot) (kept func() error, err 
 	if err != nil {
 		return nil, s.fail(err)
 	}
+	s.brake()
 	first, step := snap.SeqFirst, snap.Step
 	return func() error {
 		if whole {
@@ -215,6 +218,21 @@ func (s *step) take(worker int, snap *measure.Snapshot) (kept func() error, err 
 		}
 		return nil
 	}, nil
+}
+
+// brake ends the step early when as many of its ops have failed as the plan puts up with.
+func (s *step) brake() {
+	s.mu.Lock()
+	failed, ended := s.failed, s.ended
+	s.mu.Unlock()
+	stop := s.ph.Stop
+	if stop == nil || s.steps[0].Kind != run.Load || !stop.Reached(failed, ended) {
+		return
+	}
+	why := fmt.Sprintf("phase %s: ended by %v: %d of %d ops had failed", s.ph.Name, stop, failed, ended)
+	if s.c.braked.CompareAndSwap(nil, &why) {
+		s.drain()
+	}
 }
 
 // fail ends the step early for an error, of which the first is the step's, and returns it.
@@ -242,6 +260,9 @@ func (s *step) join(worker int, snap *measure.Snapshot) (kept *commit, whole boo
 	if s.buf, err = snap.AppendBinary(s.buf[:0]); err != nil {
 		return nil, false, err
 	}
+	ended, _ := outcomes(&snap.Delta)
+	s.ended += ended
+	s.failed += failures(&snap.Delta)
 	kept = s.c.journal.add(s.c.Workers[worker].Name, s.buf)
 	joint, whole := s.joiner.Add(worker, snap.To, snap.Final, &snap.Delta)
 	if whole {

@@ -145,6 +145,9 @@ func (d *direct) answered(c *wireConn, p *pending, b []byte, now int64) (took in
 	}
 	ledger := rec.Request(c.endpoint, p.verb)
 	ledger.Error += ended[driver.Error]
+	if ended[driver.Error] > 0 {
+		d.l.brake.ended(driver.Error, ended[driver.Error])
+	}
 	ledger.Answered += uint64(n) - ended[driver.Error]
 	rec.AddBytes(p.verb, took, 0)
 	sample := measure.Sample{Verb: p.verb, Cause: measure.Cause(op.Replied), Due: p.due, Start: p.sent, End: now}
@@ -182,8 +185,10 @@ func (d *direct) failed(c *wireConn, p pending, kind op.EventKind, now int64) {
 
 // end records the ops of p, which was not answered, and gives their slots back.
 func (d *direct) end(s *session, p pending, kind op.EventKind, now int64) {
+	outcome := d.prog.Outcome(kind, nil)
+	d.l.brake.ended(outcome, uint64(p.n))
 	d.l.rec.RecordN(&measure.Sample{
-		Verb: p.verb, Outcome: d.prog.Outcome(kind, nil), Cause: measure.Cause(kind),
+		Verb: p.verb, Outcome: outcome, Cause: measure.Cause(kind),
 		Due: p.due, Start: p.sent, End: now,
 	}, uint64(p.n))
 	d.l.vacate(s, int(p.n), now)

@@ -142,7 +142,12 @@ func (e *Engine) Prepare(ctx context.Context, step run.Step) (run.Ready, error) 
 	if err != nil {
 		return run.Ready{}, err
 	}
+	var brake *brake
+	if stop := e.group.phase.Stop; stop != nil && step.Kind == run.Load {
+		brake = newBrake(stop.Errors, &e.halt)
+	}
 	for _, l := range e.group.loops {
+		l.brake = brake
 		e.group.equip(l, source, step)
 	}
 	e.group.step = step

@@ -135,6 +135,7 @@ type loop struct {
 	acks      bool // record the latency of the k-th good answer
 	starting  *opState
 	halt      *atomic.Int32 // how the worker was asked to end the step
+	brake     *brake        // ends it when ops fail; nil: nothing does
 	lease     *atomic.Int64 // run clock from which on nothing may be started or sent
 	stopped   bool
 	lapsed    bool // ended by the lease
@@ -397,6 +398,9 @@ func (l *loop) deliver(ev op.Event, now int64) {
 }
 
 func (l *loop) record(st *opState, outcome driver.Outcome, cause op.EventKind, now int64) {
+	if outcome > driver.Miss {
+		l.brake.ended(outcome, 1)
+	}
 	l.rec.Record(&measure.Sample{
 		Verb: st.Verb, Outcome: outcome, Cause: measure.Cause(cause),
 		Due: st.due, Start: st.startOr(now), End: now,

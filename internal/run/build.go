@@ -24,6 +24,7 @@ type Measured struct {
 	Generators []Generator     // of the measured step, one for each worker
 	Logs       []*Log          // of workers that loaded log files
 	Aborted    bool            // the step was asked to end early
+	Braked     string          // the words of the plan that ended it early; "": none did
 	WarmUp     WarmUp          // made by FindWarmUp; the zero value: there is none
 	Settled    *measure.Totals // of the measured step after WarmUp; nil when that is all of it
 	Losses     []Loss          // of workers, in this phase or before it

@@ -41,7 +41,7 @@ type Stop string
 const (
 	StopFinished Stop = "finished" // all that was planned was done
 	StopCap      Stop = "cap"      // the variant's time was over; what there is counts
-	StopAborted  Stop = "aborted"  // by the user; what is not whole does not count
+	StopAborted  Stop = "aborted"  // by the user, or by the plan when its ops failed; what is not whole does not count
 	StopFailed   Stop = "failed"   // something could not be run
 )
 

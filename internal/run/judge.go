@@ -120,6 +120,9 @@ func (p *Phase) judgeLedgers(m Measured) {
 	if m.Setup != nil {
 		balance("the setup", m.Setup)
 	}
+	if m.Braked != "" {
+		p.doubt(Suspect, p.all(), "ended early, by %s", m.Braked)
+	}
 	if m.Aborted {
 		return
 	}

@@ -14,7 +14,7 @@ const (
 	Complete Completeness = "complete"
 	Capped   Completeness = "capped"   // ended by the time that its plan gave it; what there is counts
 	Degraded Completeness = "degraded" // a worker was lost; the gap is named
-	Aborted  Completeness = "aborted"  // stopped by the user
+	Aborted  Completeness = "aborted"  // stopped by the user, or by the plan when its ops failed
 	Failed   Completeness = "failed"   // something could not be run
 )
 

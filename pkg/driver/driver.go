@@ -74,6 +74,9 @@ var outcomeNames = [NumOutcomes]string{"ok", "miss", "conflict", "quorum_failed"
 
 func (o Outcome) String() string { return outcomeNames[o] }
 
+// Failed says whether the target is to blame: it did not answer, or not as it should have.
+func (o Outcome) Failed() bool { return o == QuorumFailed || o == Timeout || o == Error }
+
 // Request is one message to one endpoint.
 type Request struct {
 	Endpoint int    // index into the target's endpoints

@@ -124,6 +124,7 @@ func anyPhase(t *rapid.T, name string, session bool) *plan.Phase {
 		Name: name, Target: "t", Dataset: "d", Setup: []plan.Weight{}, MaxBad: rapid.Float64Range(0, 1).Draw(t, "max bad"),
 		Ops: []plan.Weight{{Op: "get", Weight: rapid.Float64Range(1e-9, 1e9).Draw(t, "get")}, {Op: "delete", Weight: 1}},
 	}
+	stop := rapid.SampledFrom([]*plan.Stop{nil, {Errors: 1}, {Errors: 100}, {Share: 0.05}}).Draw(t, "stop")
 	sessions, pipeline := rapid.IntRange(1, 1000).Draw(t, "sessions"), rapid.IntRange(1, 4096).Draw(t, "pipeline")
 	schedule := plan.Schedule{
 		Arrivals: "poisson", Sessions: sessions, Pipeline: pipeline, InFlight: rapid.IntRange(1, sessions*pipeline).Draw(t, "in flight"),
@@ -163,6 +164,9 @@ func anyPhase(t *rapid.T, name string, session bool) *plan.Phase {
 		ph.Setup = []plan.Weight{{Op: "put", Weight: 1}}
 		hits := rapid.Float64Range(0, 1).Draw(t, "hits")
 		ph.ExpectHits = &hits
+	}
+	if ph.Search == nil {
+		ph.Stop = stop
 	}
 	return ph
 }

@@ -34,7 +34,11 @@
 // [Decode] takes no other, so a plan's SHA-256 is its identity. A secret is its name; the value is looked up where the load runs.
 package plan
 
-import "time"
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
 
 // Plan is what to run, and against what.
 type Plan struct {
@@ -142,6 +146,35 @@ type Phase struct {
 	Clear      *Clear    `json:"clear"`       //
 	ExpectHits *float64  `json:"expect_hits"` // share of gets, 0 to 1; nil: nothing is expected
 	MaxBad     float64   `json:"max_bad"`     // share of due ops, 0 to 1
+	Stop       *Stop     `json:"stop"`        // nil: a load goes on whatever its ops end in
+}
+
+// Stop says how many ops have to fail until a load ends, and the run with it: one of the two, the other is 0. An op has failed that
+// ended in timeout, error or quorum_failed.
+type Stop struct {
+	Errors int64   `json:"errors"` // so many
+	Share  float64 `json:"share"`  // more than this share of the ops that have ended, 0 to 1, once [StopLeast] have
+}
+
+// StopLeast is how many ops have to have ended before a share of them says something.
+const StopLeast = 100
+
+// Reached says whether so many failures among the ops that have ended are enough.
+func (s *Stop) Reached(failed, ended uint64) bool {
+	if s.Errors > 0 {
+		return failed >= uint64(s.Errors)
+	}
+	return ended >= StopLeast && float64(failed) > s.Share*float64(ended)
+}
+
+func (s *Stop) String() string {
+	switch {
+	case s.Errors == 0:
+		return fmt.Sprintf("stop_after = %q", strconv.FormatFloat(100*s.Share, 'g', 6, 64)+"%")
+	case s.Errors == 1:
+		return `on_error = "stop"`
+	}
+	return fmt.Sprintf("stop_after = %d", s.Errors)
 }
 
 // Weight is an op's share in a mix, relative to the sum of weights.

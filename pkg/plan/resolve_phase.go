@@ -3,7 +3,9 @@ package plan
 import (
 	"fmt"
 	"math"
+	"math/big"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -18,7 +20,7 @@ var loadModels = []string{"closed", "open", "stages", "search", "populate", "cle
 func (r *resolver) phase(body *hclsyntax.Block) *Phase {
 	ph := &Phase{Name: body.Labels[0], Ops: []Weight{}, Setup: []Weight{}, MaxBad: 0.01}
 	b := r.block(body, "phase."+ph.Name, "phase "+quote(ph.Name))
-	b.expect([]string{"target", "dataset", "ops", "when", "expect_hits", "max_bad"}, slices.Concat([]string{"setup"}, loadModels))
+	b.expect([]string{"target", "dataset", "ops", "when", "expect_hits", "max_bad", "on_error", "stop_after"}, slices.Concat([]string{"setup"}, loadModels))
 	ph.Target, ph.Dataset = b.named("target"), b.named("dataset")
 	when := true
 	b.flag("when", &when)
@@ -38,7 +40,45 @@ func (r *resolver) phase(body *hclsyntax.Block) *Phase {
 		ph.ExpectHits = &hits
 	}
 	b.share("max_bad", &ph.MaxBad)
+	ph.Stop = b.stop()
 	return ph
+}
+
+// stop reads how many failures end the load; nil: none do.
+func (b *block) stop() *Stop {
+	onError := "continue"
+	if b.has("stop_after") {
+		onError = "stop"
+	}
+	b.text("on_error", &onError)
+	switch {
+	case onError == "continue" && b.has("stop_after"):
+		b.bad("on_error", "\"continue\" beside stop_after", "Leave on_error out.")
+		return nil
+	case onError == "continue":
+		return nil
+	case onError != "stop":
+		b.bad("on_error", quote(onError), `Write "stop", to end the run with the first op that fails, or "continue"; stop_after = 100 ends it after so many.`)
+		return nil
+	}
+	const write = `Write a number of errors such as 100, or a share of the ops below 100%, such as "5%".`
+	v, ok := b.value("stop_after")
+	if !ok {
+		return &Stop{Errors: 1}
+	}
+	s := new(Stop)
+	if v.Type() == cty.Number && v.AsBigFloat().Cmp(big.NewFloat(1)) >= 0 {
+		integer(b, "stop_after", &s.Errors)
+		return s
+	}
+	if v.Type() == cty.String && !strings.HasSuffix(v.AsString(), "%") {
+		b.bad("stop_after", quote(v.AsString()), write)
+		return s
+	}
+	if b.share("stop_after", &s.Share) && !(s.Share > 0 && s.Share < 1) {
+		b.bad("stop_after", fmt.Sprintf("a share of %g", s.Share), write)
+	}
+	return s
 }
 
 // loadModel reads the phase's one load model.

@@ -305,6 +305,7 @@ func (v *validator) phase(ph *Phase) {
 	if !(ph.MaxBad >= 0 && ph.MaxBad <= 1) {
 		v.fault(fmt.Sprintf("%s: max_bad = %g", at.where, ph.MaxBad), `Write a share from 0 to 1, or "1%".`, at.path+".max_bad")
 	}
+	v.stop(ph, at)
 	v.local(ph, at)
 	if d := v.plan.Dataset(ph.Dataset); d != nil {
 		v.keysOf(ph, d, at)
@@ -314,6 +315,27 @@ func (v *validator) phase(ph *Phase) {
 				fmt.Sprintf("Leave checked = false out of dataset %q: versions stand in checked values.", d.Name),
 				"dataset."+d.Name+".values.checked")
 		}
+	}
+}
+
+// stop checks how many failures end a load.
+func (v *validator) stop(ph *Phase, at part) {
+	s := ph.Stop
+	if s == nil {
+		return
+	}
+	about := at.path + ".stop_after"
+	if s.Errors == 1 {
+		about = at.path + ".on_error"
+	}
+	switch {
+	case ph.Search != nil:
+		v.fault(at.where+": search with on_error or stop_after", "Leave them out: a search tries what is too much, and max_bad says which level does not hold.", about)
+	case ph.Closed == nil && ph.Schedule() == nil:
+		v.fault(at.where+": populate or clear with on_error or stop_after", "Leave them out: when one of their ops fails, the run has failed.", about)
+	case !(s.Errors >= 1 && s.Errors <= maxIterations && s.Share == 0) && !(s.Errors == 0 && s.Share > 0 && s.Share < 1):
+		v.fault(fmt.Sprintf("%s: stop_after is %d errors and a share of %g", at.where, s.Errors, s.Share),
+			`Write a number of errors such as 100, or a share of the ops below 100%, such as "5%".`, about)
 	}
 }
 

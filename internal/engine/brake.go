@@ -1,0 +1,31 @@
+package engine
+
+import (
+	"sync/atomic"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// brake ends a step on this worker once so many of its ops have failed: the coordinator, who counts those of all workers, hears of them
+// with the next snapshots only.
+type brake struct {
+	left atomic.Int64
+	halt *atomic.Int32
+}
+
+// newBrake returns the brake of a step that ends after a number of failures; nil for 0.
+func newBrake(errors int64, halt *atomic.Int32) *brake {
+	if errors == 0 {
+		return nil
+	}
+	b := &brake{halt: halt}
+	b.left.Store(errors)
+	return b
+}
+
+// ended counts n ops that ended in an outcome. It is called for those only that did not go well.
+func (b *brake) ended(outcome driver.Outcome, n uint64) {
+	if b != nil && outcome.Failed() && b.left.Add(-int64(n)) <= 0 {
+		b.halt.CompareAndSwap(goOn, drain)
+	}
+}

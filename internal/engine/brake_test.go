@@ -1,0 +1,61 @@
+package engine
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// A target that answers with errors is left alone after as many of them as the plan puts up with: a step ends where it is, with a ledger
+// that balances and nothing in flight, whichever way ops are carried out.
+func TestErrorsEndTheStep(t *testing.T) {
+	for _, pipeline := range []int{1, 8} {
+		for _, indirect := range []bool{false, true} {
+			t.Run(fmt.Sprintf("pipeline=%d indirect=%t", pipeline, indirect), func(t *testing.T) {
+				b := newBench(t, redisPlan(t, 1, "", fmt.Sprintf(`
+					ops        = { get = 1 }
+					stop_after = 20
+					closed {
+						sessions = 4
+						pipeline = %d
+						duration = "10s"
+					}`, pipeline)), "load", time.Millisecond)
+				b.indirect = indirect
+				b.net.at(time.Duration(b.net.clock.t)+time.Second, func() { b.server(0).words = []byte("-ERR out of order\r\n") })
+				b.l.brake = newBrake(b.g.phase.Stop.Errors, &b.e.halt)
+				began := b.net.clock.t
+				get := b.run(run.Load).Ops[driver.Get]
+				require.GreaterOrEqual(t, get.Outcomes[driver.Error], uint64(20))
+				require.LessOrEqual(t, get.Outcomes[driver.Error], uint64(20+2*4*pipeline), "what was outstanding when there were 20, and what was started before the loop looked")
+				require.Greater(t, get.Outcomes[driver.OK]+get.Outcomes[driver.Miss], uint64(900))
+				require.Zero(t, get.InFlight)
+				require.Less(t, time.Duration(b.net.clock.t-began), time.Second+100*time.Millisecond)
+			})
+		}
+	}
+}
+
+// Ops that get no answer count, misses do not.
+func TestTimeoutsEndTheStep(t *testing.T) {
+	b := newBench(t, redisPlan(t, 1, `timeout = "50ms"`, `
+		ops      = { get = 1 }
+		on_error = "stop"
+		open {
+			rate     = 1000
+			duration = "10s"
+			sessions = 10
+		}`), "load", time.Millisecond)
+	b.net.at(time.Duration(b.net.clock.t)+time.Second, func() { b.server(0).latency = func(int) time.Duration { return -1 } })
+	b.l.brake = newBrake(b.g.phase.Stop.Errors, &b.e.halt)
+	began := b.net.clock.t
+	get := b.run(run.Load).Ops[driver.Get]
+	require.Greater(t, get.Outcomes[driver.Miss], uint64(900))
+	require.Positive(t, get.Outcomes[driver.Timeout])
+	require.Zero(t, get.InFlight)
+	require.Less(t, time.Duration(b.net.clock.t-began), time.Second+200*time.Millisecond)
+}
