@@ -32,10 +32,12 @@ func TestCheckValidFindsEachDefect(t *testing.T) {
 		{"shed", func(t *Totals) { t.Shed(driver.Get, 1) }, "get: due 7, but"},
 		{
 			"sent", func(t *Totals) { t.Request(0, driver.Get).Sent++ },
-			"endpoint 0, get: sent 11, but answered 6 + timeout 2 + error 1 + in_flight 1 = 10",
+			"endpoint 0, get: sent 16, but answered 6 + moved 3 + ask 2 + timeout 2 + error 1 + in_flight 1 = 15",
 		},
 		{"answered", func(t *Totals) { t.Request(2, driver.Put).Answered++ }, "endpoint 2, put: sent 3, but answered 4"},
 		{"request timeout", func(t *Totals) { t.Request(2, driver.Put).Timeout++ }, "endpoint 2, put: sent 3, but"},
+		{"moved", func(t *Totals) { t.Request(2, driver.Put).Moved++ }, "endpoint 2, put: sent 3, but answered 3 + moved 1"},
+		{"ask", func(t *Totals) { t.Request(2, driver.Put).Ask++ }, "endpoint 2, put: sent 3, but answered 3 + moved 0 + ask 1"},
 		{"request error", func(t *Totals) { t.Request(2, driver.Put).Error++ }, "endpoint 2, put: sent 3, but"},
 		{"request in flight", func(t *Totals) { t.Request(2, driver.Put).InFlight++ }, "endpoint 2, put: sent 3, but"},
 		{"half an endpoint", func(t *Totals) { t.Requests = t.Requests[:8] }, "8 request ledgers, want a multiple of 7"},

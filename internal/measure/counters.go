@@ -45,6 +45,8 @@ func (r *Requests) merge(o *Requests) {
 	r.Answered += o.Answered
 	r.Timeout += o.Timeout
 	r.Error += o.Error
+	r.Moved += o.Moved
+	r.Ask += o.Ask
 	r.Refused += o.Refused
 	r.InFlight += o.InFlight
 }
@@ -123,10 +125,10 @@ func (l *Ledger) check(v driver.Verb) error {
 }
 
 func (r *Requests) check(endpoint int, v driver.Verb) error {
-	sum := r.Answered + r.Timeout + r.Error + uint64(r.InFlight)
+	sum := r.Answered + r.Moved + r.Ask + r.Timeout + r.Error + uint64(r.InFlight)
 	if sum == r.Sent {
 		return nil
 	}
-	return fmt.Errorf("endpoint %d, %s: sent %d, but answered %d + timeout %d + error %d + in_flight %d = %d",
-		endpoint, v, r.Sent, r.Answered, r.Timeout, r.Error, r.InFlight, int64(sum))
+	return fmt.Errorf("endpoint %d, %s: sent %d, but answered %d + moved %d + ask %d + timeout %d + error %d + in_flight %d = %d",
+		endpoint, v, r.Sent, r.Answered, r.Moved, r.Ask, r.Timeout, r.Error, r.InFlight, int64(sum))
 }

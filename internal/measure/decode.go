@@ -268,7 +268,7 @@ func (r *reader) requests(all *[]Requests) {
 			return
 		}
 		q := &left[skipped]
-		for _, n := range [...]*uint64{&q.Sent, &q.Answered, &q.Timeout, &q.Error, &q.Refused} {
+		for _, n := range [...]*uint64{&q.Sent, &q.Answered, &q.Timeout, &q.Error, &q.Refused, &q.Moved, &q.Ask} {
 			*n = r.uvarint()
 		}
 		q.InFlight = r.varint()

@@ -7,7 +7,7 @@
 // # Two ledgers
 //
 // Ops:      due = ok + miss + conflict + quorum_failed + timeout + error + shed + in_flight.
-// Requests: sent = answered + timeout + error + in_flight, per endpoint and verb; refused beside it.
+// Requests: sent = answered + moved + ask + timeout + error + in_flight, per endpoint and verb; refused beside it.
 //
 // The two sides of each are counted by different hands: due by the pacer (AddDue), outcomes by the recorder (Record), in_flight by
 // the executor as it takes and frees slots. [Totals.CheckValid] compares them.
@@ -52,9 +52,9 @@
 //
 // Requests: of those that are not zero, in order of endpoint, then verb; skipped is the number of zero ones before it.
 //
-//	+-----------+------+-------------------------------------------------------------------------+
-//	| endpoints | used | per used: skipped, sent, answered, timeout, error, refused, ± in_flight |
-//	+-----------+------+-------------------------------------------------------------------------+
+//	+-----------+------+-------------------------------------------------------------------------------------+
+//	| endpoints | used | per used: skipped, sent, answered, timeout, error, refused, moved, ask, ± in_flight |
+//	+-----------+------+-------------------------------------------------------------------------------------+
 //
 // Op:
 //
@@ -72,5 +72,5 @@
 //	| shift 1B | ends | skipped | count | skipped | count | …
 //	+----------+------+---------+-------+---------+-------+----
 //
-// The version, 2, changes with the form, and so whenever a verb, an outcome, a cause or a class is added.
+// The version, 3, changes with the form, and so whenever a verb, an outcome, a cause or a class is added.
 package measure

@@ -8,7 +8,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-const version = 2
+const version = 3
 
 // maxEndpoints bounds what a decoder sets aside on the word of a few bytes.
 const maxEndpoints = 4096
@@ -133,7 +133,7 @@ func appendRequests(b []byte, all []Requests) ([]byte, error) {
 		}
 		b = binary.AppendUvarint(b, skipped)
 		skipped = 0
-		for _, n := range [...]uint64{r.Sent, r.Answered, r.Timeout, r.Error, r.Refused} {
+		for _, n := range [...]uint64{r.Sent, r.Answered, r.Timeout, r.Error, r.Refused, r.Moved, r.Ask} {
 			b = binary.AppendUvarint(b, n)
 		}
 		b = binary.AppendVarint(b, r.InFlight)

@@ -47,8 +47,8 @@ func TestEmptyForms(t *testing.T) {
 		}
 		want string
 	}{
-		{"counters", new(Counters), "02" + "00" + "0000"},
-		{"totals", new(Totals), "02" + "00" + "0000000000000000" + "00000000" + "00" + "00" + "0000" + "0000" + "00"},
+		{"counters", new(Counters), "03" + "00" + "0000"},
+		{"totals", new(Totals), "03" + "00" + "0000000000000000" + "00000000" + "00" + "00" + "0000" + "0000" + "00"},
 	} {
 		require.Equal(t, c.want, hex.EncodeToString(bytesOf(t, c.x)), c.name)
 	}
@@ -151,19 +151,19 @@ func TestEncodeRefusesWhatCannotBeRead(t *testing.T) {
 // Each case is a form that AppendBinary does not write.
 func TestDecodeIsStrict(t *testing.T) {
 	const (
-		head   = "02" + "00" + "0000000000000000" + "00000000" + "00" // up to the span
+		head   = "03" + "00" + "0000000000000000" + "00000000" + "00" // up to the span
 		span   = "00"
 		noErrs = "0000"
 		noReqs = "0000"
-		zeros6 = "000000000000"
+		zeros8 = "0000000000000000"
 		ledger = "01" + "00000000000000" + "02" // one due, in flight
 		// An op up to its acks: ledger, causes, bytes, lag, service, response.
 		putOp = "02" + ledger + "0000000000" + "0000" + "0200" + "020002000200" + "020002000200"
 	)
 	for _, c := range []struct{ name, form, want string }{
-		{"version", "01", "version 1, want 2"},
-		{"a long number", "02" + "8000", "longer than need be"},
-		{"a large number", "02" + "ffffffffffffffffffff01", "above 2^64"},
+		{"version", "01", "version 1, want 3"},
+		{"a long number", "03" + "8000", "longer than need be"},
+		{"a large number", "03" + "ffffffffffffffffffff01", "above 2^64"},
 		{"nine texts", head + span + "0909", "9 error texts, want at most 8"},
 		{"errors without text", head + span + "0100", "1 errors without a text"},
 		{"text never occurred", head + span + "0101" + "0161" + "00", "occurred 0 times, want 1 to 1"},
@@ -176,8 +176,8 @@ func TestDecodeIsStrict(t *testing.T) {
 		{"endpoints", head + span + noErrs + "812000", "0 request ledgers of 4097 endpoints"},
 		{"requests", head + span + noErrs + "0108", "8 request ledgers of 1 endpoints"},
 		{"requests beyond", head + span + noErrs + "0101" + "07", "beyond the 1 endpoints"},
-		{"requests after the last", head + span + noErrs + "0102" + "06010000000000" + "00", "beyond the 1 endpoints"},
-		{"empty requests", head + span + noErrs + "0101" + "00" + zeros6, "a request ledger that is written, but empty"},
+		{"requests after the last", head + span + noErrs + "0102" + "060100000000000000" + "00", "beyond the 1 endpoints"},
+		{"empty requests", head + span + noErrs + "0101" + "00" + zeros8, "a request ledger that is written, but empty"},
 		{"verbs", head + span + noErrs + noReqs + "80", "a set 0x80 of 7 verbs"},
 		{
 			"empty op", head + span + noErrs + noReqs + "02" + "000000000000000000" + "0000000000" + "0000" + "0200" +

@@ -96,9 +96,11 @@ var anyEvents = rapid.Custom(func(t *rapid.T) []event {
 	case 4:
 		return []event{func(t *Totals) {
 			r := t.Request(endpoint, v)
-			r.Sent += n + 1
+			r.Sent += 2*n + 2
 			r.Timeout += n
 			r.Error++
+			r.Moved += n
+			r.Ask++
 			r.Refused += n
 		}}
 	case 5:
@@ -164,7 +166,7 @@ func sampleTotals() *Totals {
 	t.Shed(driver.Get, 1)
 	t.Ack(driver.Put, 1, 150_000)
 	t.Ack(driver.Put, 3, 350_000)
-	*t.Request(0, driver.Get) = Requests{Sent: 10, Answered: 6, Timeout: 2, Error: 1, Refused: 4, InFlight: 1}
+	*t.Request(0, driver.Get) = Requests{Sent: 15, Answered: 6, Timeout: 2, Error: 1, Refused: 4, Moved: 3, Ask: 2, InFlight: 1}
 	*t.Request(2, driver.Put) = Requests{Sent: 3, Answered: 3}
 	t.Span.Session(testOrigin+5, testOrigin+900)
 	t.Span.Session(testOrigin+1, testOrigin+700)

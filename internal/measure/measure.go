@@ -75,7 +75,8 @@ type Op struct {
 // Requests is the ledger of one verb at one endpoint.
 type Requests struct {
 	Sent, Answered, Timeout, Error, Refused uint64
-	InFlight                                int64 // of a part of a step, the change
+	Moved, Ask                              uint64 // answered by where else the key is: for good, and for this request only
+	InFlight                                int64  // of a part of a step, the change
 }
 
 // MaxAcks bounds k: an op counts its good answers in a byte (op.Step.Ack).

@@ -73,7 +73,7 @@ func (p *phasePage) endpoints(requests []measure.Requests) {
 	answered, failed := make([]uint64, len(names)), make([]uint64, len(names))
 	for i, r := range requests {
 		at := min(i/driver.NumVerbs, len(names)-1)
-		answered[at] += r.Answered
+		answered[at] += r.Answered + r.Moved + r.Ask
 		failed[at] += r.Timeout + r.Error + r.Refused
 	}
 	for i, name := range names {
@@ -129,7 +129,7 @@ func (p *phasePage) requests(verb driver.Verb, all []measure.Requests) {
 	var sum measure.Requests
 	for i := int(verb); i < len(all); i += driver.NumVerbs {
 		r := all[i]
-		sum.Answered += r.Answered
+		sum.Answered += r.Answered + r.Moved + r.Ask
 		sum.Timeout += r.Timeout
 		sum.Error += r.Error
 		sum.Refused += r.Refused

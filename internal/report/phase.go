@@ -200,7 +200,7 @@ func (p *page) requests(all []run.Requests) {
 		for _, n := range []struct {
 			name string
 			n    uint64
-		}{{"timeout", r.Timeout}, {"error", r.Error}, {"refused", r.Refused}, {"in flight", uint64(r.InFlight)}} {
+		}{{"moved", r.Moved}, {"ask", r.Ask}, {"timeout", r.Timeout}, {"error", r.Error}, {"refused", r.Refused}, {"in flight", uint64(r.InFlight)}} {
 			if n.n > 0 {
 				text += ", " + count(n.n) + " " + n.name
 			}

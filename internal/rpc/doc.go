@@ -39,7 +39,7 @@ package rpc
 import "time"
 
 // protocol is the version of what is said over a stream. Both ends must speak the same.
-const protocol = 2
+const protocol = 3
 
 const (
 	maxMessage    = 16 << 20 // bytes: what a run directory takes as one snapshot, so whatever can be sent can be kept

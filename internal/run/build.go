@@ -284,6 +284,8 @@ func requests(t *measure.Totals, endpoints []string, verbs []driver.Verb) []Requ
 			Verb:     verb.String(),
 			Sent:     r.Sent,
 			Answered: r.Answered,
+			Moved:    r.Moved,
+			Ask:      r.Ask,
 			Timeout:  r.Timeout,
 			Error:    r.Error,
 			Refused:  r.Refused,

@@ -43,7 +43,7 @@ func checkLedgers(ops map[string]*Op, requests []Requests) error {
 		}
 	}
 	for _, r := range requests {
-		if ended := r.Answered + r.Timeout + r.Error; r.Sent != ended+uint64(r.InFlight) {
+		if ended := r.Answered + r.Moved + r.Ask + r.Timeout + r.Error; r.Sent != ended+uint64(r.InFlight) {
 			return fmt.Errorf("%s at %s: sent %d, but %d ended and %d in flight", r.Verb, r.Endpoint, r.Sent, ended, r.InFlight)
 		}
 	}

@@ -184,12 +184,14 @@ type Latency struct {
 	Max   *float64 `json:"max"`
 }
 
-// Requests is the ledger of the messages with one verb to one endpoint: sent = answered + timeout + error + in_flight.
+// Requests is the ledger of the messages with one verb to one endpoint: sent = answered + moved + ask + timeout + error + in_flight.
 type Requests struct {
 	Endpoint string `json:"endpoint"`
 	Verb     string `json:"verb"`
 	Sent     uint64 `json:"sent"`
 	Answered uint64 `json:"answered"`
+	Moved    uint64 `json:"moved"` // answered by which endpoint has the key instead
+	Ask      uint64 `json:"ask"`   // answered by which endpoint to ask, for this request only
 	Timeout  uint64 `json:"timeout"`
 	Error    uint64 `json:"error"`
 	Refused  uint64 `json:"refused"` // never sent

@@ -121,7 +121,7 @@ func TestCheckRefuses(t *testing.T) {
 		{
 			"field of an element", `phase.get.requests[0].verbs == "get"`,
 			`assert "a": phase.get.requests[0] has no "verbs". Did you mean "verb"? There are ` +
-				`answered, endpoint, error, in_flight, refused, sent, timeout, verb.`,
+				`answered, ask, endpoint, error, in_flight, moved, refused, sent, timeout, verb.`,
 		},
 		{
 			"setup of none", `phase["put-warm"].setup.op.put.ok > 1`,
