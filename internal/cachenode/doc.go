@@ -19,12 +19,12 @@
 //
 // # Commands of memcached
 //
-//	mg key [v k s t f O…]      ms key size [k O… F0 T0]   md key [k O…]
+//	mg key [v k s t f O…]      ms key size [k O… F0 T…]   md key [k O…]
 //	mn                         version                    stats [settings|peers]
 //	flush_all [0]              quit
 //
 // They answer as memcached 1.6 does, and version tells that it is another. Everything else is "ERROR", another flag "CLIENT_ERROR
-// invalid flag". There is one key space, without client flags, times to live and passwords: F and T take 0 only. Where
+// invalid flag". There is one key space, without client flags and passwords: F takes 0 only. T takes seconds, or a date beyond 30 days of them. Where
 // the end of a request cannot be told any more (a line of more than 2,048 bytes, data that is longer or shorter than
 // announced) the connection ends after the error.
 //

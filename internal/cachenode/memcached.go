@@ -3,6 +3,7 @@ package cachenode
 import (
 	"strconv"
 	"strings"
+	"time"
 )
 
 const (
@@ -121,8 +122,12 @@ func (cmd *memcachedCommand) check(words [][]byte) string {
 			return "CLIENT_ERROR duplicate flag"
 		case flag[0] == 'O' && len(flag) > maxOpaque:
 			return "CLIENT_ERROR opaque token too long"
-		case flag[0] == 'F' && string(flag) != "F0", flag[0] == 'T' && string(flag) != "T0":
-			return "CLIENT_ERROR this node keeps neither client flags nor times to live"
+		case flag[0] == 'F' && string(flag) != "F0":
+			return "CLIENT_ERROR this node keeps no client flags"
+		case flag[0] == 'T':
+			if _, err := strconv.ParseInt(string(flag[1:]), 10, 32); err != nil {
+				return "CLIENT_ERROR bad token in command line format"
+			}
 		}
 	}
 	return ""
@@ -156,12 +161,35 @@ func (m *memcached) get() {
 }
 
 func (m *memcached) set() {
-	if !m.node.store.set(0, m.words[1], m.data, 0) {
+	after := timeToLive(m.words[3:], time.Now())
+	if !m.node.store.set(0, m.words[1], m.data, max(0, after)) {
 		m.say("SERVER_ERROR object too large for cache")
 		return
 	}
+	if after < 0 {
+		m.node.store.expire(0, m.words[1], 0)
+	}
 	m.out = append(m.out, "HD"...)
 	m.echo(m.words[3:])
+}
+
+// timeToLive returns how long an item is to live by the flag T: 0 for ever, below 0 not at all. A number beyond 30 days is a date.
+func timeToLive(flags [][]byte, now time.Time) time.Duration {
+	const longest = 30 * 24 * 60 * 60
+	for _, flag := range flags {
+		if flag[0] != 'T' {
+			continue
+		}
+		n, _ := strconv.ParseInt(string(flag[1:]), 10, 32) // check has read it
+		if n <= longest {
+			return time.Duration(n) * time.Second
+		}
+		if left := time.Unix(n, 0).Sub(now); left > 0 {
+			return left
+		}
+		return -1
+	}
+	return 0
 }
 
 func (m *memcached) del() {
@@ -197,7 +225,7 @@ func (m *memcached) describe(flags [][]byte, size int) {
 		case 's':
 			m.out = strconv.AppendInt(append(m.out, " s"...), int64(size), 10)
 		case 't':
-			m.out = append(m.out, " t-1"...) // for ever
+			m.out = strconv.AppendInt(append(m.out, " t"...), m.secondsLeft(), 10)
 		case 'f':
 			m.out = append(m.out, " f0"...)
 		default:
@@ -205,6 +233,15 @@ func (m *memcached) describe(flags [][]byte, size int) {
 		}
 	}
 	m.out = append(m.out, "\r\n"...)
+}
+
+// secondsLeft is how long the key still has, a second that has begun counted whole; −1 for ever.
+func (m *memcached) secondsLeft() int64 {
+	left, known := m.node.store.left(0, m.words[1])
+	if known && left == 0 {
+		return -1
+	}
+	return int64((left + time.Second - 1) / time.Second)
 }
 
 func (m *memcached) noop() { m.say("MN") }

@@ -48,7 +48,7 @@ func (s memcachedSession) do(request string) string {
 
 func TestMemcachedCommands(t *testing.T) {
 	const format, flag = "CLIENT_ERROR bad command line format\r\n", "CLIENT_ERROR invalid flag\r\n"
-	const unkept = "CLIENT_ERROR this node keeps neither client flags nor times to live\r\n"
+	const unkept = "CLIENT_ERROR this node keeps no client flags\r\n"
 	longest := strings.Repeat("k", 250)
 	tests := []struct{ request, want string }{
 		{"mn\r\n", "MN\r\n"},
@@ -72,7 +72,16 @@ func TestMemcachedCommands(t *testing.T) {
 		{"mg k O" + strings.Repeat("1", 32) + "\r\n", "CLIENT_ERROR opaque token too long\r\n"},
 		{"ms k 1 I\r\nx\r\n", flag},
 		{"ms k 1 v\r\nx\r\n", flag},
-		{"ms k 1 T30\r\nx\r\n", unkept},
+		{"ms k 1 Tx\r\nx\r\n", "CLIENT_ERROR bad token in command line format\r\n"},
+		{"ms l 1 T300\r\nx\r\n", "HD\r\n"},
+		{"mg l t\r\n", "HD t300\r\n"},
+		{"ms l 1 T-1 k\r\nx\r\n", "HD kl\r\n"},
+		{"mg l v\r\n", "EN\r\n"},
+		{"ms l 1 T2592001\r\nx\r\n", "HD\r\n"}, // a date in 1970
+		{"mg l v\r\n", "EN\r\n"},
+		{"ms l 1 T2147483647\r\nx\r\n", "HD\r\n"}, // one in 2038
+		{"mg l v\r\n", "VA 1\r\nx\r\n"},
+		{"md l\r\n", "HD\r\n"},
 		{"ms k 1 F7\r\nx\r\n", unkept},
 		{"md k I\r\n", flag},
 		{"mg k v\r\n", "VA 0\r\n\r\n"},
@@ -178,7 +187,7 @@ func randomMemcached(rnd *rand.Rand) string {
 		return "mg " + key + flags("v", "k", "s", "t", "f", "O12")
 	case 6, 7, 8, 9:
 		v := strings.Repeat("v\r\n\x00", rnd.IntN(1<<rnd.IntN(12)))
-		return fmt.Sprintf("ms %s %d%s%s\r\n", key, len(v), flags("k", "O34", "F0", "T0"), v)
+		return fmt.Sprintf("ms %s %d%s%s\r\n", key, len(v), flags("k", "O34", "F0", []string{"T0", "T0", "T-1"}[rnd.IntN(3)]), v)
 	case 10, 11:
 		return "md " + key + flags("k", "O56")
 	case 12:

@@ -13,7 +13,8 @@ type encoder struct {
 	req    driver.Request // scratch
 }
 
-// form is what all requests of a verb have in common whose keys are of one length and values of one size.
+// form is what all requests of a verb have in common whose keys are of one length and values of one size. The TTL is the same for all of a
+// step.
 type form struct {
 	key, value int    // length and size
 	whole      []byte // a request like it; none: there is no form yet
@@ -56,7 +57,7 @@ func (e *encoder) append(dst []byte, o *op.Op) []byte {
 func (e *encoder) form(f *form, o *op.Op) {
 	f.key, f.value = len(o.Key), o.Value.Size
 	f.whole = e.encode(f.whole[:0], o)
-	f.keyAt, f.valueAt = e.layout.Offsets(o.Verb, f.key, f.value)
+	f.keyAt, f.valueAt = e.layout.Offsets(&e.req)
 	if o.Verb != driver.Put {
 		f.valueAt = len(f.whole)
 	}

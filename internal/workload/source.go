@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"strconv"
+	"time"
 
 	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/internal/pace"
@@ -64,7 +65,7 @@ func New(p *plan.Plan, ph *plan.Phase, step Step) (*Source, error) {
 		streams: ph.Sessions(), sessions: ph.Sessions(),
 		seed:  seedOf(p.Seed, step.path("phase", ph.Name, kind)...),
 		limit: unbounded, mix: mix, keys: keys,
-		value: driver.Value{Size: data.Values.Size, Checked: data.Values.Checked, Fill: fill},
+		value: driver.Value{Size: data.Values.Size, Checked: data.Values.Checked, Fill: fill, TTL: uint32(data.Values.TTL / time.Millisecond)},
 	}
 	if c := ph.Closed; c != nil && kind == "load" && c.Iterations > 0 {
 		s.limit = uint64(c.Iterations)

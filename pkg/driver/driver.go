@@ -138,10 +138,10 @@ type Codec interface {
 }
 
 // Layout is what a Codec is, too, whose requests with one verb differ only in the bytes of key and value, as long as keys are of one
-// length and values of one size. An executor can then make many requests of one.
+// length and values of one size and TTL. An executor can then make many requests of one.
 type Layout interface {
-	// Offsets returns where in such a request the key stands, of so many bytes, and in a put the value.
-	Offsets(verb Verb, key, value int) (keyAt, valueAt int)
+	// Offsets returns where in the bytes of req its key stands, and in a put its value.
+	Offsets(req *Request) (keyAt, valueAt int)
 }
 
 // Skimmer is what a Codec is, too, that reads replies quickly where nobody looks into them.
@@ -156,6 +156,13 @@ type Aside interface {
 	// Aside takes one message that answers nothing from the front of b, which is not empty. It returns its bytes, 0 when it is not complete yet,
 	// and an error when b begins with anything else.
 	Aside(b []byte) (n int, err error)
+}
+
+// Expirer is a driver whose stores forget a value by themselves when it was put with a TTL.
+type Expirer interface {
+	Driver
+	// CheckTTL says what is wrong with a TTL, from 1 ms to 30 days, and what to write instead; nil when nothing is.
+	CheckTTL(ttl time.Duration) error
 }
 
 // Dialer is a driver that brings its own blocking client.

@@ -24,6 +24,7 @@ type Value struct {
 	Seed    uint64 // chooses the filling, where that is text
 	Fill    Fill   //
 	Checked bool
+	TTL     uint32 // milliseconds after which a store is to forget it; 0: never
 	Writer  uint64 // the stream that put it
 	Version uint64 // newer is larger; Unix nanoseconds. 0 is never written
 }

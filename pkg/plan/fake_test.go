@@ -106,6 +106,14 @@ func drivers() []driver.Driver {
 	return []driver.Driver{fakeInformant{fakeWire{"redis", "resp"}}, fakeWire{"plain", ""}, fakeLocal{}, fakeTimed{}}
 }
 
+// CheckTTL takes whole seconds only.
+func (fakeInformant) CheckTTL(ttl time.Duration) error {
+	if ttl%time.Second != 0 {
+		return errors.New("it counts whole seconds: write another")
+	}
+	return nil
+}
+
 // fakeInformant is a driver whose servers tell two figures.
 type fakeInformant struct{ fakeWire }
 

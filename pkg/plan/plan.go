@@ -129,6 +129,8 @@ type Values struct {
 	Size    int    `json:"size_bytes"`
 	Checked bool   `json:"checked"` // writer, version and checksum stand in the value's first 24 bytes
 	Fill    string `json:"fill"`    // "text", or a byte such as "0xff"; see ParseFill
+
+	TTL time.Duration `json:"ttl_ns"` // after a put, the store forgets it by itself; 0: never
 }
 
 // Phase is a load on a target. Exactly one of Closed, Open, Stages, Search, Populate and Clear is set.

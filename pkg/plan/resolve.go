@@ -176,12 +176,16 @@ func (r *resolver) dataset(body *hclsyntax.Block) *Dataset {
 		b.missing("keys", "keys { count = 1000 }")
 	}
 	if values := b.inner("values"); values != nil {
-		values.expect([]string{"size", "checked", "fill"}, nil)
+		values.expect([]string{"size", "checked", "fill", "ttl"}, nil)
 		if values.require("size", `Write size = "200B", or how large a value is.`) {
 			size(values, "size", &d.Values.Size)
 		}
 		values.flag("checked", &d.Values.Checked)
 		values.text("fill", &d.Values.Fill)
+		values.duration("ttl", &d.Values.TTL)
+		if d.Values.TTL == 0 {
+			values.notZero("ttl", "0 is no time to live", "Write how long a value lives, or leave it out: it then lives until it is deleted.")
+		}
 	} else {
 		b.missing("values", `values { size = "200B" }`)
 	}

@@ -116,21 +116,26 @@ func (b *block) closed() *Closed {
 	b.duration("think", &c.Think)
 	// 0 means that the argument is not there, so one that is must not be 0.
 	if c.Iterations == 0 {
-		b.notZero("iterations")
+		b.notZero("iterations", endsAtOnce, writeMore)
 	}
 	if c.Duration == 0 {
-		b.notZero("duration")
+		b.notZero("duration", endsAtOnce, writeMore)
 	}
 	return c
 }
 
+const (
+	endsAtOnce = "0 ends the load before it begins"
+	writeMore  = "Write more than 0, or leave it out."
+)
+
 // notZero reports an argument whose value came out as zero, if it is there at all.
-func (b *block) notZero(name string) {
+func (b *block) notZero(name, what, write string) {
 	if b.r.wrong[b.path+"."+name] {
 		return
 	}
 	if _, ok := b.value(name); ok {
-		b.bad(name, "0 ends the load before it begins", "Write more than 0, or leave it out.")
+		b.bad(name, what, write)
 	}
 }
 

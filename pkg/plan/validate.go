@@ -217,10 +217,34 @@ func (v *validator) dataset(d *Dataset) {
 	if _, err := ParseFill(d.Values.Fill); err != nil {
 		v.fault(fmt.Sprintf("%s: fill = %s: %v", values.where, quote(d.Values.Fill), err), `Write "text", or a byte such as "0xff".`, values.path+".fill")
 	}
+	if ttl := d.Values.TTL; ttl != 0 && (ttl < time.Millisecond || ttl > maxTTL || ttl%time.Millisecond != 0) {
+		v.fault(fmt.Sprintf("%s: ttl = %q", values.where, ttl.String()), `Write a duration of whole milliseconds, up to "720h": "30s".`, values.path+".ttl")
+	}
 	if d.Values.Checked && d.Values.Size < driver.HeaderSize {
 		v.fault(fmt.Sprintf("%s: a checked value of %d bytes", values.where, d.Values.Size),
 			fmt.Sprintf("Write size = %d or more: that is what writer, version and checksum take. Replicated targets check all values.", driver.HeaderSize),
 			values.path+".size", values.path+".checked")
+	}
+}
+
+// maxTTL is the longest that all protocols take: a larger number is a date to memcached.
+const maxTTL = 30 * 24 * time.Hour
+
+// ttl checks that the driver of the phase's target can have values forgotten, where the phase puts such.
+func (v *validator) ttl(ph *Phase, d *Dataset, t *Target) {
+	if d.Values.TTL < time.Millisecond || weightOf(ph.Ops, driver.Put)+weightOf(ph.Setup, driver.Put) == 0 {
+		return
+	}
+	where, path := "dataset "+quote(d.Name)+", values", "dataset."+d.Name+".values.ttl"
+	switch kind := driverNamed(v.drivers, t.Driver).(type) {
+	case nil:
+	case driver.Expirer:
+		if err := kind.CheckTTL(d.Values.TTL); err != nil {
+			v.fault(fmt.Sprintf("%s: ttl = %q for phase %s: %v", where, d.Values.TTL.String(), quote(ph.Name), err), "", path)
+		}
+	default:
+		v.fault(fmt.Sprintf("%s: ttl, but phase %s puts them by driver %q, which keeps what it is given", where, quote(ph.Name), t.Driver),
+			"Leave ttl out, or use another driver.", path)
 	}
 }
 
@@ -310,6 +334,9 @@ func (v *validator) phase(ph *Phase) {
 	if d := v.plan.Dataset(ph.Dataset); d != nil {
 		v.keysOf(ph, d, at)
 		v.growing(ph, d, at)
+		if t := v.plan.Target(ph.Target); t != nil {
+			v.ttl(ph, d, t)
+		}
 		if t := v.plan.Target(ph.Target); t != nil && t.Replication != nil && !d.Values.Checked {
 			v.fault(fmt.Sprintf("%s: replicated values that are not checked", at.where),
 				fmt.Sprintf("Leave checked = false out of dataset %q: versions stand in checked values.", d.Name),

@@ -28,6 +28,7 @@ func (codec) AppendRequest(dst []byte, req *driver.Request) []byte {
 		dst = append(dst, req.Key...)
 		dst = append(dst, ' ')
 		dst = strconv.AppendInt(dst, int64(req.Value.Size), 10)
+		dst = appendTTL(dst, req.Value.TTL)
 		dst = append(dst, "\r\n"...)
 		dst = req.Value.AppendTo(dst)
 	case driver.Delete:
@@ -40,9 +41,38 @@ func (codec) AppendRequest(dst []byte, req *driver.Request) []byte {
 }
 
 // Offsets implements driver.Layout.
-func (codec) Offsets(_ driver.Verb, key, value int) (keyAt, valueAt int) {
+func (codec) Offsets(req *driver.Request) (keyAt, valueAt int) {
 	keyAt = len("mg ")
-	return keyAt, keyAt + key + len(" ") + len(strconv.Itoa(value)) + len("\r\n")
+	if req.Verb == driver.Put {
+		valueAt = keyAt + len(req.Key) + len(" ") + digits(req.Value.Size) + ttlSize(req.Value.TTL) + len("\r\n")
+	}
+	return keyAt, valueAt
+}
+
+// appendTTL appends the flag that says after how many seconds an item is to be forgotten.
+func appendTTL(dst []byte, ms uint32) []byte {
+	if ms == 0 {
+		return dst
+	}
+	dst = append(dst, " T"...)
+	return strconv.AppendUint(dst, uint64(ms/1000), 10)
+}
+
+// ttlSize returns how many bytes appendTTL appends.
+func ttlSize(ms uint32) int {
+	if ms == 0 {
+		return 0
+	}
+	return len(" T") + digits(int(ms/1000))
+}
+
+// digits returns the length of n ≥ 0 in decimal.
+func digits(n int) int {
+	size := 1
+	for ; n >= 10; n /= 10 {
+		size++
+	}
+	return size
 }
 
 // Skim implements driver.Skimmer.

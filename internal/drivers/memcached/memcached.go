@@ -25,6 +25,7 @@ package memcached
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/loadgen/loadgen/pkg/driver"
 )
@@ -32,7 +33,10 @@ import (
 // Driver is the memcached driver. Its zero value is ready to use.
 type Driver struct{}
 
-var _ driver.Wire = Driver{}
+var (
+	_ driver.Wire    = Driver{}
+	_ driver.Expirer = Driver{}
+)
 
 // Config holds what a memcached target takes beside the attributes common to all targets: nothing.
 type Config struct{}
@@ -53,6 +57,14 @@ func (Driver) Outcomes(v driver.Verb) []driver.Outcome {
 	default:
 		return nil
 	}
+}
+
+// CheckTTL implements driver.Expirer: the protocol counts whole seconds.
+func (Driver) CheckTTL(ttl time.Duration) error {
+	if ttl%time.Second != 0 {
+		return fmt.Errorf("memcached counts whole seconds: write %q", ttl.Truncate(time.Second)+time.Second)
+	}
+	return nil
 }
 
 // Builtin returns "memcached".

@@ -23,7 +23,7 @@ func (*codec) AppendRequest(dst []byte, req *driver.Request) []byte {
 	case driver.Get:
 		dst = append(dst, "*2\r\n$3\r\nGET\r\n$"...)
 	case driver.Put:
-		dst = append(dst, "*3\r\n$3\r\nSET\r\n$"...)
+		return appendSet(dst, req.Key, req.Value)
 	case driver.Delete:
 		dst = append(dst, "*2\r\n$3\r\nDEL\r\n$"...)
 	default:
@@ -31,18 +31,47 @@ func (*codec) AppendRequest(dst []byte, req *driver.Request) []byte {
 	}
 	dst = appendLength(dst, len(req.Key))
 	dst = append(dst, req.Key...)
-	if req.Verb == driver.Put {
-		dst = append(dst, "\r\n$"...)
-		dst = appendLength(dst, req.Value.Size)
-		dst = req.Value.AppendTo(dst)
-	}
 	return append(dst, "\r\n"...)
 }
 
+// appendSet appends a SET, with EX or PX where the value has a TTL.
+func appendSet(dst, key []byte, value *driver.Value) []byte {
+	if value.TTL == 0 {
+		dst = append(dst, "*3\r\n$3\r\nSET\r\n$"...)
+	} else {
+		dst = append(dst, "*5\r\n$3\r\nSET\r\n$"...)
+	}
+	dst = appendLength(dst, len(key))
+	dst = append(dst, key...)
+	dst = append(dst, "\r\n$"...)
+	dst = appendLength(dst, value.Size)
+	dst = value.AppendTo(dst)
+	dst = append(dst, "\r\n"...)
+	switch n := int(value.TTL); {
+	case n == 0:
+		return dst
+	case n%1000 == 0:
+		dst = append(dst, "$2\r\nEX\r\n$"...)
+		return appendNumber(dst, n/1000)
+	default:
+		dst = append(dst, "$2\r\nPX\r\n$"...)
+		return appendNumber(dst, n)
+	}
+}
+
+// appendNumber appends n ≥ 0 as a bulk string, without the dollar sign.
+func appendNumber(dst []byte, n int) []byte {
+	dst = appendLength(dst, lengthSize(n)-len("\r\n"))
+	return appendLength(dst, n)
+}
+
 // Offsets implements driver.Layout.
-func (*codec) Offsets(_ driver.Verb, key, value int) (keyAt, valueAt int) {
-	keyAt = len("*2\r\n$3\r\nGET\r\n$") + lengthSize(key)
-	return keyAt, keyAt + key + len("\r\n$") + lengthSize(value)
+func (*codec) Offsets(req *driver.Request) (keyAt, valueAt int) {
+	keyAt = len("*2\r\n$3\r\nGET\r\n$") + lengthSize(len(req.Key))
+	if req.Verb == driver.Put {
+		valueAt = keyAt + len(req.Key) + len("\r\n$") + lengthSize(req.Value.Size)
+	}
+	return keyAt, valueAt
 }
 
 // Skim implements driver.Skimmer.

@@ -23,6 +23,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/loadgen/loadgen/pkg/driver"
 )
@@ -30,7 +31,10 @@ import (
 // Driver is the redis driver. Its zero value is ready to use.
 type Driver struct{}
 
-var _ driver.Wire = Driver{}
+var (
+	_ driver.Wire    = Driver{}
+	_ driver.Expirer = Driver{}
+)
 
 // Config holds what a redis target takes beside the attributes common to all targets.
 type Config struct {
@@ -84,6 +88,9 @@ func (Driver) Outcomes(v driver.Verb) []driver.Outcome {
 		return nil
 	}
 }
+
+// CheckTTL implements driver.Expirer: any is right.
+func (Driver) CheckTTL(time.Duration) error { return nil }
 
 // Builtin returns "resp".
 func (Driver) Builtin() string { return "resp" }

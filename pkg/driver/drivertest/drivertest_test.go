@@ -74,9 +74,9 @@ func writing(fault func(good driver.Codec) func([]byte, *driver.Request) []byte)
 // misplaced is a codec that takes all lengths to have two digits.
 type misplaced struct{ driver.Codec }
 
-func (misplaced) Offsets(_ driver.Verb, key, _ int) (keyAt, valueAt int) {
+func (misplaced) Offsets(req *driver.Request) (keyAt, valueAt int) {
 	keyAt = len("*2\r\n$3\r\nGET\r\n$16\r\n")
-	return keyAt, keyAt + key + len("\r\n$32\r\n")
+	return keyAt, keyAt + len(req.Key) + len("\r\n$32\r\n")
 }
 
 // hasty is a codec that takes all replies to be as long as the first.

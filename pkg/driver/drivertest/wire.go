@@ -167,16 +167,25 @@ func layout(t *testing.T, codec driver.Codec, l driver.Layout) {
 				if v == driver.Put {
 					first.Value, second.Value = &driver.Value{Size: size, Seed: 1}, &driver.Value{Size: size, Seed: 2}
 				}
-				made := codec.AppendRequest(nil, &first)
-				keyAt, valueAt := l.Offsets(v, length, size)
-				copy(made[keyAt:], b)
+				remade(t, codec, l, first, second)
 				if v == driver.Put {
-					copy(made[valueAt:], second.Value.AppendTo(nil))
+					first.Value.TTL, second.Value.TTL = 60_000, 60_000
+					remade(t, codec, l, first, second)
 				}
-				require.Equal(t, string(codec.AppendRequest(nil, &second)), string(made), "a %s of %d bytes by a key of %d", v, size, length)
 			}
 		}
 	}
+}
+
+// remade makes the second request of the bytes of the first.
+func remade(t *testing.T, codec driver.Codec, l driver.Layout, first, second driver.Request) {
+	made := codec.AppendRequest(nil, &first)
+	keyAt, valueAt := l.Offsets(&first)
+	copy(made[keyAt:], second.Key)
+	if first.Value != nil {
+		copy(made[valueAt:], second.Value.AppendTo(nil))
+	}
+	require.Equal(t, string(codec.AppendRequest(nil, &second)), string(made), "a %s by a key of %d bytes, %+v", first.Verb, len(first.Key), first.Value)
 }
 
 func greeting(t *testing.T, x *overConn) {

@@ -1,0 +1,78 @@
+package main_test
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/servertest"
+)
+
+const mortal = `plan "mortal" {}
+variable "driver" {}
+variable "nodes" {
+	type    = list(string)
+	default = []
+}
+variable "ttl" {}
+target "t" {
+	driver    = var.driver
+	endpoints = var.nodes
+	builtin { nodes = 1 }
+}
+dataset "d" {
+	keys { count = 200 }
+	values {
+		size = 50
+		ttl  = var.ttl
+	}
+}
+phase "fill" {
+	target  = target.t
+	dataset = dataset.d
+	populate {}
+}
+phase "read" {
+	target  = target.t
+	dataset = dataset.d
+	ops     = { get = 1 }
+	closed {
+		sessions = 4
+		duration = "2500ms"
+		think    = "2ms"
+	}
+}
+`
+
+// TestKeysExpire: values with a TTL are there, and then they are not, and the servers say that they have forgotten them.
+func TestKeysExpire(t *testing.T) {
+	redis, memcached := servertest.Redis(t), servertest.Memcached(t)
+	tests := []struct {
+		name, driver, ttl string
+		nodes             []string
+		expired           func() int // by the server's own count
+	}{
+		{"redis, seconds", "redis", "1s", []string{redis}, func() int { return 200 - number(t, redis, "DBSIZE") }},
+		{"redis, milliseconds", "redis", "700ms", []string{redis}, func() int { return 200 - number(t, redis, "DBSIZE") }},
+		{"memcached", "memcached", "1s", []string{memcached}, func() int {
+			n, err := strconv.Atoi(memcachedStats(t, memcached)["curr_items"])
+			require.NoError(t, err)
+			return 200 - n
+		}},
+		{"built-in, redis", "redis", "700ms", nil, nil},
+		{"built-in, memcached", "memcached", "1s", nil, nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			r := begin(t, mortal, "-var", "driver="+test.driver, "-var", "ttl="+test.ttl, "-var", nodes(test.nodes...)).result(30 * time.Second)
+			get := r.Phase["read"].Op["get"]
+			require.GreaterOrEqual(t, get.OK, uint64(200), "while they lived")
+			require.GreaterOrEqual(t, get.Miss, uint64(200), "afterwards")
+			if test.expired != nil {
+				require.Equal(t, 200, test.expired())
+			}
+		})
+	}
+}
