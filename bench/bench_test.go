@@ -67,7 +67,7 @@ func TestOpenQuick(t *testing.T) {
 	var out strings.Builder
 	require.NoError(t, compare(t.Context(), []string{"-open", "-pairs", "1", "-for", "1s", "-ops", "20000", "-spin", "20us"}, &out))
 	t.Logf("%s", &out)
-	const figures = `( +(\d+\.\d|NaN) µs){3} +(\d+\.\d\d|NaN)( +(\d+\.\d|NaN) µs){2} +\d\.\d\d`
+	const figures = `( +(\d+\.\d|NaN) µs){3} +(\d+\.\d\d|NaN)( +(\d+\.\d|NaN) µs){2} +\d\.\d\d( +(\d+\.\d|NaN) µs){2}`
 	for _, line := range []string{
 		`closed load, 50 connections, pipeline 1: \d+/s, \d+\.\d\d µs of processor time an op`,
 		`open load, constant arrivals at 60 % of it: \d+/s, 50 connections, pipeline 64, 1s a run`,

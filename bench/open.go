@@ -55,7 +55,8 @@ func (b *bench) punctuality(ctx context.Context) error {
 func (b *bench) late(ctx context.Context, c *cell, s schedule, rate float64) error {
 	fmt.Fprintf(b.w, "\nopen load, %s arrivals at %.0f %% of it: %.0f/s, %d connections, pipeline %d, %v a run\n",
 		s.arrivals, 100*s.share, rate, sessions, room, b.o.duration)
-	fmt.Fprintf(b.w, "  %-8s%12s%12s%12s%10s%12s%12s%8s  %s\n", "", "lag p50", "p99", "M/D/1 p99", "ratio", "p99.9", "an op", "busy", "verdict")
+	fmt.Fprintf(b.w, "  %-8s%12s%12s%12s%10s%12s%12s%8s%12s%12s  %s\n",
+		"", "lag p50", "p99", "M/D/1 p99", "ratio", "p99.9", "an op", "busy", "kept from", "at most", "verdict")
 	vars := []string{
 		"-var", "pipeline=" + strconv.Itoa(room), "-var", "arrivals=" + s.arrivals,
 		"-var", fmt.Sprintf("rate=%.0f/s", rate), "-var", fmt.Sprintf("seconds=%g", b.o.duration.Seconds()),
@@ -68,7 +69,11 @@ func (b *bench) late(ctx context.Context, c *cell, s schedule, rate float64) err
 		}
 		lag := p.Op["get"].Lag
 		p99 := given(lag.P99)
-		l := lateness{given(lag.P50), p99, p.Expected, p99 / p.Expected, given(lag.P999), p.Cost, p.Generator.Busy}
+		kept := p.Generator.Interrupted
+		l := lateness{given(lag.P50), p99, p.Expected, p99 / p.Expected, given(lag.P999), p.Cost, p.Generator.Busy, math.NaN(), math.NaN()}
+		if kept != nil {
+			l[7], l[8] = kept.Seconds, kept.Max
+		}
 		rounds = append(rounds, l)
 		fmt.Fprintf(b.w, "  %-8d%s  %s\n", i+1, l, p.Validity)
 	}
@@ -86,12 +91,13 @@ func given(figure *float64) float64 {
 }
 
 // lateness is what one run of an open load came to: lag p50 and p99, the latter's in an M/D/1 queue of ops of the same cost, the ratio of the
-// two, lag p99.9, processor time of an op, and the busy share of the loop. Times are seconds; what a run was too short for is NaN.
-type lateness [7]float64
+// two, lag p99.9, processor time of an op, the busy share of the loop, and for how long it was kept from its processor, in all and at a
+// stretch. Times are seconds; what a run was too short for is NaN.
+type lateness [9]float64
 
 func (l lateness) String() string {
 	µ := func(s float64) string { return fmt.Sprintf("%9.1f µs", 1e6*s) }
-	return µ(l[0]) + µ(l[1]) + µ(l[2]) + fmt.Sprintf("%10.2f", l[3]) + µ(l[4]) + µ(l[5]) + fmt.Sprintf("%8.2f", l[6])
+	return µ(l[0]) + µ(l[1]) + µ(l[2]) + fmt.Sprintf("%10.2f", l[3]) + µ(l[4]) + µ(l[5]) + fmt.Sprintf("%8.2f", l[6]) + µ(l[7]) + µ(l[8])
 }
 
 // middle returns the median of each figure.
@@ -112,7 +118,11 @@ type phaseFigures struct {
 	Cost      float64 `json:"op_cost_seconds"`
 	Expected  float64 `json:"expected_lag_p99"`
 	Generator struct {
-		Busy float64 `json:"busy"`
+		Busy        float64 `json:"busy"`
+		Interrupted *struct {
+			Seconds float64 `json:"seconds"`
+			Max     float64 `json:"max_seconds"`
+		} `json:"interrupted"`
 	} `json:"generator"`
 	Op map[string]struct {
 		Rate float64 `json:"rate"`

@@ -131,6 +131,7 @@ type loop struct {
 	looked    bool   // the last cycle found nothing to do, nor did its wait
 	spun      int64  // processor time spent looking in vain, in this step
 	meter     *meter // of the loop's thread; nil: it has none of its own
+	gaps      *gaps  // in this step; nil: nobody counts them
 	hold      hold
 	acks      bool // record the latency of the k-th good answer
 	starting  *opState
@@ -172,6 +173,10 @@ func (l *loop) enter() {
 	l.stopped, l.lapsed, l.planned = false, false, 0
 	l.woken, l.looked, l.spun = 0, false, 0
 	l.meter.begin()
+	l.gaps = nil
+	if _, open := l.feed.(*openFeed); open && l.meter != nil && l.meter.queued.known {
+		l.gaps = new(gaps)
+	}
 	l.last = l.clock.now()
 	l.entered = l.last
 	l.sweepAt = l.last
@@ -189,9 +194,8 @@ func (l *loop) await() {
 // cycle does what is to be done now, then waits for what comes next. It reports false when the step has ended.
 func (l *loop) cycle() bool {
 	now := l.clock.now()
-	if gap := now - l.last - l.planned; gap > maxStall {
-		l.rec.Stalls++
-		l.rec.MaxStall = max(l.rec.MaxStall, gap)
+	if excess := now - l.last - l.planned; excess > leastGap {
+		l.overran(excess)
 	}
 	if took := now - l.last; l.looked && took < maxLook {
 		l.spun += took
@@ -218,6 +222,20 @@ func (l *loop) cycle() bool {
 		l.woken, l.looked = 0, false
 	}
 	return true
+}
+
+// overran enters that a cycle took longer than it was to.
+func (l *loop) overran(excess int64) {
+	if excess > maxStall {
+		l.rec.Stalls++
+		l.rec.MaxStall = max(l.rec.MaxStall, excess)
+	}
+	if l.gaps == nil {
+		return
+	}
+	if others, known := l.meter.kept(); known {
+		l.gaps.enter(excess, others, l.looked)
+	}
 }
 
 // expired says whether the lease is over. Whoever has taken a time and is about to start or send something asks first: a process that was

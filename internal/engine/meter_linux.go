@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,6 +17,7 @@ type meter struct {
 	schedstat int // descriptor; negative: there is none
 	cpu       int64
 	queued    queueing
+	seen      queueing // when kept was last asked
 	line      [64]byte
 }
 
@@ -30,6 +32,11 @@ type queueing struct {
 // 10 µs after it was woken. What is beyond that, others had.
 const waking = 10_000
 
+// beyond is what the thread has waited since an earlier reading, but for what wakings take.
+func (q queueing) beyond(earlier queueing) int64 {
+	return max(0, q.waited-earlier.waited-waking*(q.times-earlier.times))
+}
+
 // newMeter returns the meter of the thread that calls it.
 func newMeter() *meter {
 	fd, err := unix.Open("/proc/thread-self/schedstat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -43,6 +50,7 @@ func newMeter() *meter {
 func (m *meter) begin() {
 	if m != nil {
 		m.cpu, m.queued = m.processor(), m.queue()
+		m.seen = m.queued
 	}
 }
 
@@ -54,9 +62,18 @@ func (m *meter) since(wall, spun int64) loopUse {
 	}
 	u.productive = max(0, m.processor()-m.cpu-spun)
 	if now := m.queue(); now.known && m.queued.known {
-		u.waited, u.waitKnown = max(0, now.waited-m.queued.waited-waking*(now.times-m.queued.times)), true
+		u.waited, u.waitKnown = now.beyond(m.queued), true
 	}
 	return u
+}
+
+// kept returns for how long others have had the thread's processor since it was last asked.
+func (m *meter) kept() (others int64, known bool) {
+	now := m.queue()
+	known = now.known && m.seen.known
+	others = now.beyond(m.seen)
+	m.seen = now
+	return others, known
 }
 
 // close gives the descriptor back.
@@ -104,4 +121,31 @@ type loopUse struct {
 	productive int64 // processor time, that spent looking for something to do left out
 	waited     int64 // ready to run, without a processor, and for longer than it takes to wake
 	waitKnown  bool
+	gaps       *gaps // of an open load
+}
+
+// gaps sums up the times that a loop was kept from its processor.
+type gaps struct {
+	times                  uint64
+	total, longest, others int64 // nanoseconds
+}
+
+// leastGap is how long one is to count, and to be looked into: that takes a system call.
+const leastGap = int64(200 * time.Microsecond)
+
+// enter takes up a cycle that lasted so much longer than it was to, of which others had the processor for a part. Of an idle cycle, which
+// did nothing but look at the clock, all the rest was somebody's, too.
+func (g *gaps) enter(excess, others int64, idle bool) {
+	others = min(others, excess)
+	kept := others
+	if idle {
+		kept = excess
+	}
+	if kept < leastGap {
+		return
+	}
+	g.times++
+	g.total += kept
+	g.longest = max(g.longest, kept)
+	g.others += others
 }

@@ -10,6 +10,9 @@ func (l *loop) seal(now int64) {
 	boundary := now / interval * interval
 	l.sealAt = boundary + interval
 	l.census()
+	if l.gaps != nil {
+		l.meter.kept() // what came together in short waits is no gap
+	}
 	select {
 	case l.parts <- part{loop: l.index, upTo: boundary, totals: l.rec}:
 		l.rec = l.fresh()
@@ -29,6 +32,7 @@ func (l *loop) finish(now int64) {
 		}
 	}
 	use := l.meter.since(now-l.entered, l.spun)
+	use.gaps = l.gaps
 	if t, ok := l.tr.(*local); ok {
 		use.productive = t.own(now - l.entered)
 	}

@@ -6,10 +6,12 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/loadgen/loadgen/internal/machine"
+	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -131,6 +133,7 @@ type joined struct {
 	busy, waited float64 // largest shares
 	waitKnown    bool
 	productive   int64 // nanoseconds, summed
+	gaps         *measure.Interrupted
 }
 
 func (j *joined) add(u loopUse) {
@@ -138,11 +141,20 @@ func (j *joined) add(u loopUse) {
 	if u.wall <= 0 {
 		return
 	}
+	if g := u.gaps; g != nil {
+		i := measure.Interrupted{Times: g.times, Seconds: seconds(g.total), MaxSeconds: seconds(g.longest), OthersSeconds: seconds(g.others)}
+		if j.gaps != nil {
+			i.Add(j.gaps)
+		}
+		j.gaps = &i
+	}
 	j.busy = max(j.busy, min(1, float64(u.productive)/float64(u.wall)))
 	if u.waitKnown {
 		j.waited, j.waitKnown = max(j.waited, min(1, float64(u.waited)/float64(u.wall))), true
 	}
 }
+
+func seconds(ns int64) float64 { return time.Duration(ns).Seconds() }
 
 // enter puts what the loops used into what their process did. On the blocking executor others than the loops do the work.
 func (j *joined) enter(g *run.Generator, elapsed float64) {
@@ -153,6 +165,7 @@ func (j *joined) enter(g *run.Generator, elapsed float64) {
 			g.Busy = max(g.Busy, min(1, g.CPUSeconds/elapsed/float64(runtime.NumCPU())))
 		}
 	}
+	g.Interrupted = j.gaps
 	if j.waitKnown {
 		g.RunQueueWait = &j.waited
 	}

@@ -4,11 +4,15 @@ import (
 	"math"
 	"runtime"
 	"runtime/metrics"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
+	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -49,15 +53,76 @@ func TestMeter(t *testing.T) {
 	require.Zero(t, (*meter)(nil).since(7, 0).productive, "a loop without a thread of its own")
 }
 
+// TestOthersOnTheProcessorAreSeen has another thread compute on the processor of one that looks at the clock.
+func TestOthersOnTheProcessorAreSeen(t *testing.T) {
+	var allowed unix.CPUSet
+	require.NoError(t, unix.SchedGetaffinity(0, &allowed))
+	cpu := 0
+	for !allowed.IsSet(cpu) {
+		cpu++
+	}
+	onIt := func(work func()) {
+		release, err := ownThread(cpu)
+		require.NoError(t, err)
+		defer release()
+		work()
+	}
+	var stop atomic.Bool
+	var hog sync.WaitGroup
+	defer hog.Wait()
+	defer stop.Store(true)
+	hog.Go(func() {
+		onIt(func() {
+			for !stop.Load() {
+			}
+		})
+	})
+	onIt(func() {
+		m := newMeter()
+		defer m.close()
+		m.begin()
+		if !m.queued.known {
+			return // this kernel does not count it, and loops have no gaps then
+		}
+		var seen gaps
+		began := time.Now()
+		for last := began; seen.others < int64(20*time.Millisecond); {
+			require.Less(t, time.Since(began), 10*time.Second)
+			now := time.Now()
+			if gap := int64(now.Sub(last)); gap > leastGap {
+				others, known := m.kept()
+				require.True(t, known)
+				seen.enter(gap, others, true)
+			}
+			last = now
+		}
+		require.NotZero(t, seen.times)
+		require.GreaterOrEqual(t, seen.total, seen.others)
+		require.LessOrEqual(t, seen.total, int64(time.Since(began)))
+		require.LessOrEqual(t, seen.longest, seen.total)
+	})
+}
+
+func TestGaps(t *testing.T) {
+	var g gaps
+	g.enter(leastGap, leastGap/2, false) // the loop's own work, for the other half
+	require.Zero(t, g)
+	g.enter(10*leastGap, 4*leastGap, false)
+	g.enter(3*leastGap, 5*leastGap, true)
+	g.enter(2*leastGap, 0, true)
+	require.Equal(t, gaps{times: 3, total: 9 * leastGap, longest: 4 * leastGap, others: 7 * leastGap}, g)
+}
+
 func TestLoopsTakenTogether(t *testing.T) {
 	var j joined
 	j.add(loopUse{wall: 1000, productive: 250, waited: 10, waitKnown: true})
-	j.add(loopUse{wall: 1000, productive: 500})
+	j.add(loopUse{wall: 1000, productive: 500, gaps: &gaps{times: 2, total: 5e6, longest: 3e6, others: 4e6}})
+	j.add(loopUse{wall: 1000, gaps: &gaps{times: 1, total: 5e6, longest: 5e6}})
 	j.add(loopUse{})
 	g := run.Generator{CPUSeconds: 9}
 	j.enter(&g, 1)
-	waited := 0.01
-	require.Equal(t, run.Generator{CPUSeconds: 9, Busy: 0.5, ProductiveSeconds: 750e-9, RunQueueWait: &waited}, g)
+	waited, i := 0.01, measure.Interrupted{Times: 3, Seconds: 0.01, MaxSeconds: 0.005, OthersSeconds: 0.004}
+	require.Equal(t, run.Generator{CPUSeconds: 9, Busy: 0.5, ProductiveSeconds: 750e-9, RunQueueWait: &waited, Interrupted: &i}, g)
 
 	g = run.Generator{Executor: plan.Blocking, CPUSeconds: 0.9 * float64(runtime.NumCPU())}
 	new(joined).enter(&g, 1)

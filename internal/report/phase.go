@@ -241,6 +241,9 @@ func generatorOf(ph *run.Phase) []string {
 	if w := g.RunQueueWait; w != nil && *w >= 0.001 {
 		parts = append(parts, "waited "+percent(*w)+" for a processor")
 	}
+	if i := g.Interrupted; i != nil && i.Seconds >= 0.0005*ph.Load.DurationSeconds && i.Times > 0 {
+		parts = append(parts, "kept from it "+plural(i.Times, "time")+" for "+duration(i.Seconds)+", at most "+duration(i.MaxSeconds))
+	}
 	if ph.OpCostSeconds != nil {
 		parts = append(parts, duration(*ph.OpCostSeconds)+" an op")
 	}

@@ -124,6 +124,7 @@ func TestRoundTrips(t *testing.T) {
 			Executor: "blocking", Loops: 2, CPUSeconds: 1.5, GCCycles: 3, MaxRSSBytes: 4, Mallocs: 5, Busy: 0.5, ProductiveSeconds: 1.25,
 			RunQueueWait: &waited, GCPauseMaxSeconds: 0.5, SchedLatencyP99Seconds: 0.75,
 			Throttled: &run.Throttled{Periods: 7, Seconds: 0.125}, TCP: &run.TCP{BytesSent: 8, BytesRetransmitted: 9, Retransmits: 10},
+			Interrupted: &measure.Interrupted{Times: 11, Seconds: 0.5, MaxSeconds: 0.25, OthersSeconds: 0.375},
 		},
 	} {
 		final := run.Final{Step: 3, Stopped: true, Expired: true, Generator: g}

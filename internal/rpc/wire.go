@@ -177,6 +177,9 @@ func encodeGenerator(g *run.Generator) *pb.Generator {
 	if t := g.Throttled; t != nil {
 		m.Throttled = &pb.Throttled{Periods: t.Periods, Seconds: t.Seconds}
 	}
+	if i := g.Interrupted; i != nil {
+		m.Interrupted = &pb.Interrupted{Times: i.Times, Seconds: i.Seconds, MaxSeconds: i.MaxSeconds, OthersSeconds: i.OthersSeconds}
+	}
 	if t := g.TCP; t != nil {
 		m.Tcp = &pb.TCP{BytesSent: t.BytesSent, BytesRetransmitted: t.BytesRetransmitted, Retransmits: t.Retransmits}
 	}
@@ -199,6 +202,10 @@ func decodeGenerator(m *pb.Generator) (run.Generator, bool) {
 	}
 	if t := m.GetThrottled(); t != nil {
 		g.Throttled, ok = &run.Throttled{Periods: t.GetPeriods(), Seconds: t.GetSeconds()}, ok && possible(t.GetSeconds(), most)
+	}
+	if i := m.GetInterrupted(); i != nil {
+		g.Interrupted = &measure.Interrupted{Times: i.GetTimes(), Seconds: i.GetSeconds(), MaxSeconds: i.GetMaxSeconds(), OthersSeconds: i.GetOthersSeconds()}
+		ok = ok && possible(i.GetSeconds(), most) && possible(i.GetMaxSeconds(), most) && possible(i.GetOthersSeconds(), most)
 	}
 	if t := m.GetTcp(); t != nil {
 		g.TCP = &run.TCP{BytesSent: t.GetBytesSent(), BytesRetransmitted: t.GetBytesRetransmitted(), Retransmits: t.GetRetransmits()}

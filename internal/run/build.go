@@ -344,6 +344,9 @@ func (b *builder) generator() {
 	if g.Throttled == nil {
 		b.null("generator.throttled", "no kernel of a worker says: /proc/self/cgroup is not there")
 	}
+	if g.Interrupted == nil {
+		b.null("generator.interrupted", "it is counted for open loads on event loops, where the kernel has /proc/thread-self/schedstat")
+	}
 	if g.TCP == nil {
 		b.null("generator.tcp", "the load had no connections, or its driver made them itself")
 	}
@@ -379,6 +382,12 @@ func mergeGenerators(all []Generator) Generator {
 			}
 			sum.Throttled.Periods += t.Periods
 			sum.Throttled.Seconds += t.Seconds
+		}
+		if i := g.Interrupted; i != nil {
+			if sum.Interrupted == nil {
+				sum.Interrupted = new(measure.Interrupted)
+			}
+			sum.Interrupted.Add(i)
 		}
 		if t := g.TCP; t != nil {
 			if sum.TCP == nil {

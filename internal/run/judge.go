@@ -335,15 +335,43 @@ func (p *Phase) judgeLag() {
 		if o == nil || o.Lag.P99 == nil {
 			continue
 		}
+		if *o.Lag.P99 <= suspectLag {
+			p.judgeTail(verb, o)
+		}
 		lag, touches := *o.Lag.P99, []string{"op." + verb + ".response", "op." + verb + ".lag", "op." + verb + ".latency"}
 		switch {
 		case lag <= free:
 		case lag > suspectLag:
-			p.doubt(Suspect, touches, "%s: started late: p99 lag %s%s", verb, duration(lag), expected)
+			p.doubt(Suspect, touches, "%s: started late: p99 lag %s%s%s", verb, duration(lag), expected, p.absence(0.01))
 		case o.Service.P99 != nil && lag > suspectLagShare**o.Service.P99:
 			p.doubt(Suspect, touches, "%s: started late: p99 lag %s beside a p99 service time of %s%s", verb, duration(lag), duration(*o.Service.P99), expected)
 		}
 	}
+}
+
+// judgeTail asks the same of the last thousandth of an op, which single gaps make late.
+func (p *Phase) judgeTail(verb string, o *Op) {
+	lag := o.Lag.P999
+	if lag == nil || *lag <= suspectLag || o.Service.P999 != nil && *lag <= suspectLagShare**o.Service.P999 {
+		return
+	}
+	touches := []string{"op." + verb + ".response.p999", "op." + verb + ".response.max", "op." + verb + ".lag.p999", "op." + verb + ".lag.max"}
+	p.doubt(Suspect, touches, "%s: one in a thousand started late: p99.9 lag %s%s", verb, duration(*lag), p.absence(0.001))
+}
+
+// absence says what kept loops from their processors, if that was long enough to have made a share of the ops late.
+func (p *Phase) absence(share float64) string {
+	const catchUp = 2 // of what was late, some comes from afterwards, until the loop has made up for it
+	i := p.Generator.Interrupted
+	if i == nil || i.Times == 0 || i.Seconds*catchUp < share*p.Load.DurationSeconds {
+		return ""
+	}
+	who := "other threads had it for " + duration(i.OthersSeconds) + " of these"
+	if i.OthersSeconds < i.Seconds/2 {
+		who += ", the rest is a hypervisor's or an interrupt's"
+	}
+	return fmt.Sprintf("; the generator's loop was kept from its processor %s, for %s in all, at most %s: %s",
+		plural(i.Times, "time"), duration(i.Seconds), duration(i.MaxSeconds), who)
 }
 
 // judgeSteady asks whether the load ran evenly enough for one number to stand for it.

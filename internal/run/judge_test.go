@@ -203,6 +203,42 @@ func TestJudge(t *testing.T) {
 			},
 		},
 		{
+			name: "a tail of single gaps, of others", phase: openPhase(), load: tailLoad(4*ms, 300*µs),
+			edit: func(_ *plan.Phase, m *Measured) {
+				m.Generators = []Generator{
+					{Interrupted: &measure.Interrupted{Times: 3, Seconds: 0.0625, MaxSeconds: 0.004, OthersSeconds: 0.0625}},
+					{Interrupted: &measure.Interrupted{Times: 1, Seconds: 0.0625, MaxSeconds: 0.008, OthersSeconds: 0.0625}},
+				}
+			},
+			validity: Suspect,
+			reasons: []string{
+				"get: one in a thousand started late: p99.9 lag 4ms; the generator's loop was kept from its processor 4 times, " +
+					"for 125ms in all, at most 8ms: other threads had it for 125ms of these",
+			},
+		},
+		{
+			name: "a tail of single gaps, of a hypervisor", phase: openPhase(), load: tailLoad(4*ms, 300*µs),
+			edit: func(_ *plan.Phase, m *Measured) {
+				m.Generators = []Generator{{Interrupted: &measure.Interrupted{Times: 1, Seconds: 0.008, MaxSeconds: 0.008}}}
+			},
+			validity: Suspect,
+			reasons: []string{
+				"get: one in a thousand started late: p99.9 lag 4ms; the generator's loop was kept from its processor 1 time, " +
+					"for 8ms in all, at most 8ms: other threads had it for 0s of these, the rest is a hypervisor's or an interrupt's",
+			},
+		},
+		{
+			name: "a tail that gaps are too short for", phase: openPhase(), load: tailLoad(4*ms, 300*µs),
+			edit: func(_ *plan.Phase, m *Measured) {
+				m.Generators = []Generator{{Interrupted: &measure.Interrupted{Times: 1, Seconds: 0.001, MaxSeconds: 0.001}}}
+			},
+			validity: Suspect, reasons: []string{"get: one in a thousand started late: p99.9 lag 4ms"},
+		},
+		{
+			name: "a tail that is short beside that of the target", phase: openPhase(), load: tailLoad(4*ms, 50*ms),
+			validity: Valid,
+		},
+		{
 			name: "foreign values", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
 			edit:     func(_ *plan.Phase, m *Measured) { m.Load.Foreign = 1200 },
 			validity: Suspect, reasons: []string{"1,200 values read were not written by loadgen"},
@@ -274,6 +310,21 @@ func lateLoad(lag, service int64) *measure.Totals {
 	for i := range int64(4000) {
 		due := origin + i*ms
 		record(t, measure.Sample{Verb: driver.Get, Due: due, Start: due + lag, End: due + lag + service})
+	}
+	t.Span.Session(origin, origin+4*int64(time.Second))
+	return t
+}
+
+// tailLoad has 5,000 ops a second, of which one in 200 starts late.
+func tailLoad(lag, service int64) *measure.Totals {
+	t := measure.NewTotals(origin, len(endpoints))
+	for i := range int64(20_000) {
+		due := origin + i*ms/5
+		start := due
+		if i%200 == 0 {
+			start += lag
+		}
+		record(t, measure.Sample{Verb: driver.Get, Due: due, Start: start, End: start + service})
 	}
 	t.Span.Session(origin, origin+4*int64(time.Second))
 	return t

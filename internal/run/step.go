@@ -91,6 +91,8 @@ type Generator struct {
 	SchedLatencyP99Seconds float64    `json:"sched_latency_p99_seconds"` // from when a goroutine can run to when it does: 99 % took no longer
 	Throttled              *Throttled `json:"throttled"`                 // by the process' control groups
 	TCP                    *TCP       `json:"tcp"`                       // of the load's own connections
+
+	Interrupted *measure.Interrupted `json:"interrupted"` // of open loads on event loops
 }
 
 // Throttled is how often and for how long control groups kept their processes from running because their CPU quota was spent.

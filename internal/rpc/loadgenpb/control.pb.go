@@ -1622,8 +1622,9 @@ type Generator struct {
 	RunQueueWait           *float64               `protobuf:"fixed64,9,opt,name=run_queue_wait,json=runQueueWait,proto3,oneof" json:"run_queue_wait,omitempty"`
 	GcPauseMaxSeconds      float64                `protobuf:"fixed64,10,opt,name=gc_pause_max_seconds,json=gcPauseMaxSeconds,proto3" json:"gc_pause_max_seconds,omitempty"`
 	SchedLatencyP99Seconds float64                `protobuf:"fixed64,11,opt,name=sched_latency_p99_seconds,json=schedLatencyP99Seconds,proto3" json:"sched_latency_p99_seconds,omitempty"`
-	Throttled              *Throttled             `protobuf:"bytes,12,opt,name=throttled,proto3" json:"throttled,omitempty"` // absent: not known
-	Tcp                    *TCP                   `protobuf:"bytes,13,opt,name=tcp,proto3" json:"tcp,omitempty"`             // absent: not known
+	Throttled              *Throttled             `protobuf:"bytes,12,opt,name=throttled,proto3" json:"throttled,omitempty"`     // absent: not known
+	Tcp                    *TCP                   `protobuf:"bytes,13,opt,name=tcp,proto3" json:"tcp,omitempty"`                 // absent: not known
+	Interrupted            *Interrupted           `protobuf:"bytes,14,opt,name=interrupted,proto3" json:"interrupted,omitempty"` // absent: not known
 	unknownFields          protoimpl.UnknownFields
 	sizeCache              protoimpl.SizeCache
 }
@@ -1749,6 +1750,81 @@ func (x *Generator) GetTcp() *TCP {
 	return nil
 }
 
+func (x *Generator) GetInterrupted() *Interrupted {
+	if x != nil {
+		return x.Interrupted
+	}
+	return nil
+}
+
+type Interrupted struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Times         uint64                 `protobuf:"varint,1,opt,name=times,proto3" json:"times,omitempty"`
+	Seconds       float64                `protobuf:"fixed64,2,opt,name=seconds,proto3" json:"seconds,omitempty"`
+	MaxSeconds    float64                `protobuf:"fixed64,3,opt,name=max_seconds,json=maxSeconds,proto3" json:"max_seconds,omitempty"`
+	OthersSeconds float64                `protobuf:"fixed64,4,opt,name=others_seconds,json=othersSeconds,proto3" json:"others_seconds,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Interrupted) Reset() {
+	*x = Interrupted{}
+	mi := &file_control_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Interrupted) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Interrupted) ProtoMessage() {}
+
+func (x *Interrupted) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Interrupted.ProtoReflect.Descriptor instead.
+func (*Interrupted) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *Interrupted) GetTimes() uint64 {
+	if x != nil {
+		return x.Times
+	}
+	return 0
+}
+
+func (x *Interrupted) GetSeconds() float64 {
+	if x != nil {
+		return x.Seconds
+	}
+	return 0
+}
+
+func (x *Interrupted) GetMaxSeconds() float64 {
+	if x != nil {
+		return x.MaxSeconds
+	}
+	return 0
+}
+
+func (x *Interrupted) GetOthersSeconds() float64 {
+	if x != nil {
+		return x.OthersSeconds
+	}
+	return 0
+}
+
 type Throttled struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Periods       uint64                 `protobuf:"varint,1,opt,name=periods,proto3" json:"periods,omitempty"`
@@ -1759,7 +1835,7 @@ type Throttled struct {
 
 func (x *Throttled) Reset() {
 	*x = Throttled{}
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1771,7 +1847,7 @@ func (x *Throttled) String() string {
 func (*Throttled) ProtoMessage() {}
 
 func (x *Throttled) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1784,7 +1860,7 @@ func (x *Throttled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Throttled.ProtoReflect.Descriptor instead.
 func (*Throttled) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{20}
+	return file_control_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Throttled) GetPeriods() uint64 {
@@ -1812,7 +1888,7 @@ type TCP struct {
 
 func (x *TCP) Reset() {
 	*x = TCP{}
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1824,7 +1900,7 @@ func (x *TCP) String() string {
 func (*TCP) ProtoMessage() {}
 
 func (x *TCP) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1837,7 +1913,7 @@ func (x *TCP) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TCP.ProtoReflect.Descriptor instead.
 func (*TCP) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{21}
+	return file_control_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *TCP) GetBytesSent() uint64 {
@@ -1993,7 +2069,7 @@ const file_control_proto_rawDesc = "" +
 	"\astopped\x18\x04 \x01(\bR\astopped\x123\n" +
 	"\tgenerator\x18\x05 \x01(\v2\x15.loadgen.v1.GeneratorR\tgenerator\x12\x18\n" +
 	"\aexpired\x18\x06 \x01(\bR\aexpired\x12\x10\n" +
-	"\x03log\x18\a \x01(\fR\x03log\"\xfe\x03\n" +
+	"\x03log\x18\a \x01(\fR\x03log\"\xb9\x04\n" +
 	"\tGenerator\x12\x1a\n" +
 	"\bexecutor\x18\x01 \x01(\tR\bexecutor\x12\x14\n" +
 	"\x05loops\x18\x02 \x01(\rR\x05loops\x12\x1f\n" +
@@ -2009,8 +2085,15 @@ const file_control_proto_rawDesc = "" +
 	" \x01(\x01R\x11gcPauseMaxSeconds\x129\n" +
 	"\x19sched_latency_p99_seconds\x18\v \x01(\x01R\x16schedLatencyP99Seconds\x123\n" +
 	"\tthrottled\x18\f \x01(\v2\x15.loadgen.v1.ThrottledR\tthrottled\x12!\n" +
-	"\x03tcp\x18\r \x01(\v2\x0f.loadgen.v1.TCPR\x03tcpB\x11\n" +
-	"\x0f_run_queue_wait\"?\n" +
+	"\x03tcp\x18\r \x01(\v2\x0f.loadgen.v1.TCPR\x03tcp\x129\n" +
+	"\vinterrupted\x18\x0e \x01(\v2\x17.loadgen.v1.InterruptedR\vinterruptedB\x11\n" +
+	"\x0f_run_queue_wait\"\x85\x01\n" +
+	"\vInterrupted\x12\x14\n" +
+	"\x05times\x18\x01 \x01(\x04R\x05times\x12\x18\n" +
+	"\aseconds\x18\x02 \x01(\x01R\aseconds\x12\x1f\n" +
+	"\vmax_seconds\x18\x03 \x01(\x01R\n" +
+	"maxSeconds\x12%\n" +
+	"\x0eothers_seconds\x18\x04 \x01(\x01R\rothersSeconds\"?\n" +
 	"\tThrottled\x12\x18\n" +
 	"\aperiods\x18\x01 \x01(\x04R\aperiods\x12\x18\n" +
 	"\aseconds\x18\x02 \x01(\x01R\aseconds\"w\n" +
@@ -2034,7 +2117,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_control_proto_goTypes = []any{
 	(*FromWorker)(nil),      // 0: loadgen.v1.FromWorker
 	(*Part)(nil),            // 1: loadgen.v1.Part
@@ -2056,11 +2139,12 @@ var file_control_proto_goTypes = []any{
 	(*Facts)(nil),           // 17: loadgen.v1.Facts
 	(*Final)(nil),           // 18: loadgen.v1.Final
 	(*Generator)(nil),       // 19: loadgen.v1.Generator
-	(*Throttled)(nil),       // 20: loadgen.v1.Throttled
-	(*TCP)(nil),             // 21: loadgen.v1.TCP
-	nil,                     // 22: loadgen.v1.Assignment.NodesEntry
-	nil,                     // 23: loadgen.v1.Ready.ServersEntry
-	nil,                     // 24: loadgen.v1.Facts.FactEntry
+	(*Interrupted)(nil),     // 20: loadgen.v1.Interrupted
+	(*Throttled)(nil),       // 21: loadgen.v1.Throttled
+	(*TCP)(nil),             // 22: loadgen.v1.TCP
+	nil,                     // 23: loadgen.v1.Assignment.NodesEntry
+	nil,                     // 24: loadgen.v1.Ready.ServersEntry
+	nil,                     // 25: loadgen.v1.Facts.FactEntry
 }
 var file_control_proto_depIdxs = []int32{
 	3,  // 0: loadgen.v1.FromWorker.hello:type_name -> loadgen.v1.Hello
@@ -2080,21 +2164,22 @@ var file_control_proto_depIdxs = []int32{
 	11, // 14: loadgen.v1.Envelope.assigned:type_name -> loadgen.v1.Answer
 	16, // 15: loadgen.v1.Envelope.ready:type_name -> loadgen.v1.Ready
 	18, // 16: loadgen.v1.Envelope.final:type_name -> loadgen.v1.Final
-	22, // 17: loadgen.v1.Assignment.nodes:type_name -> loadgen.v1.Assignment.NodesEntry
-	23, // 18: loadgen.v1.Ready.servers:type_name -> loadgen.v1.Ready.ServersEntry
-	24, // 19: loadgen.v1.Facts.fact:type_name -> loadgen.v1.Facts.FactEntry
+	23, // 17: loadgen.v1.Assignment.nodes:type_name -> loadgen.v1.Assignment.NodesEntry
+	24, // 18: loadgen.v1.Ready.servers:type_name -> loadgen.v1.Ready.ServersEntry
+	25, // 19: loadgen.v1.Facts.fact:type_name -> loadgen.v1.Facts.FactEntry
 	19, // 20: loadgen.v1.Final.generator:type_name -> loadgen.v1.Generator
-	20, // 21: loadgen.v1.Generator.throttled:type_name -> loadgen.v1.Throttled
-	21, // 22: loadgen.v1.Generator.tcp:type_name -> loadgen.v1.TCP
-	10, // 23: loadgen.v1.Assignment.NodesEntry.value:type_name -> loadgen.v1.Endpoints
-	17, // 24: loadgen.v1.Ready.ServersEntry.value:type_name -> loadgen.v1.Facts
-	0,  // 25: loadgen.v1.Control.Join:input_type -> loadgen.v1.FromWorker
-	2,  // 26: loadgen.v1.Control.Join:output_type -> loadgen.v1.FromCoordinator
-	26, // [26:27] is the sub-list for method output_type
-	25, // [25:26] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	21, // 21: loadgen.v1.Generator.throttled:type_name -> loadgen.v1.Throttled
+	22, // 22: loadgen.v1.Generator.tcp:type_name -> loadgen.v1.TCP
+	20, // 23: loadgen.v1.Generator.interrupted:type_name -> loadgen.v1.Interrupted
+	10, // 24: loadgen.v1.Assignment.NodesEntry.value:type_name -> loadgen.v1.Endpoints
+	17, // 25: loadgen.v1.Ready.ServersEntry.value:type_name -> loadgen.v1.Facts
+	0,  // 26: loadgen.v1.Control.Join:input_type -> loadgen.v1.FromWorker
+	2,  // 27: loadgen.v1.Control.Join:output_type -> loadgen.v1.FromCoordinator
+	27, // [27:28] is the sub-list for method output_type
+	26, // [26:27] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -2135,7 +2220,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   25,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
