@@ -34,7 +34,7 @@ func newEncoder(c driver.Codec) encoder {
 func (e *encoder) append(dst []byte, o *op.Op) []byte {
 	f := &e.forms[o.Verb]
 	if len(o.Key) != f.key || o.Value.Size != f.value || len(f.whole) == 0 {
-		if e.layout == nil {
+		if e.layout == nil || len(f.whole) > 0 && o.Value.Size != f.value { // sizes differ: a form would not last
 			return e.encode(dst, o)
 		}
 		e.form(f, o)

@@ -31,14 +31,14 @@ func (g *group) openStore(e *Engine, d driver.Local, step run.Step) error {
 		return err
 	}
 	values := g.plan.Dataset(g.phase.Dataset).Values
-	fill, err := plan.ParseFill(values.Fill)
+	value, err := values.Value()
 	if err != nil {
 		return err
 	}
 	store, err := d.Open(g.target.Config, driver.Site{
 		Root: root, Name: g.target.Name, Worker: e.run.Index, From: step.From, To: step.To, Fresh: !e.used[g.target.Name],
 		Epoch: epochOf(e.run.RunID, g.phase.Name),
-		Value: driver.Value{Size: values.Size, Checked: values.Checked, Fill: fill},
+		Value: value,
 		Keys:  g.plan.Dataset(g.phase.Dataset).Keys.Count, Pools: g.plan.Dataset(g.phase.Dataset).Keys.Scope == "session",
 	})
 	if err != nil {

@@ -175,7 +175,11 @@ func datasetOf(ph *run.Phase) string {
 	if d.Scope == "session" {
 		pool = "for each session"
 	}
-	return d.Name + ": " + plural(d.Keys, "key") + " " + pool + ", " + d.Pick + ", values of " + blocks(d.ValueBytes)
+	values := ", values of " + blocks(d.ValueBytes)
+	if d.Values != "" {
+		values = ", values of up to " + blocks(d.ValueBytes) + ": " + d.Values
+	}
+	return d.Name + ": " + plural(d.Keys, "key") + " " + pool + ", " + d.Pick + values
 }
 
 func closedNote(ph *run.Phase) string {

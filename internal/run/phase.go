@@ -99,8 +99,9 @@ type dataset struct {
 	Keys       int64   `json:"keys"`  // in the space, or in each session's pool
 	Scope      string  `json:"scope"` // "shared" or "session"
 	Pick       string  `json:"pick"`
-	Skew       float64 `json:"skew"` // s of zipf(s) and latest(s), else 0
-	ValueBytes int     `json:"value_bytes"`
+	Skew       float64 `json:"skew"`        // s of zipf(s) and latest(s), else 0
+	ValueBytes int     `json:"value_bytes"` // of the largest
+	Values     string  `json:"values"`      // how they differ from text of that size, "" when they do not
 }
 
 // Shape is the load that was asked for. A field that the model does not have is 0 or "".

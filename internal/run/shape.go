@@ -21,7 +21,7 @@ func newTarget(p *plan.Plan, ph *plan.Phase, endpoints []string) target {
 func newDataset(p *plan.Plan, ph *plan.Phase) dataset {
 	d := p.Dataset(ph.Dataset)
 	return dataset{
-		Name: d.Name, Keys: d.Keys.Count, Scope: d.Keys.Scope, Pick: d.Keys.Picking(), Skew: d.Keys.Skew, ValueBytes: d.Values.Size,
+		Name: d.Name, Keys: d.Keys.Count, Scope: d.Keys.Scope, Pick: d.Keys.Picking(), Skew: d.Keys.Skew, ValueBytes: d.Values.Size, Values: d.Values.Form(),
 	}
 }
 

@@ -130,15 +130,18 @@ func TestLatestIsZipfOverRecency(t *testing.T) {
 	var mine []uint64
 	age := map[uint64]int{} // of the stream's own, from 0 for the first
 	seen, p := make([]float64, count+draws), make([]float64, count+draws)
-	sum := 0.0
-	for k := 1.0; k <= count; k++ {
-		sum += math.Pow(k, -0.99)
+	sum, popular := 0.0, make([]float64, count+draws)
+	for i := range popular {
+		popular[i] = math.Pow(float64(i+1), -0.99)
+		if i < count {
+			sum += popular[i]
+		}
 	}
 	gets := 0.0
 	weight := 0.0 // Σ 1/H over the gets since the last put, for the ranks there were then
 	settle := func() {
 		for i := range count + len(mine) {
-			p[i] += weight * math.Pow(float64(i+1), -0.99)
+			p[i] += weight * popular[i]
 		}
 		weight = 0
 	}
@@ -151,7 +154,7 @@ func TestLatestIsZipfOverRecency(t *testing.T) {
 			require.NotContains(t, age, o.Index)
 			age[o.Index] = len(mine)
 			mine = append(mine, o.Index)
-			sum += math.Pow(float64(count+len(mine)), -0.99)
+			sum += popular[count+len(mine)-1]
 			continue
 		}
 		rank := len(mine) + count - 1 - int(o.Index)

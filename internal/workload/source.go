@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"strconv"
-	"time"
 
 	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/internal/pace"
@@ -25,6 +24,7 @@ type Source struct {
 	mix      mixture
 	keys     keySpace
 	value    driver.Value // what all values have in common
+	sizes    *sizes       // nil: all are of one size
 	shape    pace.Shape   // of an open load
 	poisson  bool
 	arrivals uint64 // seed of the arrivals
@@ -57,15 +57,19 @@ func New(p *plan.Plan, ph *plan.Phase, step Step) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s of phase %q: dataset %q: %w", kind, ph.Name, data.Name, err)
 	}
-	fill, err := plan.ParseFill(data.Values.Fill)
+	value, err := data.Values.Value()
 	if err != nil {
 		return nil, fmt.Errorf("dataset %q: fill = %q: %w", data.Name, data.Values.Fill, err)
+	}
+	sizes, err := newSizes(&data.Values)
+	if err != nil {
+		return nil, fmt.Errorf("dataset %q: %w", data.Name, err)
 	}
 	s := &Source{
 		streams: ph.Sessions(), sessions: ph.Sessions(),
 		seed:  seedOf(p.Seed, step.path("phase", ph.Name, kind)...),
 		limit: unbounded, mix: mix, keys: keys,
-		value: driver.Value{Size: data.Values.Size, Checked: data.Values.Checked, Fill: fill, TTL: uint32(data.Values.TTL / time.Millisecond)},
+		value: value, sizes: sizes,
 	}
 	if c := ph.Closed; c != nil && kind == "load" && c.Iterations > 0 {
 		s.limit = uint64(c.Iterations)
@@ -193,6 +197,9 @@ func (st *Stream) Next(o *op.Op) bool {
 	if o.Verb.Stores() {
 		o.Value = s.value
 		o.Value.Seed = st.random.Uint64()
+		if s.sizes != nil {
+			o.Value.Size = s.sizes.of(o.Value.Seed)
+		}
 	}
 	st.n++
 	return true

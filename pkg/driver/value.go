@@ -3,6 +3,7 @@ package driver
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"math"
 	"sync"
 )
 
@@ -30,13 +31,26 @@ type Value struct {
 }
 
 // Fill is what a value is filled with. The zero value is text: letters and digits, different for each Seed.
-type Fill uint16
+type Fill uint32
+
+// The kinds of fill, in the upper half of its bits.
+const (
+	oneByte = iota + 1
+	mixed
+)
 
 // FillByte fills a value with one byte.
-func FillByte(b byte) Fill { return 1<<8 | Fill(b) }
+func FillByte(b byte) Fill { return oneByte<<16 | Fill(b) }
 
-// Byte returns the byte that a value is filled with; false when it is text.
-func (f Fill) Byte() (b byte, ok bool) { return byte(f), f>>8 != 0 }
+// FillMixed fills values so that a share of them, from 0 to 1 and rounded to thousandths, compresses away: in each mixedBlock random bytes,
+// different for each Seed, are followed by that share of zeros.
+func FillMixed(share float64) Fill { return mixed<<16 | Fill(math.Round(share*1000)) }
+
+// mixedBlock is the length of the blocks of FillMixed: less than the smallest window or page that anything compresses by itself.
+const mixedBlock = 1024
+
+// Byte returns the byte that a value is filled with; false when it is anything else.
+func (f Fill) Byte() (b byte, ok bool) { return byte(f), f>>16 == oneByte }
 
 // fillingSize is the length of the text that values are cut from: larger than a core's first-level cache would favour, small
 // enough to stay in the second.
@@ -74,13 +88,37 @@ func (v *Value) AppendTo(dst []byte) []byte {
 }
 
 func (v *Value) appendFilling(dst []byte, n int) []byte {
-	if b, ok := v.Fill.Byte(); ok {
+	switch v.Fill >> 16 {
+	case oneByte:
 		for range n {
-			dst = append(dst, b)
+			dst = append(dst, byte(v.Fill))
 		}
 		return dst
+	case mixed:
+		return appendMixed(dst, v.Seed, n, int(v.Fill&0xFFFF))
 	}
 	return appendText(dst, v.Seed, n)
+}
+
+// appendMixed appends n bytes, so many thousandths of which are zeros. The random ones are SplitMix64's from the seed on (Steele, Lea and
+// Flood, OOPSLA 2014, figure 16).
+func appendMixed(dst []byte, seed uint64, n, zeros int) []byte {
+	for ; n > 0; n -= mixedBlock {
+		block := min(n, mixedBlock)
+		random := block - block*zeros/1000
+		end := len(dst) + random
+		for len(dst) < end {
+			seed += 0x9E3779B97F4A7C15
+			z := (seed ^ seed>>30) * 0xBF58476D1CE4E5B9
+			z = (z ^ z>>27) * 0x94D049BB133111EB
+			dst = binary.LittleEndian.AppendUint64(dst, z^z>>31)
+		}
+		dst = dst[:end]
+		for range block - random {
+			dst = append(dst, 0)
+		}
+	}
+	return dst
 }
 
 func appendText(dst []byte, seed uint64, n int) []byte {

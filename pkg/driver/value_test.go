@@ -2,6 +2,7 @@ package driver
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -203,4 +204,44 @@ func BenchmarkValue(b *testing.B) {
 			}
 		})
 	}
+}
+
+// The share of a value that compresses away is what was asked for, by what compresses closely and by what does so quickly.
+func TestMixedFillCompressesAsAsked(t *testing.T) {
+	compressed := func(b []byte, level int) int {
+		var out bytes.Buffer
+		w, err := gzip.NewWriterLevel(&out, level)
+		require.NoError(t, err)
+		_, err = w.Write(b)
+		require.NoError(t, err)
+		require.NoError(t, w.Close())
+		return out.Len()
+	}
+	for _, share := range []float64{0, 0.25, 0.5, 0.75, 0.9, 1} {
+		for _, size := range []int{1000, 4096, 100_000, 1 << 20} {
+			for _, checked := range []bool{false, true} {
+				v := Value{Size: size, Seed: 99, Fill: FillMixed(share), Checked: checked, Writer: 1, Version: 2}
+				b := v.AppendTo(nil)
+				require.Len(t, b, size)
+				for _, level := range []int{gzip.BestSpeed, gzip.BestCompression} {
+					away := 1 - float64(compressed(b, level))/float64(size)
+					what := fmt.Sprintf("%v of %d bytes, checked %v, level %d", share, size, checked, level)
+					require.Less(t, away, share+0.02, what)
+					require.Greater(t, away, share-0.02-120/float64(size), "%s: but for the compressor's own header and table of up to 120 bytes", what)
+				}
+			}
+		}
+	}
+}
+
+func TestMixedFillFollowsFromTheSeed(t *testing.T) {
+	v := Value{Size: 5000, Seed: 1, Fill: FillMixed(0.5)}
+	other := v
+	require.Equal(t, v.AppendTo(nil), other.AppendTo([]byte("before"))[6:])
+	other.Seed = 2
+	require.NotEqual(t, v.AppendTo(nil), other.AppendTo(nil))
+	dst := make([]byte, 0, 8192)
+	require.Zero(t, testing.AllocsPerRun(100, func() { v.AppendTo(dst) }))
+	_, one := v.Fill.Byte()
+	require.False(t, one)
 }

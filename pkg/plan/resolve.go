@@ -159,39 +159,6 @@ func (r *resolver) place(path string) hcl.Range {
 
 func parent(path string) string { return path[:max(strings.LastIndexByte(path, '.'), 0)] }
 
-// dataset reads a dataset block.
-func (r *resolver) dataset(body *hclsyntax.Block) *Dataset {
-	d := &Dataset{Name: body.Labels[0], Keys: Keys{Pick: "uniform", Scope: "shared", Format: "key:%012d"}, Values: Values{Fill: "text"}}
-	b := r.block(body, "dataset."+d.Name, "dataset "+quote(d.Name))
-	b.expect(nil, []string{"keys", "values"})
-	if keys := b.inner("keys"); keys != nil {
-		keys.expect([]string{"pick", "count", "scope", "format"}, nil)
-		if keys.require("count", "Write count = 1000, or how many keys there are.") {
-			integer(keys, "count", &d.Keys.Count)
-		}
-		keys.text("scope", &d.Keys.Scope)
-		keys.text("format", &d.Keys.Format)
-		keys.pick(&d.Keys)
-	} else {
-		b.missing("keys", "keys { count = 1000 }")
-	}
-	if values := b.inner("values"); values != nil {
-		values.expect([]string{"size", "checked", "fill", "ttl"}, nil)
-		if values.require("size", `Write size = "200B", or how large a value is.`) {
-			size(values, "size", &d.Values.Size)
-		}
-		values.flag("checked", &d.Values.Checked)
-		values.text("fill", &d.Values.Fill)
-		values.duration("ttl", &d.Values.TTL)
-		if d.Values.TTL == 0 {
-			values.notZero("ttl", "0 is no time to live", "Write how long a value lives, or leave it out: it then lives until it is deleted.")
-		}
-	} else {
-		b.missing("values", `values { size = "200B" }`)
-	}
-	return d
-}
-
 // missing reports a block that is not there.
 func (b *block) missing(name, write string) {
 	b.r.wrong[b.path+"."+name] = true

@@ -213,18 +213,7 @@ func (v *validator) dataset(d *Dataset) {
 	if err := checkKeyFormat(d.Keys.Format); err != nil {
 		v.fault(fmt.Sprintf("%s: format = %s: %v", keys.where, quote(d.Keys.Format), err), `Write text around one number, such as "key:%012d".`, keys.path+".format")
 	}
-	v.holds(values, "size", int64(d.Values.Size), 0, maxValueSize)
-	if _, err := ParseFill(d.Values.Fill); err != nil {
-		v.fault(fmt.Sprintf("%s: fill = %s: %v", values.where, quote(d.Values.Fill), err), `Write "text", or a byte such as "0xff".`, values.path+".fill")
-	}
-	if ttl := d.Values.TTL; ttl != 0 && (ttl < time.Millisecond || ttl > maxTTL || ttl%time.Millisecond != 0) {
-		v.fault(fmt.Sprintf("%s: ttl = %q", values.where, ttl.String()), `Write a duration of whole milliseconds, up to "720h": "30s".`, values.path+".ttl")
-	}
-	if d.Values.Checked && d.Values.Size < driver.HeaderSize {
-		v.fault(fmt.Sprintf("%s: a checked value of %d bytes", values.where, d.Values.Size),
-			fmt.Sprintf("Write size = %d or more: that is what writer, version and checksum take. Replicated targets check all values.", driver.HeaderSize),
-			values.path+".size", values.path+".checked")
-	}
+	v.values(values, &d.Values)
 }
 
 // maxTTL is the longest that all protocols take: a larger number is a date to memcached.
@@ -407,6 +396,10 @@ func (v *validator) localOps(ph *Phase, t *Target, local driver.Local, at part) 
 		return
 	}
 	path := "dataset." + d.Name + ".values"
+	if d.Values.Sizes != nil || d.Values.Compressibility != nil {
+		v.fault(at.where+": entries that differ in size, or can be compressed, in a log", fmt.Sprintf("Write one size and no compressibility in the values of dataset %q.", d.Name),
+			path+".size", path)
+	}
 	if d.Values.Size < driver.StampSize {
 		v.fault(fmt.Sprintf("%s: entries of %d bytes", at.where, d.Values.Size),
 			fmt.Sprintf("Write size = %d or more in the values of dataset %q: each entry of a log says who wrote it.", driver.StampSize, d.Name), path+".size", path)

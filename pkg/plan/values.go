@@ -1,0 +1,272 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// The ways in which sizes of values differ.
+const (
+	UniformSizes   = "uniform"   // each size from Least to Values.Size as likely as another
+	LognormalSizes = "lognormal" // by the logarithm's normal distribution, of what lies between the least a value may have and Values.Size
+	ListedSizes    = "list"      // those of List
+)
+
+const (
+	maxSigma     = 10.0
+	maxSizesList = 100
+)
+
+// Sizes says how the sizes of values differ. The largest is Values.Size.
+type Sizes struct {
+	Kind   string       `json:"kind"`
+	Least  int          `json:"least_bytes,omitempty"`
+	Median int          `json:"median_bytes,omitempty"` // of lognormal, before what is too small or too large is left out
+	Sigma  float64      `json:"sigma,omitempty"`        // of lognormal: standard deviation of the size's natural logarithm
+	List   []SizeWeight `json:"list,omitempty"`         // from the smallest on
+}
+
+// SizeWeight is a size's share, relative to the sum of weights.
+type SizeWeight struct {
+	Size   int     `json:"size_bytes"`
+	Weight float64 `json:"weight"`
+}
+
+const writeSizes = `Write a size such as "200B", "uniform(100B, 10KiB)", "lognormal(1KiB, 0.8, 64KiB)" for median, sigma and maximum, or { "32B" = 9, "1KiB" = 1 } for sizes and their weights.`
+
+// values reads a values block.
+func (b *block) values(d *Values) {
+	b.expect([]string{"size", "checked", "fill", "compressibility", "ttl"}, nil)
+	if b.require("size", `Write size = "200B", or how large a value is.`) {
+		b.sizes(d)
+	}
+	b.flag("checked", &d.Checked)
+	b.text("fill", &d.Fill)
+	var share float64
+	if b.share("compressibility", &share) {
+		d.Compressibility = &share
+	}
+	b.duration("ttl", &d.TTL)
+	if d.TTL == 0 {
+		b.notZero("ttl", "0 is no time to live", "Write how long a value lives, or leave it out: it then lives until it is deleted.")
+	}
+}
+
+// sizes reads a size, or how sizes differ.
+func (b *block) sizes(d *Values) {
+	v, ok := b.value("size")
+	switch {
+	case !ok:
+	case v.Type().IsObjectType() || v.Type().IsMapType():
+		b.listed(d, v)
+	case v.Type() == cty.String && strings.Contains(v.AsString(), "("):
+		if err := d.called(v.AsString()); err != nil {
+			b.mistaken("size", err)
+		}
+	default:
+		size(b, "size", &d.Size)
+	}
+}
+
+// listed reads sizes and their weights.
+func (b *block) listed(d *Values, v cty.Value) {
+	d.Sizes = &Sizes{Kind: ListedSizes}
+	for it := v.ElementIterator(); it.Next(); {
+		k, w := it.Element()
+		size, err := bytesOf(k.AsString())
+		switch {
+		case err != nil:
+			b.mistaken("size", err)
+			return
+		case w.IsNull() || w.Type() != cty.Number:
+			b.bad("size", fmt.Sprintf("the weight of %s is %s", quote(k.AsString()), describe(w)), writeSizes)
+			return
+		}
+		weight, _ := w.AsBigFloat().Float64()
+		d.Sizes.List = append(d.Sizes.List, SizeWeight{size, weight})
+		d.Size = max(d.Size, size)
+	}
+	slices.SortFunc(d.Sizes.List, func(x, y SizeWeight) int { return cmp.Compare(x.Size, y.Size) })
+}
+
+// called reads "uniform(…)" or "lognormal(…)".
+func (d *Values) called(text string) error {
+	word, rest, _ := strings.Cut(text, "(")
+	inner, closed := strings.CutSuffix(rest, ")")
+	args := strings.Split(inner, ",")
+	var err error
+	switch {
+	case closed && word == UniformSizes && len(args) == 2:
+		d.Sizes = &Sizes{Kind: word}
+		if d.Sizes.Least, err = bytesOf(args[0]); err == nil {
+			d.Size, err = bytesOf(args[1])
+		}
+	case closed && word == LognormalSizes && len(args) == 3:
+		d.Sizes = &Sizes{Kind: word}
+		var unit string
+		d.Sizes.Sigma, unit, err = cutNumber(strings.TrimSpace(args[1]))
+		if err != nil || unit != "" {
+			return &mistake{quote(text) + " has no sigma", writeSizes}
+		}
+		if d.Sizes.Median, err = bytesOf(args[0]); err == nil {
+			d.Size, err = bytesOf(args[2])
+		}
+	default:
+		return &mistake{"unknown sizes " + quote(text), writeSizes}
+	}
+	return err
+}
+
+// bytesOf reads a size, which may be a number of bytes without a unit.
+func bytesOf(text string) (int, error) {
+	text = strings.TrimSpace(text)
+	if n, err := strconv.ParseUint(text, 10, 31); err == nil {
+		return int(n), nil
+	}
+	n, err := parseSize(text)
+	return int(n), err
+}
+
+// dataset reads a dataset block.
+func (r *resolver) dataset(body *hclsyntax.Block) *Dataset {
+	d := &Dataset{Name: body.Labels[0], Keys: Keys{Pick: "uniform", Scope: "shared", Format: "key:%012d"}, Values: Values{Fill: "text"}}
+	b := r.block(body, "dataset."+d.Name, "dataset "+quote(d.Name))
+	b.expect(nil, []string{"keys", "values"})
+	if keys := b.inner("keys"); keys != nil {
+		keys.expect([]string{"pick", "count", "scope", "format"}, nil)
+		if keys.require("count", "Write count = 1000, or how many keys there are.") {
+			integer(keys, "count", &d.Keys.Count)
+		}
+		keys.text("scope", &d.Keys.Scope)
+		keys.text("format", &d.Keys.Format)
+		keys.pick(&d.Keys)
+	} else {
+		b.missing("keys", "keys { count = 1000 }")
+	}
+	if values := b.inner("values"); values != nil {
+		values.values(&d.Values)
+	} else {
+		b.missing("values", `values { size = "200B" }`)
+	}
+	return d
+}
+
+// Value returns what all values of the dataset have in common; its size is the largest of theirs.
+func (d *Values) Value() (driver.Value, error) {
+	fill, err := ParseFill(d.Fill)
+	if d.Compressibility != nil {
+		fill = driver.FillMixed(*d.Compressibility)
+	}
+	return driver.Value{Size: d.Size, Checked: d.Checked, Fill: fill, TTL: uint32(d.TTL / time.Millisecond)}, err
+}
+
+// LeastSize returns the size that no value is below.
+func (d *Values) LeastSize() int {
+	least := 0
+	if d.Checked {
+		least = driver.HeaderSize
+	}
+	switch {
+	case d.Sizes == nil:
+		return d.Size
+	case d.Sizes.Kind == ListedSizes && len(d.Sizes.List) > 0:
+		return d.Sizes.List[0].Size
+	case d.Sizes.Kind == UniformSizes:
+		return d.Sizes.Least
+	}
+	return least
+}
+
+// Form says how values differ from text of one size, as results do; "" when they do not.
+func (d *Values) Form() string {
+	var parts []string
+	switch s := d.Sizes; {
+	case s == nil:
+	case s.Kind == UniformSizes:
+		parts = append(parts, fmt.Sprintf("uniform(%s, %s)", sizeText(int64(s.Least)), sizeText(int64(d.Size))))
+	case s.Kind == LognormalSizes:
+		parts = append(parts, fmt.Sprintf("lognormal(%s, %g, %s)", sizeText(int64(s.Median)), s.Sigma, sizeText(int64(d.Size))))
+	default:
+		parts = append(parts, fmt.Sprintf("one of %d sizes", len(s.List)))
+	}
+	if d.Compressibility != nil {
+		parts = append(parts, fmt.Sprintf("%g%% of which compresses away", *d.Compressibility*100))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// values checks what is stored.
+func (v *validator) values(at part, d *Values) {
+	v.holds(at, "size", int64(d.Size), 0, maxValueSize)
+	if _, err := ParseFill(d.Fill); err != nil {
+		v.fault(fmt.Sprintf("%s: fill = %s: %v", at.where, quote(d.Fill), err), `Write "text", or a byte such as "0xff".`, at.path+".fill")
+	}
+	if c := d.Compressibility; c != nil && !(*c >= 0 && *c <= 1) {
+		v.fault(fmt.Sprintf("%s: compressibility = %g", at.where, *c), `Write a share from 0 to 1, or "50%".`, at.path+".compressibility")
+	}
+	if d.Compressibility != nil && d.Fill != "" && d.Fill != "text" {
+		v.fault(at.where+": both fill and compressibility", "Write one of them.", at.path+".compressibility", at.path+".fill")
+	}
+	if ttl := d.TTL; ttl != 0 && (ttl < time.Millisecond || ttl > maxTTL || ttl%time.Millisecond != 0) {
+		v.fault(fmt.Sprintf("%s: ttl = %q", at.where, ttl.String()), `Write a duration of whole milliseconds, up to "720h": "30s".`, at.path+".ttl")
+	}
+	if d.Sizes != nil {
+		v.sizes(at, d)
+	}
+	if least := d.LeastSize(); d.Checked && least < driver.HeaderSize {
+		v.fault(fmt.Sprintf("%s: a checked value of %d bytes", at.where, least),
+			fmt.Sprintf("Write size = %d or more: that is what writer, version and checksum take. Replicated targets check all values.", driver.HeaderSize),
+			at.path+".size", at.path+".checked")
+	}
+}
+
+// sizes checks how sizes differ.
+func (v *validator) sizes(at part, d *Values) {
+	s, path := d.Sizes, at.path+".size"
+	v.oneOf(at, "size", s.Kind, UniformSizes, LognormalSizes, ListedSizes)
+	if s.Kind == ListedSizes {
+		v.sizeList(at, d)
+	}
+	switch {
+	case s.Kind == UniformSizes && (s.Least < 0 || s.Least > d.Size):
+		v.fault(fmt.Sprintf("%s: sizes from %d to %d bytes", at.where, s.Least, d.Size), "Write the smaller size first.", path)
+	case s.Kind == LognormalSizes && (s.Median < 1 || s.Median > d.Size):
+		v.fault(fmt.Sprintf("%s: a median of %d bytes of sizes up to %d", at.where, s.Median, d.Size), "Write median, sigma and maximum, such as lognormal(1KiB, 0.8, 64KiB).", path)
+	case s.Kind == LognormalSizes && !(s.Sigma > 0 && s.Sigma <= maxSigma):
+		v.fault(fmt.Sprintf("%s: a sigma of %g", at.where, s.Sigma), fmt.Sprintf("Write a number above 0 and up to %g: the standard deviation of the size's natural logarithm.", maxSigma), path)
+	case s.Kind == LognormalSizes && d.Checked && d.Size < driver.HeaderSize:
+		v.fault(fmt.Sprintf("%s: checked values of up to %d bytes", at.where, d.Size), fmt.Sprintf("Write a maximum of %d bytes or more.", driver.HeaderSize), path)
+	}
+	if s.Kind != UniformSizes && s.Least != 0 || s.Kind != LognormalSizes && (s.Median != 0 || s.Sigma != 0) || s.Kind != ListedSizes && len(s.List) > 0 {
+		v.fault(at.where+": sizes of two kinds", "Write one.", path)
+	}
+}
+
+// sizeList checks sizes and their weights.
+func (v *validator) sizeList(at part, d *Values) {
+	path, last := at.path+".size", -1
+	if n := len(d.Sizes.List); n < 1 || n > maxSizesList {
+		v.fault(fmt.Sprintf("%s: %d sizes", at.where, n), fmt.Sprintf("Write from 1 to %d.", maxSizesList), path)
+		return
+	}
+	for _, s := range d.Sizes.List {
+		switch {
+		case s.Size <= last:
+			v.fault(fmt.Sprintf("%s: the size %s twice", at.where, sizeText(int64(s.Size))), "Write it once.", path)
+		case !(s.Weight > 0 && s.Weight <= maxWeightOf):
+			v.fault(fmt.Sprintf("%s: the weight of %s is %g", at.where, sizeText(int64(s.Size)), s.Weight), "Write a weight above 0 and up to 1e9.", path)
+		}
+		last = s.Size
+	}
+	if last != d.Size {
+		v.fault(fmt.Sprintf("%s: a size of %d bytes that is not the largest of the list", at.where, d.Size), "Write the list alone.", path)
+	}
+}
