@@ -22,23 +22,33 @@ type direct struct {
 	homes [drawn]int
 	enc   encoder
 	skim  driver.Skimmer // the codec, if it is one
+	sheet sheet
 }
 
 const drawn = 16
 
 // bypass has the loop carry out ops directly where its program and transport allow it.
-func (l *loop) bypass() {
+func (l *loop) bypass(source *workload.Source) {
 	l.direct = nil
 	w, wired := l.tr.(*wire)
 	if prog, plain := l.prog.(*op.Plain); plain && wired {
 		l.direct = &direct{l: l, w: w, prog: prog, enc: newEncoder(w.codec)}
 		l.direct.skim, _ = w.codec.(driver.Skimmer)
+		l.direct.sheet.fits = source.Alike() && l.direct.enc.layout != nil && len(w.endpoints) == 1
 		w.direct = l.direct
 	}
 }
 
 // start begins the next n ops of a stream, or fewer when it ends, and returns how many.
 func (d *direct) start(s *session, stream *workload.Stream, n int, due, now int64) int {
+	if d.sheet.fits {
+		return d.stamp(s, stream, n, due, now)
+	}
+	return d.startAny(s, stream, n, due, now)
+}
+
+// startAny is start for ops of any kind.
+func (d *direct) startAny(s *session, stream *workload.Stream, n int, due, now int64) int {
 	for at := 0; at < n; at += drawn {
 		most := min(n-at, drawn)
 		got := d.draw(stream, most, now)

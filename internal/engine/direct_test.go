@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 // has the same bytes.
 func TestDirectIsTheProgram(t *testing.T) {
 	const mixed = "ops = { get = 3, put = 2, delete = 1 }\nmax_bad = 1\n"
+	mixes := map[string]string{"": mixed, "gets only: ": "ops = { get = 1 }\nmax_bad = 1\n"}
 	const closed = mixed + `
 		closed {
 			sessions = 3
@@ -68,25 +70,34 @@ func TestDirectIsTheProgram(t *testing.T) {
 		{name: "lease", endpoints: 1, phase: closed, script: func(b *bench) { b.e.SetLease(700 * time.Millisecond) }},
 	}
 	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			play := func(direct bool) (snapshots [][]byte) {
-				b := newBench(t, redisPlan(t, c.endpoints, c.target, c.phase), "load", time.Millisecond)
-				defer b.g.close()
-				if c.script != nil {
-					c.script(b)
-				}
-				b.indirect = !direct
-				total := b.run(run.Load)
-				require.Equal(t, direct, b.l.direct != nil)
-				require.Positive(t, total.Ops[0].Due)
-				for _, s := range b.snaps {
-					snapshots = append(snapshots, bytesOf(t, &s))
-				}
-				return snapshots
-			}
-			require.Equal(t, play(false), play(true))
-		})
+		for name, mix := range mixes {
+			t.Run(name+c.name, func(t *testing.T) {
+				phase := strings.Replace(c.phase, mixed, mix, 1)
+				require.Equal(t, playDirect(t, c.endpoints, c.target, phase, c.script, false), playDirect(t, c.endpoints, c.target, phase, c.script, true))
+			})
+		}
 	}
+}
+
+// playDirect returns the snapshots of a phase.
+func playDirect(t *testing.T, endpoints int, target, phase string, script func(b *bench), direct bool) (snapshots [][]byte) {
+	b := newBench(t, redisPlan(t, endpoints, target, phase), "load", time.Millisecond)
+	defer b.g.close()
+	if script != nil {
+		script(b)
+	}
+	b.indirect = !direct
+	total := b.run(run.Load)
+	require.Equal(t, direct, b.l.direct != nil)
+	due := uint64(0)
+	for _, o := range total.Ops {
+		due += o.Ledger().Due
+	}
+	require.Positive(t, due)
+	for _, s := range b.snaps {
+		snapshots = append(snapshots, bytesOf(t, &s))
+	}
+	return snapshots
 }
 
 func bytesOf(t testing.TB, x interface {

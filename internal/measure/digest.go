@@ -24,6 +24,31 @@ func OpDigest(stream uint32, n uint64, v driver.Verb, key []byte, size int) uint
 	return fold(h^binary.LittleEndian.Uint64(tail[:]), binary.LittleEndian.Uint64(tail[8:])^digestKeys[3])
 }
 
+// DigestOfRow returns the sum of the digests of count ops in a row, from the n-th of a stream on, that differ in nothing but their keys. The
+// first key is the first size bytes of b, and the others follow every stride bytes.
+func DigestOfRow(stream uint32, n uint64, v driver.Verb, b []byte, size, stride, count int) (sum uint64) {
+	if size != usual {
+		for i := range count {
+			sum += OpDigest(stream, n+uint64(i), v, b[i*stride:i*stride+size], 0)
+		}
+		return sum
+	}
+	own := uint64(stream)<<32 ^ digestKeys[1]
+	form := uint64(usual)<<8 ^ uint64(v)
+	for range count {
+		key := b[:usual]
+		h := fold(n^digestKeys[0], own) ^ form
+		h = fold(h^binary.LittleEndian.Uint64(key), binary.LittleEndian.Uint64(key[8:])^digestKeys[2])
+		sum += fold(h, digestKeys[3])
+		b = b[min(stride, len(b)):]
+		n++
+	}
+	return sum
+}
+
+// usual is the length of the keys that most plans have.
+const usual = 16
+
 // digestKeys are the first binary digits of the fractional parts of √2, √3, √5 and √7.
 var digestKeys = [...]uint64{0x6A09E667F3BCC908, 0xBB67AE8584CAA73B, 0x3C6EF372FE94F82B, 0xA54FF53A5F1D36F1}
 

@@ -99,14 +99,20 @@ func (f *keyFormat) Append(dst []byte, number uint64) []byte {
 	if number >= f.limit {
 		return f.appendAny(dst, number)
 	}
-	upper := f.upper
+	upper, lower := f.words(number)
+	dst = append(dst, f.lead...)
+	dst = binary.LittleEndian.AppendUint64(dst, upper)
+	return binary.LittleEndian.AppendUint64(dst, lower)
+}
+
+// words returns the last 16 bytes of the key with a number below limit.
+func (f *keyFormat) words(number uint64) (upper, lower uint64) {
+	upper = f.upper
 	if number >= 1e8 {
 		upper |= eightDigits(number/1e8) & f.digits
 		number %= 1e8
 	}
-	dst = append(dst, f.lead...)
-	dst = binary.LittleEndian.AppendUint64(dst, upper)
-	return binary.LittleEndian.AppendUint64(dst, eightDigits(number))
+	return upper, eightDigits(number)
 }
 
 // eightDigits returns the digits of n < 10⁸ as text, the first one in the lowest byte. Halves of a number are divided side by side in one

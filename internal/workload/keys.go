@@ -158,11 +158,16 @@ func (k *keySpace) warm(random *rand.PCG) uint64 {
 
 // appendKey appends the key with the given index in the pool that starts at the given number.
 func (k *keySpace) appendKey(dst []byte, pool, index uint64) []byte {
+	return k.format.Append(dst, k.number(pool, index))
+}
+
+// number returns that of the key with the given index in the pool that starts at the given number.
+func (k *keySpace) number(pool, index uint64) uint64 {
 	number := pool + index
 	if number >= k.wrap { // once is enough: origin is below wrap, and so is what is added to it
 		number -= k.wrap
 	}
-	return k.format.Append(dst, number)
+	return number
 }
 
 // share returns ⌊count·i/parts⌋ for i ≤ parts: where part i of a range begins.
