@@ -54,7 +54,7 @@ endpoints.`,
 	}
 	f := c.Flags()
 	f.StringVar(&flags.driver, "driver", "redis", "load targets that speak as `NAME` does: "+strings.Join(starters(), ", "))
-	f.StringArrayVar(&flags.endpoints, "endpoint", nil, "load the server at `HOST:PORT`; repeatable; none: a built-in node")
+	f.StringArrayVar(&flags.endpoints, "endpoint", nil, "load the server at `HOST:PORT` or unix:///PATH; repeatable; none: a built-in node")
 	f.BoolVar(&flags.force, "force", false, "write over a file that is there")
 	return c
 }

@@ -39,20 +39,20 @@ func (w *wire) unanswered() error {
 
 // dial begins to connect.
 func (w *wire) dial(c *wireConn) {
-	fd, err := w.poll.connect(w.endpoints[c.endpoint].addr, c.index)
+	fd, err := w.poll.connect(&w.endpoints[c.endpoint], c.index)
 	c.since = w.l.clock.now()
 	c.state = isConnecting
 	c.fd = fd
 	w.inMaking++
 	if err != nil {
-		w.lose(c, err)
+		w.lose(c, explainSocket(&w.endpoints[c.endpoint], err))
 	}
 }
 
 // connected greets the endpoint once the connection is made.
 func (w *wire) connected(c *wireConn) {
 	if err := w.poll.connected(c.fd); err != nil {
-		w.lose(c, err)
+		w.lose(c, explainSocket(&w.endpoints[c.endpoint], err))
 		return
 	}
 	if err := w.poll.watch(c.fd, c.index, false); err != nil {

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"net/netip"
 	"runtime"
 	"time"
 	"unsafe"
@@ -76,8 +75,8 @@ func (p *epoll) look(call func(trap, a1, a2, a3, a4, a5, a6 uintptr) (r1, r2 uin
 	return int(n), errno
 }
 
-func (p *epoll) connect(to netip.AddrPort, token int32) (int, error) {
-	domain, addr := sockaddr(to)
+func (p *epoll) connect(to *endpoint, token int32) (int, error) {
+	domain, addr := to.sockaddr()
 	fd, err := unix.Socket(domain, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return -1, fmt.Errorf("socket: %w", err)
@@ -90,8 +89,10 @@ func (p *epoll) connect(to netip.AddrPort, token int32) (int, error) {
 }
 
 func (p *epoll) begin(fd int, addr unix.Sockaddr, token int32) error {
-	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
-		return fmt.Errorf("set TCP_NODELAY: %w", err)
+	if _, local := addr.(*unix.SockaddrUnix); !local {
+		if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
+			return fmt.Errorf("set TCP_NODELAY: %w", err)
+		}
 	}
 	if err := unix.Connect(fd, addr); err != nil && err != unix.EINPROGRESS {
 		return fmt.Errorf("connect: %w", err)
@@ -103,11 +104,14 @@ func (p *epoll) begin(fd int, addr unix.Sockaddr, token int32) error {
 	return nil
 }
 
-func sockaddr(to netip.AddrPort) (domain int, addr unix.Sockaddr) {
-	if ip := to.Addr().Unmap(); ip.Is4() {
-		return unix.AF_INET, &unix.SockaddrInet4{Port: int(to.Port()), Addr: ip.As4()}
+func (e *endpoint) sockaddr() (domain int, addr unix.Sockaddr) {
+	if e.path != "" {
+		return unix.AF_UNIX, &unix.SockaddrUnix{Name: e.path}
 	}
-	return unix.AF_INET6, &unix.SockaddrInet6{Port: int(to.Port()), Addr: to.Addr().As16()}
+	if ip := e.addr.Addr().Unmap(); ip.Is4() {
+		return unix.AF_INET, &unix.SockaddrInet4{Port: int(e.addr.Port()), Addr: ip.As4()}
+	}
+	return unix.AF_INET6, &unix.SockaddrInet6{Port: int(e.addr.Port()), Addr: e.addr.Addr().As16()}
 }
 
 func (p *epoll) connected(fd int) error {

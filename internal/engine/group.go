@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -120,7 +121,7 @@ func (g *group) locate(nodes []string) error {
 	var names []string
 	for i, text := range texts {
 		name := "n" + strconv.Itoa(i)
-		g.endpoints = append(g.endpoints, endpoint{name: name, text: text})
+		g.endpoints = append(g.endpoints, newEndpoint(name, text))
 		names = append(names, name)
 	}
 	if g.target.Placement == plan.Rendezvous {
@@ -188,7 +189,9 @@ func (g *group) identifyOne(ctx context.Context, end *endpoint, w driver.Wire, s
 		return nil, fmt.Errorf("connect to %v: %w", end, err)
 	}
 	defer conn.Close()
-	end.addr = conn.RemoteAddr().(*net.TCPAddr).AddrPort()
+	if at, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
+		end.addr = at.AddrPort()
+	}
 	deadline, _ := ctx.Deadline()
 	if err := conn.SetDeadline(deadline); err != nil {
 		return nil, fmt.Errorf("%v: %w", end, err)
@@ -267,7 +270,7 @@ func (g *group) traffic() *run.TCP {
 	var sum *run.TCP
 	for _, l := range g.loops {
 		w, ok := l.tr.(*wire)
-		if !ok || w.pipes != nil {
+		if !ok || w.pipes != nil || slices.ContainsFunc(g.endpoints, func(e endpoint) bool { return e.path != "" }) {
 			return nil
 		}
 		if sum == nil {

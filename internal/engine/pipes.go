@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"net"
-	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,7 +68,7 @@ func newPipes(c clock, lease *atomic.Int64, dial func(ctx context.Context, token
 	}
 }
 
-func (p *pipes) connect(_ netip.AddrPort, token int32) (int, error) {
+func (p *pipes) connect(_ *endpoint, token int32) (int, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), openWithin)
 	x := &pipe{token: token, cancel: cancel, taken: sync.Cond{L: &p.mu}, handed: sync.Cond{L: &p.mu}}
 	p.mu.Lock()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"net/netip"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -255,7 +254,7 @@ func TestPipeWritesNothingAfterTheLease(t *testing.T) {
 		var lease atomic.Int64
 		lease.Store(int64(time.Second))
 		p := newPipes(wallClock{zero: time.Now(), nap: time.Sleep}, &lease, func(context.Context, int32) (net.Conn, error) { return near, nil })
-		fd, err := p.connect(netip.AddrPort{}, 0)
+		fd, err := p.connect(new(endpoint), 0)
 		require.NoError(t, err)
 		synctest.Wait()
 		time.Sleep(2 * time.Second)
@@ -287,7 +286,7 @@ func TestPipeKeepsReading(t *testing.T) {
 			}
 			return near, nil
 		})
-		fd, err := p.connect(netip.AddrPort{}, 0)
+		fd, err := p.connect(new(endpoint), 0)
 		require.NoError(t, err)
 		ready := make([]readiness, 4)
 		n, err := p.wait(ready, time.Minute)
@@ -320,7 +319,7 @@ func TestPipeKeepsReading(t *testing.T) {
 		require.Zero(t, n)
 		p.close(fd)
 
-		other, err := p.connect(netip.AddrPort{}, 1)
+		other, err := p.connect(new(endpoint), 1)
 		require.NoError(t, err)
 		synctest.Wait()
 		n, err = p.wait(ready, time.Minute)

@@ -1,9 +1,6 @@
 package engine
 
-import (
-	"net/netip"
-	"time"
-)
+import "time"
 
 // poller is the sockets of one loop, none of whose calls but wait blocks. Sockets are named by a token of the caller's and by file descriptor.
 // Its errors are those of the system calls; errAgain means that nothing could be moved now.
@@ -11,7 +8,7 @@ type poller interface {
 	// wait fills ready with sockets that can move bytes, waiting up to d for the first.
 	wait(ready []readiness, d time.Duration) (int, error)
 	// connect begins a connection; the socket becomes writable when it is made or has failed.
-	connect(to netip.AddrPort, token int32) (fd int, err error)
+	connect(to *endpoint, token int32) (fd int, err error)
 	// connected returns the error of a connection attempt that has ended.
 	connected(fd int) error
 	// watch asks for readability, and for writability too if write is set. It may be told once only: of bytes when they come, and not again

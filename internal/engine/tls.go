@@ -80,17 +80,20 @@ func readPair(cert, key string) (pair tls.Certificate, err error) {
 
 // to connects to an endpoint: to its address once that is known, before to what its text says.
 func (c connector) to(ctx context.Context, end *endpoint) (net.Conn, error) {
-	addr := end.text
-	if end.addr.IsValid() {
+	network, addr := "tcp", end.text
+	switch {
+	case end.path != "":
+		network, addr = "unix", end.path
+	case end.addr.IsValid():
 		addr = end.addr.String()
 	}
-	conn, err := c.dial(ctx, "tcp", addr)
+	conn, err := c.dial(ctx, network, addr)
 	if err != nil {
 		var what *net.OpError // it repeats the address
 		if errors.As(err, &what) {
 			err = what.Err
 		}
-		return nil, err
+		return nil, explainSocket(end, err)
 	}
 	if c.tls == nil {
 		return conn, nil
@@ -110,6 +113,26 @@ func (c connector) to(ctx context.Context, end *endpoint) (net.Conn, error) {
 		return nil, fmt.Errorf("TLS: %w", c.explain(err))
 	}
 	return secure, nil
+}
+
+// explainSocket adds to an error of connecting to a Unix socket what to do about it.
+func explainSocket(end *endpoint, err error) error {
+	remedy := ""
+	switch {
+	case end.path == "":
+	case errors.Is(err, unix.ENOENT):
+		remedy = "there is no such file where the load runs: start the server, and have it listen there (Redis: unixsocket PATH, memcached: -s PATH)"
+	case errors.Is(err, unix.EACCES):
+		remedy = "this user may not write to the socket, or not enter its directory: see their owner and mode (Redis: unixsocketperm 770, memcached: -a 770)"
+	case errors.Is(err, unix.ECONNREFUSED):
+		remedy = "nobody listens there: the server has ended and left the file, or it is no socket"
+	case errors.Is(err, unix.EAGAIN):
+		remedy = "the server's queue of connections is full: use fewer sessions, or a larger backlog (Redis: tcp-backlog, memcached: -b)"
+	}
+	if remedy == "" {
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, remedy)
 }
 
 // facts says how a connection is encrypted.
@@ -171,5 +194,6 @@ func Dial(ctx context.Context, t *plan.Target, addr string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.to(ctx, &endpoint{text: addr})
+	end := newEndpoint("", addr)
+	return c.to(ctx, &end)
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"hash/crc32"
 	"io"
-	"net/netip"
 	"strconv"
 	"syscall"
 	"time"
@@ -137,8 +136,8 @@ func (n *virtualNet) wake(fd int) {
 	}
 }
 
-func (n *virtualNet) connect(to netip.AddrPort, token int32) (int, error) {
-	server := n.servers[to.Port()]
+func (n *virtualNet) connect(to *endpoint, token int32) (int, error) {
+	server := n.servers[to.addr.Port()]
 	s := &virtualSock{server: server, token: token, open: true}
 	if server.down {
 		s.failed = unix.ECONNREFUSED

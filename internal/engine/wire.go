@@ -12,6 +12,7 @@ import (
 	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 const (
@@ -60,7 +61,13 @@ type wire struct {
 type endpoint struct {
 	name string // n0, n1, …
 	text string // as the plan has it
+	path string // of its Unix socket; "": it has an address
 	addr netip.AddrPort
+}
+
+func newEndpoint(name, text string) endpoint {
+	path, _ := plan.SocketPath(text)
+	return endpoint{name: name, text: text, path: path}
 }
 
 func (e endpoint) String() string { return e.name + " (" + e.text + ")" }

@@ -25,7 +25,7 @@ const ticks = 100
 type process struct {
 	proc  string // where procfs is
 	o     *plan.Observe
-	where []string // host:port that the processes listen on; empty for a number
+	where []string // host:port, or unix:// and a path, that the processes listen on; empty for a number
 	found []known  // from the last time; looked for anew when one of them is gone
 }
 
@@ -133,6 +133,14 @@ func (p *process) sockets(ctx context.Context) (map[string]string, error) {
 	}
 	sockets := map[string]string{}
 	for _, at := range p.where {
+		if path, ok := plan.SocketPath(at); ok {
+			socket, err := listenerAt(filepath.Join(p.proc, "self", "net", "unix"), path)
+			if err != nil {
+				return nil, err
+			}
+			sockets[socket] = at
+			continue
+		}
 		want, err := addresses(ctx, at)
 		if err != nil {
 			return nil, err
@@ -220,6 +228,31 @@ func listeners(path string) ([]listener, error) {
 		}
 	}
 	return all, lines.Err()
+}
+
+// listenerAt looks in a table of Unix sockets (proc_pid_net(5), unix) for the one that listens at a path: behind the head, a line for each, of
+// which the fourth field is its flags, the seventh its number and the eighth its path.
+func listenerAt(table, path string) (socket string, err error) {
+	const listens = 1 << 16
+	file, err := os.Open(table)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		fields := strings.Fields(lines.Text())
+		if len(fields) != 8 || fields[7] != path {
+			continue
+		}
+		if flags, err := strconv.ParseUint(fields[3], 16, 32); err == nil && flags&listens != 0 {
+			return fields[6], nil
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return "", err
+	}
+	return "", fmt.Errorf("nobody listens on unix://%s on this machine", path)
 }
 
 // parseAddress reads an address as these tables have it: words of four bytes in the machine's order, which is little-endian wherever loadgen

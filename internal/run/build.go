@@ -348,7 +348,7 @@ func (b *builder) generator() {
 		b.null("generator.interrupted", "it is counted for open loads on event loops, where the kernel has /proc/thread-self/schedstat")
 	}
 	if g.TCP == nil {
-		b.null("generator.tcp", "the load had no connections, or its driver made them itself")
+		b.null("generator.tcp", "the load had no TCP connections, or its driver made them itself")
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -87,6 +88,38 @@ func StartMemcached(t testing.TB, options ...string) *Server {
 		args = append(args, "-u", "nobody")
 	}
 	return startKind(t, kind{part: "memcached", exe: "memcached", port: "-p", args: args, ask: "version\r\n"}, options)
+}
+
+// MemcachedSocket starts a memcached on a Unix socket alone, and returns its path.
+func MemcachedSocket(t testing.TB) (path string) {
+	t.Helper()
+	path = SocketPath(t)
+	s := &Server{t: t, Addr: path, done: make(chan struct{})}
+	args := []string{"-s", path, "-a", "0777"}
+	if os.Geteuid() == 0 {
+		args = append(args, "-u", "nobody")
+	}
+	exe, err := exec.LookPath("memcached")
+	Require(t, "memcached", err)
+	s.start(exec.Command(exe, args...))
+	if !s.ready("version\r\n", nil) {
+		t.Fatalf("memcached does not answer at %s:\n%s", path, &s.output)
+	}
+	return path
+}
+
+// SocketPath returns a path for a Unix socket, short enough, in a directory of its own that everybody may write to.
+func SocketPath(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "socket")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // a server may be leaving its file at the moment
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, "s")
 }
 
 // kind says how servers of one kind are started.
@@ -181,7 +214,11 @@ func (s *Server) ready(ask string, secure *tls.Config) bool {
 func answers(addr, ask string, secure *tls.Config) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	network := "tcp"
+	if filepath.IsAbs(addr) {
+		network = "unix"
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, network, addr)
 	if err != nil {
 		return false
 	}

@@ -56,7 +56,7 @@ type Plan struct {
 type Target struct {
 	Name        string        `json:"name"`
 	Driver      string        `json:"driver"`
-	Endpoints   []string      `json:"endpoints"` // host:port as the driver takes them; empty when Builtin starts them
+	Endpoints   []string      `json:"endpoints"` // host:port, or unix:// and a path; names for a driver without a wire; empty when Builtin starts them
 	Builtin     *Builtin      `json:"builtin"`   // nil when Endpoints are given
 	Timeout     time.Duration `json:"timeout_ns"`
 	Executor    string        `json:"executor"`    // EventLoop, Blocking or Thread

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -39,34 +41,38 @@ func (v *validator) target(t *Target) {
 
 // endpoints checks what a target is reached at.
 func (v *validator) endpoints(t *Target, d driver.Driver, at part) {
-	path := at.path + ".endpoints"
+	place := at.path + ".endpoints"
 	switch {
 	case len(t.Endpoints) == 0 && t.Builtin == nil:
-		v.fault(at.where+": neither endpoints nor builtin", `Write endpoints = ["HOST:PORT"], or builtin { nodes = 1 } to start nodes here.`, path, at.path+".builtin")
+		v.fault(at.where+": neither endpoints nor builtin", `Write endpoints = ["HOST:PORT"], or builtin { nodes = 1 } to start nodes here.`, place, at.path+".builtin")
 	case len(t.Endpoints) > 0 && t.Builtin != nil:
-		v.fault(at.where+": both endpoints and builtin", "Write one of them.", path, at.path+".builtin")
+		v.fault(at.where+": both endpoints and builtin", "Write one of them.", place, at.path+".builtin")
 	case len(t.Endpoints) > maxEndpoints:
-		v.fault(fmt.Sprintf("%s: %d endpoints", at.where, len(t.Endpoints)), fmt.Sprintf("Write at most %d.", maxEndpoints), path)
+		v.fault(fmt.Sprintf("%s: %d endpoints", at.where, len(t.Endpoints)), fmt.Sprintf("Write at most %d.", maxEndpoints), place)
 	}
 	_, wire := d.(driver.Wire)
 	seen := map[string]bool{}
 	for _, e := range t.Endpoints {
 		if err := checkEndpoint(e, wire); err != nil {
-			v.fault(fmt.Sprintf("%s: endpoint %s: %v", at.where, quote(e), err), `Write "HOST:PORT", such as "127.0.0.1:6379".`, path)
+			v.fault(fmt.Sprintf("%s: endpoint %s: %v", at.where, quote(e), err),
+				`Write "HOST:PORT", such as "127.0.0.1:6379", or a Unix socket's path, such as "unix:///run/redis.sock".`, place)
 		} else if seen[e] {
-			v.fault(fmt.Sprintf("%s: endpoint %s stands twice", at.where, quote(e)), "Write it once.", path)
+			v.fault(fmt.Sprintf("%s: endpoint %s stands twice", at.where, quote(e)), "Write it once.", place)
 		}
 		seen[e] = true
 	}
 }
 
-// checkEndpoint checks an endpoint's form: host:port with a decimal port for a wire, any printable word for another driver.
+// checkEndpoint checks an endpoint's form: host:port with a decimal port, or a socket's path, for a wire, any printable word for another driver.
 func checkEndpoint(e string, wire bool) error {
 	if e == "" || len(e) > 300 || strings.ContainsFunc(e, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		return errors.New("not 1 to 300 printable characters without spaces")
 	}
 	if !wire {
 		return nil
+	}
+	if strings.HasPrefix(e, "unix:") {
+		return checkSocket(e)
 	}
 	host, port, err := net.SplitHostPort(e)
 	if err != nil || host == "" {
@@ -77,6 +83,33 @@ func checkEndpoint(e string, wire bool) error {
 		return fmt.Errorf("port %s is not a number from 1 to 65535", quote(port))
 	}
 	return nil
+}
+
+// maxSocket is the longest path that a Unix socket's address holds (unix(7)).
+const maxSocket = 107
+
+func checkSocket(e string) error {
+	name, ok := SocketPath(e)
+	switch {
+	case !ok || !path.IsAbs(name) || path.Clean(name) != name || name == "/":
+		return errors.New("not unix:// and an absolute path, without . and .. and with single slashes")
+	case len(name) > maxSocket:
+		return fmt.Errorf("a path of %d bytes, of at most %d", len(name), maxSocket)
+	}
+	return nil
+}
+
+// SocketPath returns the path of the Unix socket that an endpoint names; "" and false when it names a host and a port.
+func SocketPath(endpoint string) (name string, ok bool) {
+	if name, ok = strings.CutPrefix(endpoint, "unix://"); !ok {
+		return "", false
+	}
+	return name, true
+}
+
+func isSocket(endpoint string) bool {
+	_, ok := SocketPath(endpoint)
+	return ok
 }
 
 // builtin checks the built-in nodes asked for.
@@ -123,6 +156,9 @@ func (v *validator) tls(t *Target, d driver.Driver, at part) {
 	}
 	if t.Builtin != nil {
 		v.fault(at.where+": built-in nodes do not speak TLS", `Write endpoints = ["HOST:PORT"], or leave tls out.`, at.path)
+	}
+	if i := slices.IndexFunc(t.Endpoints, isSocket); i >= 0 {
+		v.fault(fmt.Sprintf("%s: endpoint %s is a Unix socket, over which servers speak no TLS", at.where, quote(t.Endpoints[i])), "Leave tls out: what goes through it stays in this machine.", at.path)
 	}
 	if (t.TLS.Cert == "") != (t.TLS.Key == "") {
 		v.fault(at.where+": cert and key belong together", "Write both paths: a client shows its certificate and proves that it has the key.",

@@ -130,3 +130,21 @@ phase "g" {
   ops     = { put = 1 }
   closed { iterations = 1 }
 }
+
+target "sockets" {
+  driver = "redis"
+  endpoints = [
+    "unix:/run/redis.sock",
+    "unix://run/redis.sock",
+    "unix:///run//redis.sock",
+    "unix:///a23456789a23456789a23456789a23456789a23456789a23456789a23456789a23456789a23456789a23456789a23456789a23456789",
+  ]
+  tls {}
+}
+
+phase "sockets" {
+  target  = target.sockets
+  dataset = dataset.d
+  ops     = { get = 1 }
+  closed { iterations = 1 }
+}
