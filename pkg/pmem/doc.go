@@ -4,7 +4,7 @@
 // mapped. A store can then neither run out of space nor wait for a block, except on file systems that copy on write.
 //
 // Writing has three steps, those of persistent memory: a store puts bytes into the mapping, a flush names the bytes that are to become
-// durable, a fence waits until all that was flushed is. Only what a fence has returned for without an error may be acknowledged.
+// durable, a fence waits until all that was flushed is. A put is the first two in one. Only what a fence has returned for without an error may be acknowledged.
 // Until then each 64-byte line of it may or may not survive a crash, in any order, flushed or not. The mode says what
 // flush and fence are:
 //
@@ -17,7 +17,10 @@
 //
 // The instructions are those of amd64; CLWB, which may leave the line in the cache, goes before CLFLUSHOPT, and that before CLFLUSH
 // (Intel SDM, volume 2A). They are ordered by fences and by locked instructions, of which a goroutine that moves to another
-// processor executes several; a flush on one processor and its fence on another are as good as both on one.
+// processor executes several; a flush on one processor and its fence on another are as good as both on one. A fence is SFENCE and a locked
+// instruction: SFENCE keeps later stores behind the flushes, but lets the processor go on, and a clock that is read behind it tells of a write
+// that is still under way. From 4 KiB on, whole lines are stored with MOVNTDQ, which goes past the caches and needs the fence only (Intel SDM,
+// volume 1, non-temporal data).
 //
 // The kernel reports a failed write-back once, and then takes the pages for clean: a second sync would succeed without the data. So the
 // first failure poisons the file, and everything but reading returns ErrPoisoned from then on. A fault in the mapping (the file

@@ -33,11 +33,12 @@ var (
 // and lengths are in bytes, from the beginning of the file. Use by one goroutine at a time. After an error of the file, rather
 // than of the arguments, each further call returns it too.
 type Medium interface {
-	// Store puts p at off. What a crash leaves of it may be torn between any two bytes.
-	Store(off int64, p []byte) error
-	// Store8 puts v at off, a multiple of 8, in little-endian order. A crash leaves all of it or nothing.
+	// Put stores head, and p behind it, at off and flushes both, each line once. What a crash leaves of them may be torn between any two
+	// bytes.
+	Put(off int64, head, p []byte) error
+	// Store8 stores v at off, a multiple of 8, in little-endian order. A crash leaves all of it or nothing.
 	Store8(off int64, v uint64) error
-	// Flush names n bytes that are to be durable after the next Fence.
+	// Flush names n stored bytes that are to be durable after the next Fence.
 	Flush(off, n int64) error
 	// Fence returns once all that this Medium has flushed is durable, or with an error when some of it may never be.
 	Fence() error

@@ -47,10 +47,7 @@ func create(t testing.TB, dir string, size int64, mode Mode) *File {
 
 // persist stores p at off and waits until it is durable.
 func persist(m Medium, off int64, p []byte) error {
-	if err := m.Store(off, p); err != nil {
-		return err
-	}
-	if err := m.Flush(off, int64(len(p))); err != nil {
+	if err := m.Put(off, nil, p); err != nil {
 		return err
 	}
 	return m.Fence()
@@ -167,7 +164,7 @@ func TestHoleOnAFullFileSystem(t *testing.T) {
 	require.NoError(t, os.Truncate(sparse, 2<<20))
 	f, err := Open(sparse, None)
 	require.NoError(t, err)
-	err = f.Writer().Store(0, make([]byte, 2<<20))
+	err = f.Writer().Put(0, nil, make([]byte, 2<<20))
 	require.ErrorIs(t, err, ErrPoisoned)
 	require.ErrorAs(t, err, new(*FaultError))
 	require.NoError(t, f.Close())
@@ -175,7 +172,7 @@ func TestHoleOnAFullFileSystem(t *testing.T) {
 
 func TestTruncationFaults(t *testing.T) {
 	writes := map[string]func(w Medium) error{
-		"store":  func(w Medium) error { return w.Store(8192, []byte("x")) },
+		"store":  func(w Medium) error { return w.Put(8192, nil, []byte("x")) },
 		"store8": func(w Medium) error { return w.Store8(8192, 1) },
 	}
 	if detect().flush != nil {
@@ -186,13 +183,13 @@ func TestTruncationFaults(t *testing.T) {
 			f := create(t, t.TempDir(), 16384, usual()[len(usual())-1]) // CLWB where it is to be had
 			require.NoError(t, os.Truncate(f.file.Name(), 4096))
 			w := f.Writer()
-			require.NoError(t, w.Store(0, []byte("still there")))
+			require.NoError(t, w.Put(0, nil, []byte("still there")))
 			err := write(w)
 			require.ErrorIs(t, err, ErrPoisoned)
 			var fault *FaultError
 			require.ErrorAs(t, err, &fault)
 			require.EqualValues(t, 8192, fault.Offset)
-			require.Equal(t, err, w.Store(0, nil), "the first failure is the answer from now on")
+			require.Equal(t, err, w.Put(0, nil, nil), "the first failure is the answer from now on")
 			require.Equal(t, err, f.Writer().Fence())
 
 			p := make([]byte, 4096)
@@ -232,7 +229,7 @@ func TestOtherPanicsGoOn(t *testing.T) {
 		defer f.storing(false, &err)
 		panic("a bug")
 	})
-	require.Panics(t, func() { _ = f.Writer().Store(0, g.data[8192:8193]) }, "the fault is in the other mapping")
+	require.Panics(t, func() { _ = f.Writer().Put(0, nil, g.data[8192:8193]) }, "the fault is in the other mapping")
 	require.NoError(t, f.Check())
 }
 
@@ -248,7 +245,7 @@ func TestFirstFailureOfWriteBackPoisons(t *testing.T) {
 		}
 		w, other := f.Writer(), f.Writer()
 		require.NoError(t, persist(w, 0, []byte("good")))
-		require.NoError(t, other.Store(64, []byte("lost too")))
+		require.NoError(t, other.Put(64, nil, []byte("lost too")))
 		require.NoError(t, other.Flush(64, 8))
 		err := persist(w, 5000, []byte("bad"))
 		require.ErrorIs(t, err, cause)
@@ -282,7 +279,7 @@ func TestRangesOutsideTheFile(t *testing.T) {
 	f := create(t, t.TempDir(), 4096, None)
 	w := f.Writer()
 	for _, err := range []error{
-		w.Store(4095, []byte("xy")), w.Store(-1, nil), w.Store8(4096, 0), w.Store8(4, 0), w.Flush(0, 4097), w.Flush(1, -1), w.Flush(1<<62, 1<<62),
+		w.Put(4095, nil, []byte("xy")), w.Put(-1, nil, nil), w.Store8(4096, 0), w.Store8(4, 0), w.Flush(0, 4097), w.Flush(1, -1), w.Flush(1<<62, 1<<62),
 	} {
 		require.Error(t, err)
 		require.NotErrorIs(t, err, ErrPoisoned)
@@ -348,5 +345,28 @@ func BenchmarkPersist(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// TestPutsOfAllSizes puts pieces around the size from which they go past the caches, at places that are no multiples of anything.
+func TestPutsOfAllSizes(t *testing.T) {
+	p := make([]byte, 3*aside)
+	for i := range p {
+		p[i] = byte(i * 7 / 3)
+	}
+	for _, mode := range usual() {
+		f := create(t, t.TempDir(), 4*aside, mode)
+		w, want := f.Writer(), make([]byte, 4*aside)
+		for _, n := range []int{1, 100, aside - 1, aside, aside + 1, aside + 63, 2*aside + 77} {
+			for _, head := range []int{0, 1, 24, 64, 130} {
+				for _, off := range []int{0, 1, 40, 63, 64} {
+					p[0]++
+					copy(want[off:], p[:head+n])
+					require.NoError(t, w.Put(int64(off), p[:head], p[head:head+n]))
+					require.NoError(t, w.Fence())
+					require.True(t, bytes.Equal(want, f.data), "%s: %d behind %d at %d", mode, n, head, off)
+				}
+			}
+		}
 	}
 }

@@ -15,11 +15,11 @@ func detect() processor {
 	_, _, basic := cpuid(1)
 	switch {
 	case extended&clwbBit != 0:
-		return processor{name: "CLWB", flush: clwb, fence: sfence}
+		return processor{"CLWB", clwb, movnt, sfence}
 	case extended&clflushoptBit != 0:
-		return processor{name: "CLFLUSHOPT", flush: clflushopt, fence: sfence}
+		return processor{"CLFLUSHOPT", clflushopt, movnt, sfence}
 	case basic&clflushBit != 0:
-		return processor{name: "CLFLUSH", flush: clflush, fence: sfence}
+		return processor{"CLFLUSH", clflush, movnt, sfence}
 	}
 	return processor{}
 }
@@ -42,5 +42,16 @@ func clflushopt(p []byte)
 //go:noescape
 func clflush(p []byte)
 
-// sfence executes SFENCE.
+// movnt executes MOVNTDQ on each 16 bytes of to, which begins and ends with a 64-byte line.
+//
+//go:noescape
+func movnt(to, from []byte)
+
+// sfence executes SFENCE, which keeps later stores behind the flushes, and a locked instruction, which the processor does not complete before
+// them: without it, it goes on meanwhile, and the time that is read next is that of a write that is still under way.
 func sfence()
+
+// store8 executes MOVQ, where package sync/atomic has a locked instruction that would wait for the flushes before it.
+//
+//go:noescape
+func store8(p *byte, v uint64)

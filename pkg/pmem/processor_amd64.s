@@ -52,7 +52,42 @@ next:
 	JCS     next
 	RET
 
+// func movnt(to, from []byte)
+TEXT ·movnt(SB), NOSPLIT, $0-48
+	MOVQ to_base+0(FP), DI
+	MOVQ to_len+8(FP), CX
+	MOVQ from_base+24(FP), SI
+	ADDQ DI, CX
+	CMPQ DI, CX
+	JEQ  done
+
+next:
+	MOVOU  (SI), X0
+	MOVOU  16(SI), X1
+	MOVOU  32(SI), X2
+	MOVOU  48(SI), X3
+	MOVNTO X0, (DI)
+	MOVNTO X1, 16(DI)
+	MOVNTO X2, 32(DI)
+	MOVNTO X3, 48(DI)
+	ADDQ   $64, SI
+	ADDQ   $64, DI
+	CMPQ   DI, CX
+	JCS    next
+
+done:
+	RET
+
 // func sfence()
 TEXT ·sfence(SB), NOSPLIT, $0-0
 	SFENCE
+	LOCK
+	ADDL $0, 0(SP)
+	RET
+
+// func store8(p *byte, v uint64)
+TEXT ·store8(SB), NOSPLIT, $0-16
+	MOVQ p+0(FP), AX
+	MOVQ v+8(FP), BX
+	MOVQ BX, (AX)
 	RET

@@ -1,12 +1,10 @@
 package pmem
 
 import (
-	"encoding/binary"
 	"fmt"
 	"io"
 	"os"
 	"runtime/debug"
-	"sync/atomic"
 	"unsafe"
 )
 
@@ -28,13 +26,29 @@ type writer struct {
 // Writer returns a new Medium. Each goroutine has its own: a fence waits for what was flushed on the same Medium only.
 func (f *File) Writer() Medium { return &writer{file: f} }
 
-// Store implements Medium.
-func (w *writer) Store(off int64, p []byte) (err error) {
-	if err := w.writable(off, int64(len(p))); err != nil {
+// aside is from how many bytes on a piece is stored past the caches, which would not hold all that is written before it is flushed: each
+// line would be read from memory first. What is smaller stays in the cache, for who reads it soon.
+const aside = 4 << 10
+
+// Put implements Medium.
+func (w *writer) Put(off int64, head, p []byte) (err error) {
+	n := int64(len(head) + len(p))
+	if err := w.writable(off, n); err != nil || n == 0 {
 		return err
 	}
 	defer w.file.storing(debug.SetPanicOnFault(true), &err)
-	copy(w.file.data[off:], p)
+	to := w.file.data[off : off+n]
+	copy(to, head)
+	switch behind := to[len(head):]; {
+	case !w.file.mode.instructions():
+		copy(behind, p)
+		w.note(off, n)
+	case len(p) < aside:
+		copy(behind, p)
+		w.file.cpu.flush(to)
+	default:
+		w.file.cpu.putAside(to, len(head), p)
+	}
 	return nil
 }
 
@@ -47,9 +61,7 @@ func (w *writer) Store8(off int64, v uint64) (err error) {
 		return fmt.Errorf("store 8 bytes at %d: want a multiple of 8", off)
 	}
 	defer w.file.storing(debug.SetPanicOnFault(true), &err)
-	var little [8]byte
-	binary.LittleEndian.PutUint64(little[:], v)
-	atomic.StoreUint64((*uint64)(unsafe.Pointer(&w.file.data[off])), binary.NativeEndian.Uint64(little[:]))
+	store8(&w.file.data[off], v)
 	return nil
 }
 
@@ -63,11 +75,16 @@ func (w *writer) Flush(off, n int64) (err error) {
 		w.file.cpu.flush(w.file.data[off : off+n])
 		return nil
 	}
+	w.note(off, n)
+	return nil
+}
+
+// note has the next fence sync n bytes at off.
+func (w *writer) note(off, n int64) {
 	if w.lo == w.hi {
 		w.lo, w.hi = off, off+n
 	}
 	w.lo, w.hi = min(w.lo, off), max(w.hi, off+n)
-	return nil
 }
 
 // Fence implements Medium. Where it asks the kernel, it also looks whether the file was truncated.

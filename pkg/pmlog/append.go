@@ -252,23 +252,22 @@ func (l *Append) unlock() {
 	}
 }
 
-// byLength writes the record with a first word of zero, and then that word. The zero is in one line with the mark, and before it: no crash
-// leaves the mark of this record with the first word of what was there before.
+// byLength writes the record with a first word of zero, and then that word. The zero is in one line with the rest of the header, and before it:
+// no crash leaves the mark of this record with the first word of what was there before. Nor does one leave the first word without what was
+// stored to its line before it: that line is flushed once, and a record that fits into it is forced once.
 func (w *AppendWriter) byLength(off int64, p []byte) error {
-	if err := w.m.Store8(off, 0); err != nil {
-		return err
+	var front [line]byte
+	n := copy(front[recordHeader:], p)
+	copy(front[8:], w.head[8:])
+	for i := 0; i < recordHeader+n; i += 8 {
+		if err := w.m.Store8(off+int64(i), binary.LittleEndian.Uint64(front[i:])); err != nil {
+			return err
+		}
 	}
-	if err := w.m.Store(off+8, w.head[8:]); err != nil {
-		return err
-	}
-	if err := w.m.Store(off+recordHeader, p); err != nil {
-		return err
-	}
-	if err := w.m.Flush(off, recordHeader+int64(len(p))); err != nil {
-		return err
-	}
-	if err := w.m.Fence(); err != nil {
-		return err
+	if n < len(p) {
+		if err := persist(w.m, off+line, p[n:]); err != nil {
+			return err
+		}
 	}
 	return persist8(w.m, off, binary.LittleEndian.Uint64(w.head[:]))
 }

@@ -110,8 +110,5 @@ func (l *Array) judge(w *window, off int64) (condition, state, error) {
 func (l *Array) void(off int64) error {
 	var head [recordHeader]byte
 	seal(&head, 0, 0, 0, mark(l.salt, off, l.heads.era))
-	if err := l.heads.m.Store(off, head[:]); err != nil {
-		return err
-	}
-	return l.heads.m.Flush(off, recordHeader)
+	return l.heads.m.Put(off, nil, head[:])
 }

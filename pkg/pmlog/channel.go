@@ -3,105 +3,151 @@ package pmlog
 import (
 	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"sync"
 
 	"github.com/loadgen/loadgen/pkg/pmem"
 )
 
-// The index is a word of 8 bytes; that of the next generation is in the line behind.
+// Where the side file of a channel has its two entries, behind its header; the package comment shows them.
 const (
-	indexStart = dataStart
-	indexBits  = 40 // of a length
+	entriesStart = dataStart
+	entrySize    = 24
 	// SideSize is the size in bytes of the side file of a Channel.
-	SideSize = indexStart + 2*line
+	SideSize = entriesStart + 2*line
 )
+
+// oneForce is that of all channels, but in tests: to compute the checksum of more takes longer than to wait twice.
+const oneForce = 4 << 10
 
 // Channel is bare bytes in one region, and in another, at the side, how many of them there are: the file can be read by anything.
 // Its methods may be called by several goroutines.
 type Channel struct {
 	data, side Region
+	oneForce   int64 // the largest piece, in bytes, that is forced together with its entry
+	found      Recovery
 
 	mu    sync.Mutex
 	m     pmem.Medium // of data
 	heads *headers
 	end   int64
+	turn  int64 // the entry that is written next, 0 or 1
+	buf   [entrySize]byte
 	lost  error // the first error of either region, after which neither is written
 }
 
 // CreateChannel makes an empty log in two regions of zeros, which belong to the log if there is no error.
 func CreateChannel(data, side Region) (*Channel, error) {
-	if data.Size() >= 1<<indexBits {
-		return nil, fmt.Errorf("create a channel log: %d bytes of data: want less than 2^%d", data.Size(), indexBits)
-	}
 	if side.Size() < SideSize {
 		return nil, fmt.Errorf("create a channel log: %d bytes at the side: want at least %d", side.Size(), SideSize)
 	}
-	heads, err := newHeaders(side, header{layout: channelLayout, padding: line, capacity: uint64(data.Size())})
+	heads, err := createHeaders(side, header{layout: channelLayout, padding: line, capacity: uint64(data.Size())})
 	if err != nil {
 		return nil, fmt.Errorf("create a channel log: %w", err)
 	}
-	l := &Channel{data: data, side: side, m: data.Writer(), heads: heads}
-	if err = heads.m.Store8(indexAt(heads.generation), l.index(heads.generation, 0)); err == nil {
-		err = heads.m.Flush(indexAt(heads.generation), 8)
-	}
-	if err == nil {
-		err = heads.write(heads.header) // and fence both
-	}
-	if err != nil {
-		return nil, fmt.Errorf("create a channel log: %w", err)
-	}
-	return l, nil
+	return newChannel(data, side, heads), nil
 }
 
-// OpenChannel opens the log in two regions, which belong to the log if there is no error.
+// OpenChannel recovers the log in two regions, which belong to the log if there is no error. It reads the last piece that was appended.
 func OpenChannel(data, side Region) (*Channel, error) {
 	heads, err := openHeaders(side, channelLayout)
 	if err != nil {
 		return nil, fmt.Errorf("open a channel log: %w", err)
 	}
-	l := &Channel{data: data, side: side, m: data.Writer(), heads: heads}
+	l := newChannel(data, side, heads)
 	if err := l.recover(); err != nil {
 		return nil, fmt.Errorf("open a channel log: %w", err)
 	}
 	return l, nil
 }
 
-// recover reads the index, and mends what a crash left of the header.
+func newChannel(data, side Region, heads *headers) *Channel {
+	return &Channel{data: data, side: side, oneForce: oneForce, m: data.Writer(), heads: heads}
+}
+
+// entry says that a piece was appended.
+type entry struct {
+	end  uint64 // of the piece, and of the log
+	size uint32 // of the piece; 0 if it was durable before there was the entry
+	sum  uint32 // CRC32C of the piece
+}
+
+// check returns the word that only that entry has, in the era, in the log with the salt.
+func (e entry) check(salt, era uint64) uint64 {
+	return mix(mix(mix(salt+era)+e.end) ^ (uint64(e.sum)<<32 | uint64(e.size)))
+}
+
+// entryAt reads an entry. It is none if its check is wrong: one of another era, or one that is torn.
+func (l *Channel) entryAt(turn int64) (e entry, valid bool, err error) {
+	p := l.buf[:]
+	if n, err := l.side.ReadAt(p, entriesStart+line*turn); n < len(p) {
+		return e, false, fmt.Errorf("read the index: %w", err)
+	}
+	e = entry{binary.LittleEndian.Uint64(p), binary.LittleEndian.Uint32(p[8:]), binary.LittleEndian.Uint32(p[12:])}
+	return e, binary.LittleEndian.Uint64(p[16:]) == e.check(l.heads.salt, l.heads.era), nil
+}
+
+// held returns how many bytes the header says there are.
+func (l *Channel) held() uint64 { return l.heads.next - l.heads.first }
+
+// recover finds the end of the log after a crash, or after a Close, and begins a new era there.
 func (l *Channel) recover() error {
-	var word [8]byte
-	if n, err := l.side.ReadAt(word[:], indexAt(l.heads.generation)); n < len(word) {
-		return fmt.Errorf("read the index: %w", err)
+	l.found.Clean = l.heads.clean
+	if size := uint64(l.data.Size()); size < l.heads.capacity || size < l.held() {
+		return fmt.Errorf("the data are %d bytes, of %d with %d in use: %w", size, l.heads.capacity, l.held(), ErrCorrupt)
 	}
-	index := binary.LittleEndian.Uint64(word[:])
-	l.end = int64(index & (1<<indexBits - 1))
-	switch {
-	case uint64(l.data.Size()) < l.heads.capacity:
-		return fmt.Errorf("the data are %d bytes instead of %d: %w", l.data.Size(), l.heads.capacity, ErrCorrupt)
-	case index != l.index(l.heads.generation, l.end) || l.end > l.data.Size():
-		return fmt.Errorf("an index of %#x for %d bytes of data: %w", index, l.data.Size(), ErrCorrupt)
+	end, err := l.last()
+	if err != nil {
+		return err
 	}
-	if l.heads.uneven {
-		return l.heads.write(l.heads.header)
-	}
-	return nil
+	h := l.heads.header
+	h.era++ // no entry is valid from now on
+	h.clean, h.next = false, h.first+end
+	l.end = int64(end)
+	return l.heads.write(h)
 }
 
-// indexAt returns the offset of a generation's index.
-func indexAt(generation uint64) int64 { return indexStart + line*int64(generation%2) }
-
-// index returns the word that says that there are n bytes in a generation.
-func (l *Channel) index(generation uint64, n int64) uint64 {
-	check := mix(mix(l.heads.salt+generation) + uint64(n))
-	return check>>indexBits<<indexBits | uint64(n)
+// last returns where the last piece ends that is whole.
+func (l *Channel) last() (uint64, error) {
+	base := l.held()
+	var newer, older entry
+	for turn := range int64(2) {
+		e, valid, err := l.entryAt(turn)
+		if err != nil {
+			return 0, err
+		}
+		switch {
+		case !valid:
+		case e.end > uint64(l.data.Size()) || uint64(e.size) > e.end || l.heads.clean != (e.end <= base):
+			return 0, fmt.Errorf("an entry of %d bytes where the header says %d: %w", e.end, base, ErrCorrupt)
+		case e.end > newer.end:
+			newer, older = e, newer
+		default:
+			older = e
+		}
+	}
+	if newer.end == 0 || l.heads.clean && newer.end < base {
+		return base, nil
+	}
+	whole, err := l.whole(newer)
+	if err != nil || whole {
+		return newer.end, err
+	}
+	if before := max(older.end, base); before == newer.end-uint64(newer.size) && !l.heads.clean {
+		l.found.Torn++
+		return before, nil
+	}
+	return 0, fmt.Errorf("the %d bytes before %d are damaged: %w", newer.size, newer.end, ErrCorrupt)
 }
 
-// publish makes n the number of bytes in a generation, durably.
-func (l *Channel) publish(generation uint64, n int64) error {
-	if err := persist8(l.heads.m, indexAt(generation), l.index(generation, n)); err != nil {
-		return fmt.Errorf("publish the length %d: %w", n, err)
+// whole reports whether the piece is there that an entry is of.
+func (l *Channel) whole(e entry) (bool, error) {
+	p := make([]byte, e.size)
+	if n, err := l.data.ReadAt(p, int64(e.end)-int64(e.size)); n < len(p) {
+		return false, fmt.Errorf("read the last piece: %w", err)
 	}
-	return nil
+	return e.size == 0 || crc32.Checksum(p, castagnoli) == e.sum, nil
 }
 
 // Append adds p and returns its offset once it is durable. It returns ErrFull and ErrTooLarge as they are; after any other
@@ -117,9 +163,12 @@ func (l *Channel) Append(p []byte) (off int64, err error) {
 		return 0, ErrTooLarge
 	case n > l.data.Size()-l.end:
 		return 0, ErrFull
-	}
-	if err = persist(l.m, l.end, p); err == nil {
-		err = l.publish(l.heads.generation, l.end+n)
+	case n == 0:
+		return l.end, nil
+	case n <= l.oneForce:
+		err = l.small(p)
+	default:
+		err = l.large(p)
 	}
 	if err != nil {
 		l.lost = fmt.Errorf("append %d bytes at %d: %w", n, l.end, err)
@@ -127,6 +176,44 @@ func (l *Channel) Append(p []byte) (off int64, err error) {
 	}
 	off, l.end = l.end, l.end+n
 	return off, nil
+}
+
+// small writes a piece and its entry, and then waits for both.
+func (l *Channel) small(p []byte) error {
+	if err := l.m.Put(l.end, nil, p); err != nil {
+		return err
+	}
+	sum := crc32.Checksum(p, castagnoli) // while the processor writes the piece back
+	if err := l.note(entry{uint64(l.end) + uint64(len(p)), uint32(len(p)), sum}); err != nil {
+		return err
+	}
+	if err := l.m.Fence(); err != nil {
+		return err
+	}
+	return l.heads.m.Fence()
+}
+
+// large writes a piece, waits for it, and does the same with its entry.
+func (l *Channel) large(p []byte) error {
+	if err := persist(l.m, l.end, p); err != nil {
+		return err
+	}
+	if err := l.note(entry{end: uint64(l.end) + uint64(len(p))}); err != nil {
+		return err
+	}
+	return l.heads.m.Fence()
+}
+
+// note puts an entry, in the place of the last but one.
+func (l *Channel) note(e entry) error {
+	p := l.buf[:]
+	binary.LittleEndian.PutUint64(p, e.end)
+	binary.LittleEndian.PutUint32(p[8:], e.size)
+	binary.LittleEndian.PutUint32(p[12:], e.sum)
+	binary.LittleEndian.PutUint64(p[16:], e.check(l.heads.salt, l.heads.era))
+	off := entriesStart + line*l.turn
+	l.turn = 1 - l.turn
+	return l.heads.m.Put(off, nil, p)
 }
 
 // Len returns how many bytes the log holds.
@@ -166,12 +253,8 @@ func (l *Channel) Clear() error {
 	}
 	h := l.heads.header
 	h.era++
-	h.generation = h.era
-	err := l.publish(h.generation, 0)
-	if err == nil {
-		err = l.heads.write(h)
-	}
-	if err != nil {
+	h.generation, h.next = h.era, h.first
+	if err := l.heads.write(h); err != nil {
 		l.lost = fmt.Errorf("clear a channel log: %w", err)
 		return l.lost
 	}
@@ -179,9 +262,18 @@ func (l *Channel) Clear() error {
 	return nil
 }
 
-// Close closes the regions. Its error says that what was acknowledged may be lost.
+// Recovered returns what was found when the log was opened, which has no records; it is zero for a new one.
+func (l *Channel) Recovered() Recovery { return l.found }
+
+// Close notes how many bytes there are and closes the regions. Its error says that what was acknowledged may be lost.
 func (l *Channel) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return closeRegions(l.lost, l.data, l.side)
+	err := l.lost
+	if err == nil {
+		h := l.heads.header
+		h.clean, h.next = true, h.first+uint64(l.end)
+		err = l.heads.write(h)
+	}
+	return closeRegions(err, l.data, l.side)
 }

@@ -58,15 +58,17 @@
 // of payload as the slot's capacity. A value is a record whose seq counts the values of the slot in the generation, from 1 on, written to the copies in turn;
 // the greater number is the value, and an empty payload none. A recovery puts a record with the number 0 where it finds a torn one.
 //
-// A channel log has its header, and an index of 8 bytes for the generation, in a side file:
+// A channel log has its header, and two entries that are written in turn, in a side file:
 //
-//	8192           8192+64        8192+128
-//	+------+-------+------+-------+
-//	| even | zeros | odd  | zeros |     index = bytes of data (40 bits) | check (24 bits)
-//	+------+-------+------+-------+
+//	8192            8192+64         8192+128     0     8      12      16      24
+//	+-------+-------+-------+-------+            +-----+------+-------+-------+
+//	| entry | zeros | entry | zeros |   entry =  | end | size | CRC32C| check |
+//	+-------+-------+-------+-------+            +-----+------+-------+-------+
 //
-// The two are those of even and odd generations, so that a clear can write the next before it is in force. The check depends on salt,
-// generation and number. A word of 8 bytes is never torn: the index is right, or it is corrupt.
+// The end is that of the piece that was appended last, in bytes of data. Its size and CRC32C are there if it is small: piece and entry are then
+// forced together, and if the piece is torn, what the other entry says is so. Those of a larger piece are 0, and it was durable before its entry
+// was written. The check is a number mixed from the others, the salt and the era; that of a torn entry is wrong. In the header, next - first is
+// how many bytes there were when the era began, or when the log was closed.
 //
 // A Mashona log is what version 1.1.0 of that library calls an AppendOnlyLog. Integers are big-endian; the padding is 4 or
 // 256; linear is 1 unless the log is relaxed; the checkpoint is 0, or the offset behind the last record if the library was told to keep it. There

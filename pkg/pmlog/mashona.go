@@ -208,10 +208,7 @@ func blank(p []byte) bool {
 
 // zero stores zeros, to be durable after the next fence.
 func (l *Mashona) zero(off, n int64) error {
-	if err := l.m.Store(off, make([]byte, n)); err != nil {
-		return err
-	}
-	return l.m.Flush(off, n)
+	return l.m.Put(off, nil, make([]byte, n))
 }
 
 // Append adds a record that is not empty, and returns when it is durable. It returns ErrFull and ErrTooLarge as they are; after any
@@ -243,16 +240,7 @@ func (l *Mashona) Append(p []byte) error {
 
 // write makes a record durable, and then the checkpoint that says so, if the file has one.
 func (l *Mashona) write(off int64, head, p []byte, next int64) error {
-	if err := l.m.Store(off, head); err != nil {
-		return err
-	}
-	if err := l.m.Store(off+mashonaHeader, p); err != nil {
-		return err
-	}
-	if err := l.m.Flush(off, mashonaHeader+int64(len(p))); err != nil {
-		return err
-	}
-	if err := l.m.Fence(); err != nil || !l.checkpoint {
+	if err := writeRecord(l.m, off, head, p); err != nil || !l.checkpoint {
 		return err
 	}
 	return l.setCheckpoint(next)

@@ -133,13 +133,7 @@ func (r record) fits(payload []byte) bool {
 
 // writeRecord writes a record as it is, and waits until it is durable.
 func writeRecord(m pmem.Medium, off int64, head, p []byte) error {
-	if err := m.Store(off, head); err != nil {
-		return err
-	}
-	if err := m.Store(off+recordHeader, p); err != nil {
-		return err
-	}
-	if err := m.Flush(off, recordHeader+int64(len(p))); err != nil {
+	if err := m.Put(off, head, p); err != nil {
 		return err
 	}
 	return m.Fence()

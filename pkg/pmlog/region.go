@@ -30,10 +30,7 @@ type Region interface {
 
 // persist stores p at off and waits until it is durable.
 func persist(m pmem.Medium, off int64, p []byte) error {
-	if err := m.Store(off, p); err != nil {
-		return err
-	}
-	if err := m.Flush(off, int64(len(p))); err != nil {
+	if err := m.Put(off, nil, p); err != nil {
 		return err
 	}
 	return m.Fence()

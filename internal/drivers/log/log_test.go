@@ -235,9 +235,9 @@ type liar struct {
 	n, every int
 }
 
-func (l *liar) add(p []byte) (int, error) {
+func (l *liar) add(p []byte) error {
 	if l.n++; l.n%l.every == 0 {
-		return 0, nil
+		return nil
 	}
 	return l.adder.add(p)
 }

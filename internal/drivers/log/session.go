@@ -21,10 +21,9 @@ type session struct {
 	number uint64
 	adder  adder       // of a layout without slots
 	slots  *slotWriter // of one with
+	turns  turns       // of a raw file
 	reader reader
 	read   []byte // of a slot
-	last   int    // place of the last entry, of a raw file
-	wraps  uint64
 
 	// busy is held while the session changes the log, where it is not alone on it: who holds those of all its sessions has it alone.
 	busy   sync.Mutex
@@ -36,13 +35,16 @@ type session struct {
 
 // newSession returns session id, the i-th of n on a log.
 func newSession(s *store, f *file, id, i, n int) (*session, error) {
-	one := &session{store: s, file: f, id: id, alone: n == 1, make: newMaker(s.kind), last: -1}
+	one := &session{store: s, file: f, id: id, alone: n == 1, make: newMaker(s.kind)}
 	w, err := f.volume.writer(i, n)
 	if err != nil {
 		return nil, err
 	}
 	one.adder, _ = w.(adder)
 	one.slots, _ = w.(*slotWriter)
+	if raw, ok := w.(rawWriter); ok {
+		one.turns = raw.turns
+	}
 	one.reader = f.volume.reader()
 	return one, nil
 }
@@ -124,23 +126,13 @@ func (s *session) add() error {
 		defer s.busy.Unlock()
 	}
 	s.issued = s.number
-	place, err := s.adder.add(s.entry)
-	if err != nil {
+	if err := s.adder.add(s.entry); err != nil {
 		if errors.Is(err, pmlog.ErrFull) {
 			s.issued--
 		}
 		return err
 	}
 	s.acked = s.number
-	if s.file.slots == nil {
-		return nil
-	}
-	if place <= s.last {
-		s.wraps++
-	}
-	s.last = place
-	at := &s.file.slots[place]
-	at.acked, at.issued, at.known = markOf(s.id, s.number), markOf(s.id, s.number), true
 	return nil
 }
 
@@ -225,7 +217,7 @@ func (s *session) clearFull() error {
 
 // room says whether the log holds another entry.
 func (f *file) room() bool {
-	return f.slots != nil || int64(f.held()) < f.entries
+	return f.again || int64(f.held()) < f.entries
 }
 
 // held returns how many entries there are, roughly while sessions are at work.

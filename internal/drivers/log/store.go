@@ -36,19 +36,22 @@ type file struct {
 	sessions []*session
 	older    atomic.Uint64 // entries of earlier phases that are there, in a log that is read from its beginning
 	entries  int64         // that it has room for
-	slots    []slot        // of an array or a raw file, by place
+	again    bool          // its places are used again: it is never full
+	slots    []slot        // of an array
 	resets   uint64
 
 	clearing sync.Mutex // held by who clears the log because it is full; guards resets
 }
 
-// slot is what is known of a place that is used again. Its fields are guarded by its lock, where sessions share it.
+// slot is what is known of one of an array. Its fields are guarded by its lock, where sessions share it. It is alone on its line of the cache, as its
+// neighbours are other sessions'.
 type slot struct {
 	sync.Mutex
 	acked  mark // of the entry that is there, 0 for none
 	issued mark // of the last that was begun
 	erases bool // what was begun last is to empty it
 	known  bool // something was done in this phase
+	_      [32]byte
 }
 
 // Open implements driver.Local.
@@ -152,14 +155,14 @@ func (s *store) openFile(from, to int) error {
 
 // look finds out what an earlier phase has left.
 func (f *file) look(s *store) error {
-	if s.form.Layout == layoutArray || s.form.Layout == layoutRaw {
+	f.again = s.form.Layout == layoutArray || s.form.Layout == layoutRaw
+	if s.form.Layout == layoutArray {
 		f.slots = make([]slot, f.entries)
 		for i := range f.slots {
-			f.slots[i].known = s.site.Fresh && s.form.Layout == layoutArray
+			f.slots[i].known = s.site.Fresh
 		}
-		return nil
 	}
-	if s.site.Fresh {
+	if f.again || s.site.Fresh {
 		return nil
 	}
 	n, err := each(f.volume.reader(), func([]byte) {})
@@ -244,7 +247,9 @@ func (s *store) Log() driver.Log {
 	}
 	for _, one := range s.sessions {
 		l.Bytes += one.acked * uint64(s.kind.Size)
-		l.Resets += one.wraps
+		if one.turns.places > 0 && one.acked > 0 {
+			l.Resets += (one.acked - 1) / one.turns.places
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -40,6 +40,7 @@ type placeClaim struct {
 	Place         int
 	Acked, Issued mark
 	Erases        bool // what was begun last may have left nothing
+	Untouched     bool // nothing of this phase: anything else
 }
 
 // claim returns the claim about all files.
@@ -49,14 +50,14 @@ func (s *store) claim() ([]byte, error) {
 		one := fileClaim{Name: f.name, Older: f.older.Load()}
 		for i := range f.slots {
 			if at := &f.slots[i]; at.known {
-				one.Places = append(one.Places, placeClaim{i, at.acked, at.issued, at.erases})
+				one.Places = append(one.Places, placeClaim{Place: i, Acked: at.acked, Issued: at.issued, Erases: at.erases})
 			}
 		}
 		for _, session := range f.sessions {
-			if f.slots == nil {
+			if f.again {
+				one.Places = append(one.Places, session.places()...)
+			} else {
 				one.Sessions = append(one.Sessions, sessionClaim{session.id, session.base, session.acked, session.issued})
-			} else if raw, ok := session.adder.(rawWriter); ok && session.issued > session.acked {
-				one.forget(raw.following(session.last)) // what was begun there may be torn
 			}
 		}
 		c.Files = append(c.Files, one)
@@ -66,14 +67,18 @@ func (s *store) claim() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// forget says nothing of a place.
-func (f *fileClaim) forget(place int) {
-	for i, p := range f.Places {
-		if p.Place == place {
-			f.Places = append(f.Places[:i], f.Places[i+1:]...)
-			return
-		}
+// places returns what the places hold that the session writes in turn: as many of its last entries, and nothing of this phase where it has not
+// been yet. Nothing is said of the place that was begun last and may be torn.
+func (s *session) places() (list []placeClaim) {
+	t := s.turns
+	for number := s.issued - min(s.issued, t.places) + 1; number <= s.acked && t.places > 0; number++ {
+		m := markOf(s.id, number)
+		list = append(list, placeClaim{Place: t.from + int((number-1)%t.places), Acked: m, Issued: m})
 	}
+	for place := s.issued; place < t.places; place++ {
+		list = append(list, placeClaim{Place: t.from + int(place), Untouched: true})
+	}
+	return list
 }
 
 // maxWrong is how much of what is wrong is told.
@@ -232,7 +237,9 @@ func (v *verifier) places(f *fileClaim, read func(place int, to []byte) ([]byte,
 			v.proof.Recovered++
 		}
 		switch {
-		case err != nil:
+		case err != nil, c.Untouched && !ok:
+		case c.Untouched:
+			v.wrong("%s: place %d holds %v, which was never issued", f.Name, c.Place, m)
 		case len(p) == 0 && (c.Acked == 0 || c.Erases), len(p) > 0 && ok && m == c.Issued && m != c.Acked:
 			if c.Acked != 0 {
 				v.proof.Verified++ // and what replaced it was begun
@@ -242,7 +249,7 @@ func (v *verifier) places(f *fileClaim, read func(place int, to []byte) ([]byte,
 		case len(p) == 0:
 			v.wrong("%s: place %d is empty, where %v was acknowledged", f.Name, c.Place, c.Acked)
 		case !ok:
-			v.wrong("%s: place %d holds what no session wrote in this phase", f.Name, c.Place)
+			v.wrong("%s: place %d holds what no session wrote in this phase, where %v was acknowledged", f.Name, c.Place, c.Acked)
 		default:
 			v.wrong("%s: place %d holds %v, where %v was acknowledged", f.Name, c.Place, m, c.Acked)
 		}

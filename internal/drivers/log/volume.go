@@ -24,8 +24,8 @@ type volume interface {
 
 // adder writes for one session.
 type adder interface {
-	// add stores an entry where the layout has it next. It returns which place that is of those that are used again, or pmlog.ErrFull.
-	add(p []byte) (place int, err error)
+	// add stores an entry where the layout has it next, or returns pmlog.ErrFull.
+	add(p []byte) error
 }
 
 // reader reads for one session.
@@ -163,9 +163,9 @@ func (v appendVolume) close() error                 { return v.Close() }
 
 type appendWriter struct{ *pmlog.AppendWriter }
 
-func (w appendWriter) add(p []byte) (int, error) {
+func (w appendWriter) add(p []byte) error {
 	_, err := w.Append(p)
-	return 0, err
+	return err
 }
 
 type appendReader struct{ *pmlog.Reader }
@@ -186,9 +186,9 @@ func (v channelVolume) reader() reader               { return &pieces{of: v, siz
 func (v channelVolume) clear() error                 { return v.Clear() }
 func (v channelVolume) close() error                 { return v.Close() }
 
-func (v channelVolume) add(p []byte) (int, error) {
+func (v channelVolume) add(p []byte) error {
 	_, err := v.Append(p)
-	return 0, err
+	return err
 }
 
 // pieces reads entries that follow each other.
@@ -259,7 +259,7 @@ func (v rawVolume) writer(i, n int) (any, error) {
 		return nil, fmt.Errorf("%d entries fit into the file, and it has %d sessions; write a larger file_size, or fewer sessions", v.pieces, n)
 	}
 	w, err := v.Writer(from*int64(v.size), to*int64(v.size))
-	return rawWriter{w, int64(v.size), int(from), int(to)}, err
+	return rawWriter{w, turns{int(from), uint64(to - from)}}, err
 }
 
 func (v rawVolume) reader() reader { return &pieces{of: v, size: v.size} }
@@ -268,19 +268,16 @@ func (v rawVolume) close() error   { return v.Close() }
 
 type rawWriter struct {
 	*pmlog.RawWriter
-	size     int64
-	from, to int // its pieces
+	turns
 }
 
-// following returns the piece that comes after one, -1 for none yet.
-func (w rawWriter) following(piece int) int {
-	if piece < 0 || piece+1 >= w.to {
-		return w.from
-	}
-	return piece + 1
+// turns are the places that a session writes in turn, the first with its entry 1.
+type turns struct {
+	from   int
+	places uint64
 }
 
-func (w rawWriter) add(p []byte) (int, error) {
-	off, err := w.Write(p)
-	return int(off / w.size), err
+func (w rawWriter) add(p []byte) error {
+	_, err := w.Write(p)
+	return err
 }

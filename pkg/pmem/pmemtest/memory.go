@@ -25,14 +25,15 @@ func (m *Memory) Close() error { return nil }
 // Writer returns a medium of the file.
 func (m *Memory) Writer() pmem.Medium { return m }
 
-// Store implements pmem.Medium.
+// Put implements pmem.Medium.
 //
 //go:norace
-func (m *Memory) Store(off int64, p []byte) error {
-	if off < 0 || off > m.Size()-int64(len(p)) {
+func (m *Memory) Put(off int64, head, p []byte) error {
+	if off < 0 || off > m.Size()-int64(len(head)+len(p)) {
 		return errors.New("outside the file")
 	}
-	copy(m.Bytes[off:], p)
+	copy(m.Bytes[off:], head)
+	copy(m.Bytes[off+int64(len(head)):], p)
 	return nil
 }
 
@@ -42,7 +43,7 @@ func (m *Memory) Store8(off int64, v uint64) error {
 	for i := range b {
 		b[i] = byte(v >> (8 * i))
 	}
-	return m.Store(off, b[:])
+	return m.Put(off, b[:], nil)
 }
 
 // Flush does nothing.

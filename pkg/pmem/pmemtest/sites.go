@@ -22,11 +22,11 @@ func newSites() *sites {
 	return &sites{map[[depth]uintptr]string{}, map[string]int{}, map[string]int{}}
 }
 
-// called returns the name of the place that calls a medium's method: file and line, and those of its callers in the same package and
+// called returns the name of the place that calls a medium's method, so many calls up the stack: file and line, and those of its callers in the same package and
 // not in a test, so that a helper's flush is another one for each of its uses.
-func (s *sites) called() string {
+func (s *sites) called(up int) string {
 	var pcs [depth]uintptr
-	runtime.Callers(3, pcs[:])
+	runtime.Callers(2+up, pcs[:])
 	name, known := s.names[pcs]
 	if !known {
 		name = describe(pcs[:])

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/loadgen/loadgen/pkg/pmem"
 )
@@ -150,18 +151,20 @@ func (m *medium) enter(off, n int64) error {
 	return t.power()
 }
 
-// Store implements pmem.Medium.
-func (m *medium) Store(off int64, p []byte) error {
-	if err := m.enter(off, int64(len(p))); err != nil {
+// Put implements pmem.Medium. Its store and its flush are two steps.
+func (m *medium) Put(off int64, head, p []byte) error {
+	p = slices.Concat(head, p)
+	n := int64(len(p))
+	if err := m.enter(off, n); err != nil {
 		return err
 	}
 	order := m.trace.rng.IntN(3)
-	for off += m.begin; len(p) > 0; {
-		n := min(int64(len(p)), LineSize-off%LineSize)
-		m.store(off, p[:n], order)
-		off, p = off+n, p[n:]
+	for at := off + m.begin; len(p) > 0; {
+		n := min(int64(len(p)), LineSize-at%LineSize)
+		m.store(at, p[:n], order)
+		at, p = at+n, p[n:]
 	}
-	return nil
+	return m.flush(off, n)
 }
 
 // Store8 implements pmem.Medium.
@@ -210,12 +213,15 @@ func (m *medium) store(off int64, p []byte, order int) {
 }
 
 // Flush implements pmem.Medium.
-func (m *medium) Flush(off, n int64) error {
+func (m *medium) Flush(off, n int64) error { return m.flush(off, n) }
+
+// flush is called by the method that it is of.
+func (m *medium) flush(off, n int64) error {
 	if err := m.enter(off, n); err != nil || n == 0 {
 		return err
 	}
 	t := m.trace
-	site := t.sites.called()
+	site := t.sites.called(2)
 	redundant := false
 	lo, hi := (m.begin+off)/LineSize, (m.begin+off+n-1)/LineSize
 	for i := lo; i <= hi; i++ {
@@ -241,7 +247,7 @@ func (m *medium) Fence() error {
 		return err
 	}
 	t := m.trace
-	site := t.sites.called()
+	site := t.sites.called(1)
 	if t.OnFence != nil {
 		t.OnFence()
 	}

@@ -78,7 +78,7 @@ func TestAStoreIsTornBetweenAnyWords(t *testing.T) {
 	seen := map[string]bool{}
 	for seed := range uint64(50) {
 		trace := New(seed, 64)
-		require.NoError(t, trace.Region(0).Writer().Store(4, []byte("aaaabbbbbbbbcccc")))
+		require.NoError(t, trace.Region(0).Writer().Put(4, nil, []byte("aaaabbbbbbbbcccc")))
 		for image := range images(trace, 4, 7, 8, 15, 16, 19) {
 			seen[image] = true
 			for _, i := range []int{0, 2, 4} {
@@ -91,7 +91,7 @@ func TestAStoreIsTornBetweenAnyWords(t *testing.T) {
 
 func TestManyImagesAreDrawn(t *testing.T) {
 	trace := New(1, 4096)
-	require.NoError(t, trace.Region(0).Writer().Store(0, make([]byte, 4096)))
+	require.NoError(t, trace.Region(0).Writer().Put(0, nil, make([]byte, 4096)))
 	hashes := map[uint64]bool{}
 	n := 0
 	trace.Images(500, rand.New(rand.NewPCG(1, 1)), func(image Image) bool {
@@ -108,14 +108,14 @@ func TestFailures(t *testing.T) {
 	trace := New(1, 128)
 	r := trace.Region(0)
 	m, cause := r.Writer(), errors.New("the medium is worn out")
-	require.NoError(t, m.Store(0, []byte("x")))
-	for _, err := range []error{m.Store(127, []byte("xy")), m.Store8(4, 0), m.Store8(-8, 0), m.Flush(120, 9)} {
+	require.NoError(t, m.Put(0, nil, []byte("x")))
+	for _, err := range []error{m.Put(127, nil, []byte("xy")), m.Store8(4, 0), m.Store8(-8, 0), m.Flush(120, 9)} {
 		require.Error(t, err)
 	}
 	require.NoError(t, m.Flush(0, 1))
 	trace.Fail(cause)
 	require.Equal(t, cause, m.Fence())
-	for _, err := range []error{m.Fence(), m.Store(0, nil), m.Store8(0, 0), m.Flush(0, 1), r.Check(), r.Close()} {
+	for _, err := range []error{m.Fence(), m.Put(0, nil, nil), m.Store8(0, 0), m.Flush(0, 1), r.Check(), r.Close()} {
 		require.Equal(t, ErrPower, err)
 	}
 	require.Equal(t, map[string]int{"\x00": 1, "x": 1}, images(trace, 0), "it may be there yet")
