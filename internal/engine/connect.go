@@ -87,6 +87,7 @@ func (w *wire) raise(c *wireConn) {
 // lose closes a connection, ends what was outstanding on it, and sets when to try again.
 func (w *wire) lose(c *wireConn, why error) {
 	now := w.l.clock.now()
+	kept := c.queue.len() - c.fresh // what was gathered behind it has not left, and never will
 	c.stamp(now)
 	if c.state == isUp {
 		w.up--
@@ -116,8 +117,11 @@ func (w *wire) lose(c *wireConn, why error) {
 	for c.queue.len() > 0 {
 		lost = append(lost, c.queue.pop())
 	}
-	for _, p := range lost {
-		if !p.dead {
+	for i, p := range lost {
+		switch {
+		case i >= kept:
+			w.failed(c, p, op.Refused, now)
+		case !p.dead:
 			w.failed(c, p, op.Lost, now)
 		}
 	}

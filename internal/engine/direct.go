@@ -182,12 +182,7 @@ func (d *direct) freed(c *wireConn, now int64) {
 
 // failed ends ops whose requests were sent and will not be answered.
 func (d *direct) failed(c *wireConn, p pending, kind op.EventKind, now int64) {
-	ledger := d.l.rec.Request(c.endpoint, p.verb)
-	if kind == op.RequestTimeout {
-		ledger.Timeout += uint64(p.n)
-	} else {
-		ledger.Error += uint64(p.n)
-	}
+	unanswered(d.l.rec.Request(c.endpoint, p.verb), kind, uint64(p.n))
 	s := d.session(c)
 	d.end(s, p, kind, now)
 	d.l.feed.freed(s, int(p.n), now, false)

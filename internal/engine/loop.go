@@ -373,15 +373,24 @@ func (l *loop) answered(st *opState, endpoint int, reply *driver.Reply, n int, n
 	l.deliver(op.Event{Kind: op.Replied, Op: &st.Op, Endpoint: endpoint, Reply: reply}, now)
 }
 
-// failed ends a request that was sent and will not be answered: kind is op.RequestTimeout or op.Lost.
+// failed ends a request that will not be answered: kind is op.RequestTimeout or op.Lost, or op.Refused of one that counts as sent and has not
+// left.
 func (l *loop) failed(st *opState, endpoint int, kind op.EventKind, now int64) {
-	ledger := l.rec.Request(endpoint, st.Verb)
-	if kind == op.RequestTimeout {
-		ledger.Timeout++
-	} else {
-		ledger.Error++
-	}
+	unanswered(l.rec.Request(endpoint, st.Verb), kind, 1)
 	l.deliver(op.Event{Kind: kind, Op: &st.Op, Endpoint: endpoint}, now)
+}
+
+// unanswered enters requests that will not be answered into their ledger.
+func unanswered(ledger *measure.Requests, kind op.EventKind, n uint64) {
+	switch kind {
+	case op.RequestTimeout:
+		ledger.Timeout += n
+	case op.Refused:
+		ledger.Sent -= n
+		ledger.Refused += n
+	default:
+		ledger.Error += n
+	}
 }
 
 // deliver gives an event to the program and does what it says.

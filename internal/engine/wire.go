@@ -322,6 +322,7 @@ func (w *wire) read(c *wireConn, ended bool) (more bool) {
 // parse answers the replies that b begins with and returns what is left.
 func (w *wire) parse(c *wireConn, b []byte, now int64) ([]byte, error) {
 	for c.state == isGreeting && len(b) > 0 {
+		w.l.hold.release() // what a driver does once in a connection's life may be what a held loop must not do
 		n, err := w.codec.ParseGreeting(b, c.greetAll-c.greets)
 		if err != nil || n == 0 {
 			return b, err

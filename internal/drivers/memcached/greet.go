@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // greetings are what a new connection asks, and the words that the answers begin with.
@@ -62,9 +63,20 @@ func parseGreeting(b []byte, i int) (n int, rest string, err error) {
 // isTooOld reports memcached 1.5.19 to 1.6.9, which answer mn but know an earlier form of the other meta commands. A server with
 // another kind of version is not memcached itself; its answer to mn has to do.
 func isTooOld(version string) bool {
-	var v [3]int
-	_, err := fmt.Sscanf(version, "%d.%d.%d", &v[0], &v[1], &v[2])
-	return err == nil && slices.Compare(v[:], oldest[:]) < 0
+	var v []int
+	for _, part := range strings.SplitN(version, ".", 3) {
+		n, err := strconv.Atoi(leadingDigits(part))
+		if err != nil {
+			return false
+		}
+		v = append(v, n)
+	}
+	return len(v) == 3 && slices.Compare(v, oldest[:]) < 0
+}
+
+// leadingDigits cuts what follows a number, as in 9-beta1.
+func leadingDigits(text string) string {
+	return text[:len(text)-len(strings.TrimLeft(text, "0123456789"))]
 }
 
 // printable returns a line with control characters escaped and its length bounded.
