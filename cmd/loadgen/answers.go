@@ -30,8 +30,8 @@ import (
 var oracles = []struct{ variable, service string }{
 	{"plain", "0s"},
 	{"constant", "100us"},
-	{"exponential", "exponential:50us"},
-	{"queue", "exponential:1ms"},
+	{"exponential", "exp(50us)"},
+	{"queue", "exp(1ms)"},
 }
 
 // The node of the phase "stall" stands still for stallLength, once the phase is stallAfter old. Answers count as slow beyond slowAfter, which

@@ -2,12 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"runtime"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,11 +18,18 @@ import (
 
 func newTarget() *cobra.Command { return group("target", "The built-in target", newServe()) }
 
+// serveFlags are the flags of target serve, as they were written.
+type serveFlags struct {
+	listen, protocol, memory, passwordEnv string
+	delay, delayLog, service, bandwidth   string
+	drop, closing, reset                  string
+	seed                                  uint64
+	stalls                                []string
+	connections                           int
+}
+
 func newServe() *cobra.Command {
-	var listen, protocol, memory, passwordEnv, service string
-	var seed uint64
-	var delay time.Duration
-	var stalls []string
+	var flags serveFlags
 	var parentPipe bool
 	c := &cobra.Command{
 		Use:   "serve",
@@ -31,60 +39,113 @@ GET SET DEL MGET MSET EXISTS EXPIRE TTL SCAN and what they ask of a server besid
 with version, stats, flush_all and quit.
 
 It keeps to its memory bound by evicting the least recently used keys, counts the requests it got by verb and by peer
-(INFO commandstats, INFO peers; stats, stats peers), and answers late or stands still on demand. It ends on Ctrl-C.
+(INFO commandstats, INFO peers; stats, stats peers), and answers late, stands still, drops requests or ends connections on demand. It ends on
+Ctrl-C and says what it got and did.
+
+What is drawn is drawn from --seed. TIMES are a duration, 100us, or a distribution: exp(MEAN), uniform(LEAST, LARGEST), lognormal(MEDIAN, SIGMA),
+where SIGMA is the standard deviation of the logarithm. Shares are of the GETs, SETs and DELs (mg, ms, md): such a request is carried out and
+counted, and not answered. A connection says nothing more after a dropped one, since replies have the order of their requests.
+INFO faults (stats faults) counts what has happened.
 
 With --service it is a queue with one server, whose answers are known beforehand: it keeps when each request came and how long it was worked
 on (INFO queue), from which anybody can compute how long it took.`,
 		Example: `  loadgen target serve --listen 127.0.0.1:7001 --memory 64MiB
   loadgen target serve --listen 127.0.0.1:7001 --protocol memcached
   loadgen target serve --listen 127.0.0.1:7001 --delay 100us --stall 1s@5s
-  loadgen target serve --listen 127.0.0.1:7001 --service exponential:200us`,
+  loadgen target serve --listen 127.0.0.1:7001 --delay 'lognormal(200us, 0.5)' --delay-log delays.csv --seed 7
+  loadgen target serve --listen 127.0.0.1:7001 --drop 0.1% --close 0.1% --reset 0.1%
+  loadgen target serve --listen 127.0.0.1:7001 --bandwidth 10MiB
+  loadgen target serve --listen 127.0.0.1:7001 --service 'exp(200us)'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg := cachenode.Config{Listen: listen, Protocol: protocol, Delay: delay, Version: version()}
-			var err error
-			if cfg.Memory, err = plan.ParseSize(memory); err != nil {
-				return fmt.Errorf("--memory: %w", err)
-			}
-			if cfg.Service, err = cachenode.ParseService(service); err != nil {
-				return fmt.Errorf("--service: %w", err)
-			}
-			cfg.Service.Seed = seed
-			if cfg.Service.Mean > 0 && runtime.GOMAXPROCS(0) < 2 {
-				runtime.GOMAXPROCS(2) // who looks at the clock must not keep requests from being taken in
-			}
-			for _, text := range stalls {
-				s, err := cachenode.ParseStall(text)
-				if err != nil {
-					return fmt.Errorf("--stall: %w", err)
-				}
-				cfg.Stalls = append(cfg.Stalls, s)
-			}
-			if passwordEnv != "" {
-				if cfg.Password = os.Getenv(passwordEnv); cfg.Password == "" {
-					return fmt.Errorf("--password-env: the environment variable %s is not set", passwordEnv)
-				}
-			}
-			if err := cfg.Validate(); err != nil {
+			cfg, err := flags.config()
+			if err != nil {
 				return err
 			}
-			if parentPipe {
-				return serveChild(cmd, cfg)
+			if cfg.Service != (cachenode.Times{}) && runtime.GOMAXPROCS(0) < 2 {
+				runtime.GOMAXPROCS(2) // who looks at the clock must not keep requests from being taken in
 			}
-			return serve(cmd, cfg)
+			return logged(flags.delayLog, func(log io.Writer) error {
+				cfg.DelayLog = log
+				if parentPipe {
+					return serveChild(cmd, cfg)
+				}
+				return serve(cmd, cfg)
+			})
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&listen, "listen", "127.0.0.1:7001", "listen on `HOST:PORT`; port 0 for any free one")
-	f.StringVar(&protocol, "protocol", "resp", "what clients speak: resp or memcached")
-	f.StringVar(&memory, "memory", "64MiB", "bound the sum of keys, values and 96 bytes for each entry to `SIZE`")
-	f.DurationVar(&delay, "delay", 0, "hold each reply back for a `DURATION` after its request came")
-	f.StringVar(&service, "service", "0s", "work on one request at a time, for a `TIME` each such as 200us, or drawn, exponential:200us")
-	f.Uint64Var(&seed, "service-seed", 1, "seed of the times that --service draws")
-	f.StringArrayVar(&stalls, "stall", nil, "stand still: `LENGTH@TIME` after the start; repeatable")
-	f.StringVar(&passwordEnv, "password-env", "", "ask for the password that the environment variable `NAME` holds")
+	f.StringVar(&flags.listen, "listen", "127.0.0.1:7001", "listen on `HOST:PORT`; port 0 for any free one")
+	f.StringVar(&flags.protocol, "protocol", "resp", "what clients speak: resp or memcached")
+	f.StringVar(&flags.memory, "memory", "64MiB", "bound the sum of keys, values and 96 bytes for each entry to `SIZE`")
+	f.IntVar(&flags.connections, "max-connections", 10_000, "serve so many connections at a time, and refuse more")
+	f.StringVar(&flags.delay, "delay", "0s", "hold each reply back for a time of `TIMES` after its request came")
+	f.StringVar(&flags.delayLog, "delay-log", "", "write to `FILE`, as CSV, when each request came and how long its reply was held back")
+	f.StringVar(&flags.service, "service", "0s", "work on one request at a time, for a time of `TIMES` each")
+	f.StringVar(&flags.bandwidth, "bandwidth", "0B", "receive `SIZE` a second at most on all connections together, and send as much; 0B for no limit")
+	f.StringVar(&flags.drop, "drop", "0%", "leave a `SHARE` of the requests without an answer, and all behind them on their connections")
+	f.StringVar(&flags.closing, "close", "0%", "close the connection instead of answering, for a `SHARE` of the requests")
+	f.StringVar(&flags.reset, "reset", "0%", "reset the connection (RST) instead of answering, for a `SHARE` of the requests")
+	f.Uint64Var(&flags.seed, "seed", 1, "seed of all that is drawn")
+	f.StringArrayVar(&flags.stalls, "stall", nil, "stand still: `LENGTH@TIME` after the start; repeatable")
+	f.StringVar(&flags.passwordEnv, "password-env", "", "ask for the password that the environment variable `NAME` holds")
 	f.BoolVar(&parentPipe, "parent-pipe", false, "obey lines on standard input, and end with it")
 	return c
+}
+
+// config reads the flags.
+func (f *serveFlags) config() (cachenode.Config, error) {
+	cfg := cachenode.Config{Listen: f.listen, Protocol: f.protocol, Seed: f.seed, MaxConnections: f.connections, Version: version()}
+	var errs []error
+	read := func(flag string, err error) {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("--%s: %w", flag, err))
+		}
+	}
+	var err error
+	cfg.Memory, err = plan.ParseSize(f.memory)
+	read("memory", err)
+	cfg.Bandwidth, err = plan.ParseSize(f.bandwidth)
+	read("bandwidth", err)
+	cfg.Delay, err = cachenode.ParseTimes(f.delay)
+	read("delay", err)
+	cfg.Service, err = cachenode.ParseTimes(f.service)
+	read("service", err)
+	cfg.Faults.Drop, err = plan.ParseShare(f.drop)
+	read("drop", err)
+	cfg.Faults.Close, err = plan.ParseShare(f.closing)
+	read("close", err)
+	cfg.Faults.Reset, err = plan.ParseShare(f.reset)
+	read("reset", err)
+	for _, text := range f.stalls {
+		s, err := cachenode.ParseStall(text)
+		read("stall", err)
+		cfg.Stalls = append(cfg.Stalls, s)
+	}
+	if f.passwordEnv != "" {
+		if cfg.Password = os.Getenv(f.passwordEnv); cfg.Password == "" {
+			errs = append(errs, fmt.Errorf("--password-env: the environment variable %s is not set", f.passwordEnv))
+		}
+	}
+	if f.connections == 0 {
+		errs = append(errs, errors.New("--max-connections 0: write a number above 0"))
+	}
+	if len(errs) > 0 {
+		return cfg, errors.Join(errs...)
+	}
+	return cfg, cfg.Validate()
+}
+
+// logged calls serve with the file that delays are logged in, nil when there is no name for one.
+func logged(name string, serve func(io.Writer) error) error {
+	if name == "" {
+		return serve(nil)
+	}
+	file, err := os.Create(name)
+	if err != nil {
+		return fmt.Errorf("--delay-log: %w", err)
+	}
+	return errors.Join(serve(file), file.Close())
 }
 
 // serve serves until interrupted.
@@ -97,9 +158,10 @@ func serve(cmd *cobra.Command, cfg cachenode.Config) error {
 	}
 	defer node.Close()
 	fmt.Fprintf(cmd.OutOrStdout(), "cache node at %s\n", node.Addr())
-	if err := node.Serve(ctx); err != nil && ctx.Err() == nil {
+	if err := node.Serve(ctx); err != nil {
 		return failed("%w", err)
 	}
+	fmt.Fprintln(cmd.OutOrStdout(), node.Summary())
 	return nil
 }
 

@@ -1,8 +1,11 @@
 package cachenode
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync/atomic"
 	"time"
 )
@@ -29,9 +32,13 @@ type conn struct {
 	taken    int
 	reserved int64     // bytes of in's capacity accounted in node.buffers
 	arrived  time.Time // when the requests being answered did
-	departs  time.Time // when the server will have worked on the one that is; zero: nothing works on it
-	out      []byte    // replies not yet sent
-	broken   bool      // a reply could not be sent
+	departs  time.Time // when the reply that is being made is to leave; zero: when all that arrived together do
+	ends     fault     // what ends the connection, if anything does
+	mute     bool      // nothing is answered any more
+	awaited  int       // the bytes of an unfinished request that its client has to get to within its patience; 0: there is none
+	patience time.Duration
+	out      []byte // replies not yet sent
+	broken   bool   // a reply could not be sent
 	line     atomic.Pointer[delayLine]
 }
 
@@ -65,6 +72,10 @@ func (c *conn) serve() {
 		c.node.gate.wait()
 		goOn := c.answerAll()
 		c.flush()
+		if c.ends == resetFault {
+			c.reset()
+			return
+		}
 		if !goOn {
 			c.linger()
 			return
@@ -92,9 +103,43 @@ func (c *conn) read() bool {
 		c.flush()
 		return false
 	}
-	n, err := c.socket.Read(c.in[len(c.in):cap(c.in)])
+	free := c.in[len(c.in):cap(c.in)]
+	n, err := c.receive(free[:c.node.in.piece(len(free))])
 	c.in = c.in[:len(c.in)+n]
+	c.node.received.Add(uint64(n))
+	c.node.in.pass(n)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		c.node.faults.slow.Add(1)
+		c.out = c.node.protocol.appendRefusal(c.out, fmt.Sprintf("a request was begun, and %v later no more than %d bytes of it were there", c.node.readTimeout, len(c.in)-c.taken))
+		c.flush()
+	}
 	return err == nil
+}
+
+// receive reads what has come. A client that has begun a request gets a while to end it, or to send as much of it as any network would
+// carry in that time; only waiting for it counts.
+func (c *conn) receive(into []byte) (n int, err error) {
+	const progress = 16 << 10
+	unfinished := len(c.in) - c.taken
+	if unfinished == 0 {
+		if c.awaited != 0 {
+			c.awaited = 0
+			if err := c.socket.SetReadDeadline(time.Time{}); err != nil {
+				return 0, err
+			}
+		}
+		return c.socket.Read(into)
+	}
+	if unfinished >= c.awaited {
+		c.awaited, c.patience = unfinished+progress, c.node.readTimeout
+	}
+	from := time.Now()
+	if err := c.socket.SetReadDeadline(from.Add(c.patience)); err != nil {
+		return 0, err
+	}
+	n, err = c.socket.Read(into)
+	c.patience -= time.Since(from)
+	return n, err
 }
 
 // resize changes the capacity of the request buffer. It reports false when the node has no room for that.
@@ -116,7 +161,11 @@ func (c *conn) answerAll() bool {
 		if taken == 0 || !goOn {
 			return goOn
 		}
+		if c.ends != noFault {
+			return false
+		}
 		c.taken += taken
+		c.awaited = min(c.awaited, 1) // the next request has a while of its own
 		if len(c.out) > maxKept {
 			c.flush()
 		}
@@ -135,16 +184,45 @@ func (c *conn) flush() {
 	}
 }
 
-// queue has the node's single server, if it has one, work on a request: what is answered until leave is called departs when that is done.
-func (c *conn) queue() {
-	if c.node.queue != nil {
-		c.flush() // what was answered before does not wait
-		c.departs = c.node.queue.admit()
+// begin is called before each request is carried out, and decides about its reply: whether there is one, and when it leaves, if that is
+// another time than for those that arrived with it.
+func (c *conn) begin(v verb) {
+	n := c.node
+	worked := v != verbOther
+	if c.mute {
+		return
 	}
+	if fate := n.faults.draw(worked); fate != noFault {
+		c.flush() // what was answered before
+		c.mute = true
+		if fate != dropFault {
+			c.ends = fate
+		}
+		return
+	}
+	queued, each := worked && n.queue != nil, n.delays.each()
+	if !queued && !each {
+		return
+	}
+	c.flush() // what was answered before does not wait
+	base, delay := c.arrived, n.delays.constant()
+	if queued {
+		base = n.queue.admit()
+	}
+	if each {
+		delay = n.delays.draw(c.id, v, c.arrived)
+	}
+	c.departs = base.Add(delay)
 }
 
-// leave ends what queue began.
-func (c *conn) leave() {
+// finish ends what begin began.
+func (c *conn) finish() {
+	if c.mute {
+		c.out = c.out[:0]
+		if c.ends == noFault {
+			c.node.faults.unanswered.Add(1)
+		}
+	}
 	if !c.departs.IsZero() {
 		c.flush()
 		c.departs = time.Time{}
@@ -153,9 +231,14 @@ func (c *conn) leave() {
 
 // dispatch takes over b and returns an empty buffer.
 func (c *conn) dispatch(b []byte) []byte {
-	delay := time.Duration(c.node.delay.Load())
-	line := c.line.Load()
-	if delay == 0 && c.departs.IsZero() && (line == nil || line.idle()) {
+	if c.mute {
+		return b[:0]
+	}
+	due, line := c.departs, c.line.Load()
+	if due.IsZero() {
+		due = c.arrived.Add(c.node.delays.constant())
+	}
+	if !due.After(c.arrived) && (line == nil || line.idle()) {
 		c.broken = c.send(b) != nil
 		return b[:0]
 	}
@@ -171,11 +254,7 @@ func (c *conn) dispatch(b []byte) []byte {
 			line.abort() // the node's Close may have been too early to see it
 		}
 	}
-	due := c.arrived
-	if !c.departs.IsZero() {
-		due = c.departs
-	}
-	next, ok := line.push(b, due.Add(delay))
+	next, ok := line.push(b, due)
 	c.broken = !ok
 	return next
 }
@@ -183,12 +262,26 @@ func (c *conn) dispatch(b []byte) []byte {
 // send writes to the socket. With a delay line it is the line's goroutine that calls it.
 func (c *conn) send(b []byte) error {
 	c.node.gate.wait()
+	for len(b) > 0 {
+		piece := c.node.out.piece(len(b))
+		c.node.out.pass(piece)
+		if err := c.write(b[:piece]); err != nil {
+			_ = c.socket.Close() // wakes the reader, which then ends the connection
+			return err
+		}
+		b = b[piece:]
+	}
+	return nil
+}
+
+func (c *conn) write(b []byte) error {
 	if err := c.socket.SetWriteDeadline(time.Now().Add(c.node.writeTimeout)); err != nil {
 		return err
 	}
-	_, err := c.socket.Write(b)
-	if err != nil {
-		_ = c.socket.Close() // wakes the reader, which then ends the connection
+	n, err := c.socket.Write(b)
+	c.node.sent.Add(uint64(n))
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		c.node.faults.slow.Add(1)
 	}
 	return err
 }
@@ -217,6 +310,16 @@ func (c *conn) linger() {
 		return
 	}
 	_, _ = io.CopyN(io.Discard, c.socket, lingerBytes) // its end, for whatever reason, is what was waited for
+}
+
+// reset sends what is due and then ends the connection so that its client sees it break.
+func (c *conn) reset() {
+	if line := c.line.Load(); line != nil {
+		line.close()
+	}
+	if tcp, ok := c.socket.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // it is closed either way
+	}
 }
 
 // abort ends the connection from outside.

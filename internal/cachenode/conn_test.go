@@ -49,7 +49,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 func TestUnreadRepliesEndAConnection(t *testing.T) {
 	for _, delay := range []time.Duration{0, time.Millisecond} {
 		t.Run("delay="+delay.String(), func(t *testing.T) {
-			n := startNode(t, Config{Delay: delay}, func(n *Node) { n.writeTimeout = 100 * time.Millisecond })
+			n := startNode(t, Config{Delay: fixed(delay)}, func(n *Node) { n.writeTimeout = 100 * time.Millisecond })
 			s := open(t, n)
 			s.send(wire("SET", "large", strings.Repeat("v", 8<<20)))
 			require.Equal(t, "+OK\r\n", s.reply())
@@ -126,6 +126,7 @@ func (f *feed) Read(b []byte) (int, error) {
 func (f *feed) Write(b []byte) (int, error)      { return f.out.Write(b) }
 func (f *feed) Close() error                     { return nil }
 func (f *feed) SetWriteDeadline(time.Time) error { return nil }
+func (f *feed) SetReadDeadline(time.Time) error  { return nil }
 func (f *feed) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
 
 // idleNode is a node that serves nobody.
@@ -208,7 +209,7 @@ func TestAllocations(t *testing.T) {
 
 // BenchmarkDelay shows by how much a delay is exceeded: ns/op less 100,000 is the round trip and the timer's lateness.
 func BenchmarkDelay(b *testing.B) {
-	s := open(b, startNode(b, Config{Delay: 100 * time.Microsecond}))
+	s := open(b, startNode(b, Config{Delay: fixed(100 * time.Microsecond)}))
 	require.NoError(b, s.conn.SetDeadline(time.Time{}))
 	b.ReportAllocs()
 	for b.Loop() {

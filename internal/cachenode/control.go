@@ -65,14 +65,11 @@ func (n *Node) obey(line string) error {
 		}
 		n.gate.order(d)
 	case "delay":
-		d, err := time.ParseDuration(arg)
+		times, err := ParseTimes(arg)
 		if err != nil {
-			return fmt.Errorf("delay %q: write a duration with its unit, like 100us", arg)
+			return fmt.Errorf("delay %w", err)
 		}
-		if err := validDelay(d); err != nil {
-			return err
-		}
-		n.delay.Store(int64(d))
+		n.delays.times.Store(&times)
 	case "flush":
 		n.store.flush()
 	default:

@@ -19,9 +19,9 @@ func TestControl(t *testing.T) {
 	n.store.set(0, []byte("k"), []byte("v"), 0)
 	tests := []struct{ line, want string }{
 		{"delay 100us", "ok"},
-		{"delay 100", `error delay "100": write a duration with its unit, like 100us`},
-		{"delay -1s", "error delay -1s: write 0 to 1h0m0s"},
-		{"delay", `error delay "": write a duration with its unit, like 100us`},
+		{"delay 100", `error delay "100": write a duration with its unit, like 100us, or exp(100us), uniform(50us, 200us) or lognormal(100us, 0.5)`},
+		{"delay -1s", "error delay -1s: write 0s to 1h0m0s"},
+		{"delay", `error delay "": write a duration with its unit, like 100us, or exp(100us), uniform(50us, 200us) or lognormal(100us, 0.5)`},
 		{"stall 1m", "ok"},
 		{"stall 0s", "error stall: length 0s: write more than 0, at most 1h0m0s"},
 		{"stall soon", `error stall "soon": write a duration with its unit, like 1s`},
@@ -40,7 +40,7 @@ func TestControl(t *testing.T) {
 	rest := strings.NewReader("never read\n")
 	require.NoError(t, Control(context.Background(), n, io.MultiReader(strings.NewReader(in.String()), rest), &out))
 	require.Equal(t, want.String(), out.String())
-	require.Equal(t, int64(100*time.Microsecond), n.delay.Load())
+	require.Equal(t, fixed(100*time.Microsecond), *n.delays.times.Load())
 	require.NotZero(t, n.gate.end(time.Since(n.gate.epoch)))
 	require.Zero(t, n.store.stats().used)
 }

@@ -37,10 +37,21 @@
 //
 // # Faults
 //
-// A delay holds each reply back until a fixed time after its request arrived. It adds to latency only: requests that come
-// meanwhile are taken in and answered that much after their own arrival. A shorter delay does not let replies overtake those
-// already waiting. A stall makes the node stand still: it takes in nothing and sends nothing until it is over, then
-// answers all that came. Delays are exact to the kernel's timers, stalls to a millisecond.
+// A delay holds each reply back until a while after its request arrived: always the same, or drawn for each request. It adds to latency only:
+// requests that come meanwhile are taken in and answered that much after their own arrival. Replies never overtake each other: one whose
+// delay is over waits for those before it on its connection. A stall makes the node stand still: it takes in nothing and sends nothing until
+// it is over, then answers all that came. Delays are exact to the kernel's timers, stalls to a millisecond. A log of delays has a line for
+// each request, in the order in which they were drawn:
+//
+//	connection,verb,arrival_ns,delay_ns
+//	3,get,81920331,200000
+//
+// A bandwidth bounds what all connections together receive, and what they send, in bytes of the protocol. It is exact over times that are long
+// beside 10 ms, and all that is on its way takes turns.
+//
+// Some GETs, SETs and DELs are not answered (drop), or their connection is closed (FIN) or reset (RST) instead. They are carried out and counted
+// as others are; nobody is told. Replies have the order of their requests, so after a drop a connection stays silent until its client gives it
+// up. INFO faults counts requests dropped, requests unanswered (those dropped and all that came behind them), and connections closed and reset.
 //
 // A service time makes the node a queue with one server: it works on the GETs, SETs and DELs of all connections one at a time, in the order
 // in which they come, and takes for each as long as it is told, or as it draws. How long a request took is then known from when
@@ -50,6 +61,9 @@
 //	visit_0:arrival_ns=81920331,service_ns=200000
 //
 // Its replies leave to the microsecond: before each, a processor looks at the clock for up to 200 µs.
+//
+// All is drawn from one seed, by a source for each of service times, delays and faults: the nth draw of each is the same in every run, whatever
+// the others are. Which request it meets depends on the order in which they come.
 //
 // # Counts
 //
@@ -68,7 +82,7 @@
 // that come in on its standard input, answering each with "ok" or "error" and the reason:
 //
 //	stall 1s       stand still from now on, for that long
-//	delay 100us    delay replies from now on; 0 ends it
+//	delay TIMES    delay replies from now on, as ParseTimes reads it; 0s ends it
 //	flush          forget all keys
 //	quit           end
 //

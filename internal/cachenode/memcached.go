@@ -92,11 +92,13 @@ func (m *memcached) execute() {
 		verb = cmd.verb
 	}
 	m.counts[verb].Add(1)
+	m.begin(verb)
 	if refusal != "" {
 		m.say(refusal)
-		return
+	} else {
+		cmd.run(m)
 	}
-	cmd.run(m)
+	m.finish()
 }
 
 func findMemcached(words [][]byte) *memcachedCommand {
@@ -251,7 +253,7 @@ func (m *memcached) version() { m.say("VERSION " + memcachedVersion) }
 func (m *memcached) stats() {
 	stats, ok := m.node.appendMemcachedStats(nil, m.words[1:])
 	if !ok {
-		m.say("CLIENT_ERROR this node knows stats, stats settings and stats peers")
+		m.say("CLIENT_ERROR this node knows stats, stats settings, stats faults and stats peers")
 		return
 	}
 	m.appendValue(append(stats, "END"...))

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// appendMemcachedStats appends the STAT lines of the group that is asked for: none, "settings" or "peers". It reports false for
+// appendMemcachedStats appends the STAT lines of the group that is asked for: none, "settings", "faults" or "peers". It reports false for
 // another.
 func (n *Node) appendMemcachedStats(dst []byte, group [][]byte) ([]byte, bool) {
 	switch {
@@ -14,6 +14,8 @@ func (n *Node) appendMemcachedStats(dst []byte, group [][]byte) ([]byte, bool) {
 		return n.appendGeneralStats(dst), true
 	case string(group[0]) == "settings":
 		return appendStats(dst, []stat{{"maxbytes", n.cfg.Memory}, {"maxconns", n.cfg.MaxConnections}, {"evictions", "on"}}), true
+	case string(group[0]) == "faults":
+		return n.appendFaultStats(dst), true
 	case string(group[0]) == "peers":
 		return n.appendPeerStats(dst), true
 	}
@@ -55,7 +57,17 @@ func (n *Node) appendGeneralStats(dst []byte) []byte {
 		{"curr_items", st.keys[0]},
 		{"limit_maxbytes", n.cfg.Memory},
 		{"evictions", st.evictions},
+		{"bytes_read", n.received.Load()},
+		{"bytes_written", n.sent.Load()},
 	})
+}
+
+func (n *Node) appendFaultStats(dst []byte) []byte {
+	dst = appendStats(dst, []stat{{"delay", *n.delays.times.Load()}, {"bandwidth", n.cfg.Bandwidth}})
+	for _, c := range n.faults.counts() {
+		dst = appendStats(dst, []stat{{c.name, c.n}})
+	}
+	return dst
 }
 
 func (n *Node) appendPeerStats(dst []byte) []byte {

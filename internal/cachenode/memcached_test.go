@@ -99,7 +99,7 @@ func TestMemcachedCommands(t *testing.T) {
 		{"\r\n", "ERROR\r\n"},
 		{"MG k\r\n", "ERROR\r\n"},
 		{"get k\r\n", "ERROR\r\n"},
-		{"stats cachedump\r\n", "CLIENT_ERROR this node knows stats, stats settings and stats peers\r\n"},
+		{"stats cachedump\r\n", "CLIENT_ERROR this node knows stats, stats settings, stats faults and stats peers\r\n"},
 		{"stats settings peers\r\n", format},
 		{"ms a 1\r\nx\r\n", "HD\r\n"},
 		{"flush_all 10\r\n", "CLIENT_ERROR this node flushes at once only\r\n"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"sync"
@@ -16,22 +17,28 @@ const (
 	defaultConnections = 10_000
 	// writeTimeout is how long a client may leave a reply unread before its connection is closed.
 	writeTimeout = 30 * time.Second
+	// readTimeout is how long a client that has begun a request may take to go on with it.
+	readTimeout = 30 * time.Second
 	// acceptPause is the wait after a connection could not be accepted, for want of file descriptors as a rule.
 	acceptPause = 50 * time.Millisecond
 )
 
 // Config says what a node is like.
 type Config struct {
-	Listen         string        // host:port; port 0 for any free one
-	Protocol       string        // "resp" or "memcached"; "" for "resp"
-	Memory         int64         // bound on the bytes of keys, values and entryOverhead (96 bytes) for each entry; > 0
-	Delay          time.Duration // each reply leaves at least this much after its request arrived; 0 to 1 h
-	Stalls         []Stall       // planned from the start
-	Service        Service       // how long each request is worked on, one at a time. Of resp only
-	Password       string        // asked of every connection; "" for none. Of resp only
-	MaxConnections int           // served at a time; 0 for 10,000
-	Version        string        // of this program, for INFO and stats
-	Logger         *slog.Logger  // nil for silence
+	Listen         string       // host:port; port 0 for any free one
+	Protocol       string       // "resp" or "memcached"; "" for "resp"
+	Memory         int64        // bound on the bytes of keys, values and entryOverhead (96 bytes) for each entry; > 0
+	Delay          Times        // each reply leaves at least this much after its request arrived
+	DelayLog       io.Writer    // gets a line for each request, as CSV; nil for none. Serve has written all of it when it returns
+	Stalls         []Stall      // planned from the start
+	Service        Times        // how long each GET, SET and DEL is worked on, one at a time. Of resp only
+	Faults         Faults       // what happens to some requests instead of an answer
+	Bandwidth      int64        // bytes a second that all connections together receive at most, and as many that they send; 0 for no limit
+	Seed           uint64       // of all that is drawn: the nth of a kind is the same for the same seed
+	Password       string       // asked of every connection; "" for none. Of resp only
+	MaxConnections int          // served at a time; 0 for 10,000
+	Version        string       // of this program, for INFO and stats
+	Logger         *slog.Logger // nil for silence
 }
 
 // Validate reports every field that no node could be made with.
@@ -46,8 +53,8 @@ func (c *Config) Validate() error {
 	if c.Password != "" && c.Protocol == "memcached" {
 		errs = append(errs, errors.New("a password: the protocol memcached has none here, only resp does"))
 	}
-	if err := validDelay(c.Delay); err != nil {
-		errs = append(errs, err)
+	if err := c.Delay.validate(); err != nil {
+		errs = append(errs, fmt.Errorf("delay %w", err))
 	}
 	for _, s := range c.Stalls {
 		if err := s.validate(); err != nil {
@@ -55,22 +62,16 @@ func (c *Config) Validate() error {
 		}
 	}
 	if err := c.Service.validate(); err != nil {
-		errs = append(errs, err)
+		errs = append(errs, fmt.Errorf("service time %w", err))
 	}
-	if c.Service.Mean > 0 && c.Protocol == "memcached" {
+	errs = append(errs, c.Faults.validate(), validBandwidth(c.Bandwidth))
+	if c.Service != (Times{}) && c.Protocol == "memcached" {
 		errs = append(errs, errors.New("a service time: only the protocol resp has one here"))
 	}
 	if c.MaxConnections < 0 {
 		errs = append(errs, fmt.Errorf("%d connections: write a number above 0", c.MaxConnections))
 	}
 	return errors.Join(errs...)
-}
-
-func validDelay(d time.Duration) error {
-	if d < 0 || d > maxFault {
-		return fmt.Errorf("delay %v: write 0 to %v", d, maxFault)
-	}
-	return nil
 }
 
 // Node is one cache node. Its methods may be called from any goroutine.
@@ -83,11 +84,16 @@ type Node struct {
 	peers        peers
 	gate         gate
 	queue        *singleServer // nil: requests take no time
-	delay        atomic.Int64  // nanoseconds
+	delays       *delays
+	faults       *faults
+	in, out      link
+	received     atomic.Uint64 // bytes
+	sent         atomic.Uint64 // bytes
 	buffers      atomic.Int64  // bytes of request buffers beyond their first size, over all connections
 	accepted     atomic.Uint64
 	refused      atomic.Uint64
 	writeTimeout time.Duration
+	readTimeout  time.Duration
 	shut         sync.Once
 	done         chan struct{} // closed by Close
 
@@ -122,12 +128,14 @@ func New(cfg Config) (*Node, error) {
 		store:        newStore(cfg.Memory),
 		peers:        peers{limit: maxPeers, byAddr: make(map[string]*counts)},
 		writeTimeout: writeTimeout,
+		readTimeout:  readTimeout,
 		done:         make(chan struct{}),
 		conns:        make(map[*conn]struct{}),
 	}
 	n.gate = gate{epoch: time.Now(), planned: cfg.Stalls, done: n.done}
-	n.queue = newSingleServer(cfg.Service, n.gate.epoch)
-	n.delay.Store(int64(cfg.Delay))
+	n.queue = newSingleServer(&n.cfg, n.gate.epoch)
+	n.delays, n.faults = newDelays(&n.cfg, n.gate.epoch), newFaults(&n.cfg)
+	n.in, n.out = link{bandwidth: cfg.Bandwidth, done: n.done}, link{bandwidth: cfg.Bandwidth, done: n.done}
 	return n, nil
 }
 
@@ -141,14 +149,23 @@ func (n *Node) Serve(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, n.Close)
 	defer stop()
 	var serving sync.WaitGroup
-	defer serving.Wait()
+	n.acceptAll(&serving)
+	serving.Wait()
+	if err := n.delays.flush(); err != nil {
+		return fmt.Errorf("log delays: %w", err)
+	}
+	return nil
+}
+
+// acceptAll accepts connections until the node is closed.
+func (n *Node) acceptAll(serving *sync.WaitGroup) {
 	for {
 		socket, err := n.listener.Accept()
 		switch {
 		case err == nil:
-			n.accept(socket, &serving)
+			n.accept(socket, serving)
 		case n.closed():
-			return nil
+			return
 		default:
 			n.log.Warn("accept a connection", "error", err)
 			n.pause()

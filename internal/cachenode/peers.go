@@ -20,6 +20,9 @@ const (
 	numVerbs int = iota
 )
 
+// verbNames are what reports call them.
+var verbNames = [numVerbs]string{"get", "set", "del", "other"}
+
 // counts are the requests received from one peer, by verb.
 type counts [numVerbs]atomic.Uint64
 

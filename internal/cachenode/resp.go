@@ -108,15 +108,13 @@ func (c *resp) execute() {
 		verb = cmd.verb
 	}
 	c.counts[verb].Add(1)
+	c.begin(verb)
 	if refusal != "" {
 		c.fail(refusal)
-		return
+	} else {
+		c.carryOut(cmd.name)
 	}
-	if verb != verbOther {
-		c.queue()
-		defer c.leave()
-	}
-	c.carryOut(cmd.name)
+	c.finish()
 }
 
 // carryOut answers a request whose number of arguments is right. It is apart from the commands' table, which a command tells of.

@@ -24,6 +24,7 @@ var sections = [...]section{
 	{"persistence", true, (*Node).appendPersistence},
 	{"stats", true, (*Node).appendStats},
 	{"commandstats", true, (*Node).appendCommandStats},
+	{"faults", true, (*Node).appendFaults},
 	{"keyspace", true, (*Node).appendKeyspace},
 	{"peers", false, (*Node).appendPeers},
 	{"queue", false, (*Node).appendQueue},
@@ -87,8 +88,8 @@ func (n *Node) appendStats(dst []byte) []byte {
 	}
 	st := n.store.stats()
 	return fmt.Appendf(dst, "# Stats\r\ntotal_connections_received:%d\r\nrejected_connections:%d\r\n"+
-		"total_commands_processed:%d\r\nevicted_keys:%d\r\nkeyspace_hits:%d\r\nkeyspace_misses:%d\r\n",
-		n.accepted.Load(), n.refused.Load(), commands, st.evictions, st.hits, st.misses)
+		"total_commands_processed:%d\r\ntotal_net_input_bytes:%d\r\ntotal_net_output_bytes:%d\r\nevicted_keys:%d\r\nkeyspace_hits:%d\r\nkeyspace_misses:%d\r\n",
+		n.accepted.Load(), n.refused.Load(), commands, n.received.Load(), n.sent.Load(), st.evictions, st.hits, st.misses)
 }
 
 func (n *Node) appendCommandStats(dst []byte) []byte {

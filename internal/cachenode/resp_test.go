@@ -363,7 +363,7 @@ func TestInfo(t *testing.T) {
 		{[]string{"commandstats"}, "# Commandstats\r\ncmdstat_get:calls=2\r\ncmdstat_set:calls=2\r\ncmdstat_del:calls=1\r\ncmdstat_other:calls=3\r\n"},
 		{[]string{"KEYSPACE"}, "# Keyspace\r\ndb2:keys=1,expires=0,avg_ttl=0\r\n"},
 		{[]string{"stats"}, "# Stats\r\ntotal_connections_received:2\r\nrejected_connections:0\r\ntotal_commands_processed:10\r\n" +
-			"evicted_keys:0\r\nkeyspace_hits:1\r\nkeyspace_misses:1\r\n"},
+			"total_net_input_bytes:242\r\ntotal_net_output_bytes:242\r\nevicted_keys:0\r\nkeyspace_hits:1\r\nkeyspace_misses:1\r\n"},
 		{[]string{"memory"}, "# Memory\r\nused_memory:98\r\nmaxmemory:1048576\r\nmaxmemory_policy:allkeys-lru\r\n"},
 		{[]string{"clients"}, "# Clients\r\nconnected_clients:2\r\nmaxclients:10000\r\n"},
 		{[]string{"peers"}, fmt.Sprintf("# Peers\r\npeer_%s:get=2,set=1,del=1,other=1\r\npeer_%s:get=0,set=1,del=0,other=7\r\n",

@@ -2,9 +2,7 @@ package cachenode
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"time"
 )
@@ -12,41 +10,10 @@ import (
 // maxVisits bounds the requests that the log of a node's single server holds; it takes 16 bytes for each. Later ones are counted.
 const maxVisits = 100_000
 
-// Service is how long the node works on each GET, SET and DEL. It works on one at a time, in the order in which they come, whatever
-// connection they come on.
-type Service struct {
-	Mean   time.Duration // 0 for a node that takes no time; at most 1 h
-	Spread string        // of the times: "none", or "exponential"; "" for "none"
-	Seed   uint64        // of the times that are drawn
-}
-
-// ParseService reads a mean, "200us", or a spread and a mean, "exponential:200us".
-func ParseService(text string) (Service, error) {
-	spread, mean, found := strings.Cut(text, ":")
-	if !found {
-		spread, mean = "none", text
-	}
-	d, err := time.ParseDuration(mean)
-	if err != nil {
-		return Service{}, fmt.Errorf("service time %q: write a duration with its unit, like 200us, or exponential:200us", text)
-	}
-	s := Service{Mean: d, Spread: spread}
-	return s, s.validate()
-}
-
-func (s *Service) validate() error {
-	switch {
-	case s.Mean < 0 || s.Mean > maxFault:
-		return fmt.Errorf("service time %v: write 0 to %v", s.Mean, maxFault)
-	case s.Spread != "" && s.Spread != "none" && s.Spread != "exponential":
-		return fmt.Errorf("spread %q of service times: write none or exponential", s.Spread)
-	}
-	return nil
-}
-
-// singleServer is a queue with one server, first come first served.
+// singleServer is a queue with one server, first come first served: it works on one GET, SET or DEL at a time, in the order in which they
+// come, whatever connection they come on.
 type singleServer struct {
-	Service
+	Times
 	epoch time.Time // zero of arrivals
 
 	mu     sync.Mutex
@@ -60,18 +27,18 @@ type singleServer struct {
 type visit struct{ arrival, service time.Duration }
 
 // newSingleServer returns nil for a service that takes no time.
-func newSingleServer(s Service, epoch time.Time) *singleServer {
-	if s.Mean == 0 {
+func newSingleServer(cfg *Config, epoch time.Time) *singleServer {
+	if cfg.Service == (Times{}) {
 		return nil
 	}
-	return &singleServer{Service: s, epoch: epoch, random: rand.NewPCG(s.Seed, 0)}
+	return &singleServer{Times: cfg.Service, epoch: epoch, random: rand.NewPCG(cfg.Seed, serviceSource)}
 }
 
 // admit queues a request that comes now and returns when its reply is to leave.
 func (s *singleServer) admit() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v := visit{time.Since(s.epoch), s.draw()}
+	v := visit{time.Since(s.epoch), s.draw(s.random)}
 	s.free = max(s.free, v.arrival) + v.service
 	if len(s.visits) < maxVisits {
 		s.visits = append(s.visits, v)
@@ -79,14 +46,6 @@ func (s *singleServer) admit() time.Time {
 		s.beyond++
 	}
 	return s.epoch.Add(s.free)
-}
-
-func (s *singleServer) draw() time.Duration {
-	if s.Spread != "exponential" {
-		return s.Mean
-	}
-	unit := float64(s.random.Uint64()>>11+1) / (1 << 53) // in (0, 1]
-	return time.Duration(-math.Log(unit) * float64(s.Mean))
 }
 
 // watchful is for how long before a reply is due the clock is looked at instead of sleeping. A server whose times others are measured by

@@ -9,55 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestParseService(t *testing.T) {
-	for text, want := range map[string]Service{
-		"0s":                {Spread: "none"},
-		"200us":             {Mean: 200 * time.Microsecond, Spread: "none"},
-		"exponential:1ms":   {Mean: time.Millisecond, Spread: "exponential"},
-		"none:2ms":          {Mean: 2 * time.Millisecond, Spread: "none"},
-		"exponential:300ns": {Mean: 300, Spread: "exponential"},
-	} {
-		got, err := ParseService(text)
-		require.NoError(t, err)
-		require.Equal(t, want, got)
-	}
-	for text, words := range map[string]string{
-		"200":         `service time "200": write a duration with its unit, like 200us, or exponential:200us`,
-		"gamma:200us": `spread "gamma" of service times: write none or exponential`,
-		"-1s":         `service time -1s: write 0 to 1h0m0s`,
-		"61m":         `service time 1h1m0s: write 0 to 1h0m0s`,
-	} {
-		_, err := ParseService(text)
-		require.EqualError(t, err, words)
-	}
-	_, err := New(Config{Listen: "127.0.0.1:0", Memory: 1, Protocol: "memcached", Service: Service{Mean: 1}})
-	require.EqualError(t, err, "cache node: a service time: only the protocol resp has one here")
-}
-
-// TestDraws compares the first draws of a seed with those of the same seed, and many with their mean and shape.
-func TestDraws(t *testing.T) {
-	draws := func(seed uint64, n int) (list []time.Duration) {
-		s := newSingleServer(Service{Mean: time.Millisecond, Spread: "exponential", Seed: seed}, time.Now())
-		for range n {
-			list = append(list, s.draw())
-		}
-		return list
-	}
-	require.Equal(t, draws(1, 10), draws(1, 10))
-	require.NotEqual(t, draws(1, 10), draws(2, 10))
-	const n = 100_000
-	var sum time.Duration
-	var beyond int
-	for _, d := range draws(3, n) {
-		sum += d
-		if d > 2*time.Millisecond {
-			beyond++
-		}
-	}
-	require.InDelta(t, 1e6, float64(sum)/n, 2e4)
-	require.InDelta(t, n*0.1353, beyond, 0.02*n) // exp(−2)
-}
-
 // visits returns what INFO queue says.
 func visits(t *testing.T, s *session) (list []visit) {
 	t.Helper()
@@ -76,7 +27,7 @@ func visits(t *testing.T, s *session) (list []visit) {
 // own request is done and not before, and what does not count as work does not wait for it.
 func TestOneServerForAllConnections(t *testing.T) {
 	const service, each = 20 * time.Millisecond, 4
-	n := startNode(t, Config{Service: Service{Mean: service}})
+	n := startNode(t, Config{Service: fixed(service)})
 	a, b := open(t, n), open(t, n)
 	begin := time.Now()
 	a.send(strings.Repeat(wire("GET", "k"), each))
@@ -101,7 +52,7 @@ func TestOneServerForAllConnections(t *testing.T) {
 
 // TestQueueLogIsBounded fills the log.
 func TestQueueLogIsBounded(t *testing.T) {
-	n := startNode(t, Config{Service: Service{Mean: 1}})
+	n := startNode(t, Config{Service: fixed(1)})
 	for range maxVisits + 5 {
 		n.queue.admit()
 	}

@@ -42,7 +42,7 @@ func TestParseStall(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
-	_, err := New(Config{Listen: "127.0.0.1:0", Delay: -1, Stalls: []Stall{{}}, MaxConnections: -1})
+	_, err := New(Config{Listen: "127.0.0.1:0", Delay: fixed(-1), Stalls: []Stall{{}}, MaxConnections: -1})
 	for _, part := range []string{"memory bound of 0 bytes", "delay -1ns", "stall: length 0s", "-1 connections"} {
 		require.ErrorContains(t, err, part)
 	}
@@ -72,7 +72,7 @@ func TestGate(t *testing.T) {
 // TestDelay sends requests a while apart and one delay long: each waits for its own delay and not for the others'.
 func TestDelay(t *testing.T) {
 	const delay, apart, requests = 200 * time.Millisecond, 10 * time.Millisecond, 10
-	s := open(t, startNode(t, Config{Delay: delay}))
+	s := open(t, startNode(t, Config{Delay: fixed(delay)}))
 	var sent [requests]time.Time
 	begin := time.Now()
 	for i := range requests {
@@ -89,7 +89,7 @@ func TestDelay(t *testing.T) {
 
 // TestDelayIsExact pins what the timer is for: an idle process must not round a delay up to the next millisecond.
 func TestDelayIsExact(t *testing.T) {
-	s := open(t, startNode(t, Config{Delay: 100 * time.Microsecond}))
+	s := open(t, startNode(t, Config{Delay: fixed(100 * time.Microsecond)}))
 	best := time.Hour
 	for range 200 {
 		start := time.Now()
@@ -108,7 +108,7 @@ func TestDelayChanges(t *testing.T) {
 	large := strings.Repeat("v", 200_000)
 	require.Equal(t, "+OK\r\n", s.do("SET", "large", large))
 	for i, delay := range []time.Duration{0, 20, 5, 0, 10, 0, 0} {
-		n.delay.Store(int64(delay * time.Millisecond))
+		n.delays.times.Store(&Times{First: delay * time.Millisecond})
 		s.send(wire("PING", fmt.Sprint(i)) + wire("GET", "large"))
 		time.Sleep(2 * time.Millisecond)
 	}
@@ -125,7 +125,7 @@ func TestDelayChanges(t *testing.T) {
 
 // TestDelayIsBounded asks for more than may wait: the node stops to read and loses nothing.
 func TestDelayIsBounded(t *testing.T) {
-	s := open(t, startNode(t, Config{Delay: 5 * time.Millisecond}))
+	s := open(t, startNode(t, Config{Delay: fixed(5 * time.Millisecond)}))
 	large := strings.Repeat("v", 1<<20)
 	require.Equal(t, "+OK\r\n", s.do("SET", "large", large))
 	s.send(strings.Repeat(wire("GET", "large"), 20))
@@ -136,7 +136,7 @@ func TestDelayIsBounded(t *testing.T) {
 
 // TestDelayedRepliesOutliveTheirRequests closes the client's sending side at once, as a shell pipe does.
 func TestDelayedRepliesOutliveTheirRequests(t *testing.T) {
-	s := open(t, startNode(t, Config{Delay: 20 * time.Millisecond}))
+	s := open(t, startNode(t, Config{Delay: fixed(20 * time.Millisecond)}))
 	s.send(wire("PING") + wire("PING", "x"))
 	require.NoError(t, s.conn.(*net.TCPConn).CloseWrite())
 	rest, err := io.ReadAll(s.in)
@@ -148,7 +148,7 @@ func TestStall(t *testing.T) {
 	const at, length = 50 * time.Millisecond, 600 * time.Millisecond
 	for _, delay := range []time.Duration{0, time.Millisecond} {
 		t.Run("delay="+delay.String(), func(t *testing.T) {
-			n := startNode(t, Config{Stalls: []Stall{{At: at, For: length}}, Delay: delay})
+			n := startNode(t, Config{Stalls: []Stall{{At: at, For: length}}, Delay: fixed(delay)})
 			s := open(t, n)
 			require.Equal(t, "+OK\r\n", s.do("SET", "k", "before"))
 			var end time.Duration // of the stall, on the gate's clock
@@ -180,8 +180,8 @@ func TestCloseDuringFaults(t *testing.T) {
 		cfg  Config
 	}{
 		{"stall", Config{Stalls: []Stall{{For: time.Hour}}}},
-		{"delay", Config{Delay: time.Hour}},
-		{"delay and stall", Config{Delay: time.Millisecond, Stalls: []Stall{{At: 50 * time.Millisecond, For: time.Hour}}}},
+		{"delay", Config{Delay: fixed(time.Hour)}},
+		{"delay and stall", Config{Delay: fixed(time.Millisecond), Stalls: []Stall{{At: 50 * time.Millisecond, For: time.Hour}}}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

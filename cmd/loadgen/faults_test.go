@@ -1,0 +1,208 @@
+package main_test
+
+import (
+	"encoding/csv"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/hist"
+)
+
+// faultsPlan puts on a connection of its own for each session.
+const faultsPlan = `
+plan "faults" {}
+variable "nodes" { type = list(string) }
+variable "think" { default = "50ms" }
+variable "timeout" { default = "5s" }
+variable "sessions" { default = 60 }
+variable "iterations" { default = 20 }
+variable "driver" { default = "redis" }
+target "t" {
+	driver    = var.driver
+	endpoints = var.nodes
+	timeout   = var.timeout
+}
+dataset "items" {
+	keys { count = 100 }
+	values { size = 100 }
+}
+phase "puts" {
+	target  = target.t
+	dataset = dataset.items
+	ops     = { put = 1 }
+	max_bad = "50%"
+	closed {
+		sessions   = var.sessions
+		iterations = var.iterations
+		think      = var.think
+	}
+}
+`
+
+// summary ends a node and reads what it says that it did, by name: "set" and the like, and "requests dropped".
+func (s *server) summary() map[string]uint64 {
+	s.t.Helper()
+	s.signal(syscall.SIGINT)
+	require.Zero(s.t, s.wait(10*time.Second), &s.stderr)
+	_, text, _ := strings.Cut(s.stdout.String(), ": ")
+	found := map[string]uint64{}
+	for _, item := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == '\n' }) {
+		words := strings.Fields(strings.TrimSuffix(item, " requests"))
+		n, err := strconv.ParseUint(words[len(words)-1], 10, 64)
+		require.NoError(s.t, err, text)
+		found[strings.Join(words[:len(words)-1], " ")] = n
+	}
+	return found
+}
+
+// TestLostConnectionsAreCountedAlike compares what loadgen makes of connections that end with what the node says that it ended.
+func TestLostConnectionsAreCountedAlike(t *testing.T) {
+	for _, test := range []struct{ flag, driver, protocol, name string }{
+		{"--close", "redis", "resp", "connections closed"},
+		{"--reset", "redis", "resp", "connections reset"},
+		{"--close", "memcached", "memcached", "connections closed"},
+	} {
+		t.Run(test.driver+test.flag, func(t *testing.T) {
+			t.Parallel()
+			node := beginTarget(t, test.flag, "3%", "--seed", "5", "--protocol", test.protocol)
+			p := begin(t, faultsPlan, "-var", nodes(node.addr), "-var", "driver="+test.driver).result(60 * time.Second).Phase["puts"]
+			put, said := p.Op["put"], node.summary()
+			ended := said[test.name]
+			require.NotZero(t, ended)
+			require.Equal(t, run.Causes{Lost: ended, Refused: put.Causes.Refused}, put.Causes, said)
+			require.Equal(t, put.Due-ended-put.Causes.Refused, put.OK)
+			require.Equal(t, said["set"], p.Requests[0].Sent)
+			require.Equal(t, ended, p.Requests[0].Error)
+		})
+	}
+}
+
+// TestDropsAreTimeouts has sessions think for longer after a drop than it takes to give its connection up, so that it touches one op.
+func TestDropsAreTimeouts(t *testing.T) {
+	t.Parallel()
+	node := beginTarget(t, "--drop", "3%", "--seed", "5")
+	p := begin(t, faultsPlan, "-var", nodes(node.addr), "-var", "timeout=400ms", "-var", "think=900ms",
+		"-var", "sessions=300", "-var", "iterations=3").result(60 * time.Second).Phase["puts"]
+	put, said := p.Op["put"], node.summary()
+	dropped := said["requests dropped"]
+	require.NotZero(t, dropped)
+	require.Equal(t, dropped, said["requests unanswered"])
+	require.Equal(t, run.Causes{Timeout: dropped}, put.Causes)
+	require.Equal(t, put.Due-dropped, put.OK)
+	require.Equal(t, said["set"], put.Sent)
+}
+
+// TestDropsSilenceTheirConnection has sessions go on at once: ops behind a drop fail with it, and all that were not answered are counted.
+func TestDropsSilenceTheirConnection(t *testing.T) {
+	t.Parallel()
+	node := beginTarget(t, "--drop", "3%")
+	p := begin(t, faultsPlan, "-var", nodes(node.addr), "-var", "think=0s", "-var", "timeout=400ms").result(60 * time.Second).Phase["puts"]
+	causes, said := p.Op["put"].Causes, node.summary()
+	require.NotZero(t, said["requests dropped"])
+	require.GreaterOrEqual(t, causes.Timeout, said["requests dropped"])
+	require.Equal(t, said["requests unanswered"], causes.Timeout+causes.Lost)
+	require.Equal(t, said["set"], p.Requests[0].Sent, "requests that had not left when their connection was given up were not sent")
+}
+
+// delaysPlan gets from nodes that hold replies back for so long that nothing else counts.
+const delaysPlan = `
+plan "delays" {}
+variable "nodes" { type = list(string) }
+target "t" {
+	driver    = "redis"
+	endpoints = var.nodes
+}
+dataset "items" {
+	keys { count = 100 }
+	values { size = 100 }
+}
+phase "fill" {
+	target  = target.t
+	dataset = dataset.items
+	populate {}
+}
+phase "gets" {
+	target  = target.t
+	dataset = dataset.items
+	ops     = { get = 1 }
+	closed {
+		sessions   = 100
+		iterations = 50
+	}
+}
+`
+
+// delayed are the delays of gets in a log.
+func delayed(t *testing.T, path string) (list []int64) {
+	t.Helper()
+	file, err := os.Open(path)
+	require.NoError(t, err)
+	defer file.Close()
+	rows, err := csv.NewReader(file).ReadAll()
+	require.NoError(t, err)
+	require.Equal(t, []string{"connection", "verb", "arrival_ns", "delay_ns"}, rows[0])
+	for _, row := range rows[1:] {
+		if row[1] == "get" {
+			ns, err := strconv.ParseInt(row[3], 10, 64)
+			require.NoError(t, err)
+			list = append(list, ns)
+		}
+	}
+	return list
+}
+
+// TestDrawnDelaysAreMeasured compares the quantiles of service with those of the delays that the node says that it drew. They are no less, and
+// exceed them by the floor at most: what service exceeds a constant delay by, at its p99.
+func TestDrawnDelaysAreMeasured(t *testing.T) {
+	const constant = 20 * time.Millisecond
+	measure := func(node *server) *hist.Hist {
+		l := begin(t, delaysPlan, "-var", nodes(node.addr))
+		l.result(30 * time.Second)
+		service := l.totals(t).ServiceAll()
+		return &service
+	}
+	for _, times := range []string{"exp(20ms)", "uniform(10ms, 40ms)", "lognormal(20ms, 0.5)"} {
+		patiently(t, func(t *testing.T) error {
+			floor := float64(measure(beginTarget(t, "--delay", constant.String())).Quantile(0.99) - int64(constant))
+			log := filepath.Join(t.TempDir(), "delays.csv")
+			node := beginTarget(t, "--delay", times, "--delay-log", log, "--seed", "3")
+			service, said := measure(node), node.summary()
+			list := delayed(t, log)
+			require.Len(t, list, 5000)
+			require.EqualValues(t, 5000, said["get"])
+			var drawn hist.Hist
+			for _, ns := range list {
+				drawn.Record(ns)
+			}
+			for _, q := range []float64{0.1, 0.5, 0.9, 0.99} {
+				got, want := float64(service.Quantile(q)), float64(drawn.Quantile(q))
+				require.GreaterOrEqual(t, got, want, "%s: p%g", times, 100*q)
+				const bucket = 1.008 // its upper bound over its lower one
+				if got > want*bucket+floor {
+					return fmt.Errorf("%s: p%g is %v ns of %v drawn, and the floor is %v", times, 100*q, got, want, floor)
+				}
+			}
+			return nil
+		})
+	}
+}
+
+// TestBandwidthIsTheThroughput reads values through a node that sends 4 MiB a second.
+func TestBandwidthIsTheThroughput(t *testing.T) {
+	t.Parallel()
+	const size, reply = 10_000, len("$10000\r\n") + 10_000 + len("\r\n")
+	src := strings.Replace(strings.Replace(closedPlan, "size = 100", fmt.Sprintf("size = %d", size), 1), `think    = "1ms"`, "", 1)
+	node := beginTarget(t, "--bandwidth", "4MiB")
+	p := begin(t, src, "-var", nodes(node.addr), "-var", "duration=3s").result(30 * time.Second).Phase["gets"]
+	require.NotNil(t, p.Op["get"].Rate)
+	require.InEpsilon(t, 4<<20, *p.Op["get"].Rate*float64(reply), 0.01, doubts(p))
+}

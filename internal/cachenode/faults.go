@@ -1,0 +1,129 @@
+package cachenode
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// Faults are the shares of the GETs, SETs and DELs that something happens to instead of an answer. They are carried out and counted as
+// others are; that nobody is told is the fault. Replies have the order of their requests, so a connection says nothing more after a request
+// that is not answered.
+type Faults struct {
+	Drop  float64 // it is not answered, nor is anything after it on its connection
+	Close float64 // the connection is closed
+	Reset float64 // the connection is reset: what its client has not read is lost
+}
+
+func (f *Faults) validate() error {
+	var errs []error
+	for _, s := range []struct {
+		name  string
+		share float64
+	}{{"dropped", f.Drop}, {"closed", f.Close}, {"reset", f.Reset}} {
+		if !(s.share >= 0 && s.share <= 1) {
+			errs = append(errs, fmt.Errorf("%v %% of requests %s: write 0%% to 100%%", s.share*100, s.name))
+		}
+	}
+	if sum := f.Drop + f.Close + f.Reset; sum > 1 && errs == nil {
+		errs = append(errs, fmt.Errorf("drop, close and reset are %v %% of requests together: write shares that add up to 100%% at most", sum*100))
+	}
+	return errors.Join(errs...)
+}
+
+// fault is what happens to one request.
+type fault int
+
+const (
+	noFault fault = iota
+	dropFault
+	closeFault
+	resetFault
+)
+
+// faults draws what happens to requests, and counts what has.
+type faults struct {
+	Faults
+	dropped    atomic.Uint64 // requests
+	unanswered atomic.Uint64 // requests: those dropped, and those behind them on their connections
+	closed     atomic.Uint64 // connections
+	reset      atomic.Uint64 // connections
+	slow       atomic.Uint64 // connections closed since their clients neither finished a request nor read a reply
+
+	mu     sync.Mutex
+	random *rand.PCG
+}
+
+func newFaults(cfg *Config) *faults {
+	return &faults{Faults: cfg.Faults, random: rand.NewPCG(cfg.Seed, faultSource)}
+}
+
+// draw decides about the next request, which is worked on or only asks about the node, and counts what happens to it.
+func (f *faults) draw(worked bool) fault {
+	if !worked || f.Faults == (Faults{}) {
+		return noFault
+	}
+	f.mu.Lock()
+	u := unit(f.random)
+	f.mu.Unlock()
+	switch {
+	case u < f.Drop:
+		f.dropped.Add(1)
+		return dropFault
+	case u < f.Drop+f.Close:
+		f.closed.Add(1)
+		return closeFault
+	case u < f.Drop+f.Close+f.Reset:
+		f.reset.Add(1)
+		return resetFault
+	}
+	return noFault
+}
+
+// count is a figure of what has gone wrong on purpose, or was ended.
+type count struct {
+	name string
+	n    uint64
+}
+
+func (f *faults) counts() []count {
+	return []count{
+		{"requests_dropped", f.dropped.Load()},
+		{"requests_unanswered", f.unanswered.Load()},
+		{"connections_closed", f.closed.Load()},
+		{"connections_reset", f.reset.Load()},
+		{"connections_too_slow", f.slow.Load()},
+	}
+}
+
+// appendFaults reports what the node does to its clients, and has done.
+func (n *Node) appendFaults(dst []byte) []byte {
+	dst = fmt.Appendf(dst, "# Faults\r\ndelay:%v\r\nservice:%v\r\nbandwidth:%d\r\n", *n.delays.times.Load(), n.cfg.Service, n.cfg.Bandwidth)
+	for _, c := range n.faults.counts() {
+		dst = fmt.Appendf(dst, "%s:%d\r\n", c.name, c.n)
+	}
+	return dst
+}
+
+// Summary says in a line or two what the node got and what it did to its clients, for the end of its life.
+func (n *Node) Summary() string {
+	total := n.peers.total()
+	text := fmt.Sprintf("%d connections: get %d, set %d, del %d, other %d requests", n.accepted.Load(),
+		total[verbGet], total[verbSet], total[verbDel], total[verbOther])
+	var done []string
+	for _, c := range n.faults.counts() {
+		if c.n > 0 {
+			done = append(done, fmt.Sprintf("%s %d", strings.ReplaceAll(c.name, "_", " "), c.n))
+		}
+	}
+	if refused := n.refused.Load(); refused > 0 {
+		done = append(done, fmt.Sprintf("connections refused %d", refused))
+	}
+	if len(done) > 0 {
+		text += "\n" + strings.Join(done, ", ")
+	}
+	return text
+}

@@ -1,0 +1,69 @@
+package cachenode
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+const (
+	// minBandwidth is what a request of ordinary size still gets through at before its client is called slow, in bytes a second.
+	minBandwidth = 1 << 10
+	// linkSlack is how far a link may catch up after it stood idle, or its sender woke late: over times that are long beside it, the
+	// bandwidth is exact.
+	linkSlack = 10 * time.Millisecond
+	// minPiece is the least that is sent or received at a time on a slow link; others send in between.
+	minPiece = 1500
+)
+
+func validBandwidth(b int64) error {
+	if b != 0 && b < minBandwidth {
+		return fmt.Errorf("bandwidth of %d bytes a second: write 1KiB or more, or 0B for no limit", b)
+	}
+	return nil
+}
+
+// link is one direction of a line of limited bandwidth, which all connections share.
+type link struct {
+	bandwidth int64 // bytes a second; 0: no limit
+	done      <-chan struct{}
+
+	mu   sync.Mutex
+	free time.Time // when all that was sent so far has gone through
+}
+
+// piece is how much of n bytes goes at a time.
+func (l *link) piece(n int) int {
+	if l.bandwidth == 0 {
+		return n
+	}
+	return min(n, max(minPiece, int(l.bandwidth/1000)))
+}
+
+// pass returns once n bytes have gone through, or the node is closed.
+func (l *link) pass(n int) {
+	if l.bandwidth == 0 || n == 0 {
+		return
+	}
+	wait := time.Until(l.reserve(n, time.Now()))
+	if wait <= 0 {
+		return
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-l.done:
+	}
+}
+
+// reserve returns when n bytes that are ready now will have gone through.
+func (l *link) reserve(n int, now time.Time) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if idle := now.Add(-linkSlack); l.free.Before(idle) {
+		l.free = idle
+	}
+	l.free = l.free.Add(time.Duration(float64(n) / float64(l.bandwidth) * float64(time.Second)))
+	return l.free
+}

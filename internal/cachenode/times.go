@@ -1,0 +1,116 @@
+package cachenode
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxSigma bounds the shape of log-normal times: with more, a mean is made by a few draws in a million.
+const maxSigma = 3
+
+// Times are how long something takes: the same each time, or drawn anew. The zero value is no time at all.
+type Times struct {
+	Family string        // "exp", "uniform" or "lognormal"; "" for times that are all the same
+	First  time.Duration // the time itself, the mean, the least, the median
+	Second time.Duration // of uniform: the largest
+	Sigma  float64       // of lognormal: the standard deviation of the times' logarithm
+}
+
+// timesForms are what ParseTimes reads.
+const timesForms = "write a duration with its unit, like 100us, or exp(100us), uniform(50us, 200us) or lognormal(100us, 0.5)"
+
+// ParseTimes reads a duration or what times are drawn from: exp(MEAN), uniform(LEAST, LARGEST), lognormal(MEDIAN, SIGMA).
+func ParseTimes(text string) (Times, error) {
+	wrong := fmt.Errorf("%q: %s", text, timesForms)
+	family, rest, drawn := strings.Cut(strings.TrimSpace(text), "(")
+	if !drawn {
+		d, err := time.ParseDuration(family)
+		if err != nil {
+			return Times{}, wrong
+		}
+		t := Times{First: d}
+		return t, t.validate()
+	}
+	inside, closed := strings.CutSuffix(rest, ")")
+	args := strings.Split(inside, ",")
+	want, known := map[string]int{"exp": 1, "uniform": 2, "lognormal": 2}[family]
+	if !closed || !known || len(args) != want {
+		return Times{}, wrong
+	}
+	t := Times{Family: family}
+	var err error
+	if t.First, err = time.ParseDuration(strings.TrimSpace(args[0])); err != nil {
+		return Times{}, wrong
+	}
+	switch family {
+	case "uniform":
+		t.Second, err = time.ParseDuration(strings.TrimSpace(args[1]))
+	case "lognormal":
+		t.Sigma, err = strconv.ParseFloat(strings.TrimSpace(args[1]), 64)
+	}
+	if err != nil {
+		return Times{}, wrong
+	}
+	return t, t.validate()
+}
+
+func (t Times) validate() error {
+	switch {
+	case t.First < 0 || t.First > maxFault:
+		return fmt.Errorf("%v: write 0s to %v", t.First, maxFault)
+	case t.Family == "":
+		return nil
+	case t.Family == "uniform" && (t.Second <= t.First || t.Second > maxFault):
+		return fmt.Errorf("%v: write the least time first, then a larger one of at most %v", t, maxFault)
+	case t.Family != "uniform" && t.First == 0:
+		return fmt.Errorf("%v: write a time above 0", t)
+	case t.Family == "lognormal" && !(t.Sigma > 0 && t.Sigma <= maxSigma):
+		return fmt.Errorf("%v: write a sigma above 0, at most %d", t, maxSigma)
+	}
+	return nil
+}
+
+// String writes the times as ParseTimes reads them.
+func (t Times) String() string {
+	switch t.Family {
+	case "":
+		return t.First.String()
+	case "uniform":
+		return fmt.Sprintf("uniform(%v, %v)", t.First, t.Second)
+	case "lognormal":
+		return fmt.Sprintf("lognormal(%v, %v)", t.First, t.Sigma)
+	}
+	return fmt.Sprintf("%s(%v)", t.Family, t.First)
+}
+
+// drawn reports whether the times differ.
+func (t Times) drawn() bool { return t.Family != "" }
+
+// draw returns the next time. Each takes one number of the source, which the distribution's inverse turns into a time.
+func (t Times) draw(random *rand.PCG) time.Duration {
+	if !t.drawn() {
+		return t.First
+	}
+	u := unit(random)
+	switch t.Family {
+	case "uniform":
+		return t.First + time.Duration(u*float64(t.Second-t.First))
+	case "lognormal":
+		return time.Duration(float64(t.First) * math.Exp(t.Sigma*math.Sqrt2*math.Erfinv(2*u-1)))
+	}
+	return time.Duration(-math.Log(u) * float64(t.First))
+}
+
+// unit draws from (0, 1).
+func unit(random *rand.PCG) float64 { return (float64(random.Uint64()>>11) + 0.5) / (1 << 53) }
+
+// What a node draws comes from one seed by several sources, so that what is asked of one leaves the others' draws as they were.
+const (
+	serviceSource uint64 = iota
+	delaySource
+	faultSource
+)
