@@ -53,7 +53,7 @@ func (s *server) summary() map[string]uint64 {
 	s.t.Helper()
 	s.signal(syscall.SIGINT)
 	require.Zero(s.t, s.wait(10*time.Second), &s.stderr)
-	_, text, _ := strings.Cut(s.stdout.String(), ": ")
+	_, text, _ := strings.Cut(s.stdout.String(), "connections: ")
 	found := map[string]uint64{}
 	for _, item := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == '\n' }) {
 		words := strings.Fields(strings.TrimSuffix(item, " requests"))

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -157,6 +158,9 @@ func serve(cmd *cobra.Command, cfg cachenode.Config) error {
 		return failed("%w", err)
 	}
 	defer node.Close()
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(node.MemoryLimit())
+	}
 	fmt.Fprintf(cmd.OutOrStdout(), "cache node at %s\n", node.Addr())
 	if err := node.Serve(ctx); err != nil {
 		return failed("%w", err)

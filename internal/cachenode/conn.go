@@ -13,8 +13,8 @@ import (
 const (
 	// firstBuffer is the size of a request buffer that no large request has come through.
 	firstBuffer = 16 << 10
-	// maxKept is the largest reply buffer kept for reuse; a larger value is sent from where it is stored.
-	maxKept = 64 << 10
+	// maxKept is how much of replies a connection gathers before it sends them. A larger value is sent from where it is stored.
+	maxKept = 16 << 10
 	// lingerBytes and lingerTime bound what is read and dropped after a protocol error, so that the client gets to read
 	// why: closing a socket with unread data discards what was sent.
 	lingerBytes = 1 << 20
@@ -61,8 +61,11 @@ func (n *Node) requestLimit() int {
 	return int(max(1<<20, min(2*min(n.cfg.Memory, maxBulk), maxBulk))) + names
 }
 
-// bufferLimit bounds the memory of all connections' unanswered requests beyond their first buffers.
-func (n *Node) bufferLimit() int64 { return 4*int64(n.requestLimit()) + 64<<20 }
+// maxBuffer is the largest request buffer: one request, and the lines that announce its arguments.
+func (n *Node) maxBuffer() int { return n.requestLimit() + maxArgs*(maxLengthDigits+8) }
+
+// bufferLimit bounds the memory of all connections' unanswered requests beyond their first buffers: one of the largest, and many small ones.
+func (n *Node) bufferLimit() int64 { return int64(n.maxBuffer()) + 64<<20 }
 
 // serve answers requests until the client goes, breaks the protocol or leaves replies unread, or the node is closed.
 func (c *conn) serve() {
@@ -98,7 +101,7 @@ func (c *conn) read() bool {
 		c.in = c.in[:copy(c.in, c.in[c.taken:])]
 		c.taken = 0
 	}
-	if len(c.in) == cap(c.in) && !c.resize(2*cap(c.in)) {
+	if len(c.in) == cap(c.in) && !c.resize(min(2*cap(c.in), c.node.maxBuffer())) {
 		c.out = c.node.protocol.appendRefusal(c.out, "this node holds too many unfinished requests")
 		c.flush()
 		return false
@@ -145,8 +148,7 @@ func (c *conn) receive(into []byte) (n int, err error) {
 // resize changes the capacity of the request buffer. It reports false when the node has no room for that.
 func (c *conn) resize(size int) bool {
 	extra := int64(size - firstBuffer)
-	if c.node.buffers.Add(extra-c.reserved) > c.node.bufferLimit() && extra > c.reserved {
-		c.node.buffers.Add(c.reserved - extra)
+	if !c.node.buffers.take(extra - c.reserved) {
 		return false
 	}
 	c.reserved = extra
@@ -178,7 +180,7 @@ func (c *conn) flush() {
 	if len(c.out) == 0 || c.broken {
 		return
 	}
-	c.out = c.dispatch(c.out)
+	c.out = c.dispatch(c.out, nil)
 	if cap(c.out) > 2*maxKept {
 		c.out = nil
 	}
@@ -229,34 +231,45 @@ func (c *conn) finish() {
 	}
 }
 
-// dispatch takes over b and returns an empty buffer.
-func (c *conn) dispatch(b []byte) []byte {
-	if c.mute {
-		return b[:0]
-	}
+// dispatch takes over b and returns an empty buffer. done, if any, is called when b has been sent, or never will be.
+func (c *conn) dispatch(b []byte, done func()) []byte {
 	due, line := c.departs, c.line.Load()
 	if due.IsZero() {
 		due = c.arrived.Add(c.node.delays.constant())
 	}
-	if !due.After(c.arrived) && (line == nil || line.idle()) {
+	switch {
+	case c.mute || c.broken:
+	case !due.After(c.arrived) && (line == nil || line.idle()):
 		c.broken = c.send(b) != nil
-		return b[:0]
-	}
-	if line == nil {
-		var err error
-		if line, err = newDelayLine(c.send, c.node.watchful()); err != nil {
-			c.node.log.Error("delay replies", "error", err)
-			c.broken = true
-			return b[:0]
+	default:
+		if line = c.delayLine(); line != nil {
+			next, ok := line.push(batch{due, b, done})
+			c.broken = !ok
+			return next
 		}
-		c.line.Store(line)
-		if c.node.closed() {
-			line.abort() // the node's Close may have been too early to see it
-		}
+		c.broken = true
 	}
-	next, ok := line.push(b, due)
-	c.broken = !ok
-	return next
+	if done != nil {
+		done()
+	}
+	return b[:0]
+}
+
+// delayLine returns the connection's, or nil when none can be made.
+func (c *conn) delayLine() *delayLine {
+	if line := c.line.Load(); line != nil {
+		return line
+	}
+	line, err := newDelayLine(c.send, c.node.watchful(), &c.node.waiting)
+	if err != nil {
+		c.node.log.Error("delay replies", "error", err)
+		return nil
+	}
+	c.line.Store(line)
+	if c.node.closed() {
+		line.abort() // the node's Close may have been too early to see it
+	}
+	return line
 }
 
 // send writes to the socket. With a delay line it is the line's goroutine that calls it.
@@ -286,18 +299,35 @@ func (c *conn) write(b []byte) error {
 	return err
 }
 
-// appendValue appends a value and CR LF to the replies. A large one goes out on its own, uncopied, so value must never be
-// written to again.
-func (c *conn) appendValue(value []byte) {
-	if len(value) <= maxKept {
-		c.out = append(c.out, value...)
-	} else {
+// appendValue appends a value and CR LF to the replies. A large one goes out on its own, uncopied, so value must not be written to before
+// done is called, if it is not nil: once it was sent or copied, or never will be.
+func (c *conn) appendValue(value []byte, done func()) {
+	if len(value) > maxKept {
 		c.flush()
-		if !c.broken {
-			c.dispatch(value)
-		}
+		c.dispatch(value, done)
+		c.out = append(c.out, "\r\n"...)
+		return
 	}
+	if len(c.out)+len(value) > maxKept {
+		c.flush()
+	}
+	c.out = append(c.out, value...)
 	c.out = append(c.out, "\r\n"...)
+	if done != nil {
+		done()
+	}
+}
+
+// appendListing appends what can be long and was made for this reply only, after the line that tells its length. It reports false, and
+// appends nothing, when too many such are on their way.
+func (c *conn) appendListing(text []byte, header func(int)) bool {
+	size := int64(len(text))
+	if !c.node.waiting.take(size) {
+		return false
+	}
+	header(len(text))
+	c.appendValue(text, func() { c.node.waiting.give(size) })
+	return true
 }
 
 // linger lets the client read the last reply before the socket is closed.
@@ -336,5 +366,5 @@ func (c *conn) end() {
 		line.close()
 	}
 	_ = c.socket.Close()
-	c.node.buffers.Add(-c.reserved)
+	c.node.buffers.give(c.reserved)
 }

@@ -73,7 +73,7 @@ func TestUnfinishedRequestsAreBounded(t *testing.T) {
 		}
 	}
 	require.Eventually(t, func() bool { return n.connections() < int(n.bufferLimit()>>20) }, 5*time.Second, 5*time.Millisecond)
-	require.LessOrEqual(t, n.buffers.Load(), n.bufferLimit())
+	require.LessOrEqual(t, n.buffers.used.Load(), n.bufferLimit())
 	s := open(t, n)
 	require.Equal(t, "+OK\r\n", s.do("SET", "k", "small ones go on"))
 }
@@ -84,11 +84,11 @@ func TestBuffersAreGivenBack(t *testing.T) {
 	s := open(t, n)
 	require.Equal(t, "+OK\r\n", s.do("SET", "k", strings.Repeat("v", 3<<20)))
 	require.Equal(t, "+PONG\r\n", s.do("PING"))
-	require.Eventually(t, func() bool { return n.buffers.Load() == 0 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return n.buffers.used.Load() == 0 }, 5*time.Second, time.Millisecond)
 	s.send("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$2000000\r\n" + strings.Repeat("v", 1<<20))
-	require.Eventually(t, func() bool { return n.buffers.Load() > 1<<20 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return n.buffers.used.Load() > 1<<20 }, 5*time.Second, time.Millisecond)
 	require.NoError(t, s.conn.Close())
-	require.Eventually(t, func() bool { return n.buffers.Load() == 0 && n.connections() == 0 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return n.buffers.used.Load() == 0 && n.connections() == 0 }, 5*time.Second, time.Millisecond)
 }
 
 func TestServeEndsWithContext(t *testing.T) {
@@ -166,7 +166,7 @@ func fuzzConn(f *testing.F, protocol, open string) {
 			replies[i] = socket.out.String()
 			require.LessOrEqual(t, n.store.stats().used, int64(1000))
 		}
-		require.Zero(t, n.buffers.Load())
+		require.Zero(t, n.buffers.used.Load())
 		if !bytes.Contains(bytes.ToLower(in), []byte(open)) {
 			require.Equal(t, replies[0], replies[1])
 		}

@@ -12,11 +12,13 @@ import (
 )
 
 const (
-	// maxWaiting bounds the replies a connection has waiting for their delay to pass, in bytes. Beyond it the connection
-	// is not read any further, as with a client that does not read its replies.
+	// maxWaiting bounds the replies a connection has waiting for their delay to pass, in bytes, and ownWaiting those that it always
+	// may have; what is between must have room in the node's budget. Beyond it the connection is not read any further, as with a client
+	// that does not read its replies.
 	maxWaiting = 4 << 20
+	ownWaiting = 16 << 10
 	// maxSpare bounds the buffers kept for reuse.
-	maxSpare = 8
+	maxSpare = 2
 )
 
 // delayLine sends a connection's replies a while after they were made, in order. Replies wait side by side: a delay adds to
@@ -24,12 +26,14 @@ const (
 type delayLine struct {
 	send  func([]byte) error // takes over when a reply is due
 	timer *timer
+	room  *budget       // for what waits beyond ownWaiting; shared with others
 	ended chan struct{} // closed when the sender has returned
 
 	mu      sync.Mutex
 	changed sync.Cond
 	queue   []batch
 	waiting int // bytes in queue and in the sender's hand
+	taken   int // of them, those in room
 	spare   [][]byte
 	closed  bool // nothing more will come
 	failed  bool // nothing more can be sent
@@ -39,16 +43,17 @@ type delayLine struct {
 type batch struct {
 	due     time.Time
 	replies []byte
+	done    func() // called when they were sent, or never will be; nil for nothing
 }
 
 // newDelayLine starts the goroutine that sends; close waits for it. For the last part of each wait, of the given length, it looks at the
 // clock.
-func newDelayLine(send func([]byte) error, watch time.Duration) (*delayLine, error) {
+func newDelayLine(send func([]byte) error, watch time.Duration, room *budget) (*delayLine, error) {
 	timer, err := newTimer(watch)
 	if err != nil {
 		return nil, err
 	}
-	l := &delayLine{send: send, timer: timer, ended: make(chan struct{})}
+	l := &delayLine{send: send, timer: timer, room: room, ended: make(chan struct{})}
 	l.changed.L = &l.mu
 	go l.run()
 	return l, nil
@@ -61,24 +66,47 @@ func (l *delayLine) idle() bool {
 	return l.waiting == 0
 }
 
-// push hands over replies that are due at the given time and returns an empty buffer for the next ones. It blocks while
-// too much is waiting, and reports false when nothing can be sent any more.
-func (l *delayLine) push(replies []byte, due time.Time) (next []byte, ok bool) {
+// push hands over replies and returns an empty buffer for the next ones. It blocks while too much is waiting, and reports false when
+// nothing can be sent any more.
+func (l *delayLine) push(b batch) (next []byte, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.waiting > maxWaiting && !l.failed {
+	for !l.failed && l.waiting > 0 && !l.admit(len(b.replies)) {
 		l.changed.Wait()
 	}
 	if l.failed {
-		return replies[:0], false
+		b.end()
+		return b.replies[:0], false
 	}
-	l.queue = append(l.queue, batch{due, replies})
-	l.waiting += len(replies)
+	l.queue = append(l.queue, b)
+	l.waiting += len(b.replies)
 	l.changed.Broadcast()
 	if n := len(l.spare); n > 0 {
 		next, l.spare = l.spare[n-1], l.spare[:n-1]
 	}
 	return next, true
+}
+
+// admit reports whether n more bytes may wait behind others.
+func (l *delayLine) admit(n int) bool {
+	switch all := l.waiting + n; {
+	case all <= ownWaiting:
+		return true
+	case all > maxWaiting:
+		return false
+	}
+	if !l.room.take(int64(n)) {
+		return false
+	}
+	l.taken += n
+	return true
+}
+
+// end says that the replies will not be looked at any more.
+func (b *batch) end() {
+	if b.done != nil {
+		b.done()
+	}
 }
 
 // close returns when everything was sent or sending failed.
@@ -89,6 +117,19 @@ func (l *delayLine) close() {
 	l.mu.Unlock()
 	<-l.ended
 	l.timer.close()
+	for i := range l.queue {
+		l.queue[i].end()
+	}
+	l.queue = nil
+	l.settle(0)
+}
+
+// settle gives back what is not needed for so many waiting bytes.
+func (l *delayLine) settle(waiting int) {
+	if over := l.taken - waiting; over > 0 {
+		l.room.give(int64(over))
+		l.taken -= over
+	}
 }
 
 // abort makes the sender stop at its next step.
@@ -111,7 +152,12 @@ func (l *delayLine) run() {
 		if !ok {
 			return
 		}
-		if l.timer.sleepUntil(b.due) != nil || l.send(b.replies) != nil {
+		err := l.timer.sleepUntil(b.due)
+		if err == nil {
+			err = l.send(b.replies)
+		}
+		b.end()
+		if err != nil {
 			l.fail()
 			return
 		}
@@ -139,7 +185,8 @@ func (l *delayLine) sent(b batch) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiting -= len(b.replies)
-	if len(l.spare) < maxSpare && cap(b.replies) <= maxKept {
+	l.settle(l.waiting)
+	if len(l.spare) < maxSpare && b.done == nil && cap(b.replies) <= maxKept {
 		l.spare = append(l.spare, b.replies[:0])
 	}
 	l.changed.Broadcast()

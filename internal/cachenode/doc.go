@@ -32,8 +32,13 @@
 //
 // An entry costs the bytes of its key and value and 96 more. Before the sum of all entries would pass the bound, the least
 // recently used ones are evicted, in exact order over all databases. An entry that alone is beyond the bound is refused with
-// "-OOM" or "SERVER_ERROR object too large for cache". Connections, request sizes, unfinished requests and replies that nobody
-// reads are bounded as well.
+// "-OOM" or "SERVER_ERROR object too large for cache". A value that is being sent keeps its room until it has been, also when it was replaced
+// or deleted meanwhile; where that leaves too little, a SET is refused the same way.
+//
+// Connections are bounded (10,000), and so are request sizes, unfinished requests and replies that nobody reads. A client that takes none of
+// a reply for 30 s, or does not go on for as long with a request that it has begun, is sent away; INFO faults counts them as
+// connections_too_slow. Whatever clients do, the process takes no more than 7 times the bound on entries, 48 KiB for each connection and
+// 256 MiB.
 //
 // # Faults
 //

@@ -25,11 +25,11 @@ func (f *Faults) validate() error {
 		share float64
 	}{{"dropped", f.Drop}, {"closed", f.Close}, {"reset", f.Reset}} {
 		if !(s.share >= 0 && s.share <= 1) {
-			errs = append(errs, fmt.Errorf("%v %% of requests %s: write 0%% to 100%%", s.share*100, s.name))
+			errs = append(errs, fmt.Errorf("%.6g %% of requests %s: write 0%% to 100%%", s.share*100, s.name))
 		}
 	}
-	if sum := f.Drop + f.Close + f.Reset; sum > 1 && errs == nil {
-		errs = append(errs, fmt.Errorf("drop, close and reset are %v %% of requests together: write shares that add up to 100%% at most", sum*100))
+	if sum := f.Drop + f.Close + f.Reset; sum > 1+1e-9 && errs == nil {
+		errs = append(errs, fmt.Errorf("drop, close and reset are %.6g %% of requests together: write shares that add up to 100%% at most", sum*100))
 	}
 	return errors.Join(errs...)
 }

@@ -146,7 +146,7 @@ func hasFlag(flags [][]byte, letter byte) bool {
 
 func (m *memcached) get() {
 	flags := m.words[2:]
-	value, ok := m.node.store.get(0, m.words[1])
+	value, done, ok := m.node.store.get(0, m.words[1])
 	switch {
 	case !ok:
 		m.out = append(m.out, "EN"...)
@@ -155,10 +155,14 @@ func (m *memcached) get() {
 		m.out = append(m.out, "VA "...)
 		m.out = strconv.AppendInt(m.out, int64(len(value)), 10)
 		m.describe(flags, len(value))
-		m.appendValue(value)
+		m.appendValue(value, done)
+		return
 	default:
 		m.out = append(m.out, "HD"...)
 		m.describe(flags, len(value))
+	}
+	if done != nil {
+		done()
 	}
 }
 
@@ -256,7 +260,9 @@ func (m *memcached) stats() {
 		m.say("CLIENT_ERROR this node knows stats, stats settings, stats faults and stats peers")
 		return
 	}
-	m.appendValue(append(stats, "END"...))
+	if !m.appendListing(append(stats, "END"...), func(int) {}) {
+		m.say("SERVER_ERROR this node has too many replies that nobody reads")
+	}
 }
 
 func (m *memcached) flushAll() {

@@ -89,7 +89,8 @@ type Node struct {
 	in, out      link
 	received     atomic.Uint64 // bytes
 	sent         atomic.Uint64 // bytes
-	buffers      atomic.Int64  // bytes of request buffers beyond their first size, over all connections
+	buffers      budget        // request buffers beyond their first size
+	waiting      budget        // replies that wait
 	accepted     atomic.Uint64
 	refused      atomic.Uint64
 	writeTimeout time.Duration
@@ -132,6 +133,7 @@ func New(cfg Config) (*Node, error) {
 		done:         make(chan struct{}),
 		conns:        make(map[*conn]struct{}),
 	}
+	n.buffers.limit, n.waiting.limit = n.bufferLimit(), waitingBudget
 	n.gate = gate{epoch: time.Now(), planned: cfg.Stalls, done: n.done}
 	n.queue = newSingleServer(&n.cfg, n.gate.epoch)
 	n.delays, n.faults = newDelays(&n.cfg, n.gate.epoch), newFaults(&n.cfg)

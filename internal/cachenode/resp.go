@@ -153,7 +153,7 @@ func (c *resp) serveClient(name string) {
 	case "ping":
 		c.ping()
 	case "info":
-		c.bulk(c.node.appendInfo(nil, c.args[1:]))
+		c.info()
 	case "dbsize":
 		c.integer(c.node.store.stats().keys[c.db])
 	case "flushall":
@@ -198,6 +198,10 @@ func sameWord(b []byte, word string) bool {
 
 func (c *resp) ping() {
 	if len(c.args) == 2 {
+		if len(c.args[1]) > maxKept {
+			c.fail("ERR PING takes at most 16384 bytes here")
+			return
+		}
 		c.out = appendLength(c.out, len(c.args[1]))
 		c.out = append(c.out, c.args[1]...) // a copy: the request's bytes are written over
 		c.out = append(c.out, "\r\n"...)
@@ -255,11 +259,15 @@ func (c *resp) authenticate(user string, password []byte) (refusal string) {
 	return ""
 }
 
-// bulk appends a bulk string, which must never be written to again if it is large.
-func (c *resp) bulk(b []byte) {
-	c.out = appendLength(c.out, len(b))
-	c.appendValue(b)
+// info can answer with a line for each of 100,000 peers.
+func (c *resp) info() {
+	ok := c.appendListing(c.node.appendInfo(nil, c.args[1:]), func(n int) { c.out = appendLength(c.out, n) })
+	if !ok {
+		c.fail(tooMuchUnread)
+	}
 }
+
+const tooMuchUnread = "ERR this node has too many replies that nobody reads"
 
 // appendLength appends the line before a bulk string of n bytes.
 func appendLength(dst []byte, n int) []byte {
@@ -268,8 +276,11 @@ func appendLength(dst []byte, n int) []byte {
 	return append(dst, "\r\n"...)
 }
 
-// text appends a short bulk string.
+// text appends a bulk string that is no longer than a key.
 func (c *resp) text(s string) {
+	if len(c.out)+len(s) > maxKept {
+		c.flush()
+	}
 	c.out = appendLength(c.out, len(s))
 	c.out = append(c.out, s...)
 	c.out = append(c.out, "\r\n"...)

@@ -127,7 +127,7 @@ func (c *resp) config() {
 	var found []string
 	for _, s := range c.node.settings() {
 		for _, pattern := range c.args[2:] {
-			if glob(bytes.ToLower(pattern), s.name) {
+			if len(pattern) <= maxPattern && glob(bytes.ToLower(pattern), s.name) {
 				found = append(found, s.name, s.value)
 				break
 			}

@@ -10,14 +10,20 @@ const (
 	outOfMemory = "OOM command not allowed when used memory > 'maxmemory'."
 	notInteger  = "ERR value is not an integer or out of range"
 	syntaxError = "ERR syntax error"
+	keyTooLong  = "ERR a key has at most 65536 bytes here"
+	// maxKey bounds a key, in bytes.
+	maxKey = 64 << 10
+	// maxPattern bounds a pattern, in bytes: matching takes time in proportion to it, for each key.
+	maxPattern = 1 << 10
 	// maxScan bounds what one SCAN looks at, so that others get their turn.
 	maxScan = 10_000
 )
 
 // value answers with a key's value, or that there is none.
 func (c *resp) value(key []byte) {
-	if value, ok := c.node.store.get(c.db, key); ok {
-		c.bulk(value)
+	if value, done, ok := c.node.store.get(c.db, key); ok {
+		c.out = appendLength(c.out, len(value))
+		c.appendValue(value, done)
 		return
 	}
 	c.null()
@@ -46,11 +52,14 @@ func (c *resp) set() {
 		}
 		after = time.Duration(n) * unit
 	}
-	if !c.node.store.set(c.db, c.args[1], c.args[2], after) {
+	switch {
+	case len(c.args[1]) > maxKey:
+		c.fail(keyTooLong)
+	case !c.node.store.set(c.db, c.args[1], c.args[2], after):
 		c.fail(outOfMemory)
-		return
+	default:
+		c.ok()
 	}
-	c.ok()
 }
 
 func (c *resp) del() {
@@ -70,7 +79,7 @@ func (c *resp) mget() {
 	}
 }
 
-// mset stores all pairs, or none when one of them alone is beyond the bound.
+// mset stores all pairs, or none when one of them alone is beyond the bound. Values that are being sent can keep it from storing the rest.
 func (c *resp) mset() {
 	pairs := c.args[1:]
 	if len(pairs)%2 != 0 {
@@ -82,9 +91,16 @@ func (c *resp) mset() {
 			c.fail(outOfMemory)
 			return
 		}
+		if len(pairs[i]) > maxKey {
+			c.fail(keyTooLong)
+			return
+		}
 	}
 	for i := 0; i < len(pairs); i += 2 {
-		c.node.store.set(c.db, pairs[i], pairs[i+1], 0)
+		if !c.node.store.set(c.db, pairs[i], pairs[i+1], 0) {
+			c.fail(outOfMemory)
+			return
+		}
 	}
 	c.ok()
 }
@@ -151,6 +167,9 @@ func (c *resp) scan() {
 				return
 			}
 			count = min(n, maxScan)
+		case sameWord(c.args[i], "match") && len(c.args[i+1]) > maxPattern:
+			c.fail("ERR a pattern has at most 1024 bytes here")
+			return
 		case sameWord(c.args[i], "match"):
 			pattern = c.args[i+1]
 		default:

@@ -39,8 +39,8 @@ func (o *scanOrder) remove(e *entry) {
 	o.gone = 0
 }
 
-// walk visits the entries at up to count places from a cursor on and returns where to go on, 0 at the end.
-func (o *scanOrder) walk(cursor uint64, count int, visit func(*entry)) (next uint64) {
+// walk visits the entries at up to count places from a cursor on, while visit says to go on, and returns where to go on, 0 at the end.
+func (o *scanOrder) walk(cursor uint64, count int, visit func(*entry) bool) (next uint64) {
 	from, _ := slices.BinarySearchFunc(o.places, cursor, func(p place, number uint64) int {
 		if p.number < number {
 			return -1
@@ -51,8 +51,8 @@ func (o *scanOrder) walk(cursor uint64, count int, visit func(*entry)) (next uin
 		if count == 0 {
 			return o.places[from].number
 		}
-		if e := o.places[from].entry; e != nil {
-			visit(e)
+		if e := o.places[from].entry; e != nil && !visit(e) {
+			count = 1
 		}
 		count--
 	}

@@ -22,7 +22,7 @@ type store struct {
 	mortal    [databases]int // entries that expire
 	order     scanOrder
 	recent    entry // root of a ring: next is the most recently used entry, prev the least
-	used      int64 // sum of all entries' cost
+	used      int64 // sum of all entries' cost, and of what is lent and was replaced or removed meanwhile
 	evictions uint64
 	hits      uint64
 	misses    uint64
@@ -36,6 +36,14 @@ type entry struct {
 	value      []byte
 	expires    time.Duration // since the store's epoch; 0: never
 	place      int           // in the scan order
+	loan       *loan         // of the value; nil: nobody has it
+}
+
+// loan counts who is sending a value. It takes its room until the last of them has done so.
+type loan struct {
+	size    int64
+	readers int
+	gone    bool // the value is not in the store any more
 }
 
 // storeStats are a store's figures at one moment.
@@ -64,18 +72,47 @@ func (s *store) reset() {
 
 func cost(key, value int) int64 { return int64(key) + int64(value) + entryOverhead }
 
-// get returns the key's value, which the caller must not change.
-func (s *store) get(db int, key []byte) ([]byte, bool) {
+// get returns the key's value, which the caller must not change. A large one is lent: its room is not anybody else's before done is called.
+func (s *store) get(db int, key []byte) (value []byte, done func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.find(db, key)
 	if e == nil {
 		s.misses++
-		return nil, false
+		return nil, nil, false
 	}
 	s.hits++
 	s.touch(e)
-	return e.value, true
+	if len(e.value) > maxKept {
+		done = s.lend(e)
+	}
+	return e.value, done, true
+}
+
+// lend lets the caller have a value until it calls what is returned, once.
+func (s *store) lend(e *entry) (done func()) {
+	if e.loan == nil {
+		e.loan = &loan{size: int64(len(e.value))}
+	}
+	l := e.loan
+	l.readers++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if l.readers--; l.readers == 0 && l.gone {
+			s.used -= l.size
+		}
+	}
+}
+
+// let frees the room of an entry's value, or has it freed when nobody sends it any more.
+func (s *store) let(e *entry) {
+	if e.loan != nil && e.loan.readers > 0 {
+		e.loan.gone = true
+	} else {
+		s.used -= int64(len(e.value))
+	}
+	e.loan = nil
 }
 
 // find returns the key's entry, nil when there is none or its time is over; the caller holds the lock.
@@ -130,21 +167,28 @@ func (s *store) setExpiry(e *entry, after time.Duration) {
 	}
 }
 
+// maxScanBytes is how many bytes of keys end a scan before its count does.
+const maxScanBytes = 64 << 10
+
 // scan passes over up to count entries from a cursor on, 0 for the first, and returns the keys among them of one database, and where to
 // go on, 0 at the end.
 func (s *store) scan(db int, cursor uint64, count int) (keys []string, next uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Since(s.epoch)
-	next = s.order.walk(cursor, count, func(e *entry) {
+	bytes := 0
+	next = s.order.walk(cursor, count, func(e *entry) (goOn bool) {
 		if e.db == db && (e.expires == 0 || now < e.expires) {
 			keys = append(keys, e.key)
+			bytes += len(e.key)
 		}
+		return bytes < maxScanBytes
 	})
 	return keys, next
 }
 
-// set stores copies of key and value for a while, 0 for ever. It reports false, and changes nothing, when they alone are beyond the bound.
+// set stores copies of key and value for a while, 0 for ever. It reports false, and changes nothing but what is evicted, when they alone are
+// beyond the bound, or with values that are being sent.
 func (s *store) set(db int, key, value []byte, after time.Duration) bool {
 	need := cost(len(key), len(value))
 	if need > s.bound {
@@ -155,7 +199,9 @@ func (s *store) set(db int, key, value []byte, after time.Duration) bool {
 	defer s.mu.Unlock()
 	e := s.find(db, key)
 	if e == nil {
-		s.makeRoom(need)
+		if !s.makeRoom(need, nil) {
+			return false
+		}
 		e = &entry{db: db, key: string(key), value: value}
 		e.prev, e.next = e, e
 		s.keys[db][e.key] = e
@@ -165,11 +211,17 @@ func (s *store) set(db int, key, value []byte, after time.Duration) bool {
 		s.setExpiry(e, after)
 		return true
 	}
+	s.touch(e) // first, so that it is the last that would be evicted
+	grown := int64(len(value))
+	if e.loan == nil || e.loan.readers == 0 {
+		grown -= int64(len(e.value))
+	}
+	if !s.makeRoom(grown, e) {
+		return false
+	}
 	s.setExpiry(e, after)
-	s.touch(e) // first, so that the last one evicted would be e itself; there is room before it comes to that
-	grown := int64(len(value) - len(e.value))
-	s.makeRoom(grown)
-	s.used += grown
+	s.let(e)
+	s.used += int64(len(value))
 	e.value = value
 	return true
 }
@@ -188,7 +240,13 @@ func (s *store) del(db int, key []byte) bool {
 func (s *store) flush() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for e := s.recent.next; e != &s.recent; e = e.next {
+		s.let(e)
+		s.used -= cost(len(e.key), 0)
+	}
+	lent := s.used
 	s.reset()
+	s.used = lent
 }
 
 func (s *store) stats() storeStats {
@@ -201,12 +259,18 @@ func (s *store) stats() storeStats {
 	return st
 }
 
-// makeRoom evicts until need more bytes are within the bound.
-func (s *store) makeRoom(need int64) {
+// makeRoom evicts until need more bytes are within the bound. It reports false when that is not to be had without evicting the entry that is
+// to be kept.
+func (s *store) makeRoom(need int64, keep *entry) bool {
 	for s.used+need > s.bound {
-		s.remove(s.recent.prev)
+		last := s.recent.prev
+		if last == &s.recent || last == keep {
+			return false
+		}
+		s.remove(last)
 		s.evictions++
 	}
+	return true
 }
 
 func (s *store) remove(e *entry) {
@@ -214,7 +278,8 @@ func (s *store) remove(e *entry) {
 	delete(s.keys[e.db], e.key)
 	s.setExpiry(e, 0)
 	s.order.remove(e)
-	s.used -= cost(len(e.key), len(e.value))
+	s.let(e)
+	s.used -= cost(len(e.key), 0)
 }
 
 // touch makes e the most recently used.

@@ -71,7 +71,7 @@ func TestStoreIsAnExactLRU(t *testing.T) {
 			key := "k" + strconv.Itoa(rapid.IntRange(0, 9).Draw(t, "key"))
 			switch rapid.SampledFrom([]string{"get", "set", "set", "set", "del", "flush"}).Draw(t, "command") {
 			case "get":
-				value, ok := got.get(db, []byte(key))
+				value, _, ok := got.get(db, []byte(key))
 				wantValue, wantOK := want.get(db, key)
 				require.Equal(t, wantOK, ok)
 				require.Equal(t, wantValue, string(value))
@@ -116,11 +116,11 @@ func TestStoreCopies(t *testing.T) {
 	s := newStore(1 << 20)
 	key, value := []byte("key"), []byte("value")
 	require.True(t, s.set(0, key, value, 0))
-	read, _ := s.get(0, key)
+	read, _, _ := s.get(0, key)
 	key[0], value[0] = 'x', 'x'
 	require.True(t, s.set(0, []byte("key"), []byte("other"), 0))
 	require.Equal(t, "value", string(read))
-	again, ok := s.get(0, []byte("key"))
+	again, _, ok := s.get(0, []byte("key"))
 	require.True(t, ok)
 	require.Equal(t, "other", string(again))
 }
@@ -150,10 +150,10 @@ func TestKeysExpire(t *testing.T) {
 
 	later(time.Minute)
 	require.Equal(t, time.Duration(-1), left("a"))
-	_, ok := s.get(0, []byte("d"))
+	_, _, ok := s.get(0, []byte("d"))
 	require.True(t, ok)
 	later(2 * time.Minute)
-	_, ok = s.get(0, []byte("d"))
+	_, _, ok = s.get(0, []byte("d"))
 	require.False(t, ok)
 	require.False(t, s.del(0, []byte("d")))
 	require.Equal(t, 1, s.stats().keys[0])

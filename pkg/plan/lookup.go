@@ -101,8 +101,13 @@ const MaxSize = maxSource
 // ParseSize reads a size as plans write it, such as "64MiB", in bytes.
 func ParseSize(text string) (int64, error) { return parseSize(text) }
 
-// ParseShare reads a percentage as plans write it, such as "0.1%", as a share: 0.001.
-func ParseShare(text string) (float64, error) { return parseShare(text) }
+// ParseShare reads a percentage as plans write it, such as "0.1%", or a number, such as 0.001, as a share.
+func ParseShare(text string) (float64, error) {
+	if n, rest, err := cutNumber(text); err == nil && rest == "" {
+		return n, nil
+	}
+	return parseShare(text)
+}
 
 // WarmUp returns how much of the phase's beginning the plan wants its figures to leave out; 0: it does not say.
 func (ph *Phase) WarmUp() time.Duration {
