@@ -196,13 +196,20 @@ func TestDrawnDelaysAreMeasured(t *testing.T) {
 	}
 }
 
-// TestBandwidthIsTheThroughput reads values through a node that sends 4 MiB a second.
+// TestBandwidthIsTheThroughput reads values through a node that sends 4 MiB a second. It is never more, and less only where the node got no
+// processor for longer than it may catch up afterwards.
 func TestBandwidthIsTheThroughput(t *testing.T) {
-	t.Parallel()
-	const size, reply = 10_000, len("$10000\r\n") + 10_000 + len("\r\n")
-	src := strings.Replace(strings.Replace(closedPlan, "size = 100", fmt.Sprintf("size = %d", size), 1), `think    = "1ms"`, "", 1)
+	const bandwidth, size, reply = 4 << 20, 10_000, len("$10000\r\n") + 10_000 + len("\r\n")
+	src := strings.Replace(strings.Replace(closedPlan, "size = 100", fmt.Sprintf("size = %d", size), 1), `think    = "1ms"`, "pipeline = 16", 1)
 	node := beginTarget(t, "--bandwidth", "4MiB")
-	p := begin(t, src, "-var", nodes(node.addr), "-var", "duration=3s").result(30 * time.Second).Phase["gets"]
-	require.NotNil(t, p.Op["get"].Rate)
-	require.InEpsilon(t, 4<<20, *p.Op["get"].Rate*float64(reply), 0.01, doubts(p))
+	patiently(t, func(t *testing.T) error {
+		p := begin(t, src, "-var", nodes(node.addr), "-var", "duration=3s").result(30 * time.Second).Phase["gets"]
+		require.NotNil(t, p.Op["get"].Rate)
+		share := *p.Op["get"].Rate * float64(reply) / bandwidth
+		require.Less(t, share, 1.01)
+		if share < 0.99 {
+			return fmt.Errorf("%v of the bandwidth; %s", share, doubts(p))
+		}
+		return nil
+	})
 }

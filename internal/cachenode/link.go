@@ -9,9 +9,10 @@ import (
 const (
 	// minBandwidth is what a request of ordinary size still gets through at before its client is called slow, in bytes a second.
 	minBandwidth = 1 << 10
-	// linkSlack is how far a link may catch up after it stood idle, or its sender woke late: over times that are long beside it, the
-	// bandwidth is exact.
+	// linkSlack is how far a link may catch up after it stood idle: over times that are long beside it, the bandwidth is exact.
 	linkSlack = 10 * time.Millisecond
+	// maxLate bounds how far it may catch up because its senders woke late, as they do where others have the processors.
+	maxLate = time.Second
 	// minPiece is the least that is sent or received at a time on a slow link; others send in between.
 	minPiece = 1500
 )
@@ -29,7 +30,8 @@ type link struct {
 	done      <-chan struct{}
 
 	mu   sync.Mutex
-	free time.Time // when all that was sent so far has gone through
+	free time.Time     // when all that was sent so far has gone through
+	late time.Duration // how late senders woke of late
 }
 
 // piece is how much of n bytes goes at a time.
@@ -45,7 +47,8 @@ func (l *link) pass(n int) {
 	if l.bandwidth == 0 || n == 0 {
 		return
 	}
-	wait := time.Until(l.reserve(n, time.Now()))
+	until := l.reserve(n, time.Now())
+	wait := time.Until(until)
 	if wait <= 0 {
 		return
 	}
@@ -53,15 +56,23 @@ func (l *link) pass(n int) {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+		l.woke(time.Since(until))
 	case <-l.done:
 	}
+}
+
+// woke is told by how much a sender woke later than it wanted.
+func (l *link) woke(late time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.late = min(max(late, l.late*7/8), maxLate)
 }
 
 // reserve returns when n bytes that are ready now will have gone through.
 func (l *link) reserve(n int, now time.Time) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if idle := now.Add(-linkSlack); l.free.Before(idle) {
+	if idle := now.Add(-linkSlack - l.late); l.free.Before(idle) {
 		l.free = idle
 	}
 	l.free = l.free.Add(time.Duration(float64(n) / float64(l.bandwidth) * float64(time.Second)))

@@ -1,0 +1,50 @@
+# What memtier_benchmark does when it is told nothing but where the server is: 4 threads with 50 connections each, 10,000 requests on each
+# connection, a SET for every ten GETs, values of 32 bytes, keys memtier-0 to memtier-9999999 at random. It puts no keys beforehand, so on an
+# empty server nearly all of its GETs miss.
+#
+#   loadgen coordinator run plans/memtier-default.hcl -var endpoint=127.0.0.1:6379
+#   loadgen coordinator run plans/memtier-default.hcl -var driver=memcached -var endpoint=127.0.0.1:11211
+#
+# What is called by another name, and what means something else: docs/coming-from.md
+
+plan "memtier-default" {
+  description = "memtier_benchmark's defaults: SET and GET 1:10 on 10,000,000 keys, 200 connections"
+}
+
+variable "endpoint" { default = "127.0.0.1:6379" } # --server, --port
+variable "driver" { default = "redis" }            # --protocol
+variable "threads" { default = 4 }                 # --threads: here only a factor of the sessions
+variable "clients" { default = 50 }                # --clients, of each thread
+variable "requests" { default = 10000 }            # --requests, of each client
+variable "pipeline" { default = 1 }                # --pipeline
+variable "size" { default = 32 }                   # --data-size
+variable "keys" { default = 10000000 }             # --key-maximum
+variable "sets" { default = 1 }                    # --ratio SETS:GETS
+variable "gets" { default = 10 }
+
+target "server" {
+  driver    = var.driver
+  endpoints = [var.endpoint]
+}
+
+dataset "memtier" {
+  keys {
+    count  = var.keys
+    format = "memtier-%d" # --key-prefix
+  }
+  values {
+    size = var.size
+    fill = "0x78" # all values are alike, as without --random-data
+  }
+}
+
+phase "mixed" {
+  target  = target.server
+  dataset = dataset.memtier
+  ops     = { put = var.sets, get = var.gets }
+  closed {
+    sessions   = var.threads * var.clients
+    iterations = var.requests
+    pipeline   = var.pipeline
+  }
+}
