@@ -125,6 +125,7 @@ func (s *step) unseen(worker int, until time.Duration) uint64 {
 		so.Duration = min(until-s.at, so.Duration)
 		n := part * so.Expected()
 		most := uint64(math.Ceil(n + 6*math.Sqrt(n) + part*float64(o.Streams))) // six standard deviations of a Poisson count
+		most *= uint64(s.ph.MostSteps())
 		return most - min(most, due)
 	}
 	if least == math.MaxInt64 {

@@ -31,7 +31,7 @@ const drawn = 16
 func (l *loop) bypass(source *workload.Source) {
 	l.direct = nil
 	w, wired := l.tr.(*wire)
-	if prog, plain := l.prog.(*op.Plain); plain && wired {
+	if prog, plain := l.prog.(*op.Plain); plain && wired && l.scenes == nil {
 		l.direct = &direct{l: l, w: w, prog: prog, enc: newEncoder(w.codec)}
 		l.direct.skim, _ = w.codec.(driver.Skimmer)
 		l.direct.sheet.fits = source.Alike() && l.direct.enc.layout != nil && len(w.endpoints) == 1

@@ -307,6 +307,7 @@ func (g *group) open(c clock) error {
 // equip gives a loop the program, the feed and the streams of a step.
 func (g *group) equip(l *loop, source *workload.Source, step run.Step) {
 	l.prog, l.opTimeout = g.program(step.Kind)
+	l.scenes = newScenes(l, source)
 	l.bypass(source)
 	l.acks = g.target.Replication != nil
 	for _, s := range l.sessions {

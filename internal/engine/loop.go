@@ -86,6 +86,7 @@ type session struct {
 type opState struct {
 	op.Op
 	session *session
+	scene   *scene // whose step it is; nil: it stands for itself
 	due     int64
 	begun   int64 // when the program started it
 	start   int64 // before the write of its first request; 0 until then
@@ -100,6 +101,7 @@ type loop struct {
 	feed     feed
 	prog     op.Program
 	direct   *direct // carries out what prog would, where it can; or nil
+	scenes   *scenes // of a step whose sessions carry out scenarios; or nil
 	timers   timers
 	sessions []*session
 
@@ -255,15 +257,21 @@ func (l *loop) turn(now int64) {
 	if !l.stopped && l.halt.Load() != goOn {
 		l.stopped = true
 		l.feed.stop(now)
+		if l.scenes != nil {
+			l.scenes.stop(now)
+		}
 	}
 	for n := 1; l.timers.next() <= now; n++ {
 		if n%flushEach == 0 {
 			l.tr.flush()
 		}
 		t := l.timers.pop()
-		if t.kind == startSlots {
+		switch t.kind {
+		case startSlots:
 			l.feed.fire(t, now)
-		} else {
+		case nextScene:
+			l.scenes.fire(t, now)
+		default:
 			l.tr.fire(t, now)
 		}
 	}
@@ -293,15 +301,26 @@ func (l *loop) start(s *session, stream *workload.Stream, n int, due, now int64)
 }
 
 func (l *loop) startOne(s *session, stream *workload.Stream, due, now int64) bool {
+	if l.scenes != nil {
+		return l.scenes.begin(s, stream, due, now)
+	}
 	st := l.take()
 	if !stream.Next(&st.Op) {
 		l.release(st)
 		return false
 	}
+	l.occupy(s, 1, now)
+	st.scene = nil
+	l.launch(st, s, due, now)
+	return true
+}
+
+// launch has the program begin the op of a state, in a slot of the session that is taken.
+func (l *loop) launch(st *opState, s *session, due, now int64) {
 	l.count(&st.Op)
 	l.sign(&st.Op, now)
 	st.session, st.due, st.begun, st.start, st.done = s, due, now, 0, false
-	l.occupy(s, 1, now)
+	sc := st.scene
 	l.depth++
 	l.starting = st
 	reqs := l.prog.Start(l.room(), &st.Op)
@@ -311,9 +330,17 @@ func (l *loop) startOne(s *session, stream *workload.Stream, due, now int64) boo
 	l.starting = nil
 	l.depth--
 	if st.done || !st.used {
-		l.feed.freed(s, 1, now, true)
+		l.proceed(s, sc, now, true)
 	}
-	return true
+}
+
+// proceed gives back the slot of an op that has ended, or goes on with its scenario.
+func (l *loop) proceed(s *session, sc *scene, now int64, held bool) {
+	if sc != nil {
+		l.scenes.proceed(sc, now, held)
+		return
+	}
+	l.feed.freed(s, 1, now, held)
 }
 
 // sign says in a value who wrote it and when.
@@ -405,9 +432,14 @@ func (l *loop) deliver(ev op.Event, now int64) {
 	if step.Foreign {
 		l.rec.Foreign++
 	}
+	sc := st.scene
 	if step.Done {
 		st.done = true
-		l.vacate(s, 1, now)
+		if sc == nil {
+			l.vacate(s, 1, now)
+		} else {
+			sc.took(st, step.Outcome, ev.Kind, now)
+		}
 		l.record(st, step.Outcome, ev.Kind, now)
 	}
 	for i := range reqs {
@@ -420,7 +452,7 @@ func (l *loop) deliver(ev op.Event, now int64) {
 		l.release(st)
 	}
 	if step.Done && !held {
-		l.feed.freed(s, 1, now, false)
+		l.proceed(s, sc, now, false)
 	}
 }
 
@@ -504,6 +536,9 @@ func (l *loop) sweepOps(now int64) int64 {
 
 // shed counts an op that was due and is never started.
 func (l *loop) shed(stream *workload.Stream) bool {
+	if l.scenes != nil {
+		return l.scenes.drop(stream)
+	}
 	st := l.take()
 	defer l.release(st)
 	if !stream.Next(&st.Op) {

@@ -69,6 +69,9 @@ func (l *loop) census() {
 		}
 	}
 	l.opsBefore = ops
+	if l.scenes != nil {
+		l.scenes.census()
+	}
 	clear(l.reqNow)
 	l.tr.outstanding(l.reqNow)
 	for i := range l.reqNow {

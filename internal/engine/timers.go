@@ -11,6 +11,7 @@ type timerKind uint8
 const (
 	startSlots timerKind = iota // the closed feed: arg is the session's index in the loop, n the slots to start
 	reconnect                   // the wire transport: arg is the connection
+	nextScene                   // scenes: arg is the scene whose next step is due
 	complete                    // the timed transport: arg is the request
 )
 

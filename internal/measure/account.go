@@ -3,6 +3,7 @@ package measure
 import (
 	"bytes"
 	"math"
+	"slices"
 
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/hist"
@@ -15,8 +16,9 @@ import (
 // Two Totals whose latencies differ have the same Account by a chance of about 2^-64; what bins they are in, and the extremes beyond
 // their buckets, it does not hold.
 type Account struct {
-	rest Totals // without ops
-	ops  [driver.NumVerbs]accounted
+	rest      Totals // without ops and scenarios
+	ops       [driver.NumVerbs]accounted
+	scenarios []accounted
 }
 
 // accounted is what is kept of an op.
@@ -33,6 +35,14 @@ func (a *Account) Add(t *Totals) {
 	for v, o := range t.Ops {
 		if !o.empty() {
 			a.ops[v].add(o)
+		}
+	}
+	for i, o := range t.Scenarios {
+		if !o.empty() {
+			for len(a.scenarios) <= i {
+				a.scenarios = append(a.scenarios, accounted{})
+			}
+			a.scenarios[i].add(o)
 		}
 	}
 }
@@ -94,5 +104,5 @@ func (a *Account) Equal(o *Account) bool {
 		return false
 	}
 	others, err := o.rest.AppendBinary(nil)
-	return err == nil && bytes.Equal(mine, others) && a.ops == o.ops
+	return err == nil && bytes.Equal(mine, others) && a.ops == o.ops && slices.Equal(a.scenarios, o.scenarios)
 }

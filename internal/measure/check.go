@@ -17,8 +17,12 @@ func (t *Totals) CheckValid() error {
 	errs := []error{ledgers.CheckValid()}
 	for v, o := range t.Ops {
 		if o != nil {
-			errs = append(errs, o.check(driver.Verb(v)))
+			errs = append(errs, o.check(driver.Verb(v).String()))
 		}
+	}
+	for i, o := range t.Scenarios {
+		l := o.Ledger()
+		errs = append(errs, l.check(scenarioName(i)), o.check(scenarioName(i)))
 	}
 	if len(t.Requests)%driver.NumVerbs != 0 {
 		errs = append(errs, fmt.Errorf("%d request ledgers, want a multiple of %d", len(t.Requests), driver.NumVerbs))
@@ -30,11 +34,11 @@ func (t *Totals) CheckValid() error {
 }
 
 // check compares the latencies and bins of an op with its outcomes.
-func (o *Op) check(v driver.Verb) error {
+func (o *Op) check(name string) error {
 	var errs []error
 	same := func(what string, got uint64, of string, want uint64) {
 		if got != want {
-			errs = append(errs, fmt.Errorf("%s: %s %d, but %s %d", v, what, got, of, want))
+			errs = append(errs, fmt.Errorf("%s: %s %d, but %s %d", name, what, got, of, want))
 		}
 	}
 	var classes [NumClasses]uint64

@@ -100,7 +100,7 @@ func (c *Counters) Equal(o *Counters) bool {
 func (c *Counters) CheckValid() error {
 	var errs []error
 	for v := range c.Ops {
-		errs = append(errs, c.Ops[v].check(driver.Verb(v)))
+		errs = append(errs, c.Ops[v].check(driver.Verb(v).String()))
 	}
 	for i := range c.Requests {
 		errs = append(errs, c.Requests[i].check(i/driver.NumVerbs, driver.Verb(i%driver.NumVerbs)))
@@ -108,7 +108,7 @@ func (c *Counters) CheckValid() error {
 	return errors.Join(errs...)
 }
 
-func (l *Ledger) check(v driver.Verb) error {
+func (l *Ledger) check(name string) error {
 	// Modulo 2^64, so that a negative change in flight needs no case of its own.
 	sum := uint64(l.InFlight)
 	for _, n := range l.Outcomes {
@@ -121,7 +121,7 @@ func (l *Ledger) check(v driver.Verb) error {
 	for i, n := range l.Outcomes {
 		fmt.Fprintf(&terms, "%s %d + ", driver.Outcome(i), n)
 	}
-	return fmt.Errorf("%s: due %d, but %sin_flight %d = %d", v, l.Due, &terms, l.InFlight, int64(sum))
+	return fmt.Errorf("%s: due %d, but %sin_flight %d = %d", name, l.Due, &terms, l.InFlight, int64(sum))
 }
 
 func (r *Requests) check(endpoint int, v driver.Verb) error {

@@ -130,6 +130,27 @@ func (t *Totals) decode(r *reader) {
 			r.fail("%s: written, but empty", driver.Verb(v))
 		}
 	}
+	t.decodeScenarios(r)
+}
+
+func (t *Totals) decodeScenarios(r *reader) {
+	present := r.uvarint()
+	if present>>MaxScenarios != 0 {
+		r.fail("a set %#x of %d scenarios", present, MaxScenarios)
+	}
+	for i := 0; present>>i != 0 && r.err == nil; i++ {
+		if present>>i&1 == 0 {
+			continue
+		}
+		o := t.scenario(i)
+		r.op(o)
+		switch {
+		case r.err != nil:
+			r.err = fmt.Errorf("%s: %w", scenarioName(i), r.err)
+		case o.empty():
+			r.fail("%s: written, but empty", scenarioName(i))
+		}
+	}
 }
 
 // reader takes a binary form apart from the front of b. After the first error everything it returns is 0.

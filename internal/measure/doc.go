@@ -37,6 +37,8 @@
 //	+------------+----------+--------------+------------+--------------+---------+--------+-------------+
 //	| Span | Errors | Requests | verbs 1B | per verb: Op                                                |
 //	+------+--------+----------+----------+-------------------------------------------------------------+
+//	| scenarios | per scenario: Op |
+//	+-----------+------------------+
 //
 // Span, of which an empty one is its first number only:
 //
@@ -72,5 +74,7 @@
 //	| shift 1B | ends | skipped | count | skipped | count | …
 //	+----------+------+---------+-------+---------+-------+----
 //
-// The version, 3, changes with the form, and so whenever a verb, an outcome, a cause or a class is added.
+// Scenarios is a set like that of verbs, of one number.
+//
+// The version, 4, changes with the form, and so whenever a verb, an outcome, a cause or a class is added.
 package measure

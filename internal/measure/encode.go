@@ -8,7 +8,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-const version = 3
+const version = 4
 
 // maxEndpoints bounds what a decoder sets aside on the word of a few bytes.
 const maxEndpoints = 4096
@@ -54,7 +54,8 @@ func (c *Counters) AppendBinary(b []byte) ([]byte, error) {
 	return appendRequests(b, c.Requests)
 }
 
-// AppendBinary appends the binary form of t. It returns an error when there are more endpoints than 4,096, or acks than [MaxAcks].
+// AppendBinary appends the binary form of t. It returns an error when there are more endpoints than 4,096, or acks than [MaxAcks],
+// or scenarios than [MaxScenarios].
 func (t *Totals) AppendBinary(b []byte) ([]byte, error) {
 	b = append(b, version)
 	b = binary.AppendVarint(b, t.Origin)
@@ -82,6 +83,29 @@ func (t *Totals) AppendBinary(b []byte) ([]byte, error) {
 		}
 		if b, err = appendOp(b, o); err != nil {
 			return b, fmt.Errorf("encode %s: %w", driver.Verb(v), err)
+		}
+	}
+	return t.appendScenarios(b)
+}
+
+func (t *Totals) appendScenarios(b []byte) ([]byte, error) {
+	var present uint64
+	for i, o := range t.Scenarios {
+		if !o.empty() {
+			if i >= MaxScenarios {
+				return b, fmt.Errorf("encode %s: want at most %d", scenarioName(i), MaxScenarios)
+			}
+			present |= 1 << i
+		}
+	}
+	b = binary.AppendUvarint(b, present)
+	var err error
+	for i, o := range t.Scenarios {
+		if o.empty() {
+			continue
+		}
+		if b, err = appendOp(b, o); err != nil {
+			return b, fmt.Errorf("encode %s: %w", scenarioName(i), err)
 		}
 	}
 	return b, nil

@@ -12,5 +12,11 @@ func (t *Totals) WithoutBins() *Totals {
 			flat.Ops[v] = &c
 		}
 	}
+	flat.Scenarios = nil
+	for _, o := range t.Scenarios {
+		c := *o
+		clear(c.Bins[:])
+		flat.Scenarios = append(flat.Scenarios, &c)
+	}
 	return &flat
 }

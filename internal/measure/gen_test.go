@@ -72,10 +72,17 @@ var anyEvents = rapid.Custom(func(t *rapid.T) []event {
 	v := anyVerb.Draw(t, "verb")
 	endpoint := rapid.IntRange(0, testEndpoints-1).Draw(t, "endpoint")
 	n := rapid.Uint64Range(1, 1000).Draw(t, "n")
-	switch rapid.IntRange(0, 9).Draw(t, "what") {
+	switch rapid.IntRange(0, 10).Draw(t, "what") {
 	default:
 		s := drawSample(t)
 		return []event{start(s.Verb, n), end(s)}
+	case 8:
+		i, s := rapid.IntRange(0, MaxScenarios-1).Draw(t, "scenario"), drawSample(t)
+		return []event{
+			func(t *Totals) { t.AddScenario(i); t.AddScenarioInFlight(i, 1) },
+			func(t *Totals) { t.AddScenarioInFlight(i, -1); t.RecordScenario(i, &s) },
+			func(t *Totals) { t.AddScenario(i); t.ShedScenario(i) },
+		}
 	case 0:
 		return []event{start(v, n)}
 	case 1:
@@ -168,6 +175,8 @@ func sampleTotals() *Totals {
 	t.Ack(driver.Put, 3, 350_000)
 	*t.Request(0, driver.Get) = Requests{Sent: 15, Answered: 6, Timeout: 2, Error: 1, Refused: 4, Moved: 3, Ask: 2, InFlight: 1}
 	*t.Request(2, driver.Put) = Requests{Sent: 3, Answered: 3}
+	t.AddScenario(1)
+	t.RecordScenario(1, &Sample{Outcome: driver.Miss, Due: testOrigin + 10, Start: testOrigin + 20, End: testOrigin + 1e6})
 	t.Span.Session(testOrigin+5, testOrigin+900)
 	t.Span.Session(testOrigin+1, testOrigin+700)
 	t.Reconnects, t.LateReplies, t.Foreign, t.Stalls, t.MaxStall = 1, 2, 3, 1, 300e6

@@ -47,6 +47,7 @@ type Sample struct {
 type Totals struct {
 	Origin      int64 // run clock at the step's start; the same in all parts of a step. 0 in a Totals that has none
 	Ops         [driver.NumVerbs]*Op
+	Scenarios   []*Op      // by number in the phase, as long as the last that began; their ops are in Ops, too
 	Requests    []Requests // index endpoint·NumVerbs + verb
 	Digest      uint64     // commutative digest of the ops due: stream, n, verb, key, size
 	Span        Span
@@ -58,7 +59,7 @@ type Totals struct {
 	Errors      Errors
 }
 
-// Op is the ledger and the latencies of one verb. Latencies are nanoseconds.
+// Op is the ledger and the latencies of one verb, or of one scenario. Latencies are nanoseconds.
 type Op struct {
 	Due      uint64
 	Outcomes [driver.NumOutcomes]uint64
@@ -137,8 +138,9 @@ func (t *Totals) Ack(v driver.Verb, k int, ns int64) {
 func (t *Totals) Record(s *Sample) { t.RecordN(s, 1) }
 
 // RecordN counts n ≥ 1 ops that ended alike, such as those that one write sent and one read answered, as n calls of Record do.
-func (t *Totals) RecordN(s *Sample, n uint64) {
-	o := t.of(s.Verb)
+func (t *Totals) RecordN(s *Sample, n uint64) { t.of(s.Verb).record(s, n, t.Origin) }
+
+func (o *Op) record(s *Sample, n uint64, origin int64) {
 	o.Outcomes[s.Outcome] += n
 	class := classOf(s.Outcome)
 	if class == ClassBad {
@@ -147,7 +149,7 @@ func (t *Totals) RecordN(s *Sample, n uint64) {
 	o.Lag.RecordN(s.Start-s.Due, n)
 	o.Service[class].RecordN(s.End-s.Start, n)
 	o.Response[class].RecordN(s.End-s.Due, n)
-	o.binsOf(s.Outcome).AddN(s.End-t.Origin, n)
+	o.binsOf(s.Outcome).AddN(s.End-origin, n)
 }
 
 // ServiceAll returns the service times of ok and miss together.

@@ -18,6 +18,7 @@ func (t *Totals) Merge(o *Totals) {
 			t.of(driver.Verb(v)).merge(from)
 		}
 	}
+	t.mergeScenarios(o)
 }
 
 // mergeRest is Merge, but for the ops.
@@ -45,10 +46,13 @@ func (t *Totals) Reset() {
 			o.reset()
 		}
 	}
+	for _, o := range t.Scenarios {
+		o.reset()
+	}
 	clear(t.Requests)
-	origin, ops, requests := t.Origin, t.Ops, t.Requests
+	origin, ops, scenarios, requests := t.Origin, t.Ops, t.Scenarios, t.Requests
 	*t = Totals{}
-	t.Origin, t.Ops, t.Requests = origin, ops, requests
+	t.Origin, t.Ops, t.Scenarios, t.Requests = origin, ops, scenarios, requests
 }
 
 // hists returns the latencies that every Op has, in the order of the binary form.

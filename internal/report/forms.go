@@ -141,9 +141,8 @@ func summary(b *strings.Builder, r *run.Run) {
 	b.WriteString("\n| phase | op | rate | p50 | p90 | p99 | p99.9 | max | figures |\n|---|---|--:|--:|--:|--:|--:|--:|---|\n")
 	for _, name := range r.PhaseOrder {
 		ph := r.Phase[name]
-		for _, verb := range verbs(ph.Op) {
-			o := ph.Op[verb]
-			fmt.Fprintf(b, "| %s | %s | %s |", markdown(name), verb, perSecond(o.Rate))
+		for _, o := range doneIn(ph) {
+			fmt.Fprintf(b, "| %s | %s | %s |", markdown(name), strings.TrimPrefix(strings.Replace(o.at, ".", " ", 1), "op "), perSecond(o.Rate))
 			for _, q := range []*float64{o.Response.P50, o.Response.P90, o.Response.P99, o.Response.P999, o.Response.Max} {
 				fmt.Fprintf(b, " %s |", quantity(q))
 			}

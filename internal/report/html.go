@@ -261,8 +261,8 @@ func newPhaseView(ph *run.Phase, name, key string, st []*steps) phaseView {
 	v.Tiles = tilesOf(ph, doubt)
 	v.Sentences = sentencesOf(ph)
 	v.Facts = phaseFacts(ph)
-	for _, verb := range verbs(ph.Op) {
-		v.Ops = append(v.Ops, newOpView(ph, verb))
+	for _, d := range doneIn(ph) {
+		v.Ops = append(v.Ops, newOpView(ph, d))
 	}
 	v.Levels = levelsOf(ph)
 	if v.Timed {
@@ -321,6 +321,11 @@ func sentencesOf(ph *run.Phase) []string {
 		}
 		all = append(all, latencySentence(verb, &o.Response))
 	}
+	for _, name := range slices.Sorted(maps.Keys(ph.Scenario)) {
+		if s := ph.Scenario[name]; len(s.Steps) > 1 {
+			all = append(all, latencySentence(name, &s.Response))
+		}
+	}
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 }
 
@@ -365,14 +370,19 @@ func phaseFacts(ph *run.Phase) []fact {
 	return facts
 }
 
-func newOpView(ph *run.Phase, verb string) opView {
-	o := ph.Op[verb]
-	v := opView{Verb: verb, Facts: []string{ledger(o)}, Rates: rates(ph, verb)}
+func newOpView(ph *run.Phase, o done) opView {
+	v := opView{Verb: o.name, Facts: []string{ledger(o.Op)}, Rates: rates(ph, o)}
+	if o.steps != "" {
+		v.Verb = "scenario " + o.name
+		v.Facts = append([]string{o.steps}, v.Facts...)
+	}
 	if causes := causes(o.Causes); causes != "" {
 		v.Facts = append(v.Facts, "caused by "+causes)
 	}
-	v.Facts = append(v.Facts, strings.Join(volume(o), " · "))
-	v.Shares = template.HTML(chart.Shares("outcomes of "+verb, []chart.Share{
+	if o.steps == "" {
+		v.Facts = append(v.Facts, strings.Join(volume(o.Op), " · "))
+	}
+	v.Shares = template.HTML(chart.Shares("outcomes of "+v.Verb, []chart.Share{
 		{Name: count(o.OK) + " ok", Class: "c0", N: float64(o.OK)},
 		{Name: count(o.Miss) + " miss", Class: "c2", N: float64(o.Miss)},
 		{Name: count(o.Conflict) + " conflict", Class: "c3", N: float64(o.Conflict)},
@@ -382,7 +392,7 @@ func newOpView(ph *run.Phase, verb string) opView {
 		{Name: count(o.Shed) + " shed", Class: "offered", N: float64(o.Shed)},
 	}))
 	var missing, whys []string
-	for _, r := range rowsOf("op."+verb, o) {
+	for _, r := range rowsOf(o.at, o.Op) {
 		if r.l.Count == 0 {
 			continue
 		}

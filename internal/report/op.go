@@ -1,6 +1,7 @@
 package report
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -8,17 +9,44 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// op adds the ledger, the rates and the latencies of one verb.
-func (p *page) op(ph *run.Phase, verb string) {
-	o := ph.Op[verb]
+// done is what a phase did of one kind: the ops of a verb, or the runs of a scenario.
+type done struct {
+	name  string
+	at    string // path below the phase
+	steps string // of a scenario; "" of a verb
+	*run.Op
+}
+
+// doneIn lists the verbs of a phase and then its scenarios.
+func doneIn(ph *run.Phase) []done {
+	var all []done
+	for _, verb := range verbs(ph.Op) {
+		all = append(all, done{verb, "op." + verb, "", ph.Op[verb]})
+	}
+	for _, name := range slices.Sorted(maps.Keys(ph.Scenario)) {
+		s := ph.Scenario[name]
+		all = append(all, done{name, "scenario." + name, strings.Join(s.Steps, " → "), s.AsOp()})
+	}
+	return all
+}
+
+// op adds the ledger, the rates and the latencies of one verb or scenario.
+func (p *page) op(ph *run.Phase, d done) {
 	p.line("")
-	p.item(verb, ledger(o))
-	if causes := causes(o.Causes); causes != "" {
+	if d.steps == "" {
+		p.item(d.name, ledger(d.Op))
+	} else {
+		p.item("scenario", d.name+": "+d.steps)
+		p.item("", ledger(d.Op))
+	}
+	if causes := causes(d.Causes); causes != "" {
 		p.item("", "caused by "+causes)
 	}
-	p.items("", " · ", rates(ph, verb)...)
-	p.items("", " · ", volume(o)...)
-	p.latencies(ph, rowsOf("op."+verb, o))
+	p.items("", " · ", rates(ph, d)...)
+	if d.steps == "" {
+		p.items("", " · ", volume(d.Op)...)
+	}
+	p.latencies(ph, rowsOf(d.at, d.Op))
 }
 
 // ledger is the op ledger as an equation. Outcomes that did not occur are left out.
@@ -61,18 +89,17 @@ func causes(c run.Causes) string {
 }
 
 // rates are the figures that are quoted, with doubts about them.
-func rates(ph *run.Phase, verb string) []string {
-	o := ph.Op[verb]
+func rates(ph *run.Phase, o done) []string {
 	var parts []string
 	if ph.Kind == string(run.Load) {
 		if o.Rate != nil {
-			parts = append(parts, whole(*o.Rate)+"/s"+mark(ph, "op."+verb+".rate"), whole(*o.RatePerMinute)+"/min"+mark(ph, "op."+verb+".rate_per_minute"))
+			parts = append(parts, whole(*o.Rate)+"/s"+mark(ph, o.at+".rate"), whole(*o.RatePerMinute)+"/min"+mark(ph, o.at+".rate_per_minute"))
 		} else {
-			parts = append(parts, "no rate ("+ph.Nulls["op."+verb+".rate"]+")")
+			parts = append(parts, "no rate ("+ph.Nulls[o.at+".rate"]+")")
 		}
 	}
 	if o.RateWall != nil {
-		parts = append(parts, whole(*o.RateWall)+"/s"+mark(ph, "op."+verb+".rate_wall")+" from first start to last end")
+		parts = append(parts, whole(*o.RateWall)+"/s"+mark(ph, o.at+".rate_wall")+" from first start to last end")
 	}
 	return parts
 }

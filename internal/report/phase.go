@@ -41,8 +41,8 @@ func (p *page) phase(name string, ph *run.Phase) {
 		p.items("steady", ", ", steady...)
 	}
 	p.levels(ph)
-	for _, verb := range verbs(ph.Op) {
-		p.op(ph, verb)
+	for _, d := range doneIn(ph) {
+		p.op(ph, d)
 	}
 	p.line("")
 	if ph.Kind == string(run.Load) && ph.Model == "closed" {

@@ -82,6 +82,7 @@ func newStep(p *plan.Plan, ph *plan.Phase, m Measured) *Phase {
 	b.warmUp(m)
 	r.Seconds = seconds(m.Load.Span.Last - m.Load.Span.First)
 	r.Op = b.ops("op.", verbsOf(ph.Ops))
+	r.Scenario = b.scenarios(ph)
 	r.count(ph, m)
 	b.openRates(ph, m.Shape)
 	b.generator()
@@ -146,10 +147,48 @@ func (b *builder) ops(at string, verbs []driver.Verb) map[string]*Op {
 	return ops
 }
 
+// scenarios makes a scenario for each of the phase.
+func (b *builder) scenarios(ph *plan.Phase) map[string]*scenario {
+	all := map[string]*scenario{}
+	of := func(t *measure.Totals, i int) *measure.Op {
+		if i < len(t.Scenarios) {
+			return t.Scenarios[i]
+		}
+		return &measure.Op{}
+	}
+	for i, s := range ph.Scenarios {
+		at, t := "scenario."+s.Name, of(b.totals, i)
+		r := counts(t)
+		b.rates(at, r, t)
+		b.latencies(at, r, of(b.settled, i))
+		one := &scenario{
+			Due: r.Due, Sent: r.Sent, OK: r.OK, Miss: r.Miss, Conflict: r.Conflict, QuorumFailed: r.QuorumFailed, Timeout: r.Timeout,
+			Error: r.Error, Shed: r.Shed, InFlight: r.InFlight, Causes: r.Causes,
+			Rate: r.Rate, RateWall: r.RateWall, RatePerMinute: r.RatePerMinute, Steps: []string{},
+			Response: r.Response, Service: r.Service, Lag: r.Lag, Latency: r.Latency,
+		}
+		for _, step := range s.Steps {
+			one.Steps = append(one.Steps, step.Op)
+		}
+		all[s.Name] = one
+	}
+	return all
+}
+
 // op takes the ledger from t, and latencies from what of it was settled.
 func (b *builder) op(at string, verb driver.Verb, t, settled *measure.Op) *Op {
+	r := counts(t)
+	r.BytesIn, r.BytesOut = t.In, t.Out
+	b.rates(at, r, t)
+	b.hitRatio(at, verb, r)
+	b.latencies(at, r, settled)
+	return r
+}
+
+// counts takes a ledger over.
+func counts(t *measure.Op) *Op {
 	n := func(o driver.Outcome) uint64 { return t.Outcomes[o] }
-	r := &Op{
+	return &Op{
 		Due:          t.Due,
 		Sent:         t.Due - n(driver.Shed),
 		OK:           n(driver.OK),
@@ -167,13 +206,7 @@ func (b *builder) op(at string, verb driver.Verb, t, settled *measure.Op) *Op {
 			Refused:   t.Causes[op.Refused],
 			OpTimeout: t.Causes[op.OpTimeout],
 		},
-		BytesIn:  t.In,
-		BytesOut: t.Out,
 	}
-	b.rates(at, r, t)
-	b.hitRatio(at, verb, r)
-	b.latencies(at, r, settled)
-	return r
 }
 
 func (b *builder) rates(at string, r *Op, t *measure.Op) {

@@ -29,6 +29,11 @@ func (p *Phase) checkLedgers() error {
 			return fmt.Errorf("setup: %w", err)
 		}
 	}
+	for name, s := range p.Scenario {
+		if ended := s.OK + s.Miss + s.Conflict + s.QuorumFailed + s.Timeout + s.Error + s.Shed; s.Due != ended+uint64(s.InFlight) {
+			return fmt.Errorf("scenario %s: due %d, but %d ended and %d in flight", name, s.Due, ended, s.InFlight)
+		}
+	}
 	return checkLedgers(p.Op, p.Requests)
 }
 

@@ -22,13 +22,15 @@ var update = flag.Bool("update", false, "rewrite golden files")
 // placeholder names the keys of the map at a path.
 func placeholder(path string) string {
 	return map[string]string{
-		"phase":                          "NAME",
-		"phase.NAME.op":                  "VERB",
-		"variants[].values":              "VARIABLE",
-		"figures[].nulls":                "PATH",
-		"phase.NAME.observe":             "OBSERVATION",
-		"phase.NAME.observe.OBSERVATION": "FIELD",
-		"phase.NAME.probes":              "OBSERVATION",
+		"phase":                                        "NAME",
+		"phase.NAME.op":                                "VERB",
+		"phase.NAME.scenario":                          "SCENARIO",
+		"phase.NAME.levels[].scenario":                 "SCENARIO",
+		"variants[].values":                            "VARIABLE",
+		"figures[].nulls":                              "PATH",
+		"phase.NAME.observe":                           "OBSERVATION",
+		"phase.NAME.observe.OBSERVATION":               "FIELD",
+		"phase.NAME.probes":                            "OBSERVATION",
 		"phase.NAME.probes.OBSERVATION.series[].value": "FIELD",
 		"phase.NAME.setup.op":                          "VERB",
 		"phase.NAME.levels[].op":                       "VERB",

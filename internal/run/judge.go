@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -47,9 +48,11 @@ func (p *Phase) doubt(v Validity, touches []string, format string, args ...any) 
 }
 
 // all are the paths of everything that was measured.
-func (p *Phase) all() []string { return []string{"op", "offered_rate", "achieved_rate", "steady"} }
+func (p *Phase) all() []string {
+	return []string{"op", "scenario", "offered_rate", "achieved_rate", "steady"}
+}
 
-// each lists figures of every op.
+// each lists figures of every op and scenario.
 func (p *Phase) each(figures ...[]string) (paths []string) {
 	for v := range driver.NumVerbs {
 		verb := driver.Verb(v).String()
@@ -58,6 +61,13 @@ func (p *Phase) each(figures ...[]string) (paths []string) {
 		}
 		for _, f := range slices.Concat(figures...) {
 			paths = append(paths, "op."+verb+"."+f)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Scenario)) {
+		for _, f := range slices.Concat(figures...) {
+			if f != "acks" && f != "hit_ratio" {
+				paths = append(paths, "scenario."+name+"."+f)
+			}
 		}
 	}
 	return paths
@@ -331,32 +341,41 @@ func (p *Phase) judgeLag() {
 	}
 	for v := range driver.NumVerbs {
 		verb := driver.Verb(v).String()
-		o := p.Op[verb]
-		if o == nil || o.Lag.P99 == nil {
-			continue
+		if o := p.Op[verb]; o != nil {
+			p.judgeStarts(verb, "op."+verb, o, free, expected)
 		}
-		if *o.Lag.P99 <= suspectLag {
-			p.judgeTail(verb, o)
-		}
-		lag, touches := *o.Lag.P99, []string{"op." + verb + ".response", "op." + verb + ".lag", "op." + verb + ".latency"}
-		switch {
-		case lag <= free:
-		case lag > suspectLag:
-			p.doubt(Suspect, touches, "%s: started late: p99 lag %s%s%s", verb, duration(lag), expected, p.absence(0.01))
-		case o.Service.P99 != nil && lag > suspectLagShare**o.Service.P99:
-			p.doubt(Suspect, touches, "%s: started late: p99 lag %s beside a p99 service time of %s%s", verb, duration(lag), duration(*o.Service.P99), expected)
-		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Scenario)) {
+		p.judgeStarts("scenario "+name, "scenario."+name, p.Scenario[name].AsOp(), free, expected)
+	}
+}
+
+// judgeStarts asks it of the ops of a verb, or of a scenario, whose figures stand at a path. Lag up to free is as it should be.
+func (p *Phase) judgeStarts(name, at string, o *Op, free float64, expected string) {
+	if o.Lag.P99 == nil {
+		return
+	}
+	lag, touches := *o.Lag.P99, []string{at + ".response", at + ".lag", at + ".latency"}
+	if lag <= suspectLag {
+		p.judgeTail(name, at, o)
+	}
+	switch {
+	case lag <= free:
+	case lag > suspectLag:
+		p.doubt(Suspect, touches, "%s: started late: p99 lag %s%s%s", name, duration(lag), expected, p.absence(0.01))
+	case o.Service.P99 != nil && lag > suspectLagShare**o.Service.P99:
+		p.doubt(Suspect, touches, "%s: started late: p99 lag %s beside a p99 service time of %s%s", name, duration(lag), duration(*o.Service.P99), expected)
 	}
 }
 
 // judgeTail asks the same of the last thousandth of an op, which single gaps make late.
-func (p *Phase) judgeTail(verb string, o *Op) {
+func (p *Phase) judgeTail(name, at string, o *Op) {
 	lag := o.Lag.P999
 	if lag == nil || *lag <= suspectLag || o.Service.P999 != nil && *lag <= suspectLagShare**o.Service.P999 {
 		return
 	}
-	touches := []string{"op." + verb + ".response.p999", "op." + verb + ".response.max", "op." + verb + ".lag.p999", "op." + verb + ".lag.max"}
-	p.doubt(Suspect, touches, "%s: one in a thousand started late: p99.9 lag %s%s", verb, duration(*lag), p.absence(0.001))
+	touches := []string{at + ".response.p999", at + ".response.max", at + ".lag.p999", at + ".lag.max"}
+	p.doubt(Suspect, touches, "%s: one in a thousand started late: p99.9 lag %s%s", name, duration(*lag), p.absence(0.001))
 }
 
 // absence says what kept loops from their processors, if that was long enough to have made a share of the ops late.

@@ -25,12 +25,13 @@ type Level struct {
 	OfferedRate  *float64 `json:"offered_rate"`
 	AchievedRate *float64 `json:"achieved_rate"`
 
-	Validity Validity       `json:"validity"`
-	Reasons  []Reason       `json:"reasons"`
-	Outcome  string         `json:"outcome"` // of a search: "held", "failed", "overloaded" or "client-bound"
-	Why      string         `json:"why"`     // why it did not hold
-	Busy     float64        `json:"busy"`    // as of the generator
-	Op       map[string]*Op `json:"op"`
+	Validity Validity             `json:"validity"`
+	Reasons  []Reason             `json:"reasons"`
+	Outcome  string               `json:"outcome"` // of a search: "held", "failed", "overloaded" or "client-bound"
+	Why      string               `json:"why"`     // why it did not hold
+	Busy     float64              `json:"busy"`    // as of the generator
+	Op       map[string]*Op       `json:"op"`
+	Scenario map[string]*scenario `json:"scenario"`
 
 	phase  *Phase // the level as a phase of its own
 	totals *measure.Totals
@@ -51,7 +52,7 @@ func (m *Measured) AddLevel(p *plan.Plan, ph *plan.Phase, step Measured, start t
 		Rate: step.Shape.Rate, RateFrom: step.Shape.From, RampSeconds: step.Shape.Ramp.Seconds(), DurationSeconds: step.Shape.Duration.Seconds(),
 		StartSeconds: start.Seconds(),
 		OfferedRate:  r.OfferedRate, AchievedRate: r.AchievedRate, Validity: r.Validity, Reasons: r.Reasons,
-		Busy: r.Generator.Busy, Op: r.Op,
+		Busy: r.Generator.Busy, Op: r.Op, Scenario: r.Scenario,
 		phase: r, totals: step.Load,
 	}
 	l.power = powerOf(l.AchievedRate, step.Load)
@@ -260,7 +261,7 @@ func (p *Phase) levels(levels []*Level) {
 	for i, l := range levels {
 		p.Levels = append(p.Levels, *l)
 		for path, why := range l.phase.Nulls {
-			if path == "offered_rate" || path == "achieved_rate" || strings.HasPrefix(path, "op.") {
+			if path == "offered_rate" || path == "achieved_rate" || strings.HasPrefix(path, "op.") || strings.HasPrefix(path, "scenario.") {
 				p.Nulls[fmt.Sprintf("levels.%d.%s", i, path)] = why
 			}
 		}

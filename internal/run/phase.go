@@ -20,15 +20,16 @@ type Phase struct {
 	OpCostSeconds  *float64 `json:"op_cost_seconds"`  // processor time of the loops for an op
 	ExpectedLagP99 *float64 `json:"expected_lag_p99"` // open: of a queue with that cost at the load that the loops had, seconds
 
-	Log       *Log              `json:"log"` // null: the target is no log
-	Op        map[string]*Op    `json:"op"`  // by verb; of a search, of the level with the largest rate that held
-	Requests  []Requests        `json:"requests"`
-	Setup     *ledgers          `json:"setup"` // of the untimed ops before the load
-	Series    []Row             `json:"series"`
-	Generator Generator         `json:"generator"` // of the load, setup apart; over all workers
-	Digest    string            `json:"digest"`    // of the multiset of ops due: stream, number, verb, key, size; hex
-	Nulls     map[string]string `json:"nulls"`     // why a number below this phase is null, by path
-	Errors    []ErrorText       `json:"errors"`    // most frequent first
+	Log       *Log                 `json:"log"`      // null: the target is no log
+	Op        map[string]*Op       `json:"op"`       // by verb; of a search, of the level with the largest rate that held
+	Scenario  map[string]*scenario `json:"scenario"` // by name; of a search, as Op
+	Requests  []Requests           `json:"requests"`
+	Setup     *ledgers             `json:"setup"` // of the untimed ops before the load
+	Series    []Row                `json:"series"`
+	Generator Generator            `json:"generator"` // of the load, setup apart; over all workers
+	Digest    string               `json:"digest"`    // of the multiset of ops due: stream, number, verb, key, size; hex
+	Nulls     map[string]string    `json:"nulls"`     // why a number below this phase is null, by path
+	Errors    []ErrorText          `json:"errors"`    // most frequent first
 
 	Reconnects      uint64  `json:"reconnects"`        // connections opened again after a loss
 	LateReplies     uint64  `json:"late_replies"`      // to requests that had timed out; discarded
@@ -147,6 +148,42 @@ type Op struct {
 	Lag      Latency   `json:"lag"`      // of every op that was started
 	Latency  classes   `json:"latency"`
 	Acks     []Latency `json:"acks"` // k-1: start of the op to its k-th good answer
+}
+
+// scenario is the ledger and the figures of one scenario: its start is that of its first op, its end that of its last. It ended ok when all its ops
+// did, as a miss when some of them missed, and else as the op did that failed. Its ops are in those of their verbs, too.
+type scenario struct {
+	Due          uint64 `json:"due"`
+	Sent         uint64 `json:"sent"`
+	OK           uint64 `json:"ok"`
+	Miss         uint64 `json:"miss"`
+	Conflict     uint64 `json:"conflict"`
+	QuorumFailed uint64 `json:"quorum_failed"`
+	Timeout      uint64 `json:"timeout"`
+	Error        uint64 `json:"error"`
+	Shed         uint64 `json:"shed"`
+	InFlight     int64  `json:"in_flight"`
+	Causes       Causes `json:"causes"`
+
+	Rate          *float64 `json:"rate"`
+	RateWall      *float64 `json:"rate_wall"`
+	RatePerMinute *float64 `json:"rate_per_minute"`
+
+	Steps    []string `json:"steps"` // the ops of one
+	Response Latency  `json:"response"`
+	Service  Latency  `json:"service"`
+	Lag      Latency  `json:"lag"`
+	Latency  classes  `json:"latency"`
+}
+
+// AsOp returns the ledger and the figures alone.
+func (s *scenario) AsOp() *Op {
+	return &Op{
+		Due: s.Due, Sent: s.Sent, OK: s.OK, Miss: s.Miss, Conflict: s.Conflict, QuorumFailed: s.QuorumFailed, Timeout: s.Timeout,
+		Error: s.Error, Shed: s.Shed, InFlight: s.InFlight, Causes: s.Causes,
+		Rate: s.Rate, RateWall: s.RateWall, RatePerMinute: s.RatePerMinute,
+		Response: s.Response, Service: s.Service, Lag: s.Lag, Latency: s.Latency,
+	}
 }
 
 // Causes counts what decided the ops that ended in conflict, quorum_failed, timeout or error.

@@ -52,7 +52,7 @@ func (w window) rate(b *measure.Bins) (perSecond float64, why string) {
 
 // openRates compares what an open phase offered with what it achieved.
 //
-// Offered is the number of ops due, over the duration and with a ramp over the time in which the rate behind it would have brought as
+// Where a phase has scenarios it is they that arrive, and are counted here. Offered is the number of ops due, over the duration and with a ramp over the time in which the rate behind it would have brought as
 // many: half of the ramp when it begins at 0. It is the realised
 // rate: with Poisson arrivals it differs from the plan's by chance. Achieved counts ends of any outcome but shed. An op due at x ends
 // at about x + the median service time, so ends are counted in the plateau moved by that much; without it, every phase would seem
@@ -70,7 +70,11 @@ func (b *builder) openRates(ph *plan.Phase, s pace.Shape) {
 	}
 	var due uint64
 	var service hist.Hist
-	for _, o := range b.totals.Ops {
+	arrivals := b.totals.Ops[:]
+	if len(ph.Scenarios) > 0 {
+		arrivals = b.totals.Scenarios
+	}
+	for _, o := range arrivals {
 		if o != nil {
 			due += o.Due
 			all := o.ServiceAll()
@@ -86,7 +90,7 @@ func (b *builder) openRates(ph *plan.Phase, s pace.Shape) {
 	}
 	moved := window{b.window.from + median, b.window.to + median}
 	var sum float64
-	for _, o := range b.totals.Ops {
+	for _, o := range arrivals {
 		if o == nil {
 			continue
 		}

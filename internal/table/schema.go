@@ -80,7 +80,14 @@ func keysAt(path []string, p *plan.Plan) (keys []string, fixed bool) {
 	case "levels":
 		rest = rest[1:]
 	}
-	if rest[0] != "op" {
+	switch rest[0] {
+	case "op":
+	case "scenario":
+		for _, s := range p.Phase(path[1]).Scenarios {
+			keys = append(keys, s.Name)
+		}
+		return keys, true
+	default:
 		return nil, false
 	}
 	for _, w := range mix {

@@ -28,6 +28,10 @@ type Source struct {
 	shape    pace.Shape   // of an open load
 	poisson  bool
 	arrivals uint64 // seed of the arrivals
+
+	scenarios []scenario // what streams draw from instead of mix; none: they draw ops
+	upto      []uint64   // 2⁶⁴ × the share of scenarios[0..i]; of the last not used
+	longest   int        // steps of a scenario, at most
 }
 
 // Step says which step of a phase it is.
@@ -70,6 +74,11 @@ func New(p *plan.Plan, ph *plan.Phase, step Step) (*Source, error) {
 		seed:  seedOf(p.Seed, step.path("phase", ph.Name, kind)...),
 		limit: unbounded, mix: mix, keys: keys,
 		value: value, sizes: sizes,
+	}
+	if kind == "load" {
+		if err := s.setScenarios(ph.Scenarios); err != nil {
+			return nil, fmt.Errorf("phase %q: %w", ph.Name, err)
+		}
 	}
 	if c := ph.Closed; c != nil && kind == "load" && c.Iterations > 0 {
 		s.limit = uint64(c.Iterations)
@@ -116,10 +125,18 @@ func (s *Source) Sessions() int { return s.sessions }
 // Otherwise a duration or the schedule ends the stream.
 func (s *Source) Ops(i int) (n int64, bounded bool) {
 	st := s.Stream(i)
-	if st.end == unbounded {
+	switch {
+	case st.end == unbounded:
 		return 0, false
+	case len(s.scenarios) == 0:
+		return int64(st.end), true
 	}
-	return int64(st.end), true
+	for _, c := range s.scenarios {
+		if len(c.verbs) != s.longest {
+			return 0, false
+		}
+	}
+	return int64(st.end) * int64(s.longest), true
 }
 
 // Pacer returns the schedule of stream i of an open load; its ops are due in the order that Next yields them. For any other step it

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/big"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -67,6 +68,8 @@ func (b *block) expect(attrs, blocks []string, many ...string) {
 		case !slices.Contains(blocks, inner.Type):
 			b.unknown(inner.Type, inner.TypeRange, fmt.Sprintf("%s: unknown block %s", b.where, quote(inner.Type)),
 				instead(inner.Type, all, "%s"))
+		case inner.Type == "scenario" || inner.Type == "step":
+			b.hasName(inner)
 		case len(inner.Labels) > 0:
 			b.r.fault(inner.LabelRanges[0], fmt.Sprintf("%s: %s has no name", b.where, inner.Type), fmt.Sprintf("Write %s { … }.", inner.Type))
 		case twice && !slices.Contains(many, inner.Type):
@@ -75,6 +78,14 @@ func (b *block) expect(attrs, blocks []string, many ...string) {
 		default:
 			seen[inner.Type] = inner.TypeRange
 		}
+	}
+}
+
+// hasName reports an inner block that does not have one name, as those that labelled returns do.
+func (b *block) hasName(inner *hclsyntax.Block) {
+	if len(inner.Labels) != 1 {
+		b.r.fault(inner.DefRange(), fmt.Sprintf("%s: %s has %d names", b.where, inner.Type, len(inner.Labels)),
+			map[string]string{"scenario": `Write scenario "NAME" { … }.`, "step": `Write the op behind the word: step "get" {}.`}[inner.Type])
 	}
 }
 
@@ -106,6 +117,28 @@ func (b *block) each(blockType string) []*block {
 			n := len(all) + 1
 			all = append(all, b.r.block(in, fmt.Sprintf("%s.%s.%d", b.path, blockType, n), fmt.Sprintf("%s, %s %d", b.where, blockType, n)))
 		}
+	}
+	return all
+}
+
+// labelled is a reader for a block that has a name.
+type labelled struct {
+	*block
+	label string
+}
+
+// labelled returns readers for all blocks of a type that have one name, numbered from 1; with byName, by their names.
+func (b *block) labelled(blockType string, byName bool) []labelled {
+	var all []labelled
+	for _, in := range b.body.Blocks {
+		if in.Type != blockType || len(in.Labels) != 1 {
+			continue
+		}
+		id, what := strconv.Itoa(len(all)+1), strconv.Itoa(len(all)+1)
+		if byName {
+			id, what = in.Labels[0], quote(in.Labels[0])
+		}
+		all = append(all, labelled{b.r.block(in, b.path+"."+blockType+"."+id, b.where+", "+blockType+" "+what), in.Labels[0]})
 	}
 	return all
 }

@@ -61,7 +61,10 @@ func (p *Plan) withLists() *Plan {
 	c.Phases = list(p.Phases)
 	for i, ph := range c.Phases {
 		copied := *ph
-		copied.Ops, copied.Setup = list(ph.Ops), list(ph.Setup)
+		copied.Ops, copied.Setup, copied.Scenarios = list(ph.Ops), list(ph.Setup), list(ph.Scenarios)
+		for i := range copied.Scenarios {
+			copied.Scenarios[i].Steps = list(copied.Scenarios[i].Steps)
+		}
 		if s := ph.Stages; s != nil {
 			copied.Stages = &Stages{Schedule: s.Schedule, Stages: list(s.Stages)}
 		}

@@ -121,7 +121,7 @@ func anyTarget(t *rapid.T, replicated bool) *plan.Target {
 
 func anyPhase(t *rapid.T, name string, session bool) *plan.Phase {
 	ph := &plan.Phase{
-		Name: name, Target: "t", Dataset: "d", Setup: []plan.Weight{}, MaxBad: rapid.Float64Range(0, 1).Draw(t, "max bad"),
+		Name: name, Target: "t", Dataset: "d", Scenarios: []plan.Scenario{}, Setup: []plan.Weight{}, MaxBad: rapid.Float64Range(0, 1).Draw(t, "max bad"),
 		Ops: []plan.Weight{{Op: "get", Weight: rapid.Float64Range(1e-9, 1e9).Draw(t, "get")}, {Op: "delete", Weight: 1}},
 	}
 	stop := rapid.SampledFrom([]*plan.Stop{nil, {Errors: 1}, {Errors: 100}, {Share: 0.05}}).Draw(t, "stop")
@@ -167,6 +167,13 @@ func anyPhase(t *rapid.T, name string, session bool) *plan.Phase {
 	}
 	if ph.Search == nil {
 		ph.Stop = stop
+	}
+	if ph.Search == nil && rapid.Bool().Draw(t, "scenario") {
+		w := ph.Ops[0].Weight
+		ph.Scenarios = []plan.Scenario{{Name: "s", Weight: w, Steps: []plan.ScenarioStep{
+			{Op: "delete", Key: "new"}, {Op: "get", Key: "same", Think: time.Duration(rapid.Int64Range(0, 1e15).Draw(t, "pause"))},
+		}}}
+		ph.Ops = []plan.Weight{{Op: "get", Weight: w}, {Op: "delete", Weight: w}}
 	}
 	return ph
 }

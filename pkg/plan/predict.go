@@ -12,6 +12,7 @@ import (
 const (
 	sessionBytes    = 4 << 10  // a session's and its streams' state
 	slotBytes       = 1 << 10  // an op in flight: key, program state, timers
+	sceneBytes      = 256      // each further op of its scenario
 	valueCopies     = 3        // of its value: a buffer that is filled by doubling, and the one it grew from
 	connectionBytes = 8 << 10  // its state, the queue of outstanding requests, and what is to be written
 	pipeBytes       = 96 << 10 // more on the blocking executor: two goroutines, buffers between them and the loop, and those of TLS
@@ -43,7 +44,7 @@ type Load struct {
 	Connections   int64 // sessions × endpoints
 	Files         int64 // descriptors that one worker needs for all of it: connections + 64
 
-	// Memory is what one worker needs for all of it, in bytes: 32 MiB + 4 KiB a session + 1 KiB and three values an op that can be in flight + 8 KiB a
+	// Memory is what one worker needs for all of it, in bytes: 32 MiB + 4 KiB a session + 1 KiB and three values an op that can be in flight, and 256 bytes for each further step of its scenario, + 8 KiB a
 	// connection, 104 KiB on the blocking executor, + 58 KiB a histogram, of which there are 7 an op in the mix and N more when replicated.
 	Memory int64
 }
@@ -92,7 +93,7 @@ func (p *Plan) predict(ph *Phase) Load {
 // Memory returns what a worker needs to drive so many sessions of a phase on so many endpoints, in bytes: see [Load].
 func (p *Plan) Memory(ph *Phase, sessions, endpoints int) int64 {
 	t := p.Target(ph.Target)
-	histograms := int64(7 * len(ph.Ops))
+	histograms := int64(7 * (len(ph.Ops) + len(ph.Scenarios)))
 	if t.Replication != nil {
 		histograms += int64(t.Replication.N * len(ph.Ops))
 	}
@@ -102,7 +103,7 @@ func (p *Plan) Memory(ph *Phase, sessions, endpoints int) int64 {
 	}
 	need := add(processBytes+histograms*histogramBytes, multiply(int64(sessions), session))
 	flying := scale(inFlight(ph), float64(sessions)/float64(ph.Sessions()))
-	return add(need, multiply(flying, slotBytes+valueCopies*int64(p.Dataset(ph.Dataset).Values.Size)))
+	return add(need, multiply(flying, slotBytes+int64(ph.MostSteps()-1)*sceneBytes+valueCopies*int64(p.Dataset(ph.Dataset).Values.Size)))
 }
 
 // Fitting returns how many of a worker's sessions of a phase would fit into so much memory, 0 when not even one does.
@@ -116,12 +117,12 @@ func (p *Plan) opsOf(ph *Phase, d *Dataset) (*int64, *time.Duration) {
 	sessions := int64(ph.Sessions())
 	switch {
 	case ph.Open != nil:
-		ops = scale(1, ph.Open.Shape().Expected())
+		ops = scale(1, ph.Open.Shape().Expected()*ph.StepsPerArrival())
 		return &ops, &ph.Open.Duration
 	case ph.Stages != nil:
 		var all time.Duration
 		for _, s := range ph.Stages.Shapes() {
-			ops, all = add(ops, scale(1, s.Expected())), time.Duration(add(int64(all), int64(s.Duration)))
+			ops, all = add(ops, scale(1, s.Expected()*ph.StepsPerArrival())), time.Duration(add(int64(all), int64(s.Duration)))
 		}
 		return &ops, &all
 	case ph.Search != nil:
@@ -138,6 +139,9 @@ func (p *Plan) opsOf(ph *Phase, d *Dataset) (*int64, *time.Duration) {
 		ops = multiply(sessions, d.Keys.Count)
 	default:
 		ops = d.Keys.Count
+	}
+	if ph.Closed != nil {
+		ops = scale(ops, ph.StepsPerArrival())
 	}
 	return &ops, nil
 }

@@ -18,9 +18,9 @@ var loadModels = []string{"closed", "open", "stages", "search", "populate", "cle
 
 // phase reads a phase block; nil when it is not to run.
 func (r *resolver) phase(body *hclsyntax.Block) *Phase {
-	ph := &Phase{Name: body.Labels[0], Ops: []Weight{}, Setup: []Weight{}, MaxBad: 0.01}
+	ph := &Phase{Name: body.Labels[0], Ops: []Weight{}, Scenarios: []Scenario{}, Setup: []Weight{}, MaxBad: 0.01}
 	b := r.block(body, "phase."+ph.Name, "phase "+quote(ph.Name))
-	b.expect([]string{"target", "dataset", "ops", "when", "expect_hits", "max_bad", "on_error", "stop_after"}, slices.Concat([]string{"setup"}, loadModels))
+	b.expect([]string{"target", "dataset", "ops", "when", "expect_hits", "max_bad", "on_error", "stop_after"}, slices.Concat([]string{"setup"}, loadModels), "scenario")
 	ph.Target, ph.Dataset = b.named("target"), b.named("dataset")
 	when := true
 	b.flag("when", &when)
@@ -29,6 +29,7 @@ func (r *resolver) phase(body *hclsyntax.Block) *Phase {
 	}
 	b.loadModel(ph)
 	b.mix(ph)
+	b.scenarios(ph)
 	if setup := b.inner("setup"); setup != nil {
 		setup.expect([]string{"ops"}, nil)
 		if setup.require("ops", "Write ops = { put = 1 }.") {
@@ -260,6 +261,7 @@ func (b *block) mix(ph *Phase) {
 	case ph.Closed == nil && ph.Schedule() == nil: // reported as having no load model
 		ph.Ops = b.weights("ops")
 		b.r.wrong[b.path+".ops"] = true
+	case !b.has("ops") && slices.ContainsFunc(b.body.Blocks, func(in *hclsyntax.Block) bool { return in.Type == "scenario" }):
 	case b.require("ops", "Write ops = { get = 9, put = 1 }, or another mix."):
 		ph.Ops = b.weights("ops")
 	}

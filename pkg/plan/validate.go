@@ -304,7 +304,10 @@ func (v *validator) assert(a *Assert) {
 func (v *validator) phase(ph *Phase) {
 	at := part{"phase." + ph.Name, "phase " + quote(ph.Name)}
 	v.oneModel(ph, at)
-	v.mix(ph, at, "ops", ph.Ops)
+	v.scenarios(ph, at)
+	if len(ph.Scenarios) == 0 {
+		v.mix(ph, at, "ops", ph.Ops)
+	}
 	if len(ph.Setup) > 0 {
 		v.setup(ph, at)
 	}

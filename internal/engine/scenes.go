@@ -1,0 +1,189 @@
+package engine
+
+import (
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/internal/workload"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// scenes carries out scenarios: what a slot of a session does is then not an op but several, one after another. The slot is taken from the start
+// of the first to the end of the last, think times included.
+type scenes struct {
+	l      *loop
+	source *workload.Source
+	slab   []*scene // by number
+	free   []int32
+	cut    []int64 // by scenario, how many were ended between two steps because the run was: they stay in flight
+	before []int64 // by scenario, in flight at the last census
+	now    []int64 // by scenario, room for a census
+	shed   []op.Op // room for the steps of one that is shed
+}
+
+// scene is a scenario under way.
+type scene struct {
+	id      int32
+	number  int // of the scenario
+	session *session
+	ops     []op.Op // its steps
+	at      int     // the one that is under way, or waited for, of
+	steps   int
+	due     int64
+	start   int64 // of its first op
+	outcome driver.Outcome
+	cause   op.EventKind
+	used    bool
+	waits   bool // for the next step to be due
+}
+
+// newScenes returns what carries out a step of a phase that has scenarios; nil for any other.
+func newScenes(l *loop, source *workload.Source) *scenes {
+	n := source.Scenarios()
+	if n == 0 {
+		return nil
+	}
+	return &scenes{l: l, source: source, cut: make([]int64, n), before: make([]int64, n), now: make([]int64, n), shed: make([]op.Op, source.Longest())}
+}
+
+// begin starts the stream's next scenario, unless the stream has ended.
+func (x *scenes) begin(s *session, stream *workload.Stream, due, now int64) bool {
+	sc := x.take()
+	var ok bool
+	if sc.number, sc.steps, ok = stream.NextScenario(sc.ops); !ok {
+		x.release(sc)
+		return false
+	}
+	sc.session, sc.at, sc.due, sc.start, sc.outcome = s, 0, due, 0, driver.OK
+	x.l.rec.AddScenario(sc.number)
+	x.l.occupy(s, 1, now)
+	x.launch(sc, due, now)
+	return true
+}
+
+// launch starts the step at hand.
+func (x *scenes) launch(sc *scene, due, now int64) {
+	st := x.l.take()
+	o := &sc.ops[sc.at]
+	slot, key := st.Slot, st.Key
+	st.Op = *o
+	st.Slot, o.Key = slot, key
+	st.scene = sc
+	x.l.launch(st, sc.session, due, now)
+}
+
+// took notes how the op of a step ended.
+func (sc *scene) took(st *opState, outcome driver.Outcome, cause op.EventKind, now int64) {
+	if sc.at == 0 {
+		sc.start = st.startOr(now)
+	}
+	if outcome != driver.OK {
+		sc.outcome, sc.cause = outcome, cause
+	}
+}
+
+// proceed goes on behind a step that has ended: with the next one, or with what the session does next. Held says that nothing of the step
+// could be sent, or that its start is not over yet.
+func (x *scenes) proceed(sc *scene, now int64, held bool) {
+	sc.at++
+	over := sc.at == sc.steps || sc.outcome > driver.Miss
+	if !over && !x.l.stopped {
+		think := int64(x.source.Think(sc.number, sc.at))
+		if think == 0 && !held {
+			x.launch(sc, now, now)
+			return
+		}
+		sc.waits = true
+		x.l.timers.set(now+think, nextScene, sc.id, 0)
+		return
+	}
+	if over {
+		x.l.rec.RecordScenario(sc.number, &measure.Sample{
+			Outcome: sc.outcome, Cause: measure.Cause(sc.cause), Due: sc.due, Start: sc.start, End: now,
+		})
+	} else {
+		x.cut[sc.number]++
+	}
+	x.leave(sc, now, held)
+}
+
+// leave gives the slot back.
+func (x *scenes) leave(sc *scene, now int64, held bool) {
+	s := sc.session
+	x.release(sc)
+	x.l.vacate(s, 1, now)
+	x.l.feed.freed(s, 1, now, held)
+}
+
+// fire starts the step that a scenario has waited for.
+func (x *scenes) fire(t timer, now int64) {
+	sc := x.slab[t.arg]
+	sc.waits = false
+	x.launch(sc, t.at, now)
+}
+
+// stop ends the scenarios that wait for a step: it will not come.
+func (x *scenes) stop(now int64) {
+	x.l.timers.drop(nextScene)
+	for _, sc := range x.slab {
+		if sc.used && sc.waits {
+			x.cut[sc.number]++
+			x.leave(sc, now, false)
+		}
+	}
+}
+
+// drop counts a scenario that was due and is never started; its first op was due with it.
+func (x *scenes) drop(stream *workload.Stream) bool {
+	number, _, ok := stream.NextScenario(x.shed)
+	if !ok {
+		return false
+	}
+	rec := x.l.rec
+	rec.AddScenario(number)
+	rec.ShedScenario(number)
+	x.l.count(&x.shed[0])
+	rec.Shed(x.shed[0].Verb, 1)
+	return true
+}
+
+// census enters the change in how many are in flight, found by looking at every one.
+func (x *scenes) census() {
+	copy(x.now, x.cut)
+	for _, sc := range x.slab {
+		if sc.used {
+			x.now[sc.number]++
+		}
+	}
+	for i, n := range x.now {
+		if change := n - x.before[i]; change != 0 {
+			x.l.rec.AddScenarioInFlight(i, change)
+		}
+	}
+	x.now, x.before = x.before, x.now
+}
+
+func (x *scenes) take() *scene {
+	if len(x.free) == 0 {
+		x.grow()
+	}
+	last := len(x.free) - 1
+	sc := x.slab[x.free[last]]
+	x.free = x.free[:last]
+	sc.used, sc.waits = true, false
+	return sc
+}
+
+func (x *scenes) grow() {
+	made, steps := make([]scene, minStates), x.source.Longest()
+	ops := make([]op.Op, minStates*steps)
+	for i := range made {
+		made[i].id, made[i].ops = int32(len(x.slab)), ops[i*steps:(i+1)*steps]
+		x.slab = append(x.slab, &made[i])
+		x.free = append(x.free, made[i].id)
+	}
+}
+
+func (x *scenes) release(sc *scene) {
+	sc.used = false
+	x.free = append(x.free, sc.id)
+}

@@ -1,0 +1,61 @@
+# Half of the sessions' work is reads, half is to read a value and write it back changed, under the same key. The second is a scenario: its own
+# latency stands in the result beside those of its gets and puts.
+#
+#   loadgen coordinator run plans/read-modify-write.hcl
+#   loadgen coordinator run plans/read-modify-write.hcl -var nodes='["127.0.0.1:6379"]'
+
+plan "read-modify-write" {
+  description = "Gets, and gets followed by puts of the same key"
+}
+
+variable "nodes" {
+  type        = list(string)
+  default     = []
+  description = "endpoints; without any, a built-in node is started"
+}
+
+variable "duration" { default = "10s" }
+
+target "cache" {
+  driver    = "redis"
+  endpoints = var.nodes
+  builtin {}
+}
+
+dataset "items" {
+  keys {
+    pick  = "zipf(0.99)"
+    count = 10000
+  }
+  values { size = "1000B" }
+}
+
+phase "fill" {
+  target  = target.cache
+  dataset = dataset.items
+  populate {}
+}
+
+phase "mixed" {
+  target     = target.cache
+  dataset    = dataset.items
+  ops        = { get = 1 }
+  stop_after = "5%" # a target in trouble is left alone
+
+  scenario "read-modify-write" {
+    weight = 1
+    step "get" {}
+    step "put" {
+      key   = "same"
+      think = "100us" # what the application takes to change the value
+    }
+  }
+  closed {
+    sessions = 16
+    duration = var.duration
+  }
+}
+
+assert "values come back changed quickly" {
+  that = phase.mixed.scenario["read-modify-write"].response.p99 < duration("20ms")
+}
