@@ -104,5 +104,8 @@ func (st *Stream) fill(o *op.Op, index uint64) {
 	if o.Verb.Stores() {
 		o.Value = s.value
 		o.Value.Seed = st.random.Uint64()
+		if s.varied {
+			s.vary(o)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"testing"
@@ -136,7 +137,7 @@ func TestNewSizesRefuses(t *testing.T) {
 		"no sizes are lognormal":   {Kind: plan.LognormalSizes, Median: 5},
 		"with median 0":            {Kind: plan.LognormalSizes, Sigma: 1},
 		"its sizes add up to 0":    {Kind: plan.ListedSizes},
-		"its sizes add up to +Inf": {Kind: plan.ListedSizes, List: []plan.SizeWeight{{1, math.MaxFloat64}, {2, math.MaxFloat64}}},
+		"its sizes add up to +Inf": {Kind: plan.ListedSizes, List: []plan.SizeWeight{{Size: 1, Weight: math.MaxFloat64}, {Size: 2, Weight: math.MaxFloat64}}},
 	} {
 		p := sized(plan.Values{Size: 10, Sizes: &s})
 		_, err := New(p, p.Phases[0], Step{Kind: "load"})
@@ -145,7 +146,7 @@ func TestNewSizesRefuses(t *testing.T) {
 }
 
 func TestSizesAllocateNothing(t *testing.T) {
-	for _, s := range []plan.Sizes{{Kind: plan.UniformSizes}, {Kind: plan.LognormalSizes, Median: 100, Sigma: 1}, {Kind: plan.ListedSizes, List: []plan.SizeWeight{{1, 1}, {1000, 1}}}} {
+	for _, s := range []plan.Sizes{{Kind: plan.UniformSizes}, {Kind: plan.LognormalSizes, Median: 100, Sigma: 1}, {Kind: plan.ListedSizes, List: []plan.SizeWeight{{Size: 1, Weight: 1}, {Size: 1000, Weight: 1}}}} {
 		st := source(t, sized(plan.Values{Size: 1000, Sizes: &s}), 0, "load").Stream(0)
 		o := op.Op{Key: make([]byte, 0, 32)}
 		require.Zero(t, testing.AllocsPerRun(1000, func() { st.Next(&o) }), s.Kind)
@@ -168,4 +169,53 @@ func BenchmarkSizes(b *testing.B) {
 			}
 		})
 	}
+}
+
+// A record is as large as it is said to be when it is drawn, and what is drawn is what is put.
+func TestRecordsHaveTheirSize(t *testing.T) {
+	for _, checked := range []bool{false, true} {
+		v := plan.Values{Record: map[string]string{"id": "uuid", "n": "int", "notes": "lorem"}, Checked: checked}
+		st := source(t, sized(v), 0, "load").Stream(1)
+		seen := map[int]bool{}
+		var o op.Op
+		for range 2000 {
+			require.True(t, st.Next(&o))
+			require.Len(t, o.Key, len("key:000000000000"))
+			if o.Verb != driver.Put {
+				require.Zero(t, o.Value)
+				continue
+			}
+			b := o.Value.AppendTo(nil)
+			require.Len(t, b, o.Value.Size)
+			if checked {
+				_, _, ok := driver.ReadHeader(b)
+				require.True(t, ok)
+				b = b[driver.HeaderSize:]
+			}
+			require.True(t, json.Valid(b), "%s", b)
+			seen[o.Value.Size] = true
+		}
+		require.Greater(t, len(seen), 20)
+		require.Zero(t, testing.AllocsPerRun(1000, func() { st.Next(&o) }))
+	}
+	p := sized(plan.Values{Record: map[string]string{"id": "number"}})
+	_, err := New(p, p.Phases[0], Step{Kind: "load"})
+	require.ErrorContains(t, err, `field "id"`)
+}
+
+// The steps of a scenario put values of as many sizes as ops do.
+func TestSizesInScenarios(t *testing.T) {
+	p := sized(plan.Values{Size: 1000, Sizes: &plan.Sizes{Kind: plan.UniformSizes}})
+	p.Phases[0].Scenarios = []plan.Scenario{{Name: "change", Weight: 1, Steps: []plan.Step{{Op: "get"}, {Op: "put", Key: "same"}}}}
+	st := source(t, p, 0, "load").Stream(1)
+	seen := map[int]bool{}
+	steps := make([]op.Op, 2)
+	for range 1000 {
+		_, n, ok := st.NextScenario(steps)
+		require.True(t, ok)
+		require.Equal(t, 2, n)
+		require.Equal(t, string(steps[0].Key), string(steps[1].Key))
+		seen[steps[1].Value.Size] = true
+	}
+	require.Greater(t, len(seen), 300)
 }

@@ -24,7 +24,8 @@ type Source struct {
 	mix      mixture
 	keys     keySpace
 	value    driver.Value // what all values have in common
-	sizes    *sizes       // nil: all are of one size
+	varied   bool         // values are of different sizes
+	sizes    *sizes       // which; nil when a record's length is its size
 	shape    pace.Shape   // of an open load
 	poisson  bool
 	arrivals uint64 // seed of the arrivals
@@ -63,7 +64,7 @@ func New(p *plan.Plan, ph *plan.Phase, step Step) (*Source, error) {
 	}
 	value, err := data.Values.Value()
 	if err != nil {
-		return nil, fmt.Errorf("dataset %q: fill = %q: %w", data.Name, data.Values.Fill, err)
+		return nil, fmt.Errorf("dataset %q: %w", data.Name, err)
 	}
 	sizes, err := newSizes(&data.Values)
 	if err != nil {
@@ -73,7 +74,7 @@ func New(p *plan.Plan, ph *plan.Phase, step Step) (*Source, error) {
 		streams: ph.Sessions(), sessions: ph.Sessions(),
 		seed:  seedOf(p.Seed, step.path("phase", ph.Name, kind)...),
 		limit: unbounded, mix: mix, keys: keys,
-		value: value, sizes: sizes,
+		value: value, varied: sizes != nil || value.Maker != nil, sizes: sizes,
 	}
 	if kind == "load" {
 		if err := s.setScenarios(ph.Scenarios); err != nil {
@@ -214,8 +215,8 @@ func (st *Stream) Next(o *op.Op) bool {
 	if o.Verb.Stores() {
 		o.Value = s.value
 		o.Value.Seed = st.random.Uint64()
-		if s.sizes != nil {
-			o.Value.Size = s.sizes.of(o.Value.Seed)
+		if s.varied {
+			s.vary(o)
 		}
 	}
 	st.n++
@@ -234,4 +235,19 @@ func (st *Stream) other(verb driver.Verb) uint64 {
 		return st.insert()
 	}
 	return st.recent()
+}
+
+// vary sets the size of a value. How long a record is shows when it is made; there is room for that behind the key.
+func (s *Source) vary(o *op.Op) {
+	if s.sizes != nil {
+		o.Value.Size = s.sizes.of(o.Value.Seed)
+		return
+	}
+	key := len(o.Key)
+	o.Key = s.value.Maker.Append(o.Key, o.Value.Seed)
+	o.Value.Size = len(o.Key) - key
+	if s.value.Checked {
+		o.Value.Size += driver.HeaderSize
+	}
+	o.Key = o.Key[:key]
 }

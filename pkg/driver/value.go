@@ -26,8 +26,15 @@ type Value struct {
 	Fill    Fill   //
 	Checked bool
 	TTL     uint32 // milliseconds after which a store is to forget it; 0: never
+	Maker   Maker  // makes the filling; nil: it is made as Fill says
 	Writer  uint64 // the stream that put it
 	Version uint64 // newer is larger; Unix nanoseconds. 0 is never written
+}
+
+// Maker makes the filling of values in a way of its own: a pure function of the seed, which any number of goroutines may call.
+type Maker interface {
+	// Append appends the filling for a seed. A value is as large as that, and its header.
+	Append(dst []byte, seed uint64) []byte
 }
 
 // Fill is what a value is filled with. The zero value is text: letters and digits, different for each Seed.
@@ -88,6 +95,9 @@ func (v *Value) AppendTo(dst []byte) []byte {
 }
 
 func (v *Value) appendFilling(dst []byte, n int) []byte {
+	if v.Maker != nil {
+		return v.Maker.Append(dst, v.Seed)
+	}
 	switch v.Fill >> 16 {
 	case oneByte:
 		for range n {

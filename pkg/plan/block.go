@@ -39,7 +39,7 @@ func later(word string) string {
 		return "a phase that gets, with expect_hits"
 	case "ttl":
 		return "a clear phase"
-	case "growing", "records":
+	case "growing":
 		return "size"
 	}
 	return ""

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/loadgen/loadgen/internal/record"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -30,6 +31,11 @@ func (p *Plan) applyDefaults(places map[string]hcl.Range, drivers []driver.Drive
 		d, t := p.Dataset(ph.Dataset), p.Target(ph.Target)
 		if _, written := places["dataset."+ph.Dataset+".values.checked"]; d != nil && t != nil && t.Replication != nil && !written {
 			d.Values.Checked = true
+		}
+	}
+	for _, d := range p.Datasets {
+		if r, err := record.New(d.Values.Record); err == nil {
+			d.Values.Size = d.Values.header() + r.Bound()
 		}
 	}
 	p.expectHits(places)

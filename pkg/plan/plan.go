@@ -126,11 +126,12 @@ type Keys struct {
 
 // Values says what a put, an append or a write stores.
 type Values struct {
-	Size            int      `json:"size_bytes"`                // of the largest value
-	Sizes           *Sizes   `json:"sizes,omitempty"`           // nil: all values are of one size
-	Checked         bool     `json:"checked"`                   // writer, version and checksum stand in the value's first 24 bytes
-	Fill            string   `json:"fill"`                      // "text", or a byte such as "0xff"; see ParseFill
-	Compressibility *float64 `json:"compressibility,omitempty"` // share of a value that compresses away, the rest being random bytes; nil: as Fill says
+	Size            int               `json:"size_bytes"`                // of the largest value
+	Sizes           *Sizes            `json:"sizes,omitempty"`           // nil: all values are of one size
+	Checked         bool              `json:"checked"`                   // writer, version and checksum stand in the value's first 24 bytes
+	Fill            string            `json:"fill"`                      // "text", or a byte such as "0xff"; see ParseFill
+	Record          map[string]string `json:"record,omitempty"`          // types of the fields of JSON objects that are the values, see internal/record; nil: as Fill says
+	Compressibility *float64          `json:"compressibility,omitempty"` // share of a value that compresses away, the rest being random bytes; nil: as Fill says
 
 	TTL time.Duration `json:"ttl_ns"` // after a put, the store forgets it by itself; 0: never
 }

@@ -14,6 +14,7 @@ const (
 	slotBytes       = 1 << 10  // an op in flight: key, program state, timers
 	sceneBytes      = 256      // each further op of its scenario
 	valueCopies     = 3        // of its value: a buffer that is filled by doubling, and the one it grew from
+	recordCopies    = 2        // of a record more: it is made once to see how large it is, in a buffer that is filled by doubling
 	connectionBytes = 8 << 10  // its state, the queue of outstanding requests, and what is to be written
 	pipeBytes       = 96 << 10 // more on the blocking executor: two goroutines, buffers between them and the loop, and those of TLS
 	histogramBytes  = 58 << 10 // of the largest histogram, 7,296 buckets
@@ -103,7 +104,12 @@ func (p *Plan) Memory(ph *Phase, sessions, endpoints int) int64 {
 	}
 	need := add(processBytes+histograms*histogramBytes, multiply(int64(sessions), session))
 	flying := scale(inFlight(ph), float64(sessions)/float64(ph.Sessions()))
-	return add(need, multiply(flying, slotBytes+int64(ph.MostSteps()-1)*sceneBytes+valueCopies*int64(p.Dataset(ph.Dataset).Values.Size)))
+	values := p.Dataset(ph.Dataset).Values
+	copies := int64(valueCopies)
+	if values.Record != nil {
+		copies += recordCopies
+	}
+	return add(need, multiply(flying, slotBytes+int64(ph.MostSteps()-1)*sceneBytes+copies*int64(values.Size)))
 }
 
 // Fitting returns how many of a worker's sessions of a phase would fit into so much memory, 0 when not even one does.

@@ -399,8 +399,8 @@ func (v *validator) localOps(ph *Phase, t *Target, local driver.Local, at part) 
 		return
 	}
 	path := "dataset." + d.Name + ".values"
-	if d.Values.Sizes != nil || d.Values.Compressibility != nil {
-		v.fault(at.where+": entries that differ in size, or can be compressed, in a log", fmt.Sprintf("Write one size and no compressibility in the values of dataset %q.", d.Name),
+	if d.Values.Form() != "" {
+		v.fault(at.where+": entries that differ in size, compress or are records in a log", fmt.Sprintf("Write one size and nothing of that in the values of dataset %q.", d.Name),
 			path+".size", path)
 	}
 	if d.Values.Size < driver.StampSize {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/loadgen/loadgen/internal/record"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -44,8 +45,11 @@ const writeSizes = `Write a size such as "200B", "uniform(100B, 10KiB)", "lognor
 
 // values reads a values block.
 func (b *block) values(d *Values) {
-	b.expect([]string{"size", "checked", "fill", "compressibility", "ttl"}, nil)
-	if b.require("size", `Write size = "200B", or how large a value is.`) {
+	b.expect([]string{"size", "checked", "fill", "compressibility", "record", "ttl"}, nil)
+	switch {
+	case b.has("record"):
+		b.record(d)
+	case b.require("size", `Write size = "200B", or how large a value is.`):
 		b.sizes(d)
 	}
 	b.flag("checked", &d.Checked)
@@ -57,6 +61,34 @@ func (b *block) values(d *Values) {
 	b.duration("ttl", &d.TTL)
 	if d.TTL == 0 {
 		b.notZero("ttl", "0 is no time to live", "Write how long a value lives, or leave it out: it then lives until it is deleted.")
+	}
+}
+
+// record reads the types of fields by their names.
+func (b *block) record(d *Values) {
+	const write = `Write the types of fields by their names: record = { id = "uuid", visits = "int" }.`
+	for _, other := range []string{"size", "fill", "compressibility"} {
+		if b.has(other) {
+			b.value(other)
+			b.bad(other, "a record has its own", "Leave it out.")
+		}
+	}
+	v, ok := b.value("record")
+	if !ok {
+		return
+	}
+	if !v.Type().IsObjectType() && !v.Type().IsMapType() {
+		b.bad("record", describe(v), write)
+		return
+	}
+	d.Record = map[string]string{}
+	for it := v.ElementIterator(); it.Next(); {
+		name, kind := it.Element()
+		if kind.IsNull() || kind.Type() != cty.String {
+			b.bad("record", fmt.Sprintf("the type of %s is %s", quote(name.AsString()), describe(kind)), write)
+			return
+		}
+		d.Record[name.AsString()] = kind.AsString()
 	}
 }
 
@@ -159,22 +191,34 @@ func (r *resolver) dataset(body *hclsyntax.Block) *Dataset {
 	return d
 }
 
+// header is what a value begins with, in bytes.
+func (d *Values) header() int {
+	if d.Checked {
+		return driver.HeaderSize
+	}
+	return 0
+}
+
 // Value returns what all values of the dataset have in common; its size is the largest of theirs.
 func (d *Values) Value() (driver.Value, error) {
 	fill, err := ParseFill(d.Fill)
 	if d.Compressibility != nil {
 		fill = driver.FillMixed(*d.Compressibility)
 	}
-	return driver.Value{Size: d.Size, Checked: d.Checked, Fill: fill, TTL: uint32(d.TTL / time.Millisecond)}, err
+	var maker driver.Maker
+	if d.Record != nil {
+		if maker, err = record.New(d.Record); err != nil {
+			return driver.Value{}, err
+		}
+	}
+	return driver.Value{Size: d.Size, Maker: maker, Checked: d.Checked, Fill: fill, TTL: uint32(d.TTL / time.Millisecond)}, err
 }
 
 // LeastSize returns the size that no value is below.
 func (d *Values) LeastSize() int {
-	least := 0
-	if d.Checked {
-		least = driver.HeaderSize
-	}
 	switch {
+	case d.Record != nil:
+		return d.header() + len("{}")
 	case d.Sizes == nil:
 		return d.Size
 	case d.Sizes.Kind == ListedSizes && len(d.Sizes.List) > 0:
@@ -182,7 +226,7 @@ func (d *Values) LeastSize() int {
 	case d.Sizes.Kind == UniformSizes:
 		return d.Sizes.Least
 	}
-	return least
+	return d.header()
 }
 
 // Form says how values differ from text of one size, as results do; "" when they do not.
@@ -197,6 +241,9 @@ func (d *Values) Form() string {
 	default:
 		parts = append(parts, fmt.Sprintf("one of %d sizes", len(s.List)))
 	}
+	if d.Record != nil {
+		parts = append(parts, fmt.Sprintf("records of %d fields as JSON", len(d.Record)))
+	}
 	if d.Compressibility != nil {
 		parts = append(parts, fmt.Sprintf("%g%% of which compresses away", *d.Compressibility*100))
 	}
@@ -205,6 +252,9 @@ func (d *Values) Form() string {
 
 // values checks what is stored.
 func (v *validator) values(at part, d *Values) {
+	if d.Record != nil {
+		v.record(at, d)
+	}
 	v.holds(at, "size", int64(d.Size), 0, maxValueSize)
 	if _, err := ParseFill(d.Fill); err != nil {
 		v.fault(fmt.Sprintf("%s: fill = %s: %v", at.where, quote(d.Fill), err), `Write "text", or a byte such as "0xff".`, at.path+".fill")
@@ -225,6 +275,21 @@ func (v *validator) values(at part, d *Values) {
 		v.fault(fmt.Sprintf("%s: a checked value of %d bytes", at.where, least),
 			fmt.Sprintf("Write size = %d or more: that is what writer, version and checksum take. Replicated targets check all values.", driver.HeaderSize),
 			at.path+".size", at.path+".checked")
+	}
+}
+
+// record checks the types of fields, and that the size is that of the longest record.
+func (v *validator) record(at part, d *Values) {
+	path := at.path + ".record"
+	r, err := record.New(d.Record)
+	switch {
+	case err != nil:
+		what, write, _ := strings.Cut(err.Error(), "; write")
+		v.fault(fmt.Sprintf("%s: record: %s", at.where, what), "Write"+write+".", path)
+	case d.Size != d.header()+r.Bound():
+		v.fault(fmt.Sprintf("%s: %d bytes for records of up to %d", at.where, d.Size, d.header()+r.Bound()), "Leave size out.", path, at.path+".checked")
+	case d.Sizes != nil || d.Compressibility != nil:
+		v.fault(at.where+": records and other values", "Write one of them.", path)
 	}
 }
 

@@ -209,3 +209,72 @@ phase "p" {
   dataset = dataset.p
   populate {}
 }
+
+dataset "q" {
+  keys { count = 1 }
+  values {
+    size   = 10
+    record = { id = "uuid" }
+  }
+}
+
+dataset "r" {
+  keys { count = 1 }
+  values { record = { id = "guid" } }
+}
+
+dataset "s" {
+  keys { count = 1 }
+  values { record = ["uuid"] }
+}
+
+dataset "u" {
+  keys { count = 1 }
+  values { record = { id = 1 } }
+}
+
+dataset "v" {
+  keys { count = 1 }
+  values { record = {} }
+}
+
+dataset "w" {
+  keys { count = 1 }
+  values { record = { n = "int(9, 1)" } }
+}
+
+phase "q" {
+  target  = target.t
+  dataset = dataset.q
+  populate {}
+}
+
+phase "r" {
+  target  = target.t
+  dataset = dataset.r
+  populate {}
+}
+
+phase "s" {
+  target  = target.t
+  dataset = dataset.s
+  populate {}
+}
+
+phase "u" {
+  target  = target.t
+  dataset = dataset.u
+  populate {}
+}
+
+phase "v" {
+  target  = target.t
+  dataset = dataset.v
+  populate {}
+}
+
+phase "w" {
+  target  = target.t
+  dataset = dataset.w
+  populate {}
+}
