@@ -19,8 +19,12 @@ variable "slo" {
 }
 variable "from" { default = "1k/s" }
 variable "budget" { default = "45s" }
-variable "step" { default = "2s" }
-variable "sessions" { default = 16 }
+variable "step" { default = "1500ms" }
+variable "sessions" { default = 50 }
+variable "pipeline" {
+  description = "requests that a session may have outstanding. More than one lets them travel together: far more ops a second, and no sharp edge"
+  default     = 1
+}
 variable "keys" { default = 100000 }
 variable "size" { default = 32 }
 
@@ -51,7 +55,7 @@ phase "knee" {
     budget        = var.budget
     arrivals      = "poisson"
     sessions      = var.sessions
-    pipeline      = 64 # room for bursts: what does not fit waits here, and counts
+    pipeline      = var.pipeline # what finds no room waits here, and that counts
     slo { response_p99 = var.slo }
   }
 }

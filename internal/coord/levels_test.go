@@ -176,7 +176,7 @@ func TestSearchFindsNothing(t *testing.T) {
 	r := coord.Run(context.Background(), configOf(t, levelsPlan(aSearch), local, w))
 	require.Equal(t, run.ExitInvalid, r.ExitCode)
 	p := r.Phase["p"]
-	require.Equal(t, []string{"failed", "failed", "overloaded"}, outcomesOf(p.Levels), "it was tried twice, and one above it")
+	require.Equal(t, []string{"failed", "failed", "failed", "overloaded"}, outcomesOf(p.Levels), "it was tried three times, and one above it")
 	require.Len(t, p.Reasons, 1)
 	require.Regexp(t, "^no rate held: at 1,000/s, sustained 95[01]/s$", p.Reasons[0].Text)
 	require.Nil(t, p.Search.Rate)
@@ -184,7 +184,7 @@ func TestSearchFindsNothing(t *testing.T) {
 	require.Equal(t, "no rate held", r.Why("phase", "p", "op", "put", "response", "p99"))
 	require.Equal(t, "no rate held", r.Why("phase", "p", "search", "rate"))
 	require.Equal(t, "the lowest rate does not hold", p.Search.Ended)
-	require.EqualValues(t, 4000, p.Requests[0].Sent)
+	require.EqualValues(t, 5000, p.Requests[0].Sent)
 }
 
 // When the budget is spent, the search says how far it got.

@@ -9,10 +9,10 @@
 //
 // # Noise
 //
-// What disturbs a machine makes a level worse, hardly ever better. So one try that held is believed, and one that failed is not: the
-// rate is tried again, and a third time when the two differ. A rate that the target was far from sustaining needs no second try. A
+// What disturbs a machine makes a level worse, hardly ever better. So one try that held is believed, whatever others came to, and a failure
+// only when it came three times, or twice when it was the generator's. A rate that the target was far from sustaining needs no second try. A
 // disturbance may last for longer than that: what failed and was not overloaded is believed only when a rate within [Growth] above it
-// fails, too, and in the end one within [Spacing].
+// fails, too, and in the end one within [Spacing]; and the lowest rate that failed is tried on while there is time, up to five times in all.
 //
 // # The knee
 //
@@ -31,6 +31,8 @@ import (
 const (
 	Growth  = 2.0  // from a rate that held to the next, while none has failed
 	Spacing = 1.25 // ratio of the rates beside the knee to that at it, and of what confirms a failure to it, at the end
+
+	mostTries = 5 // of a rate that fails, while there is time
 )
 
 // Outcome is what came of a try.
@@ -50,6 +52,7 @@ type Try struct {
 	Outcome  Outcome
 	Power    float64 // achieved rate divided by mean response time; 0 where there is none
 	disputed bool
+	times    int // that the rate was tried
 }
 
 // Bounds is where to search, and how closely.
@@ -111,6 +114,9 @@ func (b Bounds) Next(tries []Try) (rate float64, end End) {
 		if rate := between(rates, failed+1); rate > 0 {
 			return rate, GoOn
 		}
+	}
+	if failure := rates[failed]; failure.Outcome != Overloaded && failure.times < mostTries {
+		return failure.Rate, Precise
 	}
 	return beside(rates, highest(rates)), Precise
 }
@@ -194,26 +200,23 @@ func decide(tries []Try) []Try {
 	return rates
 }
 
-// settle weighs the tries of one rate: it held when the first did or two of three, it has failed when two have or it was overloaded.
+// settle weighs the tries of one rate: it held when one of them did, and has failed when there is enough against it.
 func settle(tries []Try, rate float64) Try {
-	var held, failed []Try
+	const enough = 6
+	against := [...]int{Failed: 2, Limited: 3, Overloaded: enough}
+	var last Try
+	sum, times := 0, 0
 	for _, t := range tries {
-		switch {
-		case t.Rate != rate:
-		case t.Outcome == Held:
-			held = append(held, t)
-		case t.Outcome == Overloaded:
-			failed = append(failed, t, t)
-		default:
-			failed = append(failed, t)
+		if t.Rate != rate {
+			continue
 		}
+		if t.Outcome == Held {
+			return t
+		}
+		sum += against[t.Outcome]
+		times++
+		last = t
 	}
-	switch {
-	case len(failed) > 1:
-		return failed[len(failed)-1]
-	case len(failed) == 0 || len(held) > 1:
-		return held[0]
-	}
-	failed[0].disputed = true
-	return failed[0]
+	last.disputed, last.times = sum < enough, times
+	return last
 }

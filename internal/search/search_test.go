@@ -3,6 +3,7 @@ package search
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -55,7 +56,7 @@ func TestFindsTheRateOfAQueue(t *testing.T) {
 	require.Greater(t, tries[found.Failed].Rate, 800.0)
 	require.LessOrEqual(t, tries[found.Failed].Rate, 1.02*tries[found.Held].Rate)
 	require.Equal(t, Failed, tries[found.Failed].Outcome)
-	require.LessOrEqual(t, len(tries), 22)
+	require.LessOrEqual(t, len(tries), 26)
 }
 
 // The greatest power of M/M/1 is at half of the capacity, that of M/D/1 at 2 − √2 of it.
@@ -101,14 +102,14 @@ func TestPrecision(t *testing.T) {
 	})
 }
 
-// A disturbance that spoils one try in ten changes the answer hardly ever, and never for the better.
+// Disturbances that spoil one try in four change the answer hardly ever, and never for the better.
 func TestNoise(t *testing.T) {
 	right := 0
 	const runs = 200
 	for seed := range uint64(runs) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		tries, _ := carryOut(t, Bounds{From: 100, To: 1e9, Precision: 0.05}, func(rate float64) Try {
-			if rate > 50_000 || random.IntN(10) == 0 {
+			if rate > 50_000 || random.IntN(4) == 0 {
 				return Try{Rate: rate, Outcome: Failed, Power: 1}
 			}
 			return Try{Rate: rate, Power: 1}
@@ -134,20 +135,22 @@ func TestEnds(t *testing.T) {
 		{"begins at from", Bounds{10, 100, 0.1}, nil, 10, GoOn, Found{-1, -1, -1}},
 		{"grows", Bounds{10, 100, 0.1}, []Try{{Rate: 10, Power: 1}}, 20, GoOn, Found{0, -1, -1}},
 		{"not beyond to", Bounds{10, 100, 0.1}, []Try{{Rate: 80, Power: 1}}, 100, GoOn, Found{0, -1, -1}},
-		{"a failure is confirmed from above", Bounds{10, 100, 0.1}, []Try{{Rate: 10}, {Rate: 20, Outcome: Failed}, {Rate: 20, Outcome: Failed}}, 40, GoOn, Found{0, 1, -1}},
-		{"or not", Bounds{10, 100, 0.1}, []Try{{Rate: 10}, {Rate: 20, Outcome: Failed}, {Rate: 20, Outcome: Failed}, {Rate: 40}}, 80, GoOn, Found{3, -1, -1}},
-		{"no higher than to", Bounds{10, 20, 0.5}, []Try{{Rate: 10}, {Rate: 20, Outcome: Failed}, {Rate: 20, Outcome: Failed}}, math.Sqrt(200), GoOn, Found{0, 1, -1}},
-		{"at last from nearby", Bounds{10, 100, 0.1}, []Try{{Rate: 10}, {Rate: 11, Outcome: Failed}, {Rate: 11, Outcome: Failed}, {Rate: 20, Outcome: Overloaded}}, math.Sqrt(220), GoOn, Found{0, 1, -1}},
-		{"a limit of the generator needs no confirmation", Bounds{10, 100, 0.1}, []Try{{Rate: 10}, {Rate: 11, Outcome: Limited}, {Rate: 11, Outcome: Limited}}, 0, Precise, Found{0, 1, -1}},
+		{"a failure is confirmed from above", Bounds{10, 100, 0.1}, []Try{{Rate: 10}, {Rate: 20, Outcome: Failed}, {Rate: 20, Outcome: Failed}, {Rate: 20, Outcome: Failed}}, 40, GoOn, Found{0, 1, -1}},
+		{"or not", Bounds{10, 100, 0.1}, []Try{{Rate: 10}, {Rate: 20, Outcome: Failed}, {Rate: 20, Outcome: Failed}, {Rate: 20, Outcome: Failed}, {Rate: 40}}, 80, GoOn, Found{4, -1, -1}},
+		{"no higher than to", Bounds{10, 20, 0.5}, []Try{{Rate: 10}, {Rate: 20, Outcome: Failed}, {Rate: 20, Outcome: Failed}, {Rate: 20, Outcome: Failed}}, math.Sqrt(200), GoOn, Found{0, 1, -1}},
+		{"at last from nearby", Bounds{10, 100, 0.1}, []Try{{Rate: 10}, {Rate: 11, Outcome: Failed}, {Rate: 11, Outcome: Failed}, {Rate: 11, Outcome: Failed}, {Rate: 20, Outcome: Overloaded}}, math.Sqrt(220), GoOn, Found{0, 1, -1}},
+		{"a limit of the generator needs no confirmation, and is tried on", Bounds{10, 100, 0.1}, []Try{{Rate: 10}, {Rate: 11, Outcome: Limited}, {Rate: 11, Outcome: Limited}}, 11, Precise, Found{0, 1, -1}},
+		{"until it holds", Bounds{10, 11, 0.1}, []Try{{Rate: 10}, {Rate: 11, Outcome: Limited}, {Rate: 11, Outcome: Limited}, {Rate: 11}}, 0, AtTo, Found{3, -1, -1}},
+		{"or for five times", Bounds{10, 100, 0.1}, append([]Try{{Rate: 10}}, slices.Repeat([]Try{{Rate: 11, Outcome: Limited}}, 5)...), 0, Precise, Found{0, 1, -1}},
 		{"beside the knee, if there is time", Bounds{10, 100, 0.1}, []Try{{Rate: 10, Power: 1}, {Rate: 20}, {Rate: 21, Outcome: Overloaded}}, math.Sqrt(200), Precise, Found{1, 2, 0}},
 		{"to holds", Bounds{10, 100, 0.1}, []Try{{Rate: 100}}, 0, AtTo, Found{0, -1, -1}},
 		{"a failure is tried again", Bounds{10, 100, 0.1}, []Try{{Rate: 10, Outcome: Failed}}, 10, GoOn, Found{-1, -1, -1}},
 		{"an overload is not", Bounds{10, 100, 0.1}, []Try{{Rate: 10, Outcome: Overloaded}}, 0, BelowFrom, Found{-1, 0, -1}},
-		{"twice is enough", Bounds{10, 100, 0.1}, []Try{{Rate: 10, Outcome: Failed}, {Rate: 10, Outcome: Limited}}, 0, BelowFrom, Found{-1, 1, -1}},
-		{"a third try decides", Bounds{10, 100, 0.1}, []Try{{Rate: 10, Outcome: Failed}, {Rate: 10}}, 10, GoOn, Found{-1, -1, -1}},
-		{"for it", Bounds{10, 100, 0.1}, []Try{{Rate: 10, Outcome: Failed}, {Rate: 10}, {Rate: 10}}, 20, GoOn, Found{1, -1, -1}},
-		{"against it", Bounds{10, 100, 0.1}, []Try{{Rate: 10, Outcome: Failed}, {Rate: 10}, {Rate: 10, Outcome: Failed}}, 20, GoOn, Found{-1, 0, -1}},
-		{"nor does a higher rate hold", Bounds{10, 100, 0.1}, []Try{{Rate: 10, Outcome: Failed}, {Rate: 10, Outcome: Failed}, {Rate: 20, Outcome: Overloaded}}, 0, BelowFrom, Found{-1, 0, -1}},
+		{"twice is enough of the generator's", Bounds{10, 100, 0.1}, []Try{{Rate: 10, Outcome: Limited}, {Rate: 10, Outcome: Limited}}, 0, BelowFrom, Found{-1, 0, -1}},
+		{"and not of the target's", Bounds{10, 100, 0.1}, []Try{{Rate: 10, Outcome: Failed}, {Rate: 10, Outcome: Failed}}, 10, GoOn, Found{-1, -1, -1}},
+		{"a third try decides for it", Bounds{10, 100, 0.1}, []Try{{Rate: 10, Outcome: Failed}, {Rate: 10, Outcome: Limited}, {Rate: 10}}, 20, GoOn, Found{2, -1, -1}},
+		{"or against it", Bounds{10, 100, 0.1}, []Try{{Rate: 10, Outcome: Failed}, {Rate: 10, Outcome: Failed}, {Rate: 10, Outcome: Failed}}, 20, GoOn, Found{-1, 0, -1}},
+		{"nor does a higher rate hold", Bounds{10, 100, 0.1}, []Try{{Rate: 10, Outcome: Failed}, {Rate: 10, Outcome: Failed}, {Rate: 10, Outcome: Failed}, {Rate: 20, Outcome: Overloaded}}, 0, BelowFrom, Found{-1, 0, -1}},
 		{"from is to", Bounds{10, 10, 0.1}, []Try{{Rate: 10, Power: 1}}, 0, AtTo, Found{0, -1, -1}},
 	}
 	for _, tt := range tests {
