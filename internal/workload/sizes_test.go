@@ -206,7 +206,7 @@ func TestRecordsHaveTheirSize(t *testing.T) {
 // The steps of a scenario put values of as many sizes as ops do.
 func TestSizesInScenarios(t *testing.T) {
 	p := sized(plan.Values{Size: 1000, Sizes: &plan.Sizes{Kind: plan.UniformSizes}})
-	p.Phases[0].Scenarios = []plan.Scenario{{Name: "change", Weight: 1, Steps: []plan.Step{{Op: "get"}, {Op: "put", Key: "same"}}}}
+	p.Phases[0].Scenarios = []plan.Scenario{{Name: "change", Weight: 1, Steps: []plan.ScenarioStep{{Op: "get"}, {Op: "put", Key: "same"}}}}
 	st := source(t, p, 0, "load").Stream(1)
 	seen := map[int]bool{}
 	steps := make([]op.Op, 2)
