@@ -85,10 +85,10 @@ func TestMiddle(t *testing.T) {
 }
 
 func TestChoose(t *testing.T) {
-	all, err := choose("")
+	all, err := choose(allCells(), "", "")
 	require.NoError(t, err)
 	require.Len(t, all, 21)
-	some, err := choose("redis/get/32/*,memcached/*/*/1")
+	some, err := choose(allCells(), "redis/get/32/*,memcached/*/*/1", "")
 	require.NoError(t, err)
 	require.Equal(t, []cell{
 		{"redis", "get", 32, 1},
@@ -97,11 +97,43 @@ func TestChoose(t *testing.T) {
 		{"memcached", "get", 32, 1},
 	}, some)
 	for pattern, words := range map[string]string{
-		"redis/get":  `-cells "redis/get" matches none: write SERVER/OP/SIZE/PIPELINE, such as redis/get/32/*`,
+		"redis/get":  `-cells "redis/get" matches none: write it so`,
 		"redis/[/32": `-cells "redis/[/32": syntax error in pattern`,
 	} {
-		_, err := choose(pattern)
+		_, err := choose(allCells(), pattern, "it so")
 		require.EqualError(t, err, words)
+	}
+	files, err := choose(logCells(), "mashona/*/*/*/disk", "")
+	require.NoError(t, err)
+	require.Len(t, files, 3)
+}
+
+// TestLogsQuick looks at the form of what -logs prints.
+func TestLogsQuick(t *testing.T) {
+	_, missing := mashonaClasses()
+	servertest.Require(t, "mashona", missing)
+	var out strings.Builder
+	require.NoError(t, compare(t.Context(), []string{"-logs", "-pairs", "1", "-for", "50ms", "-cells", "*/*/msync/1801/memory,fio/raw/clwb/1024/*"}, &out))
+	t.Logf("%s", &out)
+	cells := map[string]string{
+		"Mashona 1.1.0": `mashona/append/msync/1801/memory: entries of 1801 B to a file of 64 MiB, one thread; 1 rounds, tmpfs`,
+		"fio":           `fio/raw/clwb/1024/memory: entries of 1024 B to a file of 64 MiB, one thread; 1 rounds, tmpfs`,
+	}
+	commands := []string{`  \$ java -cp .*mashona-logwriting-1\.1\.0\.jar.* bench/Appends\.java /dev/shm/.*/bench\.log 67108864 1801 0\.05`}
+	if _, err := exec.LookPath("fio"); err != nil {
+		cells["fio"] = `fio/raw/clwb/1024/memory: left out: .*`
+	} else {
+		commands = append(commands, `  \$ PMEM_IS_PMEM_FORCE=1 .*fio --ioengine=libpmem --sync=1 --rw=write --bs=1024 --size=67108864 .*`)
+	}
+	for peer, line := range cells {
+		require.Regexp(t, `(?m)^`+line+`$`, out.String())
+		if !strings.Contains(line, "left out") {
+			require.Regexp(t, `(?m)^  `+peer+` +\d+/s +\d+\.\d MB/s$`, out.String())
+		}
+	}
+	for _, line := range append(commands, `  loadgen (append|raw) +\d+/s +\d+\.\d MB/s`, `  loadgen's rate / its: \d+\.\d{3} \(.* to .*\)`,
+		`  \$ .*loadgen coordinator run bench/logs\.hcl --log-root /dev/shm/.* -var sync=msync -var size=1801 -var seconds=0\.05`) {
+		require.Regexp(t, `(?m)^`+line+`$`, out.String())
 	}
 }
 
@@ -120,6 +152,7 @@ func TestRates(t *testing.T) {
 		{redisBenchmark().client, "GET: rps=0.0 (overall: nan)\rGET: 896860.94 requests per second, p50=0.447 msec\n", 896860.94},
 		{memtier().client, "Type    Ops/sec  Hits/sec\n----\nSets  0.00  ---\nGets  96.50  96.50\nTotals  99.25  96.50  0.00\n", 99.25},
 		{goYCSB().client, "READ   - Takes(s): 1.0, Count: 1000, OPS: 1007.5, Avg(us): 990\n", 1007.5},
+		{client{rate: terseWrites}, "3;fio-3.33;bench;0;0" + strings.Repeat(";0", 43) + ";1500.5;7\n", 1500.5},
 		{floorOf(""), "  ops                      1000     in 0.003 s, 306190/s\n", 306190},
 	} {
 		got, err := tt.client.rate(tt.output)

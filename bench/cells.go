@@ -19,7 +19,7 @@ type cell struct {
 	pipeline int
 }
 
-func (c *cell) String() string { return fmt.Sprintf("%s/%s/%d/%d", c.server, c.op, c.size, c.pipeline) }
+func (c cell) String() string { return fmt.Sprintf("%s/%s/%d/%d", c.server, c.op, c.size, c.pipeline) }
 
 // program is the server's.
 func (c *cell) program() string {
@@ -45,13 +45,14 @@ func allCells() []cell {
 	return all
 }
 
-// choose returns the cells that match one of the patterns, which are separated by commas; of no patterns, all.
-func choose(patterns string) ([]cell, error) {
+// choose returns the cells that match one of the patterns, which are separated by commas; of no patterns, all. The form is that of a cell's
+// name, in words.
+func choose[C fmt.Stringer](all []C, patterns, form string) ([]C, error) {
 	if patterns == "" {
-		return allCells(), nil
+		return all, nil
 	}
-	var chosen []cell
-	for _, c := range allCells() {
+	var chosen []C
+	for _, c := range all {
 		for _, pattern := range strings.Split(patterns, ",") {
 			ok, err := path.Match(pattern, c.String())
 			if err != nil {
@@ -64,7 +65,7 @@ func choose(patterns string) ([]cell, error) {
 		}
 	}
 	if len(chosen) == 0 {
-		return nil, fmt.Errorf("-cells %q matches none: write SERVER/OP/SIZE/PIPELINE, such as redis/get/32/*", patterns)
+		return nil, fmt.Errorf("-cells %q matches none: write %s", patterns, form)
 	}
 	return chosen, nil
 }

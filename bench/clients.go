@@ -112,7 +112,6 @@ func peers() []peer {
 		redisBenchmark(), memtier(), goYCSB(),
 		{client: client{name: "vegeta"}, why: "it speaks HTTP, for which loadgen has no driver"},
 		{client: client{name: "wrk"}, why: "it speaks HTTP, for which loadgen has no driver"},
-		{client: client{name: "fio"}, why: "it writes files, which are not compared here"},
 	}
 }
 

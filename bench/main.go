@@ -4,9 +4,10 @@
 // in the next (A B C, C B A, …), so that whatever else goes on falls on all of them, and each round gives a ratio of neighbours in
 // time. Server and clients have a processor each, where there are two.
 //
-//	go run ./bench                                      every cell
+//	go run ./bench                                      every cell, and log files
 //	go run ./bench -cells 'redis/get/32/*' -pairs 7     some of them
 //	go run ./bench -open -for 3s                        how late ops of open loads start
+//	go run ./bench -logs                                log files beside Mashona's and fio's
 //	go run ./bench -quick                               a look at whether it works
 package main
 
@@ -41,18 +42,20 @@ type options struct {
 	quick    bool
 	open     bool          // how late ops of open loads start, instead of cells
 	spin     time.Duration // of that; negative: loadgen's own default
+	logs     bool          // log files, instead of cells
 }
 
 func compare(ctx context.Context, args []string, w io.Writer) error {
 	var o options
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.StringVar(&o.cells, "cells", "", "run the cells that match a `PATTERN` of SERVER/OP/SIZE/PIPELINE, such as redis/get/32/*; several with commas")
+	flags.StringVar(&o.cells, "cells", "", "run the cells that match a `PATTERN` of SERVER/OP/SIZE/PIPELINE, such as redis/get/32/*, or with -logs of PEER/LAYOUT/SYNC/SIZE/PLACE; several with commas")
 	flags.IntVar(&o.pairs, "pairs", 5, "rounds of each cell")
 	flags.DurationVar(&o.duration, "for", 1500*time.Millisecond, "how long a client's run shall take, about")
 	flags.Int64Var(&o.ops, "ops", 0, "ops of a client's run, instead of a time")
 	flags.BoolVar(&o.quick, "quick", false, "one short round of a few cells")
 	flags.BoolVar(&o.open, "open", false, "measure how late the ops of open loads start, beside what a queue would have, instead of comparing clients")
 	flags.DurationVar(&o.spin, "spin", -1, "with -open: for loadgen's --spin; below 0 for its default")
+	flags.BoolVar(&o.logs, "logs", false, "compare log files with those of Mashona and fio, and nothing else")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -65,7 +68,13 @@ func compare(ctx context.Context, args []string, w io.Writer) error {
 	if o.pairs < 1 || o.duration <= 0 || o.ops < 0 {
 		return fmt.Errorf("-pairs %d, -for %v, -ops %d: write numbers above 0", o.pairs, o.duration, o.ops)
 	}
-	chosen, err := choose(o.cells)
+	servers, files := allCells(), logCells()
+	var err error
+	if o.logs {
+		files, err = choose(files, o.cells, "PEER/LAYOUT/SYNC/SIZE/PLACE, such as fio/raw/*/1024/memory")
+	} else {
+		servers, err = choose(servers, o.cells, "SERVER/OP/SIZE/PIPELINE, such as redis/get/32/*")
+	}
 	if err != nil {
 		return err
 	}
@@ -78,17 +87,23 @@ func compare(ctx context.Context, args []string, w io.Writer) error {
 	if o.open {
 		return b.punctuality(ctx)
 	}
+	if o.logs {
+		return b.logs(ctx, files)
+	}
 	if err := b.program(ctx); err != nil {
 		return err
 	}
-	for i := range chosen {
-		if _, err := exec.LookPath(chosen[i].program()); err != nil {
-			fmt.Fprintf(w, "\n%s: left out: %v\n", &chosen[i], err)
+	for i := range servers {
+		if _, err := exec.LookPath(servers[i].program()); err != nil {
+			fmt.Fprintf(w, "\n%s: left out: %v\n", &servers[i], err)
 			continue
 		}
-		if err := b.cell(ctx, &chosen[i]); err != nil {
-			return fmt.Errorf("%s: %w", &chosen[i], err)
+		if err := b.cell(ctx, &servers[i]); err != nil {
+			return fmt.Errorf("%s: %w", &servers[i], err)
 		}
 	}
-	return nil
+	if o.cells != "" {
+		return nil
+	}
+	return b.logs(ctx, files)
 }

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// logFile is how large the files are that all write to, in bytes; logs.hcl has it, too.
+const logFile = 64 << 20
+
+// logCell is the work of one comparison of log files: entries of a size, one after another, by one thread, to one file.
+type logCell struct {
+	peer   string // "fio" or "mashona"
+	layout string // loadgen's
+	sync   string
+	size   int    // of entries, bytes
+	place  string // "memory", or "disk" for the file system of temporary files
+	engine string // fio's, with what makes it force
+}
+
+func (c logCell) String() string {
+	return fmt.Sprintf("%s/%s/%s/%d/%s", c.peer, c.layout, c.sync, c.size, c.place)
+}
+
+// logCells returns all of them.
+func logCells() (all []logCell) {
+	for _, place := range []string{"memory", "disk"} {
+		for _, size := range []int{1024, 1801, 1 << 20} {
+			all = append(all, logCell{peer: "mashona", layout: "append", sync: "msync", size: size, place: place})
+		}
+	}
+	for _, size := range []int{1024, 64 << 10, 1 << 20} {
+		all = append(all,
+			logCell{"fio", "raw", "none", size, "memory", "--ioengine=mmap"},
+			logCell{"fio", "raw", "clwb", size, "memory", "--ioengine=libpmem --sync=1"},
+			logCell{"fio", "raw", "fdatasync", size, "disk", "--ioengine=psync --fdatasync=1"})
+	}
+	return all
+}
+
+// writer is a program that writes entries, with its command line, and how to read the rate from what it prints.
+type writer struct {
+	name string
+	argv []string
+	env  []string // beside that of this process
+	rate func(output string) (float64, error)
+}
+
+// ownWriter is loadgen.
+func (b *bench) ownWriter(c *logCell, dir string) *writer {
+	out := resultIn(b.dir)
+	return &writer{
+		name: "loadgen " + c.layout,
+		argv: []string{
+			b.clients[0].exe, "coordinator", "run", "bench/logs.hcl", "--log-root", dir, "--runs", filepath.Join(b.dir, "runs"), "--out", out,
+			"-var", "layout=" + c.layout, "-var", "sync=" + c.sync, "-var", "size=" + strconv.Itoa(c.size),
+			"-var", fmt.Sprintf("seconds=%g", b.o.duration.Seconds()),
+		},
+		rate: func(string) (float64, error) { return rateOfRun(out) },
+	}
+}
+
+// peerWriter is the program that a cell compares with, or an error that says why there is none.
+func (b *bench) peerWriter(c *logCell, dir string) (*writer, error) {
+	path := filepath.Join(dir, peerFile)
+	if c.peer == "mashona" {
+		classes, err := mashonaClasses()
+		return &writer{
+			name: "Mashona 1.1.0",
+			argv: []string{
+				"java", "-cp", classes, "bench/Appends.java", path, strconv.Itoa(logFile), strconv.Itoa(c.size),
+				fmt.Sprintf("%g", b.o.duration.Seconds()),
+			},
+			rate: number(regexp.MustCompile(`appended ([\d.]+)/s`)),
+		}, err
+	}
+	exe, err := exec.LookPath("fio")
+	w := &writer{
+		name: "fio",
+		argv: slices.Concat([]string{exe}, strings.Fields(c.engine), []string{
+			"--rw=write", "--bs=" + strconv.Itoa(c.size), "--size=" + strconv.Itoa(logFile), "--filename=" + path, "--name=bench", "--thread=1",
+			"--overwrite=1", "--time_based", fmt.Sprintf("--runtime=%dms", b.o.duration.Milliseconds()), "--output-format=terse", "--terse-version=3",
+		}),
+		rate: terseWrites,
+	}
+	if c.sync == "clwb" { // the instructions, as loadgen's, though the file is not in persistent memory
+		w.env = []string{"PMEM_IS_PMEM_FORCE=1"}
+	}
+	return w, err
+}
+
+// terseWrites reads the writes per second from what fio prints as terse version 3 (fio(1), TERSE OUTPUT).
+func terseWrites(output string) (float64, error) {
+	const field = 48 // of those that semicolons separate: write IOPS
+	for line := range strings.Lines(output) {
+		if fields := strings.Split(line, ";"); len(fields) > field && fields[0] == "3" {
+			return strconv.ParseFloat(fields[field], 64)
+		}
+	}
+	return 0, fmt.Errorf("it printed no rate: %q", output)
+}
+
+// mashonaClasses returns a class path with the library, which make test-servers fetches.
+func mashonaClasses() (string, error) {
+	if _, err := exec.LookPath("java"); err != nil {
+		return "", err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	jars := []string{filepath.Join(cache, "loadgen", "mashona-logwriting-1.1.0.jar"), filepath.Join(cache, "loadgen", "jboss-logging-3.4.1.Final.jar")}
+	for _, jar := range jars {
+		if _, err := os.Stat(jar); err != nil {
+			return "", fmt.Errorf("%w; make test-servers fetches it", err)
+		}
+	}
+	return strings.Join(jars, string(os.PathListSeparator)), nil
+}
+
+// peerFile is the name of the file that another program writes.
+const peerFile = "bench.log"
+
+// logs compares log files with those of other programs.
+func (b *bench) logs(ctx context.Context, cells []logCell) error {
+	for _, version := range [][]string{{"fio", "--version"}, {"java", "-version"}} {
+		fmt.Fprintf(b.w, "version: %s\n", firstLine(ctx, version[0], version[1]))
+	}
+	dirs := map[string]string{"disk": b.dir}
+	memory, err := os.MkdirTemp("/dev/shm", "loadgen-bench-")
+	if err == nil {
+		dirs["memory"] = memory
+		defer func() { _ = os.RemoveAll(memory) }() // temporary
+	}
+	for _, c := range cells {
+		dir := dirs[c.place]
+		if dir == "" {
+			fmt.Fprintf(b.w, "\n%s: left out: %v\n", c, err)
+			continue
+		}
+		theirs, err := b.peerWriter(&c, dir)
+		if err != nil {
+			fmt.Fprintf(b.w, "\n%s: left out: %v\n", c, err)
+			continue
+		}
+		if err := b.logCell(ctx, &c, dir, theirs); err != nil {
+			return fmt.Errorf("%s: %w", c, err)
+		}
+	}
+	return nil
+}
+
+// logCell has loadgen and another program write in turn, forwards and backwards, and prints their rates and the ratios of neighbours.
+func (b *bench) logCell(ctx context.Context, c *logCell, dir string, theirs *writer) error {
+	ours := b.ownWriter(c, dir)
+	pair := []*writer{ours, theirs}
+	rates := map[*writer][]float64{}
+	for range b.o.pairs {
+		for _, w := range pair {
+			rate, err := b.write(ctx, dir, w)
+			if err != nil {
+				return err
+			}
+			rates[w] = append(rates[w], rate)
+		}
+		slices.Reverse(pair)
+	}
+	var shares []float64
+	for i, rate := range rates[ours] {
+		shares = append(shares, rate/rates[theirs][i])
+	}
+	fmt.Fprintf(b.w, "\n%s: entries of %d B to a file of %d MiB, one thread; %d rounds, %s\n", c, c.size, logFile>>20, b.o.pairs, fileSystem(dir))
+	for _, w := range []*writer{ours, theirs} {
+		fmt.Fprintf(b.w, "  %-18s %12.0f/s %10.1f MB/s\n", w.name, median(rates[w]), median(rates[w])*float64(c.size)/1e6)
+	}
+	fmt.Fprintf(b.w, "  loadgen's rate / its: %s\n", spread(shares))
+	for _, w := range []*writer{ours, theirs} {
+		fmt.Fprintf(b.w, "  $ %s\n", quoted(slices.Concat(w.env, w.argv)))
+	}
+	return nil
+}
+
+// write runs a program once and returns its rate.
+func (b *bench) write(ctx context.Context, dir string, w *writer) (rate float64, err error) {
+	cmd := exec.CommandContext(ctx, w.argv[0], w.argv[1:]...)
+	cmd.Dir, cmd.Env = b.root, append(os.Environ(), w.env...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w\n%s", strings.Join(w.argv, " "), err, out)
+	}
+	if rate, err = w.rate(string(out)); err != nil {
+		return 0, err
+	}
+	if err := os.Remove(filepath.Join(dir, peerFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return 0, err
+	}
+	return rate, nil
+}
+
+// fileSystem names the file system of a directory.
+func fileSystem(dir string) string {
+	var stat unix.Statfs_t
+	if err := unix.Statfs(dir, &stat); err != nil {
+		return err.Error()
+	}
+	if name := map[int64]string{unix.TMPFS_MAGIC: "tmpfs", unix.EXT4_SUPER_MAGIC: "ext4", unix.XFS_SUPER_MAGIC: "xfs"}[int64(stat.Type)]; name != "" {
+		return name
+	}
+	return fmt.Sprintf("a file system of type %#x", stat.Type)
+}

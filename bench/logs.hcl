@@ -1,0 +1,32 @@
+# A log that bench compares with the same writes of another program: one thread, each entry durable before the next.
+
+plan "logs" {
+  description = "Append to a log file for some time"
+}
+
+variable "layout" { default = "append" }
+variable "sync" { default = "msync" }
+variable "size" { default = 1024 }
+variable "seconds" { default = 1 }
+
+target "log" {
+  driver    = "log"
+  layout    = var.layout
+  sync      = var.sync
+  file_size = "64MiB"
+}
+
+dataset "entries" {
+  keys { count = 1 }
+  values {
+    size = var.size
+    fill = "0xff"
+  }
+}
+
+phase "write" {
+  target  = target.log
+  dataset = dataset.entries
+  ops     = { append = 1 }
+  closed { duration = "${var.seconds}s" }
+}
