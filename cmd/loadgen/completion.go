@@ -1,6 +1,9 @@
 package main
 
 import (
+	_ "embed" // what bash may lack
+	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -10,6 +13,54 @@ import (
 	"github.com/loadgen/loadgen/internal/rundir"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
+
+//go:embed completion.bash
+var bashWords string
+
+// shells are those that commands can be completed in.
+var shells = [...]struct {
+	name  string
+	write func(root *cobra.Command, w io.Writer) error
+}{
+	{"bash", func(root *cobra.Command, w io.Writer) error {
+		if _, err := io.WriteString(w, bashWords); err != nil {
+			return err
+		}
+		return root.GenBashCompletionV2(w, true)
+	}},
+	{"zsh", (*cobra.Command).GenZshCompletion},
+	{"fish", func(root *cobra.Command, w io.Writer) error { return root.GenFishCompletion(w, true) }},
+}
+
+func newCompletion() *cobra.Command {
+	return &cobra.Command{
+		Use:   "completion bash|zsh|fish",
+		Short: "Write what a shell wants to complete commands, plans, variants and runs",
+		Long: `Write what a shell wants to complete commands, flags, plans, variants and runs. For this shell only:
+
+  bash  source <(loadgen completion bash)
+  zsh   source <(loadgen completion zsh)
+  fish  loadgen completion fish | source
+
+For each new one, put that line into ~/.bashrc, ~/.zshrc (behind compinit) or ~/.config/fish/config.fish.`,
+		Example: `  loadgen completion bash
+  loadgen completion zsh
+  loadgen completion fish`,
+		ValidArgs: []string{"bash", "zsh", "fish"},
+		Args:      one("shell"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, s := range shells {
+				if s.name == args[0] {
+					if err := s.write(cmd.Root(), cmd.OutOrStdout()); err != nil {
+						return failed("%w", err)
+					}
+					return nil
+				}
+			}
+			return fmt.Errorf("no shell %q is known: write bash, zsh or fish", args[0])
+		},
+	}
+}
 
 // complete lets shells complete the arguments of a command and those below it, by what its usage line calls them, and the flags that take
 // one of a few words. It is silent about what is wrong: the command itself will say so.
@@ -27,6 +78,7 @@ func complete(c *cobra.Command) {
 		"variant":  completeVariants,
 		"driver":   words(starters()...),
 		"progress": words(progressForms[:]...),
+		"protocol": words("resp", "memcached"),
 	} {
 		if c.Flags().Lookup(name) == nil {
 			continue
@@ -52,7 +104,7 @@ func completePlans(cmd *cobra.Command, args []string, _ string) ([]string, cobra
 // completeRuns offers the runs that are not on the line yet, newest first.
 func completeRuns(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	const how = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
-	if len(args) > 0 && strings.HasSuffix(cmd.Use, " RUN") {
+	if len(args) > 0 && (strings.HasSuffix(cmd.Use, " RUN") || strings.HasSuffix(cmd.Use, " [RUN]")) {
 		return nil, how
 	}
 	var flags runFlags

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/loadgen/loadgen/internal/run"
 )
@@ -101,9 +102,63 @@ user, 6 something could not be run. The first that applies, of 2 6 5 3 4 1 0.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newCoordinator(), newWorker(), newTarget(), newPlan(), newRuns(), newReport(), newSelfcheck(), newVerify(), newVersion())
+	root.AddCommand(newCoordinator(), newWorker(), newTarget(), newPlan(), newRuns(), newReport(), newSelfcheck(), newVerify(), newVersion(),
+		newCompletion())
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetFlagErrorFunc(flagError)
 	complete(root)
 	return root
+}
+
+// flagError says what to write instead of a flag that is not there, or that cannot be read.
+func flagError(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	var invalid *pflag.InvalidValueError
+	switch {
+	case errors.As(err, &unknown):
+		remedy := cmd.CommandPath() + " --help lists those there are"
+		if near := nearest(cmd, unknown.GetSpecifiedName()); near != "" {
+			remedy = "did you mean --" + near + "? " + remedy
+		}
+		return fmt.Errorf("%w: %s", err, remedy)
+	case errors.As(err, &invalid) && invalid.GetFlag().Value.Type() == "duration":
+		return fmt.Errorf("--%s %q: write a duration with its unit, such as 10s or 500ms", invalid.GetFlag().Name, invalid.GetValue())
+	case errors.As(err, &invalid):
+		return fmt.Errorf("--%s %q: write a value of type %s", invalid.GetFlag().Name, invalid.GetValue(), invalid.GetFlag().Value.Type())
+	}
+	return fmt.Errorf("%w: %s --help says how it is written", err, cmd.CommandPath())
+}
+
+// nearest returns the command's flag that a slip of one or two letters may have meant, or none.
+func nearest(cmd *cobra.Command, name string) (found string) {
+	least := 3
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if d := distance(name, f.Name); d < least && !f.Hidden {
+			least, found = d, f.Name
+		}
+	})
+	return found
+}
+
+// distance is how many letters have to be put in, left out or replaced to get from one word to the other (Levenshtein, 1966).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			above := row[j+1]
+			if a[i] != b[j] {
+				before++
+			}
+			row[j+1] = min(before, above+1, row[j]+1)
+			before = above
+		}
+	}
+	return row[len(b)]
 }
 
 // failed is the error of something that could not be run.

@@ -25,7 +25,12 @@ With --check nothing is rewritten: the exit code is 1 when a file would be.`,
 		Example: `  loadgen plan fmt plans/hydra.hcl
   loadgen plan fmt --check plans/hydra.hcl plans/open.hcl
   loadgen plan fmt - <draft.hcl`,
-		Args: cobra.MinimumNArgs(1),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fmt.Errorf("no plan is named: write %s", cmd.UseLine())
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && args[0] == "-" {
 				return formatStream(cmd)

@@ -50,25 +50,37 @@ func newList(flags *runFlags) *cobra.Command {
 
 func newShowRun(flags *runFlags) *cobra.Command {
 	return &cobra.Command{
-		Use:   "show RUN",
+		Use:   "show [RUN]",
 		Short: "Show the result of a run or an experiment",
-		Long: `Show the result of a run or an experiment. Of an experiment that is going on, or was cut off, the runs so far are compared. Pages,
-Markdown, CSV and JSON come from loadgen report.`,
-		Example: "  loadgen runs show 20261120T173438Z-hydra-m4-4f2a",
-		Args:    one("run"),
+		Long: `Show the result of a run or an experiment; the last one if none is named. Of an experiment that is going on, or was cut off, the runs so
+far are compared. Pages, Markdown, CSV and JSON come from loadgen report.`,
+		Example: `  loadgen runs show
+  loadgen runs show 20261120T173438Z-hydra-m4-4f2a`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return fmt.Errorf("%d arguments where one run is wanted: write %s", len(args), cmd.UseLine())
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root, err := flags.root()
 			if err != nil {
 				return err
 			}
-			x, err := loadExperiment(root, args[0])
+			var id string
+			if len(args) == 1 {
+				id = args[0]
+			} else if id, err = latest(root); err != nil {
+				return err
+			}
+			x, err := loadExperiment(root, id)
 			switch {
 			case err == nil:
 				return report.Experiment(cmd.OutOrStdout(), x, report.Options{})
 			case !errors.Is(err, fs.ErrNotExist):
 				return err
 			}
-			r, err := rundir.Load(root, args[0])
+			r, err := rundir.Load(root, id)
 			if err != nil {
 				return fmt.Errorf("%w; loadgen runs list names those there are", err)
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/signal"
 	"runtime"
@@ -118,6 +119,7 @@ func (f *serveFlags) config() (cachenode.Config, error) {
 	read("close", err)
 	cfg.Faults.Reset, err = plan.ParseShare(f.reset)
 	read("reset", err)
+	read("listen "+f.listen, hostPort(f.listen))
 	for _, text := range f.stalls {
 		s, err := cachenode.ParseStall(text)
 		read("stall", err)
@@ -135,6 +137,14 @@ func (f *serveFlags) config() (cachenode.Config, error) {
 		return cfg, errors.Join(errs...)
 	}
 	return cfg, cfg.Validate()
+}
+
+// hostPort says what is to be written instead of what is no address.
+func hostPort(text string) error {
+	if _, _, err := net.SplitHostPort(text); err != nil {
+		return errors.New("write HOST:PORT, such as 127.0.0.1:7001")
+	}
+	return nil
 }
 
 // logged calls serve with the file that delays are logged in, nil when there is no name for one.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -60,6 +61,9 @@ Load stops when the coordinator has not been heard of for 10 s (its --lease). Ct
 func (f *workerFlags) run(cmd *cobra.Command) error {
 	if f.join == "" {
 		return errors.New("--join: write the coordinator's address, such as 127.0.0.1:7464")
+	}
+	if hostPort(f.join) != nil {
+		return fmt.Errorf("--join %s: write the coordinator's HOST:PORT, such as 127.0.0.1:7464", f.join)
 	}
 	if err := f.loops.check(); err != nil {
 		return err
