@@ -54,6 +54,32 @@ func TestProgramsAllocateNothing(t *testing.T) {
 	}
 }
 
+// TestRedirectsAllocateNothing carries out ops that are sent from one endpoint to another.
+func TestRedirectsAllocateNothing(t *testing.T) {
+	program, _ := clusterOf(2, false)
+	o := &op.Op{Key: []byte("foo")}
+	requests := make([]driver.Request, 0, 16)
+	to := op.Redirect{}
+	ev := op.Event{Kind: op.Replied, Op: o, Reply: &driver.Reply{Outcome: driver.Error}}
+	done := 0
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		o.Slot = (o.Slot + 1) % 5
+		requests = program.Start(requests[:0], o)
+		for i := 0; i < len(requests); i++ {
+			to.Endpoint, to.Ask = 1-requests[i].Endpoint, i%2 == 0
+			ev.Endpoint, ev.Redirect = requests[i].Endpoint, &to
+			if i == op.MaxRedirects {
+				ev.Redirect = nil
+			}
+			var step op.Step
+			if requests, step = program.On(requests, ev); step.Settled {
+				done++
+			}
+		}
+	}))
+	require.Equal(t, 101, done)
+}
+
 func TestPlaceAllocatesNothing(t *testing.T) {
 	key := []byte("key:000000000042")
 	for _, place := range []op.Placement{op.NewRing(names(100)), op.NewRendezvous(names(100))} {

@@ -11,7 +11,11 @@ import (
 
 func BenchmarkPlace(b *testing.B) {
 	for _, nodes := range []int{4, 100} {
-		for name, place := range map[string]op.Placement{"ketama": op.NewRing(names(nodes)), "rendezvous": op.NewRendezvous(names(nodes))} {
+		slots := op.NewSlots(nodes)
+		for i := range op.NumSlots {
+			slots.Set(i, i%nodes)
+		}
+		for name, place := range map[string]op.Placement{"slots": slots, "ketama": op.NewRing(names(nodes)), "rendezvous": op.NewRendezvous(names(nodes))} {
 			for _, n := range []int{1, 3} {
 				b.Run(fmt.Sprintf("placement=%s/nodes=%d/n=%d", name, nodes, n), func(b *testing.B) {
 					keys := keys(1 << 12)

@@ -22,6 +22,19 @@
 //	Lost, Refused     | done with error, and settled
 //	OpTimeout         | done with timeout; the request's own event settles
 //
+// # Cluster
+//
+// An op is one request to the endpoint that has the slot of its key, and another for each redirect. Its deadline and all ends of its last
+// request are as under plain.
+//
+//	event             | effect
+//	------------------+------------------------------------------------------------------
+//	Replied, moved    | the slot is that endpoint's from now on, and the request goes there
+//	Replied, ask      | the request goes there, announced as asked for; the map stays
+//	either, but beyond the fifth, to an unknown endpoint, or after OpTimeout
+//	                  | done with error, and settled; a slot has moved nevertheless
+//	Replied otherwise | done with the reply's outcome, and settled
+//
 // # N, W and R
 //
 // A key lives on the first N endpoints of its placement. Puts and deletes go to all N at once; so does a get with read
@@ -89,6 +102,7 @@ type Event struct {
 	Op       *Op
 	Endpoint int           // whose request; not for OpTimeout
 	Reply    *driver.Reply // for Replied; valid during the call
+	Redirect *Redirect     // for Replied, when the reply names another endpoint; its outcome is an error then
 }
 
 // Step is what an event amounted to.

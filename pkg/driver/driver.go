@@ -86,6 +86,7 @@ type Request struct {
 	Index    uint64 // of the key, in the key space or the session's pool
 	Key      []byte // valid until the op is settled
 	Value    *Value // of a verb that stores; valid until the op is settled
+	Asking   bool   // it goes where another endpoint of a cluster has sent it, for once
 }
 
 // Reply is what an endpoint answered. A Reply is reused: Parse overwrites every field.

@@ -1,0 +1,51 @@
+package op
+
+import "github.com/loadgen/loadgen/pkg/driver"
+
+// MaxRedirects is how many redirects an op follows. A slot that has moved takes one, one that is moving two; a third is for a map that
+// changed meanwhile. What goes on beyond that is nodes that send an op to each other.
+const MaxRedirects = 5
+
+// Redirect is what an endpoint answers that does not have the key.
+type Redirect struct {
+	Endpoint int  // that has it; −1: one that is not among the target's
+	Ask      bool // for this request only, and announced; otherwise the key's slot has moved there
+}
+
+// Cluster is the program of one request to the endpoint that has the key's slot, and another wherever that sends it.
+type Cluster struct {
+	*Plain
+	slots     *Slots
+	redirects []uint8 // by slot of an op: those followed
+}
+
+// NewCluster returns the program over the map, which it changes as it is told. checked is as for Plain.
+func NewCluster(slots *Slots, checked bool) *Cluster {
+	return &Cluster{Plain: NewPlain(slots, checked), slots: slots}
+}
+
+// Start implements Program.
+func (p *Cluster) Start(dst []driver.Request, o *Op) []driver.Request {
+	p.redirects = grown(p.redirects, o.Slot)
+	p.redirects[o.Slot] = 0
+	return p.Plain.Start(dst, o)
+}
+
+// On implements Program.
+func (p *Cluster) On(dst []driver.Request, ev Event) ([]driver.Request, Step) {
+	to := ev.Redirect
+	if to == nil {
+		return p.Plain.On(dst, ev)
+	}
+	if !to.Ask && to.Endpoint >= 0 {
+		p.slots.Set(SlotOf(ev.Op.Key), to.Endpoint)
+	}
+	followed := &p.redirects[ev.Op.Slot]
+	if to.Endpoint < 0 || *followed == MaxRedirects || p.done[ev.Op.Slot] {
+		return p.Plain.On(dst, ev) // the reply is an error
+	}
+	*followed++
+	r := request(ev.Op, to.Endpoint)
+	r.Asking = to.Ask
+	return append(dst, r), Step{}
+}

@@ -1,0 +1,92 @@
+package op
+
+import "bytes"
+
+// NumSlots is how many hash slots the keys of a Redis cluster are divided between.
+const NumSlots = 1 << 14
+
+// Slots says which endpoint has each slot of a cluster: the placement that the cluster itself has made, as far as is known. Unlike other
+// placements it changes, so it is used by one goroutine at a time. A slot that no endpoint has is looked for at endpoint 0, which will
+// know more.
+type Slots struct {
+	home [NumSlots]int16 // −1: none
+	held []int           // by endpoint: its slots
+}
+
+// NewSlots returns the map of so many endpoints, below 2^15, of which none has a slot.
+func NewSlots(endpoints int) *Slots {
+	s := &Slots{held: make([]int, endpoints)}
+	for i := range s.home {
+		s.home[i] = -1
+	}
+	return s
+}
+
+// Set gives a slot to an endpoint.
+func (s *Slots) Set(slot, endpoint int) {
+	if was := s.home[slot]; was >= 0 {
+		s.held[was]--
+	}
+	s.home[slot] = int16(endpoint)
+	s.held[endpoint]++
+}
+
+// Copy makes s equal to from, which is of as many endpoints.
+func (s *Slots) Copy(from *Slots) {
+	s.home = from.home
+	copy(s.held, from.held)
+}
+
+// Held returns how many slots an endpoint has.
+func (s *Slots) Held(endpoint int) int { return s.held[endpoint] }
+
+// Missing returns how many slots no endpoint has.
+func (s *Slots) Missing() int {
+	missing := NumSlots
+	for _, n := range s.held {
+		missing -= n
+	}
+	return missing
+}
+
+// Endpoints implements Placement.
+func (s *Slots) Endpoints() int { return len(s.held) }
+
+// Home implements Placement.
+func (s *Slots) Home(key []byte) int { return max(0, int(s.home[SlotOf(key)])) }
+
+// Place implements Placement: one endpoint has a key, however many are asked for. Its copies are the cluster's own affair.
+func (s *Slots) Place(dst []int, key []byte, n int) []int {
+	if n < 1 {
+		return dst
+	}
+	return append(dst, s.Home(key))
+}
+
+// SlotOf returns the slot of a key: its CRC-16 modulo 16,384, or that of what stands between the first { and the next } if there is
+// something (Redis cluster specification, "Key distribution model" and "Hash tags").
+func SlotOf(key []byte) int {
+	if from := bytes.IndexByte(key, '{'); from >= 0 {
+		if size := bytes.IndexByte(key[from+1:], '}'); size > 0 {
+			key = key[from+1 : from+1+size]
+		}
+	}
+	var crc uint16
+	for _, b := range key {
+		crc = crc<<8 ^ crcTable[byte(crc>>8)^b]
+	}
+	return int(crc % NumSlots)
+}
+
+// crcTable is of CRC-16/XMODEM: polynomial 0x1021, not reflected, beginning with 0 (the specification's appendix A).
+var crcTable = func() (table [256]uint16) {
+	for i := range table {
+		crc := uint16(i) << 8
+		for range 8 {
+			carry := crc >> 15
+			crc = crc<<1 ^ carry*0x1021
+		}
+		table[i] = crc
+	}
+	return table
+}()
