@@ -47,6 +47,9 @@ func (s *step) follows(worker int, snap *measure.Snapshot) error {
 
 // endpoints lists those of the phase's target.
 func (s *step) endpoints() []string {
+	if s.found != nil {
+		return s.found
+	}
 	if nodes, ok := s.c.nodes[s.ph.Target]; ok {
 		return nodes
 	}

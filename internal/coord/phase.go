@@ -63,6 +63,7 @@ func (p *passage) all(ctx context.Context) (began bool, err error) {
 			return len(p.m.Levels) > 0, err
 		}
 		began = true
+		p.m.Endpoints = s.endpoints()
 		p.take(s, p.c.stopping(ctx))
 		if err == nil && next.Kind != run.Load && !p.m.Aborted {
 			err = shortfall(next.Kind, p.c.Plan.Target(p.ph.Target), s.totals)

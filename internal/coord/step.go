@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,6 +26,7 @@ type step struct {
 	ph    *plan.Phase
 	steps []run.Step  // by worker
 	ready []run.Ready // by worker
+	found []string    // nodes of a target that is a cluster, on which all workers agree; nil for any other
 	at    time.Duration
 	asked atomic.Bool // workers were told to end it early
 
@@ -94,6 +97,9 @@ func (s *step) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := s.agreeOnNodes(); err != nil {
+		return err
+	}
 	servers := s.c.result.Environment.Servers
 	for i, r := range s.ready {
 		if len(r.Servers) > 0 && servers[s.ph.Target] == nil {
@@ -106,6 +112,25 @@ func (s *step) prepare(ctx context.Context) error {
 		if r.Remote {
 			w := &s.c.result.Fleet[i]
 			w.ClockOffsetSeconds, w.ClockUncertaintySeconds = r.Offset.Seconds(), r.Uncertainty.Seconds()
+		}
+	}
+	return nil
+}
+
+// agreeOnNodes takes the nodes of a cluster from the workers, which have all found the same: requests are counted by their order.
+func (s *step) agreeOnNodes() error {
+	if s.c.Plan.Target(s.ph.Target).Placement != plan.Slots {
+		return nil
+	}
+	of := 0
+	for i, r := range s.ready {
+		switch {
+		case len(r.Endpoints) == 0: // it has no sessions, or is lost
+		case s.found == nil:
+			s.found, of = r.Endpoints, i
+		case !slices.Equal(s.found, r.Endpoints):
+			return fmt.Errorf("workers %s and %s found different nodes in the cluster, %s and %s: run again when no node joins or leaves",
+				s.c.Workers[of].Name, s.c.Workers[i].Name, strings.Join(s.found, ", "), strings.Join(r.Endpoints, ", "))
 		}
 	}
 	return nil

@@ -36,6 +36,22 @@ func TestNoAllocationPerOp(t *testing.T) {
 				sessions = 4
 				pipeline = 16
 			}`},
+		{"cluster closed", "cluster = true", `
+			ops = { get = 1, put = 1 }
+			closed {
+				sessions = 4
+				duration = "1h"
+				pipeline = 4
+			}`},
+		{"cluster open", "cluster = true", `
+			ops = { get = 1, put = 1 }
+			open {
+				rate     = 5000
+				duration = "1h"
+				arrivals = "poisson"
+				sessions = 4
+				pipeline = 16
+			}`},
 		{"nwr closed", nwr321, `
 			ops = { get = 1, put = 1, delete = 1 }
 			closed {

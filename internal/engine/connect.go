@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,9 +11,10 @@ import (
 // open makes every connection that is down. The first that cannot be made ends it.
 func (w *wire) open(deadline int64) error {
 	w.opening, w.err = true, nil
-	w.waiting = append(w.waiting[:0], w.conns...)
+	w.waiting = w.wanted()
+	all := len(w.waiting)
 	defer func() { w.opening = false }()
-	for w.err == nil && w.up < len(w.conns) {
+	for w.err == nil && w.up < all {
 		for w.inMaking < maxOpening && len(w.waiting) > 0 && w.err == nil {
 			c := w.waiting[0]
 			w.waiting = w.waiting[1:]
@@ -20,18 +22,28 @@ func (w *wire) open(deadline int64) error {
 		}
 		now := w.l.clock.now()
 		if now >= deadline || w.l.halt.Load() == abandon {
-			return w.unanswered()
+			return w.unanswered(all)
 		}
 		w.wait(time.Duration(min(deadline-now, maxSleep)))
 	}
 	return w.err
 }
 
-// unanswered names a connection that was not made in time.
-func (w *wire) unanswered() error {
+// wanted lists the connections that a phase begins with: all, but of a cluster those to nodes without slots.
+func (w *wire) wanted() (conns []*wireConn) {
 	for _, c := range w.conns {
+		if !w.l.routes.idle(c.endpoint) {
+			conns = append(conns, c)
+		}
+	}
+	return conns
+}
+
+// unanswered names a connection, of all that are wanted, that was not made in time.
+func (w *wire) unanswered(all int) error {
+	for _, c := range w.wanted() {
 		if c.state != isUp {
-			return fmt.Errorf("connect to %v: no answer in time; %d of %d connections were made", w.endpoints[c.endpoint], w.up, len(w.conns))
+			return fmt.Errorf("connect to %v: no answer in time; %d of %d connections were made", w.endpoints[c.endpoint], w.up, all)
 		}
 	}
 	return nil
@@ -39,7 +51,11 @@ func (w *wire) unanswered() error {
 
 // dial begins to connect.
 func (w *wire) dial(c *wireConn) {
-	fd, err := w.poll.connect(&w.endpoints[c.endpoint], c.index)
+	end := &w.endpoints[c.endpoint]
+	fd, err := -1, errUnknownAddress
+	if end.addr.IsValid() || end.path != "" || w.pipes != nil {
+		fd, err = w.poll.connect(end, c.index)
+	}
 	c.since = w.l.clock.now()
 	c.state = isConnecting
 	c.fd = fd
@@ -48,6 +64,9 @@ func (w *wire) dial(c *wireConn) {
 		w.lose(c, explainSocket(&w.endpoints[c.endpoint], err))
 	}
 }
+
+// errUnknownAddress is of a node of a cluster that has a name and could not be reached when the phase began.
+var errUnknownAddress = errors.New("its address was not found when the phase began")
 
 // connected greets the endpoint once the connection is made.
 func (w *wire) connected(c *wireConn) {
@@ -82,6 +101,11 @@ func (w *wire) raise(c *wireConn) {
 		w.l.rec.Reconnects++
 	}
 	c.wasUp = true
+	if c.held != nil {
+		c.out, c.held = c.held, nil
+		c.dirty = true
+		w.dirty = append(w.dirty, c)
+	}
 }
 
 // lose closes a connection, ends what was outstanding on it, and sets when to try again.
@@ -107,6 +131,7 @@ func (w *wire) lose(c *wireConn, why error) {
 		return
 	}
 	w.l.rec.Errors.Add([]byte(err.Error()))
+	w.l.routes.suspect()
 	c.backoff = min(max(2*c.backoff, firstBackoff), lastBackoff)
 	jittered := c.backoff/2 + time.Duration(w.rand.Int64N(int64(c.backoff)))
 	w.l.timers.set(now+int64(jittered), reconnect, c.index, 0)
@@ -136,11 +161,18 @@ func (c *wireConn) drop(w *wire) {
 	if c.in != nil {
 		w.recycle(c.in)
 	}
-	c.out, c.in = nil, nil
+	if c.held != nil {
+		w.recycle(c.held)
+	}
+	c.out, c.in, c.held = nil, nil, nil
 }
 
 func (w *wire) fire(t timer, _ int64) {
-	if c := w.conns[t.arg]; c.state == isDown {
+	switch c := w.conns[t.arg]; {
+	case c.state != isDown:
+	case w.l.routes.idle(c.endpoint): // until there is something for it
+		c.wasUp, c.backoff = false, 0
+	default:
 		w.dial(c)
 	}
 }

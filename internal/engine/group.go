@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"net/netip"
 	"os"
 	"slices"
 	"strconv"
@@ -36,6 +37,7 @@ type group struct {
 	target    *plan.Target
 	endpoints []endpoint
 	placement op.Placement
+	cluster   *cluster // nil: the target is none
 	loops     []*loop
 	step      run.Step
 	connect   connector
@@ -61,14 +63,19 @@ func (e *Engine) openGroup(ctx context.Context, step run.Step) (*group, error) {
 	if err := g.locate(e.run.Nodes[g.target.Name]); err != nil {
 		return nil, fmt.Errorf("target %q: %w", g.target.Name, err)
 	}
+	if g.connect, err = newConnector(e.dial, g.target.TLS); err != nil {
+		return nil, fmt.Errorf("target %q: %w", g.target.Name, err)
+	}
+	if c, ok := clustered(g.target, d); ok && g.sessions > 0 {
+		if err := g.discover(ctx, c, e.cfg.Secrets); err != nil {
+			return nil, fmt.Errorf("target %q: %w", g.target.Name, err)
+		}
+	}
 	if err := g.checkFiles(); err != nil {
 		return nil, err
 	}
 	if err := g.checkMemory(machine.Available(os.DirFS("/"))); err != nil {
 		return nil, err
-	}
-	if g.connect, err = newConnector(e.dial, g.target.TLS); err != nil {
-		return nil, fmt.Errorf("target %q: %w", g.target.Name, err)
 	}
 	if err := g.identify(ctx, d, e.cfg.Secrets); err != nil {
 		return nil, fmt.Errorf("target %q: %w", g.target.Name, err)
@@ -94,6 +101,9 @@ func (e *Engine) openGroup(ctx context.Context, step run.Step) (*group, error) {
 	if err := g.open(e.clock); err != nil {
 		g.close()
 		return nil, fmt.Errorf("target %q: %w", g.target.Name, err)
+	}
+	if g.cluster != nil {
+		g.cluster.start()
 	}
 	e.cfg.Logger.LogAttrs(ctx, slog.LevelDebug, "connected", slog.String("phase", step.Phase),
 		slog.Int("sessions", g.sessions), slog.Int("endpoints", len(g.endpoints)), slog.Int("loops", len(g.loops)))
@@ -169,6 +179,10 @@ func (g *group) identify(ctx context.Context, d driver.Driver, secrets driver.Se
 			ctx, cancel := context.WithTimeout(ctx, identifyWithin)
 			defer cancel()
 			facts[i], err = g.identifyOne(ctx, &g.endpoints[i], w, secrets)
+			if err != nil && g.spare(i) {
+				g.endpoints[i].addr, _ = netip.ParseAddrPort(g.endpoints[i].text) // of a node with a name it stays unknown
+				return nil
+			}
 			return err
 		})
 	}
@@ -177,10 +191,15 @@ func (g *group) identify(ctx context.Context, d driver.Driver, secrets driver.Se
 	}
 	g.servers = make(map[string]map[string]string)
 	for i, end := range g.endpoints {
-		g.servers[end.text] = facts[i]
+		if facts[i] != nil {
+			g.servers[end.text] = facts[i]
+		}
 	}
 	return nil
 }
+
+// spare says whether an endpoint is a node of a cluster that has nothing to do for now, such as a replica: it may be away.
+func (g *group) spare(i int) bool { return g.cluster != nil && g.cluster.newest.Load().Held(i) == 0 }
 
 // identifyOne connects as net does: of a host's addresses it takes the first that answers, and the load goes there too.
 func (g *group) identifyOne(ctx context.Context, end *endpoint, w driver.Wire, secrets driver.Secrets) (map[string]string, error) {
@@ -234,6 +253,12 @@ func (g *group) newTransport(e *Engine, d driver.Driver, l *loop) (transport, er
 		p, err := g.newPoller(e)
 		if err != nil {
 			return nil, err
+		}
+		if g.cluster != nil {
+			if l.routes, err = newRoutes(g.cluster, codec); err != nil {
+				return nil, err
+			}
+			l.routes.renew()
 		}
 		w := newWire(l, p, codec, g.endpoints)
 		w.limit, w.timeout = limit, int64(g.target.Timeout)
@@ -306,7 +331,7 @@ func (g *group) open(c clock) error {
 
 // equip gives a loop the program, the feed and the streams of a step.
 func (g *group) equip(l *loop, source *workload.Source, step run.Step) {
-	l.prog, l.opTimeout = g.program(step.Kind)
+	l.prog, l.opTimeout = g.program(step.Kind, l.routes)
 	l.scenes = newScenes(l, source)
 	l.bypass(source)
 	l.acks = g.target.Replication != nil
@@ -340,16 +365,20 @@ func (g *group) openFeed(l *loop, source *workload.Source, lasts time.Duration) 
 }
 
 // program returns a program for the target and the op's own timeout, 0 for none. Steps that are not measured want all N replicas.
-func (g *group) program(kind run.StepKind) (op.Program, int64) {
-	r := g.target.Replication
-	if r == nil {
-		return op.NewPlain(g.placement, g.plan.Dataset(g.phase.Dataset).Values.Checked), 0
+func (g *group) program(kind run.StepKind, r *routes) (op.Program, int64) {
+	n := g.target.Replication
+	if n == nil {
+		checked := g.plan.Dataset(g.phase.Dataset).Values.Checked
+		if r != nil {
+			return op.NewCluster(r.slots, checked), 0
+		}
+		return op.NewPlain(g.placement, checked), 0
 	}
-	cfg := op.NWR{N: r.N, W: r.W, R: r.R, ReadFanout: r.ReadFanout, ReadFrom: r.ReadFrom, Seed: g.plan.Seed}
+	cfg := op.NWR{N: n.N, W: n.W, R: n.R, ReadFanout: n.ReadFanout, ReadFrom: n.ReadFrom, Seed: g.plan.Seed}
 	if kind != run.Load {
-		cfg.W = r.N
+		cfg.W = n.N
 	}
-	return op.NewNWR(cfg, g.placement), int64(r.Timeout)
+	return op.NewNWR(cfg, g.placement), int64(n.Timeout)
 }
 
 // begin readies a loop for its step to start.
@@ -374,6 +403,15 @@ func (g *group) ready(source *workload.Source) run.Ready {
 	if g.servers != nil {
 		r.Connections = g.sessions * len(g.endpoints)
 	}
+	if g.cluster != nil {
+		r.Connections = 0
+		for i, end := range g.endpoints {
+			r.Endpoints = append(r.Endpoints, end.text)
+			if !g.spare(i) {
+				r.Connections += g.sessions
+			}
+		}
+	}
 	for i := g.step.From; i < g.step.To && source.Streams() == source.Sessions(); i++ {
 		n, bounded := source.Ops(i)
 		if !bounded {
@@ -385,6 +423,9 @@ func (g *group) ready(source *workload.Source) run.Ready {
 }
 
 func (g *group) close() {
+	if g.cluster != nil {
+		g.cluster.close()
+	}
 	for _, l := range g.loops {
 		l.tr.close()
 	}

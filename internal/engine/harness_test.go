@@ -11,8 +11,10 @@ import (
 
 	"github.com/loadgen/loadgen/internal/drivers"
 	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/workload"
+	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -38,6 +40,7 @@ type bench struct {
 	indirect bool    // plain ops are left to their program
 	log      *logged // when set, how ops ended is written to it; they are indirect then
 	refusal  string  // when set, how servers answer the greeting
+	slotless int     // so many endpoints of a cluster, the last ones, have no slots
 }
 
 // firstPort is where the scripted servers begin.
@@ -77,11 +80,28 @@ func (b *bench) connect(p *plan.Plan, phase string, latency time.Duration, c clo
 		b.net.server(uint16(firstPort+i), latency).far.refusal = b.refusal
 		b.g.endpoints[i].addr = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(firstPort+i))
 	}
+	if c, ok := clustered(b.g.target, d); ok {
+		b.divide(c)
+	}
 	b.l, err = b.g.newLoop(b.e, d, 0)
 	require.NoError(t, err)
 	b.g.loops = []*loop{b.l}
 	b.g.number(0)
 	return b.l.tr.open(c.now() + int64(time.Second))
+}
+
+// divide makes the endpoints a cluster whose slots are in turn those of each.
+func (b *bench) divide(d driver.Cluster) {
+	c := &cluster{group: b.g, driver: d, index: map[string]int{}, doubt: make(chan struct{}, 1), cancel: func() {}}
+	slots := op.NewSlots(len(b.g.endpoints))
+	for i, end := range b.g.endpoints {
+		c.index[end.text] = i
+	}
+	for slot := range op.NumSlots {
+		slots.Set(slot, slot%(len(b.g.endpoints)-b.slotless))
+	}
+	c.newest.Store(slots)
+	b.g.cluster = c
 }
 
 func (b *bench) server(i int) *virtualServer { return b.net.servers[uint16(firstPort+i)] }

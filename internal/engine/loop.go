@@ -100,6 +100,7 @@ type loop struct {
 	tr       transport
 	feed     feed
 	prog     op.Program
+	routes   *routes // of a target that is a cluster; else nil
 	direct   *direct // carries out what prog would, where it can; or nil
 	scenes   *scenes // of a step whose sessions carry out scenarios; or nil
 	timers   timers
@@ -261,6 +262,7 @@ func (l *loop) turn(now int64) {
 			l.scenes.stop(now)
 		}
 	}
+	l.routes.renew()
 	for n := 1; l.timers.next() <= now; n++ {
 		if n%flushEach == 0 {
 			l.tr.flush()
@@ -384,20 +386,30 @@ func (l *loop) issue(st *opState, req *driver.Request, now int64) {
 		return
 	}
 	ledger.Refused++
+	l.routes.suspect()
 	l.deliver(op.Event{Kind: op.Refused, Op: &st.Op, Endpoint: req.Endpoint}, now)
 }
 
 // answered takes a reply to a request of st; n is its length in bytes.
 func (l *loop) answered(st *opState, endpoint int, reply *driver.Reply, n int, now int64) {
 	ledger := l.rec.Request(endpoint, st.Verb)
+	ev := op.Event{Kind: op.Replied, Op: &st.Op, Endpoint: endpoint, Reply: reply}
 	if reply.Outcome == driver.Error {
+		ev.Redirect = l.routes.redirect(endpoint, reply.Message)
+	}
+	switch {
+	case reply.Outcome != driver.Error:
+		ledger.Answered++
+	case ev.Redirect == nil:
 		ledger.Error++
 		l.rec.Errors.Add(reply.Message)
-	} else {
-		ledger.Answered++
+	case ev.Redirect.Ask:
+		ledger.Ask++
+	default:
+		ledger.Moved++
 	}
 	l.rec.AddBytes(st.Verb, n, 0)
-	l.deliver(op.Event{Kind: op.Replied, Op: &st.Op, Endpoint: endpoint, Reply: reply}, now)
+	l.deliver(ev, now)
 }
 
 // failed ends a request that will not be answered: kind is op.RequestTimeout or op.Lost, or op.Refused of one that counts as sent and has not
@@ -434,6 +446,10 @@ func (l *loop) deliver(ev op.Event, now int64) {
 	}
 	sc := st.scene
 	if step.Done {
+		if ev.Redirect != nil {
+			l.rec.Errors.Add(ending(ev.Redirect))
+			l.routes.suspect()
+		}
 		st.done = true
 		if sc == nil {
 			l.vacate(s, 1, now)

@@ -11,6 +11,8 @@ type pending struct {
 	n    int32 // replies owed
 	verb driver.Verb
 	dead bool // it has timed out: its replies are discarded
+
+	asking bool // the reply to its announcement is owed, too
 }
 
 // queue is a first-in first-out ring that grows as needed. Its zero value is empty.

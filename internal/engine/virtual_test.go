@@ -75,7 +75,7 @@ func newVirtualNet(tick int64) *virtualNet {
 }
 
 func (n *virtualNet) server(port uint16, latency time.Duration) *virtualServer {
-	s := &virtualServer{net: n, keys: map[string][]byte{}, got: map[string]*int{"PING": new(int), "GET": new(int), "SET": new(int), "DEL": new(int)}, latency: func(int) time.Duration { return latency }}
+	s := &virtualServer{net: n, keys: map[string][]byte{}, got: map[string]*int{"PING": new(int), "ASKING": new(int), "GET": new(int), "SET": new(int), "DEL": new(int)}, latency: func(int) time.Duration { return latency }}
 	n.servers[port] = s
 	return s
 }
@@ -272,8 +272,10 @@ func (s *virtualServer) reply(args [][]byte) (reply []byte, latency time.Duratio
 		reply = stored
 	case "DEL":
 		reply = gone
+	case "ASKING":
+		reply = stored
 	}
-	if string(args[0]) == "PING" {
+	if string(args[0]) == "PING" || string(args[0]) == "ASKING" {
 		return reply, latency
 	}
 	if s.words != nil {

@@ -95,6 +95,7 @@ type wireConn struct {
 	batch    int    // those before these were handed to it; when they left is not known yet
 	freed    int    // slots of ops that the read at hand has ended, and the feed does not know of yet
 	out      []byte // to be written
+	held     []byte // to be written once the connection is up, which it has never been
 	cuts     []int  // of out, where another write begins; for pipes
 	in       []byte // the beginning of a reply that is not complete
 	greets   int    // replies still owed to the greeting, of
@@ -128,14 +129,20 @@ func (w *wire) send(s *session, st *opState, req *driver.Request) bool {
 	if w.room(c) == 0 {
 		return false
 	}
-	w.touch(c)
-	at := len(c.out)
-	c.out = w.codec.AppendRequest(c.out, req)
-	if w.pipes != nil {
+	to := &c.held
+	if c.state == isUp {
+		w.touch(c)
+		to = &c.out
+	} else if c.held == nil {
+		c.held = w.buffer()
+	}
+	at := len(*to)
+	*to = w.codec.AppendRequest(*to, req)
+	if w.pipes != nil && c.state == isUp {
 		c.cut(at)
 	}
-	w.l.rec.AddBytes(req.Verb, 0, len(c.out)-at)
-	c.queue.push(pending{st: st, n: 1, verb: req.Verb})
+	w.l.rec.AddBytes(req.Verb, 0, len(*to)-at)
+	c.queue.push(pending{st: st, n: 1, verb: req.Verb, asking: req.Asking})
 	c.fresh++
 	return true
 }
@@ -146,10 +153,22 @@ func (w *wire) conn(s *session, endpoint int) *wireConn {
 
 // room returns how many more requests a connection can have.
 func (w *wire) room(c *wireConn) int {
-	if c.state != isUp {
+	if c.state != isUp && !w.coming(c) {
 		return 0
 	}
 	return max(0, w.limit-c.queue.owed)
+}
+
+// coming says whether a connection that is not up is being made for the first time, so that what is for it may wait. One to a node of a
+// cluster that had no slots so far begins to be made now.
+func (w *wire) coming(c *wireConn) bool {
+	if w.l.routes == nil || c.wasUp || c.backoff > 0 {
+		return false
+	}
+	if c.state == isDown {
+		w.dial(c)
+	}
+	return c.state != isDown
 }
 
 // touch has a connection among those that are written to, with a buffer for it.
@@ -347,6 +366,16 @@ func (w *wire) parse(c *wireConn, b []byte, now int64) ([]byte, error) {
 			if err != nil || !whole {
 				return b, err
 			}
+			continue
+		}
+		if p := c.queue.at(0); p.asking {
+			n, err := w.l.routes.codec.ParseAsking(b)
+			if err != nil || n == 0 {
+				return b, err
+			}
+			p.asking = false
+			w.l.rec.AddBytes(p.verb, n, 0)
+			b = b[n:]
 			continue
 		}
 		p := *c.queue.at(0)

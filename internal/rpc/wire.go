@@ -86,6 +86,7 @@ func encodeReady(r run.Ready, e exchange, err error) *pb.Envelope {
 	m := &pb.Ready{
 		Step: uint32(r.Step), Error: textOf(err), Sessions: uint32(r.Sessions), Connections: uint32(r.Connections), Ops: r.Ops,
 		Executor: r.Executor, Loops: uint32(r.Loops), Servers: map[string]*pb.Facts{},
+		Endpoint: r.Endpoints,
 		OffsetNs: int64(e.offset), UncertaintyNs: int64(e.rtt / 2), RttNs: int64(e.rtt),
 	}
 	for endpoint, facts := range r.Servers {
@@ -102,7 +103,8 @@ func decodeReady(m *pb.Ready) (run.Ready, error) {
 	r := run.Ready{
 		Step: int(m.GetStep()), Sessions: int(m.GetSessions()), Connections: int(m.GetConnections()), Ops: m.GetOps(),
 		Executor: m.GetExecutor(), Loops: int(m.GetLoops()), Servers: map[string]map[string]string{},
-		Remote: true, Offset: time.Duration(m.GetOffsetNs()), Uncertainty: time.Duration(m.GetUncertaintyNs()), RTT: time.Duration(m.GetRttNs()),
+		Endpoints: m.GetEndpoint(),
+		Remote:    true, Offset: time.Duration(m.GetOffsetNs()), Uncertainty: time.Duration(m.GetUncertaintyNs()), RTT: time.Duration(m.GetRttNs()),
 	}
 	for endpoint, facts := range m.GetServers() {
 		r.Servers[endpoint] = facts.GetFact()

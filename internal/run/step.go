@@ -49,6 +49,7 @@ type Ready struct {
 	Sessions    int                          // driven by this worker
 	Connections int                          // open
 	Ops         uint64                       // that its sessions will start; 0: a duration or a schedule decides
+	Endpoints   []string                     // nodes that the worker has found, of a target that is a cluster; else none
 	Servers     map[string]map[string]string // what each endpoint says it is; only for a phase's first step
 	Executor    string                       // "event loop", "blocking" or "thread"
 	Loops       int

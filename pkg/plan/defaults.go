@@ -23,6 +23,9 @@ func (p *Plan) applyDefaults(places map[string]hcl.Range, drivers []driver.Drive
 		if len(t.Endpoints) > 0 {
 			t.Builtin = nil
 		}
+		if _, written := places["target."+t.Name+".placement"]; clustered(t, d) && !written {
+			t.Placement = Slots
+		}
 		if t.Executor == "" {
 			t.Executor = executor(t, d)
 		}
@@ -52,6 +55,12 @@ func executor(t *Target, d driver.Driver) string {
 		return Blocking
 	}
 	return EventLoop
+}
+
+// clustered says whether a target is a cluster.
+func clustered(t *Target, d driver.Driver) bool {
+	c, ok := d.(driver.Cluster)
+	return ok && c.Clustered(t.Config)
 }
 
 // located says whether a driver needs no endpoints to find its target: what is given then are names and no more.

@@ -15,6 +15,7 @@ type fakeConfig struct {
 	Database int            `hcl:"database,optional" json:"database"`
 	Delay    time.Duration  `hcl:"delay,optional" json:"delay_ns"`
 	Prefix   string         `hcl:"prefix,optional" json:"prefix"`
+	Cluster  bool           `hcl:"cluster,optional" json:"cluster"`
 	Proxy    *fakeProxy     `hcl:"proxy,block" json:"proxy"`
 }
 
@@ -47,11 +48,22 @@ func (d fakeWire) Outcomes(v driver.Verb) []driver.Outcome {
 	return []driver.Outcome{driver.OK, driver.Miss}
 }
 
+var _ driver.Cluster = fakeWire{}
+
 func (fakeWire) NewCodec(any, driver.Secrets) (driver.Codec, error) {
 	return nil, errors.New("not in these tests")
 }
 
 func (fakeWire) Identify(context.Context, net.Conn, any, driver.Secrets) (map[string]string, error) {
+	return nil, errors.New("not in these tests")
+}
+
+func (fakeWire) Clustered(config any) bool {
+	cfg, ok := config.(*fakeConfig)
+	return ok && cfg.Cluster
+}
+
+func (fakeWire) Nodes(context.Context, net.Conn, any, driver.Secrets) ([]driver.Node, error) {
 	return nil, errors.New("not in these tests")
 }
 

@@ -60,7 +60,7 @@ type Target struct {
 	Builtin     *Builtin      `json:"builtin"`   // nil when Endpoints are given
 	Timeout     time.Duration `json:"timeout_ns"`
 	Executor    string        `json:"executor"`    // EventLoop, Blocking or Thread
-	Placement   string        `json:"placement"`   // Ketama or Rendezvous: how keys are divided between endpoints
+	Placement   string        `json:"placement"`   // Ketama, Rendezvous or Slots: how keys are divided between endpoints
 	TLS         *TLS          `json:"tls"`         // nil: connections are plain TCP
 	Replication *Replication  `json:"replication"` // nil: each key lives on one endpoint
 	Config      any           `json:"config"`      // the driver's own attributes: what its NewConfig returned, filled
@@ -73,10 +73,11 @@ const (
 	Thread    = "thread"     // a thread for each session, which does the work itself
 )
 
-// The placements of keys on endpoints. Both go by the endpoints' names n0, n1, … and not by their addresses.
+// The placements of keys on endpoints. The first two go by the endpoints' names n0, n1, … and not by their addresses.
 const (
 	Ketama     = "ketama"     // on a ring with points of each name
 	Rendezvous = "rendezvous" // by the highest random weight
+	Slots      = "slots"      // as a cluster says, whose nodes Endpoints are some of; no other target has it, nor a cluster another
 )
 
 // TLS says how connections to a target are encrypted. Its files are PEM, and read where the load runs.

@@ -26,7 +26,11 @@ func (v *validator) target(t *Target) {
 	}
 	v.endpoints(t, d, at)
 	v.executor(t, d, at)
-	v.oneOf(at, "placement", t.Placement, Ketama, Rendezvous)
+	if clustered(t, d) {
+		v.cluster(t, at)
+	} else {
+		v.oneOf(at, "placement", t.Placement, Ketama, Rendezvous)
+	}
 	if t.Builtin != nil {
 		v.builtin(t, d, at.in("builtin"))
 	}
@@ -37,6 +41,22 @@ func (v *validator) target(t *Target) {
 		v.replication(t, at.in("replication"))
 	}
 	v.config(t, d, at)
+}
+
+// cluster checks what a target that is one cannot have beside that.
+func (v *validator) cluster(t *Target, at part) {
+	if t.Placement != Slots {
+		v.fault(fmt.Sprintf("%s: placement = %s of a cluster", at.where, quote(t.Placement)),
+			"Leave placement out: a cluster's nodes have divided the keys themselves.", at.path+".placement")
+	}
+	if t.Replication != nil {
+		v.fault(at.where+": replication of a cluster", "Leave one of them out: a cluster keeps its replicas itself, and a key has one node that takes requests.",
+			at.path+".replication")
+	}
+	if t.Builtin != nil {
+		v.fault(at.where+": built-in nodes are no cluster", `Write endpoints = ["HOST:PORT"] of one or more of the cluster's nodes, or leave cluster out.`,
+			at.path+".builtin", at.path+".config.cluster")
+	}
 }
 
 // endpoints checks what a target is reached at.

@@ -9,6 +9,7 @@ import (
 // codec is a driver.Codec. It is immutable after its making.
 type codec struct {
 	greeting greeting
+	cluster  bool // redirects are followed
 }
 
 var (
@@ -19,6 +20,9 @@ var (
 
 // AppendRequest appends GET, SET or DEL as an array of bulk strings.
 func (*codec) AppendRequest(dst []byte, req *driver.Request) []byte {
+	if req.Asking {
+		dst = append(dst, asking...)
+	}
 	switch req.Verb {
 	case driver.Get:
 		dst = append(dst, "*2\r\n$3\r\nGET\r\n$"...)
@@ -90,7 +94,7 @@ func (*codec) Skim(b []byte, verb driver.Verb, most int) (n, took int) {
 
 // Parse reads one reply. Of an incomplete bulk string it looks at no more than the header, so reading a large value in pieces
 // costs nothing per piece.
-func (*codec) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, error) {
+func (c *codec) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, error) {
 	switch verb {
 	case driver.Get:
 		if value, n := shortBulk(b); n > 0 {
@@ -103,7 +107,7 @@ func (*codec) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, error
 			return len(stored), nil
 		}
 	}
-	return parse(b, verb, reply, readValue)
+	return c.parse(b, verb, reply, readValue)
 }
 
 // stored is the reply to a SET that is done.
@@ -113,7 +117,7 @@ const stored = "+OK\r\n"
 type reader func(b []byte) (r reply, n int, err error)
 
 // parse is Parse for any reply.
-func parse(b []byte, verb driver.Verb, reply *driver.Reply, read reader) (int, error) {
+func (c *codec) parse(b []byte, verb driver.Verb, reply *driver.Reply, read reader) (int, error) {
 	*reply = driver.Reply{}
 	r, n, err := read(b)
 	if n == 0 || err != nil {
@@ -121,7 +125,7 @@ func parse(b []byte, verb driver.Verb, reply *driver.Reply, read reader) (int, e
 	}
 	switch {
 	case r.kind == errorReply:
-		reply.Outcome, reply.Message = driver.Error, r.text
+		reply.Outcome, reply.Message = driver.Error, c.told(r.text)
 	case verb == driver.Get && r.kind == bulk:
 		reply.Outcome, reply.Value = driver.OK, r.text
 	case verb == driver.Get && r.kind == null:

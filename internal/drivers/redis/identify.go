@@ -31,10 +31,7 @@ func (d Driver) Identify(ctx context.Context, conn net.Conn, config any, secrets
 	if err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, func() {
-		_ = conn.SetDeadline(time.Unix(1, 0)) // wakes a blocked read or write; its error then says what could not be had
-	})
-	defer stop()
+	defer interrupt(ctx, conn)()
 	request, replies := c.Greet(nil)
 	request = appendCommand(request, "INFO")
 	for _, name := range configFields {
@@ -48,6 +45,14 @@ func (d Driver) Identify(ctx context.Context, conn net.Conn, config any, secrets
 		return nil, fmt.Errorf("ask redis what it is: %w", errors.Join(ctx.Err(), err))
 	}
 	return id, nil
+}
+
+// interrupt ends reads and writes on conn when ctx is cancelled, until the function that it returns is called.
+func interrupt(ctx context.Context, conn net.Conn) (release func()) {
+	stop := context.AfterFunc(ctx, func() {
+		_ = conn.SetDeadline(time.Unix(1, 0)) // wakes a blocked read or write; its error then says what could not be had
+	})
+	return func() { stop() }
 }
 
 func readIdentity(in *replyReader, c driver.Codec, greetings int) (map[string]string, error) {

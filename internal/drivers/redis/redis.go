@@ -48,6 +48,8 @@ type Config struct {
 	Database int `hcl:"database,optional" json:"database"`
 	// ClientName is what CLIENT LIST shows of every connection; "" for none.
 	ClientName string `hcl:"client_name,optional" json:"client_name"`
+	// Cluster says that the servers are nodes of a Redis Cluster.
+	Cluster bool `hcl:"cluster,optional" json:"cluster"`
 }
 
 // Validate reports every attribute that no connection could be opened with.
@@ -61,6 +63,9 @@ func (c *Config) Validate() error {
 	}
 	if c.Database < 0 {
 		errs = append(errs, fmt.Errorf("database = %d: write a number from 0 up to what the server holds (Redis: 15)", c.Database))
+	}
+	if c.Cluster && c.Database > 0 {
+		errs = append(errs, fmt.Errorf("database = %d of a cluster: leave it out, a cluster has none but 0", c.Database))
 	}
 	if len(c.ClientName) > maxName || strings.ContainsFunc(c.ClientName, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		errs = append(errs, fmt.Errorf("client_name = %q: write at most %d printable ASCII characters without spaces", c.ClientName, maxName))
@@ -111,7 +116,7 @@ func (Driver) NewCodec(config any, secrets driver.Secrets) (driver.Codec, error)
 			return nil, fmt.Errorf("password of redis: %w", err)
 		}
 	}
-	c := codec{greeting: newGreeting(cfg, password)}
+	c := codec{greeting: newGreeting(cfg, password), cluster: cfg.Cluster}
 	if cfg.Protocol == 3 {
 		return &codec3{c}, nil
 	}

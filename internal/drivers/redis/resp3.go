@@ -33,7 +33,7 @@ func (c *codec3) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, er
 			return n, nil
 		}
 	}
-	return parse(b, verb, reply, readReply)
+	return c.parse(b, verb, reply, readReply)
 }
 
 // Aside implements driver.Aside: it takes a push message.

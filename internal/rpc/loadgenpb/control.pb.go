@@ -1362,6 +1362,7 @@ type Ready struct {
 	OffsetNs      int64                  `protobuf:"varint,9,opt,name=offset_ns,json=offsetNs,proto3" json:"offset_ns,omitempty"`                                                        // worker's clock − coordinator's
 	UncertaintyNs int64                  `protobuf:"varint,10,opt,name=uncertainty_ns,json=uncertaintyNs,proto3" json:"uncertainty_ns,omitempty"`
 	RttNs         int64                  `protobuf:"varint,11,opt,name=rtt_ns,json=rttNs,proto3" json:"rtt_ns,omitempty"`
+	Endpoint      []string               `protobuf:"bytes,12,rep,name=endpoint,proto3" json:"endpoint,omitempty"` // found nodes of a cluster
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1471,6 +1472,13 @@ func (x *Ready) GetRttNs() int64 {
 		return x.RttNs
 	}
 	return 0
+}
+
+func (x *Ready) GetEndpoint() []string {
+	if x != nil {
+		return x.Endpoint
+	}
+	return nil
 }
 
 type Facts struct {
@@ -2040,7 +2048,7 @@ const file_control_proto_rawDesc = "" +
 	"\x04step\x18\x01 \x01(\rR\x04step\x12\x13\n" +
 	"\x05at_ns\x18\x02 \x01(\x03R\x04atNs\"\a\n" +
 	"\x05Drain\"\t\n" +
-	"\aAbandon\"\x97\x03\n" +
+	"\aAbandon\"\xb3\x03\n" +
 	"\x05Ready\x12\x12\n" +
 	"\x04step\x18\x01 \x01(\rR\x04step\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\tR\x05error\x12\x1a\n" +
@@ -2053,7 +2061,8 @@ const file_control_proto_rawDesc = "" +
 	"\toffset_ns\x18\t \x01(\x03R\boffsetNs\x12%\n" +
 	"\x0euncertainty_ns\x18\n" +
 	" \x01(\x03R\runcertaintyNs\x12\x15\n" +
-	"\x06rtt_ns\x18\v \x01(\x03R\x05rttNs\x1aM\n" +
+	"\x06rtt_ns\x18\v \x01(\x03R\x05rttNs\x12\x1a\n" +
+	"\bendpoint\x18\f \x03(\tR\bendpoint\x1aM\n" +
 	"\fServersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
 	"\x05value\x18\x02 \x01(\v2\x11.loadgen.v1.FactsR\x05value:\x028\x01\"q\n" +

@@ -1,0 +1,343 @@
+package main_test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/servertest"
+)
+
+// clusterKeys is how many keys clusterPlan has: few enough that each is asked for many times a second.
+const clusterKeys = 500
+
+func clusterKey(i int) string { return fmt.Sprintf("key:%012d", i) }
+
+// clusterPlan puts every key, loads them for a time, and reads every one of them in the end.
+const clusterPlan = `
+plan "cluster" {}
+variable "nodes" { type = list(string) }
+variable "executor" { default = "event loop" }
+variable "duration" { default = "1s" }
+target "cache" {
+	driver    = "redis"
+	endpoints = var.nodes
+	executor  = var.executor
+	cluster   = true
+}
+dataset "items" {
+	keys { count = 500 }
+	values {
+		size    = 64
+		checked = true
+	}
+}
+dataset "walk" {
+	keys {
+		pick  = "sequence"
+		count = 500
+	}
+	values {
+		size    = 64
+		checked = true
+	}
+}
+phase "fill" {
+	target  = target.cache
+	dataset = dataset.items
+	populate {}
+}
+phase "mixed" {
+	target  = target.cache
+	dataset = dataset.items
+	ops     = { put = 1, get = 1 }
+	max_bad = 1
+	closed {
+		sessions = 8
+		pipeline = 2
+		duration = var.duration
+		think    = "1ms"
+	}
+}
+phase "read" {
+	target      = target.cache
+	dataset     = dataset.walk
+	ops         = { get = 1 }
+	expect_hits = 1
+	max_bad     = 0
+	closed { sessions = 8 }
+}
+`
+
+// redirects sums up those of a phase.
+func redirects(p *run.Phase) (moved, ask uint64) {
+	for _, row := range p.Requests {
+		moved += row.Moved
+		ask += row.Ask
+	}
+	return moved, ask
+}
+
+// requireAll checks that the last phase found every key, with a value of loadgen's.
+func requireAll(t *testing.T, r *run.Run) {
+	t.Helper()
+	read := r.Phase["read"]
+	require.EqualValues(t, clusterKeys, read.Op["get"].OK, "%+v", read.Op["get"])
+	require.Zero(t, read.Foreign)
+	require.Zero(t, r.Phase["mixed"].Foreign)
+}
+
+// requireNoErrors checks that every op of the load went well.
+func requireNoErrors(t *testing.T, r *run.Run) {
+	t.Helper()
+	for verb, o := range r.Phase["mixed"].Op {
+		require.Equal(t, o.Due, o.OK, "%s: %+v %+v", verb, o, r.Phase["mixed"].Errors)
+		require.Positive(t, o.OK)
+	}
+}
+
+// turned counts what a server carried out and what it sent elsewhere instead.
+func turned(t *testing.T, addr string) (calls, rejected int) {
+	t.Helper()
+	for line := range strings.Lines(ask(t, addr, "INFO", "commandstats")) {
+		name, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if name != "cmdstat_get" {
+			continue
+		}
+		for field := range strings.SplitSeq(rest, ",") {
+			key, value, _ := strings.Cut(field, "=")
+			n, _ := strconv.Atoi(value) // some are no whole numbers
+			switch key {
+			case "calls":
+				calls = n
+			case "rejected_calls":
+				rejected = n
+			}
+		}
+	}
+	return calls, rejected
+}
+
+// requireCounted compares what servers say of gets with what loadgen says, since a CONFIG RESETSTAT.
+func requireCounted(t *testing.T, r *run.Run, servers []*servertest.Server) {
+	t.Helper()
+	for _, s := range servers {
+		var sum run.Requests
+		for _, p := range r.Phase {
+			for _, row := range p.Requests {
+				if row.Endpoint == s.Addr && row.Verb == "get" {
+					sum.Answered += row.Answered
+					sum.Moved += row.Moved
+					sum.Ask += row.Ask
+				}
+			}
+		}
+		calls, rejected := turned(t, s.Addr)
+		require.EqualValues(t, sum.Answered, calls, s.Addr)
+		require.EqualValues(t, sum.Moved+sum.Ask, rejected, s.Addr)
+	}
+}
+
+func resetCounters(t *testing.T, servers []*servertest.Server) {
+	t.Helper()
+	for _, s := range servers {
+		require.Equal(t, "OK", ask(t, s.Addr, "CONFIG", "RESETSTAT"))
+	}
+}
+
+// TestRedisCluster loads three masters with a replica each. The plan names one of them.
+func TestRedisCluster(t *testing.T) {
+	t.Parallel()
+	servers := servertest.RedisCluster(t, 3, 1, "--cluster-node-timeout", "5000")
+	masters := servers[:3]
+	seed := nodes(servers[1].Addr)
+
+	t.Run("calm", func(t *testing.T) {
+		resetCounters(t, servers)
+		r := begin(t, clusterPlan, "-var", seed).clean(30 * time.Second)
+		requireNoErrors(t, r)
+		requireAll(t, r)
+		moved, ask := redirects(r.Phase["mixed"])
+		require.Zero(t, moved+ask)
+		requireCounted(t, r, servers)
+		mixed := r.Phase["mixed"]
+		require.Equal(t, "slots", mixed.Target.Placement)
+		require.Len(t, mixed.Target.Endpoints, 6)
+		total := mixed.Op["get"].Due + mixed.Op["put"].Due
+		share := make([]float64, 3)
+		for i := range clusterKeys {
+			share[op.SlotOf([]byte(clusterKey(i)))*3/op.NumSlots] += 1.0 / clusterKeys
+		}
+		for i, s := range masters {
+			var sent uint64
+			for _, row := range mixed.Requests {
+				if row.Endpoint == s.Addr {
+					sent += row.Sent
+				}
+			}
+			require.InEpsilon(t, share[i]*float64(total), sent, 0.05, "a third of the slots each")
+		}
+	})
+
+	t.Run("slots move", func(t *testing.T) {
+		resetCounters(t, servers)
+		l := begin(t, clusterPlan, "-var", seed, "-var", "duration=3s")
+		l.underWay()
+		moves := 0
+		for i := 0; moves < 40; i++ {
+			if slot := op.SlotOf([]byte(clusterKey(i))); slot < op.NumSlots/3 { // as redis-cli gives them to the first master
+				migrate(t, slot, clusterKey(i), masters[0], masters[2])
+				moves++
+			}
+		}
+		r := l.clean(30 * time.Second)
+		requireNoErrors(t, r)
+		requireAll(t, r)
+		requireCounted(t, r, servers)
+		moved, ask := redirects(r.Phase["mixed"])
+		t.Logf("%d moved, %d ask", moved, ask)
+		require.Positive(t, moved)
+		require.Positive(t, ask)
+		require.Less(t, moved, uint64(1000), "a slot that has moved is known to have after a few redirects")
+		moved, ask = redirects(r.Phase["read"])
+		require.Zero(t, moved+ask, "the map is read at the beginning of a phase")
+	})
+
+	t.Run("a replica takes over in peace", func(t *testing.T) {
+		replica := servers[slices.IndexFunc(servers, func(s *servertest.Server) bool { return replicaOf(t, s) == masters[1].Addr })]
+		l := begin(t, clusterPlan, "-var", seed, "-var", "duration=3s", "-var", "executor=blocking")
+		l.underWay()
+		require.Equal(t, "OK", ask(t, replica.Addr, "CLUSTER", "FAILOVER"))
+		r := l.clean(30 * time.Second)
+		requireNoErrors(t, r)
+		requireAll(t, r)
+		moved, _ := redirects(r.Phase["mixed"])
+		require.Positive(t, moved)
+		sent := map[string]uint64{}
+		for _, row := range r.Phase["mixed"].Requests {
+			sent[row.Endpoint] += row.Sent
+		}
+		require.Positive(t, sent[masters[1].Addr], "before")
+		require.Positive(t, sent[replica.Addr], "after")
+	})
+
+	t.Run("a master dies", func(t *testing.T) {
+		victim := masters[2]
+		var others []*servertest.Server
+		for _, s := range servers {
+			require.Equal(t, "OK", ask(t, s.Addr, "CONFIG", "SET", "cluster-node-timeout", "1000"))
+			if s != victim {
+				others = append(others, s)
+			}
+		}
+		heir := servers[slices.IndexFunc(servers, func(s *servertest.Server) bool { return replicaOf(t, s) == victim.Addr })]
+		l := begin(t, clusterPlan, "-var", seed, "-var", "duration=6s")
+		l.underWay()
+		began := time.Now()
+		victim.Kill()
+		require.Eventually(t, func() bool {
+			return replicaOf(t, heir) == "" && !slices.ContainsFunc(others, func(s *servertest.Server) bool {
+				return !strings.Contains(ask(t, s.Addr, "CLUSTER", "INFO"), "cluster_state:ok")
+			})
+		}, 10*time.Second, 20*time.Millisecond)
+		down := time.Since(began)
+		r := l.result(30 * time.Second)
+		requireAll(t, r)
+		mixed := r.Phase["mixed"]
+		first, last := 0.0, 0.0
+		for _, row := range mixed.Series {
+			if row.Bad > 0 {
+				if first == 0 {
+					first = row.T
+				}
+				last = row.T
+			}
+		}
+		t.Logf("down for %v; ops went wrong in seconds %v to %v", down, first, last)
+		require.Positive(t, first, "the fault was felt")
+		require.LessOrEqual(t, last-first, down.Seconds()+1.5, "errors end with the promotion: the map is read ten times a second")
+		require.Less(t, last, mixed.Series[len(mixed.Series)-1].T, "the load recovered")
+		var sent uint64
+		for _, row := range mixed.Requests {
+			if row.Endpoint == heir.Addr {
+				sent += row.Answered
+			}
+		}
+		require.Positive(t, sent, "the promoted replica was found")
+	})
+}
+
+// replicaOf returns the master of a server; "" when it is one.
+func replicaOf(t *testing.T, s *servertest.Server) string {
+	t.Helper()
+	info := ask(t, s.Addr, "INFO", "replication")
+	if !strings.Contains(info, "role:slave") {
+		return ""
+	}
+	field := func(name string) string {
+		_, rest, _ := strings.Cut(info, name+":")
+		value, _, _ := strings.Cut(rest, "\r\n")
+		return value
+	}
+	return field("master_host") + ":" + field("master_port")
+}
+
+// migrate moves a slot as redis-cli does. Between the move of its key and its own a while passes, in which the key is asked for.
+func migrate(t *testing.T, slot int, key string, from, to *servertest.Server) {
+	t.Helper()
+	number := strconv.Itoa(slot)
+	source, target := ask(t, from.Addr, "CLUSTER", "MYID"), ask(t, to.Addr, "CLUSTER", "MYID")
+	require.Equal(t, "OK", ask(t, to.Addr, "CLUSTER", "SETSLOT", number, "IMPORTING", source))
+	require.Equal(t, "OK", ask(t, from.Addr, "CLUSTER", "SETSLOT", number, "MIGRATING", target))
+	host, port, _ := strings.Cut(to.Addr, ":")
+	require.Equal(t, "OK", ask(t, from.Addr, "MIGRATE", host, port, key, "0", "5000"))
+	time.Sleep(20 * time.Millisecond)
+	for _, s := range []*servertest.Server{to, from} {
+		require.Equal(t, "OK", ask(t, s.Addr, "CLUSTER", "SETSLOT", number, "NODE", target))
+	}
+}
+
+// TestClusterWithPartsAway begins loads on a cluster of which something is missing.
+func TestClusterWithPartsAway(t *testing.T) {
+	t.Parallel()
+	servers := servertest.RedisCluster(t, 3, 1, "--cluster-node-timeout", "1000")
+	seed := nodes(servers[0].Addr)
+	victim := slices.IndexFunc(servers, func(s *servertest.Server) bool { return replicaOf(t, s) == servers[1].Addr })
+	servers[victim].Kill()
+
+	t.Run("a replica", func(t *testing.T) {
+		r := begin(t, clusterPlan, "-var", seed, "-var", "duration=100ms").clean(30 * time.Second)
+		requireNoErrors(t, r)
+		requireAll(t, r)
+		require.Contains(t, r.Phase["mixed"].Target.Endpoints, servers[victim].Addr)
+		require.NotContains(t, r.Environment.Servers["cache"], servers[victim].Addr)
+		require.Equal(t, "cluster", r.Environment.Servers["cache"][servers[1].Addr]["redis_mode"])
+	})
+	t.Run("a slot", func(t *testing.T) {
+		require.Equal(t, "OK", ask(t, servers[0].Addr, "CLUSTER", "DELSLOTS", "7"))
+		r := begin(t, clusterPlan, "-var", seed).result(30 * time.Second)
+		require.Equal(t, run.ExitFailed, r.ExitCode)
+		require.Contains(t, r.Verdict.Reasons[0], "1 of 16384 slots of the cluster have no node: see redis-cli --cluster check 127.0.0.1:")
+		require.Equal(t, "OK", ask(t, servers[0].Addr, "CLUSTER", "ADDSLOTS", "7"))
+	})
+	t.Run("a master", func(t *testing.T) {
+		servers[1].Kill()
+		r := begin(t, clusterPlan, "-var", nodes(servers[1].Addr, servers[0].Addr)).result(30 * time.Second)
+		require.Equal(t, run.ExitFailed, r.ExitCode)
+		require.Contains(t, r.Verdict.Reasons[0], "("+servers[1].Addr+"): ")
+		require.Contains(t, r.Verdict.Reasons[0], "connection refused")
+	})
+	t.Run("all that are named", func(t *testing.T) {
+		r := begin(t, clusterPlan, "-var", nodes(servers[1].Addr, servertest.Redis(t))).result(30 * time.Second)
+		require.Equal(t, run.ExitFailed, r.ExitCode)
+		require.Contains(t, r.Verdict.Reasons[0], "connection refused")
+		require.Contains(t, r.Verdict.Reasons[0], "the server is in no cluster: leave cluster out of the target")
+	})
+}

@@ -1,0 +1,199 @@
+package redis
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+var (
+	_ driver.Cluster    = Driver{}
+	_ driver.Redirector = (*codec)(nil)
+)
+
+// lastSlot is the highest number of a slot.
+const lastSlot = 1<<14 - 1
+
+// asking announces that a node was named by an ASK; the reply is +OK.
+const asking = "*1\r\n$6\r\nASKING\r\n"
+
+// strayed is what becomes of the words of a redirect that nobody follows: the same for every slot.
+var strayed = []byte("the server is a node of a cluster and does not have the key: write cluster = true in the target")
+
+// told returns an error's words, and instead of those of a redirect that nobody follows what to do about it.
+func (c *codec) told(words []byte) []byte {
+	if !c.cluster {
+		if _, _, redirected := c.Redirect(words); redirected {
+			return strayed
+		}
+	}
+	return words
+}
+
+// Clustered returns whether the config, a *Config, asks for a cluster.
+func (Driver) Clustered(config any) bool {
+	cfg, ok := config.(*Config)
+	return ok && cfg.Cluster
+}
+
+// Nodes greets the server and asks CLUSTER NODES, which tells also of nodes without slots, such as those that are to get some, and which
+// every version has. Nodes without an address are left out.
+func (d Driver) Nodes(ctx context.Context, conn net.Conn, config any, secrets driver.Secrets) ([]driver.Node, error) {
+	c, err := d.NewCodec(config, secrets)
+	if err != nil {
+		return nil, err
+	}
+	defer interrupt(ctx, conn)()
+	request, replies := c.Greet(nil)
+	if _, err := conn.Write(appendCommand(request, "CLUSTER", "NODES")); err != nil {
+		return nil, fmt.Errorf("ask redis for its cluster: %w", errors.Join(ctx.Err(), err))
+	}
+	in := &replyReader{conn: conn}
+	text, err := in.answer(c, replies)
+	if err != nil {
+		return nil, fmt.Errorf("ask redis for its cluster: %w", errors.Join(ctx.Err(), err))
+	}
+	host, _, err := net.SplitHostPort(conn.RemoteAddr().String())
+	if err != nil {
+		host = "127.0.0.1" // it is a Unix socket
+	}
+	return parseNodes(text, host)
+}
+
+// answer reads the replies to a greeting, and the text behind them.
+func (r *replyReader) answer(c driver.Codec, greetings int) (string, error) {
+	for i := range greetings {
+		if err := r.next(func(b []byte) (int, error) { return c.ParseGreeting(b, i) }); err != nil {
+			return "", err
+		}
+	}
+	v, err := r.value()
+	switch {
+	case err != nil:
+		return "", err
+	case v.kind == errorReply && bytes.Contains(v.text, []byte("cluster support disabled")):
+		return "", errors.New("the server is in no cluster: leave cluster out of the target")
+	case v.kind != bulk:
+		return "", fmt.Errorf("CLUSTER NODES: want a text, server says %q", printable(v.text))
+	}
+	return string(v.text), nil
+}
+
+// parseNodes reads the lines of CLUSTER NODES:
+//
+//	ID HOST:PORT@BUS[,NAME…] FLAG[,FLAG…] MASTER PING PONG EPOCH LINK [SLOT|FIRST-LAST|[SLOT->-ID]|[SLOT-<-ID]]…
+//
+// A node that does not know its own host leaves it empty; it is the one that was asked.
+func parseNodes(text, host string) ([]driver.Node, error) {
+	var nodes []driver.Node
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		if len(words) < 8 {
+			return nil, fmt.Errorf("CLUSTER NODES: a line of %d words, want 8 or more: %q", len(words), printable([]byte(line)))
+		}
+		flags := strings.Split(words[2], ",")
+		if slices.Contains(flags, "noaddr") || slices.Contains(flags, "handshake") {
+			continue
+		}
+		n, err := parseNode(words[1], host)
+		if err != nil {
+			return nil, fmt.Errorf("CLUSTER NODES: address %q: %w", words[1], err)
+		}
+		if n.Slots, err = parseSlots(words[8:]); err != nil {
+			return nil, fmt.Errorf("CLUSTER NODES: %s: %w", n.Addr, err)
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes, nil
+}
+
+// parseNode reads HOST:PORT@BUS,NAME… A host that is an IPv6 address has no brackets.
+func parseNode(text, host string) (n driver.Node, err error) {
+	addr, further, _ := strings.Cut(text, ",")
+	addr, _, _ = strings.Cut(addr, "@")
+	at := strings.LastIndexByte(addr, ':')
+	if at < 0 {
+		return n, errors.New("no port")
+	}
+	port := addr[at+1:]
+	if p, err := strconv.ParseUint(port, 10, 16); err != nil || p == 0 {
+		return n, errors.New("no port that a client can use")
+	}
+	if at > 0 {
+		host = addr[:at]
+	}
+	n.Addr = net.JoinHostPort(host, port)
+	if addr != n.Addr {
+		n.Aliases = append(n.Aliases, addr)
+	}
+	if name, _, _ := strings.Cut(further, ","); name != "" && !strings.Contains(name, "=") {
+		n.Aliases = append(n.Aliases, net.JoinHostPort(name, port))
+	}
+	return n, nil
+}
+
+// parseSlots reads slots and ranges of them. Those that are moving stand a second time, in brackets.
+func parseSlots(words []string) (ranges [][2]int, err error) {
+	for _, word := range words {
+		if strings.HasPrefix(word, "[") {
+			continue
+		}
+		from, to, isRange := strings.Cut(word, "-")
+		if !isRange {
+			to = from
+		}
+		first, err := strconv.Atoi(from)
+		if err != nil {
+			return nil, fmt.Errorf("slots %q are no numbers", word)
+		}
+		last, err := strconv.Atoi(to)
+		if err != nil || first < 0 || last > lastSlot || first > last {
+			return nil, fmt.Errorf("slots %q are none from 0 to %d", word, lastSlot)
+		}
+		ranges = append(ranges, [2]int{first, last})
+	}
+	return ranges, nil
+}
+
+// ParseAsking reads +OK.
+func (*codec) ParseAsking(b []byte) (int, error) { return parseAsking(b, readValue) }
+
+// ParseAsking reads +OK.
+func (*codec3) ParseAsking(b []byte) (int, error) { return parseAsking(b, readReply) }
+
+func parseAsking(b []byte, read reader) (int, error) {
+	v, n, err := read(b)
+	if err == nil && n > 0 && (v.kind != status || string(v.text) != "OK") {
+		return 0, fmt.Errorf("ASKING: want +OK, got %s", quote(b[:n]))
+	}
+	return n, err
+}
+
+// Redirect reads "MOVED SLOT HOST:PORT" and "ASK SLOT HOST:PORT". A host that is not known to the server is empty or a question mark.
+func (*codec) Redirect(message []byte) (addr []byte, ask, ok bool) {
+	rest, moved := bytes.CutPrefix(message, []byte("MOVED "))
+	if !moved {
+		if rest, ask = bytes.CutPrefix(message, []byte("ASK ")); !ask {
+			return nil, false, false
+		}
+	}
+	at := bytes.IndexByte(rest, ' ')
+	if at < 0 {
+		return nil, false, false
+	}
+	addr = rest[at+1:]
+	if len(addr) > 0 && addr[0] == '?' {
+		addr = addr[1:]
+	}
+	return addr, ask, true
+}

@@ -1,0 +1,235 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+const (
+	mapEvery  = 100 * time.Millisecond // the map of a cluster is read again so often at most
+	mapWithin = time.Second            // for one node to say it
+	mostNodes = 1000                   // of a cluster
+)
+
+// cluster is what a worker knows of a target that is one: its nodes, which stay the same in a phase, and who has which slot, which need not.
+// One goroutine, which keep is, reads the map anew whenever a loop has found reason to doubt it; loops take it over at their next turn.
+type cluster struct {
+	group   *group
+	driver  driver.Cluster
+	secrets driver.Secrets
+	index   map[string]int // endpoint by address, and by the other forms of it
+	newest  atomic.Pointer[op.Slots]
+	doubt   chan struct{} // holds one
+	cancel  context.CancelFunc
+	keeper  sync.WaitGroup
+}
+
+// discover finds the nodes of the target's cluster by its endpoints, which it asks in turn until one answers, and puts them in their place,
+// in the order of their addresses.
+func (g *group) discover(ctx context.Context, d driver.Cluster, secrets driver.Secrets) error {
+	c := &cluster{group: g, driver: d, secrets: secrets, index: map[string]int{}, doubt: make(chan struct{}, 1), cancel: func() {}}
+	var errs []error
+	for i := range g.endpoints {
+		nodes, err := c.ask(ctx, &g.endpoints[i], identifyWithin)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if len(nodes) > mostNodes {
+			return fmt.Errorf("%v: a cluster of %d nodes, more than %d", g.endpoints[i], len(nodes), mostNodes)
+		}
+		slices.SortFunc(nodes, byAddress)
+		g.endpoints = nil
+		for i, n := range nodes {
+			g.endpoints = append(g.endpoints, newEndpoint(fmt.Sprintf("n%d", i), n.Addr))
+			for _, name := range append(n.Aliases, n.Addr) {
+				c.index[name] = i
+			}
+		}
+		slots := op.NewSlots(len(nodes))
+		c.enter(slots, nodes)
+		if missing := slots.Missing(); missing > 0 {
+			return fmt.Errorf("%d of %d slots of the cluster have no node: see redis-cli --cluster check %s", missing, op.NumSlots, nodes[0].Addr)
+		}
+		c.newest.Store(slots)
+		g.cluster, g.placement = c, slots
+		return nil
+	}
+	return errors.Join(errs...)
+}
+
+// byAddress orders nodes by IP address and port; those that have a name instead come first.
+func byAddress(a, b driver.Node) int {
+	x, _ := netip.ParseAddrPort(a.Addr)
+	y, _ := netip.ParseAddrPort(b.Addr)
+	return cmp.Or(x.Compare(y), cmp.Compare(a.Addr, b.Addr))
+}
+
+// ask asks a node for the map.
+func (c *cluster) ask(ctx context.Context, end *endpoint, within time.Duration) ([]driver.Node, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	conn, err := c.group.connect.to(ctx, end)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %v: %w", end, err)
+	}
+	defer conn.Close()
+	deadline, _ := ctx.Deadline()
+	if err := conn.SetDeadline(deadline); err != nil {
+		return nil, fmt.Errorf("%v: %w", end, err)
+	}
+	nodes, err := c.driver.Nodes(ctx, conn, c.group.target.Config, c.secrets)
+	if err != nil {
+		return nil, fmt.Errorf("%v: %w", end, c.group.connect.explain(err))
+	}
+	return nodes, nil
+}
+
+// enter gives nodes their slots. What belongs to a node that has come later stays with whom it was.
+func (c *cluster) enter(slots *op.Slots, nodes []driver.Node) {
+	for _, n := range nodes {
+		at, known := c.index[n.Addr]
+		for _, r := range n.Slots {
+			for slot := r[0]; known && slot <= r[1]; slot++ {
+				slots.Set(slot, at)
+			}
+		}
+	}
+}
+
+// start has the map kept until close.
+func (c *cluster) start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	c.cancel = cancel
+	c.keeper.Go(func() { c.keep(ctx) })
+}
+
+func (c *cluster) close() {
+	c.cancel()
+	c.keeper.Wait()
+}
+
+// keep reads the map when it is in doubt, each time from the next node that answers.
+func (c *cluster) keep(ctx context.Context) {
+	for at := 0; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.doubt:
+		}
+		for range c.group.endpoints {
+			end := c.group.endpoints[at%len(c.group.endpoints)] // a copy: addresses are the loops'
+			at++
+			nodes, err := c.ask(ctx, &end, mapWithin)
+			if err == nil {
+				slots := op.NewSlots(len(c.group.endpoints))
+				slots.Copy(c.newest.Load())
+				c.enter(slots, nodes)
+				c.newest.Store(slots)
+				break
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(mapEvery):
+		}
+	}
+}
+
+// routes is a loop's own view of a cluster. A nil one is of a target that is none.
+type routes struct {
+	*cluster
+	codec  driver.Redirector
+	slots  *op.Slots
+	latest *op.Slots   // the newest map that slots has taken over
+	to     op.Redirect // of the reply at hand
+}
+
+func newRoutes(c *cluster, codec driver.Codec) (*routes, error) {
+	r, ok := codec.(driver.Redirector)
+	if !ok {
+		return nil, fmt.Errorf("driver %q does not read redirects", c.driver.Name())
+	}
+	return &routes{cluster: c, codec: r, slots: op.NewSlots(len(c.group.endpoints))}, nil
+}
+
+// renew takes over the map if there is another.
+func (r *routes) renew() {
+	if r == nil {
+		return
+	}
+	if newest := r.newest.Load(); newest != r.latest {
+		r.latest = newest
+		r.slots.Copy(newest)
+	}
+}
+
+// suspect says that the map may be wrong.
+func (r *routes) suspect() {
+	if r == nil {
+		return
+	}
+	select {
+	case r.doubt <- struct{}{}:
+	default:
+	}
+}
+
+// idle says whether an endpoint has no slots, so that nothing is sent there unless another says so.
+func (r *routes) idle(endpoint int) bool { return r != nil && r.slots.Held(endpoint) == 0 }
+
+// redirect reads where an endpoint's error sends a request; nil when it does not. What it returns is valid until the next call.
+func (r *routes) redirect(endpoint int, message []byte) *op.Redirect {
+	if r == nil {
+		return nil
+	}
+	addr, ask, ok := r.codec.Redirect(message)
+	if !ok || !ask {
+		r.suspect()
+	}
+	if !ok {
+		return nil
+	}
+	at, known := r.index[string(addr)]
+	if !known && len(addr) > 0 && addr[0] == ':' { // another port of the same host
+		host, _, _ := net.SplitHostPort(r.group.endpoints[endpoint].text)
+		at, known = r.index[net.JoinHostPort(host, string(addr[1:]))]
+	}
+	if !known {
+		at = -1
+	}
+	r.to = op.Redirect{Endpoint: at, Ask: ask}
+	return &r.to
+}
+
+// Why an op ends at a redirect.
+var (
+	strangeNode = []byte("redirected to a node that was not in the cluster when the phase began")
+	noEnd       = fmt.Appendf(nil, "redirected more than %d times", op.MaxRedirects)
+)
+
+// ending says why a redirect is not followed.
+func ending(to *op.Redirect) []byte {
+	if to.Endpoint < 0 {
+		return strangeNode
+	}
+	return noEnd
+}
+
+// clustered says whether a target is a cluster, and by which driver.
+func clustered(t *plan.Target, d driver.Driver) (driver.Cluster, bool) {
+	c, ok := d.(driver.Cluster)
+	return c, ok && c.Clustered(t.Config)
+}
