@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -168,6 +169,9 @@ func predict(w io.Writer, p *plan.Plan, here means) error {
 		return err
 	}
 	b.WriteString("\nA duration of - is up to the target. Requests are those of an undisturbed run. Memory is an upper estimate for one worker.\n")
+	if slices.ContainsFunc(p.Targets, func(t *plan.Target) bool { return t.Placement == plan.Slots }) {
+		b.WriteString("Of a cluster, connections and memory are those of the nodes that the plan names; a worker finds the others.\n")
+	}
 	fmt.Fprintf(&b, "Metrics (--http): %d series on the coordinator's page and %d more for each worker; %d on a worker's own page.\n",
 		prom.Series(p, 0), prom.Series(p, 1)-prom.Series(p, 0), prom.PartSeries(p))
 	if all.Total.Files > here.files {

@@ -29,6 +29,7 @@ type fakeWorker struct {
 	drained chan struct{}
 
 	prepareErr error
+	nodes      []string // that it finds in a cluster
 	// count fills in what a step counted; it may wait.
 	count func(ctx context.Context, w *fakeWorker, step run.Step, t *measure.Totals)
 	// lie changes the final totals.
@@ -60,7 +61,7 @@ func (w *fakeWorker) Assign(_ context.Context, a run.Assignment) error {
 func (w *fakeWorker) Prepare(_ context.Context, step run.Step) (run.Ready, error) {
 	w.note("prepare %s %s %d–%d last=%t", step.Phase, step.Kind, step.From, step.To, step.Last)
 	w.step = step
-	return run.Ready{Step: step.Seq, Sessions: step.To - step.From}, w.prepareErr
+	return run.Ready{Step: step.Seq, Sessions: step.To - step.From, Endpoints: w.nodes}, w.prepareErr
 }
 
 func (w *fakeWorker) Run(ctx context.Context, at time.Duration, sink func(*measure.Snapshot) (kept func() error, err error)) (run.Final, error) {

@@ -56,6 +56,9 @@ func newPhase(p *plan.Plan, ph *plan.Phase) Phase {
 	if t.Builtin != nil {
 		out.Endpoints = t.Builtin.Nodes
 	}
+	if t.Placement == plan.Slots { // it has more than the plan names; how many is not known before
+		out.Endpoints = maxEndpoints + 1
+	}
 	if t.Replication != nil && t.Replication.Coordinate == "client" {
 		out.Copies = t.Replication.N
 	}
