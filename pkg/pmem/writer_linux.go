@@ -1,10 +1,12 @@
 package pmem
 
 import (
+	"encoding/binary"
 	"fmt"
 	"io"
 	"os"
 	"runtime/debug"
+	"sync/atomic"
 	"unsafe"
 )
 
@@ -47,7 +49,7 @@ func (w *writer) Put(off int64, head, p []byte) (err error) {
 		copy(behind, p)
 		w.file.cpu.flush(to)
 	default:
-		w.file.cpu.putAside(to, len(head), p)
+		w.file.cpu.putAside(to, len(head), p, off+int64(len(head)))
 	}
 	return nil
 }
@@ -61,7 +63,14 @@ func (w *writer) Store8(off int64, v uint64) (err error) {
 		return fmt.Errorf("store 8 bytes at %d: want a multiple of 8", off)
 	}
 	defer w.file.storing(debug.SetPanicOnFault(true), &err)
-	store8(&w.file.data[off], v)
+	to := &w.file.data[off]
+	if w.file.mode.instructions() {
+		w.file.cpu.store8(to, v)
+		return nil
+	}
+	var little [8]byte
+	binary.LittleEndian.PutUint64(little[:], v)
+	atomic.StoreUint64((*uint64)(unsafe.Pointer(to)), binary.NativeEndian.Uint64(little[:]))
 	return nil
 }
 
