@@ -17,7 +17,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// scrapeWithin is how long the end of a run waits for a Prometheus that has been scraping it to fetch the last counts.
+// scrapeWithin is how long the end of a run waits for those who have been scraping it to fetch the last counts.
 const scrapeWithin = 5 * time.Second
 
 // page serves a collector while a run goes on.
@@ -35,13 +35,13 @@ func servePage(address string, c *prom.Collector, words io.Writer, log *slog.Log
 		return nil, fmt.Errorf("--http: %w", err)
 	}
 	p := &page{collector: c, address: listener.Addr().String(), served: make(chan error, 1)}
-	p.server = prom.NewServer(prom.Handler(c), log)
+	p.server = prom.NewServer(c, log)
 	fmt.Fprintf(words, "metrics at http://%s/metrics\n", p.address)
 	go func() { p.served <- p.server.Serve(listener) }() // ends with close, which waits for it
 	return p, nil
 }
 
-// close goes on serving until the last counts have been fetched, if anyone has been fetching any, and ends the server.
+// close goes on serving until everybody who has been fetching counts has fetched the last ones, and ends the server.
 func (p *page) close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, scrapeWithin)
 	defer cancel()
@@ -54,7 +54,7 @@ func (p *page) close(ctx context.Context) error {
 		err = errors.Join(err, served)
 	}
 	if missed != nil {
-		err = errors.Join(fmt.Errorf("nobody fetched the last counts within %v", scrapeWithin), err)
+		err = errors.Join(fmt.Errorf("metrics, for %v: %w", scrapeWithin, missed), err)
 	}
 	return err
 }

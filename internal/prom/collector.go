@@ -2,7 +2,6 @@ package prom
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync/atomic"
 
@@ -19,15 +18,11 @@ type Collector struct {
 	descs   [numFamilies]*prometheus.Desc
 	workers func() []Worker // nil: this is a worker
 	latest  atomic.Pointer[shown]
-	asked   atomic.Bool // it has been collected from at least once
+	scrapes scrapes
 }
 
 // shown is a view that does not change any more.
-type shown struct {
-	*View
-	collected atomic.Bool
-	done      chan struct{} // closed once it has been collected
-}
+type shown struct{ *View }
 
 // New returns a coordinator's Collector with nothing to show. Workers are those of the run; they are asked for at each scrape, from any
 // goroutine, because how they are is of most interest when nothing comes from them.
@@ -39,23 +34,18 @@ func NewPart() *Collector { return &Collector{descs: describe()} }
 
 // Set has later scrapes show v. The slices of v are copied and may be changed afterwards; the Totals in it must not be.
 func (c *Collector) Set(v View) {
-	c.latest.Store(&shown{View: v.frozen(), done: make(chan struct{})})
+	c.latest.Store(&shown{View: v.frozen()})
 }
 
-// AwaitScrape returns once the latest view has been collected, so that a Prometheus which has been scraping a run gets its final
-// counts before the process ends. It returns at once when nobody has scraped yet or there is no view, and with the error of ctx
-// when it ends first. The page may still be on its way then: shut the server down, which waits for it.
+// AwaitScrape returns once everybody who has scraped the page over a connection that is still there has got the latest view, and at least
+// one of those who have scraped it at all, so that each Prometheus has a run's final counts before the process ends. It returns at once when nobody has scraped yet or there is no view, and with the
+// error of ctx, and how many have not, when it ends first.
 func (c *Collector) AwaitScrape(ctx context.Context) error {
 	latest := c.latest.Load()
-	if latest == nil || !c.asked.Load() {
+	if latest == nil {
 		return nil
 	}
-	select {
-	case <-latest.done:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("wait for the last metrics to be scraped: %w", ctx.Err())
-	}
+	return c.scrapes.await(ctx, latest)
 }
 
 // Describe implements prometheus.Collector.
@@ -67,7 +57,6 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
-	c.asked.Store(true)
 	latest := c.latest.Load()
 	if latest == nil {
 		return
@@ -79,9 +68,6 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 		p.workers(latest.Run, c.workers())
 	}
 	p.phases(latest.View)
-	if latest.collected.CompareAndSwap(false, true) {
-		close(latest.done)
-	}
 }
 
 // metric is a prometheus.Metric whose content is complete.

@@ -1,11 +1,14 @@
 package prom_test
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -105,11 +108,54 @@ func TestServer(t *testing.T) {
 	require.NoError(t, response.Body.Close())
 	require.Equal(t, page(t, c), string(b))
 
-	s := prom.NewServer(http.NotFoundHandler(), slog.New(slog.DiscardHandler))
+	s := prom.NewServer(with(), slog.New(slog.DiscardHandler))
 	for _, limit := range []time.Duration{s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout, s.IdleTimeout} {
 		require.Positive(t, limit)
 		require.LessOrEqual(t, limit, 2*time.Minute)
 	}
+}
+
+// TestEveryScraperGetsTheLastCounts has two who scrape, one of them rarely, and one who looked once and has gone.
+func TestEveryScraperGetsTheLastCounts(t *testing.T) {
+	p := parse(t, samplePlan)
+	c := with()
+	c.Set(sampleView(p, 1))
+	address := serve(t, c)
+	scraper := func() (*http.Client, func()) {
+		transport := &http.Transport{}
+		t.Cleanup(transport.CloseIdleConnections)
+		client := &http.Client{Transport: transport}
+		return client, func() {
+			response, err := client.Get("http://" + address + "/metrics")
+			require.NoError(t, err)
+			_, err = io.Copy(io.Discard, response.Body)
+			require.NoError(t, err)
+			require.NoError(t, response.Body.Close())
+		}
+	}
+	_, often := scraper()
+	_, rarely := scraper()
+	once, look := scraper()
+	often()
+	rarely()
+	look()
+	c.Set(sampleView(p, 2))
+	await := func(within time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), within)
+		defer cancel()
+		return c.AwaitScrape(ctx)
+	}
+	require.ErrorContains(t, await(time.Millisecond), "3 of those who scrape have not fetched the last counts")
+	often()
+	once.CloseIdleConnections()
+	require.Eventually(t, func() bool {
+		err := await(time.Millisecond)
+		return err != nil && strings.HasPrefix(err.Error(), "1 of those who scrape")
+	}, 10*time.Second, 10*time.Millisecond, "who has gone is not waited for")
+	var last sync.WaitGroup
+	defer last.Wait()
+	last.Go(rarely)
+	require.NoError(t, await(10*time.Second))
 }
 
 // serve serves c until the end of the test and returns the address.
@@ -117,7 +163,7 @@ func serve(t testing.TB, c *prom.Collector) string {
 	t.Helper()
 	l, err := prom.Listen("127.0.0.1:0")
 	require.NoError(t, err)
-	s := prom.NewServer(prom.Handler(c), slog.New(slog.DiscardHandler))
+	s := prom.NewServer(c, slog.New(slog.DiscardHandler))
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(l) }()
 	t.Cleanup(func() {

@@ -35,10 +35,11 @@ func Listen(address string) (net.Listener, error) {
 	return l, nil
 }
 
-// NewServer returns a server for h with every wait bounded. Its complaints about clients go to log.
-func NewServer(h http.Handler, log *slog.Logger) *http.Server {
+// NewServer returns a server of c's Handler with every wait bounded. Its complaints about clients go to log.
+func NewServer(c *Collector, log *slog.Logger) *http.Server {
 	return &http.Server{
-		Handler:           h,
+		Handler:           Handler(c),
+		ConnState:         c.connection,
 		ReadHeaderTimeout: readHeaderWithin,
 		ReadTimeout:       readWithin,
 		WriteTimeout:      writeWithin,

@@ -1,0 +1,87 @@
+package prom
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+)
+
+// scrapes remembers who scrapes, and which view each of them has got. A Prometheus keeps its connection from one scrape to the next: a
+// scraper is a connection, and is forgotten when that ends.
+type scrapes struct {
+	mu    sync.Mutex
+	got   map[string]*shown // by the scraper's address
+	last  *shown            // that anybody has got; nil: nobody ever scraped
+	moved chan struct{}     // closed when got changes; nil: nobody waits
+}
+
+// note enters that a scraper has got a view; nil: it is gone.
+func (s *scrapes) note(from string, got *shown) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.got == nil {
+		s.got = map[string]*shown{}
+	}
+	if got == nil {
+		delete(s.got, from)
+	} else {
+		s.got[from], s.last = got, got
+	}
+	if s.moved != nil {
+		close(s.moved)
+		s.moved = nil
+	}
+}
+
+// await returns once no scraper has another view than this one, nor had who came last, or ctx ends.
+func (s *scrapes) await(ctx context.Context, view *shown) error {
+	for {
+		late, moved := s.late(view)
+		if late == 0 {
+			return nil
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return fmt.Errorf("%d of those who scrape have not fetched the last counts: %w", late, ctx.Err())
+		}
+	}
+}
+
+// late counts the scrapers that have another view, and returns what is closed when that may have changed.
+func (s *scrapes) late(view *shown) (n int, moved <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, got := range s.got {
+		if got != view {
+			n++
+		}
+	}
+	if n == 0 && s.last != nil && s.last != view {
+		n = 1 // a new connection for each scrape
+	}
+	if s.moved == nil {
+		s.moved = make(chan struct{})
+	}
+	return n, s.moved
+}
+
+// noting has the pages that next serves noted once they are written.
+func (c *Collector) noting(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		view := c.latest.Load() // at least this one will be in the page
+		next.ServeHTTP(w, r)
+		if view != nil {
+			c.scrapes.note(r.RemoteAddr, view)
+		}
+	})
+}
+
+// connection is told of the states of a server's connections.
+func (c *Collector) connection(conn net.Conn, state http.ConnState) {
+	if state == http.StateClosed {
+		c.scrapes.note(conn.RemoteAddr().String(), nil)
+	}
+}
