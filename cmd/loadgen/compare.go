@@ -28,7 +28,7 @@ type compareFlags struct {
 // comparisonForms are what a comparison can be written as.
 var comparisonForms = [...]struct {
 	name, suffix string
-	write        func(io.Writer, *comparison.Result) error
+	write        func(io.Writer, ...*comparison.Result) error
 }{
 	{"text", ".txt", report.Comparison},
 	{"markdown", ".md", report.ComparisonMarkdown},
@@ -47,6 +47,8 @@ func newCompare(runs *runFlags) *cobra.Command {
   RUN..RUN               those of the same plan from the first to the last
   EXPERIMENT/VARIANT     the runs of a variant that count
 
+or both are experiments, EXPERIMENT EXPERIMENT: then each variant that both have is compared by itself.
+
 What is not the same of plan and environment is named first: nobody kept it the same. Then come the tables of an experiment. A difference
 is called one by the rule of experiments, which wants the spread between restarts: of a single pair of runs it cannot be told.
 
@@ -54,6 +56,7 @@ Exit codes: 0 compared; 4 a figure of either side is invalid; 1 with --exit-code
 is not there.`,
 		Example: `  loadgen runs compare 20261120T173438Z-hydra-m4-4f2a 20261121T090112Z-hydra-m4-77d0
   loadgen runs compare 20261120T173438Z-hydra-m4-4f2a..20261120T181020Z-hydra-m4-0c1b 20261121T090112Z-hydra-m4-77d0..20261121T093301Z-hydra-m4-be02
+  loadgen runs compare 20261120T200000Z-nwr-9b01 20261121T200000Z-nwr-51fe
   loadgen runs compare 20261120T200000Z-nwr-9b01/w=2,r=1 20261121T200000Z-nwr-51fe/w=2,r=1 --format markdown`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
@@ -79,43 +82,99 @@ func (f *compareFlags) run(cmd *cobra.Command, a, b string) error {
 	if err != nil {
 		return err
 	}
-	var sides [2][]comparison.Kept
-	for i, text := range []string{a, b} {
-		ids, err := side(root, text)
-		if err != nil {
-			return err
-		}
-		if sides[i], err = kept(root, ids, cmd.ErrOrStderr()); err != nil {
-			return err
-		}
+	var results []*comparison.Result
+	x, y := whole(root, a), whole(root, b)
+	if x != nil && y != nil {
+		results, err = byVariant(root, x, y, cmd.ErrOrStderr())
+	} else {
+		results = make([]*comparison.Result, 1)
+		results[0], err = between(root, a, b, cmd.ErrOrStderr())
 	}
-	c, err := experiment.Between(sides[0], sides[1])
 	if err != nil {
 		return err
 	}
 	if f.out == "" {
-		err = write(cmd.OutOrStdout(), c)
+		err = write(cmd.OutOrStdout(), results...)
 	} else {
-		err = replace(f.out, func(w io.Writer) error { return write(w, c) })
+		err = replace(f.out, func(w io.Writer) error { return write(w, results...) })
 	}
 	if err != nil {
 		return failed("%w", err)
 	}
-	return f.verdict(c)
+	return f.verdict(results)
+}
+
+// whole returns the experiment that an argument names, nil if it names something else.
+func whole(root, text string) *run.Experiment {
+	if strings.Contains(text, "/") {
+		return nil
+	}
+	x, err := rundir.LoadExperiment(root, text)
+	if err != nil {
+		return nil
+	}
+	return x
+}
+
+// between compares two sides.
+func between(root, a, b string, words io.Writer) (*comparison.Result, error) {
+	var sides [2][]comparison.Kept
+	for i, text := range []string{a, b} {
+		ids, err := side(root, text)
+		if err != nil {
+			return nil, err
+		}
+		if sides[i], err = kept(root, ids, words); err != nil {
+			return nil, err
+		}
+	}
+	return experiment.Between(sides[0], sides[1])
+}
+
+// byVariant compares the variants that two experiments have in common, in the first one's order. It says which only one of them has.
+func byVariant(root string, x, y *run.Experiment, words io.Writer) (results []*comparison.Result, err error) {
+	if x.ID == y.ID {
+		return nil, fmt.Errorf("experiment %s stands on both sides: loadgen runs show %s compares its variants", x.ID, x.ID)
+	}
+	for _, name := range names(x) {
+		if !slices.Contains(names(y), name) {
+			fmt.Fprintf(words, "loadgen: only %s has variant %s\n", x.ID, name)
+			continue
+		}
+		c, err := between(root, x.ID+"/"+name, y.ID+"/"+name, words)
+		if err != nil {
+			return nil, fmt.Errorf("variant %s: %w", name, err)
+		}
+		c.Variant = name
+		results = append(results, c)
+	}
+	for _, name := range names(y) {
+		if !slices.Contains(names(x), name) {
+			fmt.Fprintf(words, "loadgen: only %s has variant %s\n", y.ID, name)
+		}
+	}
+	if len(results) == 0 {
+		return nil, fmt.Errorf("%s and %s have no variant in common: name one of each, EXPERIMENT/VARIANT", x.ID, y.ID)
+	}
+	return results, nil
 }
 
 // verdict turns what was found into an exit code.
-func (f *compareFlags) verdict(c *comparison.Result) error {
+func (f *compareFlags) verdict(results []*comparison.Result) error {
+	var figures []run.Figure
+	for _, c := range results {
+		figures = append(figures, c.Figures...)
+	}
 	switch {
-	case slices.ContainsFunc(c.Figures, func(f run.Figure) bool { return f.Validity == run.Invalid }):
+	case slices.ContainsFunc(figures, func(f run.Figure) bool { return f.Validity == run.Invalid }):
 		return &exitError{code: run.ExitInvalid}
-	case f.exitCode && slices.ContainsFunc(c.Figures, func(f run.Figure) bool { return f.Differs }):
+	case f.exitCode && slices.ContainsFunc(figures, func(f run.Figure) bool { return f.Differs }):
 		return &exitError{code: run.ExitAssert}
 	}
 	return nil
 }
 
-func (f *compareFlags) writer() (func(io.Writer, *comparison.Result) error, error) {
+func (f *compareFlags) writer() (func(io.Writer, ...*comparison.Result) error, error) {
 	for _, form := range comparisonForms {
 		byDefault := f.out == "" && form.name == "text" || f.out != "" && strings.EqualFold(filepath.Ext(f.out), form.suffix)
 		if f.form == form.name || f.form == "" && byDefault {

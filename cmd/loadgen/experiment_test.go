@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/comparison"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/rundir"
 	"github.com/loadgen/loadgen/internal/servertest"
@@ -393,4 +395,36 @@ experiment {
 		require.Contains(t, again.Finding, "no difference shown (MDE ")
 		return nil
 	})
+}
+
+// TestCompareExperiments compares two experiments of the same plan variant by variant, in all forms.
+func TestCompareExperiments(t *testing.T) {
+	t.Parallel()
+	l := begin(t, briefExperiment)
+	x := l.experiment(60 * time.Second)
+	again := begin(t, strings.ReplaceAll(briefExperiment, `variant "two"`, `variant "three"`), "--runs", l.runs)
+	again.runs = l.runs
+	y := again.experiment(60 * time.Second)
+	compare := func(form string) string {
+		p := start(t, command(t, "runs", "compare", x.ID, y.ID, "--runs", l.runs, "--format", form))
+		require.Contains(t, []int{run.ExitOK, run.ExitInvalid}, p.wait(10*time.Second), &p.stderr)
+		require.Contains(t, p.stderr.String(), "loadgen: only "+x.ID+" has variant two\n")
+		require.Contains(t, p.stderr.String(), "loadgen: only "+y.ID+" has variant three\n")
+		return p.stdout.String()
+	}
+	var results []*comparison.Result
+	require.NoError(t, json.Unmarshal([]byte(compare("json")), &results))
+	require.Len(t, results, len(x.Variants)-1)
+	for _, c := range results {
+		require.NotEqual(t, "two", c.Variant)
+		require.NotEmpty(t, c.Figures)
+		for i, side := range c.Sides {
+			for _, r := range side.Runs {
+				require.Equal(t, c.Variant, r.Variant)
+				require.True(t, slices.ContainsFunc([]*run.Experiment{x, y}[i].Runs, func(of run.ExperimentRun) bool { return of.ID == r.ID }))
+			}
+		}
+	}
+	require.Contains(t, compare("text"), "══ variant one\n\nA  ")
+	require.Contains(t, compare("markdown"), "# Runs compared: one\n")
 }

@@ -7,6 +7,7 @@ import "github.com/loadgen/loadgen/internal/run"
 // Result is how two sides compare. Its JSON is described in docs/result.md.
 type Result struct {
 	Schema      int          `json:"schema"`
+	Variant     string       `json:"variant"`     // of two experiments, whose runs are compared; "" when sides were named one by one
 	Sides       []Side       `json:"sides"`       // A, the baseline, and B
 	Differences []Difference `json:"differences"` // of plan and environment
 	Notes       []string     `json:"notes"`       // what cannot be told from these runs, and what was left out

@@ -9,9 +9,27 @@ import (
 	"github.com/loadgen/loadgen/internal/comparison"
 )
 
-// Comparison writes how two sides of runs compare: what is not the same of plan and environment first, then the tables.
-func Comparison(w io.Writer, c *comparison.Result) error {
+// Comparison writes how two sides of runs compare: what is not the same of plan and environment first, then the tables. Of two experiments
+// there is a result for each variant.
+func Comparison(w io.Writer, results ...*comparison.Result) error {
 	p := &page{}
+	for i, c := range results {
+		if i > 0 {
+			p.line("")
+		}
+		p.comparison(c)
+	}
+	if _, err := io.WriteString(w, p.b.String()); err != nil {
+		return fmt.Errorf("write comparison: %w", err)
+	}
+	return nil
+}
+
+func (p *page) comparison(c *comparison.Result) {
+	if c.Variant != "" {
+		p.line("══ variant %s", c.Variant)
+		p.line("")
+	}
 	for _, side := range c.Sides {
 		for i, r := range side.Runs {
 			p.line("%s  %s  %s, %s", left([]string{side.Name, ""}[min(i, 1)], 1), r.ID, r.Verdict.Completeness, r.Verdict.Validity)
@@ -31,10 +49,6 @@ func Comparison(w io.Writer, c *comparison.Result) error {
 	for _, t := range c.Tables {
 		p.table(t)
 	}
-	if _, err := io.WriteString(w, p.b.String()); err != nil {
-		return fmt.Errorf("write comparison: %w", err)
-	}
-	return nil
 }
 
 // kinds are what differences are of, in the order in which they are shown.
@@ -83,42 +97,59 @@ func cut(text string) string {
 }
 
 // ComparisonMarkdown writes what Comparison does as Markdown (GitHub Flavored), with the same texts, whole.
-func ComparisonMarkdown(w io.Writer, c *comparison.Result) error {
+func ComparisonMarkdown(w io.Writer, results ...*comparison.Result) error {
 	var b strings.Builder
-	b.WriteString("# Runs compared\n")
-	for _, side := range c.Sides {
-		fmt.Fprintf(&b, "\n%s:\n\n", side.Name)
-		for _, r := range side.Runs {
-			fmt.Fprintf(&b, "- `%s` %s, %s\n", r.ID, r.Verdict.Completeness, r.Verdict.Validity)
+	for i, c := range results {
+		if i > 0 {
+			b.WriteString("\n")
 		}
+		comparisonMarkdown(&b, c)
 	}
-	for _, kind := range kinds {
-		of := differencesOf(c, kind)
-		if len(of) == 0 {
-			fmt.Fprintf(&b, "\nThe %s is the same.\n", kind)
-			continue
-		}
-		fmt.Fprintf(&b, "\n## Not the same: %s\n\n| | %s | %s |\n|---|---|---|\n", kind, c.Sides[0].Name, c.Sides[1].Name)
-		for _, d := range of {
-			fmt.Fprintf(&b, "| %s | %s | %s |\n", markdown(d.Path), markdown(d.Values[0]), markdown(d.Values[1]))
-		}
-	}
-	for _, note := range c.Notes {
-		fmt.Fprintf(&b, "\n%s\n", markdown(note))
-	}
-	markdownTables(&b, c.Tables)
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return fmt.Errorf("write Markdown: %w", err)
 	}
 	return nil
 }
 
-// ComparisonJSON writes a comparison as docs/result.md describes it.
-func ComparisonJSON(w io.Writer, c *comparison.Result) error {
+func comparisonMarkdown(b *strings.Builder, c *comparison.Result) {
+	b.WriteString("# Runs compared")
+	if c.Variant != "" {
+		b.WriteString(": " + markdown(c.Variant))
+	}
+	b.WriteString("\n")
+	for _, side := range c.Sides {
+		fmt.Fprintf(b, "\n%s:\n\n", side.Name)
+		for _, r := range side.Runs {
+			fmt.Fprintf(b, "- `%s` %s, %s\n", r.ID, r.Verdict.Completeness, r.Verdict.Validity)
+		}
+	}
+	for _, kind := range kinds {
+		of := differencesOf(c, kind)
+		if len(of) == 0 {
+			fmt.Fprintf(b, "\nThe %s is the same.\n", kind)
+			continue
+		}
+		fmt.Fprintf(b, "\n## Not the same: %s\n\n| | %s | %s |\n|---|---|---|\n", kind, c.Sides[0].Name, c.Sides[1].Name)
+		for _, d := range of {
+			fmt.Fprintf(b, "| %s | %s | %s |\n", markdown(d.Path), markdown(d.Values[0]), markdown(d.Values[1]))
+		}
+	}
+	for _, note := range c.Notes {
+		fmt.Fprintf(b, "\n%s\n", markdown(note))
+	}
+	markdownTables(b, c.Tables)
+}
+
+// ComparisonJSON writes a comparison as docs/result.md describes it: an object, or of two experiments an array with one for each variant.
+func ComparisonJSON(w io.Writer, results ...*comparison.Result) error {
+	var value any = results
+	if len(results) == 1 && results[0].Variant == "" {
+		value = results[0]
+	}
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	if err := enc.Encode(c); err != nil {
+	if err := enc.Encode(value); err != nil {
 		return fmt.Errorf("write comparison: %w", err)
 	}
 	return nil
