@@ -159,7 +159,8 @@ type phaseView struct {
 	Figures     []figure
 	Observed    []observedView
 	Requests    []run.Requests
-	More        int // endpoints that are not shown
+	Cluster     bool // the target is one
+	More        int  // endpoints that are not shown
 }
 
 // tile is a figure to be seen from afar.
@@ -269,6 +270,7 @@ func newPhaseView(ph *run.Phase, name, key string, st []*steps) phaseView {
 		v.Figures = figures(ph, st)
 	}
 	v.Observed = observedViews(ph)
+	v.Cluster = inCluster(ph)
 	var endpoints []string
 	for _, r := range ph.Requests {
 		if !slices.Contains(endpoints, r.Endpoint) {

@@ -48,7 +48,7 @@ func (p *page) phase(name string, ph *run.Phase) {
 	if ph.Kind == string(run.Load) && ph.Model == "closed" {
 		p.item("note", closedNote(ph))
 	}
-	p.requests(ph.Requests)
+	p.requests(ph)
 	p.generator(ph)
 	p.observed(ph)
 	for _, e := range ph.Errors {
@@ -144,6 +144,9 @@ func scheduleOf(ph *run.Phase) []string {
 func targetOf(ph *run.Phase) string {
 	t := ph.Target
 	nodes := plural(len(t.Endpoints), "endpoint")
+	if inCluster(ph) {
+		nodes = "a cluster of " + plural(len(t.Endpoints), "node")
+	}
 	if t.Builtin {
 		nodes = plural(len(t.Endpoints), "built-in node")
 	}
@@ -192,11 +195,35 @@ func closedNote(ph *run.Phase) string {
 	return note
 }
 
+// inCluster says whether the target was one.
+func inCluster(ph *run.Phase) bool { return ph.Target.Placement == "slots" }
+
+// unused lists the nodes of a cluster that nothing was for: replicas, as a rule.
+func unused(ph *run.Phase) (idle []string) {
+	if !inCluster(ph) {
+		return nil
+	}
+	used := map[string]bool{}
+	for _, r := range ph.Requests {
+		used[r.Endpoint] = used[r.Endpoint] || r.Sent+r.Refused > 0
+	}
+	for _, e := range ph.Target.Endpoints {
+		if !used[e] {
+			idle = append(idle, e)
+		}
+	}
+	return idle
+}
+
 // requests lists what was sent to each endpoint, by verb.
-func (p *page) requests(all []run.Requests) {
+func (p *page) requests(ph *run.Phase) {
 	var endpoints []string
 	lines := map[string][]string{}
-	for _, r := range all {
+	idle := unused(ph)
+	for _, r := range ph.Requests {
+		if slices.Contains(idle, r.Endpoint) {
+			continue
+		}
 		if _, there := lines[r.Endpoint]; !there {
 			endpoints = append(endpoints, r.Endpoint)
 		}
@@ -225,6 +252,9 @@ func (p *page) requests(all []run.Requests) {
 			break
 		}
 		p.line("  %s%s  %s", left(label, labelWidth), left(e, wide), strings.Join(lines[e], "; "))
+	}
+	if len(idle) > 0 {
+		p.item("", "none to "+plural(len(idle), "other node"))
 	}
 }
 
