@@ -147,7 +147,10 @@ func (c connector) facts(conn net.Conn) map[string]string {
 
 // explain adds to an error of a TLS connection what to do about it.
 func (c connector) explain(err error) error {
-	if remedy := c.remedy(err); c.tls != nil && remedy != "" {
+	if c.tls == nil {
+		return err
+	}
+	if remedy := c.remedy(err); remedy != "" {
 		return fmt.Errorf("%w: %s", err, remedy)
 	}
 	return err
