@@ -366,15 +366,20 @@ func (g *group) openFeed(l *loop, source *workload.Source, lasts time.Duration) 
 
 // program returns a program for the target and the op's own timeout, 0 for none. Steps that are not measured want all N replicas.
 func (g *group) program(kind run.StepKind, r *routes) (op.Program, int64) {
-	n := g.target.Replication
-	if n == nil {
-		checked := g.plan.Dataset(g.phase.Dataset).Values.Checked
-		if r != nil {
-			return op.NewCluster(r.slots, checked), 0
-		}
-		return op.NewPlain(g.placement, checked), 0
+	n, data := g.target.Replication, g.plan.Dataset(g.phase.Dataset)
+	keys := data.Keys.Count
+	if data.Keys.Scope == "session" { // an index names a key of each session
+		keys = 0
 	}
-	cfg := op.NWR{N: n.N, W: n.W, R: n.R, ReadFanout: n.ReadFanout, ReadFrom: n.ReadFrom, Seed: g.plan.Seed}
+	if n == nil {
+		if r != nil {
+			return op.NewCluster(r.slots, data.Values.Checked), 0
+		}
+		plain := op.NewPlain(g.placement, data.Values.Checked)
+		plain.Remember(keys)
+		return plain, 0
+	}
+	cfg := op.NWR{N: n.N, W: n.W, R: n.R, ReadFanout: n.ReadFanout, ReadFrom: n.ReadFrom, Seed: g.plan.Seed, Keys: keys}
 	if kind != run.Load {
 		cfg.W = n.N
 	}

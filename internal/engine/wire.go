@@ -44,7 +44,8 @@ type wire struct {
 	rbuf      []byte
 	bufs      [][]byte // empty, for conns to write and to keep partial replies in
 	reply     driver.Reply
-	direct    *direct    // the loop's
+	direct    *direct // the loop's
+	twin      twin
 	rand      *rand.Rand // of back-off
 	lost      []pending
 	opening   bool
@@ -115,6 +116,7 @@ func newWire(l *loop, p poller, codec driver.Codec, endpoints []endpoint) *wire 
 		rand:  rand.New(rand.NewPCG(uint64(l.index), 0)),
 	}
 	w.pipes, _ = p.(*pipes)
+	w.twin = newTwin(codec)
 	w.aside, _ = codec.(driver.Aside)
 	for range l.sessions {
 		for e := range endpoints {
@@ -136,8 +138,11 @@ func (w *wire) send(s *session, st *opState, req *driver.Request) bool {
 	} else if c.held == nil {
 		c.held = w.buffer()
 	}
+	if st != w.l.starting { // what a program asks for later need not be what it asked for first
+		w.twin.forget()
+	}
 	at := len(*to)
-	*to = w.codec.AppendRequest(*to, req)
+	*to = w.twin.append(*to, req)
 	if w.pipes != nil && c.state == isUp {
 		c.cut(at)
 	}
@@ -206,6 +211,7 @@ func (w *wire) flush() {
 
 // recall takes back what was gathered or handed over and has not left. Its ops stay in flight: nobody awaits them.
 func (w *wire) recall() {
+	w.twin.forget()
 	for _, c := range w.conns {
 		back := c.behind + c.fresh
 		if c.batch > 0 && w.pipes.withdraw(c.fd) {
@@ -238,6 +244,7 @@ func (c *wireConn) stamp(now int64) {
 
 // write sends what the socket takes.
 func (w *wire) write(c *wireConn) {
+	w.twin.forget()
 	n, err := w.pass(c)
 	if err != nil && err != errAgain {
 		w.lose(c, fmt.Errorf("write: %w", err))
@@ -512,6 +519,7 @@ func (w *wire) buffer() []byte {
 }
 
 func (w *wire) recycle(b []byte) {
+	w.twin.forget()
 	if cap(b) <= keptBuffer && len(w.bufs) < keptBuffers {
 		w.bufs = append(w.bufs, b[:0])
 	}

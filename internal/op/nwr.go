@@ -17,12 +17,13 @@ type NWR struct {
 	ReadFanout string // "n": a get asks all N; "r": it asks R of them, and one more on each failure
 	ReadFrom   string // for ReadFanout "r": "first" in the placement's order, or "random"
 	Seed       uint64 // of the random draw
+	Keys       int64  // that an op's Index can name, where it names one key; 0 where it does not
 }
 
 // nwr is the program of client-side quorums.
 type nwr struct {
 	NWR
-	place  Placement
+	place  memo
 	states []state // by slot
 	order  []int   // by slot, N each: the replicas in the order in which they are asked
 }
@@ -48,14 +49,14 @@ func NewNWR(cfg NWR, place Placement) Program {
 	if !legal {
 		panic(fmt.Sprintf("op: %+v over %d endpoints", cfg, place.Endpoints()))
 	}
-	return &nwr{NWR: cfg, place: place}
+	return &nwr{NWR: cfg, place: newMemo(place, cfg.Keys, cfg.N)}
 }
 
 func (p *nwr) Start(dst []driver.Request, o *Op) []driver.Request {
 	p.states = grown(p.states, o.Slot)
 	p.order = grown(p.order, o.Slot*int32(p.N)+int32(p.N)-1)
 	order := p.replicas(o.Slot)
-	p.place.Place(order[:0], o.Key, p.N)
+	p.place.of(order, o)
 
 	ask := p.N
 	if o.Verb == driver.Get && p.ReadFanout == "r" {

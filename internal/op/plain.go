@@ -5,7 +5,7 @@ import "github.com/loadgen/loadgen/pkg/driver"
 // Plain is the program of one request to the one endpoint that holds the key. An op without a deadline of its own needs none of its
 // state: Home and Outcome are all there is to it, for an executor that keeps such ops in a way of its own.
 type Plain struct {
-	place   Placement
+	place   memo
 	alone   bool // there is one endpoint
 	checked bool
 	done    []bool // by slot: the op's deadline passed before its answer came
@@ -14,7 +14,7 @@ type Plain struct {
 // NewPlain returns the program that sends an op as one request to its key's endpoint and ends as that does. checked says that the
 // values of gets carry a header, as those of a checked dataset do.
 func NewPlain(place Placement, checked bool) *Plain {
-	return &Plain{place: place, alone: place.Endpoints() == 1, checked: checked}
+	return &Plain{place: newMemo(place, 0, 1), alone: place.Endpoints() == 1, checked: checked}
 }
 
 // Home returns the endpoint that an op's one request goes to.
@@ -22,8 +22,11 @@ func (p *Plain) Home(o *Op) int {
 	if p.alone {
 		return 0
 	}
-	return p.place.Home(o.Key)
+	return p.place.home(o)
 }
+
+// Remember has the program keep where keys live. keys is how many an op's Index can name.
+func (p *Plain) Remember(keys int64) { p.place = newMemo(p.place.Placement, keys, 1) }
 
 // Outcome returns what an op's one request ends it with; reply is for Replied.
 func (p *Plain) Outcome(kind EventKind, reply *driver.Reply) driver.Outcome {

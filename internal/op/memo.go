@@ -1,0 +1,53 @@
+package op
+
+// memo is a placement that need not be asked twice for a key: hashing one takes longer than all else that a program does for an op. It is
+// for the keys of one space, which their indices name, and belongs to one program.
+type memo struct {
+	Placement
+	n     int
+	known []uint8 // by index, n each: one more than the endpoint; 0: not asked for yet
+}
+
+// mostKnown bounds the memory of a memo, in bytes.
+const mostKnown = 4 << 20
+
+// newMemo returns a memo of the n endpoints of each of so many keys; of none, when there are too many of either. An index that is not below
+// keys is always asked for.
+func newMemo(place Placement, keys int64, n int) memo {
+	m := memo{Placement: place, n: n}
+	if keys <= mostKnown/int64(n) && place.Endpoints() > 1 && place.Endpoints() < 1<<8 {
+		m.known = make([]uint8, keys*int64(n))
+	}
+	return m
+}
+
+// of sets dst to the endpoints that hold an op's key, as many as dst has room for.
+func (m *memo) of(dst []int, o *Op) {
+	if o.Index >= uint64(len(m.known)/m.n) {
+		m.Place(dst[:0], o.Key, m.n)
+		return
+	}
+	known := m.known[int(o.Index)*m.n:][:m.n]
+	if known[0] == 0 {
+		m.Place(dst[:0], o.Key, m.n)
+		for i, e := range dst {
+			known[i] = uint8(e + 1)
+		}
+		return
+	}
+	for i, e := range known {
+		dst[i] = int(e) - 1
+	}
+}
+
+// home returns the first endpoint that holds an op's key.
+func (m *memo) home(o *Op) int {
+	if o.Index >= uint64(len(m.known)/m.n) {
+		return m.Home(o.Key)
+	}
+	known := &m.known[int(o.Index)*m.n]
+	if *known == 0 {
+		*known = uint8(m.Home(o.Key) + 1)
+	}
+	return int(*known) - 1
+}
