@@ -127,6 +127,10 @@ func (f *runFlags) run(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
+	if f.loops.files == "" {
+		f.loops.files = filepath.Dir(path)
+	}
+	text.files = f.loops.files
 	if !f.once && f.variant == "" {
 		t, err := text.trial(cmd.ErrOrStderr())
 		if err != nil {

@@ -21,6 +21,7 @@ type loopFlags struct {
 	spin    time.Duration
 	pin     string
 	logRoot string
+	files   string
 }
 
 // noSpin is the spin that was not given.
@@ -31,6 +32,7 @@ func (f *loopFlags) add(set *pflag.FlagSet) {
 	set.DurationVar(&f.spin, "spin", noSpin, "before an op of an open load is due, look at the clock for this `TIME` instead of sleeping; 0s: never")
 	set.Lookup("spin").DefValue = fmt.Sprintf("%v, with --pin %v", engine.DefaultSpin, engine.PinnedSpin)
 	set.StringVar(&f.pin, "pin", "", "run event loops on these `CPUS` and nowhere else, such as 1 or 2,3: loop by loop, then again from the first")
+	set.StringVar(&f.files, "files", "", "read the traces that plans name below `DIR` (default: where the plan is; of a worker, where it was started)")
 	set.StringVar(&f.logRoot, "log-root", "", "keep log files of plans below `DIR` and nowhere else (default: in the user's state directory)")
 }
 
@@ -78,7 +80,7 @@ func (f *loopFlags) set(cfg *engine.Config) {
 
 // args are the same flags for another process.
 func (f *loopFlags) args() []string {
-	args := []string{"--loops", strconv.Itoa(f.n), "--pin", f.pin, "--log-root", f.logRoot}
+	args := []string{"--loops", strconv.Itoa(f.n), "--pin", f.pin, "--log-root", f.logRoot, "--files", f.files}
 	if f.spin != noSpin {
 		args = append(args, "--spin", f.spin.String())
 	}
@@ -87,7 +89,7 @@ func (f *loopFlags) args() []string {
 
 // newEngine returns the worker of this process.
 func newEngine(loops *loopFlags, log *slog.Logger) *engine.Engine {
-	cfg := engine.Config{Drivers: drivers.All(), Secrets: environmentSecrets, Logger: log, Verify: verifyApart}
+	cfg := engine.Config{Drivers: drivers.All(), Secrets: environmentSecrets, Logger: log, Verify: verifyApart, Files: loops.files}
 	cfg.LogRoot = func() (string, error) { return logRoot(loops.logRoot) }
 	loops.set(&cfg)
 	return engine.New(cfg)

@@ -1,17 +1,22 @@
 package main
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/spf13/pflag"
 
 	"github.com/loadgen/loadgen/internal/drivers"
 	"github.com/loadgen/loadgen/internal/table"
+	"github.com/loadgen/loadgen/internal/trace"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -31,6 +36,7 @@ func (p *planFlags) add(f *pflag.FlagSet) {
 // planText is a plan as it was read, and where its variables get their values from.
 type planText struct {
 	path    string
+	files   string     // the directory that its traces are below; "": that of path
 	file    *plan.File // nil when it is no HCL
 	diags   hcl.Diagnostics
 	vars    plan.Vars
@@ -153,12 +159,34 @@ func (t *planText) variants(all *trial) hcl.Diagnostics {
 
 // resolve resolves the plan once, asserts included.
 func (t *planText) resolve(vars plan.Vars) (*plan.Plan, hcl.Diagnostics) {
+	vars.Trace = t.trace
 	resolved, diags := t.file.Resolve(vars)
 	draft := t.file.Draft()
 	if draft == nil {
 		return nil, diags
 	}
 	return resolved, append(diags, t.inFile(table.Check(draft))...)
+}
+
+// trace reads a trace that the plan names, beside the plan where the path is not absolute.
+func (t *planText) trace(file, form string) (plan.TraceFacts, error) {
+	path := file
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(cmp.Or(t.files, filepath.Dir(t.path)), path)
+	}
+	from, err := os.Open(path)
+	if err != nil {
+		return plan.TraceFacts{}, err
+	}
+	defer from.Close()
+	facts, err := trace.Read(from, form)
+	var bad *trace.Error
+	if errors.As(err, &bad) {
+		return plan.TraceFacts{}, fmt.Errorf("%s:%w", path, bad)
+	}
+	return plan.TraceFacts{
+		SHA256: facts.SHA256, Lines: facts.Lines, Span: time.Duration(facts.Span), Verbs: facts.Verbs, Ops: facts.Ops, LeftOut: facts.LeftOut,
+	}, err
 }
 
 // inFile gives diagnostics the path of the file: a plan does not know in which directory it was.

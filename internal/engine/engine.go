@@ -32,6 +32,9 @@ type Config struct {
 	// LogRoot returns the directory that log files are below, which is there; nil: there is none, and a plan with a log target is refused.
 	LogRoot func() (string, error)
 
+	// Files is the directory that paths of traces begin in, where they are not absolute; "": that in which the process was started.
+	Files string
+
 	// Verify looks in another process whether a claim about a driver's log files is so (driver.Local).
 	Verify func(ctx context.Context, driver string, claim []byte) (driver.Proof, error)
 
@@ -142,6 +145,11 @@ func (e *Engine) Prepare(ctx context.Context, step run.Step) (run.Ready, error) 
 	if err != nil {
 		return run.Ready{}, err
 	}
+	if o := e.group.phase.Open; o != nil && o.Trace != nil && step.Kind == run.Load {
+		if e.group.trace, err = e.openTrace(o.Trace); err != nil {
+			return run.Ready{}, err
+		}
+	}
 	var brake *brake
 	if stop := e.group.phase.Stop; stop != nil && step.Kind == run.Load {
 		brake = newBrake(stop.Errors, &e.halt)
@@ -199,11 +207,16 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink func(*measure.S
 				l.hold.may = sockets && measured
 			}
 			l.run()
+			if f, ok := l.feed.(*replayFeed); ok {
+				return f.close()
+			}
 			return nil
 		})
 	}
 	totals := c.collect(parts)
-	_ = loops.Wait() // run reports no error
+	if err := loops.Wait(); err != nil && c.err == nil {
+		c.err = err
+	}
 	final := run.Final{Step: g.step.Seq, Totals: &totals, Generator: use.stop(), Stopped: e.halt.Load() != goOn}
 	for _, l := range g.loops {
 		final.Expired = final.Expired || l.lapsed

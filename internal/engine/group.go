@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"net"
@@ -44,7 +45,8 @@ type group struct {
 	sessions  int
 	parts     int // loops that the sessions are divided between
 	servers   map[string]map[string]string
-	files     *files // of a local target; nil for any other, and once they were closed
+	trace     func() (io.ReadCloser, error) // opens the trace that the phase replays; nil: it replays none
+	files     *files                        // of a local target; nil for any other, and once they were closed
 }
 
 // openGroup connects the sessions that a phase's first step names.
@@ -338,6 +340,11 @@ func (g *group) equip(l *loop, source *workload.Source, step run.Step) {
 	for _, s := range l.sessions {
 		s.begun, s.active, s.first, s.last, s.streams, s.queued = false, 0, 0, 0, nil, false
 		s.stream = source.Stream(s.id)
+	}
+	if step.Kind == run.Load && g.trace != nil {
+		l.direct = nil // whose ops come from streams
+		l.feed = newReplay(l, source, g.phase.Open, g.trace)
+		return
 	}
 	if step.Kind == run.Load && g.phase.Schedule() != nil {
 		l.feed = g.openFeed(l, source, step.Shape.Duration)

@@ -349,6 +349,9 @@ func latencySentence(verb string, l *run.Latency) string {
 
 func phaseFacts(ph *run.Phase) []fact {
 	facts := []fact{{"load", []string{loadOf(ph) + "; took " + duration(ph.Seconds)}}, {"target", []string{targetOf(ph)}}, {"dataset", []string{datasetOf(ph)}}}
+	if trace := traceOf(ph); trace != nil {
+		facts = append(facts, fact{"trace", trace})
+	}
 	if ph.Setup != nil {
 		var text []string
 		for _, verb := range verbs(ph.Setup.Op) {

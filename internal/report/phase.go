@@ -8,6 +8,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // maxEndpoints bounds the lines on requests.
@@ -29,6 +30,9 @@ func (p *page) phase(name string, ph *run.Phase) {
 		label = ""
 	}
 	p.item("load", loadOf(ph)+"; took "+duration(ph.Seconds))
+	if trace := traceOf(ph); trace != nil {
+		p.items("trace", "; ", trace...)
+	}
 	p.item("target", targetOf(ph))
 	p.item("dataset", datasetOf(ph))
 	if ph.Setup != nil {
@@ -88,6 +92,33 @@ func verbs(ops map[string]*run.Op) []string {
 		return v
 	}
 	return slices.SortedFunc(maps.Keys(ops), func(a, b string) int { return int(order(a)) - int(order(b)) })
+}
+
+// traceOf is the trace that was replayed, and what of it was not; nil when there was none.
+func traceOf(ph *run.Phase) []string {
+	t := ph.Trace
+	if t == nil {
+		return nil
+	}
+	pace := "at its own times"
+	switch {
+	case t.Speed == 0:
+		pace = "at even distances"
+	case t.Speed != 1:
+		pace = digits(t.Speed) + " times as fast as it was"
+	}
+	list := func(of []plan.TraceCount) string {
+		var parts []string
+		for _, c := range of {
+			parts = append(parts, count(c.Lines)+" "+c.Op)
+		}
+		return strings.Join(parts, ", ")
+	}
+	parts := []string{t.File + ", " + pace, count(t.Lines) + " ops: " + list(t.Ops)}
+	if len(t.LeftOut) > 0 {
+		parts = append(parts, "left out: "+list(t.LeftOut))
+	}
+	return append(parts, "SHA-256 "+t.SHA256)
 }
 
 // loadOf is the load that was asked for.

@@ -72,6 +72,11 @@ func newStep(p *plan.Plan, ph *plan.Phase, m Measured) *Phase {
 	if r.Target.Replication == nil {
 		r.Nulls["target.replication"] = "each key lives on one endpoint"
 	}
+	if o := ph.Open; o != nil && o.Trace != nil {
+		r.Trace = newReplayed(o.Trace)
+	} else {
+		r.Nulls["trace"] = "the phase replays none"
+	}
 	r.Nulls["search"] = "the phase is no search"
 	if ph.Search != nil {
 		r.Nulls["search"] = "no rate was tried"

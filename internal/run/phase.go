@@ -1,5 +1,7 @@
 package run
 
+import "github.com/loadgen/loadgen/pkg/plan"
+
 // Phase is the result of one phase.
 type Phase struct {
 	Kind     string   `json:"kind"`     // "load", "populate" or "clear"
@@ -10,9 +12,10 @@ type Phase struct {
 	WarmUp   WarmUp   `json:"warmup"`
 	Steady   steady   `json:"steady"`
 
-	Target  target  `json:"target"`
-	Dataset dataset `json:"dataset"`
-	Load    Shape   `json:"load"`
+	Target  target    `json:"target"`
+	Dataset dataset   `json:"dataset"`
+	Load    Shape     `json:"load"`
+	Trace   *replayed `json:"trace"` // null: the phase replays none
 
 	OfferedRate  *float64 `json:"offered_rate"`  // open: ops due per second after the ramp
 	AchievedRate *float64 `json:"achieved_rate"` // open: ops ended per second, whatever their outcome, over as long a time
@@ -103,6 +106,28 @@ type dataset struct {
 	Skew       float64 `json:"skew"`        // s of zipf(s) and latest(s), else 0
 	ValueBytes int     `json:"value_bytes"` // of the largest
 	Values     string  `json:"values"`      // how they differ from text of that size, "" when they do not
+}
+
+// replayed is the trace that a phase has replayed.
+type replayed struct {
+	File    string            `json:"file"`
+	Form    string            `json:"form"`
+	SHA256  string            `json:"sha256"`
+	Speed   float64           `json:"speed"` // how many times as fast as it was; of even distances 0
+	Lines   int64             `json:"lines"` // that are ops
+	Ops     []plan.TraceCount `json:"ops"`   // lines by what the trace calls the op
+	LeftOut []plan.TraceCount `json:"left_out"`
+}
+
+func newReplayed(t *plan.Trace) *replayed {
+	r := &replayed{
+		File: t.File, Form: t.Form, SHA256: t.SHA256, Speed: t.Speed, Lines: t.Lines,
+		Ops: append([]plan.TraceCount{}, t.Ops...), LeftOut: append([]plan.TraceCount{}, t.LeftOut...),
+	}
+	if t.Even {
+		r.Speed = 0
+	}
+	return r
 }
 
 // Shape is the load that was asked for. A field that the model does not have is 0 or "".

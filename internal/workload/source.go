@@ -116,6 +116,9 @@ func weightsOf(ph *plan.Phase, kind string) ([]plan.Weight, bool) {
 	return nil, false
 }
 
+// Value returns what all values have in common.
+func (s *Source) Value() driver.Value { return s.value }
+
 // Streams returns the number of streams of the step, over all workers.
 func (s *Source) Streams() int { return s.streams }
 

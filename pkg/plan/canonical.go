@@ -65,6 +65,12 @@ func (p *Plan) withLists() *Plan {
 		for i := range copied.Scenarios {
 			copied.Scenarios[i].Steps = list(copied.Scenarios[i].Steps)
 		}
+		if o := ph.Open; o != nil && o.Trace != nil {
+			open, trace := *o, *o.Trace
+			trace.Ops, trace.LeftOut = list(trace.Ops), list(trace.LeftOut)
+			open.Trace = &trace
+			copied.Open = &open
+		}
 		if s := ph.Stages; s != nil {
 			copied.Stages = &Stages{Schedule: s.Schedule, Stages: list(s.Stages)}
 		}

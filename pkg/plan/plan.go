@@ -208,6 +208,9 @@ type Open struct {
 	Duration time.Duration `json:"duration_ns"` // Ramp included
 	Ramp     time.Duration `json:"ramp_ns"`     // the rate rises from 0 linearly
 	WarmUp   time.Duration `json:"warmup_ns"`   // left out of rates and latencies, Ramp included; 0: found in the series
+	Trace    *Trace        `json:"trace"`       // ops and due times come from it, and Rate and Duration are its own; nil: they do not
+
+	ops []Weight // of the trace, until they are the phase's
 }
 
 // Schedule is what open, stages and search have in common: how arrivals come, and who takes them.

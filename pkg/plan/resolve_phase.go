@@ -145,8 +145,14 @@ var scheduleWords = []string{"arrivals", "sessions", "pipeline", "in_flight", "o
 
 // open reads an open load.
 func (b *block) open() *Open {
-	b.expect(slices.Concat([]string{"rate", "duration", "ramp", "warmup"}, scheduleWords), nil)
+	b.expect(slices.Concat([]string{"rate", "duration", "ramp", "warmup"}, scheduleWords), []string{"trace"})
 	o := &Open{Schedule: b.schedule(5 * time.Second)}
+	for _, in := range b.body.Blocks {
+		if in.Type == "trace" {
+			o.ops = b.trace(o)
+			return o
+		}
+	}
 	b.level(&o.Rate, &o.Duration, &o.Ramp)
 	b.duration("warmup", &o.WarmUp)
 	return o
@@ -261,6 +267,12 @@ func (b *block) mix(ph *Phase) {
 	case ph.Closed == nil && ph.Schedule() == nil: // reported as having no load model
 		ph.Ops = b.weights("ops")
 		b.r.wrong[b.path+".ops"] = true
+	case ph.Open != nil && ph.Open.Trace != nil:
+		ph.Ops, ph.Open.ops = ph.Open.ops, nil
+		if b.has("ops") {
+			b.value("ops")
+			b.bad("ops", "the trace says what ops there are", "Leave ops out.")
+		}
 	case !b.has("ops") && slices.ContainsFunc(b.body.Blocks, func(in *hclsyntax.Block) bool { return in.Type == "scenario" }):
 	case b.require("ops", "Write ops = { get = 9, put = 1 }, or another mix."):
 		ph.Ops = b.weights("ops")

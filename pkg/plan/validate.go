@@ -423,6 +423,9 @@ func (v *validator) oneModel(ph *Phase, at part) {
 	if ph.Open != nil {
 		models = append(models, "open")
 		v.open(ph.Open, at.in("open"))
+		if t := ph.Open.Trace; t != nil {
+			v.trace(ph, t, at.in("open").in("trace"))
+		}
 	}
 	if ph.Stages != nil {
 		models = append(models, "stages")

@@ -21,6 +21,9 @@ type Vars struct {
 	FileName string   // stands in diagnostics about File
 	Environ  []string // KEY=TEXT each, as os.Environ gives them; LOADGEN_VAR_NAME counts
 	Variant  string   // of the plan's experiment, whose values come before all others; "" for none
+
+	// Trace reads a file of ops in one of the forms and says what it holds. nil: traces are taken for what the plan says of them.
+	Trace func(file, form string) (TraceFacts, error)
 }
 
 const envPrefix = "LOADGEN_VAR_"

@@ -1,0 +1,188 @@
+package engine
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// recorded is a seeded trace: when its ops were asked for, by line from 0, and its text.
+func recorded(n int) (at []int64, text string) {
+	random := rand.New(rand.NewPCG(5, 6))
+	var b strings.Builder
+	now := int64(0)
+	for i := range n {
+		if i > 0 {
+			now += int64(random.ExpFloat64() * 500e3)
+		}
+		at = append(at, now)
+		fmt.Fprintf(&b, "%d.%09d,key:%d,8,%d,1,%s,0\n", 70+now/1e9, now%1e9, random.IntN(300), random.IntN(90), []string{"get", "gets", "set", "delete"}[random.IntN(4)])
+	}
+	return at, b.String()
+}
+
+// newReplayBench prepares the replay of a trace.
+func newReplayBench(t *testing.T, text, trace string, n int, latency time.Duration) *bench {
+	p := redisPlan(t, 2, "", `
+		open {
+			trace {
+				file = "trace.csv"
+			}
+			`+text+`
+		}`)
+	o := p.Phases[0].Open
+	o.Trace.Lines, o.Duration = int64(n), time.Minute
+	b := newBench(t, p, "load", latency)
+	b.g.trace = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(trace)), nil }
+	return b
+}
+
+// starts notes when the ops of a program begin, by their number, and in which order those of a key do.
+type starts struct {
+	op.Program
+	net  *virtualNet
+	at   map[uint64]int64
+	keys map[string][]uint64
+}
+
+func (s *starts) Start(dst []driver.Request, o *op.Op) []driver.Request {
+	s.at[o.N] = s.net.clock.t
+	s.keys[string(o.Key)] = append(s.keys[string(o.Key)], o.N)
+	return s.Program.Start(dst, o)
+}
+
+// replay carries the step out and returns what began when.
+func (b *bench) replay() (s *starts, totals measure.Totals) {
+	b.t.Helper()
+	parts := b.equip(run.Load)
+	s = &starts{Program: b.l.prog, net: b.net, at: map[uint64]int64{}, keys: map[string][]uint64{}}
+	b.l.prog = s
+	b.l.run()
+	require.NoError(b.t, b.l.feed.(*replayFeed).close())
+	seq := uint64(0)
+	c := collector{g: b.g, begin: b.l.origin, seq: &seq, sink: func(*measure.Snapshot) {}}
+	totals = c.collect(parts)
+	require.NoError(b.t, totals.CheckValid())
+	return s, totals
+}
+
+// dueIn returns how many ops were due.
+func dueIn(t *measure.Totals) (n uint64) {
+	for _, o := range t.Ops {
+		if o != nil {
+			n += o.Due
+		}
+	}
+	return n
+}
+
+// Every op of a trace begins when the trace says, to the nanoseconds that reading the clock takes, at its own speed or at another one.
+func TestReplayKeepsTheTimesOfTheTrace(t *testing.T) {
+	const n = 20_000 // several chunks
+	at, text := recorded(n)
+	for _, speed := range []float64{1, 2, 0.5} {
+		b := newReplayBench(t, "sessions = 4\n pipeline = 64", text, n, 100*time.Microsecond)
+		b.g.phase.Open.Trace.Speed = speed
+		began, totals := b.replay()
+		require.Len(t, began.at, n)
+		for i, due := range at {
+			want := b.l.origin + int64(float64(due)/speed)
+			require.InDelta(t, want, began.at[uint64(i)], 20_000, "op %d", i)
+		}
+		for key, order := range began.keys {
+			require.IsIncreasing(t, order, key)
+		}
+		require.Less(t, totals.Ops[driver.Get].Lag.Max(), int64(20*time.Microsecond))
+	}
+}
+
+// While a target stands still, ops wait for their sessions, and count from when they were due; none is lost, and each key keeps its order.
+func TestReplayOfAStall(t *testing.T) {
+	const n = 10_000
+	_, text := recorded(n)
+	b := newReplayBench(t, "sessions = 4\n pipeline = 2", text, n, 100*time.Microsecond)
+	b.net.at(time.Duration(b.net.clock.t)+time.Second, func() {
+		until := b.net.clock.t + int64(time.Second/2)
+		for i := range 2 {
+			b.server(i).latency = func(int) time.Duration { return time.Duration(max(until-b.net.clock.t, int64(100*time.Microsecond))) }
+		}
+	})
+	began, totals := b.replay()
+	require.Len(t, began.at, n)
+	require.EqualValues(t, n, dueIn(&totals))
+	for key, order := range began.keys {
+		require.IsIncreasing(t, order, key)
+	}
+	response := totals.Ops[driver.Get].ResponseAll()
+	require.InDelta(t, 500, above(&response, 10*time.Millisecond), 120, "half of the thousand ops of half a second are gets")
+}
+
+// The loops of any number of workers divide a trace between them.
+func TestReplayIsDivided(t *testing.T) {
+	const n = 3000
+	_, text := recorded(n)
+	one := newReplayBench(t, "sessions = 6\n pipeline = 64", text, n, 100*time.Microsecond)
+	_, whole := one.replay()
+	var digest uint64
+	seen := 0
+	for part := range 3 {
+		b := newReplayBench(t, "sessions = 6\n pipeline = 64", text, n, 100*time.Microsecond)
+		b.l.sessions = b.l.sessions[2*part : 2*part+2]
+		for i, s := range b.l.sessions {
+			s.index, s.id = i, 2*part+i
+		}
+		began, totals := b.replay()
+		seen += len(began.at)
+		digest += totals.Digest
+	}
+	require.Equal(t, n, seen)
+	require.Equal(t, whole.Digest, digest)
+}
+
+// What finds no room is shed where the plan says so, and at the end of the time for it.
+func TestReplaySheds(t *testing.T) {
+	const n = 4000
+	_, text := recorded(n)
+	for _, c := range []string{`on_full = "shed"`, `drain = "0s"`} {
+		b := newReplayBench(t, "sessions = 1\n pipeline = 1\n"+c, text, n, 5*time.Millisecond)
+		b.g.phase.Open.Duration = 2 * time.Second
+		began, totals := b.replay()
+		require.EqualValues(t, n, dueIn(&totals))
+		var shed uint64
+		for _, o := range totals.Ops {
+			if o != nil {
+				shed += o.Outcomes[driver.Shed]
+			}
+		}
+		require.EqualValues(t, n-len(began.at), shed)
+		require.Greater(t, shed, uint64(n/2))
+	}
+}
+
+// A trace that is cut off while it is read, or that changed, is an error and not a shorter load.
+func TestReplayOfABrokenTrace(t *testing.T) {
+	_, text := recorded(5000)
+	b := newReplayBench(t, "sessions = 4\n pipeline = 64", text+"what\n", 5000, 100*time.Microsecond)
+	parts := b.equip(run.Load)
+	b.l.run()
+	require.ErrorContains(t, b.l.feed.(*replayFeed).close(), "trace trace.csv:5001:1: ")
+	require.NotEmpty(t, parts)
+
+	e := New(Config{Files: t.TempDir()})
+	_, err := e.openTrace(&plan.Trace{File: "none.csv"})
+	require.ErrorContains(t, err, `trace "none.csv": open `)
+	require.ErrorContains(t, err, "copy it to where this worker was started")
+	_, err = e.openTrace(&plan.Trace{File: "/dev/null", SHA256: "00"})
+	require.ErrorContains(t, err, "is not the file that the plan was checked with")
+}

@@ -1,0 +1,122 @@
+package trace
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+const published = `0,nz:u:eeW511W3dcH3de3d15ec,26,0,4,get,0
+0,nz:u:eeW511W3dcH3de3d15ec,26,117,4,set,86400
+1,q,1,0,5,gets,0
+1,q,1,3,5,incr,0
+3,q,1,0,5,touch,0
+3,q,1,0,5,delete,0
+`
+
+func read(t *testing.T, text, form string) (all []string) {
+	t.Helper()
+	r, err := NewReader(strings.NewReader(text), form)
+	require.NoError(t, err)
+	var rec Record
+	for {
+		ok, err := r.Next(&rec)
+		if err == io.EOF {
+			return all
+		}
+		require.NoError(t, err)
+		if ok {
+			all = append(all, fmt.Sprintf("%d %d %v %s %d %d", rec.Line, rec.At, rec.Verb, rec.Key, rec.Size, rec.TTL))
+		}
+	}
+}
+
+func TestPublishedForm(t *testing.T) {
+	require.Equal(t, []string{
+		"1 0 get nz:u:eeW511W3dcH3de3d15ec 0 0",
+		"2 0 put nz:u:eeW511W3dcH3de3d15ec 117 86400000",
+		"3 1000000000 get q 0 0",
+		"4 1000000000 put q 3 0",
+		"6 3000000000 delete q 0 0",
+	}, read(t, published, "cache"))
+	f, err := Read(strings.NewReader(published), "cache")
+	require.NoError(t, err)
+	require.EqualValues(t, 5, f.Lines)
+	require.EqualValues(t, 3e9, f.Span)
+	require.Equal(t, 117, f.Size)
+	require.Equal(t, map[string]int64{"get": 1, "set": 1, "gets": 1, "incr": 1, "delete": 1}, f.Ops)
+	require.Equal(t, map[string]int64{"touch": 1}, f.LeftOut)
+	require.EqualValues(t, 2, f.Verbs[driver.Put])
+	require.Equal(t, "0c10a244", f.SHA256[:8])
+}
+
+func TestNamedColumns(t *testing.T) {
+	require.Equal(t, []string{"2 0 put a 10 1500", "3 250000000 get b 0 0"},
+		read(t, "Key, op ,TIME,client,size,ttl\r\na,set,1700000000.5,x,10,1.5\nb,get,1700000000.75,y,,\n", "csv"))
+	require.Equal(t, []string{"2 0 put a 0 0"}, read(t, "time,op,key\n7,set,a\n", "csv"), "size and ttl may be missing")
+}
+
+func TestMistakesInTraces(t *testing.T) {
+	for _, c := range []struct{ form, text, want string }{
+		{"cache", "", "1:1: no line of the trace is an op"},
+		{"cache", "1,a,1,0,0,touch,0\n", "1:1: no line of the trace is an op"},
+		{"cache", "1,a,1,0,0,get,0\n1,a\n", "2:1: 2 fields, and the op would be number 6"},
+		{"cache", "1,a,1,0,0,get,0\n0.5,a,1,0,0,get,0\n", "2:1: time: the time goes back"},
+		{"cache", "x,a,1,0,0,get,0\n", `1:1: time: "x" is not a number`},
+		{"cache", "-1,a,1,0,0,get,0\n", `1:1: time: "-1" is not a number`},
+		{"cache", "1.0000000001,a,1,0,0,get,0\n", "up to nine digits behind the point"},
+		{"cache", "99999999999,a,1,0,0,get,0\n", "is too large"},
+		{"cache", "0,a,1,0,0,get,0\n31536001,a,1,0,0,get,0\n", "2:1: time: more than a year"},
+		{"cache", "1,,0,0,0,get,0\n", "1:3: key: a key of 0 bytes"},
+		{"cache", "1,a b,0,0,0,get,0\n", "1:3: key: a key with the byte 0x20"},
+		{"cache", "1," + strings.Repeat("k", 251) + ",0,0,0,get,0\n", "a key of 251 bytes"},
+		{"cache", "1,a,1,1.5,0,set,0\n", "1:7: size: want a number of bytes"},
+		{"cache", "1,a,1,536870913,0,set,0\n", "1:7: size: want a number of bytes up to 536870912"},
+		{"cache", "1,a,1,1,0,set,x\n", `1:15: ttl: "x" is not a number`},
+		{"cache", "1,a,1,1,0,set," + strings.Repeat("1", 70000), "1:1: a line of more than 65536 bytes"},
+		{"csv", "a,b,c\n", `1:1: no column "time"`},
+		{"csv", "", "1:1: no line"},
+		{"parquet", "", "there are cache and csv"},
+	} {
+		_, err := Read(strings.NewReader(c.text), c.form)
+		require.ErrorContains(t, err, c.want, "%.40q", c.text)
+	}
+}
+
+// Whatever the bytes, reading ends, and what it yields is within bounds.
+func FuzzRead(f *testing.F) {
+	f.Add([]byte(published), false)
+	f.Add([]byte("time,op,key\n1,get,a\n"), true)
+	f.Fuzz(func(t *testing.T, b []byte, named bool) {
+		form := map[bool]string{false: "cache", true: "csv"}[named]
+		r, err := NewReader(strings.NewReader(string(b)), form)
+		require.NoError(t, err)
+		var rec Record
+		last := int64(0)
+		for {
+			ok, err := r.Next(&rec)
+			if err != nil {
+				return
+			}
+			if !ok {
+				continue
+			}
+			require.GreaterOrEqual(t, rec.At, last)
+			require.True(t, len(rec.Key) > 0 && len(rec.Key) <= maxKey && rec.Size >= 0 && rec.Size <= maxValue && rec.TTL <= maxTTL)
+			last = rec.At
+		}
+	})
+}
+
+func TestNextAllocatesNothing(t *testing.T) {
+	r, err := NewReader(strings.NewReader(strings.Repeat("1.5,key,3,10,1,set,60\n", 3000)), "cache")
+	require.NoError(t, err)
+	var rec Record
+	require.Zero(t, testing.AllocsPerRun(1000, func() { _, err = r.Next(&rec) }))
+	require.NoError(t, err)
+}

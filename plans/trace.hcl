@@ -1,0 +1,46 @@
+# What clients once asked of a cache, asked again at the same times, or faster. The trace is in the form in which those of production caches are
+# published: timestamp, key, key size, value size, client, op, TTL.
+#
+#   loadgen coordinator run plans/trace.hcl
+#   loadgen coordinator run plans/trace.hcl -var speed=2 -var nodes='["127.0.0.1:6379"]'
+
+plan "trace" {
+  description = "A recorded trace, replayed"
+}
+
+variable "nodes" {
+  type        = list(string)
+  default     = []
+  description = "endpoints; without any, a built-in node is started"
+}
+
+variable "file" {
+  default     = "trace.csv"
+  description = "from where this plan is"
+}
+
+variable "speed" { default = 1 }
+
+target "cache" {
+  driver    = "redis"
+  endpoints = var.nodes
+  builtin {}
+}
+
+dataset "values" {
+  keys { count = 1 } # keys are the trace's
+  values { size = "100B" }
+}
+
+phase "replay" {
+  target  = target.cache
+  dataset = dataset.values
+  open {
+    trace {
+      file  = var.file
+      speed = var.speed
+    }
+    sessions = 16
+    pipeline = 16
+  }
+}
