@@ -152,7 +152,6 @@ func TestRates(t *testing.T) {
 		{redisBenchmark().client, "GET: rps=0.0 (overall: nan)\rGET: 896860.94 requests per second, p50=0.447 msec\n", 896860.94},
 		{memtier().client, "Type    Ops/sec  Hits/sec\n----\nSets  0.00  ---\nGets  96.50  96.50\nTotals  99.25  96.50  0.00\n", 99.25},
 		{goYCSB().client, "READ   - Takes(s): 1.0, Count: 1000, OPS: 1007.5, Avg(us): 990\n", 1007.5},
-		{client{rate: terseWrites}, "3;fio-3.33;bench;0;0" + strings.Repeat(";0", 43) + ";1500.5;7\n", 1500.5},
 		{floorOf(""), "  ops                      1000     in 0.003 s, 306190/s\n", 306190},
 	} {
 		got, err := tt.client.rate(tt.output)
@@ -179,6 +178,14 @@ func TestOnlyTheSameWork(t *testing.T) {
 	for _, p := range peers() {
 		require.True(t, p.args != nil || p.why != "", p.name)
 	}
+}
+
+func TestTimesOfFio(t *testing.T) {
+	got, err := jsonWrites("note\n{\n\"jobs\": [{\"write\": {\"lat_ns\": {\"mean\": 1500.0}}, \"sync\": {\"lat_ns\": {\"mean\": 500.0}}}]}")
+	require.NoError(t, err)
+	require.InDelta(t, 500_000, got, 1e-6)
+	_, err = jsonWrites("it failed")
+	require.ErrorContains(t, err, "it printed no times")
 }
 
 func TestRatios(t *testing.T) {

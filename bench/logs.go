@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -66,8 +67,32 @@ func (b *bench) ownWriter(c *logCell, dir string) *writer {
 			"-var", "layout=" + c.layout, "-var", "sync=" + c.sync, "-var", "size=" + strconv.Itoa(c.size),
 			"-var", fmt.Sprintf("seconds=%g", b.o.duration.Seconds()),
 		},
-		rate: func(string) (float64, error) { return rateOfRun(out) },
+		rate: func(string) (float64, error) { return rateOfService(out) },
 	}
+}
+
+// rateOfService reads a result: how many ops there were in a second that was spent on them. What others time is the op, too.
+func rateOfService(path string) (float64, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	var r struct {
+		Phase map[string]struct {
+			Op map[string]struct {
+				Service struct {
+					Mean *float64 `json:"mean"`
+				} `json:"service"`
+			} `json:"op"`
+		} `json:"phase"`
+	}
+	if err := json.Unmarshal(b, &r); err != nil {
+		return 0, fmt.Errorf("%s: %w", path, err)
+	}
+	if mean := r.Phase["write"].Op["append"].Service.Mean; mean != nil {
+		return 1 / *mean, nil
+	}
+	return 0, fmt.Errorf("%s has no service time", path)
 }
 
 // peerWriter is the program that a cell compares with, or an error that says why there is none.
@@ -89,9 +114,9 @@ func (b *bench) peerWriter(c *logCell, dir string) (*writer, error) {
 		name: "fio",
 		argv: slices.Concat([]string{exe}, strings.Fields(c.engine), []string{
 			"--rw=write", "--bs=" + strconv.Itoa(c.size), "--size=" + strconv.Itoa(logFile), "--filename=" + path, "--name=bench", "--thread=1",
-			"--overwrite=1", "--time_based", fmt.Sprintf("--runtime=%dms", b.o.duration.Milliseconds()), "--output-format=terse", "--terse-version=3",
+			"--overwrite=1", "--time_based", fmt.Sprintf("--runtime=%dms", b.o.duration.Milliseconds()), "--output-format=json",
 		}),
-		rate: terseWrites,
+		rate: jsonWrites,
 	}
 	if c.sync == "clwb" { // the instructions, as loadgen's, though the file is not in persistent memory
 		w.env = []string{"PMEM_IS_PMEM_FORCE=1"}
@@ -99,15 +124,21 @@ func (b *bench) peerWriter(c *logCell, dir string) (*writer, error) {
 	return w, err
 }
 
-// terseWrites reads the writes per second from what fio prints as terse version 3 (fio(1), TERSE OUTPUT).
-func terseWrites(output string) (float64, error) {
-	const field = 48 // of those that semicolons separate: write IOPS
-	for line := range strings.Lines(output) {
-		if fields := strings.Split(line, ";"); len(fields) > field && fields[0] == "3" {
-			return strconv.ParseFloat(fields[field], 64)
-		}
+// jsonWrites reads from what fio prints how many writes there were in a second that was spent on them, with the syncs that they waited for.
+func jsonWrites(output string) (float64, error) {
+	type times struct {
+		Latency struct {
+			Mean float64 `json:"mean"`
+		} `json:"lat_ns"`
 	}
-	return 0, fmt.Errorf("it printed no rate: %q", output)
+	var r struct {
+		Jobs []struct{ Write, Sync times }
+	}
+	_, text, _ := strings.Cut(output, "{\n")
+	if err := json.Unmarshal([]byte("{"+text), &r); err != nil || len(r.Jobs) == 0 || r.Jobs[0].Write.Latency.Mean == 0 {
+		return 0, fmt.Errorf("it printed no times: %q", output)
+	}
+	return 1e9 / (r.Jobs[0].Write.Latency.Mean + r.Jobs[0].Sync.Latency.Mean), nil
 }
 
 // mashonaClasses returns a class path with the library, which make test-servers fetches.

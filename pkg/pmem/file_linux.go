@@ -197,14 +197,13 @@ func (f *File) mapAs(mode Mode, size int64) error {
 	return nil
 }
 
-// populate has the kernel enter all pages into the mapping now, which takes it a third of the time that the first access to each would.
-// Modes that wait for write-back do without what makes a page dirty. An error costs time only: who accesses the page meets its cause.
+// populate has the kernel enter all pages into the mapping now, which takes it a third of the time that the first access to each would. Where pages are
+// written back to a disk it does not: they would have to be clean, and the first store to a clean page that is mapped takes longer than
+// to one that is not. An error costs time only: who accesses the page meets its cause.
 func (f *File) populate() {
-	advice := unix.MADV_POPULATE_READ
-	if f.mode.instructions() {
-		advice = unix.MADV_POPULATE_WRITE
+	if f.mode.instructions() || f.place.Volatile() {
+		_ = unix.Madvise(f.data, unix.MADV_POPULATE_WRITE)
 	}
-	_ = unix.Madvise(f.data, advice)
 }
 
 // Name returns the path that the file was opened by.
@@ -232,8 +231,8 @@ func (f *File) Close() error {
 	return errors.Join(err, f.file.Close())
 }
 
-// Check returns an error if the file is poisoned or somebody has truncated it, which poisons it. Modes that flush from user
-// space do not look by themselves: call it now and then, and before the last writes are counted.
+// Check returns an error if the file is poisoned or somebody has truncated it, which poisons it. Nobody looks by themselves in modes that flush from
+// user space and on file systems in memory, where it would take as long as a write: call it now and then, and before the last writes are counted.
 func (f *File) Check() error {
 	if err := f.failed(); err != nil {
 		return err
