@@ -103,7 +103,8 @@ func fieldsOf(r *run.Row, ended uint64) []string {
 	return fields
 }
 
-// Markdown writes the figures of each run, or the tables of each experiment, with the verdict above them (GitHub Flavored Markdown).
+// Markdown writes the figures of each run and what was observed of its target, or the tables of each experiment, with the verdict above them
+// (GitHub Flavored Markdown).
 func Markdown(w io.Writer, all []Source) error {
 	var b strings.Builder
 	for i, s := range all {
@@ -149,6 +150,7 @@ func summary(b *strings.Builder, r *run.Run) {
 			fmt.Fprintf(b, " %s |\n", ph.Validity)
 		}
 	}
+	observedMarkdown(b, r)
 }
 
 func perSecond(rate *float64) string {

@@ -23,19 +23,54 @@ func (p *page) observed(ph *run.Phase) {
 	}
 }
 
-// fields adds a line for each field that changed, and names the others.
-func (p *page) fields(fields map[string]run.Observed) {
-	wide := 0
-	var moved, still []string
+// partsOf tells the fields that changed from those that did not, which come with their value. What is missing is in neither.
+func partsOf(fields map[string]run.Observed) (moved, still []string) {
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		switch f := fields[name]; {
 		case f.Last == nil: // and the reason stands below
 		case f.Delta != nil && *f.Min == *f.Max:
 			still = append(still, name+" "+amountOf(*f.Last, f.Unit))
 		default:
-			wide = max(wide, columns(name))
 			moved = append(moved, name)
 		}
+	}
+	return moved, still
+}
+
+// observedMarkdown writes what was observed of the target's side in the phases of a run.
+func observedMarkdown(b *strings.Builder, r *run.Run) {
+	row := func(cells ...string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
+	first := true
+	for _, phase := range r.PhaseOrder {
+		ph := r.Phase[phase]
+		for _, name := range slices.Sorted(maps.Keys(ph.Probes)) {
+			if first {
+				b.WriteString("\n| phase | observed | field | |\n|---|---|---|---|\n")
+				first = false
+			}
+			how := ph.Probes[name]
+			row(markdown(phase), markdown(name), markdown(how.Kind+" "+how.Of), strings.Join(probesOf(how), ", "))
+			moved, still := partsOf(ph.Observe[name])
+			for _, field := range moved {
+				f := ph.Observe[name][field]
+				row(markdown(phase), markdown(name), markdown(field), observedOf(&f))
+			}
+			if len(still) > 0 {
+				row(markdown(phase), markdown(name), "unchanged", markdown(strings.Join(still, ", ")))
+			}
+			for _, e := range how.Errors {
+				row(markdown(phase), markdown(name), "missing", markdown(e.Text+" × "+count(e.Count)))
+			}
+		}
+	}
+}
+
+// fields adds a line for each field that changed, and names the others.
+func (p *page) fields(fields map[string]run.Observed) {
+	wide := 0
+	moved, still := partsOf(fields)
+	for _, name := range moved {
+		wide = max(wide, columns(name))
 	}
 	for _, name := range moved {
 		f := fields[name]

@@ -1,6 +1,11 @@
 package report
 
 import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -46,4 +51,20 @@ func observed() *run.Run {
 		Observed: map[string]*run.Observation{"redis": redis, "process": process, "jvm": jvm},
 	}))
 	return r
+}
+
+// Markdown has what was observed, and why something is missing.
+func TestObservedMarkdown(t *testing.T) {
+	var b strings.Builder
+	require.NoError(t, Markdown(&b, []Source{{Run: observed()}}))
+	for _, line := range []string{
+		"| phase | observed | field | |",
+		"| put | redis | keyspace\\_hits | + 2,000,000 (1,000,000/s) |",
+		"| put | redis | used\\_memory | 9.00 MB → 7.00 MB |",
+		"| put | redis | unchanged | evicted\\_keys 7 |",
+		"| put | process | rss\\_bytes | 20.0 MB → 30.0 MB, at most 90.0 MB |",
+		"| put | jvm | missing | connection refused × 2 |",
+	} {
+		require.Contains(t, b.String(), line+"\n")
+	}
 }
