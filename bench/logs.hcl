@@ -24,6 +24,20 @@ dataset "entries" {
   }
 }
 
+dataset "filling" {
+  keys { count = 1 }
+  values { size = "1020KiB" }
+}
+
+# Blocks that have never held anything but zeros may be none of the disk's yet, where the machine is a virtual one. The others write to files that have
+# been written to before.
+phase "fill" {
+  target  = target.log
+  dataset = dataset.filling
+  ops     = { append = 1 }
+  closed { iterations = 64 }
+}
+
 phase "write" {
   target  = target.log
   dataset = dataset.entries
