@@ -385,7 +385,7 @@ func newOpView(ph *run.Phase, o done) opView {
 		v.Facts = append(v.Facts, "caused by "+causes)
 	}
 	if o.steps == "" {
-		v.Facts = append(v.Facts, strings.Join(volume(o.Op), " · "))
+		v.Facts = append(v.Facts, strings.Join(volume(ph, o.Op), " · "))
 	}
 	v.Shares = template.HTML(chart.Shares("outcomes of "+v.Verb, []chart.Share{
 		{Name: count(o.OK) + " ok", Class: "c0", N: float64(o.OK)},

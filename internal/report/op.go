@@ -44,7 +44,7 @@ func (p *page) op(ph *run.Phase, d done) {
 	}
 	p.items("", " · ", rates(ph, d)...)
 	if d.steps == "" {
-		p.items("", " · ", volume(d.Op)...)
+		p.items("", " · ", volume(ph, d.Op)...)
 	}
 	p.latencies(ph, rowsOf(d.at, d.Op))
 }
@@ -104,10 +104,14 @@ func rates(ph *run.Phase, o done) []string {
 	return parts
 }
 
-func volume(o *run.Op) []string {
+func volume(ph *run.Phase, o *run.Op) []string {
 	parts := []string{size(o.BytesOut) + " out", size(o.BytesIn) + " in"}
 	if o.HitRatio != nil {
-		parts = append(parts, percent(*o.HitRatio)+" hits")
+		hits := percent(*o.HitRatio) + " hits"
+		if asked := ph.Load.HitRatio; asked > 0 {
+			hits += " of " + percent(asked) + " asked"
+		}
+		parts = append(parts, hits)
 	}
 	return parts
 }

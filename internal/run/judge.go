@@ -190,6 +190,20 @@ func (p *Phase) copies() int {
 	return p.Target.Replication.N
 }
 
+// judgeHits holds hits against the share of gets that asked for keys of the dataset. Chance moves them by five standard deviations once in
+// two million phases.
+func (p *Phase) judgeHits(ph *plan.Phase) {
+	o := p.Op[driver.Get.String()]
+	if ph.HitRatio == nil || o == nil || o.HitRatio == nil {
+		return
+	}
+	asked, answered := *ph.HitRatio, float64(o.OK+o.Miss)
+	if off := math.Abs(*o.HitRatio - asked); off > 5*math.Sqrt(asked*(1-asked)/answered)+1/answered || asked == 1 && off > 0 {
+		p.doubt(Suspect, []string{"op.get"}, "get: %s were hits where hit_ratio = %s was asked, further off than chance: were all keys put before, and have none been evicted or put by others?",
+			percent(*o.HitRatio), percent(asked))
+	}
+}
+
 // judgeOutcomes holds outcomes against max_bad and expect_hits.
 func (p *Phase) judgeOutcomes(ph *plan.Phase) {
 	var due uint64
@@ -215,6 +229,7 @@ func (p *Phase) judgeOutcomes(ph *plan.Phase) {
 			p.doubt(Invalid, []string{"op.get"}, "get: %s were hits, fewer than expect_hits = %s", percent(*o.HitRatio), percent(*ph.ExpectHits))
 		}
 	}
+	p.judgeHits(ph)
 	if due == 0 {
 		p.doubt(Invalid, p.all(), "no op was due")
 	}

@@ -68,6 +68,26 @@ func TestJudge(t *testing.T) {
 			validity: Valid,
 		},
 		{
+			name: "as many hits as asked", phase: closedPhase(), load: closedLoad(1000, ms, 0, every(10, driver.Miss)),
+			edit:     func(ph *plan.Phase, _ *Measured) { ph.HitRatio = share(0.9) },
+			validity: Valid,
+		},
+		{
+			name: "hits within chance of what was asked", phase: closedPhase(), load: closedLoad(1000, ms, 0, every(10, driver.Miss)),
+			edit:     func(ph *plan.Phase, _ *Measured) { ph.HitRatio = share(0.925) },
+			validity: Valid,
+		},
+		{
+			name: "other hits than asked", phase: closedPhase(), load: closedLoad(1000, ms, 0, every(10, driver.Miss)),
+			edit:     func(ph *plan.Phase, _ *Measured) { ph.HitRatio = share(0.94) },
+			validity: Suspect, reasons: []string{"get: 90 % were hits where hit_ratio = 94 % was asked, further off than chance: were all keys put before, and have none been evicted or put by others?"},
+		},
+		{
+			name: "one miss where none was asked", phase: closedPhase(), load: closedLoad(1000, ms, 0, every(2000, driver.Miss)),
+			edit:     func(ph *plan.Phase, _ *Measured) { ph.HitRatio = share(1) },
+			validity: Suspect, reasons: []string{"get: 99.9 % were hits where hit_ratio = 100 % was asked, further off than chance: were all keys put before, and have none been evicted or put by others?"},
+		},
+		{
 			name: "no hit ratio", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.Conflict)),
 			edit:     func(ph *plan.Phase, _ *Measured) { ph.ExpectHits = share(0.99) },
 			validity: Invalid, reasons: []string{"get: none was answered, 99 % were expected to hit"},

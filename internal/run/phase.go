@@ -143,6 +143,7 @@ type Shape struct {
 	Arrivals        string  `json:"arrivals"`
 	InFlight        int     `json:"in_flight"`
 	OnFull          string  `json:"on_full"`
+	HitRatio        float64 `json:"hit_ratio"` // share of gets that ask for keys of the dataset, where the plan has one; else 0
 }
 
 // Op is the ledger and the figures of one verb.

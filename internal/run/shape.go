@@ -27,6 +27,15 @@ func newDataset(p *plan.Plan, ph *plan.Phase) dataset {
 
 // shape returns the phase's kind, its load model and what the model asks for, in a step of the given shape or in all.
 func shape(ph *plan.Phase, step pace.Shape) (kind, model string, s Shape) {
+	kind, model, s = bareShape(ph, step)
+	if ph.HitRatio != nil {
+		s.HitRatio = *ph.HitRatio
+	}
+	return kind, model, s
+}
+
+// bareShape is shape, without what all models have in common.
+func bareShape(ph *plan.Phase, step pace.Shape) (kind, model string, s Shape) {
 	if o := ph.Schedule(); o != nil {
 		s := Shape{
 			Sessions: o.Sessions, Pipeline: o.Pipeline, DurationSeconds: step.Duration.Seconds(), RampSeconds: step.Ramp.Seconds(),

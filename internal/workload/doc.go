@@ -16,7 +16,8 @@
 //
 //  1. the verb, when there is a choice: one word;
 //  2. the key, when it is picked at random: as many words as rejection takes, usually one;
-//  3. the value's seed, for a put: one word.
+//  3. whether it asks for a key that nobody puts, for a get of a phase with a hit ratio below 1: one word;
+//  4. the value's seed, for a put: one word.
 //
 // # Keys
 //

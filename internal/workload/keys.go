@@ -13,6 +13,10 @@ import (
 // numbers is how many key numbers there are for pools: what twelve digits show.
 const numbers = 1e12
 
+// absent is where the numbers begin that no key of a dataset, and none that a load inserts, has: the former are below 10¹², and no load
+// lasts for as many inserts as are between.
+const absent = 1e13
+
 // pick is how a key is chosen from a space or a pool.
 type pick uint8
 
@@ -175,4 +179,13 @@ func share(count uint64, i, parts int) uint64 {
 	hi, lo := bits.Mul64(count, uint64(i))
 	quotient, _ := bits.Div64(hi, lo, uint64(parts)) // i ≤ parts, so it fits
 	return quotient
+}
+
+// appendAbsent appends a key that nobody puts, as many of them as there are keys: its number is above all that datasets have.
+func (k *keySpace) appendAbsent(dst []byte, pool, index uint64) []byte {
+	number := pool + index
+	if number >= k.wrap {
+		number -= k.wrap
+	}
+	return k.format.Append(dst, absent+number)
 }

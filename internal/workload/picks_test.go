@@ -209,3 +209,46 @@ func TestInsertsNeverMeet(t *testing.T) {
 		require.ErrorContains(t, err, "level 4 of a phase that has 4")
 	})
 }
+
+// Of the gets of a phase with a hit ratio so many ask for keys that populate and setup put, and the others for keys that nothing of the plan
+// puts, each as many as there are keys; puts are of the dataset.
+func TestHitRatioIsExact(t *testing.T) {
+	for _, scope := range []string{"shared", "session"} {
+		for _, ratio := range []float64{0.25, 0.9, 1} {
+			ph := closed("load", 3, 0)
+			ph.Ops, ph.HitRatio = ops(3, 1), &ratio
+			filling, kind := populate("fill", 2), "populate"
+			if scope == "session" {
+				filling, kind = withSetup(closed("fill", 3, 1)), "setup"
+			}
+			p := onePlan(keys("zipf", scope, 40), filling, ph)
+			there := map[string]bool{}
+			for _, key := range drainAll(t, source(t, p, 0, kind)) {
+				there[key] = true
+			}
+			st := source(t, p, 1, "load").Stream(2)
+			var o op.Op
+			gets, hits, absent := 0.0, 0.0, map[string]bool{}
+			for range 100_000 {
+				st.Next(&o)
+				key := string(o.Key)
+				switch {
+				case o.Verb == driver.Put:
+					require.True(t, there[key])
+				case there[key]:
+					gets, hits = gets+1, hits+1
+				default:
+					gets++
+					absent[key] = true
+				}
+			}
+			require.InDelta(t, ratio, hits/gets, 5*math.Sqrt(ratio*(1-ratio)/gets))
+			require.Len(t, absent, map[bool]int{true: 0, false: 40}[ratio == 1])
+			require.Zero(t, testing.AllocsPerRun(1000, func() { st.Next(&o) }))
+		}
+	}
+	ph := closed("load", 3, 0)
+	ph.HitRatio = new(float64)
+	_, err := New(onePlan(keys("uniform", "shared", 10), ph), ph, Step{Kind: "load"})
+	require.ErrorContains(t, err, "a hit ratio of 0")
+}

@@ -24,6 +24,8 @@ type Source struct {
 	mix      mixture
 	keys     keySpace
 	value    driver.Value // what all values have in common
+	misses   bool         // some gets ask for keys that nobody puts
+	hits     uint64       // 2⁶⁴ × the share of those that do not
 	varied   bool         // values are of different sizes
 	sizes    *sizes       // which; nil when a record's length is its size
 	shape    pace.Shape   // of an open load
@@ -80,6 +82,12 @@ func New(p *plan.Plan, ph *plan.Phase, step Step) (*Source, error) {
 		if err := s.setScenarios(ph.Scenarios); err != nil {
 			return nil, fmt.Errorf("phase %q: %w", ph.Name, err)
 		}
+	}
+	if h := ph.HitRatio; h != nil && kind == "load" {
+		if !(*h > 0 && *h <= 1) {
+			return nil, fmt.Errorf("phase %q: a hit ratio of %v", ph.Name, *h)
+		}
+		s.misses, s.hits = *h < 1, word(*h)
 	}
 	if c := ph.Closed; c != nil && kind == "load" && c.Iterations > 0 {
 		s.limit = uint64(c.Iterations)
@@ -214,6 +222,9 @@ func (st *Stream) Next(o *op.Op) bool {
 	}
 	o.Index = index
 	o.Key = s.keys.appendKey(o.Key[:0], st.pool, index)
+	if s.misses && o.Verb == driver.Get && st.random.Uint64() >= s.hits {
+		o.Key = s.keys.appendAbsent(o.Key[:0], st.pool, index)
+	}
 	o.Value = driver.Value{}
 	if o.Verb.Stores() {
 		o.Value = s.value

@@ -96,7 +96,7 @@ func (p *Plan) expectHits(places map[string]hcl.Range) {
 		_, written := places["phase."+ph.Name+".expect_hits"]
 		data := p.Dataset(ph.Dataset)
 		expire := data != nil && data.Values.TTL > 0 // nobody knows how many are still there
-		if !written && !deletes && !expire && weightOf(ph.Ops, driver.Get) > 0 && (full[at] || len(ph.Setup) > 0) {
+		if !written && ph.HitRatio == nil && !deletes && !expire && weightOf(ph.Ops, driver.Get) > 0 && (full[at] || len(ph.Setup) > 0) {
 			hits := defaultHits
 			ph.ExpectHits = &hits
 		}

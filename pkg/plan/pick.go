@@ -138,3 +138,19 @@ func (ph *Phase) Levels() int {
 	}
 	return 0
 }
+
+// hitRatio checks a share of hits that was asked for: nothing else in the phase may change what is there.
+func (v *validator) hitRatio(ph *Phase, at part) {
+	h, path := ph.HitRatio, at.path+".hit_ratio"
+	switch {
+	case h == nil:
+	case !(*h > 0 && *h <= 1):
+		v.fault(fmt.Sprintf("%s: hit_ratio = %g", at.where, *h), `Write a share above 0 and up to 1, or "90%".`, path)
+	case ph.Levels() == 0 || weightOf(ph.Ops, driver.Get) == 0:
+		v.fault(at.where+": hit_ratio without gets", "Leave hit_ratio out, or write ops with get.", path, at.path+".ops")
+	case weightOf(ph.Ops, driver.Delete) > 0 || len(ph.Scenarios) > 0:
+		v.fault(at.where+": hit_ratio with deletes or scenarios", "Leave one of them out: with hit_ratio, gets alone decide what is found.", path, at.path+".ops")
+	case ph.ExpectHits != nil:
+		v.fault(at.where+": both hit_ratio and expect_hits", "Leave expect_hits out: the result says how far the hits are from hit_ratio.", path, at.path+".expect_hits")
+	}
+}

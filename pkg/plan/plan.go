@@ -142,18 +142,19 @@ type Phase struct {
 	Name       string     `json:"name"`
 	Target     string     `json:"target"`
 	Dataset    string     `json:"dataset"`
-	Ops        []Weight   `json:"ops"`         // in verb order; of Populate: put, of Clear: delete; of Scenarios: what they bring
-	Scenarios  []Scenario `json:"scenarios"`   // what sessions draw from instead of Ops; empty for ops that stand for themselves
-	Setup      []Weight   `json:"setup"`       // untimed ops before the load, each session every key of its pool once; empty for none
-	Closed     *Closed    `json:"closed"`      //
-	Open       *Open      `json:"open"`        //
-	Stages     *Stages    `json:"stages"`      //
-	Search     *Search    `json:"search"`      //
-	Populate   *Populate  `json:"populate"`    //
-	Clear      *Clear     `json:"clear"`       //
-	ExpectHits *float64   `json:"expect_hits"` // share of gets, 0 to 1; nil: nothing is expected
-	MaxBad     float64    `json:"max_bad"`     // share of due ops, 0 to 1
-	Stop       *Stop      `json:"stop"`        // nil: a load goes on whatever its ops end in
+	Ops        []Weight   `json:"ops"`                 // in verb order; of Populate: put, of Clear: delete; of Scenarios: what they bring
+	Scenarios  []Scenario `json:"scenarios"`           // what sessions draw from instead of Ops; empty for ops that stand for themselves
+	Setup      []Weight   `json:"setup"`               // untimed ops before the load, each session every key of its pool once; empty for none
+	Closed     *Closed    `json:"closed"`              //
+	Open       *Open      `json:"open"`                //
+	Stages     *Stages    `json:"stages"`              //
+	Search     *Search    `json:"search"`              //
+	Populate   *Populate  `json:"populate"`            //
+	Clear      *Clear     `json:"clear"`               //
+	ExpectHits *float64   `json:"expect_hits"`         // share of gets, 0 to 1; nil: nothing is expected
+	HitRatio   *float64   `json:"hit_ratio,omitempty"` // share of gets that ask for keys of the dataset, above 0; the others for keys that nobody puts. nil: all
+	MaxBad     float64    `json:"max_bad"`             // share of due ops, 0 to 1
+	Stop       *Stop      `json:"stop"`                // nil: a load goes on whatever its ops end in
 }
 
 // Stop says how many ops have to fail until a load ends, and the run with it: one of the two, the other is 0. An op has failed that

@@ -20,7 +20,7 @@ var loadModels = []string{"closed", "open", "stages", "search", "populate", "cle
 func (r *resolver) phase(body *hclsyntax.Block) *Phase {
 	ph := &Phase{Name: body.Labels[0], Ops: []Weight{}, Scenarios: []Scenario{}, Setup: []Weight{}, MaxBad: 0.01}
 	b := r.block(body, "phase."+ph.Name, "phase "+quote(ph.Name))
-	b.expect([]string{"target", "dataset", "ops", "when", "expect_hits", "max_bad", "on_error", "stop_after"}, slices.Concat([]string{"setup"}, loadModels), "scenario")
+	b.expect([]string{"target", "dataset", "ops", "when", "expect_hits", "hit_ratio", "max_bad", "on_error", "stop_after"}, slices.Concat([]string{"setup"}, loadModels), "scenario")
 	ph.Target, ph.Dataset = b.named("target"), b.named("dataset")
 	when := true
 	b.flag("when", &when)
@@ -39,6 +39,10 @@ func (r *resolver) phase(body *hclsyntax.Block) *Phase {
 	var hits float64
 	if b.share("expect_hits", &hits) {
 		ph.ExpectHits = &hits
+	}
+	var ratio float64
+	if b.share("hit_ratio", &ratio) {
+		ph.HitRatio = &ratio
 	}
 	b.share("max_bad", &ph.MaxBad)
 	ph.Stop = b.stop()

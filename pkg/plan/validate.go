@@ -318,6 +318,7 @@ func (v *validator) phase(ph *Phase) {
 	case weightOf(ph.Ops, driver.Get) == 0:
 		v.fault(at.where+": expect_hits without gets", "Leave expect_hits out, or write ops with get.", at.path+".expect_hits", at.path+".ops")
 	}
+	v.hitRatio(ph, at)
 	if !(ph.MaxBad >= 0 && ph.MaxBad <= 1) {
 		v.fault(fmt.Sprintf("%s: max_bad = %g", at.where, ph.MaxBad), `Write a share from 0 to 1, or "1%".`, at.path+".max_bad")
 	}

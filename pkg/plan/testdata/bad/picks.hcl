@@ -155,3 +155,51 @@ phase "y" {
   dataset = dataset.new
   clear {}
 }
+
+dataset "plain" {
+  keys { count = 10 }
+  values { size = 1 }
+}
+
+phase "none" {
+  target    = target.t
+  dataset   = dataset.plain
+  ops       = { get = 1 }
+  hit_ratio = 0
+  closed { iterations = 1 }
+}
+
+phase "puts" {
+  target    = target.t
+  dataset   = dataset.plain
+  ops       = { put = 1 }
+  hit_ratio = "90%"
+  closed { iterations = 1 }
+}
+
+phase "deletes" {
+  target    = target.t
+  dataset   = dataset.plain
+  hit_ratio = "90%"
+  ops = {
+    get    = 1
+    delete = 1
+  }
+  closed { iterations = 1 }
+}
+
+phase "both" {
+  target      = target.t
+  dataset     = dataset.plain
+  ops         = { get = 1 }
+  hit_ratio   = "90%"
+  expect_hits = "80%"
+  closed { iterations = 1 }
+}
+
+phase "walk" {
+  target    = target.t
+  dataset   = dataset.plain
+  hit_ratio = "90%"
+  populate {}
+}

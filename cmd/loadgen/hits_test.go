@@ -1,0 +1,81 @@
+package main_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/servertest"
+)
+
+// hitPlan fills a store, or does not, and then wants 90 % hits of it.
+const hitPlan = `plan "hits" {}
+variable "driver" { type = string }
+variable "endpoint" { type = string }
+variable "fill" { default = true }
+target "store" {
+  driver    = var.driver
+  endpoints = [var.endpoint]
+}
+dataset "items" {
+  keys {
+    pick  = "zipf(0.99)"
+    count = 500
+  }
+  values { size = "uniform(24B, 2KiB)" }
+}
+phase "fill" {
+  target  = target.store
+  dataset = dataset.items
+  when    = var.fill
+  populate {}
+}
+phase "mixed" {
+  target    = target.store
+  dataset   = dataset.items
+  hit_ratio = "90%"
+  ops = {
+    get = 95
+    put = 5
+  }
+  closed {
+    sessions   = 4
+    iterations = 5000
+  }
+}
+`
+
+// TestHitRatio asks for 90 % hits of Redis and memcached, and gets them where the keys were put before. Where they were not, the result says so.
+func TestHitRatio(t *testing.T) {
+	for driver, addr := range map[string]string{"redis": servertest.StartRedis(t).Addr, "memcached": servertest.Memcached(t)} {
+		for _, fill := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, filled %v", driver, fill), func(t *testing.T) {
+				if driver == "redis" {
+					ask(t, addr, "FLUSHALL")
+				} else if !fill {
+					addr = servertest.Memcached(t)
+				}
+				l := begin(t, hitPlan, "-var", "driver="+driver, "-var", "endpoint="+addr, "-var", fmt.Sprintf("fill=%v", fill))
+				r := l.result(60 * time.Second)
+				get := r.Phase["mixed"].Op["get"]
+				require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
+				require.InDelta(t, 0.9, r.Phase["mixed"].Load.HitRatio, 0)
+				answered := float64(get.OK + get.Miss)
+				within := 5 * math.Sqrt(0.9*0.1/answered)
+				suspect := fmt.Sprint(r.Phase["mixed"].Reasons)
+				if fill {
+					require.InDelta(t, 0.9, *get.HitRatio, within)
+					require.NotContains(t, suspect, "hit_ratio = 90 % was asked")
+				} else {
+					require.Less(t, *get.HitRatio, 0.9-within, "keys are there only once a put has come by")
+					require.Contains(t, suspect, "hit_ratio = 90 % was asked, further off than chance")
+				}
+				require.Contains(t, l.stdout.String(), "hits of 90 % asked")
+			})
+		}
+	}
+}
