@@ -188,13 +188,12 @@ func TestRedisCluster(t *testing.T) {
 
 	t.Run("slots move", func(t *testing.T) {
 		resetCounters(t, servers)
-		l := begin(t, clusterPlan, "-var", seed, "-var", "duration=3s")
+		l := begin(t, clusterPlan, "-var", seed, "-var", "duration=4s")
 		l.underWay()
-		moves := 0
-		for i := 0; moves < 40; i++ {
+		m := newMigration(t, masters[0], masters[2], masters[1])
+		for i := 0; m.moved < 20; i++ {
 			if slot := op.SlotOf([]byte(clusterKey(i))); slot < op.NumSlots/3 { // as redis-cli gives them to the first master
-				migrate(t, slot, clusterKey(i), masters[0], masters[2])
-				moves++
+				m.move(slot, clusterKey(i))
 			}
 		}
 		r := l.clean(30 * time.Second)
@@ -207,7 +206,7 @@ func TestRedisCluster(t *testing.T) {
 		require.Positive(t, ask)
 		require.Less(t, moved, uint64(1000), "a slot that has moved is known to have after a few redirects")
 		moved, ask = redirects(r.Phase["read"])
-		require.Zero(t, moved+ask, "the map is read at the beginning of a phase")
+		require.Zero(t, moved+ask, "the map is read at the beginning of a phase, from a master")
 	})
 
 	t.Run("a replica takes over in peace", func(t *testing.T) {
@@ -289,19 +288,38 @@ func replicaOf(t *testing.T, s *servertest.Server) string {
 	return field("master_host") + ":" + field("master_port")
 }
 
-// migrate moves a slot as redis-cli does. Between the move of its key and its own a while passes, in which the key is asked for.
-func migrate(t *testing.T, slot int, key string, from, to *servertest.Server) {
+// migration moves slots from one master to another, as redis-cli does.
+type migration struct {
+	t               *testing.T
+	from, to, other *link
+	source, target  string // their ids
+	host, port      string // of to
+	moved           int
+}
+
+func newMigration(t *testing.T, from, to, other *servertest.Server) *migration {
 	t.Helper()
-	number := strconv.Itoa(slot)
-	source, target := ask(t, from.Addr, "CLUSTER", "MYID"), ask(t, to.Addr, "CLUSTER", "MYID")
-	require.Equal(t, "OK", ask(t, to.Addr, "CLUSTER", "SETSLOT", number, "IMPORTING", source))
-	require.Equal(t, "OK", ask(t, from.Addr, "CLUSTER", "SETSLOT", number, "MIGRATING", target))
-	host, port, _ := strings.Cut(to.Addr, ":")
-	require.Equal(t, "OK", ask(t, from.Addr, "MIGRATE", host, port, key, "0", "5000"))
-	time.Sleep(20 * time.Millisecond)
-	for _, s := range []*servertest.Server{to, from} {
-		require.Equal(t, "OK", ask(t, s.Addr, "CLUSTER", "SETSLOT", number, "NODE", target))
+	m := &migration{t: t, from: dial(t, from.Addr), to: dial(t, to.Addr), other: dial(t, other.Addr)}
+	for _, l := range []*link{m.from, m.to, m.other} {
+		t.Cleanup(func() { _ = l.conn.Close() })
 	}
+	m.source, m.target = m.from.ask("CLUSTER", "MYID"), m.to.ask("CLUSTER", "MYID")
+	m.host, m.port, _ = strings.Cut(to.Addr, ":")
+	return m
+}
+
+// move moves a slot. Between the move of its key and its own a while passes, in which the key is asked for.
+func (m *migration) move(slot int, key string) {
+	m.t.Helper()
+	number := strconv.Itoa(slot)
+	require.Equal(m.t, "OK", m.to.ask("CLUSTER", "SETSLOT", number, "IMPORTING", m.source))
+	require.Equal(m.t, "OK", m.from.ask("CLUSTER", "SETSLOT", number, "MIGRATING", m.target))
+	require.Equal(m.t, "OK", m.from.ask("MIGRATE", m.host, m.port, key, "0", "5000"))
+	time.Sleep(20 * time.Millisecond)
+	for _, l := range []*link{m.to, m.from, m.other} { // each master is told; replicas hear of it later
+		require.Equal(m.t, "OK", l.ask("CLUSTER", "SETSLOT", number, "NODE", m.target))
+	}
+	m.moved++
 }
 
 // TestClusterWithPartsAway begins loads on a cluster of which something is missing.

@@ -14,7 +14,7 @@ import (
 )
 
 // BenchmarkLoop is all that an op costs the event loop but for the kernel and the server. path=program leaves plain ops to their program;
-// nodes=3 has plain ops that live on any of three, nwr=321 has all three of them asked.
+// nodes=3 has plain ops that live on any of three, cluster=3 has them on the nodes of a cluster, nwr=321 has all three of them asked.
 func BenchmarkLoop(b *testing.B) {
 	for _, verb := range []driver.Verb{driver.Get, driver.Put} {
 		for _, path := range []string{"direct", "program"} {
@@ -25,6 +25,7 @@ func BenchmarkLoop(b *testing.B) {
 			}
 		}
 		b.Run(fmt.Sprintf("op=%s/load=closed/nodes=3/pipeline=16", verb), func(b *testing.B) { benchmarkLoop(b, false, verb, 3, "", closedOf(16)) })
+		b.Run(fmt.Sprintf("op=%s/load=closed/cluster=3/pipeline=16", verb), func(b *testing.B) { benchmarkLoop(b, false, verb, 3, "cluster = true", closedOf(16)) })
 		b.Run(fmt.Sprintf("op=%s/load=closed/nwr=321/pipeline=16", verb), func(b *testing.B) { benchmarkLoop(b, false, verb, 3, nwr321, closedOf(16)) })
 	}
 	for _, arrivals := range []string{"constant", "poisson"} {
@@ -55,7 +56,7 @@ func benchmarkLoop(b *testing.B, indirect bool, verb driver.Verb, nodes int, tar
 	}
 	require.Positive(b, v.l.rec.Ops[verb].Outcomes[driver.OK])
 	replies := 1
-	if target != "" {
+	if target == nwr321 {
 		replies = nodes
 	}
 	from := net.answered
