@@ -39,7 +39,7 @@ func TestSelfcheck(t *testing.T) {
 		require.Positive(t, r.Floors.GeneratorNS)
 		require.Positive(t, r.Floors.P50)
 		require.NotNil(t, r.Machine.OtherCPUs)
-		require.Less(t, p.ended.Sub(p.began), time.Minute)
+		require.Less(t, p.ended.Sub(p.began), 75*time.Second, "three attempts of a quarter of a minute, on a machine that does other things, too")
 		t.Logf("%v\n%s", p.ended.Sub(p.began), &p.stdout)
 		if !right && len(r.Doubts) == 0 {
 			return errors.New("something came out wrong, and nothing that would explain it was found")

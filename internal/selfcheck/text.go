@@ -51,7 +51,7 @@ func (c *Check) text(b *strings.Builder) {
 	}
 	again := ""
 	if c.Attempt > 1 {
-		again = " (second attempt)"
+		again = fmt.Sprintf(" (attempt %d)", c.Attempt)
 	}
 	fmt.Fprintf(b, "  %s  %s%s\n        ", word, c.Name, again)
 	for i := range c.Figures {
