@@ -207,7 +207,7 @@ func (b *blocking) finish(call *blockingCall) {
 		b.l.answered(st, endpoint, &call.reply, len(call.value), call.end)
 	} else {
 		b.l.rec.Errors.Add(fmt.Appendf(nil, "%v: %v", b.endpoints[endpoint], call.cause))
-		b.l.failed(st, endpoint, call.failed, call.end)
+		b.l.failed(st, endpoint, call.failed, 0, call.end)
 	}
 	b.free = append(b.free, call)
 }

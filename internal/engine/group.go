@@ -337,6 +337,7 @@ func (g *group) equip(l *loop, source *workload.Source, step run.Step) {
 	l.scenes = newScenes(l, source)
 	l.bypass(source)
 	l.acks = g.target.Replication != nil
+	l.checked = g.plan.Dataset(g.phase.Dataset).Values.Checked
 	for _, s := range l.sessions {
 		s.begun, s.active, s.first, s.last, s.streams, s.queued = false, 0, 0, 0, nil, false
 		s.stream = source.Stream(s.id)
@@ -374,6 +375,9 @@ func (g *group) openFeed(l *loop, source *workload.Source, lasts time.Duration) 
 // program returns a program for the target and the op's own timeout, 0 for none. Steps that are not measured want all N replicas.
 func (g *group) program(kind run.StepKind, r *routes) (op.Program, int64) {
 	n, data := g.target.Replication, g.plan.Dataset(g.phase.Dataset)
+	if kind == run.Load && g.phase.Batch > 1 {
+		return op.NewBatch(g.placement), 0
+	}
 	keys := data.Keys.Count
 	if data.Keys.Scope == "session" { // an index names a key of each session
 		keys = 0
@@ -398,7 +402,7 @@ func (l *loop) begin(at int64, parts chan<- part) {
 	l.origin, l.parts = at, parts
 	l.rec = measure.NewTotals(at, len(l.reqNow)/driver.NumVerbs)
 	clear(l.reqBefore)
-	l.opsBefore = [driver.NumVerbs]int64{}
+	l.opsBefore, l.keyBefore = [driver.NumVerbs]int64{}, [driver.NumVerbs]int64{}
 }
 
 // recycle returns a merged part's recorder to its loop.

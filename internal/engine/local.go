@@ -82,7 +82,7 @@ func (t *local) carry(st *opState, req *driver.Request) (end int64) {
 	l, session := t.l, t.sessions[st.session.index]
 	if session == nil { // it has failed since
 		end = l.clock.now()
-		l.failed(st, req.Endpoint, op.Lost, end)
+		l.failed(st, req.Endpoint, op.Lost, 0, end)
 		return end
 	}
 	reply := &t.reply
@@ -99,9 +99,9 @@ func (t *local) carry(st *opState, req *driver.Request) (end int64) {
 	case err != nil:
 		t.sessions[st.session.index] = nil
 		l.rec.Errors.Add(fmt.Appendf(nil, "%v", err))
-		l.failed(st, req.Endpoint, op.Lost, end)
+		l.failed(st, req.Endpoint, op.Lost, 0, end)
 	case end-start > t.timeout:
-		l.failed(st, req.Endpoint, op.RequestTimeout, end)
+		l.failed(st, req.Endpoint, op.RequestTimeout, 0, end)
 	default:
 		if req.Value != nil && reply.Outcome == driver.OK {
 			l.rec.AddBytes(req.Verb, 0, req.Value.Size)

@@ -90,6 +90,7 @@ type opState struct {
 	due     int64
 	begun   int64 // when the program started it
 	start   int64 // before the write of its first request; 0 until then
+	keys    int   // of an op with several, those whose requests have not ended
 	used    bool  // between take and release
 	done    bool  // the outcome is known; requests may be outstanding
 }
@@ -117,6 +118,7 @@ type loop struct {
 	spare     chan *measure.Totals
 	parts     chan<- part
 	opsBefore [driver.NumVerbs]int64
+	keyBefore [driver.NumVerbs]int64 // likewise of keys
 	reqBefore []measure.Requests
 	reqNow    []measure.Requests
 
@@ -136,7 +138,9 @@ type loop struct {
 	meter     *meter // of the loop's thread; nil: it has none of its own
 	gaps      *gaps  // in this step; nil: nobody counts them
 	hold      hold
-	acks      bool // record the latency of the k-th good answer
+	acks      bool         // record the latency of the k-th good answer
+	checked   bool         // values that are read carry a header
+	whole     driver.Reply // to a request of several keys
 	starting  *opState
 	halt      *atomic.Int32 // how the worker was asked to end the step
 	brake     *brake        // ends it when ops fail; nil: nothing does
@@ -321,7 +325,7 @@ func (l *loop) startOne(s *session, stream *workload.Stream, due, now int64) boo
 func (l *loop) launch(st *opState, s *session, due, now int64) {
 	l.count(&st.Op)
 	l.sign(&st.Op, now)
-	st.session, st.due, st.begun, st.start, st.done = s, due, now, 0, false
+	st.session, st.due, st.begun, st.start, st.done, st.keys = s, due, now, 0, false, len(st.Batch)
 	sc := st.scene
 	l.depth++
 	l.starting = st
@@ -349,6 +353,9 @@ func (l *loop) proceed(s *session, sc *scene, now int64, held bool) {
 func (l *loop) sign(o *op.Op, now int64) {
 	if o.Value.Checked {
 		o.Value.Writer, o.Value.Version = uint64(o.Stream), uint64(l.wall+now)
+		for i := range o.Batch {
+			o.Batch[i].Value.Writer, o.Batch[i].Value.Version = o.Value.Writer, o.Value.Version
+		}
 	}
 }
 
@@ -371,7 +378,15 @@ func (l *loop) vacate(s *session, n int, now int64) {
 // count enters a due op into the ledger.
 func (l *loop) count(o *op.Op) {
 	l.rec.AddDue(o.Verb)
-	l.rec.Mix(digestOf(o))
+	if len(o.Batch) == 0 {
+		l.rec.Mix(digestOf(o))
+		return
+	}
+	l.rec.AddKeysDue(o.Verb, len(o.Batch))
+	for i := range o.Batch {
+		item := &o.Batch[i]
+		l.rec.Mix(measure.OpDigest(o.Stream, o.N, o.Verb, item.Key, item.Value.Size))
+	}
 }
 
 func digestOf(o *op.Op) uint64 {
@@ -387,6 +402,7 @@ func (l *loop) issue(st *opState, req *driver.Request, now int64) {
 	}
 	ledger.Refused++
 	l.routes.suspect()
+	l.endKeys(st, len(req.Batch), driver.Error, now)
 	l.deliver(op.Event{Kind: op.Refused, Op: &st.Op, Endpoint: req.Endpoint}, now)
 }
 
@@ -412,10 +428,58 @@ func (l *loop) answered(st *opState, endpoint int, reply *driver.Reply, n int, n
 	l.deliver(ev, now)
 }
 
+// answeredBatch takes the replies to a request of st with as many keys; n is their length in bytes. The request is as bad as the worst of them.
+func (l *loop) answeredBatch(st *opState, endpoint int, replies []driver.Reply, n int, now int64) {
+	var ended [driver.NumOutcomes]uint64
+	for i := range replies {
+		r := &replies[i]
+		ended[r.Outcome]++
+		if r.Message != nil {
+			l.rec.Errors.Add(r.Message)
+		}
+		if l.checked && st.Verb == driver.Get && r.Outcome == driver.OK {
+			if _, _, ok := driver.ReadHeader(r.Value); !ok {
+				l.rec.Foreign++
+			}
+		}
+	}
+	l.whole = driver.Reply{Outcome: driver.Miss}
+	for outcome, count := range ended {
+		if count == 0 {
+			continue
+		}
+		l.endKeys(st, int(count), driver.Outcome(outcome), now)
+		if o := driver.Outcome(outcome); o != driver.Miss {
+			l.whole.Outcome = o
+		}
+	}
+	ledger := l.rec.Request(endpoint, st.Verb)
+	if l.whole.Outcome == driver.Error {
+		ledger.Error++
+	} else {
+		ledger.Answered++
+	}
+	l.rec.AddBytes(st.Verb, n, 0)
+	l.deliver(op.Event{Kind: op.Replied, Op: &st.Op, Endpoint: endpoint, Reply: &l.whole}, now)
+}
+
+// endKeys counts n of the keys of st, none where it has one only.
+func (l *loop) endKeys(st *opState, n int, o driver.Outcome, now int64) {
+	if n > 0 {
+		st.keys -= n
+		l.rec.EndKeys(st.Verb, o, uint64(n), now)
+	}
+}
+
 // failed ends a request that will not be answered: kind is op.RequestTimeout or op.Lost, or op.Refused of one that counts as sent and has not
-// left.
-func (l *loop) failed(st *opState, endpoint int, kind op.EventKind, now int64) {
+// left. It had so many keys, 0 for one.
+func (l *loop) failed(st *opState, endpoint int, kind op.EventKind, keys int, now int64) {
 	unanswered(l.rec.Request(endpoint, st.Verb), kind, 1)
+	outcome := driver.Error
+	if kind == op.RequestTimeout {
+		outcome = driver.Timeout
+	}
+	l.endKeys(st, keys, outcome, now)
 	l.deliver(op.Event{Kind: kind, Op: &st.Op, Endpoint: endpoint}, now)
 }
 
@@ -494,7 +558,7 @@ func (st *opState) startOr(now int64) int64 {
 // its siblings are still being sent.
 func (l *loop) room() []driver.Request {
 	for l.depth >= len(l.scratch) {
-		l.scratch = append(l.scratch, make([]driver.Request, 0, maxReplicas))
+		l.scratch = append(l.scratch, make([]driver.Request, 0, max(maxReplicas, len(l.reqNow)/driver.NumVerbs)))
 	}
 	return l.scratch[l.depth][:0]
 }
@@ -562,5 +626,6 @@ func (l *loop) shed(stream *workload.Stream) bool {
 	}
 	l.count(&st.Op)
 	l.rec.Shed(st.Verb, 1)
+	l.rec.ShedKeys(st.Verb, len(st.Batch))
 	return true
 }

@@ -9,6 +9,7 @@ type pending struct {
 	due  int64    // of a run
 	sent int64
 	n    int32 // replies owed
+	keys int16 // of the one request, where it has several; else 0
 	verb driver.Verb
 	dead bool // it has timed out: its replies are discarded
 

@@ -76,7 +76,7 @@ func (t *timed) fire(tm timer, now int64) {
 	if c.late > 0 {
 		t.calls[tm.arg].st, t.calls[tm.arg].late = nil, 0
 		t.l.timers.set(tm.at+c.late, complete, tm.arg, 0)
-		t.l.failed(c.st, c.endpoint, op.RequestTimeout, now)
+		t.l.failed(c.st, c.endpoint, op.RequestTimeout, 0, now)
 		return
 	}
 	t.owed[c.owed]--

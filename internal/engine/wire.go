@@ -34,7 +34,9 @@ type wire struct {
 	poll      poller
 	pipes     *pipes // the poller, if that is what it is; else nil
 	codec     driver.Codec
-	aside     driver.Aside // the codec, if it is one
+	aside     driver.Aside      // the codec, if it is one
+	batch     driver.BatchCodec // likewise
+	replies   []driver.Reply    // to the keys of a request that has several
 	endpoints []endpoint
 	limit     int   // requests outstanding on a connection
 	timeout   int64 // of a request
@@ -118,6 +120,7 @@ func newWire(l *loop, p poller, codec driver.Codec, endpoints []endpoint) *wire 
 	w.pipes, _ = p.(*pipes)
 	w.twin = newTwin(codec)
 	w.aside, _ = codec.(driver.Aside)
+	w.batch, _ = codec.(driver.BatchCodec)
 	for range l.sessions {
 		for e := range endpoints {
 			w.conns = append(w.conns, &wireConn{index: int32(len(w.conns)), endpoint: e, fd: -1})
@@ -142,12 +145,16 @@ func (w *wire) send(s *session, st *opState, req *driver.Request) bool {
 		w.twin.forget()
 	}
 	at := len(*to)
-	*to = w.twin.append(*to, req)
+	if len(req.Batch) > 0 {
+		*to = w.batch.AppendBatch(*to, req.Verb, req.Batch)
+	} else {
+		*to = w.twin.append(*to, req)
+	}
 	if w.pipes != nil && c.state == isUp {
 		c.cut(at)
 	}
 	w.l.rec.AddBytes(req.Verb, 0, len(*to)-at)
-	c.queue.push(pending{st: st, n: 1, verb: req.Verb, asking: req.Asking})
+	c.queue.push(pending{st: st, n: 1, keys: int16(len(req.Batch)), verb: req.Verb, asking: req.Asking})
 	c.fresh++
 	return true
 }
@@ -386,7 +393,7 @@ func (w *wire) parse(c *wireConn, b []byte, now int64) ([]byte, error) {
 			continue
 		}
 		p := *c.queue.at(0)
-		n, err := w.codec.Parse(b, p.verb, &w.reply)
+		n, err := w.parseOne(b, &p)
 		if err != nil || n == 0 {
 			return b, err
 		}
@@ -396,9 +403,24 @@ func (w *wire) parse(c *wireConn, b []byte, now int64) ([]byte, error) {
 			w.l.rec.LateReplies++
 			continue
 		}
-		w.l.answered(p.st, c.endpoint, &w.reply, n, now)
+		if p.keys > 0 {
+			w.l.answeredBatch(p.st, c.endpoint, w.replies[:p.keys], n, now)
+		} else {
+			w.l.answered(p.st, c.endpoint, &w.reply, n, now)
+		}
 	}
 	return b, nil
+}
+
+// parseOne reads the reply to a request into w.reply, or of one with several keys into w.replies.
+func (w *wire) parseOne(b []byte, p *pending) (int, error) {
+	if p.keys == 0 {
+		return w.codec.Parse(b, p.verb, &w.reply)
+	}
+	if len(w.replies) < int(p.keys) {
+		w.replies = make([]driver.Reply, p.keys)
+	}
+	return w.batch.ParseBatch(b, p.verb, w.replies[:p.keys])
 }
 
 // unasked takes what came where nothing was asked.
@@ -475,7 +497,7 @@ func (w *wire) failed(c *wireConn, p pending, kind op.EventKind, now int64) {
 		w.direct.failed(c, p, kind, now)
 		return
 	}
-	w.l.failed(p.st, c.endpoint, kind, now)
+	w.l.failed(p.st, c.endpoint, kind, int(p.keys), now)
 }
 
 // traffic adds what the kernel has counted on the connections since the last call.

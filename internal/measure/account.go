@@ -60,6 +60,11 @@ func (a *accounted) add(o *Op) {
 	}
 	sum(o.In)
 	sum(o.Out)
+	for _, n := range o.Keys.Outcomes {
+		sum(n)
+	}
+	sum(o.Keys.Due)
+	sum(uint64(o.Keys.InFlight))
 	for _, h := range o.hists() {
 		sum(h.Print())
 	}

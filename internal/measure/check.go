@@ -61,6 +61,14 @@ func (o *Op) check(name string) error {
 		same("service times", o.Service[i].Count(), name, n)
 		same("response times", o.Response[i].Count(), name, n)
 	}
+	if err := o.Keys.check(name); err != nil {
+		errs = append(errs, fmt.Errorf("keys of %w", err))
+	}
+	for i, n := range o.Keys.Outcomes {
+		if out := driver.Outcome(i); out != driver.Shed {
+			same("ends of keys in bins", o.Keys.Bins[i].Total(), out.String(), n)
+		}
+	}
 	same("causes", causes, ClassBad.String(), classes[ClassBad])
 	same("lags", o.Lag.Count(), "ended", ended)
 	return errors.Join(errs...)

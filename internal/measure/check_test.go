@@ -52,7 +52,7 @@ func TestCheckValidFindsEachDefect(t *testing.T) {
 		{"no bins", func(t *Totals) { t.Ops[driver.Delete].Bins[driver.Timeout] = nil }, "delete: ends in bins 0, but timeout 1"},
 		{"bins", func(t *Totals) { t.Ops[driver.Delete].Bins[driver.Miss].Add(1) }, "delete: ends in bins 2, but miss 1"},
 		{
-			"bins of shed", func(t *Totals) { t.Ops[driver.Get].binsOf(driver.Shed).Add(1) },
+			"bins of shed", func(t *Totals) { madeBins(&t.Ops[driver.Get].Bins, driver.Shed).Add(1) },
 			"get: ends of shed ops in bins 1, but none can be 0",
 		},
 		{

@@ -328,10 +328,22 @@ func (r *reader) op(o *Op) {
 	if r.err == nil && len(o.acks()) != n {
 		r.fail("the last of %d acks is empty", n)
 	}
+	r.allBins(&o.Bins)
+	if r.set(1, "ledgers of keys") == 0 {
+		return
+	}
+	o.Keys.Ledger = r.ledger()
+	r.allBins(&o.Keys.Bins)
+	if r.err == nil && o.Keys.empty() {
+		r.fail("a ledger of keys that is written, but empty")
+	}
+}
+
+func (r *reader) allBins(all *[driver.NumOutcomes]*Bins) {
 	present := r.set(driver.NumOutcomes, "outcomes")
-	for i := range o.Bins {
+	for i := range all {
 		if present>>i&1 != 0 {
-			r.bins(o.binsOf(driver.Outcome(i)))
+			r.bins(madeBins(all, driver.Outcome(i)))
 		}
 	}
 }

@@ -65,8 +65,14 @@
 //	+-----+---------------------+-------------+-------------------+----------+-------------+
 //	| lag Hist | service Hist per class | response Hist per class | acks 1B | Hist per ack |
 //	+----------+------------------------+-------------------------+---------+--------------+
-//	| outcomes 1B | per outcome: Bins                                                      |
-//	+-------------+------------------------------------------------------------------------+
+//	| outcomes 1B | per outcome: Bins | keys 1B | Keys, if that is 1                         |
+//	+-------------+-------------------+---------+--------------------------------------------+
+//
+// Keys:
+//
+//	+-----+---------------------+-------------+-------------+-------------------+
+//	| due | a count per outcome | ± in_flight | outcomes 1B | per outcome: Bins |
+//	+-----+---------------------+-------------+-------------+-------------------+
 //
 // Bins: the width is 2^shift ns; of the bins that are not empty, ascending; they end where the counts add up to ends.
 //
@@ -76,5 +82,5 @@
 //
 // Scenarios is a set like that of verbs, of one number.
 //
-// The version, 4, changes with the form, and so whenever a verb, an outcome, a cause or a class is added.
+// The version, 5, changes with the form, and so whenever a verb, an outcome, a cause or a class is added.
 package measure

@@ -8,7 +8,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-const version = 4
+const version = 5
 
 // maxEndpoints bounds what a decoder sets aside on the word of a few bytes.
 const maxEndpoints = 4096
@@ -197,14 +197,19 @@ func appendOp(b []byte, o *Op) ([]byte, error) {
 			return b, err
 		}
 	}
-	return appendBins(b, o), nil
+	b = appendBins(b, &o.Bins)
+	if o.Keys.empty() {
+		return append(b, 0), nil
+	}
+	b = appendLedger(append(b, 1), &o.Keys.Ledger)
+	return appendBins(b, &o.Keys.Bins), nil
 }
 
 // appendBins appends the bins of every outcome that has ends.
-func appendBins(b []byte, o *Op) []byte {
+func appendBins(b []byte, all *[driver.NumOutcomes]*Bins) []byte {
 	at := len(b)
 	b = append(b, 0)
-	for i, bins := range o.Bins {
+	for i, bins := range all {
 		total := bins.Total()
 		if total == 0 {
 			continue

@@ -72,7 +72,7 @@ var anyEvents = rapid.Custom(func(t *rapid.T) []event {
 	v := anyVerb.Draw(t, "verb")
 	endpoint := rapid.IntRange(0, testEndpoints-1).Draw(t, "endpoint")
 	n := rapid.Uint64Range(1, 1000).Draw(t, "n")
-	switch rapid.IntRange(0, 10).Draw(t, "what") {
+	switch rapid.IntRange(0, 11).Draw(t, "what") {
 	default:
 		s := drawSample(t)
 		return []event{start(s.Verb, n), end(s)}
@@ -117,6 +117,13 @@ var anyEvents = rapid.Custom(func(t *rapid.T) []event {
 		first := anyTime.Draw(t, "first")
 		last := first + anyTime.Draw(t, "at work")
 		return []event{func(t *Totals) { t.Span.Session(first, last) }}
+	case 9:
+		o, at := anyOutcome.Draw(t, "outcome"), anyTime.Draw(t, "end")
+		return []event{
+			func(t *Totals) { t.AddKeysDue(v, int(n)); t.AddKeysInFlight(v, int64(n)) },
+			func(t *Totals) { t.AddKeysInFlight(v, -int64(n)); t.EndKeys(v, o, n, testOrigin+at) },
+			func(t *Totals) { t.AddKeysDue(v, 3); t.ShedKeys(v, 3) },
+		}
 	case 7:
 		stall := 1 + anyTime.Draw(t, "stall")
 		return []event{func(t *Totals) {
@@ -171,6 +178,10 @@ func sampleTotals() *Totals {
 	t := count(append(events, start(driver.Put, 7))...)
 	t.AddDue(driver.Get)
 	t.Shed(driver.Get, 1)
+	t.AddKeysDue(driver.Get, 16)
+	t.EndKeys(driver.Get, driver.OK, 13, testOrigin+1e6)
+	t.EndKeys(driver.Get, driver.Miss, 2, testOrigin+3e6)
+	t.AddKeysInFlight(driver.Get, 1)
 	t.Ack(driver.Put, 1, 150_000)
 	t.Ack(driver.Put, 3, 350_000)
 	*t.Request(0, driver.Get) = Requests{Sent: 15, Answered: 6, Timeout: 2, Error: 1, Refused: 4, Moved: 3, Ask: 2, InFlight: 1}

@@ -71,7 +71,30 @@ type Op struct {
 	Response [NumClasses]hist.Hist
 	Acks     []hist.Hist // k-1: start of the op to its k-th good answer
 	Bins     [driver.NumOutcomes]*Bins
+	Keys     Keys // of ops that have several; empty where ops have one each
 }
+
+// Keys is the ledger of the keys of ops, which balances as that of ops does, and when they ended.
+type Keys struct {
+	Ledger
+	Bins [driver.NumOutcomes]*Bins
+}
+
+// AddKeysDue counts the keys of an op that became due.
+func (t *Totals) AddKeysDue(v driver.Verb, n int) { t.of(v).Keys.Due += uint64(n) }
+
+// ShedKeys counts those of an op that will never start.
+func (t *Totals) ShedKeys(v driver.Verb, n int) { t.of(v).Keys.Outcomes[driver.Shed] += uint64(n) }
+
+// EndKeys counts n keys that ended alike, at a time on the run clock.
+func (t *Totals) EndKeys(v driver.Verb, o driver.Outcome, n uint64, end int64) {
+	k := &t.of(v).Keys
+	k.Outcomes[o] += n
+	madeBins(&k.Bins, o).AddN(end-t.Origin, n)
+}
+
+// AddKeysInFlight enters a change in the number of keys whose ops have started and that have not ended.
+func (t *Totals) AddKeysInFlight(v driver.Verb, change int64) { t.of(v).Keys.InFlight += change }
 
 // Requests is the ledger of one verb at one endpoint.
 type Requests struct {
@@ -149,7 +172,7 @@ func (o *Op) record(s *Sample, n uint64, origin int64) {
 	o.Lag.RecordN(s.Start-s.Due, n)
 	o.Service[class].RecordN(s.End-s.Start, n)
 	o.Response[class].RecordN(s.End-s.Due, n)
-	o.binsOf(s.Outcome).AddN(s.End-origin, n)
+	madeBins(&o.Bins, s.Outcome).AddN(s.End-origin, n)
 }
 
 // ServiceAll returns the service times of ok and miss together.

@@ -91,8 +91,11 @@ func (o *Op) empty() bool {
 			return false
 		}
 	}
-	return true
+	return o.Keys.empty()
 }
+
+// empty says whether no key was counted. Bins have nothing that outcomes have not.
+func (k *Keys) empty() bool { return k.Ledger == Ledger{} }
 
 func (o *Op) merge(from *Op) {
 	o.Due += from.Due
@@ -114,9 +117,15 @@ func (o *Op) merge(from *Op) {
 	for i := range acks {
 		o.Acks[i].Merge(&acks[i])
 	}
-	for i, b := range from.Bins {
+	mergeBins(&o.Bins, &from.Bins)
+	o.Keys.merge(&from.Keys.Ledger)
+	mergeBins(&o.Keys.Bins, &from.Keys.Bins)
+}
+
+func mergeBins(to, from *[driver.NumOutcomes]*Bins) {
+	for i, b := range from {
 		if b.Total() > 0 {
-			o.binsOf(driver.Outcome(i)).Merge(b)
+			madeBins(to, driver.Outcome(i)).Merge(b)
 		}
 	}
 }
@@ -127,12 +136,12 @@ func (o *Op) growAcks(n int) {
 	}
 }
 
-// binsOf returns the bins of an outcome, made at first use.
-func (o *Op) binsOf(out driver.Outcome) *Bins {
-	b := o.Bins[out]
+// madeBins returns the bins of an outcome, made at first use.
+func madeBins(all *[driver.NumOutcomes]*Bins, out driver.Outcome) *Bins {
+	b := all[out]
 	if b == nil {
 		b = new(Bins)
-		o.Bins[out] = b
+		all[out] = b
 	}
 	return b
 }
@@ -144,11 +153,14 @@ func (o *Op) reset() {
 	for i := range o.Acks {
 		o.Acks[i].Reset()
 	}
-	for _, b := range o.Bins {
-		if b != nil {
-			*b = Bins{}
+	for _, all := range []*[driver.NumOutcomes]*Bins{&o.Bins, &o.Keys.Bins} {
+		for _, b := range all {
+			if b != nil {
+				*b = Bins{}
+			}
 		}
 	}
+	o.Keys.Ledger = Ledger{}
 	o.Due, o.InFlight, o.In, o.Out = 0, 0, 0, 0
 	clear(o.Outcomes[:])
 	clear(o.Causes[:])

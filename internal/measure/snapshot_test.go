@@ -85,7 +85,7 @@ func TestSnapshotCheckValid(t *testing.T) {
 		{"time", func(s *Snapshot) { s.To = s.From - 1 }, "runs from 5000000000 ns to 4999999999 ns"},
 		{"delta", func(s *Snapshot) { s.Delta.AddDue(driver.Put) }, "snapshot 17–18: put: due 8, but"},
 		{"running op", func(s *Snapshot) { s.Running.Ops[driver.Get].Due-- }, "snapshot 17–18, step so far: get: due 13, but"},
-		{"running request", func(s *Snapshot) { s.Running.Requests[0].Sent++ }, "step so far: endpoint 0, get: sent 21, but"},
+		{"running request", func(s *Snapshot) { s.Running.Requests[0].Sent++ }, "step so far: endpoint 0, get: sent 31, but"},
 	} {
 		s := sampleSnapshot()
 		c.plant(s)

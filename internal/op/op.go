@@ -35,6 +35,11 @@
 //	                  | done with error, and settled; a slot has moved nevertheless
 //	Replied otherwise | done with the reply's outcome, and settled
 //
+// # Several keys
+//
+// An op of several keys is a request to each endpoint that holds some of them, with those. It is done with the last of them, or with the first that
+// fails: one that timed out makes it timeout, any other error. Of answers it is ok when one of the keys was there, and else miss.
+//
 // # N, W and R
 //
 // A key lives on the first N endpoints of its placement. Puts and deletes go to all N at once; so does a get with read
@@ -77,6 +82,7 @@ type Op struct {
 	Index  uint64 // of its key, in the key space or the session's pool
 	Key    []byte
 	Value  driver.Value
+	Batch  []driver.Item // all keys, where an op has several: Index, Key and Value are then those of the first
 }
 
 // EventKind says what happened to a request, or to a whole op.

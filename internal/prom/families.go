@@ -39,6 +39,8 @@ const (
 	opsDue
 	opsEnded
 	opsInFlight
+	keysDue
+	keysEnded
 	requestsEnded
 	requestsInFlight
 	received
@@ -93,6 +95,8 @@ var families = [numFamilies]family{
 	opsDue:           {"loadgen_ops_due_total", counter, "Ops that the schedule wanted.", ofOp},
 	opsEnded:         {"loadgen_ops_total", counter, "Ops that have ended, by outcome; shed ones were never started.", []string{"run", "phase", "op", "outcome"}},
 	opsInFlight:      {"loadgen_ops_in_flight", gauge, "Ops started and not ended.", ofOp},
+	keysDue:          {"loadgen_keys_due_total", counter, "Keys of ops that the schedule wanted; only where ops have several.", ofOp},
+	keysEnded:        {"loadgen_keys_total", counter, "Keys of ops that have ended, by outcome; only where ops have several.", []string{"run", "phase", "op", "outcome"}},
 	requestsEnded:    {"loadgen_requests_total", counter, "Requests that have ended, by result; refused ones were never sent.", []string{"run", "phase", "op", "result"}},
 	requestsInFlight: {"loadgen_requests_in_flight", gauge, "Requests sent and neither answered nor given up.", ofOp},
 	received:         {"loadgen_received_bytes_total", counter, "Bytes received.", ofOp},

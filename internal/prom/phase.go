@@ -105,6 +105,12 @@ func (p *phasePage) op(verb driver.Verb, load *measure.Totals) {
 		p.count(opsEnded, n, run, phase, name, driver.Outcome(i).String())
 	}
 	p.number(opsInFlight, float64(o.InFlight), run, phase, name)
+	if p.ph.Batch > 1 {
+		p.count(keysDue, o.Keys.Due, run, phase, name)
+		for i, n := range o.Keys.Outcomes {
+			p.count(keysEnded, n, run, phase, name, driver.Outcome(i).String())
+		}
+	}
 	p.count(received, o.In, run, phase, name)
 	p.count(sent, o.Out, run, phase, name)
 	p.requests(verb, load.Requests)

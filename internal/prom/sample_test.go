@@ -61,6 +61,7 @@ phase "mixed" {
   target  = target.one
   dataset = dataset.shared
   ops     = { get = 0.8, put = 0.2 }
+  batch   = 4
   open {
     rate     = "2k/s"
     duration = "60s"
@@ -86,8 +87,10 @@ func counted(verbs []driver.Verb, seconds, endpoints, copies int) *measure.Total
 			for _, v := range verbs {
 				n := int64(s*100 + i)
 				t.AddDue(v)
+				t.AddKeysDue(v, 4)
 				if i == 99 {
 					t.Shed(v, 1)
+					t.ShedKeys(v, 4)
 					continue
 				}
 				outcome := driver.OK
@@ -98,6 +101,7 @@ func counted(verbs []driver.Verb, seconds, endpoints, copies int) *measure.Total
 				start := due + n*n%70_000
 				end := start + 80_000 + 13_000*(n%40)
 				t.Record(&measure.Sample{Verb: v, Outcome: outcome, Cause: 1, Due: due, Start: start, End: end})
+				t.EndKeys(v, outcome, 4, end)
 				t.AddBytes(v, 110, 31)
 				r := t.Request(i%endpoints, v)
 				r.Sent++

@@ -14,6 +14,7 @@ const (
 	setupSeries     = 1 + driver.NumOutcomes
 	endpointSeries  = 2
 	opSeries        = 9 + driver.NumOutcomes
+	keySeries       = 1 + driver.NumOutcomes
 	workerSeries    = 5
 	histogramSeries = len(classicBounds) + 3 // +Inf, sum and count
 	ackSeries       = 3
@@ -47,5 +48,9 @@ func (ph *Phase) series() int {
 
 // opSeries returns how many samples one op of the phase has.
 func (ph *Phase) opSeries() int {
-	return opSeries + histograms*histogramSeries + min(ph.Copies, maxAcks)*ackSeries
+	n := 0
+	if ph.Batch > 1 {
+		n = keySeries
+	}
+	return n + opSeries + histograms*histogramSeries + min(ph.Copies, maxAcks)*ackSeries
 }

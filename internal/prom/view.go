@@ -24,6 +24,7 @@ type Phase struct {
 	Verbs     []driver.Verb   // of the mix, in verb order
 	HasSetup  bool            // Setup will come
 	Endpoints int             // of the target
+	Batch     int             // keys of an op
 	Copies    int             // N when the client replicates, otherwise 0
 	Offered   float64         // ops per second at this moment; 0 in a closed phase, and when none are offered
 	Setup     *measure.Totals // untimed puts before the load, cumulative; nil: none yet
@@ -52,7 +53,7 @@ func NewView(runID string, p *plan.Plan) View {
 
 func newPhase(p *plan.Plan, ph *plan.Phase) Phase {
 	t := p.Target(ph.Target)
-	out := Phase{Name: ph.Name, HasSetup: len(ph.Setup) > 0, Endpoints: len(t.Endpoints)}
+	out := Phase{Name: ph.Name, HasSetup: len(ph.Setup) > 0, Endpoints: len(t.Endpoints), Batch: ph.Batch}
 	if t.Builtin != nil {
 		out.Endpoints = t.Builtin.Nodes
 	}

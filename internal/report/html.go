@@ -376,7 +376,7 @@ func phaseFacts(ph *run.Phase) []fact {
 }
 
 func newOpView(ph *run.Phase, o done) opView {
-	v := opView{Verb: o.name, Facts: []string{ledger(o.Op)}, Rates: rates(ph, o)}
+	v := opView{Verb: o.name, Facts: []string{ledger(o.Op)}, Rates: slices.Concat(rates(ph, o), keys(ph, o))}
 	if o.steps != "" {
 		v.Verb = "scenario " + o.name
 		v.Facts = append([]string{o.steps}, v.Facts...)

@@ -43,6 +43,7 @@ func (p *page) op(ph *run.Phase, d done) {
 		p.item("", "caused by "+causes)
 	}
 	p.items("", " · ", rates(ph, d)...)
+	p.items("", " · ", keys(ph, d)...)
 	if d.steps == "" {
 		p.items("", " · ", volume(ph, d.Op)...)
 	}
@@ -73,6 +74,22 @@ func ledger(o *run.Op) string {
 		return "none due"
 	}
 	return count(o.Due) + " due = " + strings.Join(terms, " + ")
+}
+
+// keys are the ledger and the rate of the keys of ops that have several; nothing where each has one.
+func keys(ph *run.Phase, d done) []string {
+	k := d.Keys
+	if k.Due == d.Due || k.Due == 0 {
+		return nil
+	}
+	parts := []string{"keys " + ledger(&run.Op{
+		Due: k.Due, OK: k.OK, Miss: k.Miss, Conflict: k.Conflict, QuorumFailed: k.QuorumFailed,
+		Timeout: k.Timeout, Error: k.Error, Shed: k.Shed, InFlight: k.InFlight,
+	})}
+	if k.Rate != nil {
+		parts = append(parts, whole(*k.Rate)+" keys/s"+mark(ph, d.at+".keys.rate"))
+	}
+	return parts
 }
 
 func causes(c run.Causes) string {

@@ -185,6 +185,7 @@ func (b *builder) op(at string, verb driver.Verb, t, settled *measure.Op) *Op {
 	r := counts(t)
 	r.BytesIn, r.BytesOut = t.In, t.Out
 	b.rates(at, r, t)
+	b.keys(at+".keys", r, t)
 	b.hitRatio(at, verb, r)
 	b.latencies(at, r, settled)
 	return r
@@ -232,14 +233,41 @@ func (b *builder) rates(at string, r *Op, t *measure.Op) {
 	b.null(at+".rate_per_minute", why)
 }
 
+// keys takes over the ledger of keys; that of the ops where each has one.
+func (b *builder) keys(at string, r *Op, t *measure.Op) {
+	l, bins := t.Ledger(), t.Bins[driver.OK]
+	if t.Keys.Due > 0 {
+		l, bins = t.Keys.Ledger, t.Keys.Bins[driver.OK]
+	}
+	n := l.Outcomes
+	r.Keys = keyLedger{
+		Due: l.Due, OK: n[driver.OK], Miss: n[driver.Miss], Conflict: n[driver.Conflict], QuorumFailed: n[driver.QuorumFailed],
+		Timeout: n[driver.Timeout], Error: n[driver.Error], Shed: n[driver.Shed], InFlight: l.InFlight,
+	}
+	if wall := b.totals.Span.Last - b.totals.Span.First; wall > 0 {
+		r.Keys.RateWall = number(float64(r.Keys.OK) / seconds(wall))
+	} else {
+		b.null(at+".rate_wall", "no op was started")
+	}
+	why := b.noWindow
+	if why == "" {
+		var rate float64
+		if rate, why = b.window.rate(bins); why == "" {
+			r.Keys.Rate = number(rate)
+			return
+		}
+	}
+	b.null(at+".rate", why)
+}
+
 func (b *builder) hitRatio(at string, verb driver.Verb, r *Op) {
-	switch answered := r.OK + r.Miss; {
+	switch answered := r.Keys.OK + r.Keys.Miss; {
 	case verb != driver.Get && verb != driver.Read:
 		b.null(at+".hit_ratio", "only a get or a read hits or misses")
 	case answered == 0:
 		b.null(at+".hit_ratio", "no "+verb.String()+" was answered")
 	default:
-		r.HitRatio = number(float64(r.OK) / float64(answered))
+		r.HitRatio = number(float64(r.Keys.OK) / float64(answered))
 	}
 }
 

@@ -165,15 +165,33 @@ type Op struct {
 	Rate          *float64 `json:"rate"`      // ok per second while all sessions were at work
 	RateWall      *float64 `json:"rate_wall"` // ok per second from first start to last end
 	RatePerMinute *float64 `json:"rate_per_minute"`
-	HitRatio      *float64 `json:"hit_ratio"` // of gets: ok / (ok + miss)
+	HitRatio      *float64 `json:"hit_ratio"` // of gets: ok / (ok + miss), of keys where ops have several
 	BytesIn       uint64   `json:"bytes_in"`
 	BytesOut      uint64   `json:"bytes_out"`
+
+	Keys keyLedger `json:"keys"`
 
 	Response Latency   `json:"response"` // of ok and miss
 	Service  Latency   `json:"service"`  // of ok and miss
 	Lag      Latency   `json:"lag"`      // of every op that was started
 	Latency  classes   `json:"latency"`
 	Acks     []Latency `json:"acks"` // k-1: start of the op to its k-th good answer
+}
+
+// keyLedger is that of the keys of an op: as the op's, where each has one. A batch of several is ok when one of its keys was there.
+type keyLedger struct {
+	Due          uint64 `json:"due"`
+	OK           uint64 `json:"ok"`
+	Miss         uint64 `json:"miss"`
+	Conflict     uint64 `json:"conflict"`
+	QuorumFailed uint64 `json:"quorum_failed"`
+	Timeout      uint64 `json:"timeout"`
+	Error        uint64 `json:"error"`
+	Shed         uint64 `json:"shed"`
+	InFlight     int64  `json:"in_flight"`
+
+	Rate     *float64 `json:"rate"`      // ok per second while all sessions were at work
+	RateWall *float64 `json:"rate_wall"` // ok per second from first start to last end
 }
 
 // scenario is the ledger and the figures of one scenario: its start is that of its first op, its end that of its last. It ended ok when all its ops

@@ -23,6 +23,7 @@ type Source struct {
 	limit    uint64 // ops of a stream, unless its part of a walk is shorter; or unbounded
 	mix      mixture
 	keys     keySpace
+	batch    int          // keys of an op
 	value    driver.Value // what all values have in common
 	misses   bool         // some gets ask for keys that nobody puts
 	hits     uint64       // 2⁶⁴ × the share of those that do not
@@ -76,9 +77,10 @@ func New(p *plan.Plan, ph *plan.Phase, step Step) (*Source, error) {
 		streams: ph.Sessions(), sessions: ph.Sessions(),
 		seed:  seedOf(p.Seed, step.path("phase", ph.Name, kind)...),
 		limit: unbounded, mix: mix, keys: keys,
-		value: value, varied: sizes != nil || value.Maker != nil, sizes: sizes,
+		value: value, varied: sizes != nil || value.Maker != nil, sizes: sizes, batch: 1,
 	}
 	if kind == "load" {
+		s.batch = ph.Batch
 		if err := s.setScenarios(ph.Scenarios); err != nil {
 			return nil, fmt.Errorf("phase %q: %w", ph.Name, err)
 		}
@@ -201,7 +203,8 @@ func (st *Stream) Draw(ops []op.Op) int {
 
 // Next fills o with the stream's next op, or reports false at the stream's end. It sets Stream, N, Verb, Index, Key, reusing the array
 // that o.Key has, and Value: size, seed and kind for a verb that stores, zero for any other. Writer and Version of a checked value are
-// the executor's to set, Slot is left alone. It allocates nothing once o.Key has room.
+// the executor's to set, Slot is left alone. Where ops have several keys it sets Batch, too. It allocates nothing once o.Key and o.Batch have
+// room.
 func (st *Stream) Next(o *op.Op) bool {
 	if st.n == st.end {
 		return false
@@ -234,7 +237,40 @@ func (st *Stream) Next(o *op.Op) bool {
 		}
 	}
 	st.n++
+	if s.batch > 1 {
+		st.gather(o)
+	}
 	return true
+}
+
+// gather draws the other keys of an op that has several.
+func (st *Stream) gather(o *op.Op) {
+	s := st.source
+	if len(o.Batch) != s.batch {
+		o.Batch = make([]driver.Item, s.batch)
+	}
+	first := &o.Batch[0]
+	first.Index, first.Key, first.Value = o.Index, append(first.Key[:0], o.Key...), o.Value
+	for i := 1; i < s.batch; i++ {
+		item := &o.Batch[i]
+		switch s.keys.pick {
+		case uniform:
+			item.Index = below(&st.random, s.keys.count)
+		case zipfian:
+			item.Index = s.keys.popular(&st.random)
+		default:
+			item.Index = st.other(o.Verb)
+		}
+		item.Key = s.keys.appendKey(item.Key[:0], st.pool, item.Index)
+		item.Value = driver.Value{}
+		if o.Verb.Stores() {
+			item.Value = s.value
+			item.Value.Seed = st.random.Uint64()
+			if s.sizes != nil {
+				item.Value.Size = s.sizes.of(item.Value.Seed)
+			}
+		}
+	}
 }
 
 // other returns the index of a key that is picked in one of the rarer ways.

@@ -87,6 +87,14 @@ type Request struct {
 	Key      []byte // valid until the op is settled
 	Value    *Value // of a verb that stores; valid until the op is settled
 	Asking   bool   // it goes where another endpoint of a cluster has sent it, for once
+	Batch    []Item // all keys, where there are several; Key and Value are then not to be looked at. Valid until the op is settled
+}
+
+// Item is one of the keys of a request that has several, and in a put its value.
+type Item struct {
+	Index uint64
+	Key   []byte
+	Value Value
 }
 
 // Reply is what an endpoint answered. A Reply is reused: Parse overwrites every field.
@@ -157,6 +165,32 @@ type Aside interface {
 	// Aside takes one message that answers nothing from the front of b, which is not empty. It returns its bytes, 0 when it is not complete yet,
 	// and an error when b begins with anything else.
 	Aside(b []byte) (n int, err error)
+}
+
+// Batcher is a Wire whose codecs are BatchCodecs.
+type Batcher interface {
+	Wire
+	// CheckBatch says why requests with the verb cannot have several keys on a target with the config, and what to write instead; nil when
+	// they can.
+	CheckBatch(config any, v Verb, b Batch) error
+}
+
+// Batch is what requests of several keys are like.
+type Batch struct {
+	Keys  int
+	Bytes int           // of the largest value
+	TTL   time.Duration // of the values; 0: they have none
+	TLS   bool          // the target's connections are encrypted
+}
+
+// BatchCodec is a Codec that carries several keys in one request, whose replies come together.
+type BatchCodec interface {
+	Codec
+	// AppendBatch appends the bytes of a get or put of all items.
+	AppendBatch(dst []byte, v Verb, items []Item) []byte
+	// ParseBatch is Parse for the answer to such a request of as many keys as there are replies: one for each of them, in any order. An error
+	// that is of all of them has its Message in the first alone.
+	ParseBatch(b []byte, v Verb, replies []Reply) (n int, err error)
 }
 
 // Expirer is a driver whose stores forget a value by themselves when it was put with a TTL.

@@ -32,7 +32,7 @@ func anyPlan(t *rapid.T) *plan.Plan {
 	d := &plan.Dataset{
 		Name: "d",
 		Keys: plan.Keys{
-			Pick: "uniform", Count: rapid.Int64Range(1, 1e9).Draw(t, "count"), Scope: "shared",
+			Pick: "uniform", Count: rapid.Int64Range(1, 1e8).Draw(t, "count"), Scope: "shared",
 			Format: rapid.SampledFrom([]string{"key:%012d", "%d", "<%x>&%%", "k%064d"}).Draw(t, "format"),
 		},
 		Values: plan.Values{Size: rapid.IntRange(24, 512<<20).Draw(t, "size"), Checked: replicated || rapid.Bool().Draw(t, "checked")},
@@ -122,7 +122,7 @@ func anyTarget(t *rapid.T, replicated bool) *plan.Target {
 func anyPhase(t *rapid.T, name string, session bool) *plan.Phase {
 	ph := &plan.Phase{
 		Name: name, Target: "t", Dataset: "d", Scenarios: []plan.Scenario{}, Setup: []plan.Weight{}, MaxBad: rapid.Float64Range(0, 1).Draw(t, "max bad"),
-		Ops: []plan.Weight{{Op: "get", Weight: rapid.Float64Range(1e-9, 1e9).Draw(t, "get")}, {Op: "delete", Weight: 1}},
+		Batch: 1, Ops: []plan.Weight{{Op: "get", Weight: rapid.Float64Range(1e-9, 1e9).Draw(t, "get")}, {Op: "delete", Weight: 1}},
 	}
 	stop := rapid.SampledFrom([]*plan.Stop{nil, {Errors: 1}, {Errors: 100}, {Share: 0.05}}).Draw(t, "stop")
 	sessions, pipeline := rapid.IntRange(1, 1000).Draw(t, "sessions"), rapid.IntRange(1, 4096).Draw(t, "pipeline")

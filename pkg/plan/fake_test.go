@@ -126,6 +126,14 @@ func (fakeInformant) CheckTTL(ttl time.Duration) error {
 	return nil
 }
 
+// CheckBatch refuses puts with a TTL.
+func (fakeInformant) CheckBatch(_ any, v driver.Verb, b driver.Batch) error {
+	if v == driver.Put && b.TTL > 0 {
+		return errors.New("several keys are put without a TTL: leave one of them out")
+	}
+	return nil
+}
+
 // fakeInformant is a driver whose servers tell two figures.
 type fakeInformant struct{ fakeWire }
 

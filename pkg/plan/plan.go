@@ -144,6 +144,7 @@ type Phase struct {
 	Dataset    string     `json:"dataset"`
 	Ops        []Weight   `json:"ops"`                 // in verb order; of Populate: put, of Clear: delete; of Scenarios: what they bring
 	Scenarios  []Scenario `json:"scenarios"`           // what sessions draw from instead of Ops; empty for ops that stand for themselves
+	Batch      int        `json:"batch"`               // keys of an op of the load
 	Setup      []Weight   `json:"setup"`               // untimed ops before the load, each session every key of its pool once; empty for none
 	Closed     *Closed    `json:"closed"`              //
 	Open       *Open      `json:"open"`                //

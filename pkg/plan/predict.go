@@ -109,7 +109,7 @@ func (p *Plan) Memory(ph *Phase, sessions, endpoints int) int64 {
 	if values.Record != nil {
 		copies += recordCopies
 	}
-	return add(need, multiply(flying, slotBytes+int64(ph.MostSteps()-1)*sceneBytes+copies*int64(values.Size)))
+	return add(need, multiply(flying, slotBytes+int64(ph.MostSteps()-1)*sceneBytes+multiply(copies*int64(max(1, ph.Batch)), int64(values.Size))))
 }
 
 // Fitting returns how many of a worker's sessions of a phase would fit into so much memory, 0 when not even one does.

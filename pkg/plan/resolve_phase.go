@@ -18,9 +18,9 @@ var loadModels = []string{"closed", "open", "stages", "search", "populate", "cle
 
 // phase reads a phase block; nil when it is not to run.
 func (r *resolver) phase(body *hclsyntax.Block) *Phase {
-	ph := &Phase{Name: body.Labels[0], Ops: []Weight{}, Scenarios: []Scenario{}, Setup: []Weight{}, MaxBad: 0.01}
+	ph := &Phase{Name: body.Labels[0], Ops: []Weight{}, Scenarios: []Scenario{}, Setup: []Weight{}, Batch: 1, MaxBad: 0.01}
 	b := r.block(body, "phase."+ph.Name, "phase "+quote(ph.Name))
-	b.expect([]string{"target", "dataset", "ops", "when", "expect_hits", "hit_ratio", "max_bad", "on_error", "stop_after"}, slices.Concat([]string{"setup"}, loadModels), "scenario")
+	b.expect([]string{"target", "dataset", "ops", "batch", "when", "expect_hits", "hit_ratio", "max_bad", "on_error", "stop_after"}, slices.Concat([]string{"setup"}, loadModels), "scenario")
 	ph.Target, ph.Dataset = b.named("target"), b.named("dataset")
 	when := true
 	b.flag("when", &when)
@@ -36,6 +36,7 @@ func (r *resolver) phase(body *hclsyntax.Block) *Phase {
 			ph.Setup = setup.weights("ops")
 		}
 	}
+	integer(b, "batch", &ph.Batch)
 	var hits float64
 	if b.share("expect_hits", &hits) {
 		ph.ExpectHits = &hits

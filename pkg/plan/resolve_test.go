@@ -97,20 +97,20 @@ func TestDefaults(t *testing.T) {
 	hits := 0.99
 	put := []plan.Weight{{Op: "put", Weight: 1}}
 	require.Equal(t, []*plan.Phase{
-		{Name: "fill", Target: "nodes", Dataset: "shared", Ops: put, Scenarios: []plan.Scenario{}, Setup: []plan.Weight{}, Populate: &plan.Populate{Sessions: 16, Pipeline: 16}, MaxBad: 0.01},
+		{Name: "fill", Target: "nodes", Dataset: "shared", Ops: put, Scenarios: []plan.Scenario{}, Batch: 1, Setup: []plan.Weight{}, Populate: &plan.Populate{Sessions: 16, Pipeline: 16}, MaxBad: 0.01},
 		{
-			Name: "open", Target: "nodes", Dataset: "shared", Ops: []plan.Weight{{Op: "get", Weight: 9}, {Op: "put", Weight: 1}}, Scenarios: []plan.Scenario{}, Setup: []plan.Weight{},
+			Name: "open", Target: "nodes", Dataset: "shared", Ops: []plan.Weight{{Op: "get", Weight: 9}, {Op: "put", Weight: 1}}, Scenarios: []plan.Scenario{}, Batch: 1, Setup: []plan.Weight{},
 			Open: &plan.Open{Rate: 1000, Duration: 90 * time.Second, Schedule: plan.Schedule{
 				Arrivals: "constant", Sessions: 16, Pipeline: 1, InFlight: 16, OnFull: "wait", Drain: 5 * time.Second, Streams: 1024,
 			}}, ExpectHits: &hits, MaxBad: 0.01,
 		},
 		{
-			Name: "closed", Target: "plain", Dataset: "shared", Ops: put, Scenarios: []plan.Scenario{}, Setup: []plan.Weight{},
+			Name: "closed", Target: "plain", Dataset: "shared", Ops: put, Scenarios: []plan.Scenario{}, Batch: 1, Setup: []plan.Weight{},
 			Closed: &plan.Closed{Sessions: 3, Pipeline: 7, Duration: 2500 * time.Millisecond, Think: 100 * time.Microsecond}, MaxBad: 0.05,
 		},
-		{Name: "once", Target: "plain", Dataset: "once", Ops: put, Scenarios: []plan.Scenario{}, Setup: []plan.Weight{}, Closed: &plan.Closed{Sessions: 4, Pipeline: 1}, MaxBad: 0.01},
+		{Name: "once", Target: "plain", Dataset: "once", Ops: put, Scenarios: []plan.Scenario{}, Batch: 1, Setup: []plan.Weight{}, Closed: &plan.Closed{Sessions: 4, Pipeline: 1}, MaxBad: 0.01},
 		{
-			Name: "clear", Target: "quorum", Dataset: "other", Ops: []plan.Weight{{Op: "delete", Weight: 1}}, Scenarios: []plan.Scenario{}, Setup: []plan.Weight{},
+			Name: "clear", Target: "quorum", Dataset: "other", Ops: []plan.Weight{{Op: "delete", Weight: 1}}, Scenarios: []plan.Scenario{}, Batch: 1, Setup: []plan.Weight{},
 			Clear: &plan.Clear{Sessions: 2, Pipeline: 16}, MaxBad: 0.01,
 		},
 	}, p.Phases)

@@ -329,6 +329,7 @@ func (v *validator) phase(ph *Phase) {
 		v.growing(ph, d, at)
 		if t := v.plan.Target(ph.Target); t != nil {
 			v.ttl(ph, d, t)
+			v.batch(ph, d, t, at)
 		}
 		if t := v.plan.Target(ph.Target); t != nil && t.Replication != nil && !d.Values.Checked {
 			v.fault(fmt.Sprintf("%s: replicated values that are not checked", at.where),

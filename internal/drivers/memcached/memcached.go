@@ -18,6 +18,8 @@
 //	any     CLIENT_ERROR words   error, with the line
 //	any     SERVER_ERROR words   error, with the line
 //
+// Several keys are as many commands, written together: the meta commands have none for more than one.
+//
 // Flags behind a code are passed over: a server adds some unasked, W and X of an item that another client marked stale. Anything
 // else is not an answer to the request: the stream of replies cannot be trusted any more, and Parse returns an error.
 // The format is the one of https://github.com/memcached/memcached/blob/master/doc/protocol.txt, "Meta Commands".
@@ -36,6 +38,7 @@ type Driver struct{}
 var (
 	_ driver.Wire    = Driver{}
 	_ driver.Expirer = Driver{}
+	_ driver.Batcher = Driver{}
 )
 
 // Config holds what a memcached target takes beside the attributes common to all targets: nothing.
@@ -63,6 +66,20 @@ func (Driver) Outcomes(v driver.Verb) []driver.Outcome {
 func (Driver) CheckTTL(ttl time.Duration) error {
 	if ttl%time.Second != 0 {
 		return fmt.Errorf("memcached counts whole seconds: write %q", ttl.Truncate(time.Second)+time.Second)
+	}
+	return nil
+}
+
+// CheckBatch implements driver.Batcher. Where a command ends in another TLS record than it began in, memcached 1.6 does not look at those
+// behind it until more bytes come, so a batch must be one record.
+func (Driver) CheckBatch(_ any, v driver.Verb, b driver.Batch) error {
+	const record, line = 16 << 10, 300
+	each := line
+	if v == driver.Put {
+		each += b.Bytes
+	}
+	if b.TLS && b.Keys*each > record {
+		return fmt.Errorf("memcached over TLS reads no more than %d bytes of commands at a time, and %d keys can take %d: write a smaller batch", record, b.Keys, b.Keys*each)
 	}
 	return nil
 }

@@ -1,6 +1,6 @@
 // Package redis speaks to Redis and to servers that answer as it does, in RESP2 or RESP3.
 //
-// A get is GET, a put is SET, a delete is DEL with one key. A connection begins with AUTH, CLIENT SETNAME and SELECT where the target asks
+// A get is GET, a put is SET, a delete is DEL with one key; of several keys a get is MGET and a put MSET. A connection begins with AUTH, CLIENT SETNAME and SELECT where the target asks
 // for them, in RESP3 with HELLO in the place of the first two, and always with PING: the answers tell a server that is not Redis, wants a password,
 // or still loads its data, before any load is sent.
 //
@@ -10,6 +10,8 @@
 //	get     $n … bulk        ok, with the value
 //	get     $-1, _           miss
 //	put     +OK              ok
+//	mget    *n … elements    ok or miss for each, as for a get
+//	mset    +OK              ok for each
 //	delete  :1               ok
 //	delete  :0               miss
 //	any     -words           error, with the words
@@ -34,6 +36,7 @@ type Driver struct{}
 var (
 	_ driver.Wire    = Driver{}
 	_ driver.Expirer = Driver{}
+	_ driver.Batcher = Driver{}
 )
 
 // Config holds what a redis target takes beside the attributes common to all targets.
@@ -96,6 +99,17 @@ func (Driver) Outcomes(v driver.Verb) []driver.Outcome {
 
 // CheckTTL implements driver.Expirer: any is right.
 func (Driver) CheckTTL(time.Duration) error { return nil }
+
+// CheckBatch implements driver.Batcher: MSET takes no TTL.
+func (Driver) CheckBatch(config any, v driver.Verb, b driver.Batch) error {
+	if cfg, ok := config.(*Config); ok && cfg.Cluster {
+		return errors.New("a cluster takes several keys in a request only where all are of one hash slot: leave batch out of the phase")
+	}
+	if v == driver.Put && b.TTL > 0 {
+		return errors.New("MSET, which puts several keys, takes no TTL: leave ttl out of the dataset, or batch out of the phase")
+	}
+	return nil
+}
 
 // Builtin returns "resp".
 func (Driver) Builtin() string { return "resp" }

@@ -1,0 +1,27 @@
+package memcached
+
+import "github.com/loadgen/loadgen/pkg/driver"
+
+var _ driver.BatchCodec = codec{}
+
+// AppendBatch appends an mg or ms for each item.
+func (c codec) AppendBatch(dst []byte, v driver.Verb, items []driver.Item) []byte {
+	for i := range items {
+		req := driver.Request{Verb: v, Key: items[i].Key, Value: &items[i].Value}
+		dst = c.AppendRequest(dst, &req)
+	}
+	return dst
+}
+
+// ParseBatch reads a reply for each.
+func (c codec) ParseBatch(b []byte, v driver.Verb, replies []driver.Reply) (int, error) {
+	n := 0
+	for i := range replies {
+		size, err := c.Parse(b[n:], v, &replies[i])
+		if size == 0 || err != nil {
+			return 0, err
+		}
+		n += size
+	}
+	return n, nil
+}

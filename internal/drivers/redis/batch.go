@@ -1,0 +1,78 @@
+package redis
+
+import (
+	"fmt"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+var (
+	_ driver.BatchCodec = (*codec)(nil)
+	_ driver.BatchCodec = (*codec3)(nil)
+)
+
+// AppendBatch appends MGET or MSET.
+func (*codec) AppendBatch(dst []byte, v driver.Verb, items []driver.Item) []byte {
+	dst = append(dst, '*')
+	if v == driver.Get {
+		dst = appendLength(dst, 1+len(items))
+		dst = append(dst, "$4\r\nMGET\r\n"...)
+	} else {
+		dst = appendLength(dst, 1+2*len(items))
+		dst = append(dst, "$4\r\nMSET\r\n"...)
+	}
+	for i := range items {
+		item := &items[i]
+		dst = append(dst, '$')
+		dst = appendLength(dst, len(item.Key))
+		dst = append(dst, item.Key...)
+		if v == driver.Put {
+			dst = append(dst, "\r\n$"...)
+			dst = appendLength(dst, item.Value.Size)
+			dst = item.Value.AppendTo(dst)
+		}
+		dst = append(dst, "\r\n"...)
+	}
+	return dst
+}
+
+// ParseBatch reads the reply to an MGET or MSET.
+func (c *codec) ParseBatch(b []byte, v driver.Verb, replies []driver.Reply) (int, error) {
+	return c.parseBatch(b, v, replies, readValue)
+}
+
+// ParseBatch reads the reply to an MGET or MSET, and the messages before it.
+func (c *codec3) ParseBatch(b []byte, v driver.Verb, replies []driver.Reply) (int, error) {
+	return c.parseBatch(b, v, replies, readReply)
+}
+
+func (c *codec) parseBatch(b []byte, v driver.Verb, replies []driver.Reply, read reader) (int, error) {
+	head, n, err := read(b)
+	if n == 0 || err != nil {
+		return 0, err
+	}
+	switch {
+	case head.kind == errorReply:
+		fill(replies, driver.Reply{Outcome: driver.Error})
+		replies[0].Message = c.told(head.text)
+	case v == driver.Put && head.kind == status && string(head.text) == "OK":
+		fill(replies, driver.Reply{Outcome: driver.OK})
+	case v == driver.Get && head.kind == array && head.integer == int64(len(replies)):
+		for i := range replies {
+			size, err := c.parse(b[n:], driver.Get, &replies[i], read)
+			if size == 0 || err != nil {
+				return 0, err
+			}
+			n += size
+		}
+	default:
+		return 0, fmt.Errorf("reply to a redis %s of %d keys: got %s", v, len(replies), quote(b[:n]))
+	}
+	return n, nil
+}
+
+func fill(replies []driver.Reply, with driver.Reply) {
+	for i := range replies {
+		replies[i] = with
+	}
+}

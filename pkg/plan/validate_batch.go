@@ -1,0 +1,59 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// maxBatch bounds the keys of an op: what the built-in node takes in a request, with values.
+const maxBatch = 500
+
+// batch checks ops of several keys.
+func (v *validator) batch(ph *Phase, d *Dataset, t *Target, at part) {
+	v.within(at, "batch", int64(ph.Batch), 1, maxBatch)
+	if ph.Batch <= 1 {
+		return
+	}
+	path := at.path + ".batch"
+	switch {
+	case ph.Populate != nil || ph.Clear != nil:
+		v.fault(at.where+": batch with populate or clear", "Leave it out: their ops have one key each, and pipeline keeps many under way.", path)
+	case len(ph.Scenarios) > 0:
+		v.fault(at.where+": batch with scenarios", "Leave one of them out: the ops of a scenario have one key each.", path)
+	case ph.Open != nil && ph.Open.Trace != nil:
+		v.fault(at.where+": batch with a trace", "Leave batch out: the ops of a trace have one key each.", path)
+	case ph.HitRatio != nil:
+		v.fault(at.where+": batch with hit_ratio", "Leave one of them out: a share of misses is of gets with one key.", path)
+	case t.Replication != nil:
+		v.fault(at.where+": batch on a replicated target", "Leave batch out, or replication: each key of a batch would have other replicas, and a quorum of its own.", path)
+	case d.Keys.Pick == "sequence" || d.Keys.Pick == "latest":
+		v.fault(fmt.Sprintf("%s: batch with the keys of dataset %s by %s", at.where, quote(d.Name), d.Keys.Pick),
+			`Leave batch out, or write pick = "uniform", or another that draws keys: `+d.Keys.Pick+" has an order of single keys.", path)
+	default:
+		v.batches(ph, d, t, at)
+	}
+}
+
+// batches checks that the target's driver can have several keys in a request.
+func (v *validator) batches(ph *Phase, d *Dataset, t *Target, at part) {
+	path := at.path + ".batch"
+	known := driverNamed(v.drivers, t.Driver)
+	b, ok := known.(driver.Batcher)
+	if known != nil && !ok {
+		v.fault(fmt.Sprintf("%s: driver %q has no requests of several keys", at.where, t.Driver), "Leave batch out.", path)
+		return
+	}
+	for _, w := range ph.Ops {
+		switch verb := driver.Verb(verbOf(w.Op)); {
+		case known == nil || verbOf(w.Op) < 0:
+		case verb != driver.Get && verb != driver.Put:
+			v.fault(fmt.Sprintf("%s: batch with %s", at.where, w.Op), "Write ops with get and put alone, or leave batch out.", path)
+		default:
+			form := driver.Batch{Keys: ph.Batch, Bytes: int(d.Values.Size), TTL: d.Values.TTL, TLS: t.TLS != nil}
+			if err := b.CheckBatch(t.Config, verb, form); err != nil {
+				v.fault(fmt.Sprintf("%s: batch of %s: %v", at.where, w.Op, err), "", path)
+			}
+		}
+	}
+}
