@@ -164,7 +164,7 @@ func (c *wireConn) drop(w *wire) {
 	if c.held != nil {
 		w.recycle(c.held)
 	}
-	c.out, c.in, c.held = nil, nil, nil
+	c.out, c.in, c.held, c.gone = nil, nil, nil, 0
 }
 
 func (w *wire) fire(t timer, _ int64) {

@@ -340,10 +340,10 @@ func abort(conn net.Conn) {
 
 // The rest is what wire does besides when its poller is pipes: bytes that were handed over leave later, or not at all.
 
-// pass writes what the socket takes of c.out.
+// pass writes what the socket takes of what is left of c.out.
 func (w *wire) pass(c *wireConn) (int, error) {
 	if w.pipes == nil {
-		return w.poll.write(c.fd, c.out)
+		return w.poll.write(c.fd, c.out[c.gone:])
 	}
 	if !w.date(c) {
 		return 0, errAgain

@@ -19,8 +19,8 @@ const (
 	readSize     = 64 << 10              // bytes asked for in one read
 	mostMoved    = 16 << 10              // bytes of a reply that is not complete which a read begins with anew; more stay in place
 	firstBuffer  = 512                   // bytes of a buffer at first: at the start of a phase, every connection has one
-	keptBuffer   = 256 << 10             // a larger buffer is left to the garbage collector after use
-	keptBuffers  = 1024                  // as are more than so many
+	keptBuffer   = 4 << 20               // a larger buffer is left to the garbage collector after use,
+	keptBytes    = 64 << 20              // as are those beyond so many bytes together
 	maxOpening   = 128                   // connections that a loop has in the making at a time: below common listen backlogs
 	firstBackoff = 10 * time.Millisecond // before the first attempt to reconnect
 	lastBackoff  = time.Second           // and the longest
@@ -45,6 +45,7 @@ type wire struct {
 	ready     []readiness
 	rbuf      []byte
 	bufs      [][]byte // empty, for conns to write and to keep partial replies in
+	kept      int      // bytes that they have room for
 	reply     driver.Reply
 	direct    *direct // the loop's
 	twin      twin
@@ -97,7 +98,8 @@ type wireConn struct {
 	behind   int    // those before them wait for the pipe to have room, and
 	batch    int    // those before these were handed to it; when they left is not known yet
 	freed    int    // slots of ops that the read at hand has ended, and the feed does not know of yet
-	out      []byte // to be written
+	out      []byte // to be written, but for
+	gone     int    // so many bytes at its front, which the socket has taken
 	held     []byte // to be written once the connection is up, which it has never been
 	cuts     []int  // of out, where another write begins; for pipes
 	in       []byte // the beginning of a reply that is not complete
@@ -257,15 +259,18 @@ func (w *wire) write(c *wireConn) {
 		w.lose(c, fmt.Errorf("write: %w", err))
 		return
 	}
+	n += c.gone
 	if n == len(c.out) {
 		w.recycle(c.out)
-		c.out = nil
+		c.out, c.gone = nil, 0
 		if c.blocked {
 			w.block(c, false)
 		}
 		return
 	}
-	c.out = c.out[:copy(c.out, c.out[n:])]
+	if c.gone = n; c.gone > len(c.out)/2 { // no byte is moved more than once for each that has left
+		c.out, c.gone = c.out[:copy(c.out, c.out[c.gone:])], 0
+	}
 	if !c.blocked {
 		w.block(c, true)
 	}
@@ -535,6 +540,7 @@ func (w *wire) buffer() []byte {
 	if n := len(w.bufs); n > 0 {
 		b := w.bufs[n-1]
 		w.bufs = w.bufs[:n-1]
+		w.kept -= cap(b)
 		return b
 	}
 	return make([]byte, 0, firstBuffer)
@@ -542,7 +548,8 @@ func (w *wire) buffer() []byte {
 
 func (w *wire) recycle(b []byte) {
 	w.twin.forget()
-	if cap(b) <= keptBuffer && len(w.bufs) < keptBuffers {
+	if cap(b) <= keptBuffer && w.kept+cap(b) <= keptBytes {
+		w.kept += cap(b)
 		w.bufs = append(w.bufs, b[:0])
 	}
 }
