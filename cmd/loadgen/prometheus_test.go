@@ -26,8 +26,8 @@ func TestDeployedConfigurationIsValid(t *testing.T) {
 	require.Contains(t, out, "SUCCESS")
 }
 
-// livePlan runs for 21 s, in which Prometheus has to find the workers, on targets that answer by themselves: a closed phase with a setup, then an open one, replicated, in which some
-// ops miss and some requests fail.
+// livePlan runs for 21 s, in which Prometheus has to find the workers, on targets that answer by themselves: a closed phase with a setup, then an open one, replicated, with
+// a scenario, in which some ops miss and some requests fail.
 const livePlan = `
 plan "live" {}
 target "clean" {
@@ -71,6 +71,10 @@ phase "mixed" {
   target  = target.noisy
   dataset = dataset.pools
   ops     = { get = 3, put = 1 }
+  scenario "change" {
+    step "get" {}
+    step "put" { key = "same" }
+  }
   open {
     rate     = "600/s"
     duration = "19s"
@@ -296,13 +300,14 @@ func expressionsIn(node any) (found []string) {
 // counters. All of them have ended, and with them their series.
 func testSums(t *testing.T, db database) {
 	db.t = t
-	for _, name := range []string{"loadgen_response_seconds", "loadgen_service_seconds", "loadgen_lag_seconds", "loadgen_ack_seconds"} {
+	for _, name := range []string{"loadgen_response_seconds", "loadgen_service_seconds", "loadgen_lag_seconds", "loadgen_ack_seconds", "loadgen_scenario_response_seconds"} {
 		whole, parts := db.buckets(name, "loadgen"), db.buckets(name, "loadgen-workers")
 		require.Greater(t, len(whole), 20, name)
 		require.Equal(t, whole, parts, name)
 	}
 	for name, by := range map[string]string{
 		"loadgen_ops_total": "phase, op, outcome", "loadgen_ops_due_total": "phase, op", "loadgen_requests_total": "phase, op, result",
+		"loadgen_scenarios_total": "phase, scenario, outcome", "loadgen_scenarios_due_total": "phase, scenario",
 	} {
 		sum := fmt.Sprintf(`sum by (%s) (last_over_time(%s{job="%%s"}[1m]))`, by, name)
 		whole, parts := db.byLabels(fmt.Sprintf(sum, "loadgen")), db.byLabels(fmt.Sprintf(sum, "loadgen-workers"))
@@ -318,7 +323,7 @@ func (db database) buckets(name, job string) map[string]uint64 {
 	db.t.Helper()
 	all := map[string]uint64{}
 	for _, s := range db.ask("matrix", fmt.Sprintf(`%s{job=%q}[1m]`, name, job)) {
-		labels := fmt.Sprint(s.Metric["phase"], s.Metric["op"], s.Metric["class"], s.Metric["k"])
+		labels := fmt.Sprint(s.Metric["phase"], s.Metric["op"], s.Metric["scenario"], s.Metric["class"], s.Metric["k"])
 		count := func(of string, n any) {
 			number, err := strconv.ParseUint(fmt.Sprint(n), 10, 64)
 			require.NoError(db.t, err, "%s %s", name, labels)
@@ -365,6 +370,13 @@ func testCounters(t *testing.T, db database, result *run.Run) {
 			} {
 				equal(n, "loadgen_ops_total", at+fmt.Sprintf(`,outcome=%q`, outcome))
 			}
+		}
+		for scenario, s := range ph.Scenario {
+			at := fmt.Sprintf(`phase=%q,scenario=%q`, name, scenario)
+			equal(s.Due, "loadgen_scenarios_due_total", at)
+			equal(s.OK, "loadgen_scenarios_total", at+`,outcome="ok"`)
+			equal(s.Miss, "loadgen_scenarios_total", at+`,outcome="miss"`)
+			equal(s.QuorumFailed, "loadgen_scenarios_total", at+`,outcome="quorum_failed"`)
 		}
 		answered := map[string]uint64{}
 		for _, r := range ph.Requests {

@@ -9,7 +9,7 @@
 //
 // # Series
 //
-// All names begin with loadgen_, all units are base units: seconds, bytes. Labels come from the plan: run, phase, op, and the closed
+// All names begin with loadgen_, all units are base units: seconds, bytes. Labels come from the plan: run, phase, op, scenario, and the closed
 // sets outcome, class, result and k; an endpoint is n0, n1, … by its place in the plan. A worker's name stands on loadgen_worker_*
 // only. Keys, addresses and texts of errors are not shown. Every series is there from the start, at 0, so that a rate over the first
 // interval is right.
@@ -20,13 +20,14 @@
 //	run                               4   1 of them on a worker's page
 //	phase                            40   9, 8 more with a setup, and 2 for each endpoint
 //	phase and op                    100   16 counters and gauges, 7 histograms of 9, an ack of 3 for each of the first 7
+//	scenario of a phase              36   9 counters and gauges, 3 histograms of 9; a phase has at most 32
 //	worker                            5
 //
 // [Series] and [PartSeries] add them up for a plan. When there are more than 11 endpoints, those from the 11th on share the name "other".
 //
 // # Histograms
 //
-// Response, service and lag are classic (6 bounds and +Inf) and native histograms at the same time, in one family; acks are native
+// Response, of scenarios too, service and lag are classic (6 bounds and +Inf) and native histograms at the same time, in one family; acks are native
 // with their sum and count. A bucket of pkg/hist counts in the first exported bucket whose bound is not below the upper bound
 // of its own, which is where its largest value belongs. The choice depends on the bucket alone, so counts add up exactly: the
 // histograms of workers sum to that of the coordinator bucket by bucket.

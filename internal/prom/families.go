@@ -50,6 +50,11 @@ const (
 	lag
 	ack
 
+	scenariosDue
+	scenariosEnded
+	scenariosInFlight
+	scenarioResponse
+
 	workerUp
 	workerLastSeen
 	workerOffset
@@ -66,11 +71,12 @@ const (
 )
 
 var (
-	ofRun    = []string{"run"}
-	ofPhase  = []string{"run", "phase"}
-	ofOp     = []string{"run", "phase", "op"}
-	ofClass  = []string{"run", "phase", "op", "class"}
-	ofWorker = []string{"run", "worker"}
+	ofRun      = []string{"run"}
+	ofPhase    = []string{"run", "phase"}
+	ofOp       = []string{"run", "phase", "op"}
+	ofClass    = []string{"run", "phase", "op", "class"}
+	ofScenario = []string{"run", "phase", "scenario"}
+	ofWorker   = []string{"run", "worker"}
 )
 
 var families = [numFamilies]family{
@@ -81,7 +87,7 @@ var families = [numFamilies]family{
 
 	phaseActive:      {"loadgen_phase_active", gauge, "1 while the phase is under way.", ofPhase},
 	phaseValidity:    {"loadgen_phase_validity", gauge, "How far the phase's figures may be believed: 0 valid, 1 suspect, 2 invalid; -1 before it has ended.", ofPhase},
-	phaseOffered:     {"loadgen_phase_offered_ops_per_second", gauge, "Ops per second that the schedule of an open phase wants now; 0 in a closed phase.", ofPhase},
+	phaseOffered:     {"loadgen_phase_offered_ops_per_second", gauge, "Ops per second, or scenarios where it has some, that the schedule of an open phase wants now; 0 in a closed phase.", ofPhase},
 	phaseReconnects:  {"loadgen_reconnects_total", counter, "Connections opened again after a loss.", ofPhase},
 	phaseLateReplies: {"loadgen_late_replies_total", counter, "Replies to requests that had timed out already; discarded.", ofPhase},
 	phaseForeign:     {"loadgen_foreign_values_total", counter, "Values read that loadgen had not written.", ofPhase},
@@ -105,6 +111,11 @@ var families = [numFamilies]family{
 	service:          {"loadgen_service_seconds", histogram, "From the start of an op to its end, by class of outcome.", ofClass},
 	lag:              {"loadgen_lag_seconds", histogram, "From the time an op was due to its start.", ofOp},
 	ack:              {"loadgen_ack_seconds", histogram, "From the start of a replicated op to its k-th good answer.", []string{"run", "phase", "op", "k"}},
+
+	scenariosDue:      {"loadgen_scenarios_due_total", counter, "Scenarios that the schedule wanted.", ofScenario},
+	scenariosEnded:    {"loadgen_scenarios_total", counter, "Scenarios that have ended, by outcome: that of the step that ended them.", []string{"run", "phase", "scenario", "outcome"}},
+	scenariosInFlight: {"loadgen_scenarios_in_flight", gauge, "Scenarios started and not ended.", ofScenario},
+	scenarioResponse:  {"loadgen_scenario_response_seconds", histogram, "From the time a scenario was due to the end of its last op, by class of outcome.", []string{"run", "phase", "scenario", "class"}},
 
 	workerUp:          {"loadgen_worker_up", gauge, "1 while the worker takes part, 0 once it is lost or gone.", ofWorker},
 	workerLastSeen:    {"loadgen_worker_last_seen_seconds", gauge, "Time since the worker's last heartbeat.", ofWorker},

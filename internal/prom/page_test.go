@@ -105,7 +105,7 @@ func TestHistogramsAreBothKinds(t *testing.T) {
 	c := sampleCollector(t, 3)
 	families := gather(t, c)
 	for name, classic := range map[string]int{
-		"loadgen_response_seconds": 6, "loadgen_service_seconds": 6, "loadgen_lag_seconds": 6, "loadgen_ack_seconds": 0,
+		"loadgen_response_seconds": 6, "loadgen_service_seconds": 6, "loadgen_lag_seconds": 6, "loadgen_ack_seconds": 0, "loadgen_scenario_response_seconds": 6,
 	} {
 		require.NotEmpty(t, families[name].GetMetric(), name)
 		for _, m := range families[name].GetMetric() {
@@ -170,6 +170,14 @@ func TestCountersAreTheLedgers(t *testing.T) {
 			require.EqualValues(t, sum.InFlight, value(t, families["loadgen_requests_in_flight"], labels...))
 		}
 	}
+	for i, name := range []string{"get", "change"} {
+		o, labels := v.Phase("chains").Load.Scenarios[i], []string{"phase=chains", "scenario=" + name}
+		require.EqualValues(t, 1+driver.NumOutcomes, value(t, families["loadgen_scenarios_due_total"], labels...))
+		require.EqualValues(t, 1, value(t, families["loadgen_scenarios_in_flight"], labels...))
+		for i, n := range o.Outcomes {
+			require.EqualValues(t, n, value(t, families["loadgen_scenarios_total"], append(labels, "outcome="+driver.Outcome(i).String())...))
+		}
+	}
 	for e := range 4 {
 		r := v.Phase("get").Load.Request(e, driver.Get)
 		at := []string{"phase=get", "endpoint=n" + strconv.Itoa(e)}
@@ -191,13 +199,15 @@ func TestWorkersSumToTheCoordinator(t *testing.T) {
 	p := parse(t, samplePlan)
 	show := func(load *measure.Totals) map[string]*dto.MetricFamily {
 		v := prom.NewView("r", p)
-		v.Phase("get").Load = load
+		v.Phase("get").Load, v.Phase("chains").Load = load, load
 		c := with()
 		c.Set(v)
 		return gather(t, c)
 	}
 	verbs := []driver.Verb{driver.Get}
 	a, b := counted(verbs, 3, 4, 3), counted(verbs, 5, 4, 3)
+	chained(a, 2)
+	chained(b, 1)
 	whole := &measure.Totals{}
 	whole.Merge(a)
 	whole.Merge(b)

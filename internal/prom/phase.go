@@ -46,6 +46,9 @@ func (p *phasePage) write() {
 	for _, verb := range p.ph.Verbs {
 		p.op(verb, load)
 	}
+	for i, name := range p.ph.Scenarios {
+		p.scenario(i, name, load)
+	}
 }
 
 // setup shows the ops of all verbs together.
@@ -127,6 +130,23 @@ func (p *phasePage) op(verb driver.Verb, load *measure.Totals) {
 			h = &o.Acks[k]
 		}
 		p.histogram(ack, h, nil, run, phase, name, strconv.Itoa(k+1))
+	}
+}
+
+// scenario shows the scenario of a number. Its ops are among those of their verbs.
+func (p *phasePage) scenario(i int, name string, load *measure.Totals) {
+	o := &measure.Op{}
+	if i < len(load.Scenarios) {
+		o = load.Scenarios[i]
+	}
+	run, phase := p.v.Run, p.ph.Name
+	p.count(scenariosDue, o.Due, run, phase, name)
+	for i, n := range o.Outcomes {
+		p.count(scenariosEnded, n, run, phase, name, driver.Outcome(i).String())
+	}
+	p.number(scenariosInFlight, float64(o.InFlight), run, phase, name)
+	for i := range measure.NumClasses {
+		p.histogram(scenarioResponse, &o.Response[i], classicBounds[:], run, phase, name, measure.Class(i).String())
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// samplePlan has a closed phase with a setup, an open one with two ops, and a populate.
+// samplePlan has a closed phase with a setup, one with scenarios, an open one with two ops, and a populate.
 const samplePlan = `
 plan "sample" {}
 target "space" {
@@ -52,6 +52,19 @@ phase "get" {
   dataset = dataset.pools
   ops     = { get = 1 }
   setup { ops = { put = 1 } }
+  closed {
+    sessions   = 10
+    iterations = 1000
+  }
+}
+phase "chains" {
+  target  = target.one
+  dataset = dataset.shared
+  ops     = { get = 1 }
+  scenario "change" {
+    step "get" {}
+    step "put" { key = "same" }
+  }
   closed {
     sessions   = 10
     iterations = 1000
@@ -126,6 +139,20 @@ func counted(verbs []driver.Verb, seconds, endpoints, copies int) *measure.Total
 	return t
 }
 
+// chained adds scenarios that were due, of each one that goes on and one of each outcome.
+func chained(t *measure.Totals, scenarios int) {
+	for i := range scenarios {
+		t.AddScenario(i)
+		t.AddScenarioInFlight(i, 1)
+		for o := range driver.Shed {
+			t.AddScenario(i)
+			t.RecordScenario(i, &measure.Sample{Outcome: o, Cause: 1, Due: 1e6, Start: 2e6, End: 3e6 * int64(1+i+int(o))})
+		}
+		t.AddScenario(i)
+		t.ShedScenario(i)
+	}
+}
+
 // sampleView is the sample plan in its last phase, which has gone on for a number of seconds.
 func sampleView(p *plan.Plan, seconds int) prom.View {
 	v := prom.NewView("2026-11-20T12-00-00Z-sample", p)
@@ -134,6 +161,9 @@ func sampleView(p *plan.Plan, seconds int) prom.View {
 	get := v.Phase("get")
 	get.Setup = counted([]driver.Verb{driver.Put}, 1, 4, 3)
 	get.Load = counted(get.Verbs, 2, 4, 3)
+	chains := v.Phase("chains")
+	chains.Load = counted(chains.Verbs, 1, 1, 0)
+	chained(chains.Load, len(chains.Scenarios))
 	mixed := v.Phase("mixed")
 	mixed.Offered = 2000
 	mixed.Load = counted(mixed.Verbs, seconds, 1, 0)

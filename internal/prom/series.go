@@ -15,6 +15,7 @@ const (
 	endpointSeries  = 2
 	opSeries        = 9 + driver.NumOutcomes
 	keySeries       = 1 + driver.NumOutcomes
+	scenarioSeries  = 2 + driver.NumOutcomes + measure.NumClasses*histogramSeries
 	workerSeries    = 5
 	histogramSeries = len(classicBounds) + 3 // +Inf, sum and count
 	ackSeries       = 3
@@ -32,12 +33,12 @@ func PartSeries(p *plan.Plan) int { return runSeries + phasesSeries(p) }
 
 func phasesSeries(p *plan.Plan) (n int) {
 	for _, ph := range NewView("", p).Phases {
-		n += ph.series() + len(ph.Verbs)*ph.opSeries()
+		n += ph.series() + len(ph.Verbs)*ph.opSeries() + len(ph.Scenarios)*scenarioSeries
 	}
 	return n
 }
 
-// series returns how many samples the phase has beside those of its ops.
+// series returns how many samples the phase has beside those of its ops and scenarios.
 func (ph *Phase) series() int {
 	n := phaseSeries + endpointSeries*len(endpointNames(ph.Endpoints))
 	if ph.HasSetup {

@@ -65,12 +65,14 @@ func TestBudget(t *testing.T) {
 	v := prom.NewView("r", p)
 	c := with(prom.Worker{Name: "a"})
 	c.Set(v)
-	var perRun, perWorker, perPhase, perOp int
+	var perRun, perWorker, perPhase, perOp, perScenario int
 	for line := range strings.Lines(page(t, c)) {
 		switch {
 		case strings.HasPrefix(line, "#"):
 		case strings.Contains(line, `worker="a"`):
 			perWorker++
+		case strings.Contains(line, `scenario="change"`):
+			perScenario++
 		case strings.Contains(line, `op="get",`) && strings.Contains(line, `phase="get"`):
 			perOp++
 		case strings.Contains(line, `phase="get"`):
@@ -80,6 +82,7 @@ func TestBudget(t *testing.T) {
 		}
 	}
 	require.Equal(t, 100, perOp)
+	require.Equal(t, 36, perScenario)
 	require.Equal(t, 39, perPhase)
 	require.Equal(t, 5, perWorker)
 	require.Equal(t, 4, perRun)

@@ -22,6 +22,7 @@ type View struct {
 type Phase struct {
 	Name      string
 	Verbs     []driver.Verb   // of the mix, in verb order
+	Scenarios []string        // their names, in the plan's order
 	HasSetup  bool            // Setup will come
 	Endpoints int             // of the target
 	Batch     int             // keys of an op
@@ -67,6 +68,9 @@ func newPhase(p *plan.Plan, ph *plan.Phase) Phase {
 		if verb, ok := driver.ParseVerb(w.Op); ok {
 			out.Verbs = append(out.Verbs, verb)
 		}
+	}
+	for _, s := range ph.Scenarios {
+		out.Scenarios = append(out.Scenarios, s.Name)
 	}
 	return out
 }
