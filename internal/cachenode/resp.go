@@ -78,8 +78,11 @@ var respCommands = [...]respCommand{
 	{"pexpire", 3, 3, verbOther, oneKey},
 	{"ttl", 2, 2, verbOther, oneKey},
 	{"pttl", 2, 2, verbOther, oneKey},
+	{"type", 2, 2, verbOther, oneKey},
+	{"strlen", 2, 2, verbOther, oneKey},
 	{"scan", 2, maxArgs, verbOther, noKey},
 	{"ping", 1, 2, verbOther, noKey},
+	{"echo", 2, 2, verbOther, noKey},
 	{"info", 1, maxArgs, verbOther, noKey},
 	{"dbsize", 1, 1, verbOther, noKey},
 	{"flushall", 1, 2, verbOther, noKey},
@@ -140,6 +143,10 @@ func (c *resp) carryOut(name string) {
 		c.ttl(time.Second)
 	case "pttl":
 		c.ttl(time.Millisecond)
+	case "type":
+		c.kind()
+	case "strlen":
+		c.strlen()
 	case "scan":
 		c.scan()
 	default:
@@ -152,6 +159,8 @@ func (c *resp) serveClient(name string) {
 	switch name {
 	case "ping":
 		c.ping()
+	case "echo":
+		c.echo("ECHO")
 	case "info":
 		c.info()
 	case "dbsize":
@@ -198,16 +207,21 @@ func sameWord(b []byte, word string) bool {
 
 func (c *resp) ping() {
 	if len(c.args) == 2 {
-		if len(c.args[1]) > maxKept {
-			c.fail("ERR PING takes at most 16384 bytes here")
-			return
-		}
-		c.out = appendLength(c.out, len(c.args[1]))
-		c.out = append(c.out, c.args[1]...) // a copy: the request's bytes are written over
-		c.out = append(c.out, "\r\n"...)
+		c.echo("PING")
 		return
 	}
 	c.out = append(c.out, "+PONG\r\n"...)
+}
+
+// echo answers with a copy of the argument: the request's bytes are written over.
+func (c *resp) echo(command string) {
+	if len(c.args[1]) > maxKept {
+		c.fail("ERR " + command + " takes at most 16384 bytes here")
+		return
+	}
+	c.out = appendLength(c.out, len(c.args[1]))
+	c.out = append(c.out, c.args[1]...)
+	c.out = append(c.out, "\r\n"...)
 }
 
 func (c *resp) flushall() {

@@ -144,6 +144,23 @@ func (c *resp) ttl(unit time.Duration) {
 	}
 }
 
+// kind tells the type of what a key stands for, which is a text where there is anything.
+func (c *resp) kind() {
+	if _, known := c.node.store.left(c.db, c.args[1]); known {
+		c.out = append(c.out, "+string\r\n"...)
+		return
+	}
+	c.out = append(c.out, "+none\r\n"...)
+}
+
+func (c *resp) strlen() {
+	value, done, _ := c.node.store.get(c.db, c.args[1])
+	if done != nil {
+		done()
+	}
+	c.integer(len(value))
+}
+
 // scan goes through the keys of the database by the order in which they came.
 func (c *resp) scan() {
 	cursor, err := strconv.ParseUint(string(c.args[1]), 10, 64)

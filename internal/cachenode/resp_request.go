@@ -19,7 +19,7 @@ type protocolError string
 
 func (e protocolError) Error() string { return "Protocol error: " + string(e) }
 
-// respRequest reads one RESP2 request, an array of bulk strings, from bytes that arrive piece by piece. What was read once is
+// respRequest reads one request, an array of bulk strings or a line, from bytes that arrive piece by piece. What was read once is
 // not read again, so a client that sends a byte at a time costs no more than that.
 type respRequest struct {
 	limit int // of the arguments' bytes in all
@@ -29,6 +29,7 @@ type respRequest struct {
 	size    int // length of the argument being read, -1 before its header
 	total   int // bytes of arguments announced
 	at      int // how far the request was read
+	scanned int // how far a line was looked for its end
 }
 
 // span is an argument's place in the request's bytes.
@@ -46,6 +47,9 @@ func (r *respRequest) reset() {
 // bytes, r.args its arguments. An error is a protocolError.
 func (r *respRequest) parse(b []byte) (complete bool, err error) {
 	if r.at == 0 && len(b) > 0 {
+		if b[0] != '*' {
+			return r.inline(b)
+		}
 		count, ok, err := r.header(b, '*', "invalid multibulk length")
 		if err != nil || !ok {
 			return false, err

@@ -181,7 +181,11 @@ func randomCommand(rnd *rand.Rand) []string {
 	key := func() string {
 		return []string{"a", "b", "c", "d", "e", "", "\r\n", "\x00\xff", strings.Repeat("k", 300)}[rnd.IntN(9)]
 	}
-	switch rnd.IntN(22) {
+	switch rnd.IntN(24) {
+	case 22:
+		return [][]string{{"STRLEN", key()}, {"STRLEN", "a"}, {"STRLEN"}}[rnd.IntN(3)]
+	case 23:
+		return [][]string{{"TYPE", key()}, {"TYPE"}, {"ECHO", key()}, {"ECHO"}}[rnd.IntN(4)]
 	case 16:
 		return []string{"MGET", key(), key(), key()}
 	case 17:
@@ -266,20 +270,38 @@ func TestToolsOfRedis(t *testing.T) {
 	servertest.Require(t, "redis", missing)
 	_, port, err := net.SplitHostPort(startNode(t, Config{}).Addr().String())
 	require.NoError(t, err)
-	tool := func(name string, args ...string) string {
+	started := func(in, name string, args ...string) (string, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
-		out, err := exec.CommandContext(ctx, name, append([]string{"-p", port}, args...)...).CombinedOutput()
-		require.NoError(t, err, "%s %q: %s", name, args, out)
-		return string(out)
+		cmd := exec.CommandContext(ctx, name, append([]string{"-p", port}, args...)...)
+		cmd.Stdin = strings.NewReader(in)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
 	}
-	loaded := tool("redis-benchmark", "-t", "set,get,mset", "-n", "2000", "-r", "100", "-P", "4", "--csv")
-	require.Regexp(t, `(?s)"SET".*"GET".*"MSET \(10 keys\)"`, loaded)
+	tool := func(name string, args ...string) string {
+		out, err := started("", name, args...)
+		require.NoError(t, err, "%s %q: %s", name, args, out)
+		return out
+	}
+	loaded := tool("redis-benchmark", "-t", "ping,set,get,mset", "-n", "2000", "-r", "100", "-P", "16", "--threads", "2", "--csv")
+	require.Regexp(t, `(?s)"PING_INLINE".*"PING_MBULK".*"SET".*"GET".*"MSET \(10 keys\)"`, loaded)
+	out, err := started("", "redis-benchmark", "-n", "100", "-q")
+	require.Error(t, err, "its whole list has what this node has not")
+	require.Contains(t, out, "Error from server: ERR unknown command 'INCR'")
 	require.Equal(t, "OK\n", tool("redis-cli", "SET", "a key", "v", "EX", "100"))
 	require.Equal(t, "100\n", tool("redis-cli", "-3", "TTL", "a key"))
 	require.Equal(t, "1\n2\n", tool("redis-cli", "EXISTS", "a key")+tool("redis-cli", "EXISTS", "a key", "a key"))
 	require.Equal(t, "a key\n", tool("redis-cli", "--scan", "--pattern", "a*"))
 	require.Equal(t, tool("redis-cli", "DBSIZE"), fmt.Sprintln(strings.Count(tool("redis-cli", "--scan"), "\n")))
+	out, err = started("SET 'in a pipe' 'of 10000'\r\nINCR x\r\n"+wire("SET", "b", strings.Repeat("v", 5000)), "redis-cli", "--pipe")
+	require.Error(t, err, "one of three is refused")
+	require.Contains(t, out, "ERR unknown command 'INCR'\n")
+	require.Contains(t, out, "errors: 1, replies: 3")
+	out, err = started("GET 'in a pipe'\nINCR x\nSTRLEN b\n", "redis-cli")
+	require.NoError(t, err)
+	require.Equal(t, "of 10000\nERR unknown command 'INCR'\n\n5000\n", out)
+	require.Contains(t, tool("redis-cli", "--bigkeys"), `Biggest string found '"b"' has 5000 bytes`)
+	require.Contains(t, tool("redis-cli", "INFO"), "\nloadgen_version:")
 }
 
 // TestScan goes through all keys of a database, and through those of a pattern.
