@@ -15,7 +15,7 @@ func (s *step) update(joint measure.Interval) run.Update {
 	u := run.Update{Phase: s.ph.Name, Kind: s.steps[0].Kind, Total: s.ops, Elapsed: time.Duration(joint.To) - s.at, Final: joint.Final, Verdict: s.c.soFar()}
 	if u.Kind == run.Load {
 		step, ph := s.steps[0], s.ph
-		u.Offered, u.Expected = step.Shape.Rate, step.Shape.Duration
+		u.Offered, u.Expected = step.Shape.Rate*ph.StepsPerArrival(), step.Shape.Duration
 		switch {
 		case ph.Closed != nil:
 			u.Expected = ph.Closed.Duration

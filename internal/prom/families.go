@@ -87,7 +87,7 @@ var families = [numFamilies]family{
 
 	phaseActive:      {"loadgen_phase_active", gauge, "1 while the phase is under way.", ofPhase},
 	phaseValidity:    {"loadgen_phase_validity", gauge, "How far the phase's figures may be believed: 0 valid, 1 suspect, 2 invalid; -1 before it has ended.", ofPhase},
-	phaseOffered:     {"loadgen_phase_offered_ops_per_second", gauge, "Ops per second, or scenarios where it has some, that the schedule of an open phase wants now; 0 in a closed phase.", ofPhase},
+	phaseOffered:     {"loadgen_phase_offered_ops_per_second", gauge, "Ops per second that the schedule of an open phase wants now, as many as its scenarios have when none fails; 0 in a closed phase.", ofPhase},
 	phaseReconnects:  {"loadgen_reconnects_total", counter, "Connections opened again after a loss.", ofPhase},
 	phaseLateReplies: {"loadgen_late_replies_total", counter, "Replies to requests that had timed out already; discarded.", ofPhase},
 	phaseForeign:     {"loadgen_foreign_values_total", counter, "Values read that loadgen had not written.", ofPhase},

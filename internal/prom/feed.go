@@ -21,6 +21,7 @@ type Feed struct {
 	phase *Phase   // of the step, in view; nil: none is under way
 	hands int      // that carry the step out
 	share float64  // of the phase's sessions that they drive
+	steps float64  // ops that an arrival brings
 }
 
 // NewFeed has c show a run of p that has not begun.
@@ -39,7 +40,7 @@ func (f *Feed) Begin(step run.Step) {
 		f.leave()
 		f.step, f.phase = step, f.view.Phase(step.Phase)
 		if f.phase != nil {
-			f.view.Current = step.Phase
+			f.view.Current, f.steps = step.Phase, f.plan.Phase(step.Phase).StepsPerArrival()
 		}
 	}
 	f.hands++
@@ -92,7 +93,7 @@ func (f *Feed) Add(delta *measure.Totals, to int64) {
 		f.phase.Load = sum(f.phase.Load, delta)
 	}
 	if delta.Origin > 0 {
-		f.phase.Offered = f.share * f.step.Shape.At(time.Duration(to-delta.Origin))
+		f.phase.Offered = f.share * f.steps * f.step.Shape.At(time.Duration(to-delta.Origin))
 	}
 	f.collector.Set(f.view)
 }

@@ -124,3 +124,18 @@ func TestFeedWhileScraped(t *testing.T) {
 	hands.Wait()
 	require.EqualValues(t, 4000, value(t, gather(t, c)["loadgen_ops_due_total"], "phase=mixed", "op=get"))
 }
+
+// TestOfferedIsOfOps: a schedule says when scenarios are due; what is shown is how many ops they bring.
+func TestOfferedIsOfOps(t *testing.T) {
+	p := parse(t, strings.Replace(samplePlan, "batch   = 4", "scenario \"change\" {\n    weight = 3\n    step \"get\" {}\n    step \"put\" {}\n  }", 1))
+	c := with()
+	f := prom.NewFeed(c, "r", p)
+	ph := p.Phase("mixed")
+	f.Begin(run.Step{Phase: "mixed", Kind: run.Load, To: ph.Sessions(), Shape: ph.Open.Shape()})
+	const origin = 5e9
+	d := counted([]driver.Verb{driver.Get}, 1, 1, 0)
+	d.Origin = origin
+	f.Add(d, origin+1e9)
+	offered := value(t, gather(t, c)["loadgen_phase_offered_ops_per_second"], "phase=mixed")
+	require.InDelta(t, 2000*(1*1+3*2)/4, offered, 1e-9, "a quarter of the scenarios is a get or a put, the others are both")
+}

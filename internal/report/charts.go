@@ -172,9 +172,12 @@ func endsOf(ph *run.Phase, st *steps) (cols []column, note string) {
 	return cols, each(seconds)
 }
 
-// asked is the rate that the plan wants at a time, in seconds since the start; 0 of a closed load. What was due cannot stand for it: where a
-// full load waits, it is counted late.
+// asked is the rate of ops that the plan wants at a time, in seconds since the start; 0 of a closed load, and where the plan does not say it: of a
+// trace at its own times, and of scenarios. What was due cannot stand for it: where a full load waits, it is counted late.
 func asked(ph *run.Phase, t float64) float64 {
+	if asRecorded(ph) || len(ph.Scenario) > 0 {
+		return 0
+	}
 	ramped := func(from, to, ramp, since float64) float64 {
 		if since >= ramp {
 			return to

@@ -136,7 +136,7 @@ func summary(b *strings.Builder, r *run.Run) {
 	}
 	for _, name := range r.PhaseOrder {
 		if ph := r.Phase[name]; ph.OfferedRate != nil && ph.AchievedRate != nil {
-			fmt.Fprintf(b, "\nPhase %s: offered %s, sustained %s.\n", markdown(name), perSecond(ph.OfferedRate), perSecond(ph.AchievedRate))
+			fmt.Fprintf(b, "\nPhase %s: offered %s, sustained %s.\n", markdown(name), arriving(ph, *ph.OfferedRate), arriving(ph, *ph.AchievedRate))
 		}
 	}
 	b.WriteString("\n| phase | op | rate | p50 | p90 | p99 | p99.9 | max | figures |\n|---|---|--:|--:|--:|--:|--:|--:|---|\n")
@@ -148,6 +148,9 @@ func summary(b *strings.Builder, r *run.Run) {
 				fmt.Fprintf(b, " %s |", quantity(q))
 			}
 			fmt.Fprintf(b, " %s |\n", ph.Validity)
+			if severalKeys(o.Op) {
+				fmt.Fprintf(b, "| %s | keys of %s | %s | | | | | | %s |\n", markdown(name), o.name, perSecond(o.Keys.Rate), ph.Validity)
+			}
 		}
 	}
 	observedMarkdown(b, r)

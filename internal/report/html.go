@@ -295,11 +295,14 @@ func tilesOf(ph *run.Phase, doubt string) []tile {
 	case ph.Search != nil && ph.Search.Rate != nil:
 		tiles = append(tiles, tile{"holds", whole(*ph.Search.Rate) + "/s", doubt})
 	case ph.OfferedRate != nil && ph.AchievedRate != nil:
-		tiles = append(tiles, tile{"offered", whole(*ph.OfferedRate) + "/s", ""}, tile{"sustained", whole(*ph.AchievedRate) + "/s", doubt})
+		tiles = append(tiles, tile{"offered", arriving(ph, *ph.OfferedRate), ""}, tile{"sustained", arriving(ph, *ph.AchievedRate), doubt})
 	case ph.Model == "closed":
 		for _, verb := range verbs(ph.Op) {
 			if o := ph.Op[verb]; o.Rate != nil {
 				tiles = append(tiles, tile{verb + ", sustained", whole(*o.Rate) + "/s", doubt})
+				if severalKeys(o) && o.Keys.Rate != nil {
+					tiles = append(tiles, tile{"keys of " + verb, whole(*o.Keys.Rate) + "/s", doubt})
+				}
 			}
 		}
 	}
@@ -321,17 +324,18 @@ func sentencesOf(ph *run.Phase) []string {
 		if why := ph.Nulls["op."+verb+".rate"]; o.Rate == nil && ph.Model == "closed" {
 			all = append(all, "There is no rate of "+verb+": "+why+".")
 		}
-		all = append(all, latencySentence(verb, &o.Response))
+		all = append(all, latencySentence(plural(o.Response.Count, verb)+" answered", &o.Response))
 	}
 	for _, name := range slices.Sorted(maps.Keys(ph.Scenario)) {
 		if s := ph.Scenario[name]; len(s.Steps) > 1 {
-			all = append(all, latencySentence(name, &s.Response))
+			all = append(all, latencySentence("Scenario "+name+", "+plural(s.Response.Count, "time"), &s.Response))
 		}
 	}
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 }
 
-func latencySentence(verb string, l *run.Latency) string {
+// latencySentence says of something that was done how long it took; "" when that is not known.
+func latencySentence(done string, l *run.Latency) string {
 	var parts []string
 	for _, q := range []struct {
 		v    *float64
@@ -344,7 +348,7 @@ func latencySentence(verb string, l *run.Latency) string {
 	if parts == nil {
 		return ""
 	}
-	return plural(l.Count, verb) + " answered: " + strings.Join(parts, ", ") + "."
+	return done + ": " + strings.Join(parts, ", ") + "."
 }
 
 func phaseFacts(ph *run.Phase) []fact {
@@ -376,7 +380,7 @@ func phaseFacts(ph *run.Phase) []fact {
 }
 
 func newOpView(ph *run.Phase, o done) opView {
-	v := opView{Verb: o.name, Facts: []string{ledger(o.Op)}, Rates: slices.Concat(rates(ph, o), keys(ph, o))}
+	v := opView{Verb: o.name, Facts: slices.Concat([]string{ledger(o.Op)}, keys(ph, o)), Rates: rates(ph, o)}
 	if o.steps != "" {
 		v.Verb = "scenario " + o.name
 		v.Facts = append([]string{o.steps}, v.Facts...)

@@ -78,10 +78,10 @@ func ledger(o *run.Op) string {
 
 // keys are the ledger and the rate of the keys of ops that have several; nothing where each has one.
 func keys(ph *run.Phase, d done) []string {
-	k := d.Keys
-	if k.Due == d.Due || k.Due == 0 {
+	if !severalKeys(d.Op) {
 		return nil
 	}
+	k := d.Keys
 	parts := []string{"keys " + ledger(&run.Op{
 		Due: k.Due, OK: k.OK, Miss: k.Miss, Conflict: k.Conflict, QuorumFailed: k.QuorumFailed,
 		Timeout: k.Timeout, Error: k.Error, Shed: k.Shed, InFlight: k.InFlight,
@@ -91,6 +91,9 @@ func keys(ph *run.Phase, d done) []string {
 	}
 	return parts
 }
+
+// severalKeys says whether ops had several keys each.
+func severalKeys(o *run.Op) bool { return o.Keys.Due > o.Due }
 
 func causes(c run.Causes) string {
 	var terms []string

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/run"
@@ -22,7 +23,7 @@ func (p *page) phase(name string, ph *run.Phase) {
 	p.rule(name, word)
 	overloaded := len(ph.Reasons) > 0 && strings.HasPrefix(ph.Reasons[0].Text, "offered ") // and says so itself
 	if ph.OfferedRate != nil && ph.AchievedRate != nil && !overloaded {
-		p.item("rate", "offered "+whole(*ph.OfferedRate)+"/s, sustained "+whole(*ph.AchievedRate)+"/s"+mark(ph, "achieved_rate"))
+		p.item("rate", "offered "+arriving(ph, *ph.OfferedRate)+", sustained "+arriving(ph, *ph.AchievedRate)+mark(ph, "achieved_rate"))
 	}
 	label := word
 	for _, why := range ph.Reasons {
@@ -30,9 +31,7 @@ func (p *page) phase(name string, ph *run.Phase) {
 		label = ""
 	}
 	p.item("load", loadOf(ph)+"; took "+duration(ph.Seconds))
-	if trace := traceOf(ph); trace != nil {
-		p.items("trace", "; ", trace...)
-	}
+	p.items("trace", "; ", traceOf(ph)...)
 	p.item("target", targetOf(ph))
 	p.item("dataset", datasetOf(ph))
 	if ph.Setup != nil {
@@ -41,9 +40,7 @@ func (p *page) phase(name string, ph *run.Phase) {
 		}
 	}
 	p.log(ph)
-	if steady := steadyOf(ph); steady != nil {
-		p.items("steady", ", ", steady...)
-	}
+	p.items("steady", ", ", steadyOf(ph)...)
 	p.levels(ph)
 	for _, d := range doneIn(ph) {
 		p.op(ph, d)
@@ -105,7 +102,7 @@ func traceOf(ph *run.Phase) []string {
 	case t.Speed == 0:
 		pace = "at even distances"
 	case t.Speed != 1:
-		pace = digits(t.Speed) + " times as fast as it was"
+		pace = strconv.FormatFloat(t.Speed, 'f', -1, 64) + " times as fast as it was"
 	}
 	list := func(of []plan.TraceCount) string {
 		var parts []string
@@ -136,7 +133,7 @@ func loadOf(ph *run.Phase) string {
 		parts = append(scheduleOf(ph), sessions,
 			"at most "+count(s.InFlight)+" in flight, more "+map[string]string{"wait": "wait", "shed": "are shed"}[s.OnFull])
 	case s.Iterations > 0:
-		parts = []string{"closed", sessions, count(s.Iterations) + " ops each"}
+		parts = []string{"closed", sessions, count(s.Iterations) + " " + arrivals(ph) + " each"}
 		if s.DurationSeconds > 0 {
 			parts = append(parts, "at most "+duration(s.DurationSeconds))
 		}
@@ -144,6 +141,9 @@ func loadOf(ph *run.Phase) string {
 		parts = []string{"closed", sessions, duration(s.DurationSeconds)}
 	default:
 		parts = []string{"closed", sessions, "every key once"}
+	}
+	if s.Batch > 1 {
+		parts = append(parts, count(s.Batch)+" keys an op")
 	}
 	if s.RampSeconds > 0 {
 		parts = append(parts, "ramp "+duration(s.RampSeconds))
@@ -169,7 +169,29 @@ func scheduleOf(ph *run.Phase) []string {
 	case ph.Model == "search":
 		return []string{"search"}
 	}
-	return []string{"open", whole(s.Rate) + "/s " + s.Arrivals, duration(s.DurationSeconds)}
+	if asRecorded(ph) {
+		return []string{"open", whole(s.Rate) + "/s on average", duration(s.DurationSeconds)}
+	}
+	return []string{"open", arriving(ph, s.Rate) + " " + s.Arrivals, duration(s.DurationSeconds)}
+}
+
+// asRecorded says whether a trace was replayed at its own times.
+func asRecorded(ph *run.Phase) bool { return ph.Trace != nil && ph.Trace.Speed > 0 }
+
+// arrivals is what a load counts: scenarios where the phase has some.
+func arrivals(ph *run.Phase) string {
+	if len(ph.Scenario) > 0 {
+		return "scenarios"
+	}
+	return "ops"
+}
+
+// arriving is a rate of arrivals.
+func arriving(ph *run.Phase, rate float64) string {
+	if len(ph.Scenario) > 0 {
+		return whole(rate) + " " + arrivals(ph) + "/s"
+	}
+	return whole(rate) + "/s"
 }
 
 func targetOf(ph *run.Phase) string {
@@ -208,6 +230,9 @@ func datasetOf(ph *run.Phase) string {
 	pool := "shared"
 	if d.Scope == "session" {
 		pool = "for each session"
+	}
+	if ph.Trace != nil {
+		return d.Name + ": keys of the trace, values of its sizes, or of " + blocks(d.ValueBytes) + " where it has none"
 	}
 	values := ", values of " + blocks(d.ValueBytes)
 	if d.Values != "" {
@@ -294,9 +319,7 @@ func (p *page) generator(ph *run.Phase) {
 		return
 	}
 	p.items("generator", ", ", generatorOf(ph)...)
-	if odd := oddOf(ph); len(odd) > 0 {
-		p.items("", ", ", odd...)
-	}
+	p.items("", ", ", oddOf(ph)...)
 }
 
 // generatorOf says what the generator spent, and what kept it from running.

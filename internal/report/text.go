@@ -48,6 +48,9 @@ func (p *page) item(label, text string) { p.items(label, " ", strings.Fields(tex
 
 // items adds parts after a label, joined by sep and broken between parts only.
 func (p *page) items(label, sep string, parts ...string) {
+	if len(parts) == 0 {
+		return
+	}
 	for i, line := range flow(parts, sep, width-labelWidth-2) {
 		if i > 0 {
 			label = ""

@@ -135,6 +135,7 @@ func newReplayed(t *plan.Trace) *replayed {
 type Shape struct {
 	Sessions        int     `json:"sessions"`
 	Pipeline        int     `json:"pipeline"`
+	Batch           int     `json:"batch"`      // keys of an op
 	Iterations      int64   `json:"iterations"` // of each session; 0: not bounded by them
 	DurationSeconds float64 `json:"duration_seconds"`
 	RampSeconds     float64 `json:"ramp_seconds"`

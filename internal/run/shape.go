@@ -28,6 +28,7 @@ func newDataset(p *plan.Plan, ph *plan.Phase) dataset {
 // shape returns the phase's kind, its load model and what the model asks for, in a step of the given shape or in all.
 func shape(ph *plan.Phase, step pace.Shape) (kind, model string, s Shape) {
 	kind, model, s = bareShape(ph, step)
+	s.Batch = ph.Batch
 	if ph.HitRatio != nil {
 		s.HitRatio = *ph.HitRatio
 	}
