@@ -73,7 +73,7 @@ passed over; nothing is overwritten.`,
 			if args[0] != "-" {
 				f, err := os.Open(args[0])
 				if err != nil {
-					return failed("%w", err)
+					return err
 				}
 				defer f.Close()
 				in = f
