@@ -46,6 +46,8 @@ func TestLogsAreVerifiedByAnotherProcess(t *testing.T) {
 			require.Equal(t, 2, ph.Generator.Loops)
 			require.Positive(t, *ph.Log.BytesPerSecond)
 			require.Contains(t, l.stdout.String(), "sync clwb asked, clwb used by ")
+			require.Len(t, ph.Log.Threads, 2)
+			require.Regexp(t, `threads     session 0 on CPU [0-9]+`, l.stdout.String())
 			require.Regexp(t, `verified    [0-9,]+/[0-9,]+ entries`, l.stdout.String())
 			left, err := os.ReadDir(root)
 			require.NoError(t, err)
@@ -61,6 +63,10 @@ func TestLogsAreVerifiedByAnotherProcess(t *testing.T) {
 		r := tm.clean(30 * time.Second)
 		verified(t, r.Phase["append"])
 		require.Equal(t, 2, r.Phase["append"].Log.Files)
+		for i, thread := range r.Phase["append"].Log.Threads {
+			require.Equal(t, i, thread.Session)
+		}
+		require.Len(t, r.Phase["append"].Log.Threads, 3)
 	})
 }
 

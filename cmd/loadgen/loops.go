@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/drivers"
 	"github.com/loadgen/loadgen/internal/engine"
+	"github.com/loadgen/loadgen/internal/machine"
 )
 
 // loopFlags say how many event loops a worker has, how they wait and where they run, and where log files are.
@@ -31,7 +33,7 @@ func (f *loopFlags) add(set *pflag.FlagSet) {
 	set.IntVar(&f.n, "loops", 0, "use `N` event loops, one thread each (default: one less than there are processors)")
 	set.DurationVar(&f.spin, "spin", noSpin, "before an op of an open load is due, look at the clock for this `TIME` instead of sleeping; 0s: never")
 	set.Lookup("spin").DefValue = fmt.Sprintf("%v, with --pin %v", engine.DefaultSpin, engine.PinnedSpin)
-	set.StringVar(&f.pin, "pin", "", "run event loops on these `CPUS` and nowhere else, such as 1 or 2,3: loop by loop, then again from the first")
+	set.StringVar(&f.pin, "pin", "", "run event loops, and threads of log files, on these `CPUS` and nowhere else, such as 1 or 2,3, or node0 for those of a NUMA node: one by one, then again from the first")
 	set.StringVar(&f.files, "files", "", "read the traces that plans name below `DIR` (default: where the plan is; of a worker, where it was started)")
 	set.StringVar(&f.logRoot, "log-root", "", "keep log files of plans below `DIR` and nowhere else (default: in the user's state directory)")
 }
@@ -56,11 +58,20 @@ func (f *loopFlags) cpus() ([]int, error) {
 	}
 	var list []int
 	for text := range strings.SplitSeq(f.pin, ",") {
-		cpu, err := strconv.ParseUint(text, 10, 10)
+		number, node := strings.CutPrefix(text, "node")
+		n, err := strconv.ParseUint(number, 10, 10)
 		if err != nil {
-			return nil, errors.New("--pin " + f.pin + ": write numbers of CPUs, such as 1 or 2,3")
+			return nil, errors.New("--pin " + f.pin + ": write numbers of CPUs, such as 1 or 2,3, or a NUMA node, such as node0")
 		}
-		list = append(list, int(cpu))
+		if !node {
+			list = append(list, int(n))
+			continue
+		}
+		cpus, err := machine.NodeCPUs(os.DirFS("/"), int(n))
+		if err != nil {
+			return nil, fmt.Errorf("--pin %s: %w", f.pin, err)
+		}
+		list = append(list, cpus...)
 	}
 	return list, nil
 }

@@ -205,6 +205,10 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink func(*measure.S
 				defer l.meter.close()
 				_, sockets := l.tr.(*wire)
 				l.hold.may = sockets && measured
+				if t, ok := l.tr.(*local); ok {
+					t.seat.take(err == nil && e.cpu(l.index) >= 0)
+					defer t.seat.leave()
+				}
 			}
 			l.run()
 			if f, ok := l.feed.(*replayFeed); ok {

@@ -24,6 +24,7 @@ type local struct {
 	timeout  int64
 	inside   int64 // spent by the sessions, in this step
 	slept    int64 // spent waiting for nothing but time
+	seat     seat
 }
 
 // localCall is a request that was sent.

@@ -98,6 +98,12 @@ func TestLogsAreLoadedAndVerified(t *testing.T) {
 			require.Equal(t, final.Log.Proof.Acknowledged, final.Log.Proof.Verified)
 			require.Empty(t, final.Log.Proof.Wrong)
 			require.Positive(t, final.Generator.Busy)
+			require.Len(t, final.Log.Threads, 3)
+			for i, thread := range final.Log.Threads {
+				require.Equal(t, []int{i, 1}, []int{thread.Session, thread.Sessions})
+				require.False(t, thread.Pinned)
+				require.True(t, min(thread.CPU, thread.CPUAtEnd) >= 0 && max(thread.CPU, thread.CPUAtEnd) < 8192, thread)
+			}
 			left, err := os.ReadDir(root)
 			require.NoError(t, err)
 			require.NotEmpty(t, left, "the next phase has the same target")

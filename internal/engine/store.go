@@ -72,7 +72,7 @@ func (g *group) settle(ctx context.Context, verify func(context.Context, string,
 		return nil
 	}
 	g.files = nil
-	account := &run.Log{Log: f.store.Log()}
+	account := &run.Log{Log: f.store.Log(), Threads: g.threads()}
 	claim, err := f.store.Close()
 	switch {
 	case err != nil:

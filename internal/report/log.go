@@ -20,6 +20,9 @@ func logFacts(ph *run.Phase) []fact {
 		return nil
 	}
 	facts := []fact{{"log", []string{layoutOf(l), syncOf(l), plural(l.Files, "file") + " of " + blocks(int(l.FileBytes)) + " on " + l.FileSystem}}}
+	if len(l.Threads) > 0 {
+		facts = append(facts, fact{"threads", threadsOf(l)})
+	}
 	written := []string{size(l.Bytes) + " of entries"}
 	if l.BytesPerSecond != nil {
 		written = append(written, size(int64(*l.BytesPerSecond))+"/s"+mark(ph, "log.bytes_per_second"))
@@ -39,6 +42,41 @@ func caveatsOf(l *run.Log) (facts []fact) {
 		facts = append(facts, fact{"caveat", []string{c}})
 	}
 	return facts
+}
+
+// maxThreads bounds the threads that a report names one by one.
+const maxThreads = 8
+
+// threadsOf says on which CPU and NUMA node each thread ran.
+func threadsOf(l *run.Log) (texts []string) {
+	for i, t := range l.Threads {
+		if i == maxThreads {
+			return append(texts, plural(len(l.Threads)-i, "more thread")+" (the JSON has all)")
+		}
+		who := fmt.Sprintf("session %d", t.Session)
+		if t.Sessions > 1 {
+			who = fmt.Sprintf("sessions %d to %d", t.Session, t.Session+t.Sessions-1)
+		}
+		where := seatOf(t.CPU, t.Node)
+		switch {
+		case t.Pinned:
+			where += " (pinned)"
+		case t.CPUAtEnd != t.CPU:
+			where += " (at the end " + seatOf(t.CPUAtEnd, t.NodeAtEnd) + ")"
+		}
+		texts = append(texts, who+" on "+where)
+	}
+	return texts
+}
+
+func seatOf(cpu, node int) string {
+	switch {
+	case cpu < 0:
+		return "a CPU that the kernel does not name"
+	case node < 0:
+		return fmt.Sprintf("CPU %d", cpu)
+	}
+	return fmt.Sprintf("CPU %d of node %d", cpu, node)
 }
 
 func layoutOf(l *run.Log) string { return l.Layout + ", when full: " + l.Clear }

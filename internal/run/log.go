@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -15,6 +16,8 @@ type Log struct {
 	EntryBytes     int      `json:"entry_bytes"`
 	BytesPerSecond *float64 `json:"bytes_per_second"` // of entries, while all sessions were at work
 	ForcesPerOp    *float64 `json:"forces_per_op"`    // of ops that changed something and ended ok
+
+	Threads []measure.Thread `json:"threads"` // by session, of all workers
 
 	Proof    *driver.Proof `json:"proof"`    // by a process that did not write
 	Unproven string        `json:"unproven"` // why there is none
@@ -35,6 +38,7 @@ func (l *Log) merge(o *Log) {
 	l.FileBytes = max(l.FileBytes, o.FileBytes)
 	l.Bytes, l.Forces, l.Resets = l.Bytes+o.Bytes, l.Forces+o.Forces, l.Resets+o.Resets
 	l.Unproven = joint(l.Unproven, o.Unproven)
+	l.Threads = append(l.Threads, o.Threads...)
 	if l.Proof == nil || o.Proof == nil {
 		l.Proof = nil
 		return
@@ -65,6 +69,7 @@ func mergeLogs(all []*Log) *Log {
 		case sum == nil:
 			first := *l
 			first.Caveats = append([]string{}, l.Caveats...)
+			first.Threads = append([]measure.Thread{}, l.Threads...)
 			if l.Proof != nil {
 				proof := *l.Proof
 				proof.Wrong = append([]string{}, l.Proof.Wrong...)
@@ -82,6 +87,11 @@ func mergeLogs(all []*Log) *Log {
 func (l *Log) CheckValid() error {
 	if l.Files < 0 || l.FileBytes < 0 || l.EntryBytes < 0 {
 		return fmt.Errorf("log files: %d of %d bytes, entries of %d", l.Files, l.FileBytes, l.EntryBytes)
+	}
+	for _, t := range l.Threads {
+		if t.Session < 0 || t.Sessions < 1 || min(t.CPU, t.CPUAtEnd, t.Node, t.NodeAtEnd) < -1 {
+			return fmt.Errorf("log files: a thread with %d sessions from %d on, on CPUs %d and %d", t.Sessions, t.Session, t.CPU, t.CPUAtEnd)
+		}
 	}
 	if p := l.Proof; p != nil && p.Verified > p.Acknowledged {
 		return errors.New("log files: more entries were verified than acknowledged")

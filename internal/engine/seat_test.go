@@ -1,0 +1,41 @@
+package engine
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/loadgen/loadgen/internal/machine"
+)
+
+// TestPinnedLogThreads pins both threads of a load to the last CPU that there is.
+func TestPinnedLogThreads(t *testing.T) {
+	var all unix.CPUSet
+	require.NoError(t, unix.SchedGetaffinity(0, &all))
+	last := 0
+	for cpu := range len(all) * 64 {
+		if all.IsSet(cpu) {
+			last = cpu
+		}
+	}
+	e, _ := localEngine(t, logPlan(t, "", logPhase("write", "ops = { append = 1 }\n closed {\n sessions = 2\n iterations = 1000\n}")))
+	e.cfg.Pin = []int{last}
+	threads := carryOut(t, e, "write", nil).Log.Threads
+	require.Len(t, threads, 2)
+	node := machine.NodeOf(os.DirFS("/"), last)
+	for _, thread := range threads {
+		require.True(t, thread.Pinned)
+		require.Equal(t, []int{last, last, node, node}, []int{thread.CPU, thread.CPUAtEnd, thread.Node, thread.NodeAtEnd})
+	}
+}
+
+func TestParseOnCPU(t *testing.T) {
+	const rest = " S 1 1 1 0 -1 4194560 7 0 0 0 0 0 0 0 20 0 8 0 100 1000 10 18446744073709551615 1 1 0 0 0 0 0 0 2143420159 0 0 0 17"
+	require.Equal(t, 5, parseOnCPU([]byte("77 (loadgen)"+rest+" 5 0 0 0 0 0\n")))
+	require.Equal(t, 6, parseOnCPU([]byte("77 (a (b) c)"+rest+" 6")))
+	for _, line := range []string{"", "77 (loadgen)" + rest, "77 (loadgen" + rest + " x 0", "77 (loadgen)" + rest + " 99999"} {
+		require.Equal(t, -1, parseOnCPU([]byte(line)), line)
+	}
+}

@@ -1,0 +1,65 @@
+package machine
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// maxCPU bounds the numbers of CPUs in a list; Linux is built for 8,192 at most.
+const maxCPU = 1 << 13
+
+// NodeOf returns the number of the NUMA node that a CPU belongs to: sys/devices/system/cpu/cpuN has a link nodeM. It is −1 where the kernel
+// names none.
+func NodeOf(root fs.FS, cpu int) int {
+	links, err := fs.Glob(root, "sys/devices/system/cpu/cpu"+strconv.Itoa(cpu)+"/node[0-9]*")
+	if err != nil || len(links) == 0 {
+		return -1
+	}
+	node, err := strconv.Atoi(strings.TrimPrefix(path.Base(links[0]), "node"))
+	if err != nil {
+		return -1
+	}
+	return node
+}
+
+// NodeCPUs returns the CPUs of a NUMA node. It is an error if there are none.
+func NodeCPUs(root fs.FS, node int) ([]int, error) {
+	name := "sys/devices/system/node/node" + strconv.Itoa(node) + "/cpulist"
+	text, err := fs.ReadFile(root, name)
+	if err != nil {
+		return nil, fmt.Errorf("CPUs of NUMA node %d: %w", node, err)
+	}
+	list, err := parseList(strings.TrimSpace(string(text)))
+	if err != nil {
+		return nil, fmt.Errorf("CPUs of NUMA node %d: %s: %w", node, name, err)
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("NUMA node %d has memory and no CPUs", node)
+	}
+	return list, nil
+}
+
+// parseList reads a list of CPUs as the kernel writes it: "0-3,8,10-11".
+func parseList(text string) (cpus []int, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	for span := range strings.SplitSeq(text, ",") {
+		first, last, ranged := strings.Cut(span, "-")
+		if !ranged {
+			last = first
+		}
+		from, err1 := strconv.ParseUint(first, 10, 16)
+		to, err2 := strconv.ParseUint(last, 10, 16)
+		if err1 != nil || err2 != nil || from > to || to >= maxCPU {
+			return nil, fmt.Errorf("%q is no list of CPUs", text)
+		}
+		for cpu := from; cpu <= to; cpu++ {
+			cpus = append(cpus, int(cpu))
+		}
+	}
+	return cpus, nil
+}
