@@ -1,6 +1,7 @@
 package lint_test
 
 import (
+	"bytes"
 	"fmt"
 	"io/fs"
 	"net/netip"
@@ -108,9 +109,9 @@ func placesIn(line string) []string {
 // fence is a block of HCL in a page.
 var fence = regexp.MustCompile("(?ms)^```hcl\n(.*?)^```")
 
-// plans finds plan files, and whole plans in pages, that are not plans.
+// plans finds plan files, and whole plans in pages, that are not plans, and examples that no page names.
 func plans(m *module) []string {
-	var found []string
+	found := unnamed(m)
 	for _, name := range m.texts {
 		b, err := fs.ReadFile(m.fsys, name)
 		if err != nil {
@@ -125,6 +126,31 @@ func plans(m *module) []string {
 					found = append(found, planFaults(fmt.Sprintf("%s fence %d", name, i+1), block[1])...)
 				}
 			}
+		}
+	}
+	return found
+}
+
+// unnamed returns the example plans that no page names, so that nobody finds them.
+func unnamed(m *module) []string {
+	examples := map[string]bool{}
+	var pages []byte
+	for _, name := range m.texts {
+		switch dir, ext := path.Dir(name), path.Ext(name); {
+		case dir == "plans" && ext == ".hcl":
+			examples[name] = true
+		case ext == ".md":
+			b, err := fs.ReadFile(m.fsys, name)
+			if err != nil {
+				return []string{err.Error()}
+			}
+			pages = append(pages, b...)
+		}
+	}
+	var found []string
+	for name := range examples {
+		if !bytes.Contains(pages, []byte(name)) {
+			found = append(found, name+": no page names it")
 		}
 	}
 	return found

@@ -38,7 +38,7 @@ func later(word string) string {
 	case "verify":
 		return "a phase that gets, with expect_hits"
 	case "ttl":
-		return "a clear phase"
+		return "ttl in values"
 	case "growing":
 		return "size"
 	}
