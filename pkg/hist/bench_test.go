@@ -22,7 +22,8 @@ func latencies(n int, seed uint64) []int64 {
 // peer is HdrHistogram over the same range with about the same error: 3 digits are 0.1 %, 2 are 1 %.
 func peer() *hdrhistogram.Histogram { return hdrhistogram.New(1, int64(math.MaxInt64/2), 2) }
 
-// BenchmarkRecord compares what one op costs: three latencies and a counter here, three latencies there.
+// BenchmarkRecord compares what one op costs: three latencies and a counter here, three latencies there. The same for ops that ended
+// alike, such as those that one write sent and one read answered, counted together.
 func BenchmarkRecord(b *testing.B) {
 	values := latencies(1<<12, 1)
 	b.Run("impl=hist/values=1", func(b *testing.B) {
@@ -48,6 +49,30 @@ func BenchmarkRecord(b *testing.B) {
 			i++
 		}
 		require.Equal(b, ended, h[2].Count())
+	})
+	b.Run("impl=hist/values=3/times=16", func(b *testing.B) {
+		var h [3]Hist
+		i := 0
+		b.ReportAllocs()
+		for b.Loop() {
+			v := values[i&(1<<12-1)]
+			h[0].RecordN(v>>4, 16)
+			h[1].RecordN(v, 16)
+			h[2].RecordN(v+v>>4, 16)
+			i++
+		}
+	})
+	b.Run("impl=hdr/values=3/times=16", func(b *testing.B) {
+		h := [3]*hdrhistogram.Histogram{peer(), peer(), peer()}
+		i := 0
+		b.ReportAllocs()
+		for b.Loop() {
+			v := values[i&(1<<12-1)]
+			_ = h[0].RecordValues(v>>4, 16)
+			_ = h[1].RecordValues(v, 16)
+			_ = h[2].RecordValues(v+v>>4, 16)
+			i++
+		}
 	})
 	b.Run("impl=hdr/values=3", func(b *testing.B) {
 		h := [3]*hdrhistogram.Histogram{peer(), peer(), peer()}

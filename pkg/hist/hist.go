@@ -121,11 +121,15 @@ func (h *Hist) record(u, n uint64) {
 	h.min = min(h.min, u)
 	h.max = max(h.max, u)
 	hi, lo := bits.Mul64(u, n)
+	squares := squareTimes(u, n)
+	h.add(&[2]uint64{lo, hi}, &squares)
+}
+
+// add adds to the sum and to the sum of squares.
+func (h *Hist) add(sum *[2]uint64, squares *[3]uint64) {
 	var c uint64
-	h.sum[0], c = bits.Add64(h.sum[0], lo, 0)
-	h.sum[1] += hi + c
-	squares := product([]uint64{u}, []uint64{u})
-	squares = product(squares[:2], []uint64{n})
+	h.sum[0], c = bits.Add64(h.sum[0], sum[0], 0)
+	h.sum[1] += sum[1] + c
 	h.squares[0], c = bits.Add64(h.squares[0], squares[0], 0)
 	h.squares[1], c = bits.Add64(h.squares[1], squares[1], c)
 	h.squares[2] += squares[2] + c
@@ -168,12 +172,7 @@ func (h *Hist) Merge(o *Hist) {
 	h.count += o.count
 	h.min = min(h.min, o.min)
 	h.max = max(h.max, o.max)
-	var c uint64
-	h.sum[0], c = bits.Add64(h.sum[0], o.sum[0], 0)
-	h.sum[1] += o.sum[1] + c
-	h.squares[0], c = bits.Add64(h.squares[0], o.squares[0], 0)
-	h.squares[1], c = bits.Add64(h.squares[1], o.squares[1], c)
-	h.squares[2] += o.squares[2] + c
+	h.add(&o.sum, &o.squares)
 }
 
 // Reset empties the histogram and keeps its memory.

@@ -283,3 +283,21 @@ func TestRecordNIsNRecords(t *testing.T) {
 		require.Equal(t, bytesOf(t, &one), bytesOf(t, &many))
 	})
 }
+
+// TestRecordNOfVeryMany adds up n values by doubling, so that every word of the sums is reached.
+func TestRecordNOfVeryMany(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		v := value.Draw(t, "value")
+		n := rapid.Uint64Range(1, math.MaxUint64>>rapid.IntRange(0, 63).Draw(t, "shift")).Draw(t, "n")
+		doubled, added := of(v), new(Hist)
+		for left := n; left > 0; left >>= 1 {
+			if left&1 != 0 {
+				added.Merge(doubled)
+			}
+			doubled.Merge(doubled)
+		}
+		var many Hist
+		many.RecordN(v, n)
+		require.Equal(t, bytesOf(t, added), bytesOf(t, &many))
+	})
+}
