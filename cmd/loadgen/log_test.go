@@ -109,3 +109,26 @@ func TestCorruptedLogIsInvalid(t *testing.T) {
 	require.NotEmpty(t, r.Phase["write"].Log.Proof.Wrong)
 	require.Contains(t, l.stdout.String(), "acknowledged entries that had to be there")
 }
+
+// TestLogBesideItsBound loads a log and, before it, what bounds it; and a third that promises something else.
+func TestLogBesideItsBound(t *testing.T) {
+	t.Parallel()
+	target := func(name, layout, sync string) string {
+		return "\ntarget \"" + name + "\" {\n driver = \"log\"\n layout = \"" + layout + "\"\n sync = \"" + sync + "\"\n}"
+	}
+	phase := func(name, bound string) string {
+		return "\nphase \"" + name + "\" {\n target = target." + name + "\n dataset = dataset.d\n ops = { append = 1 }\n " + bound + "\n closed { duration = \"300ms\" }\n}"
+	}
+	src := "plan \"bound\" {}" + target("raw", "raw", "clwb") + target("log", "append", "clwb") + target("other", "append", "none") +
+		"\ndataset \"d\" {\n keys { count = 1 }\n values { size = 4096 }\n}" +
+		phase("raw", "") + phase("log", "bound = phase.raw") + phase("other", "bound = phase.raw")
+	l := begin(t, src, "--log-root", t.TempDir(), "--report", filepath.Join(t.TempDir(), "page.html"))
+	r := l.clean(30 * time.Second)
+	log, raw := r.Phase["log"].Log, r.Phase["raw"].Log
+	require.InDelta(t, *log.BytesPerSecond / *raw.BytesPerSecond, *log.BoundShare, 1e-9)
+	require.Nil(t, raw.BoundShare)
+	require.Nil(t, r.Phase["other"].Log.BoundShare)
+	require.Equal(t, "sync is none, and clwb in phase raw", r.Why("phase", "other", "log", "bound_share"))
+	require.Regexp(t, `[0-9.]+ % of raw`, l.stdout.String())
+	require.Contains(t, strings.Join(strings.Fields(l.stdout.String()), " "), "no share of raw: sync is none, and clwb in phase raw")
+}

@@ -27,6 +27,12 @@ func logFacts(ph *run.Phase) []fact {
 	if l.BytesPerSecond != nil {
 		written = append(written, size(int64(*l.BytesPerSecond))+"/s"+mark(ph, "log.bytes_per_second"))
 	}
+	switch {
+	case l.BoundShare != nil:
+		written = append(written, percent(*l.BoundShare)+" of "+l.Bound+mark(ph, "log.bytes_per_second"))
+	case l.Bound != "":
+		written = append(written, "no share of "+l.Bound+": "+ph.Nulls["log.bound_share"])
+	}
 	if l.ForcesPerOp != nil {
 		written = append(written, fmt.Sprintf("%.2f forces an op", *l.ForcesPerOp))
 	}

@@ -369,7 +369,7 @@ func (b *builder) log(ph *plan.Phase, logs []*Log) {
 		return
 	}
 	b.phase.Log = l
-	l.EntryBytes = b.phase.Dataset.ValueBytes
+	l.EntryBytes, l.Bound = b.phase.Dataset.ValueBytes, ph.Bound
 	var changed uint64
 	var rate float64
 	for _, verb := range verbsOf(ph.Ops) {

@@ -15,6 +15,8 @@ type Log struct {
 
 	EntryBytes     int      `json:"entry_bytes"`
 	BytesPerSecond *float64 `json:"bytes_per_second"` // of entries, while all sessions were at work
+	Bound          string   `json:"bound"`            // the phase that the plan names as this one's bound; "" for none
+	BoundShare     *float64 `json:"bound_share"`      // BytesPerSecond as a share of the bound's
 	ForcesPerOp    *float64 `json:"forces_per_op"`    // of ops that changed something and ended ok
 
 	Threads []measure.Thread `json:"threads"` // by session, of all workers
@@ -47,6 +49,25 @@ func (l *Log) merge(o *Log) {
 	l.Proof.Verified += o.Proof.Verified
 	l.Proof.Recovered += o.Proof.Recovered
 	l.Proof.Wrong = append(l.Proof.Wrong, o.Proof.Wrong...)
+}
+
+// shareOf sets a log's speed as a share of its bound's, nil where that has none, or says why it cannot be one.
+func (l *Log) shareOf(bound *Log) (why string) {
+	switch {
+	case l.Bound == "":
+		return "the plan names no bound"
+	case bound == nil:
+		return fmt.Sprintf("phase %s was not run", l.Bound)
+	case l.SyncUsed != bound.SyncUsed:
+		return fmt.Sprintf("sync is %s, and %s in phase %s", l.SyncUsed, bound.SyncUsed, l.Bound)
+	case l.EntryBytes != bound.EntryBytes:
+		return fmt.Sprintf("entries are of %d bytes, and of %d in phase %s", l.EntryBytes, bound.EntryBytes, l.Bound)
+	case l.BytesPerSecond == nil || bound.BytesPerSecond == nil:
+		return "there is no rate of entries"
+	}
+	share := *l.BytesPerSecond / *bound.BytesPerSecond
+	l.BoundShare = &share
+	return ""
 }
 
 // joint is what workers say: once where they agree.

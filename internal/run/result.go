@@ -95,6 +95,15 @@ func (r *Run) Add(name string, p *Phase) {
 	}
 	r.PhaseOrder = append(r.PhaseOrder, name)
 	r.Phase[name] = p
+	if l := p.Log; l != nil {
+		var bound *Log
+		if b := r.Phase[l.Bound]; b != nil {
+			bound = b.Log
+		}
+		if why := l.shareOf(bound); why != "" {
+			p.Nulls["log.bound_share"] = why
+		}
+	}
 	r.judge()
 }
 

@@ -338,19 +338,24 @@ func (b *block) named(kind string) string {
 	if !b.require(kind, fmt.Sprintf("Write %s = %s.NAME.", kind, kind)) {
 		return ""
 	}
-	expr := b.body.Attributes[kind].Expr
-	b.r.places[b.path+"."+kind] = expr.Range()
+	return b.reference(kind, kind)
+}
+
+// reference is named for an attribute of any name, which is there.
+func (b *block) reference(attribute, kind string) string {
+	expr := b.body.Attributes[attribute].Expr
+	b.r.places[b.path+"."+attribute] = expr.Range()
 	known := b.r.file.names(kind)
 	steps, diags := hcl.AbsTraversalForExpr(expr)
 	if !diags.HasErrors() && len(steps) == 2 && steps.RootName() == kind {
 		if step, ok := steps[1].(hcl.TraverseAttr); ok {
 			if !slices.Contains(known, step.Name) {
-				b.bad(kind, fmt.Sprintf("unknown %s %s", kind, quote(step.Name)), instead(step.Name, known, kind+".%s"))
+				b.bad(attribute, fmt.Sprintf("unknown %s %s", kind, quote(step.Name)), instead(step.Name, known, kind+".%s"))
 				return ""
 			}
 			return step.Name
 		}
 	}
-	b.bad(kind, "not a reference to a "+kind, fmt.Sprintf("Write %s.NAME. %s", kind, thereIs(known)))
+	b.bad(attribute, "not a reference to a "+kind, fmt.Sprintf("Write %s.NAME. %s", kind, thereIs(known)))
 	return ""
 }

@@ -154,6 +154,7 @@ type Phase struct {
 	Clear      *Clear     `json:"clear"`               //
 	ExpectHits *float64   `json:"expect_hits"`         // share of gets, 0 to 1; nil: nothing is expected
 	HitRatio   *float64   `json:"hit_ratio,omitempty"` // share of gets that ask for keys of the dataset, above 0; the others for keys that nobody puts. nil: all
+	Bound      string     `json:"bound,omitempty"`     // an earlier phase, whose speed the phase's is shown as a share of; "" for none
 	MaxBad     float64    `json:"max_bad"`             // share of due ops, 0 to 1
 	Stop       *Stop      `json:"stop"`                // nil: a load goes on whatever its ops end in
 }

@@ -20,7 +20,7 @@ var loadModels = []string{"closed", "open", "stages", "search", "populate", "cle
 func (r *resolver) phase(body *hclsyntax.Block) *Phase {
 	ph := &Phase{Name: body.Labels[0], Ops: []Weight{}, Scenarios: []Scenario{}, Setup: []Weight{}, Batch: 1, MaxBad: 0.01}
 	b := r.block(body, "phase."+ph.Name, "phase "+quote(ph.Name))
-	b.expect([]string{"target", "dataset", "ops", "batch", "when", "expect_hits", "hit_ratio", "max_bad", "on_error", "stop_after"}, slices.Concat([]string{"setup"}, loadModels), "scenario")
+	b.expect([]string{"target", "dataset", "ops", "batch", "when", "bound", "expect_hits", "hit_ratio", "max_bad", "on_error", "stop_after"}, slices.Concat([]string{"setup"}, loadModels), "scenario")
 	ph.Target, ph.Dataset = b.named("target"), b.named("dataset")
 	when := true
 	b.flag("when", &when)
@@ -44,6 +44,9 @@ func (r *resolver) phase(body *hclsyntax.Block) *Phase {
 	var ratio float64
 	if b.share("hit_ratio", &ratio) {
 		ph.HitRatio = &ratio
+	}
+	if b.has("bound") {
+		ph.Bound = b.reference("bound", "phase")
 	}
 	b.share("max_bad", &ph.MaxBad)
 	ph.Stop = b.stop()

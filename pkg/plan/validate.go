@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -300,6 +301,25 @@ func (v *validator) assert(a *Assert) {
 	}
 }
 
+// bound checks that a phase and its bound both write logs, the bound first.
+func (v *validator) bound(ph *Phase, at part) {
+	if ph.Bound == "" {
+		return
+	}
+	i := slices.Index(v.plan.Phases, ph)
+	j := slices.IndexFunc(v.plan.Phases, func(p *Phase) bool { return p.Name == ph.Bound })
+	if j < 0 || j >= i {
+		v.fault(fmt.Sprintf("%s: its bound %s does not run before it", at.where, quote(ph.Bound)), "Write the bound's phase above this one, and when on both or neither.", at.path+".bound")
+		return
+	}
+	for _, p := range []*Phase{ph, v.plan.Phases[j]} {
+		if t := v.plan.Target(p.Target); t != nil && t.Executor != Thread {
+			v.fault(fmt.Sprintf("%s: bound, and the target of phase %s is no log", at.where, quote(p.Name)), "Leave bound out.", at.path+".bound")
+			return
+		}
+	}
+}
+
 // phase checks a phase.
 func (v *validator) phase(ph *Phase) {
 	at := part{"phase." + ph.Name, "phase " + quote(ph.Name)}
@@ -324,6 +344,7 @@ func (v *validator) phase(ph *Phase) {
 	}
 	v.stop(ph, at)
 	v.local(ph, at)
+	v.bound(ph, at)
 	if d := v.plan.Dataset(ph.Dataset); d != nil {
 		v.keysOf(ph, d, at)
 		v.growing(ph, d, at)

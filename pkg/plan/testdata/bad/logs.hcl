@@ -105,3 +105,27 @@ phase "g" {
   dataset = dataset.d
   populate {}
 }
+
+phase "h" {
+  target  = target.good
+  dataset = dataset.d
+  ops     = { append = 1 }
+  bound   = phase.i
+  closed { iterations = 1 }
+}
+
+phase "i" {
+  target  = target.good
+  dataset = dataset.d
+  ops     = { append = 1 }
+  bound   = phase.nowhere
+  closed { iterations = 1 }
+}
+
+phase "j" {
+  target  = target.good
+  dataset = dataset.d
+  ops     = { append = 1 }
+  bound   = "raw"
+  closed { iterations = 1 }
+}

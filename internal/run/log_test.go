@@ -1,0 +1,36 @@
+package run
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+func TestShareOfBound(t *testing.T) {
+	log := func(sync string, size int, speed float64) *Log {
+		l := &Log{Log: driver.Log{SyncUsed: sync}, EntryBytes: size, Bound: "raw"}
+		if speed > 0 {
+			l.BytesPerSecond = &speed
+		}
+		return l
+	}
+	l := log("msync", 100, 300)
+	require.Empty(t, l.shareOf(log("msync", 100, 400)))
+	require.InDelta(t, 0.75, *l.BoundShare, 1e-9)
+	for _, c := range []struct {
+		of, bound *Log
+		why       string
+	}{
+		{log("msync", 100, 300), nil, "phase raw was not run"},
+		{log("msync", 100, 300), log("clwb", 100, 400), "sync is msync, and clwb in phase raw"},
+		{log("msync", 100, 300), log("msync", 101, 400), "entries are of 100 bytes, and of 101 in phase raw"},
+		{log("msync", 100, 0), log("msync", 100, 400), "there is no rate of entries"},
+		{log("msync", 100, 300), log("msync", 100, 0), "there is no rate of entries"},
+		{&Log{}, nil, "the plan names no bound"},
+	} {
+		require.Equal(t, c.why, c.of.shareOf(c.bound))
+		require.Nil(t, c.of.BoundShare)
+	}
+}
