@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/loadgen/loadgen/internal/drivers"
+	"github.com/loadgen/loadgen/internal/fields"
+	"github.com/loadgen/loadgen/internal/keyset"
 	"github.com/loadgen/loadgen/internal/table"
 	"github.com/loadgen/loadgen/internal/trace"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -36,7 +38,7 @@ func (p *planFlags) add(f *pflag.FlagSet) {
 // planText is a plan as it was read, and where its variables get their values from.
 type planText struct {
 	path    string
-	files   string     // the directory that its traces are below; "": that of path
+	files   string     // the directory that its traces and files of keys are below; "": that of path
 	file    *plan.File // nil when it is no HCL
 	diags   hcl.Diagnostics
 	vars    plan.Vars
@@ -159,7 +161,7 @@ func (t *planText) variants(all *trial) hcl.Diagnostics {
 
 // resolve resolves the plan once, asserts included.
 func (t *planText) resolve(vars plan.Vars) (*plan.Plan, hcl.Diagnostics) {
-	vars.Trace = t.trace
+	vars.Trace, vars.Keys = t.trace, t.keys
 	resolved, diags := t.file.Resolve(vars)
 	draft := t.file.Draft()
 	if draft == nil {
@@ -168,13 +170,9 @@ func (t *planText) resolve(vars plan.Vars) (*plan.Plan, hcl.Diagnostics) {
 	return resolved, append(diags, t.inFile(table.Check(draft))...)
 }
 
-// trace reads a trace that the plan names, beside the plan where the path is not absolute.
+// trace reads a trace that the plan names.
 func (t *planText) trace(file, form string) (plan.TraceFacts, error) {
-	path := file
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(cmp.Or(t.files, filepath.Dir(t.path)), path)
-	}
-	from, err := os.Open(path)
+	from, err := t.open(file)
 	if err != nil {
 		return plan.TraceFacts{}, err
 	}
@@ -182,11 +180,34 @@ func (t *planText) trace(file, form string) (plan.TraceFacts, error) {
 	facts, err := trace.Read(from, form)
 	var bad *trace.Error
 	if errors.As(err, &bad) {
-		return plan.TraceFacts{}, fmt.Errorf("%s:%w", path, bad)
+		return plan.TraceFacts{}, fmt.Errorf("%s:%w", from.Name(), bad)
 	}
 	return plan.TraceFacts{
 		SHA256: facts.SHA256, Lines: facts.Lines, Span: time.Duration(facts.Span), Verbs: facts.Verbs, Ops: facts.Ops, LeftOut: facts.LeftOut,
 	}, err
+}
+
+// keys reads the keys of a file that the plan names.
+func (t *planText) keys(file, form, field string) (plan.KeyFacts, error) {
+	from, err := t.open(file)
+	if err != nil {
+		return plan.KeyFacts{}, err
+	}
+	defer from.Close()
+	facts, err := keyset.Check(from, keyset.Source{Form: form, Field: field})
+	var bad *fields.Error
+	if errors.As(err, &bad) {
+		return plan.KeyFacts{}, fmt.Errorf("%s:%w", from.Name(), bad)
+	}
+	return plan.KeyFacts(facts), err
+}
+
+// open opens a file that the plan names, beside the plan where the path is not absolute.
+func (t *planText) open(file string) (*os.File, error) {
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(cmp.Or(t.files, filepath.Dir(t.path)), file)
+	}
+	return os.Open(file)
 }
 
 // inFile gives diagnostics the path of the file: a plan does not know in which directory it was.

@@ -32,7 +32,7 @@ type Config struct {
 	// LogRoot returns the directory that log files are below, which is there; nil: there is none, and a plan with a log target is refused.
 	LogRoot func() (string, error)
 
-	// Files is the directory that paths of traces begin in, where they are not absolute; "": that in which the process was started.
+	// Files is the directory that paths of traces and of files of keys begin in, where they are not absolute; "": that in which the process was started.
 	Files string
 
 	// Verify looks in another process whether a claim about a driver's log files is so (driver.Local).
@@ -45,16 +45,17 @@ type Config struct {
 // Engine carries out steps in this process. Assign comes first, then Prepare and Run in turn for each step. One goroutine at a time,
 // but for Drain.
 type Engine struct {
-	cfg   Config
-	run   run.Assignment
-	plan  *plan.Plan
-	clock clock
-	wall  int64
-	group *group          // of the phase at hand
-	used  map[string]bool // local targets that the run has opened
-	seq   uint64          // of the last snapshot
-	halt  atomic.Int32
-	lease atomic.Int64 // run clock; the end of it
+	cfg    Config
+	run    run.Assignment
+	plan   *plan.Plan
+	clock  clock
+	wall   int64
+	group  *group          // of the phase at hand
+	used   map[string]bool // local targets that the run has opened
+	listed listed          // keys of the file that was used last
+	seq    uint64          // of the last snapshot
+	halt   atomic.Int32
+	lease  atomic.Int64 // run clock; the end of it
 
 	newPoller func() (poller, error)
 	dial      func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -100,7 +101,7 @@ func (e *Engine) Assign(_ context.Context, a run.Assignment) error {
 		release()
 	}
 	leaveRoom(e.cfg.Loops)
-	e.run, e.plan, e.used = a, p, map[string]bool{}
+	e.run, e.plan, e.used, e.listed = a, p, map[string]bool{}, listed{}
 	spin := time.Duration(0)
 	if slices.ContainsFunc(p.Targets, func(t *plan.Target) bool { return t.Executor == plan.EventLoop }) {
 		spin = oversleep
@@ -141,7 +142,11 @@ func (e *Engine) Prepare(ctx context.Context, step run.Step) (run.Ready, error) 
 		}
 		e.group = g
 	}
-	source, err := workload.New(e.plan, e.group.phase, workload.Step{Kind: string(step.Kind), Level: step.Level, Shape: step.Shape})
+	keys, err := e.keysOf(e.plan.Dataset(e.group.phase.Dataset).Keys)
+	if err != nil {
+		return run.Ready{}, err
+	}
+	source, err := workload.New(e.plan, e.group.phase, workload.Step{Kind: string(step.Kind), Level: step.Level, Shape: step.Shape, Keys: keys})
 	if err != nil {
 		return run.Ready{}, err
 	}

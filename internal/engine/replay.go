@@ -1,14 +1,9 @@
 package engine
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
-	"os"
-	"path/filepath"
 	"sync"
 
 	"github.com/loadgen/loadgen/internal/op"
@@ -354,24 +349,3 @@ func (f *replayFeed) shedOp(o *op.Op) {
 }
 
 func (f *replayFeed) done() bool { return f.over && f.nheld == 0 }
-
-// openTrace opens a trace where this process finds it, once it is the one that the plan was checked with.
-func (e *Engine) openTrace(t *plan.Trace) (func() (io.ReadCloser, error), error) {
-	path := t.File
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(e.cfg.Files, path)
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("trace %q: %w: copy it to where this worker was started, or give its full path", t.File, err)
-	}
-	defer file.Close()
-	sum := sha256.New()
-	if _, err := io.Copy(sum, file); err != nil {
-		return nil, fmt.Errorf("trace %q: %w", t.File, err)
-	}
-	if is := hex.EncodeToString(sum.Sum(nil)); t.SHA256 != is {
-		return nil, errors.New("trace " + path + " is not the file that the plan was checked with: its SHA-256 is " + is + ", not " + t.SHA256)
-	}
-	return func() (io.ReadCloser, error) { return os.Open(path) }, nil
-}

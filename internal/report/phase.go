@@ -238,7 +238,11 @@ func datasetOf(ph *run.Phase) string {
 	if d.Values != "" {
 		values = ", values of up to " + blocks(d.ValueBytes) + ": " + d.Values
 	}
-	return d.Name + ": " + plural(d.Keys, "key") + " " + pool + ", " + d.Pick + values
+	keys := plural(d.Keys, "key")
+	if d.File != nil {
+		keys += " of " + d.File.Path
+	}
+	return d.Name + ": " + keys + " " + pool + ", " + d.Pick + values
 }
 
 func closedNote(ph *run.Phase) string {

@@ -72,6 +72,9 @@ func newStep(p *plan.Plan, ph *plan.Phase, m Measured) *Phase {
 	if r.Target.Replication == nil {
 		r.Nulls["target.replication"] = "each key lives on one endpoint"
 	}
+	if r.Dataset.File == nil {
+		r.Nulls["dataset.file"] = "keys are made by a format"
+	}
 	if o := ph.Open; o != nil && o.Trace != nil {
 		r.Trace = newReplayed(o.Trace)
 	} else {

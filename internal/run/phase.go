@@ -106,6 +106,16 @@ type dataset struct {
 	Skew       float64 `json:"skew"`        // s of zipf(s) and latest(s), else 0
 	ValueBytes int     `json:"value_bytes"` // of the largest
 	Values     string  `json:"values"`      // how they differ from text of that size, "" when they do not
+
+	File *keyFile `json:"file"` // that has the keys; nil: they are made
+}
+
+// keyFile is the file that a dataset has its keys from.
+type keyFile struct {
+	Path   string `json:"path"`
+	Form   string `json:"form"`
+	Field  string `json:"field"`
+	SHA256 string `json:"sha256"`
 }
 
 // replayed is the trace that a phase has replayed.

@@ -20,9 +20,13 @@ func newTarget(p *plan.Plan, ph *plan.Phase, endpoints []string) target {
 
 func newDataset(p *plan.Plan, ph *plan.Phase) dataset {
 	d := p.Dataset(ph.Dataset)
-	return dataset{
+	r := dataset{
 		Name: d.Name, Keys: d.Keys.Count, Scope: d.Keys.Scope, Pick: d.Keys.Picking(), Skew: d.Keys.Skew, ValueBytes: d.Values.Size, Values: d.Values.Form(),
 	}
+	if f := d.Keys.File; f != nil {
+		r.File = &keyFile{Path: f.Path, Form: f.Form, Field: f.Field, SHA256: f.SHA256}
+	}
+	return r
 }
 
 // shape returns the phase's kind, its load model and what the model asks for, in a step of the given shape or in all.

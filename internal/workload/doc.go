@@ -21,7 +21,8 @@
 //
 // # Keys
 //
-// A key is its number in the dataset's format. Numbers depend on plan seed, dataset and session, never on the phase, so that what
+// A key is its number in the dataset's format, or the key of a file with that number, from 0: then the file, which the plan names by its SHA-256, is part
+// of what ops are a function of. Numbers depend on plan seed, dataset and session, never on the phase, so that what
 // one phase put another one gets.
 //
 //   - shared: the picked index itself, in [0, count).

@@ -6,6 +6,9 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/loadgen/loadgen/internal/keyset"
+	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // maxKeyWidth bounds the N of %0Nd: no integer has more digits to show, and a key's length stays close to its text's.
@@ -23,6 +26,19 @@ type keyFormat struct {
 	lead   string
 	upper  uint64 // the upper of the two words, of number 0
 	digits uint64 // of its bytes, those that are digits
+
+	listed *keyset.Set // keys of a file, by number, and the rest is not used; nil: keys are made
+}
+
+// formatOf returns how the keys of a dataset are written.
+func formatOf(k *plan.Keys, listed *keyset.Set) (keyFormat, error) {
+	if k.File == nil {
+		return parseKeyFormat(k.Format)
+	}
+	if listed == nil || int64(listed.Len()) != k.Count {
+		return keyFormat{}, fmt.Errorf("the %d keys of %s are not at hand", k.Count, k.File.Path)
+	}
+	return keyFormat{listed: listed}, nil
 }
 
 // parseKeyFormat compiles a format of literal text with exactly one of the verbs %d, %0Nd, %x and %0Nx, N from 1 to 64; %% is a
@@ -127,6 +143,9 @@ func eightDigits(n uint64) uint64 {
 }
 
 func (f *keyFormat) appendAny(dst []byte, number uint64) []byte {
+	if f.listed != nil {
+		return f.listed.Append(dst, number)
+	}
 	var digits [20]byte // of 2⁶⁴ − 1 in base 10
 	d := strconv.AppendUint(digits[:0], number, f.base)
 	dst = append(dst, f.prefix...)

@@ -47,7 +47,7 @@ type keySpace struct {
 // newKeySpace returns the keys of a step.
 func newKeySpace(p *plan.Plan, ph *plan.Phase, data *plan.Dataset, step Step) (keySpace, error) {
 	kind := step.Kind
-	format, err := parseKeyFormat(data.Keys.Format)
+	format, err := formatOf(&data.Keys, step.Keys)
 	if err != nil {
 		return keySpace{}, err
 	}

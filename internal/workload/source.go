@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 
+	"github.com/loadgen/loadgen/internal/keyset"
 	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/internal/pace"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -43,6 +44,8 @@ type Step struct {
 	Kind  string     // "load", "setup", "populate" or "clear"
 	Level int        // of a phase whose load has several, from 0: each has ops of its own
 	Shape pace.Shape // of a load whose ops are due by a schedule
+
+	Keys *keyset.Set // of a dataset that has its keys from a file
 }
 
 // New returns the source of one step of phase ph of plan p. It fails when the phase has no such step, or when its keys could not be

@@ -122,7 +122,9 @@ type Keys struct {
 	HotKeys float64 `json:"hot_keys,omitempty"` // of the keys that are hot
 	Count   int64   `json:"count"`              // keys in the space, or in each session's pool
 	Scope   string  `json:"scope"`              // "shared" or "session"
-	Format  string  `json:"format"`             // one integer verb, e.g. key:%012d
+	Format  string  `json:"format"`             // one integer verb, e.g. key:%012d; not looked at with File
+
+	File *KeyFile `json:"file,omitempty"` // nil: keys are made by Format
 }
 
 // Values says what a put, an append or a write stores.

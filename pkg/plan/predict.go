@@ -46,7 +46,8 @@ type Load struct {
 	Files         int64 // descriptors that one worker needs for all of it: connections + 64
 
 	// Memory is what one worker needs for all of it, in bytes: 32 MiB + 4 KiB a session + 1 KiB and three values an op that can be in flight, and 256 bytes for each further step of its scenario, + 8 KiB a
-	// connection, 104 KiB on the blocking executor, + 58 KiB a histogram, of which there are 7 an op in the mix and N more when replicated.
+	// connection, 104 KiB on the blocking executor, + 58 KiB a histogram, of which there are 7 an op in the mix and N more when replicated, + what the
+	// keys of a file take.
 	Memory int64
 }
 
@@ -104,6 +105,9 @@ func (p *Plan) Memory(ph *Phase, sessions, endpoints int) int64 {
 	}
 	need := add(processBytes+histograms*histogramBytes, multiply(int64(sessions), session))
 	flying := scale(inFlight(ph), float64(sessions)/float64(ph.Sessions()))
+	if f := p.Dataset(ph.Dataset).Keys.File; f != nil {
+		need = add(need, f.Bytes)
+	}
 	values := p.Dataset(ph.Dataset).Values
 	copies := int64(valueCopies)
 	if values.Record != nil {

@@ -21,7 +21,8 @@ type resolver struct {
 	places    map[string]hcl.Range // of blocks and arguments, by path
 	wrong     map[string]bool      // paths about which something is reported: nothing more is said of their values
 	plan      *Plan
-	traces    func(file, form string) (TraceFacts, error) // of Vars
+	traces    func(file, form string) (TraceFacts, error)      // of Vars
+	keys      func(file, form, field string) (KeyFacts, error) // likewise
 }
 
 // Resolve evaluates the plan with the given variables. The Plan is nil when anything is wrong with it, in Parse's eyes or its own;
@@ -33,6 +34,7 @@ func (f *File) Resolve(vars Vars) (*Plan, hcl.Diagnostics) {
 		places:    map[string]hcl.Range{},
 		wrong:     map[string]bool{},
 		traces:    vars.Trace,
+		keys:      vars.Keys,
 		plan:      &Plan{Seed: 1, Targets: []*Target{}, Datasets: []*Dataset{}, Observes: []*Observe{}, Phases: []*Phase{}, Asserts: []*Assert{}},
 	}
 	locals := r.collectLocals()

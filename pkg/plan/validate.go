@@ -209,6 +209,7 @@ func (v *validator) dataset(d *Dataset) {
 	at := part{"dataset." + d.Name, "dataset " + quote(d.Name)}
 	keys, values := at.in("keys"), at.in("values")
 	v.pick(keys, &d.Keys)
+	v.keyFile(keys, &d.Keys)
 	v.within(keys, "count", d.Keys.Count, 1, maxKeys)
 	v.oneOf(keys, "scope", d.Keys.Scope, "shared", "session")
 	if err := checkKeyFormat(d.Keys.Format); err != nil {
@@ -347,6 +348,7 @@ func (v *validator) phase(ph *Phase) {
 	v.bound(ph, at)
 	if d := v.plan.Dataset(ph.Dataset); d != nil {
 		v.keysOf(ph, d, at)
+		v.listed(ph, d, at)
 		v.growing(ph, d, at)
 		if t := v.plan.Target(ph.Target); t != nil {
 			v.ttl(ph, d, t)

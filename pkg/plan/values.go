@@ -173,12 +173,13 @@ func (r *resolver) dataset(body *hclsyntax.Block) *Dataset {
 	b := r.block(body, "dataset."+d.Name, "dataset "+quote(d.Name))
 	b.expect(nil, []string{"keys", "values"})
 	if keys := b.inner("keys"); keys != nil {
-		keys.expect([]string{"pick", "count", "scope", "format"}, nil)
-		if keys.require("count", "Write count = 1000, or how many keys there are.") {
-			integer(keys, "count", &d.Keys.Count)
-		}
+		keys.expect([]string{"pick", "count", "scope", "format", "file", "form", "field"}, nil)
 		keys.text("scope", &d.Keys.Scope)
-		keys.text("format", &d.Keys.Format)
+		if keys.has("file") {
+			keys.keyFile(&d.Keys)
+		} else {
+			keys.made(&d.Keys)
+		}
 		keys.pick(&d.Keys)
 	} else {
 		b.missing("keys", "keys { count = 1000 }")
@@ -189,6 +190,15 @@ func (r *resolver) dataset(body *hclsyntax.Block) *Dataset {
 		b.missing("values", `values { size = "200B" }`)
 	}
 	return d
+}
+
+// made reads how many keys there are and how they are written.
+func (b *block) made(k *Keys) {
+	if b.require("count", `Write count = 1000, or how many keys there are, or file = "keys.txt".`) {
+		integer(b, "count", &k.Count)
+	}
+	b.text("format", &k.Format)
+	b.withoutFile()
 }
 
 // header is what a value begins with, in bytes.

@@ -24,6 +24,9 @@ type Vars struct {
 
 	// Trace reads a file of ops in one of the forms and says what it holds. nil: traces are taken for what the plan says of them.
 	Trace func(file, form string) (TraceFacts, error)
+
+	// Keys reads the keys of a file in one of the forms and says how many they are. nil: they are taken for one.
+	Keys func(file, form, field string) (KeyFacts, error)
 }
 
 const envPrefix = "LOADGEN_VAR_"

@@ -1,0 +1,57 @@
+package engine
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// The keys of a file are read once, as long as they are asked for, and only from the file that the plan was checked with.
+func TestKeysOfAFileAreHeldOnce(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "keys.txt")
+	write := func(text string) string {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+		sum := sha256.Sum256([]byte(text))
+		return hex.EncodeToString(sum[:])
+	}
+	e := New(Config{Files: dir})
+	made, err := e.keysOf(plan.Keys{Count: 3})
+	require.NoError(t, err)
+	require.Nil(t, made)
+
+	file := plan.KeyFile{Path: "keys.txt", Form: "lines", SHA256: write("a\nb\n"), Bytes: 10}
+	first, err := e.keysOf(plan.Keys{Count: 2, File: &file})
+	require.NoError(t, err)
+	require.Equal(t, 2, first.Len())
+	other := write("c\nd\n")
+	same := file
+	again, err := e.keysOf(plan.Keys{Count: 2, File: &same})
+	require.NoError(t, err)
+	require.Same(t, first, again)
+	made, err = e.keysOf(plan.Keys{Count: 3})
+	require.NoError(t, err)
+	require.Nil(t, made, "another dataset makes its keys")
+
+	file.Path = path
+	_, err = e.keysOf(plan.Keys{Count: 2, File: &file})
+	require.ErrorContains(t, err, "file of keys "+path+" is not the file that the plan was checked with: its SHA-256 is "+other)
+	file.SHA256 = other
+	next, err := e.keysOf(plan.Keys{Count: 2, File: &file})
+	require.NoError(t, err)
+	require.Equal(t, "c", string(next.Append(nil, 0)))
+
+	write("c\nd e\n")
+	file.Bytes++
+	_, err = e.keysOf(plan.Keys{Count: 2, File: &file})
+	require.ErrorContains(t, err, path+":2:1: a key with the byte 0x20")
+	_, err = e.keysOf(plan.Keys{Count: 2, File: &plan.KeyFile{Path: "none.txt"}})
+	require.ErrorContains(t, err, `file of keys "none.txt": open `)
+	require.ErrorContains(t, err, "copy it to where this worker was started")
+}

@@ -1,0 +1,116 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// KeyFile is a file whose keys are those of a dataset. Where the load runs, each worker reads it, and holds its keys.
+type KeyFile struct {
+	Path   string `json:"path"`   // as the plan has it
+	Form   string `json:"form"`   // "lines", "csv" or "json"
+	Field  string `json:"field"`  // of csv a column's name or its number from 1, of json a field's name; of lines ""
+	SHA256 string `json:"sha256"` // of the file, in lower-case hex
+	Bytes  int64  `json:"bytes"`  // that its keys take
+}
+
+// KeyFacts are what a file of keys was found to hold.
+type KeyFacts struct {
+	SHA256 string
+	Keys   int64
+	Bytes  int64 // that they take where they are held
+}
+
+// keyFile reads where keys are, and from there how many they are.
+func (b *block) keyFile(k *Keys) {
+	for _, name := range []string{"count", "format"} {
+		if b.has(name) {
+			b.value(name)
+			b.bad(name, "the keys are those of the file", "Leave it out.")
+		}
+	}
+	f := &KeyFile{Form: "lines"}
+	k.File, k.Count = f, 1
+	b.text("file", &f.Path)
+	b.text("form", &f.Form)
+	if f.Form != "lines" {
+		f.Field = "key"
+	}
+	if v, ok := b.as("field", cty.String, `Write the name of a column or field, or a column's number: field = "key".`); ok {
+		f.Field = v.AsString()
+	}
+	if b.r.keys != nil && b.r.readable(b.path, f) {
+		facts, err := b.r.keys(f.Path, f.Form, f.Field)
+		if err == nil {
+			f.SHA256, f.Bytes, k.Count = facts.SHA256, facts.Bytes, facts.Keys
+			return
+		}
+		b.bad("file", err.Error(), "")
+	}
+	b.r.wrong[b.path+".count"] = true // it is not known
+}
+
+// readable says whether it is clear where the keys are; what is not is reported later.
+func (r *resolver) readable(path string, f *KeyFile) bool {
+	for _, name := range []string{"file", "form", "field"} {
+		if r.wrong[path+"."+name] {
+			return false
+		}
+	}
+	known := f.Form == "lines" && f.Field == "" || (f.Form == "csv" || f.Form == "json") && f.Field != ""
+	return known && f.Path != ""
+}
+
+// withoutFile reports what says how to read a file that is not there.
+func (b *block) withoutFile() {
+	for _, name := range []string{"form", "field"} {
+		if b.has(name) {
+			b.value(name)
+			b.bad(name, "no file of keys", `Write file = "keys.txt", or leave it out.`)
+		}
+	}
+}
+
+// keyFile checks where a dataset has its keys from.
+func (v *validator) keyFile(at part, k *Keys) {
+	f := k.File
+	if f == nil {
+		return
+	}
+	v.oneOf(at, "form", f.Form, "lines", "csv", "json")
+	switch {
+	case f.Path == "" || len(f.Path) > maxString:
+		v.fault(fmt.Sprintf("%s: file = %s", at.where, quote(f.Path)), `Write the path of a file: file = "keys.txt".`, at.path+".file")
+	case f.Form == "lines" && f.Field != "":
+		v.fault(at.where+": a field of lines that are keys", `Leave field out, or write form = "csv" or form = "json".`, at.path+".field", at.path+".form")
+	case f.Form != "lines" && (f.Field == "" || len(f.Field) > maxString):
+		v.fault(fmt.Sprintf("%s: field = %s", at.where, quote(f.Field)), `Write the name of a column or field, or a column's number: field = "key".`, at.path+".field")
+	case f.SHA256 != "" && (!sha256Pattern.MatchString(f.SHA256) || f.Bytes < k.Count):
+		v.fault(at.where+": what it says of the file cannot be", "Check the plan's text again.", at.path+".file")
+	}
+	if k.Scope == "session" {
+		v.fault(at.where+": session pools of a file's keys", `Write scope = "shared": sessions share the keys of a file.`, at.path+".scope")
+	}
+	if k.Pick == "latest" {
+		v.fault(at.where+": latest with a file's keys", `Write another pick: latest adds keys, and a file has no more.`, at.path+".pick")
+	}
+}
+
+// listed checks a phase whose dataset has its keys from a file.
+func (v *validator) listed(ph *Phase, d *Dataset, at part) {
+	if d.Keys.File == nil {
+		return
+	}
+	file := "dataset." + d.Name + ".keys.file"
+	if ph.HitRatio != nil {
+		v.fault(fmt.Sprintf("%s: hit_ratio with the keys of a file of dataset %q", at.where, d.Name),
+			"Leave hit_ratio out, or write count instead of file: keys that nobody puts are made by a format.", at.path+".hit_ratio", file)
+	}
+	if t := v.plan.Target(ph.Target); t != nil {
+		if _, local := driverNamed(v.drivers, t.Driver).(driver.Local); local {
+			v.fault(fmt.Sprintf("%s: keys of a file on driver %q", at.where, t.Driver), "Write count instead of file: a log has slots and no keys.", file, at.path)
+		}
+	}
+}

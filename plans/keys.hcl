@@ -1,0 +1,51 @@
+# Load on the keys that a service really has: those of a file, here a CSV as a table of users is exported. Some are asked for more often than others.
+#
+#   loadgen coordinator run plans/keys.hcl
+#   loadgen coordinator run plans/keys.hcl -var nodes='["127.0.0.1:6379"]' -var file=users.csv
+
+plan "keys" {
+  description = "Keys of a file"
+}
+
+variable "nodes" {
+  type        = list(string)
+  default     = []
+  description = "endpoints; without any, a built-in node is started"
+}
+
+variable "file" {
+  default     = "keys.csv"
+  description = "from where this plan is"
+}
+
+target "cache" {
+  driver    = "redis"
+  endpoints = var.nodes
+  builtin {}
+}
+
+dataset "users" {
+  keys {
+    file  = var.file
+    form  = "csv"
+    field = "key" # the column's name
+    pick  = "zipf(0.99)"
+  }
+  values { size = "200B" }
+}
+
+phase "fill" {
+  target  = target.cache
+  dataset = dataset.users
+  populate {}
+}
+
+phase "read" {
+  target  = target.cache
+  dataset = dataset.users
+  ops     = { get = 9, put = 1 }
+  closed {
+    sessions = 16
+    duration = "10s"
+  }
+}
