@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/loadgen/loadgen/internal/run"
@@ -105,6 +106,8 @@ func (c *comparer) relate(f *run.Figure, baseline, s Sample) {
 		why = "it is the baseline"
 	case len(baseline) == 0:
 		why = fmt.Sprintf("the baseline %s has no values", c.x.Baseline)
+	default:
+		why = c.otherSync(f.Phase, f.Variant)
 	}
 	if why != "" {
 		for _, name := range relative {
@@ -123,6 +126,34 @@ func (c *comparer) relate(f *run.Figure, baseline, s Sample) {
 			f.Nulls[name] = r.Doubt
 		}
 	}
+}
+
+// otherSync says why a phase that wrote logs is not to be compared with the baseline's: they did not use the same durability. It is "" when they did.
+func (c *comparer) otherSync(phase, variant string) string {
+	own, base := c.syncs(phase, variant), c.syncs(phase, c.x.Baseline)
+	if slices.Equal(own, base) {
+		return ""
+	}
+	return fmt.Sprintf("not comparable, sync used is %s, and %s by the baseline", strings.Join(own, " or "), strings.Join(base, " or "))
+}
+
+// syncs lists what durability the logs of a phase used in the runs of a variant, in order.
+func (c *comparer) syncs(phase, variant string) (used []string) {
+	for _, r := range c.runs[variant] {
+		sync := "none at all"
+		p := r.Phase[phase]
+		switch {
+		case p == nil:
+			continue
+		case p.Log != nil:
+			sync = p.Log.SyncUsed
+		}
+		if !slices.Contains(used, sync) {
+			used = append(used, sync)
+		}
+	}
+	slices.Sort(used)
+	return used
 }
 
 // relative are the numbers that want a baseline.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/experiment"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -247,4 +248,29 @@ func TestForeseenDifferenceShrinksWithRepetitions(t *testing.T) {
 	many, ok := experiment.Foresee(a, b, 20)
 	require.True(t, ok)
 	require.Less(t, many, few)
+}
+
+// TestOtherDurabilityIsNotCompared has logs that were written with another mode than the baseline's, as sync = "auto" may choose.
+func TestOtherDurabilityIsNotCompared(t *testing.T) {
+	e := described(3, "a", "same", "other")
+	x := begun(e)
+	random := rand.New(rand.NewPCG(1, 1))
+	var runs []*run.Run
+	for name, sync := range map[string]string{"a": "msync", "same": "msync", "other": "clwb"} {
+		for i := range e.Repeat {
+			r := measured(x, name, i+1, 12, 1000, random)
+			r.Phase["load"].Log = &run.Log{Log: driver.Log{SyncUsed: sync}}
+			x.Add(r, false)
+			runs = append(runs, r)
+		}
+	}
+	experiment.Conclude(x, runs)
+	require.NotNil(t, find(t, x, "same", "rate").Ratio)
+	other := find(t, x, "other", "rate")
+	require.NotNil(t, other.Score)
+	require.Nil(t, other.Ratio)
+	require.Nil(t, other.P)
+	require.False(t, other.Differs)
+	requireReasons(t, other)
+	require.Equal(t, "cannot tell: not comparable, sync used is clwb, and msync by the baseline", other.Finding)
 }
