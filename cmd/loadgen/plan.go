@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"runtime"
 	"slices"
 	"text/tabwriter"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/loadgen/loadgen/internal/engine"
 	"github.com/loadgen/loadgen/internal/machine"
 	"github.com/loadgen/loadgen/internal/prom"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -175,8 +175,8 @@ func predict(w io.Writer, p *plan.Plan, here means) error {
 	fmt.Fprintf(&b, "Metrics (--http): %d series on the coordinator's page and %d more for each worker; %d on a worker's own page.\n",
 		prom.Series(p, 0), prom.Series(p, 1)-prom.Series(p, 0), prom.PartSeries(p))
 	if all.Total.Files > here.files {
-		fmt.Fprintf(&b, "\nWarning: one worker would need %d open files, and the limit here is %d: raise it with ulimit -n %d.\n",
-			all.Total.Files, here.files, all.Total.Files)
+		fmt.Fprintf(&b, "\nWarning: one worker would need %d open files, and the limit here is %d: raise it with ulimit -n %d, or use at most %d sessions on a worker.\n",
+			all.Total.Files, here.files, all.Total.Files, leastFitting(p, here.files))
 	}
 	for _, ph := range p.Phases {
 		warn(&b, p, ph, here.memory)
@@ -185,23 +185,31 @@ func predict(w io.Writer, p *plan.Plan, here means) error {
 	return err
 }
 
-// perLoop is more than an event loop has been seen to send, in ops a second.
-const perLoop = 10e6
+// leastFitting returns how many sessions a worker can have in every phase with so many open files.
+func leastFitting(p *plan.Plan, files int64) int64 {
+	least := int64(math.MaxInt64)
+	for _, ph := range p.Phases {
+		least = min(least, plan.FittingFiles(endpointsOf(p.Target(ph.Target)), files))
+	}
+	return least
+}
+
+func endpointsOf(t *plan.Target) int {
+	if t.Builtin != nil {
+		return t.Builtin.Nodes
+	}
+	return len(t.Endpoints)
+}
 
 // warn writes what a phase wants of one worker and cannot have here. The limits that count are those of the workers.
 func warn(b *bytes.Buffer, p *plan.Plan, ph *plan.Phase, memory int64) {
-	t := p.Target(ph.Target)
-	endpoints := len(t.Endpoints)
-	if t.Builtin != nil {
-		endpoints = t.Builtin.Nodes
+	if short := p.MemoryShort(ph, ph.Sessions(), endpointsOf(p.Target(ph.Target)), memory); short != "" {
+		fmt.Fprintf(b, "\nWarning: phase %s: %s.\n", ph.Name, short)
 	}
-	if need := p.Memory(ph, ph.Sessions(), endpoints); memory > 0 && need > memory {
-		fmt.Fprintf(b, "\nWarning: phase %s can need %d MiB of memory, and %d MiB are available here: on one worker, %d sessions of it would do.\n",
-			ph.Name, need>>20, memory>>20, p.Fitting(ph, ph.Sessions(), endpoints, memory))
-	}
-	if most := perLoop * float64(runtime.NumCPU()); ph.Open != nil && ph.Open.Rate > most {
-		fmt.Fprintf(b, "\nWarning: phase %s wants %.0f ops a second, more than a worker with %d processors can send: use %.0f workers, or at most %.0f ops a second.\n",
-			ph.Name, ph.Open.Rate, runtime.NumCPU(), math.Ceil(ph.Open.Rate/most), most)
+	loops := min(engine.DefaultLoops(), ph.Sessions())
+	if most, rate := engine.MostPerLoop*float64(loops), ph.OpsPerSecond(); rate > most {
+		fmt.Fprintf(b, "\nWarning: phase %s wants %.0f ops a second, and a worker with as many event loops as here by default (%d) can send %.0f: use %.0f workers, or at most that rate on one.\n",
+			ph.Name, rate, loops, most, math.Ceil(rate/most))
 	}
 }
 

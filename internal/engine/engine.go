@@ -64,7 +64,7 @@ type Engine struct {
 // New returns an engine that has no assignment.
 func New(cfg Config) *Engine {
 	if cfg.Loops <= 0 {
-		cfg.Loops = max(1, runtime.NumCPU()-1)
+		cfg.Loops = DefaultLoops()
 	}
 	if cfg.Spin == 0 {
 		cfg.Spin = DefaultSpin

@@ -9,15 +9,12 @@ import (
 	"maps"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/sys/unix"
 
-	"github.com/loadgen/loadgen/internal/machine"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/internal/run"
@@ -73,10 +70,7 @@ func (e *Engine) openGroup(ctx context.Context, step run.Step) (*group, error) {
 			return nil, fmt.Errorf("target %q: %w", g.target.Name, err)
 		}
 	}
-	if err := g.checkFiles(); err != nil {
-		return nil, err
-	}
-	if err := g.checkMemory(machine.Available(os.DirFS("/"))); err != nil {
+	if err := g.checkLimits(e.cfg.Loops); err != nil {
 		return nil, err
 	}
 	if err := g.identify(ctx, d, e.cfg.Secrets); err != nil {
@@ -142,30 +136,6 @@ func (g *group) locate(nodes []string) error {
 		g.placement = op.NewRing(names)
 	}
 	return nil
-}
-
-// checkFiles compares the descriptors that the phase needs with what the process may open.
-func (g *group) checkFiles() error {
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return fmt.Errorf("read the limit on open files: %w", err)
-	}
-	connections := g.sessions * len(g.endpoints)
-	if need := uint64(connections) + plan.SpareFiles; need > limit.Cur {
-		return fmt.Errorf("%d connections need about %d open files, and the limit is %d: raise it (ulimit -n %d) or use fewer sessions",
-			connections, need, limit.Cur, need)
-	}
-	return nil
-}
-
-// checkMemory compares what the phase needs at most with what is there to be had, 0 when that is not known.
-func (g *group) checkMemory(available int64) error {
-	need := g.plan.Memory(g.phase, g.sessions, len(g.endpoints))
-	if available == 0 || need <= available {
-		return nil
-	}
-	return fmt.Errorf("%d sessions can need %d MiB of memory, and %d MiB are available: use at most %d sessions on this worker, or fewer ops in flight",
-		g.sessions, need>>20, available>>20, g.plan.Fitting(g.phase, g.sessions, len(g.endpoints), available))
 }
 
 // identify finds every endpoint's address and asks the server there what it is. The first that cannot be reached is the error.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"math"
 	"sort"
 	"time"
@@ -94,6 +95,11 @@ func (p *Plan) predict(ph *Phase) Load {
 
 // Memory returns what a worker needs to drive so many sessions of a phase on so many endpoints, in bytes: see [Load].
 func (p *Plan) Memory(ph *Phase, sessions, endpoints int) int64 {
+	return add(p.idle(ph, sessions, endpoints), multiply(flying(ph, sessions), p.opBytes(ph)))
+}
+
+// idle is what sessions need while none of their ops is in flight.
+func (p *Plan) idle(ph *Phase, sessions, endpoints int) int64 {
 	t := p.Target(ph.Target)
 	histograms := int64(7 * (len(ph.Ops) + len(ph.Scenarios)))
 	if t.Replication != nil {
@@ -104,21 +110,64 @@ func (p *Plan) Memory(ph *Phase, sessions, endpoints int) int64 {
 		session = add(session, multiply(int64(endpoints), pipeBytes))
 	}
 	need := add(processBytes+histograms*histogramBytes, multiply(int64(sessions), session))
-	flying := scale(inFlight(ph), float64(sessions)/float64(ph.Sessions()))
 	if f := p.Dataset(ph.Dataset).Keys.File; f != nil {
 		need = add(need, f.Bytes)
 	}
+	return need
+}
+
+// flying is how many ops of so many of a phase's sessions can be in flight.
+func flying(ph *Phase, sessions int) int64 {
+	return scale(inFlight(ph), float64(sessions)/float64(ph.Sessions()))
+}
+
+// opBytes is what an op in flight needs.
+func (p *Plan) opBytes(ph *Phase) int64 {
 	values := p.Dataset(ph.Dataset).Values
 	copies := int64(valueCopies)
 	if values.Record != nil {
 		copies += recordCopies
 	}
-	return add(need, multiply(flying, slotBytes+int64(ph.MostSteps()-1)*sceneBytes+multiply(copies*int64(max(1, ph.Batch)), int64(values.Size))))
+	return slotBytes + int64(ph.MostSteps()-1)*sceneBytes + multiply(copies*int64(max(1, ph.Batch)), int64(values.Size))
 }
 
-// Fitting returns how many of a worker's sessions of a phase would fit into so much memory, 0 when not even one does.
-func (p *Plan) Fitting(ph *Phase, sessions, endpoints int, memory int64) int {
-	return sort.Search(sessions, func(n int) bool { return p.Memory(ph, n+1, endpoints) > memory })
+// MemoryShort says in words that so many sessions of a phase, on one worker, can need more memory than there is, and how many would do, of
+// them or of their ops in flight. It returns "" when they do not, and for an available of 0, which stands for not known.
+func (p *Plan) MemoryShort(ph *Phase, sessions, endpoints int, available int64) string {
+	need := p.Memory(ph, sessions, endpoints)
+	if available == 0 || need <= available {
+		return ""
+	}
+	fits := sort.Search(sessions, func(n int) bool { return p.Memory(ph, n+1, endpoints) > available })
+	depth := max(0, available-p.idle(ph, sessions, endpoints)) / p.opBytes(ph)
+	would := fmt.Sprintf("%d of the sessions would do", fits)
+	if depth >= int64(sessions) {
+		would += fmt.Sprintf(", or %d ops in flight", depth)
+	}
+	return fmt.Sprintf("%d sessions with %d ops in flight can need %d MiB of memory, and %d MiB are available: on one worker %s",
+		sessions, flying(ph, sessions), need>>20, available>>20, would)
+}
+
+// FittingFiles returns how many sessions a worker can have on so many endpoints with so many open files.
+func FittingFiles(endpoints int, files int64) int64 {
+	return max(0, files-SpareFiles) / int64(max(1, endpoints))
+}
+
+// OpsPerSecond returns the most ops a second that a phase asks for whatever the target does: the highest rate of its schedule, of a search the
+// lowest. It is 0 for a phase without one.
+func (ph *Phase) OpsPerSecond() float64 {
+	rate := 0.0
+	switch {
+	case ph.Open != nil:
+		rate = ph.Open.Rate
+	case ph.Stages != nil:
+		for _, s := range ph.Stages.Stages {
+			rate = max(rate, s.Rate)
+		}
+	case ph.Search != nil:
+		rate = ph.Search.From
+	}
+	return rate * ph.StepsPerArrival()
 }
 
 // opsOf returns how many ops a phase's load has and how long it takes, each nil when that depends on the target.

@@ -1,6 +1,8 @@
 package plan_test
 
 import (
+	"regexp"
+	"strconv"
 	"testing"
 	"time"
 
@@ -57,4 +59,25 @@ func TestPredictTheLargest(t *testing.T) {
 	p.Phases = append(p.Phases, p.Phases[0], p.Phases[0], p.Phases[0], p.Phases[0])
 	requireSane(t, p.Predict())
 	require.Equal(t, int64(1e18), *p.Predict().Phases[0].Ops)
+}
+
+// What is said to fit, fits, and one more does not.
+func TestMemoryThatWouldDo(t *testing.T) {
+	p := good(t, caches+phase("x", "plain", "shared", "  ops = { put = 1 }\n  open {\n rate = 10\n duration = \"1s\"\n sessions = 100\n pipeline = 4000\n }"), plan.Vars{})
+	ph := p.Phases[0]
+	need := p.Memory(ph, 100, 2)
+	require.Empty(t, p.MemoryShort(ph, 100, 2, need))
+	require.Empty(t, p.MemoryShort(ph, 100, 2, 0), "nothing says how much there is")
+	short := p.MemoryShort(ph, 100, 2, need/2)
+	words := regexp.MustCompile(`^100 sessions with 400000 ops in flight can need (\d+) MiB of memory, and (\d+) MiB are available: on one worker (\d+) of the sessions would do, or (\d+) ops in flight$`).FindStringSubmatch(short)
+	require.NotNil(t, words, short)
+	fits, err := strconv.Atoi(words[3])
+	require.NoError(t, err)
+	require.Empty(t, p.MemoryShort(ph, fits, 2, need/2))
+	require.NotEmpty(t, p.MemoryShort(ph, fits+1, 2, need/2))
+	ph.Open.InFlight, err = strconv.Atoi(words[4])
+	require.NoError(t, err)
+	require.Empty(t, p.MemoryShort(ph, 100, 2, need/2))
+	ph.Open.InFlight++
+	require.NotEmpty(t, p.MemoryShort(ph, 100, 2, need/2))
 }

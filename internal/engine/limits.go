@@ -1,0 +1,67 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/loadgen/loadgen/internal/machine"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// MostPerLoop is more than an event loop has been seen to send, in ops a second.
+const MostPerLoop = 10e6
+
+// DefaultLoops is how many event loops a worker has that was not told.
+func DefaultLoops() int { return max(1, runtime.NumCPU()-1) }
+
+// checkLimits compares what this worker's part of the phase needs with what the process may have.
+func (g *group) checkLimits(loops int) error {
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		return fmt.Errorf("read the limit on open files: %w", err)
+	}
+	if err := g.checkFiles(files.Cur); err != nil {
+		return err
+	}
+	if short := g.plan.MemoryShort(g.phase, g.sessions, len(g.endpoints), machine.Available(os.DirFS("/"))); short != "" {
+		return errors.New(short)
+	}
+	return g.checkRate(min(loops, g.sessions))
+}
+
+// checkFiles compares the descriptors that the phase needs with how many there may be.
+func (g *group) checkFiles(limit uint64) error {
+	connections := g.sessions * len(g.endpoints)
+	need := uint64(connections) + plan.SpareFiles
+	if need <= limit {
+		return nil
+	}
+	return fmt.Errorf("%d connections need about %d open files, and the limit is %d: raise it (ulimit -n %d), or use at most %d sessions on a worker",
+		connections, need, limit, need, plan.FittingFiles(len(g.endpoints), int64(min(limit, math.MaxInt64))))
+}
+
+// checkRate compares the rate of the phase with what so many loops can send.
+func (g *group) checkRate(loops int) error {
+	if g.sessions == 0 {
+		return nil
+	}
+	here := float64(g.sessions) / float64(g.phase.Sessions())
+	need, most := g.phase.OpsPerSecond()*here, MostPerLoop*float64(loops)
+	if need <= most {
+		return nil
+	}
+	return fmt.Errorf("%.0f ops a second are more than %s can send: use at most %.0f on a worker, or %.0f times as many workers",
+		need, countLoops(loops), most, math.Ceil(need/most))
+}
+
+func countLoops(n int) string {
+	if n == 1 {
+		return "one event loop"
+	}
+	return fmt.Sprintf("%d event loops", n)
+}

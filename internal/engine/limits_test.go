@@ -1,0 +1,36 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// limited is the part of a plan's phase that a worker has with so many of its sessions.
+func limited(p *plan.Plan, sessions, endpoints int) *group {
+	return &group{plan: p, phase: p.Phase("load"), sessions: sessions, endpoints: make([]endpoint, endpoints)}
+}
+
+func TestFilesThatWouldDo(t *testing.T) {
+	p := nullPlan(t, 4, "", "ops = { get = 1 }\n closed {\n sessions = 1000\n iterations = 1\n }")
+	require.NoError(t, limited(p, 234, 4).checkFiles(1000))
+	require.EqualError(t, limited(p, 235, 4).checkFiles(1000),
+		"940 connections need about 1004 open files, and the limit is 1000: raise it (ulimit -n 1004), or use at most 234 sessions on a worker")
+}
+
+func TestRatesThatNoLoopCanSend(t *testing.T) {
+	open := nullPlan(t, 1, "", "ops = { get = 1 }\n open {\n rate = \"50M/s\"\n duration = \"1s\"\n sessions = 16\n }")
+	require.EqualError(t, limited(open, 16, 1).checkRate(1), "50000000 ops a second are more than one event loop can send: use at most 10000000 on a worker, or 5 times as many workers")
+	require.EqualError(t, limited(open, 8, 1).checkRate(2), "25000000 ops a second are more than 2 event loops can send: use at most 20000000 on a worker, or 2 times as many workers")
+	require.NoError(t, limited(open, 3, 1).checkRate(1), "its part is 9,375,000/s")
+	require.NoError(t, limited(open, 0, 1).checkRate(0), "a worker without sessions")
+
+	stages := nullPlan(t, 1, "", "ops = { get = 1 }\n stages {\n stage {\n rate = \"20M/s\"\n duration = \"1s\"\n }\n stage {\n rate = 5\n duration = \"1s\"\n }\n }")
+	require.ErrorContains(t, limited(stages, 16, 1).checkRate(1), "20000000 ops a second")
+	search := nullPlan(t, 1, "", "ops = { get = 1 }\n search {\n from = \"11M/s\"\n to = \"90M/s\"\n slo { response_p99 = \"5ms\" }\n }")
+	require.ErrorContains(t, limited(search, 16, 1).checkRate(1), "11000000 ops a second")
+	closed := nullPlan(t, 1, "", "ops = { get = 1 }\n closed { iterations = 1 }")
+	require.NoError(t, limited(closed, 1, 1).checkRate(1))
+}
