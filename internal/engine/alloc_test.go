@@ -94,3 +94,22 @@ func (b *bench) served() (n int) {
 	}
 	return n
 }
+
+// TestNullTargetAllocatesNothing is the same for the transport without sockets.
+func TestNullTargetAllocatesNothing(t *testing.T) {
+	b := newBench(t, nullPlan(t, 3, `latency = "1ms"`, `
+		ops = { get = 1, put = 1 }
+		closed {
+			sessions = 4
+			duration = "1h"
+			pipeline = 4
+		}`), "load", 0)
+	b.equip(run.Load)
+	b.l.enter()
+	for range 50_000 {
+		require.True(t, b.l.cycle())
+	}
+	before := b.l.timers.seq
+	require.Zero(t, testing.AllocsPerRun(2000, func() { b.l.cycle() }))
+	require.Greater(t, b.l.timers.seq-before, uint64(1000), "replies were computed")
+}

@@ -19,6 +19,7 @@ type timed struct {
 	owed      []int // requests outstanding, by session and endpoint
 	calls     []timedCall
 	free      []int32
+	reply     driver.Reply // at hand
 }
 
 // timedCall is a request whose reply has been computed and is not due yet.
@@ -86,7 +87,8 @@ func (t *timed) fire(tm timer, now int64) {
 		t.l.rec.LateReplies++
 		return
 	}
-	t.l.answered(c.st, c.endpoint, &c.reply, len(c.reply.Value), now)
+	t.reply = c.reply
+	t.l.answered(c.st, c.endpoint, &t.reply, len(t.reply.Value), now)
 }
 
 func (t *timed) wait(d time.Duration) bool {
