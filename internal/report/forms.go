@@ -50,21 +50,22 @@ func JSON(w io.Writer, all []Source) error {
 }
 
 // CSV writes a line for each second of each phase (RFC 4180), of an experiment those of each run: counts of that second, the ops that had
-// ended at its end, and its response times in seconds, empty where the result has none.
+// ended at its end, and its response times in seconds, empty where the result has none. What was observed of the target's side follows, a column
+// for each field of each observation: what the last probe before the end of that second brought.
 func CSV(w io.Writer, all []Source) error {
 	out := csv.NewWriter(w)
-	rows := [][]string{{
+	runs := runsOf(all)
+	fields := observedFields(runs)
+	head := []string{
 		"run", "variant", "repetition", "phase", "t", "ops", "due", "sent", "ok", "miss", "bad", "in_flight",
 		"response_mean", "response_p50", "response_p99",
-	}}
-	for _, s := range all {
-		runs := []*run.Run{s.Run}
-		if s.Study != nil {
-			runs = s.Study.Runs
-		}
-		for _, r := range runs {
-			rows = append(rows, secondsOf(r)...)
-		}
+	}
+	for _, f := range fields {
+		head = append(head, f.observation+"."+f.name)
+	}
+	rows := [][]string{head}
+	for _, r := range runs {
+		rows = append(rows, secondsOf(r, fields)...)
 	}
 	if err := out.WriteAll(rows); err != nil {
 		return fmt.Errorf("write series: %w", err)
@@ -72,16 +73,35 @@ func CSV(w io.Writer, all []Source) error {
 	return nil
 }
 
-func secondsOf(r *run.Run) (rows [][]string) {
+// runsOf lists runs, and of experiments theirs.
+func runsOf(all []Source) (runs []*run.Run) {
+	for _, s := range all {
+		if s.Study != nil {
+			runs = append(runs, s.Study.Runs...)
+		} else {
+			runs = append(runs, s.Run)
+		}
+	}
+	return runs
+}
+
+func secondsOf(r *run.Run, fields []observedField) (rows [][]string) {
 	repetition := ""
 	if r.Repetition > 0 {
 		repetition = strconv.Itoa(r.Repetition)
 	}
 	for _, name := range r.PhaseOrder {
 		ended := uint64(0)
-		for _, row := range r.Phase[name].Series {
+		ph := r.Phase[name]
+		first := len(rows)
+		for _, row := range ph.Series {
 			ended += row.OK + row.Miss + row.Bad
 			rows = append(rows, append([]string{r.ID, r.Variant, repetition, name}, fieldsOf(&row, ended)...))
+		}
+		for _, f := range fields {
+			for i, value := range f.over(ph) {
+				rows[first+i] = append(rows[first+i], exact(value))
+			}
 		}
 	}
 	return rows
@@ -94,13 +114,17 @@ func fieldsOf(r *run.Row, ended uint64) []string {
 	}
 	fields = append(fields, strconv.FormatInt(r.InFlight, 10))
 	for _, q := range []*float64{r.Response.Mean, r.Response.P50, r.Response.P99} {
-		text := ""
-		if q != nil {
-			text = strconv.FormatFloat(*q, 'f', -1, 64)
-		}
-		fields = append(fields, text)
+		fields = append(fields, exact(q))
 	}
 	return fields
+}
+
+// exact is a figure in all its digits; "" when there is none.
+func exact(n *float64) string {
+	if n == nil {
+		return ""
+	}
+	return strconv.FormatFloat(*n, 'f', -1, 64)
 }
 
 // Markdown writes the figures of each run and what was observed of its target, or the tables of each experiment, with the verdict above them

@@ -295,7 +295,11 @@ func tilesOf(ph *run.Phase, doubt string) []tile {
 	case ph.Search != nil && ph.Search.Rate != nil:
 		tiles = append(tiles, tile{"holds", whole(*ph.Search.Rate) + "/s", doubt})
 	case ph.OfferedRate != nil && ph.AchievedRate != nil:
-		tiles = append(tiles, tile{"offered", arriving(ph, *ph.OfferedRate), ""}, tile{"sustained", arriving(ph, *ph.AchievedRate), doubt})
+		of := ""
+		if len(ph.Scenario) > 0 {
+			of = arrivals(ph) + " "
+		}
+		tiles = append(tiles, tile{of + "offered", whole(*ph.OfferedRate) + "/s", ""}, tile{of + "sustained", whole(*ph.AchievedRate) + "/s", doubt})
 	case ph.Model == "closed":
 		for _, verb := range verbs(ph.Op) {
 			if o := ph.Op[verb]; o.Rate != nil {

@@ -51,15 +51,17 @@ func TestWhatTheLoadCounts(t *testing.T) {
 		"arriving scenarios": {
 			phase:    open(func(ph *plan.Phase) { ph.Scenarios = scenarios }),
 			text:     []string{"open, 2,000 scenarios/s constant, 10.0 s"},
-			page:     []string{"open, 2,000 scenarios/s constant", "scenarios/s</"},
+			page:     []string{"open, 2,000 scenarios/s constant", "scenarios offered"},
 			markdown: []string{" scenarios/s, sustained 0 scenarios/s.\n"},
 		},
 		"a trace": {
 			phase: open(func(ph *plan.Phase) {
 				ph.Open.Trace = &plan.Trace{File: "t.csv", Form: "cache", Speed: 4, SHA256: "5ad", Lines: 2000, Ops: []plan.TraceCount{{Op: "gets", Lines: 2000}}}
 			}),
-			text: []string{"open, 2,000/s on average, 10.0 s", "trace       t.csv, 4 times as fast as it was; 2,000 ops: 2,000 gets; SHA-256 5ad\n",
-				"dataset     items: keys of the trace, values of its sizes, or of 200 B where it has none\n"},
+			text: []string{
+				"open, 2,000/s on average, 10.0 s", "trace       t.csv, 4 times as fast as it was; 2,000 ops: 2,000 gets; SHA-256 5ad\n",
+				"dataset     items: keys of the trace, values of its sizes, or of 200 B where it has none\n",
+			},
 			page: []string{"2,000/s on average"},
 		},
 		"a trace at even distances": {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -141,4 +142,43 @@ func amountOf(v float64, unit string) string {
 		return count(int64(v))
 	}
 	return whole(v)
+}
+
+// observedField is a field of an observation.
+type observedField struct{ observation, name string }
+
+// observedFields lists those that any phase of some runs has, by name.
+func observedFields(runs []*run.Run) []observedField {
+	there := map[observedField]bool{}
+	for _, r := range runs {
+		for _, ph := range r.Phase {
+			for observation, fields := range ph.Observe {
+				for name := range fields {
+					there[observedField{observation, name}] = true
+				}
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(there), func(a, b observedField) int {
+		return cmp.Or(strings.Compare(a.observation, b.observation), strings.Compare(a.name, b.name))
+	})
+}
+
+// over is what the last probe until each row of a phase's series brought of the field; nil where none did.
+func (f observedField) over(ph *run.Phase) []*float64 {
+	values := make([]*float64, len(ph.Series))
+	how := ph.Probes[f.observation]
+	if how == nil {
+		return values
+	}
+	next, last := 0, (*float64)(nil)
+	for i := range ph.Series {
+		for ; next < len(how.Series) && how.Series[next].T <= ph.Series[i].T; next++ {
+			if v := how.Series[next].Value[f.name]; v != nil {
+				last = v
+			}
+		}
+		values[i] = last
+	}
+	return values
 }

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"bytes"
+	"encoding/csv"
 	"strings"
 	"testing"
 
@@ -67,4 +69,25 @@ func TestObservedMarkdown(t *testing.T) {
 	} {
 		require.Contains(t, b.String(), line+"\n")
 	}
+}
+
+// CSV has what the last probe brought, and nothing before the first and of what is missing.
+func TestObservedCSV(t *testing.T) {
+	r := observed()
+	r.Phase["put"].Series = rows(3)
+	var b bytes.Buffer
+	require.NoError(t, CSV(&b, []Source{{Run: good()}, {Run: r}}))
+	lines, err := csv.NewReader(&b).ReadAll()
+	require.NoError(t, err)
+	require.Len(t, lines, 4)
+	columns := map[string][]string{}
+	for i, name := range lines[0] {
+		for _, line := range lines[1:] {
+			columns[name] = append(columns[name], line[i])
+		}
+	}
+	require.Equal(t, []string{"9000000", "7000000", "7000000"}, columns["redis.used_memory"])
+	require.Equal(t, []string{"90000000", "30000000", "30000000"}, columns["process.rss_bytes"])
+	require.Equal(t, []string{"", "", ""}, columns["process.read_bytes"])
+	require.Equal(t, []string{"", "", ""}, columns["jvm.heap"])
 }
