@@ -195,6 +195,26 @@ func TestSecondPhase(t *testing.T) {
 	}
 }
 
+// TestFullOfLargerEntries appends to a log that an earlier phase has filled with few large entries: it is full, though not by their number.
+func TestFullOfLargerEntries(t *testing.T) {
+	for _, layout := range []string{layoutAppend, layoutChannel} {
+		for _, clears := range []string{"inside", "outside"} {
+			t.Run(layout+" "+clears, func(t *testing.T) {
+				c, at := config(t, func(c *Config) { c.Layout, c.Full = layout, clears }), siteOf(t, 2)
+				at.Value.Size = 10_000
+				s := open(t, c, at)
+				require.NoError(t, do(s.sessions[0], driver.Append, 6, 0))
+				whole(t, verify(t, s))
+				at.Fresh, at.Epoch, at.Value.Size = false, 78, 5000
+				s = open(t, c, at)
+				load(t, s, func(one *session) error { return do(one, driver.Append, 10, 0) })
+				require.Positive(t, s.Log().Resets)
+				whole(t, verify(t, s))
+			})
+		}
+	}
+}
+
 // TestEntriesAreReadInOrder reads a log that one session has written: each entry, then a miss, and again from the beginning.
 func TestEntriesAreReadInOrder(t *testing.T) {
 	for _, layout := range []string{layoutAppend, layoutChannel} {

@@ -54,9 +54,11 @@ func (s *session) Prepare(req *driver.Request) error {
 	if !req.Verb.Stores() {
 		return nil
 	}
-	if req.Verb == driver.Append && s.store.cfg.Full == "outside" && !s.file.room() {
-		if err := s.clearFull(); err != nil {
-			return s.fail(err)
+	if req.Verb == driver.Append && s.store.cfg.Full == "outside" {
+		if seen := s.file.resets.Load(); !s.file.room() {
+			if err := s.clearFull(seen); err != nil {
+				return s.fail(err)
+			}
 		}
 	}
 	if next := s.issued + 1; next != s.number {
@@ -105,6 +107,7 @@ func (s *session) append(reply *driver.Reply) error {
 		return s.erase(slot)
 	}
 	for {
+		seen := s.file.resets.Load()
 		err := s.add()
 		if !errors.Is(err, pmlog.ErrFull) {
 			return err
@@ -113,7 +116,7 @@ func (s *session) append(reply *driver.Reply) error {
 			reply.Outcome, reply.Message = driver.Error, full
 			return nil
 		}
-		if err := s.clearFull(); err != nil {
+		if err := s.clearFull(seen); err != nil {
 			return err
 		}
 	}
@@ -204,18 +207,19 @@ func (s *session) clear(req *driver.Request) error {
 	return s.file.empty()
 }
 
-// clearFull empties the log unless another session has done so meanwhile.
-func (s *session) clearFull() error {
+// clearFull empties the log, which was full when there had been so many resets, unless another session has done so meanwhile.
+func (s *session) clearFull(seen uint64) error {
 	s.file.clearing.Lock()
 	defer s.file.clearing.Unlock()
-	if s.file.room() {
+	if s.file.resets.Load() != seen {
 		return nil
 	}
-	s.file.resets++
+	defer s.file.resets.Add(1)
 	return s.file.empty()
 }
 
-// room says whether the log holds another entry.
+// room says whether the log holds another entry, as far as that is told by their number: entries of an earlier phase may be of another
+// size.
 func (f *file) room() bool {
 	return f.again || int64(f.held()) < f.entries
 }

@@ -38,9 +38,9 @@ type file struct {
 	entries  int64         // that it has room for
 	again    bool          // its places are used again: it is never full
 	slots    []slot        // of an array
-	resets   uint64
+	resets   atomic.Uint64 // times that it was cleared because it was full
 
-	clearing sync.Mutex // held by who clears the log because it is full; guards resets
+	clearing sync.Mutex // held by who clears the log because it is full
 }
 
 // slot is what is known of one of an array. Its fields are guarded by its lock, where sessions share it. It is alone on its line of the cache, as its
@@ -240,7 +240,7 @@ func (s *store) Session(i int) (driver.LocalSession, error) {
 func (s *store) Log() driver.Log {
 	l := s.account
 	for _, f := range s.files {
-		l.Resets += f.resets
+		l.Resets += f.resets.Load()
 		for _, r := range f.regions {
 			l.Forces += r.fences()
 		}
