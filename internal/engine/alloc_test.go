@@ -36,6 +36,24 @@ func TestNoAllocationPerOp(t *testing.T) {
 				sessions = 4
 				pipeline = 16
 			}`},
+		{"batch closed", "", `
+			ops   = { get = 1, put = 1 }
+			batch = 4
+			closed {
+				sessions = 4
+				duration = "1h"
+				pipeline = 4
+			}`},
+		{"batch open", "", `
+			ops   = { get = 1, put = 1 }
+			batch = 4
+			open {
+				rate     = 2000
+				duration = "1h"
+				arrivals = "poisson"
+				sessions = 4
+				pipeline = 16
+			}`},
 		{"cluster closed", "cluster = true", `
 			ops = { get = 1, put = 1 }
 			closed {

@@ -44,7 +44,11 @@ type virtualServer struct {
 	words   []byte          // when set, the reply to every GET and SET
 	uneven  int             // when set, what makes its latencies differ from request to request, by key
 	far     farEnd          // of in-memory connections
+	lists   [256][]byte     // replies to MGET, of which no more than that are on their way
 }
+
+// mostWords bounds those of a request: an MSET of four keys.
+const mostWords = 9
 
 type virtualSock struct {
 	server  *virtualServer
@@ -75,7 +79,7 @@ func newVirtualNet(tick int64) *virtualNet {
 }
 
 func (n *virtualNet) server(port uint16, latency time.Duration) *virtualServer {
-	s := &virtualServer{net: n, keys: map[string][]byte{}, got: map[string]*int{"PING": new(int), "ASKING": new(int), "GET": new(int), "SET": new(int), "DEL": new(int)}, latency: func(int) time.Duration { return latency }}
+	s := &virtualServer{net: n, keys: map[string][]byte{}, got: map[string]*int{"PING": new(int), "ASKING": new(int), "GET": new(int), "SET": new(int), "DEL": new(int), "MGET": new(int), "MSET": new(int)}, latency: func(int) time.Duration { return latency }}
 	n.servers[port] = s
 	return s
 }
@@ -211,7 +215,7 @@ func (s *virtualServer) serve(fd int, sock *virtualSock, b []byte) (int, error) 
 }
 
 // split takes the words of one request from the front of b. It returns io.ErrUnexpectedEOF when they are not all there.
-func split(b []byte) (args [4][]byte, n, used int, err error) {
+func split(b []byte) (args [mostWords][]byte, n, used int, err error) {
 	line := func() (int, bool) {
 		end := bytes.IndexByte(b[used:], '\n')
 		if end < 0 {
@@ -270,6 +274,15 @@ func (s *virtualServer) reply(args [][]byte) (reply []byte, latency time.Duratio
 		latency = s.latency(*s.got["GET"] + *s.got["SET"])
 		s.store(args[1], args[2])
 		reply = stored
+	case "MGET":
+		latency = s.latency(*s.got["MGET"] + *s.got["MSET"])
+		reply = s.list(args[1:])
+	case "MSET":
+		latency = s.latency(*s.got["MGET"] + *s.got["MSET"])
+		for i := 1; i+1 < len(args); i += 2 {
+			s.store(args[i], args[i+1])
+		}
+		reply = stored
 	case "DEL":
 		reply = gone
 	case "ASKING":
@@ -286,6 +299,22 @@ func (s *virtualServer) reply(args [][]byte) (reply []byte, latency time.Duratio
 		latency += time.Duration(h * 2654435769 >> 12) // up to 1 ms
 	}
 	return reply, latency
+}
+
+// list returns the reply to an MGET. It stays as it is for as many of them as there are lists.
+func (s *virtualServer) list(keys [][]byte) []byte {
+	at := &s.lists[*s.got["MGET"]%len(s.lists)]
+	b := strconv.AppendInt(append((*at)[:0], '*'), int64(len(keys)), 10)
+	b = append(b, "\r\n"...)
+	for _, key := range keys {
+		if value := s.keys[string(key)]; value != nil {
+			b = append(b, value...)
+		} else {
+			b = append(b, absent...)
+		}
+	}
+	*at = b
+	return b
 }
 
 // store keeps the reply to a later GET. It allocates for a new key only.

@@ -145,3 +145,31 @@ phase "good" {
   batch   = 500
   closed { iterations = 1 }
 }
+
+phase "scenes" {
+  target  = target.t
+  dataset = dataset.d
+  batch   = 16
+  scenario "one" {
+    step "get" {}
+  }
+  closed { iterations = 1 }
+}
+
+phase "trace" {
+  target  = target.t
+  dataset = dataset.d
+  batch   = 16
+  open {
+    trace { file = "a.csv" }
+  }
+}
+
+phase "hits" {
+  target    = target.t
+  dataset   = dataset.d
+  ops       = { get = 1 }
+  batch     = 16
+  hit_ratio = "90%"
+  closed { iterations = 1 }
+}
