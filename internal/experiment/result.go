@@ -62,6 +62,9 @@ func newComparer(x *run.Experiment, runs []*run.Run) *comparer {
 
 // compare adds the figures of one metric of one op, one for each variant; none when no run has the metric.
 func (c *comparer) compare(s subject, m metric) {
+	if !c.has(s, m) {
+		return
+	}
 	samples := c.samples(s, m)
 	if len(samples.by) == 0 {
 		return

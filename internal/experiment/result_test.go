@@ -118,6 +118,38 @@ func TestSecondsAreValuesWhereThereAreEnough(t *testing.T) {
 	}
 }
 
+// TestKeysAreComparedWhereOpsHaveSeveral has one variant of single keys, which is compared with batches by keys, too.
+func TestKeysAreComparedWhereOpsHaveSeveral(t *testing.T) {
+	for _, keys := range []uint64{1, 16} {
+		random := rand.New(rand.NewPCG(1, 1))
+		x := begun(described(3, "one", "many"))
+		var runs []*run.Run
+		for i := range 3 {
+			for v, each := range map[string]uint64{"one": 1, "many": keys} {
+				r := measured(x, v, i+1, 20, 1000+float64(i), random)
+				op := r.Phase["load"].Op["get"]
+				rate := *op.Rate * float64(each)
+				op.Due, op.Keys.Due, op.Keys.Rate = 20_000, 20_000*each, &rate
+				x.Add(r, false)
+				runs = append(runs, r)
+			}
+		}
+		experiment.Conclude(x, runs)
+		if keys == 1 {
+			for _, f := range x.Figures {
+				require.NotEqual(t, "keys.rate", f.Metric, "it is the rate")
+			}
+			continue
+		}
+		require.InDelta(t, 1001, *find(t, x, "one", "keys.rate").Score, 0.1)
+		many := find(t, x, "many", "keys.rate")
+		require.InDelta(t, 16*1001, *many.Score, 1)
+		require.InDelta(t, 16, *many.Ratio, 1e-9)
+		require.Equal(t, 3, many.Values, "one of each run")
+		require.False(t, many.PerSecond)
+	}
+}
+
 // What a run leaves out of its own rate is not in its seconds either: the warm-up, and the end, when some sessions have done their work.
 func TestSecondsAreThoseOfTheEvenLoad(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))

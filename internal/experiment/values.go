@@ -48,6 +48,7 @@ type metric struct {
 	unit string
 	of   func(o *run.Op) *float64                  // a run's
 	in   func(row run.Row, width float64) *float64 // a second's, for a phase of one op; nil when rows do not have it
+	only func(o *run.Op) bool                      // holds for an op that has the metric to itself; nil: all have
 }
 
 // metrics are those that variants are compared by.
@@ -71,6 +72,11 @@ var metrics = [...]metric{
 		name: "response.mean", path: []string{"response", "mean"}, unit: "s",
 		of: func(o *run.Op) *float64 { return o.Response.Mean },
 		in: func(row run.Row, _ float64) *float64 { return row.Response.Mean },
+	},
+	{
+		name: "keys.rate", path: []string{"keys", "rate"}, unit: "/s",
+		of:   func(o *run.Op) *float64 { return o.Keys.Rate },
+		only: (*run.Op).Batched,
 	},
 	{name: "hit_ratio", path: []string{"hit_ratio"}, of: func(o *run.Op) *float64 { return o.HitRatio }},
 }
@@ -98,6 +104,21 @@ func (c *comparer) samples(s subject, m metric) samples {
 		return nil
 	})
 	return samples{by: by}
+}
+
+// has says whether a run has something to tell by the metric. One that has makes it worth comparing with all others: with ops of one key, say.
+func (c *comparer) has(s subject, m metric) bool {
+	if m.only == nil {
+		return true
+	}
+	for _, runs := range c.runs {
+		for _, r := range runs {
+			if p := r.Phase[s.phase]; p != nil && p.Op[s.op] != nil && m.only(p.Op[s.op]) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // collect calls values for every run that counts. All says that each had some.

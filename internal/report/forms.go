@@ -172,7 +172,7 @@ func summary(b *strings.Builder, r *run.Run) {
 				fmt.Fprintf(b, " %s |", quantity(q))
 			}
 			fmt.Fprintf(b, " %s |\n", ph.Validity)
-			if severalKeys(o.Op) {
+			if o.Batched() {
 				fmt.Fprintf(b, "| %s | keys of %s | %s | | | | | | %s |\n", markdown(name), o.name, perSecond(o.Keys.Rate), ph.Validity)
 			}
 		}

@@ -304,7 +304,7 @@ func tilesOf(ph *run.Phase, doubt string) []tile {
 		for _, verb := range verbs(ph.Op) {
 			if o := ph.Op[verb]; o.Rate != nil {
 				tiles = append(tiles, tile{verb + ", sustained", whole(*o.Rate) + "/s", doubt})
-				if severalKeys(o) && o.Keys.Rate != nil {
+				if o.Batched() && o.Keys.Rate != nil {
 					tiles = append(tiles, tile{"keys of " + verb, whole(*o.Keys.Rate) + "/s", doubt})
 				}
 			}

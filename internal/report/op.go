@@ -78,7 +78,7 @@ func ledger(o *run.Op) string {
 
 // keys are the ledger and the rate of the keys of ops that have several; nothing where each has one.
 func keys(ph *run.Phase, d done) []string {
-	if !severalKeys(d.Op) {
+	if !d.Batched() {
 		return nil
 	}
 	k := d.Keys
@@ -91,9 +91,6 @@ func keys(ph *run.Phase, d done) []string {
 	}
 	return parts
 }
-
-// severalKeys says whether ops had several keys each.
-func severalKeys(o *run.Op) bool { return o.Keys.Due > o.Due }
 
 func causes(c run.Causes) string {
 	var terms []string

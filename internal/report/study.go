@@ -104,7 +104,7 @@ func (c *comparing) text(variant int, column string) string {
 // metricName is a metric's name in a sentence.
 func metricName(metric string) string {
 	return map[string]string{
-		"rate": "rate", "response.p50": "median response", "response.p99": "p99 response", "response.mean": "mean response", "hit_ratio": "hit ratio",
+		"rate": "rate", "keys.rate": "rate of keys", "response.p50": "median response", "response.p99": "p99 response", "response.mean": "mean response", "hit_ratio": "hit ratio",
 	}[metric]
 }
 

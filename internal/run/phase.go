@@ -205,6 +205,9 @@ type keyLedger struct {
 	RateWall *float64 `json:"rate_wall"` // ok per second from first start to last end
 }
 
+// Batched says that ops had several keys each, so that Keys tells more than the op does.
+func (o *Op) Batched() bool { return o.Keys.Due > o.Due }
+
 // scenario is the ledger and the figures of one scenario: its start is that of its first op, its end that of its last. It ended ok when all its ops
 // did, as a miss when some of them missed, and else as the op did that failed. Its ops are in those of their verbs, too.
 type scenario struct {
