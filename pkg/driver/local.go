@@ -59,7 +59,7 @@ type Log struct {
 	Layout      string   `json:"layout"`
 	SyncAsked   string   `json:"sync_asked"`  // as the plan says
 	SyncUsed    string   `json:"sync_used"`   // another one only where the plan says "auto"
-	Instruction string   `json:"instruction"` // that writes a line back to memory; "" where none is used
+	Instruction string   `json:"instruction"` // that bring an entry to memory: "CLWB", "MOVNTDQ and CLWB"; "" where none is used
 	Durable     bool     `json:"durable"`     // an op that is ok survives a loss of power, as far as the device keeps what it says it has
 	FileSystem  string   `json:"file_system"` // with its device, such as "ext4 on /dev/pmem0"
 	Caveats     []string `json:"caveats"`     // what bears on whether figures may be compared

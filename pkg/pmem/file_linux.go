@@ -212,8 +212,14 @@ func (f *File) Name() string { return f.file.Name() }
 // Mode returns the mode in use, which is never Auto.
 func (f *File) Mode() Mode { return f.mode }
 
-// Instruction returns the name of the instruction that flushes a line, or "" in modes that use none.
-func (f *File) Instruction() string { return f.cpu.name }
+// Instruction returns the names of the instructions that make a piece of n bytes durable, such as "CLWB", or "MOVNTDQ and CLWB" where whole
+// lines go past the caches and the rest is flushed; "" in modes that use none.
+func (f *File) Instruction(n int) string {
+	if n < aside || !f.mode.instructions() {
+		return f.cpu.name
+	}
+	return f.cpu.past + " and " + f.cpu.name
+}
 
 // Place returns where the file is.
 func (f *File) Place() Place { return f.place }

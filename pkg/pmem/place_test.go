@@ -13,11 +13,17 @@ const mounts = `22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
 `
 
 func TestFind(t *testing.T) {
-	require.Equal(t, Place{"ext4", "/dev/sda1"}, find(mounts, 8, 1))
-	require.Equal(t, Place{"tmpfs", "tmpfs"}, find(mounts, 0, 21))
+	require.Equal(t, Place{"ext4", "/dev/sda1", "rw"}, find(mounts, 8, 1))
+	require.Equal(t, Place{"tmpfs", "tmpfs", "rw"}, find(mounts, 0, 21))
 	require.Equal(t, "xfs on /dev/pmem0", find(mounts, 259, 0).String())
 	require.Equal(t, "unknown file system on 0:40", find(mounts, 0, 40).String())
-	require.Equal(t, Place{"unknown file system", "7:7"}, find("", 7, 7))
+	require.Equal(t, Place{"unknown file system", "7:7", ""}, find("", 7, 7))
+}
+
+func TestUnordered(t *testing.T) {
+	for options, want := range map[string]bool{"": false, "rw": false, "rw,nobarrier,data=ordered": true, "rw,barrier=0": true, "rw,barrier=1": false} {
+		require.Equal(t, want, find("22 1 8:1 / / rw - ext4 /dev/sda1 "+options, 8, 1).Unordered(), options)
+	}
 }
 
 func FuzzFind(f *testing.F) {

@@ -61,7 +61,7 @@ func TestWritesAreThereWhenOpenedAgain(t *testing.T) {
 				f, err := Create(path, 100_001, mode)
 				require.NoError(t, err)
 				require.Equal(t, mode, f.Mode())
-				require.Equal(t, mode == CLWB, f.Instruction() != "")
+				require.Equal(t, mode == CLWB, f.Instruction(aside) != "")
 				require.EqualValues(t, 100_001, f.Size())
 				require.Equal(t, name == "tmpfs", f.Place().Volatile(), f.Place())
 				w := f.Writer()
@@ -101,7 +101,7 @@ func TestAutoTakesTheStrongest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := create(t, dir, 4096, Auto)
 			require.Contains(t, []Mode{MapSync, Msync}, f.Mode())
-			require.Equal(t, f.Mode() == MapSync, f.Instruction() != "")
+			require.Equal(t, f.Mode() == MapSync, f.Instruction(aside) != "")
 		})
 	}
 }

@@ -4,6 +4,7 @@ package pmem
 type processor struct {
 	name   string                  // of the instruction
 	flush  func(p []byte)          // starts the write-back of each line of p, which is not empty; nil where there is no instruction for it
+	past   string                  // name of the instruction that aside stores with
 	aside  func(to, from []byte)   // copies whole lines of 64 bytes past the caches: they need no flush
 	store8 func(p *byte, v uint64) // stores v whole, and waits for no flush, as an atomic store would
 	fence  func()                  // waits for what was flushed

@@ -15,11 +15,11 @@ func detect() processor {
 	_, _, basic := cpuid(1)
 	switch {
 	case extended&clwbBit != 0:
-		return processor{"CLWB", clwb, movnt, store8, sfence}
+		return processor{"CLWB", clwb, "MOVNTDQ", movnt, store8, sfence}
 	case extended&clflushoptBit != 0:
-		return processor{"CLFLUSHOPT", clflushopt, movnt, store8, sfence}
+		return processor{"CLFLUSHOPT", clflushopt, "MOVNTDQ", movnt, store8, sfence}
 	case basic&clflushBit != 0:
-		return processor{"CLFLUSH", clflush, movnt, store8, sfence}
+		return processor{"CLFLUSH", clflush, "MOVNTDQ", movnt, store8, sfence}
 	}
 	return processor{}
 }

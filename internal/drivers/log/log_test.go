@@ -1,10 +1,13 @@
 package log
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"sync"
 	"testing"
 
@@ -462,5 +465,29 @@ func TestOneForceAnAppend(t *testing.T) {
 		require.NoError(t, do(s.sessions[0], driver.Append, 100, 0))
 		require.Equal(t, forces, s.Log().Forces, layout)
 		whole(t, verify(t, s))
+	}
+}
+
+// TestMountWithoutBarriersIsNamed where a sync relies on them.
+func TestMountWithoutBarriersIsNamed(t *testing.T) {
+	place := pmem.Place{FileSystem: "ext4", Device: "none", Options: "rw,nobarrier"}
+	for mode, want := range map[pmem.Mode]bool{pmem.Msync: true, pmem.Fdatasync: true, pmem.None: false} {
+		require.Equal(t, want, strings.Contains(strings.Join(caveats(mode, place), "\n"), "mounted with nobarrier"), mode)
+	}
+	place.Options = "rw"
+	require.Empty(t, caveats(pmem.Msync, place))
+}
+
+// TestInstructionsAreThoseOfTheEntry has entries on either side of the size from which on they go past the caches.
+func TestInstructionsAreThoseOfTheEntry(t *testing.T) {
+	for size, want := range map[int]string{4095: "^[A-Z]+$", 4096: "^MOVNTDQ and [A-Z]+$"} {
+		f, err := pmem.Create(filepath.Join(t.TempDir(), "log"), 1<<16, pmem.CLWB)
+		if errors.Is(err, pmem.ErrUnsupported) {
+			require.NotEqual(t, "amd64", runtime.GOARCH)
+			return
+		}
+		require.NoError(t, err)
+		require.Regexp(t, want, f.Instruction(size))
+		require.NoError(t, f.Close())
 	}
 }

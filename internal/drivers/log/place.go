@@ -28,6 +28,9 @@ func caveats(mode pmem.Mode, place pmem.Place) []string {
 	case pmem.CLWB:
 		list = append(list, "instructions without MAP_SYNC: what they cost, and no durability")
 	case pmem.Msync, pmem.Fdatasync:
+		if place.Unordered() {
+			list = append(list, place.FileSystem+" is mounted with nobarrier: a sync does not have the device empty its write cache")
+		}
 		if cached(place.Device) {
 			list = append(list, fmt.Sprintf("%s has a write cache that loses its content with the power, unless the sync's order to empty it is obeyed", place.Device))
 		}

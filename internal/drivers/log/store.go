@@ -204,7 +204,7 @@ func (s *store) describe() {
 	first := s.files[0].regions[0].file
 	place := first.Place()
 	s.account = driver.Log{
-		Layout: s.cfg.Layout, SyncAsked: s.cfg.Sync, SyncUsed: string(first.Mode()), Instruction: first.Instruction(),
+		Layout: s.cfg.Layout, SyncAsked: s.cfg.Sync, SyncUsed: string(first.Mode()), Instruction: first.Instruction(s.kind.Size),
 		FileSystem: place.String(), Caveats: caveats(first.Mode(), place), Clear: s.clears(),
 		Files: len(s.files), FileBytes: first.Size(),
 	}
