@@ -24,7 +24,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// drainWithin is how long an interrupted run may take to end what is outstanding.
+// drainWithin is how long an interrupted run may take to end what is outstanding, though answers still come.
 const drainWithin = 5 * time.Second
 
 func newCoordinator() *cobra.Command { return group("coordinator", "Run plans", newRun()) }
@@ -69,8 +69,8 @@ own values.
 Variables of the plan take their values from -var, then --var-file, then LOADGEN_VAR_NAME in the environment, then their defaults.
 Passwords that the plan names with secret("NAME") are looked up in LOADGEN_SECRET_NAME.
 
-Ctrl-C stops starting ops, awaits what is outstanding and reports; a second one ends at once with what there is. --timeout is a first
-Ctrl-C at a time that is known beforehand.`,
+Ctrl-C stops starting ops, awaits what is outstanding while answers come, and reports; a second one ends at once with what there is.
+--timeout is a first Ctrl-C at a time that is known beforehand.`,
 		Example: `  loadgen coordinator run plans/hydra.hcl
   loadgen coordinator run plans/hydra.hcl -var nodes='["127.0.0.1:7001","127.0.0.1:7002","127.0.0.1:7003","127.0.0.1:7004"]'
   loadgen coordinator run plans/hydra.hcl --var w=1 --out run.json

@@ -183,8 +183,8 @@ func TestNodeThatEndsIsNamed(t *testing.T) {
 	require.Regexp(t, `loadgen: cache node \d \(127\.0\.0\.1:\d+\) ended: signal: killed`, l.stderr.String())
 }
 
-// TestDrainIsBounded interrupts a run once whose target will never answer: it waits five seconds.
-func TestDrainIsBounded(t *testing.T) {
+// TestCtrlCOfATargetThatStandsStill interrupts a run once whose target will never answer: it is not waited for until requests time out.
+func TestCtrlCOfATargetThatStandsStill(t *testing.T) {
 	t.Parallel()
 	node := beginTarget(t, "--stall", "1h@2s")
 	l := begin(t, closedPlan, "-var", nodes(node.addr))
@@ -193,7 +193,7 @@ func TestDrainIsBounded(t *testing.T) {
 	at := time.Now()
 	l.signal(syscall.SIGINT)
 	r := l.result(10 * time.Second)
-	require.InDelta(t, 5.0, l.ended.Sub(at).Seconds(), 0.5)
+	require.Less(t, l.ended.Sub(at), time.Second)
 	require.Equal(t, run.ExitAborted, r.ExitCode)
 	require.EqualValues(t, 4, r.Phase["gets"].Op["get"].InFlight)
 }

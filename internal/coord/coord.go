@@ -42,7 +42,8 @@ type Worker interface {
 	// returned nil, it is kept. When ctx ends, Run returns soon, with what is in flight counted as that. It returns the error of sink or
 	// kept, and a *run.Loss when the worker was lost; so do Assign and Prepare.
 	Run(ctx context.Context, at time.Duration, sink func(*measure.Snapshot) (kept func() error, err error)) (run.Final, error)
-	// Drain ends the step at hand early, and those after it: nothing more is started, what is outstanding is awaited.
+	// Drain ends the step at hand early, and those after it: nothing more is started, what is outstanding is awaited while
+	// answers come.
 	Drain()
 }
 

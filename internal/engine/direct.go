@@ -153,6 +153,7 @@ func (d *direct) answered(c *wireConn, p *pending, b []byte, now int64) (took in
 	if n == 0 {
 		return 0, false, err
 	}
+	d.l.answers = now
 	ledger := rec.Request(c.endpoint, p.verb)
 	ledger.Error += ended[driver.Error]
 	if ended[driver.Error] > 0 {

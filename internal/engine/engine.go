@@ -239,8 +239,8 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink func(*measure.S
 	return final, c.err
 }
 
-// Drain ends the step at hand, and any later one, early: nothing more is started, and Run returns when what is outstanding has ended.
-// It may be called from any goroutine.
+// Drain ends the step at hand, and any later one, early: nothing more is started, and Run returns when what is outstanding has ended, or when
+// no answer has come for 300 ms, with what is in flight still counted as that. It may be called from any goroutine.
 func (e *Engine) Drain() { e.halt.CompareAndSwap(goOn, drain) }
 
 // Close closes the connections of the phase at hand.

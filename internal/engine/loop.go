@@ -16,10 +16,12 @@ const (
 	interval  = int64(time.Second)           // between seals
 	maxSleep  = int64(50 * time.Millisecond) // the longest a loop does not look whether it should stop
 	maxStall  = int64(250 * time.Millisecond)
-	sweepStep = int64(time.Millisecond)     // least time between two looks for timeouts
-	maxLook   = int64(5 * time.Microsecond) // a cycle that found nothing and took longer has slept, or was not run
-	minStates = 64                          // op states made at a time
-	flushEach = 64                          // sessions that start at the same time: what they send leaves before that of the next is written up
+	sweepStep = int64(time.Millisecond)       // least time between two looks for timeouts
+	maxLook   = int64(5 * time.Microsecond)   // a cycle that found nothing and took longer has slept, or was not run
+	patience  = int64(300 * time.Millisecond) // with a target that answers nothing, once the step was asked to end early
+	minStates = 64                            // op states made at a time
+	shedEach  = 4096                          // ops of a schedule that has ended which are shed in one turn
+	flushEach = 64                            // sessions that start at the same time: what they send leaves before that of the next is written up
 )
 
 // For how long a loop looks at the clock before an op of an open load is due. A thread that sleeps until a time is commonly late by 50 to 100
@@ -145,14 +147,16 @@ type loop struct {
 	halt      *atomic.Int32 // how the worker was asked to end the step
 	brake     *brake        // ends it when ops fail; nil: nothing does
 	lease     *atomic.Int64 // run clock from which on nothing may be started or sent
+	answers   int64         // run clock, when the last answer came
 	stopped   bool
+	stoppedAt int64
 	lapsed    bool // ended by the lease
 }
 
 // Values of loop.halt.
 const (
 	goOn    int32 = iota
-	drain         // start nothing more, wait for what is outstanding
+	drain         // start nothing more, wait for what is outstanding while answers come
 	abandon       // return at once
 )
 
@@ -177,7 +181,7 @@ func (l *loop) run() {
 
 // enter sets the step's clockwork going.
 func (l *loop) enter() {
-	l.stopped, l.lapsed, l.planned = false, false, 0
+	l.stopped, l.lapsed, l.planned, l.answers = false, false, 0, 0
 	l.woken, l.looked, l.spun = 0, false, 0
 	l.meter.begin()
 	l.gaps = nil
@@ -213,7 +217,7 @@ func (l *loop) cycle() bool {
 		return false
 	}
 	l.turn(now)
-	if l.feed.done() && l.used == 0 && l.running == 0 || l.halt.Load() == abandon {
+	if l.feed.done() && l.used == 0 && l.running == 0 || l.halt.Load() == abandon || l.forsaken(now) {
 		return false
 	}
 	wake := l.wake(now)
@@ -254,13 +258,19 @@ func (l *loop) expired(now int64) bool {
 	return l.lapsed
 }
 
+// forsaken says whether the step was asked to end early and no answer has come for so long that none is expected: what is outstanding stays in
+// flight.
+func (l *loop) forsaken(now int64) bool {
+	return l.stopped && now-max(l.stoppedAt, l.answers) > patience
+}
+
 // turn does what the time asks for.
 func (l *loop) turn(now int64) {
 	if now >= l.sealAt {
 		l.seal(now)
 	}
 	if !l.stopped && l.halt.Load() != goOn {
-		l.stopped = true
+		l.stopped, l.stoppedAt = true, now
 		l.feed.stop(now)
 		if l.scenes != nil {
 			l.scenes.stop(now)
@@ -408,6 +418,7 @@ func (l *loop) issue(st *opState, req *driver.Request, now int64) {
 
 // answered takes a reply to a request of st; n is its length in bytes.
 func (l *loop) answered(st *opState, endpoint int, reply *driver.Reply, n int, now int64) {
+	l.answers = now
 	ledger := l.rec.Request(endpoint, st.Verb)
 	ev := op.Event{Kind: op.Replied, Op: &st.Op, Endpoint: endpoint, Reply: reply}
 	if reply.Outcome == driver.Error {
@@ -430,6 +441,7 @@ func (l *loop) answered(st *opState, endpoint int, reply *driver.Reply, n int, n
 
 // answeredBatch takes the replies to a request of st with as many keys; n is their length in bytes. The request is as bad as the worst of them.
 func (l *loop) answeredBatch(st *opState, endpoint int, replies []driver.Reply, n int, now int64) {
+	l.answers = now
 	var ended [driver.NumOutcomes]uint64
 	for i := range replies {
 		r := &replies[i]

@@ -19,6 +19,8 @@ type openFeed struct {
 	ready    []turn
 	at       *session // the one that step is at work on
 	live     int      // streams that have ops left
+	ending   bool     // nothing starts any more: what was due by endBy is shed, some with each turn
+	endBy    int64
 }
 
 // openStream is a stream, and when its next op is due on the run clock.
@@ -65,8 +67,12 @@ func (f *openFeed) offer(s *session) {
 }
 
 func (f *openFeed) due(now int64) {
-	if now >= f.drainAt && f.live > 0 {
+	if now >= f.drainAt && f.live > 0 && !f.ending {
 		f.end(never)
+	}
+	if f.ending {
+		f.shedSome()
+		return
 	}
 	for len(f.ready) > 0 && f.ready[0].due <= now && (f.shed || f.l.running < f.inFlight) {
 		s := f.ready[0].s
@@ -104,7 +110,7 @@ func (f *openFeed) advance(s *session) {
 }
 
 func (f *openFeed) freed(s *session, _ int, now int64, _ bool) {
-	if s != f.at {
+	if s != f.at && !f.ending {
 		f.offer(s)
 		f.due(now)
 	}
@@ -114,24 +120,39 @@ func (f *openFeed) next() int64 {
 	switch {
 	case f.live == 0:
 		return never
+	case f.ending:
+		return 0 // at once
 	case len(f.ready) == 0 || !f.shed && f.l.running >= f.inFlight:
 		return f.drainAt
 	}
 	return min(f.ready[0].due, f.drainAt)
 }
 
-func (f *openFeed) stop(now int64) { f.end(now) }
+func (f *openFeed) stop(now int64) {
+	f.end(now)
+	f.shedSome()
+}
 
-// end sheds what was due by a time and forgets the rest.
+// end has what was due by a time shed and the rest forgotten.
 func (f *openFeed) end(by int64) {
+	f.ending, f.endBy, f.ready = true, by, nil
+}
+
+// shedSome goes on with the end. A schedule that the target was far behind with leaves millions of ops, and a loop that counts them is not to
+// stand still for it.
+func (f *openFeed) shedSome() {
+	left := shedEach
 	for _, s := range f.l.sessions {
-		for len(s.streams) > 0 && s.streams[0].due <= by {
+		for ; len(s.streams) > 0 && s.streams[0].due <= f.endBy; left-- {
+			if left == 0 {
+				return
+			}
 			f.l.shed(&s.streams[0].ops)
 			f.advance(s)
 		}
 		s.streams, s.queued = nil, false
 	}
-	f.ready, f.live = nil, 0
+	f.live = 0
 }
 
 func (f *openFeed) done() bool { return f.live == 0 }

@@ -45,6 +45,8 @@ type replayFeed struct {
 	at      *chunk // taken from, at
 	pos     int
 	over    bool // nothing more comes
+	ending  bool // nothing starts any more: what is held, and what was due by endBy, is shed, some with each turn
+	endBy   int64
 	waiting []held
 	free    []int32
 	queues  []queueOf // by session in the loop
@@ -219,8 +221,12 @@ func (f *replayFeed) fire(timer, int64) {}
 func (f *replayFeed) head() *traced { return &f.at.ops[f.pos] }
 
 func (f *replayFeed) due(now int64) {
-	if now >= f.drainAt && !f.done() {
+	if now >= f.drainAt && !f.done() && !f.ending {
 		f.end(never)
+	}
+	if f.ending {
+		f.shedSome()
+		return
 	}
 	for !f.over && f.nheld < mostHeld && f.l.origin+f.head().due <= now {
 		x := f.head()
@@ -296,7 +302,7 @@ func (f *replayFeed) release(s *session) *held {
 }
 
 func (f *replayFeed) freed(s *session, _ int, now int64, _ bool) {
-	if s == f.busy {
+	if s == f.busy || f.ending {
 		return // whoever starts goes on itself
 	}
 	for s.active < f.pipeline && f.queues[s.index].first >= 0 {
@@ -313,22 +319,33 @@ func (f *replayFeed) next() int64 {
 	switch {
 	case f.done():
 		return never
+	case f.ending:
+		return 0 // at once
 	case f.over || f.nheld >= mostHeld:
 		return f.drainAt
 	}
 	return min(f.l.origin+f.head().due, f.drainAt)
 }
 
-func (f *replayFeed) stop(now int64) { f.end(now) }
+func (f *replayFeed) stop(now int64) {
+	f.end(now)
+	f.shedSome()
+}
 
-// end sheds what was due by a time and forgets the rest.
-func (f *replayFeed) end(by int64) {
+// end has what is held and what was due by a time shed, and the rest forgotten.
+func (f *replayFeed) end(by int64) { f.ending, f.endBy = true, by }
+
+// shedSome goes on with the end, as that of [openFeed] does.
+func (f *replayFeed) shedSome() {
 	for i, s := range f.l.sessions {
 		for f.queues[i].first >= 0 {
 			f.shedOp(&f.release(s).op)
 		}
 	}
-	for !f.over && f.l.origin+f.head().due <= by {
+	for left := shedEach; !f.over && f.l.origin+f.head().due <= f.endBy; left-- {
+		if left == 0 {
+			return
+		}
 		f.drop(f.head())
 		f.advance()
 	}
