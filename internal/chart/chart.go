@@ -78,7 +78,7 @@ func (c *Chart) SVG() string {
 	for _, m := range c.Marks {
 		y := c.y(m.Y)
 		d.add(`<line class="mark" x1="%d" x2="%d" y1="%s" y2="%s"/>`, left, left+plotWide, y, y)
-		d.text("note", left+plotWide-4, c.Y.at(m.Y), m.Text)
+		d.text("note", left+4, c.Y.at(m.Y), m.Text)
 	}
 	for _, l := range c.Lines {
 		d.line(c, &l)
@@ -109,7 +109,7 @@ func (d *drawing) open(name string, high int) {
 
 // text adds words that end above a place.
 func (d *drawing) text(class string, x, share float64, words string) {
-	d.add(`<text class="%s" x="%s" y="%s" text-anchor="end">%s</text>`,
+	d.add(`<text class="%s" x="%s" y="%s" text-anchor="start">%s</text>`,
 		class, number(x), number(top+plotHigh*(1-share)-4), html.EscapeString(words))
 }
 

@@ -474,7 +474,29 @@ func heatmap(st *steps) (figure, *chart.Chart) {
 	return figure{Title: "Heatmap of latency", Note: each(st.seconds) + "; the stronger the colour, the more ops (log)"}, c
 }
 
-// levelChart draws rate against latency.
+// byRate cuts levels, which are in the order of their rates, into those of one rate each.
+func byRate(levels []run.Level) (rates [][]run.Level) {
+	for from := 0; from < len(levels); {
+		to := from + 1
+		for to < len(levels) && levels[to].Rate == levels[from].Rate {
+			to++
+		}
+		rates = append(rates, levels[from:to])
+		from = to
+	}
+	return rates
+}
+
+// middle returns the median, of two values in the middle the lower; NaN of none.
+func middle(all []float64) float64 {
+	if len(all) == 0 {
+		return math.NaN()
+	}
+	slices.Sort(all)
+	return all[(len(all)-1)/2]
+}
+
+// levelChart draws rate against latency: dots for all levels, and a line through the medians of those at one rate.
 func levelChart(ph *run.Phase) (figure, *chart.Chart) {
 	levels := slices.Clone(ph.Levels)
 	slices.SortStableFunc(levels, func(a, b run.Level) int { return int(math.Copysign(1, a.Rate-b.Rate)) })
@@ -484,7 +506,8 @@ func levelChart(ph *run.Phase) (figure, *chart.Chart) {
 	c := &chart.Chart{}
 	var r extent
 	present := verbs(ph.Op)
-	texts := make([]string, len(levels))
+	rates := byRate(levels)
+	texts := make([]string, len(rates))
 	quantiles := []struct {
 		name, class string
 		of          func(l *run.Latency) *float64
@@ -494,23 +517,30 @@ func levelChart(ph *run.Phase) (figure, *chart.Chart) {
 	}
 	for i, verb := range present {
 		for _, q := range quantiles {
-			line := chart.Line{Name: q.name, Class: q.class, Dots: true}
+			line := chart.Line{Name: q.name, Class: q.class}
 			if len(present) > 1 {
 				line.Name = verb + " " + q.name
 				line.Class = "c" + strconv.Itoa((2*i+len(c.Lines)%2)%6)
 			}
-			for j := range levels {
-				y := math.NaN()
-				if o := levels[j].Op[verb]; o != nil {
-					if v := q.of(&o.Response); v != nil {
-						y = *v
-						r.add(y)
-						texts[j] += "\n" + line.Name + " " + duration(y)
+			tries := chart.Line{Class: line.Class, Loose: true}
+			for j, same := range rates {
+				var all []float64
+				for k := range same {
+					if o := same[k].Op[verb]; o != nil {
+						if v := q.of(&o.Response); v != nil {
+							all = append(all, *v)
+							r.add(*v)
+							tries.Points = append(tries.Points, chart.Point{X: same[k].Rate, Y: *v})
+						}
 					}
 				}
-				line.Points = append(line.Points, chart.Point{X: levels[j].Rate, Y: y})
+				y := middle(all)
+				if !math.IsNaN(y) {
+					texts[j] += "\n" + line.Name + " " + duration(y)
+				}
+				line.Points = append(line.Points, chart.Point{X: same[0].Rate, Y: y})
 			}
-			c.Lines = append(c.Lines, line)
+			c.Lines = append(c.Lines, line, tries)
 		}
 	}
 	if ph.Search != nil {
@@ -525,20 +555,25 @@ func levelChart(ph *run.Phase) (figure, *chart.Chart) {
 	most := levels[len(levels)-1].Rate
 	c.X = chart.Linear("asked, ops a second", most, chart.Step(most, 6), tickSI)
 	c.Y = r.log("response (log)")
-	for i := range levels {
-		l := &levels[i]
-		from, to := 0.0, most*1.1
+	for i, same := range rates {
+		rate, from, to := same[0].Rate, 0.0, most*1.1
 		if i > 0 {
-			from = (levels[i-1].Rate + l.Rate) / 2
+			from = (rates[i-1][0].Rate + rate) / 2
 		}
-		if i+1 < len(levels) {
-			to = (l.Rate + levels[i+1].Rate) / 2
+		if i+1 < len(rates) {
+			to = (rate + rates[i+1][0].Rate) / 2
 		}
-		text := "asked " + whole(l.Rate) + "/s"
-		if l.AchievedRate != nil {
-			text += "\nsustained " + whole(*l.AchievedRate) + "/s"
+		text := "asked " + whole(rate) + "/s"
+		if len(same) > 1 {
+			text += fmt.Sprintf(", %d times; medians", len(same))
+		} else if same[0].AchievedRate != nil {
+			text += "\nsustained " + whole(*same[0].AchievedRate) + "/s"
 		}
-		c.Hits = append(c.Hits, chart.Hit{X0: from, X1: to, Text: text + texts[i] + "\n" + wordOf(ph, l)})
+		text += texts[i]
+		for k := range same {
+			text += "\n" + wordOf(ph, &same[k])
+		}
+		c.Hits = append(c.Hits, chart.Hit{X0: from, X1: to, Text: text})
 	}
 	return figure{Title: "Rate against latency"}, c
 }
