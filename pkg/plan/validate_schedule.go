@@ -115,6 +115,16 @@ func (v *validator) search(ph *Phase, at part) {
 	}
 }
 
+// wanted returns how many ops a step is to bring for a quantile to have its samples. Where chance decides how many come, by Poisson arrivals or
+// a mix, so many are to be expected that those come but once in 30,000 steps: four standard deviations more.
+func wanted(ph *Phase, quantile float64) float64 {
+	need := math.Round(beyond / (1 - quantile))
+	if ph.Search.Arrivals == "poisson" || len(ph.Ops) > 1 {
+		return math.Ceil(math.Pow(2+math.Sqrt(4+need), 2)) // n − 4·√n = need
+	}
+	return need
+}
+
 // slo checks an objective, and that a step at the lowest rate has ops enough for its quantiles.
 func (v *validator) slo(ph *Phase, slo *SLO, at part) {
 	ops, weight := float64(0), float64(0)
@@ -137,7 +147,7 @@ func (v *validator) slo(ph *Phase, slo *SLO, at part) {
 		}
 		limited = true
 		v.lasts(at, q.name, *q.limit, time.Nanosecond)
-		if need := math.Round(beyond / (1 - q.quantile)); ops < need {
+		if need := wanted(ph, q.quantile); ops < need {
 			v.fault(fmt.Sprintf("%s: %s of %.0f ops, which is what the lowest rate brings in a step", at.where, q.name, ops),
 				fmt.Sprintf("Write a higher from or a longer step_duration: that quantile wants %.0f ops.", need), at.path+"."+q.name)
 		}
