@@ -110,3 +110,42 @@ func TestKeysOfAFileOnServers(t *testing.T) {
 	require.EqualValues(t, 4000, r.Phase["closed"].Op["get"].OK)
 	require.EqualValues(t, 300, numberIn(t, memcachedStats(t, addr)["curr_items"]))
 }
+
+// A trace of JSON objects is asked of a real server line by line.
+func TestTraceOfObjectsOnAServer(t *testing.T) {
+	addr := servertest.Redis(t)
+	dir := t.TempDir()
+	var b strings.Builder
+	for i := range 500 {
+		fmt.Fprintf(&b, "{\"time\":%d.%03d,\"op\":\"set\",\"key\":\"user:%d\",\"size\":%d,\"who\":{\"op\":[1]}}\n", 1700000000+i/1000, i%1000, i%50, i)
+		fmt.Fprintf(&b, "{\"key\":\"user\\u003a%d\",\"op\":\"get\",\"time\":%d.%03d}\n", i%50, 1700000000+i/1000, i%1000)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "ops.json"), []byte(b.String()), 0o600))
+	r := begin(t, `plan "objects" {}
+variable "nodes" { type = list(string) }
+target "t" {
+	driver    = "redis"
+	endpoints = var.nodes
+}
+dataset "d" {
+	keys { count = 1 }
+	values { size = 10 }
+}
+phase "replay" {
+	target  = target.t
+	dataset = dataset.d
+	open {
+		trace {
+			file = "ops.json"
+			form = "json"
+		}
+		pipeline = 16
+	}
+}
+`, "--files", dir, "-var", nodes(addr)).result(30 * time.Second)
+	op := r.Phase["replay"].Op
+	require.EqualValues(t, 500, op["put"].OK)
+	require.EqualValues(t, 500, op["get"].OK, "each after the put of its key")
+	require.Equal(t, 50, number(t, addr, "DBSIZE"))
+	require.Equal(t, 499, number(t, addr, "STRLEN", "user:49"), "the size of its last line")
+}

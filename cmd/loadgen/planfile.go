@@ -178,7 +178,7 @@ func (t *planText) trace(file, form string) (plan.TraceFacts, error) {
 	}
 	defer from.Close()
 	facts, err := trace.Read(from, form)
-	var bad *trace.Error
+	var bad *fields.Error
 	if errors.As(err, &bad) {
 		return plan.TraceFacts{}, fmt.Errorf("%s:%w", from.Name(), bad)
 	}

@@ -1,11 +1,12 @@
 // Package trace reads records of what clients once asked of a cache, in order to ask it again.
 //
-// Two forms are read, both of lines of fields with commas between them and no quotes:
+// A line is an op:
 //
 //	form    fields
 //	cache   timestamp, key, key size, value size, client, op, TTL; no head. This is how the traces of production caches are published
 //	        (Yang, Yue and Rashmi, A large scale analysis of hundreds of in-memory cache clusters at Twitter, OSDI 2020).
 //	csv     named by the first line: time, op and key, and where they are there size and ttl; others are ignored
+//	json    an object with fields of these names, text or numbers
 //
 // Times and TTLs are seconds, with a fraction or without; times never go back. A TTL of 0 is none.
 //
@@ -19,25 +20,18 @@
 package trace
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"math"
-	"slices"
 
+	"github.com/loadgen/loadgen/internal/fields"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// Forms are the names of the forms.
-var forms = []string{"cache", "csv"}
-
 const (
-	maxLine  = 64 << 10  // bytes
-	maxKey   = 250       // bytes, as of all keys
 	maxValue = 512 << 20 // bytes, as of all values
 	maxTTL   = 30 * 24 * 3600 * 1000
 	maxTime  = int64(365*24*3600) * 1e9 // of a trace, as of all durations
@@ -54,66 +48,45 @@ type Record struct {
 	TTL  uint32 // ms; 0: none
 }
 
-// Error is a line that cannot be read.
-type Error struct {
-	Line, Column int64
-	What         string
-}
-
-func (e *Error) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.What) }
-
-// Reader reads a trace line by line.
+// Reader reads a trace line by line. What is wrong with a line is a *fields.Error.
 type Reader struct {
-	lines   *bufio.Scanner
-	columns [numFields]int // of each field; −1: not there
-	head    bool           // the first line names the fields
-	line    int64
-	began   bool
-	first   int64
-	last    int64
-	fields  [][]byte
-	op      []byte // of the line read last
+	lines *fields.Reader
+	began bool
+	first int64
+	last  int64
+	op    []byte // of the line read last
 }
 
-// field is what a column holds.
-type field int
-
+// The fields of a line, of which the first needed ones have to be there.
 const (
-	timeField field = iota
+	timeField = iota
 	opField
 	keyField
 	sizeField
 	ttlField
-	numFields
+	needed = sizeField
 )
-
-var fieldNames = [numFields]string{"time", "op", "key", "size", "ttl"}
 
 // NewReader returns a reader of one of the forms.
 func NewReader(r io.Reader, form string) (*Reader, error) {
-	t := &Reader{lines: bufio.NewScanner(r)}
-	t.lines.Buffer(make([]byte, 64<<10), maxLine)
+	kind, columns := fields.CSV, []int(nil)
 	switch form {
 	case "cache":
-		t.columns = [numFields]int{timeField: 0, keyField: 1, sizeField: 3, opField: 5, ttlField: 6}
+		columns = []int{timeField: 0, keyField: 1, sizeField: 3, opField: 5, ttlField: 6}
 	case "csv":
-		t.head = true
+	case "json":
+		kind = fields.JSON
 	default:
-		return nil, fmt.Errorf("a trace of form %q: there are %s and %s", form, forms[0], forms[1])
+		return nil, fmt.Errorf("a trace of form %q: there are cache, csv and json", form)
 	}
-	return t, nil
+	return &Reader{lines: fields.NewReader(r, kind, []string{"time", "op", "key", "size", "ttl"}, needed, columns)}, nil
 }
 
-// Next reads the next line that is an op; ok is false for one that is left out. It returns io.EOF at the end, and an *Error for a line that cannot
-// be read.
+// Next reads the next line that is an op; ok is false for one that is left out. It returns io.EOF at the end, and a *fields.Error for a line that
+// cannot be read.
 func (t *Reader) Next(rec *Record) (ok bool, err error) {
-	if t.head {
-		if err := t.names(); err != nil {
-			return false, err
-		}
-	}
-	if !t.scan() {
-		return false, t.ended()
+	if err := t.lines.Next(); err != nil {
+		return false, err
 	}
 	at, err := t.seconds(timeField)
 	if err != nil {
@@ -124,48 +97,38 @@ func (t *Reader) Next(rec *Record) (ok bool, err error) {
 	}
 	switch {
 	case at < t.last:
-		return false, t.fault(timeField, "the time goes back")
+		return false, t.lines.Fault(timeField, "the time goes back")
 	case at-t.first > maxTime:
-		return false, t.fault(timeField, "more than a year after the first line")
+		return false, t.lines.Fault(timeField, "more than a year after the first line")
 	}
 	t.last = at
-	if t.op, err = t.at(opField); err != nil {
-		return false, err
-	}
+	t.op, _ = t.lines.Get(opField)
 	verb, known := verbOf(t.op)
 	if !known {
 		return false, nil
 	}
-	*rec = Record{Line: t.line, At: at - t.first, Verb: verb}
+	*rec = Record{Line: t.lines.Line(), At: at - t.first, Verb: verb}
 	return true, t.rest(rec)
 }
 
 // rest reads what is not needed of a line that is left out.
 func (t *Reader) rest(rec *Record) (err error) {
-	if rec.Key, err = t.at(keyField); err != nil {
+	if rec.Key, err = t.lines.Key(keyField); err != nil {
 		return err
-	}
-	if len(rec.Key) == 0 || len(rec.Key) > maxKey {
-		return t.fault(keyField, fmt.Sprintf("a key of %d bytes, want 1 to %d", len(rec.Key), maxKey))
-	}
-	for _, c := range rec.Key {
-		if c <= ' ' || c >= 0x7f {
-			return t.fault(keyField, fmt.Sprintf("a key with the byte %#02x, want printable ASCII without spaces", c))
-		}
 	}
 	if rec.Verb != driver.Put {
 		return nil
 	}
-	if t.columns[sizeField] >= 0 {
+	if _, there := t.lines.Get(sizeField); there {
 		size, err := t.seconds(sizeField)
 		if err != nil {
 			return err
 		}
 		if rec.Size = int(size / 1e9); size%1e9 != 0 || rec.Size > maxValue {
-			return t.fault(sizeField, fmt.Sprintf("want a number of bytes up to %d", maxValue))
+			return t.lines.Fault(sizeField, fmt.Sprintf("want a number of bytes up to %d", maxValue))
 		}
 	}
-	if t.columns[ttlField] >= 0 {
+	if _, there := t.lines.Get(ttlField); there {
 		ttl, err := t.seconds(ttlField)
 		if err != nil {
 			return err
@@ -178,88 +141,26 @@ func (t *Reader) rest(rec *Record) (err error) {
 // Op returns what the trace calls the op of the line read last.
 func (t *Reader) Op() []byte { return t.op }
 
-// scan splits the next line.
-func (t *Reader) scan() bool {
-	if !t.lines.Scan() {
-		return false
-	}
-	t.line++
-	t.fields = t.fields[:0]
-	for rest, more := t.lines.Bytes(), true; more; {
-		var f []byte
-		f, rest, more = bytes.Cut(rest, []byte{','})
-		t.fields = append(t.fields, bytes.TrimSpace(f))
-	}
-	return true
-}
-
-// ended says why there is no further line.
-func (t *Reader) ended() error {
-	switch err := t.lines.Err(); {
-	case errors.Is(err, bufio.ErrTooLong):
-		return &Error{t.line + 1, 1, fmt.Sprintf("a line of more than %d bytes", maxLine)}
-	case err != nil:
-		return err
-	}
-	return io.EOF
-}
-
-// names reads the first line of a csv.
-func (t *Reader) names() error {
-	if !t.scan() {
-		return t.ended()
-	}
-	t.head = false
-	for f, name := range fieldNames {
-		t.columns[f] = slices.IndexFunc(t.fields, func(b []byte) bool { return string(bytes.ToLower(b)) == name })
-		if t.columns[f] < 0 && field(f) <= keyField {
-			return &Error{1, 1, fmt.Sprintf("no column %q: the first line names the columns time, op and key, and if there are any size and ttl", name)}
-		}
-	}
-	return nil
-}
-
-// at returns a field of the line.
-func (t *Reader) at(f field) ([]byte, error) {
-	i := t.columns[f]
-	if i >= len(t.fields) {
-		return nil, &Error{t.line, 1, fmt.Sprintf("%d fields, and the %s would be number %d", len(t.fields), fieldNames[f], i+1)}
-	}
-	return t.fields[i], nil
-}
-
-// fault is an error at a field.
-func (t *Reader) fault(f field, what string) error {
-	column := int64(1)
-	for _, before := range t.fields[:min(t.columns[f], len(t.fields))] {
-		column += int64(len(before)) + 1
-	}
-	return &Error{t.line, column, fieldNames[f] + ": " + what}
-}
-
 // seconds reads a number of seconds as nanoseconds; of sizes it is a number of bytes times 10⁹.
-func (t *Reader) seconds(f field) (int64, error) {
-	text, err := t.at(f)
-	if err != nil {
-		return 0, err
-	}
+func (t *Reader) seconds(f int) (int64, error) {
+	text, _ := t.lines.Get(f)
 	whole, fraction, _ := bytes.Cut(text, []byte{'.'})
 	n, digits := int64(0), 0
 	for _, part := range [][]byte{whole, fraction} {
 		for _, c := range part {
 			if c < '0' || c > '9' || n > math.MaxInt64/10-9 {
-				return 0, t.fault(f, fmt.Sprintf("%q is not a number of up to nine digits behind the point", text[:min(len(text), 40)]))
+				return 0, t.lines.Fault(f, fmt.Sprintf("%q is not a number of up to nine digits behind the point", text[:min(len(text), 40)]))
 			}
 			n = n*10 + int64(c-'0')
 			digits++
 		}
 	}
 	if digits == 0 || len(fraction) > 9 {
-		return 0, t.fault(f, fmt.Sprintf("%q is not a number of up to nine digits behind the point", text[:min(len(text), 40)]))
+		return 0, t.lines.Fault(f, fmt.Sprintf("%q is not a number of up to nine digits behind the point", text[:min(len(text), 40)]))
 	}
 	for range 9 - len(fraction) {
 		if n > math.MaxInt64/10 {
-			return 0, t.fault(f, fmt.Sprintf("%q is too large", text[:min(len(text), 40)]))
+			return 0, t.lines.Fault(f, fmt.Sprintf("%q is too large", text[:min(len(text), 40)]))
 		}
 		n *= 10
 	}
@@ -322,7 +223,7 @@ func Read(r io.Reader, form string) (Facts, error) {
 		into[name]++
 	}
 	if f.Lines == 0 {
-		return Facts{}, &Error{max(t.line, 1), 1, "no line of the trace is an op"}
+		return Facts{}, &fields.Error{Line: max(t.lines.Line(), 1), Column: 1, What: "no line of the trace is an op"}
 	}
 	f.Span = t.last - t.first
 	f.SHA256 = hex.EncodeToString(sum.Sum(nil))

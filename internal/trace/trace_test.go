@@ -58,6 +58,10 @@ func TestPublishedForm(t *testing.T) {
 func TestNamedColumns(t *testing.T) {
 	require.Equal(t, []string{"2 0 put a 10 1500", "3 250000000 get b 0 0"},
 		read(t, "Key, op ,TIME,client,size,ttl\r\na,set,1700000000.5,x,10,1.5\nb,get,1700000000.75,y,,\n", "csv"))
+	require.Equal(t, []string{"1 0 put a,b 10 1500", "4 250000000 get b 0 0"},
+		read(t, `{"key":"a,b","op":"set","time":1700000000.5,"client":{"op":"x"},"size":10,"ttl":"1.5"}`+"\n\n"+
+			`{"key":"c","op":"touch","time":1700000000.6}`+"\n"+`{"key":"\u0062","op":"get","time":1700000000.75,"size":null}`, "json"))
+	require.Equal(t, []string{"2 0 put a,b 10 0"}, read(t, "time,op,key,size\n7,\"set\",\"a,b\",\"10\"\n", "csv"), "quotes")
 	require.Equal(t, []string{"2 0 put a 0 0"}, read(t, "time,op,key\n7,set,a\n", "csv"), "size and ttl may be missing")
 }
 
@@ -78,10 +82,14 @@ func TestMistakesInTraces(t *testing.T) {
 		{"cache", "1,a,1,1.5,0,set,0\n", "1:7: size: want a number of bytes"},
 		{"cache", "1,a,1,536870913,0,set,0\n", "1:7: size: want a number of bytes up to 536870912"},
 		{"cache", "1,a,1,1,0,set,x\n", `1:15: ttl: "x" is not a number`},
-		{"cache", "1,a,1,1,0,set," + strings.Repeat("1", 70000), "1:1: a line of more than 65536 bytes"},
+		{"cache", "1,a,1,1,0,set," + strings.Repeat("1", 70000), "1:1: more than the 65536 bytes"},
+		{"csv", "time,op,key\n1,get,a\"b\n", "2:8: a quote within a field"},
+		{"json", `{"time":1,"op":"get"}`, `1:1: no field "key"`},
+		{"json", `{"time":1e9,"op":"get","key":"a"}`, `1:9: time: "1e9" is not a number`},
+		{"json", "{\"time\":1,\"op\":\"get\",\"key\":\"a\"}\ntime,op,key\n", "2:2: no JSON: "},
 		{"csv", "a,b,c\n", `1:1: no column "time"`},
 		{"csv", "", "1:1: no line"},
-		{"parquet", "", "there are cache and csv"},
+		{"parquet", "", "there are cache, csv and json"},
 	} {
 		_, err := Read(strings.NewReader(c.text), c.form)
 		require.ErrorContains(t, err, c.want, "%.40q", c.text)
@@ -90,10 +98,11 @@ func TestMistakesInTraces(t *testing.T) {
 
 // Whatever the bytes, reading ends, and what it yields is within bounds.
 func FuzzRead(f *testing.F) {
-	f.Add([]byte(published), false)
-	f.Add([]byte("time,op,key\n1,get,a\n"), true)
-	f.Fuzz(func(t *testing.T, b []byte, named bool) {
-		form := map[bool]string{false: "cache", true: "csv"}[named]
+	f.Add([]byte(published), uint8(0))
+	f.Add([]byte("time,op,key\n1,get,a\n"), uint8(1))
+	f.Add([]byte(`{"time":1,"op":"set","key":"a","size":3}`), uint8(2))
+	f.Fuzz(func(t *testing.T, b []byte, which uint8) {
+		form := []string{"cache", "csv", "json"}[which%3]
 		r, err := NewReader(strings.NewReader(string(b)), form)
 		require.NoError(t, err)
 		var rec Record
@@ -107,7 +116,7 @@ func FuzzRead(f *testing.F) {
 				continue
 			}
 			require.GreaterOrEqual(t, rec.At, last)
-			require.True(t, len(rec.Key) > 0 && len(rec.Key) <= maxKey && rec.Size >= 0 && rec.Size <= maxValue && rec.TTL <= maxTTL)
+			require.True(t, len(rec.Key) > 0 && len(rec.Key) <= 250 && rec.Size >= 0 && rec.Size <= maxValue && rec.TTL <= maxTTL)
 			last = rec.At
 		}
 	})

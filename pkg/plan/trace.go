@@ -22,7 +22,7 @@ const (
 // Trace is a file of ops that were once asked for, at the times at which they were. Where the load runs, each worker reads it.
 type Trace struct {
 	File    string       `json:"file"` // as the plan has it
-	Form    string       `json:"form"` // "cache" or "csv"
+	Form    string       `json:"form"` // "cache", "csv" or "json"
 	Speed   float64      `json:"speed"`
 	Even    bool         `json:"even"`     // ops are due at even distances, at the load's rate, instead of at the trace's times
 	SHA256  string       `json:"sha256"`   // of the file, in lower-case hex
@@ -115,7 +115,7 @@ var sha256Pattern = regexp.MustCompile("^[0-9a-f]{64}$")
 
 // trace checks the trace of an open load.
 func (v *validator) trace(ph *Phase, t *Trace, at part) {
-	v.oneOf(at, "form", t.Form, "cache", "csv")
+	v.oneOf(at, "form", t.Form, "cache", "csv", "json")
 	if t.File == "" || len(t.File) > maxString {
 		v.fault(fmt.Sprintf("%s: file = %s", at.where, quote(t.File)), `Write the path of a file: file = "trace.csv".`, at.path+".file")
 	}
