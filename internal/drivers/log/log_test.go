@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -490,4 +491,22 @@ func TestInstructionsAreThoseOfTheEntry(t *testing.T) {
 		require.Regexp(t, want, f.Instruction(size))
 		require.NoError(t, f.Close())
 	}
+}
+
+// TestNoSpaceNamesARemedy wants a file that is larger than the file system in memory, and leaves nothing there.
+func TestNoSpaceNamesARemedy(t *testing.T) {
+	at := siteOf(t, 1)
+	var size syscall.Statfs_t
+	require.NoError(t, syscall.Statfs("/dev/shm", &size))
+	require.True(t, size.Blocks > 0 && int64(size.Blocks)*size.Bsize < maxFile, "a bounded file system")
+	var err error
+	at.Root, err = os.MkdirTemp("/dev/shm", "log")
+	require.NoError(t, err)
+	defer os.RemoveAll(at.Root)
+	_, err = Driver{}.Open(config(t, func(c *Config) { c.FileSize = maxFile }), at)
+	require.ErrorIs(t, err, syscall.ENOSPC)
+	require.ErrorContains(t, err, "no space left on device: write a smaller file_size in the target")
+	left, err := os.ReadDir(at.Root)
+	require.NoError(t, err)
+	require.Empty(t, left)
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/pmem"
@@ -132,7 +133,9 @@ func (s *store) openFile(from, to int) error {
 	} else {
 		size = 0 // it is there
 	}
-	if f.volume, f.regions, err = s.form.open(s.root, f.name, size, pmem.Mode(s.cfg.Sync)); err != nil {
+	if f.volume, f.regions, err = s.form.open(s.root, f.name, size, pmem.Mode(s.cfg.Sync)); errors.Is(err, syscall.ENOSPC) {
+		return fmt.Errorf("%w: write a smaller file_size in the target, or fewer slots of an array, or start the worker with another --log-root", err)
+	} else if err != nil {
 		return err
 	}
 	s.files = append(s.files, f)
