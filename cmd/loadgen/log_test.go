@@ -132,3 +132,22 @@ func TestLogBesideItsBound(t *testing.T) {
 	require.Regexp(t, `[0-9.]+ % of raw`, l.stdout.String())
 	require.Contains(t, strings.Join(strings.Fields(l.stdout.String()), " "), "no share of raw: sync is none, and clwb in phase raw")
 }
+
+// TestTruncatedLogIsInvalid has somebody cut the log off while it is mapped: the process lives, and says what happened.
+func TestTruncatedLogIsInvalid(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	l := begin(t, strings.Replace(briefLog, "iterations = 2000", `duration = "1500ms"`, 1), "--log-root", root)
+	path := filepath.Join(root, "wal-w0.pmlog")
+	require.Eventually(t, func() bool {
+		_, err := os.Stat(path)
+		return err == nil
+	}, 10*time.Second, time.Millisecond)
+	time.Sleep(700 * time.Millisecond) // there are some entries, and more to come
+	require.NoError(t, os.Truncate(path, 0))
+	r := l.result(30 * time.Second)
+	require.Equal(t, run.ExitInvalid, r.ExitCode)
+	require.Contains(t, r.Phase["write"].Log.Failure, "the file was truncated")
+	require.Nil(t, r.Phase["write"].Log.Proof)
+	require.Contains(t, l.stdout.String(), "the log failed, and nothing was written after that")
+}
