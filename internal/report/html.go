@@ -438,6 +438,15 @@ func textsOf(reasons []run.Reason) []string {
 	return texts
 }
 
+// whyOf says what is wrong with a level, and why it did not hold.
+func whyOf(l *run.Level) string {
+	whys := textsOf(l.Reasons)
+	if l.Why != "" {
+		whys = append(whys, l.Why)
+	}
+	return strings.Join(whys, " · ")
+}
+
 func levelsOf(ph *run.Phase) []levelView {
 	var rows []levelView
 	for i := range ph.Levels {
@@ -449,7 +458,7 @@ func levelsOf(ph *run.Phase) []levelView {
 		for _, verb := range verbs(l.Op) {
 			r := l.Op[verb].Response
 			rows = append(rows, levelView{
-				verb, whole(l.Rate), sustained, quantity(r.P50), quantity(r.P99), quantity(r.P999), wordOf(ph, l), strings.Join(append(textsOf(l.Reasons), l.Why), " "),
+				verb, whole(l.Rate), sustained, quantity(r.P50), quantity(r.P99), quantity(r.P999), wordOf(ph, l), whyOf(l),
 			})
 		}
 	}
