@@ -87,13 +87,13 @@ func TestKneeOfRedis(t *testing.T) {
 	addr := servertest.Redis(t)
 	begun := time.Now()
 	l := beginFile(t, filepath.Join("..", "..", "plans", "knee.hcl"), "-var", "endpoint="+addr, "-var", "budget=5s", "-var", "step=250ms",
-		"-var", "from=4k/s", "-var", "slo=100ms", "-var", "keys=1000")
+		"-var", "from=5k/s", "-var", "slo=100ms", "-var", "keys=1000")
 	r := l.result(60 * time.Second)
 	require.Less(t, time.Since(begun), 20*time.Second)
 	require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
 	p := r.Phase["knee"]
 	require.NotNil(t, p.Search.Rate, r.Verdict.Reasons)
-	require.GreaterOrEqual(t, *p.Search.Rate, 4000.0)
+	require.GreaterOrEqual(t, *p.Search.Rate, 5000.0)
 	require.LessOrEqual(t, p.Levels[len(p.Levels)-1].StartSeconds, 4.0, "no level begins that could end after the budget")
 	var due uint64
 	for _, level := range p.Levels {
