@@ -79,33 +79,3 @@ func (st *Stream) NextScenario(ops []op.Op) (number, steps int, ok bool) {
 	st.n++
 	return number, len(c.verbs), true
 }
-
-// pick returns the index of the next key for a verb.
-func (st *Stream) pick(verb driver.Verb) uint64 {
-	k := &st.source.keys
-	switch k.pick {
-	case uniform:
-		return below(&st.random, k.count)
-	case zipfian:
-		return k.popular(&st.random)
-	case walk:
-		return st.from + st.n
-	default:
-		return st.other(verb)
-	}
-}
-
-// fill sets what an op's key and value are, as Next does.
-func (st *Stream) fill(o *op.Op, index uint64) {
-	s := st.source
-	o.Index = index
-	o.Key = s.keys.appendKey(o.Key[:0], st.pool, index)
-	o.Value = driver.Value{}
-	if o.Verb.Stores() {
-		o.Value = s.value
-		o.Value.Seed = st.random.Uint64()
-		if s.varied {
-			s.vary(o)
-		}
-	}
-}

@@ -215,21 +215,22 @@ func (st *Stream) Next(o *op.Op) bool {
 	s := st.source
 	o.Stream, o.N = st.number, st.n
 	o.Verb = s.mix.draw(&st.random)
-	var index uint64
-	switch s.keys.pick {
-	case uniform:
-		index = below(&st.random, s.keys.count)
-	case zipfian:
-		index = s.keys.popular(&st.random)
-	case walk:
-		index = st.from + st.n
-	default:
-		index = st.other(o.Verb)
+	st.fill(o, st.pick(o.Verb))
+	st.n++
+	if s.batch > 1 {
+		st.gather(o)
 	}
+	return true
+}
+
+// fill sets the key and the value of an op whose verb and index are drawn.
+func (st *Stream) fill(o *op.Op, index uint64) {
+	s := st.source
 	o.Index = index
-	o.Key = s.keys.appendKey(o.Key[:0], st.pool, index)
 	if s.misses && o.Verb == driver.Get && st.random.Uint64() >= s.hits {
 		o.Key = s.keys.appendAbsent(o.Key[:0], st.pool, index)
+	} else {
+		o.Key = s.keys.appendKey(o.Key[:0], st.pool, index)
 	}
 	o.Value = driver.Value{}
 	if o.Verb.Stores() {
@@ -239,11 +240,6 @@ func (st *Stream) Next(o *op.Op) bool {
 			s.vary(o)
 		}
 	}
-	st.n++
-	if s.batch > 1 {
-		st.gather(o)
-	}
-	return true
 }
 
 // gather draws the other keys of an op that has several.
@@ -256,14 +252,7 @@ func (st *Stream) gather(o *op.Op) {
 	first.Index, first.Key, first.Value = o.Index, append(first.Key[:0], o.Key...), o.Value
 	for i := 1; i < s.batch; i++ {
 		item := &o.Batch[i]
-		switch s.keys.pick {
-		case uniform:
-			item.Index = below(&st.random, s.keys.count)
-		case zipfian:
-			item.Index = s.keys.popular(&st.random)
-		default:
-			item.Index = st.other(o.Verb)
-		}
+		item.Index = st.pick(o.Verb)
 		item.Key = s.keys.appendKey(item.Key[:0], st.pool, item.Index)
 		item.Value = driver.Value{}
 		if o.Verb.Stores() {
@@ -273,6 +262,21 @@ func (st *Stream) gather(o *op.Op) {
 				item.Value.Size = s.sizes.of(item.Value.Seed)
 			}
 		}
+	}
+}
+
+// pick returns the index of the next key for a verb.
+func (st *Stream) pick(verb driver.Verb) uint64 {
+	k := &st.source.keys
+	switch k.pick {
+	case uniform:
+		return below(&st.random, k.count)
+	case zipfian:
+		return k.popular(&st.random)
+	case walk:
+		return st.from + st.n
+	default:
+		return st.other(verb)
 	}
 }
 
