@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -123,14 +124,12 @@ func (f *runFlags) run(cmd *cobra.Command, path string) error {
 	if f.allowed, err = parseHooks(f.allow); err != nil {
 		return err
 	}
+	f.loops.files = cmp.Or(f.loops.files, filepath.Dir(path))
+	f.planFlags.files = f.loops.files
 	text, err := f.planFlags.open(path)
 	if err != nil {
 		return err
 	}
-	if f.loops.files == "" {
-		f.loops.files = filepath.Dir(path)
-	}
-	text.files = f.loops.files
 	if !f.once && f.variant == "" {
 		t, err := text.trial(cmd.ErrOrStderr())
 		if err != nil {

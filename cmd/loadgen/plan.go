@@ -29,11 +29,13 @@ func newCheck() *cobra.Command {
 		Use:   "check PLAN.hcl",
 		Short: "Find all mistakes in a plan, and predict what it will do",
 		Long: `Find all mistakes in a plan, each with its place and what to write instead, and predict ops, requests, time, sessions,
-connections, memory and the number of metrics. Nothing is run, and no endpoint is asked.
+connections, memory and the number of metrics. Nothing is run, and no endpoint is asked. Traces and files that the plan names are
+read from beginning to end, and what was found in each is said.
 
 Of a plan with an experiment every variant is checked, and the time of all runs is predicted. --variant NAME looks at one variant.`,
 		Example: `  loadgen plan check plans/hydra.hcl
-  loadgen plan check plans/hydra.hcl -var w=3`,
+  loadgen plan check plans/hydra.hcl -var w=3
+  loadgen plan check plans/trace.hcl --files plans`,
 		Args: one("plan"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var files unix.Rlimit
@@ -44,10 +46,11 @@ Of a plan with an experiment every variant is checked, and the time of all runs 
 		},
 	}
 	flags.add(c.Flags())
+	flags.addFiles(c.Flags())
 	return c
 }
 
-// check checks the plan at path, or all variants of its experiment, and predicts. files is how many may be open.
+// check checks the plan at path, or all variants of its experiment, predicts, and says which files it has read.
 func (p *planFlags) check(cmd *cobra.Command, path string, here means) error {
 	text, err := p.open(path)
 	if err != nil {
@@ -62,7 +65,10 @@ func (p *planFlags) check(cmd *cobra.Command, path string, here means) error {
 			if err := predict(cmd.OutOrStdout(), t.baseline(), here); err != nil {
 				return err
 			}
-			return predictTrial(cmd.OutOrStdout(), t)
+			if err := predictTrial(cmd.OutOrStdout(), t); err != nil {
+				return err
+			}
+			return text.named.report(cmd.OutOrStdout())
 		}
 	}
 	resolved, err := text.plan(cmd.ErrOrStderr())
@@ -72,8 +78,10 @@ func (p *planFlags) check(cmd *cobra.Command, path string, here means) error {
 	if err := predict(cmd.OutOrStdout(), resolved, here); err != nil {
 		return err
 	}
-	_, err = io.WriteString(cmd.OutOrStdout(), wanted(resolved.Hooks()))
-	return err
+	if _, err := io.WriteString(cmd.OutOrStdout(), wanted(resolved.Hooks())); err != nil {
+		return err
+	}
+	return text.named.report(cmd.OutOrStdout())
 }
 
 // predictTrial writes how many runs an experiment has and how long they take. The prediction above it is that of the baseline.
@@ -142,6 +150,7 @@ worker gets and that the run's plan digest is of.`,
 		},
 	}
 	flags.add(c.Flags())
+	flags.addFiles(c.Flags())
 	return c
 }
 

@@ -2,23 +2,18 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/spf13/pflag"
 
 	"github.com/loadgen/loadgen/internal/drivers"
-	"github.com/loadgen/loadgen/internal/fields"
-	"github.com/loadgen/loadgen/internal/keyset"
 	"github.com/loadgen/loadgen/internal/table"
-	"github.com/loadgen/loadgen/internal/trace"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -27,6 +22,12 @@ type planFlags struct {
 	vars    []string
 	varFile string
 	variant string
+	files   string // the directory that files that the plan names are below; "": that of the plan
+}
+
+// addFiles adds the flag for a command that reads a plan and has no worker.
+func (p *planFlags) addFiles(f *pflag.FlagSet) {
+	f.StringVar(&p.files, "files", "", "read the traces and files of keys that the plan names below `DIR` (default: where the plan is)")
 }
 
 func (p *planFlags) add(f *pflag.FlagSet) {
@@ -38,7 +39,7 @@ func (p *planFlags) add(f *pflag.FlagSet) {
 // planText is a plan as it was read, and where its variables get their values from.
 type planText struct {
 	path    string
-	files   string     // the directory that its traces and files of keys are below; "": that of path
+	named   namedFiles
 	file    *plan.File // nil when it is no HCL
 	diags   hcl.Diagnostics
 	vars    plan.Vars
@@ -65,7 +66,7 @@ func (p *planFlags) open(path string) (*planText, error) {
 		return nil, err
 	}
 	t := &planText{
-		path: path, sources: map[string][]byte{path: src},
+		path: path, named: newNamedFiles(cmp.Or(p.files, filepath.Dir(path))), sources: map[string][]byte{path: src},
 		vars: plan.Vars{Variant: p.variant, Flags: p.vars, FileName: p.varFile, Environ: os.Environ()},
 	}
 	if p.varFile != "" {
@@ -161,53 +162,13 @@ func (t *planText) variants(all *trial) hcl.Diagnostics {
 
 // resolve resolves the plan once, asserts included.
 func (t *planText) resolve(vars plan.Vars) (*plan.Plan, hcl.Diagnostics) {
-	vars.Trace, vars.Keys = t.trace, t.keys
+	vars.Trace, vars.Keys = t.named.trace, t.named.keys
 	resolved, diags := t.file.Resolve(vars)
 	draft := t.file.Draft()
 	if draft == nil {
 		return nil, diags
 	}
 	return resolved, append(diags, t.inFile(table.Check(draft))...)
-}
-
-// trace reads a trace that the plan names.
-func (t *planText) trace(file, form string) (plan.TraceFacts, error) {
-	from, err := t.open(file)
-	if err != nil {
-		return plan.TraceFacts{}, err
-	}
-	defer from.Close()
-	facts, err := trace.Read(from, form)
-	var bad *fields.Error
-	if errors.As(err, &bad) {
-		return plan.TraceFacts{}, fmt.Errorf("%s:%w", from.Name(), bad)
-	}
-	return plan.TraceFacts{
-		SHA256: facts.SHA256, Lines: facts.Lines, Span: time.Duration(facts.Span), Verbs: facts.Verbs, Ops: facts.Ops, LeftOut: facts.LeftOut,
-	}, err
-}
-
-// keys reads the keys of a file that the plan names.
-func (t *planText) keys(file, form, field string) (plan.KeyFacts, error) {
-	from, err := t.open(file)
-	if err != nil {
-		return plan.KeyFacts{}, err
-	}
-	defer from.Close()
-	facts, err := keyset.Check(from, keyset.Source{Form: form, Field: field})
-	var bad *fields.Error
-	if errors.As(err, &bad) {
-		return plan.KeyFacts{}, fmt.Errorf("%s:%w", from.Name(), bad)
-	}
-	return plan.KeyFacts(facts), err
-}
-
-// open opens a file that the plan names, beside the plan where the path is not absolute.
-func (t *planText) open(file string) (*os.File, error) {
-	if !filepath.IsAbs(file) {
-		file = filepath.Join(cmp.Or(t.files, filepath.Dir(t.path)), file)
-	}
-	return os.Open(file)
 }
 
 // inFile gives diagnostics the path of the file: a plan does not know in which directory it was.

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"text/tabwriter"
+	"time"
+
+	"github.com/loadgen/loadgen/internal/fields"
+	"github.com/loadgen/loadgen/internal/keyset"
+	"github.com/loadgen/loadgen/internal/trace"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// namedFiles are the files that a plan names: traces and keys. Each is read once, however often the variants of an experiment ask for it.
+type namedFiles struct {
+	dir   string // that paths which are not absolute begin in
+	found map[string]finding
+	order []string // of found
+}
+
+// finding is what was found in a file.
+type finding struct {
+	path, sum, says string
+	facts           any
+	err             error
+}
+
+func newNamedFiles(dir string) namedFiles { return namedFiles{dir: dir, found: map[string]finding{}} }
+
+// once returns what was found in a file, which it has read the first time that it is asked for in this way.
+func (n *namedFiles) once(file string, way []string, read func(io.Reader) finding) finding {
+	key := fmt.Sprintf("%q", append(way, file))
+	f, known := n.found[key]
+	if known {
+		return f
+	}
+	f = n.look(file, read)
+	n.found[key] = f
+	n.order = append(n.order, key)
+	return f
+}
+
+// look reads a file. What is wrong with a line has the file's path before it.
+func (n *namedFiles) look(file string, read func(io.Reader) finding) finding {
+	path := file
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(n.dir, path)
+	}
+	from, err := os.Open(path)
+	if err != nil {
+		return finding{err: fmt.Errorf("%w: paths begin where the plan is, or in --files DIR", err)}
+	}
+	defer from.Close()
+	f := read(from)
+	f.path = path
+	var bad *fields.Error
+	if errors.As(f.err, &bad) {
+		f.err = fmt.Errorf("%s:%w", path, bad)
+	}
+	return f
+}
+
+// trace reads a trace.
+func (n *namedFiles) trace(file, form string) (plan.TraceFacts, error) {
+	f := n.once(file, []string{"trace", form}, func(r io.Reader) finding {
+		is, err := trace.Read(r, form)
+		facts := plan.TraceFacts{
+			SHA256: is.SHA256, Lines: is.Lines, Span: time.Duration(is.Span), Verbs: is.Verbs, Ops: is.Ops, LeftOut: is.LeftOut,
+		}
+		return finding{sum: is.SHA256, says: fmt.Sprintf("%d ops over %v", is.Lines, facts.Span), facts: facts, err: err}
+	})
+	facts, _ := f.facts.(plan.TraceFacts)
+	return facts, f.err
+}
+
+// keys reads the keys of a file.
+func (n *namedFiles) keys(file, form, field string) (plan.KeyFacts, error) {
+	f := n.once(file, []string{"keys", form, field}, func(r io.Reader) finding {
+		is, err := keyset.Check(r, keyset.Source{Form: form, Field: field})
+		return finding{sum: is.SHA256, says: fmt.Sprintf("%d keys", is.Keys), facts: plan.KeyFacts(is), err: err}
+	})
+	facts, _ := f.facts.(plan.KeyFacts)
+	return facts, f.err
+}
+
+// report says which files were read, and what is in them.
+func (n *namedFiles) report(w io.Writer) error {
+	if len(n.order) == 0 {
+		return nil
+	}
+	var b bytes.Buffer
+	b.WriteString("\nFiles that were read; a worker elsewhere has to find the same:\n")
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, key := range n.order {
+		f := n.found[key]
+		fmt.Fprintf(t, "  %s\t%s\tSHA-256 %s\n", f.path, f.says, f.sum)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
