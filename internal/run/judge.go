@@ -106,7 +106,15 @@ func (p *Phase) judgeOffered() {
 	if achieved < invalidAchieved*offered {
 		v = Invalid
 	}
-	p.doubt(v, p.all(), "offered %s/s, sustained %s/s", decimal(offered), decimal(achieved))
+	p.doubt(v, p.all(), "offered %s, sustained %s", p.arriving(offered), p.arriving(achieved))
+}
+
+// arriving is a rate of what a load counts: scenarios where the phase has some.
+func (p *Phase) arriving(rate float64) string {
+	if len(p.Scenario) > 0 {
+		return decimal(rate) + " scenarios/s"
+	}
+	return decimal(rate) + "/s"
 }
 
 // short says whether what was achieved falls short of what was offered.

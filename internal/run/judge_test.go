@@ -273,6 +273,15 @@ func TestJudge(t *testing.T) {
 			reasons:  []string{"offered 1,000/s, sustained 500/s", "get: started late: p99 lag 3.96s"},
 		},
 		{
+			name: "open, overloaded with scenarios", phase: openPhase(), load: openLoad(ms, 2*ms),
+			edit: func(ph *plan.Phase, m *Measured) {
+				ph.Scenarios = []plan.Scenario{{Name: "visit", Weight: 1, Steps: []plan.ScenarioStep{{Op: "get", Key: "new"}}}}
+				m.Load.Scenarios = []*measure.Op{m.Load.Ops[driver.Get]}
+			},
+			validity: Invalid,
+			reasons:  []string{"offered 1,000 scenarios/s, sustained 500 scenarios/s", "get: started late: p99 lag 3.96s", "scenario visit: started late: p99 lag 3.96s"},
+		},
+		{
 			name: "open, not quite", phase: openPhase(), load: openLoad(ms, 1010*µs),
 			validity: Suspect,
 			reasons:  []string{"offered 1,000/s, sustained 990/s", "get: started late: p99 lag 39.8ms"},

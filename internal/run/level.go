@@ -119,7 +119,7 @@ func (l *Level) shortfall(ph *plan.Phase) string {
 		return l.phase.Nulls["achieved_rate"]
 	}
 	if l.phase.short() {
-		return fmt.Sprintf("sustained %s/s", decimal(*l.AchievedRate))
+		return "sustained " + l.phase.arriving(*l.AchievedRate)
 	}
 	for _, w := range ph.Ops {
 		if o := l.Op[w.Op]; o.Shed > 0 {
@@ -219,7 +219,7 @@ func newStages(p *plan.Plan, ph *plan.Phase, m Measured) *Phase {
 	for i, l := range m.Levels {
 		for _, why := range l.Reasons {
 			at := fmt.Sprintf("levels.%d.", i)
-			r.doubt(why.Validity, append(why.below(at), r.all()...), "stage %d, %s/s: %s", i+1, decimal(l.Rate), why.Text)
+			r.doubt(why.Validity, append(why.below(at), r.all()...), "stage %d, %s: %s", i+1, r.arriving(l.Rate), why.Text)
 		}
 		r.Load.DurationSeconds += l.DurationSeconds
 		r.Load.RampSeconds += l.RampSeconds
@@ -245,7 +245,7 @@ func newSearch(p *plan.Plan, ph *plan.Phase, m Measured) *Phase {
 		}
 		lowest := m.Levels[0]
 		r.Validity, r.Reasons = Valid, []Reason{}
-		r.doubt(Invalid, []string{"search", "op"}, "no rate held: at %s/s, %s", decimal(lowest.Rate), lowest.Why)
+		r.doubt(Invalid, []string{"search", "op"}, "no rate held: at %s, %s", r.arriving(lowest.Rate), lowest.Why)
 	}
 	m.Load = total(m.Levels)
 	r.Seconds = seconds(m.Load.Span.Last - m.Load.Span.First)
@@ -307,12 +307,12 @@ func (p *Phase) judgeSearch(m Measured, r *Search) {
 	switch {
 	case r.Rate == nil: // and said so
 	case r.ClientBound != nil:
-		p.doubt(Suspect, []string{"search"}, "client-bound at %s/s: the target may hold more than %s/s", decimal(*r.ClientBound), decimal(*r.Rate))
+		p.doubt(Suspect, []string{"search"}, "client-bound at %s: the target may hold more than %s", p.arriving(*r.ClientBound), p.arriving(*r.Rate))
 	case m.Ended == search.Precise || m.Ended == search.AtTo:
 	case r.FirstFailed == nil:
-		p.doubt(Suspect, []string{"search"}, "%v before a rate failed: the target may hold more than %s/s", m.Ended, decimal(*r.Rate))
+		p.doubt(Suspect, []string{"search"}, "%v before a rate failed: the target may hold more than %s", m.Ended, p.arriving(*r.Rate))
 	case *r.FirstFailed > *r.Rate*(1+r.Precision):
-		p.doubt(Suspect, []string{"search"}, "%v: the answer lies between %s/s and %s/s", m.Ended, decimal(*r.Rate), decimal(*r.FirstFailed))
+		p.doubt(Suspect, []string{"search"}, "%v: the answer lies between %s and %s", m.Ended, p.arriving(*r.Rate), p.arriving(*r.FirstFailed))
 	}
 }
 
