@@ -37,7 +37,7 @@ func newServe() *cobra.Command {
 		Use:   "serve",
 		Short: "Serve a cache node that speaks Redis' protocol or memcached's",
 		Long: `Serve a cache node that speaks Redis' protocol (RESP2 and RESP3) or memcached's. Redis' tools and client libraries work with it, by
-GET SET DEL MGET MSET EXISTS EXPIRE TTL SCAN and what they ask of a server beside; memcached's commands are the meta commands mg ms md mn,
+GET SET DEL MGET MSET INCR EXISTS EXPIRE TTL SCAN and what they ask of a server beside; memcached's commands are the meta commands mg ms md mn,
 with version, stats, flush_all and quit.
 
 It keeps to its memory bound by evicting the least recently used keys, counts the requests it got by verb and by peer

@@ -6,18 +6,20 @@
 //
 //	GET key                        SET key value [EX s|PX ms]    DEL key [key …]
 //	MGET key [key …]               MSET key value [key value …]  EXISTS key [key …]
-//	EXPIRE key s, PEXPIRE key ms   TTL key, PTTL key             SCAN cursor [MATCH pattern] [COUNT n]
-//	TYPE key                       STRLEN key                    ECHO text
-//	PING [text]                    AUTH [default] password       SELECT 0…15
+//	INCR key, DECR key             INCRBY key n, DECRBY key n    STRLEN key
+//	EXPIRE key s, PEXPIRE key ms   TTL key, PTTL key             TYPE key
+//	SCAN cursor [MATCH pattern] [COUNT n] [TYPE type]            MEMORY USAGE key
+//	PING [text]                    ECHO text                     SELECT 0…15
 //	INFO [section …]               DBSIZE                        FLUSHALL [SYNC|ASYNC]
-//	HELLO [2|3 [AUTH …] [SETNAME name]]                          CONFIG GET pattern …
-//	CLIENT ID|GETNAME|SETNAME name|SETINFO …                     COMMAND [COUNT|DOCS|INFO …]
+//	AUTH [default] password        HELLO [2|3 [AUTH …] [SETNAME name]]
+//	CONFIG GET pattern …           CLIENT ID|GETNAME|SETNAME name|SETINFO …
+//	COMMAND [COUNT|DOCS|INFO …]
 //
 // They answer as Redis 7 does, in RESP2 until HELLO asks for RESP3. Everything else is "-ERR unknown command"; other options are
-// refused. Requests are arrays of bulk strings, of 1,024 arguments at most, or inline: a line of at most 64 KiB, whose words may
-// stand in quotes. Requests that arrive together are answered together. A key whose time is over is there for nobody, but DBSIZE
-// counts it until somebody has looked for it. SCAN goes through keys in the order in which they came, and meets a key that is there
-// all the time exactly once.
+// refused. All values are strings; MEMORY USAGE is what an entry counts for here. Requests are arrays of bulk strings, of 1,024 arguments
+// at most, or inline: a line of at most 64 KiB, whose words may stand in quotes. Requests that arrive together are answered together. A
+// key whose time is over is there for nobody, but DBSIZE counts it until somebody has looked for it. SCAN goes through keys in the order
+// in which they came, and meets a key that is there all the time exactly once.
 //
 // # Commands of memcached
 //

@@ -48,59 +48,13 @@ func (c *resp) answer(b []byte) (taken int, goOn bool) {
 	return taken, true
 }
 
-// respCommand is one command. min and max bound the number of its arguments, the name included.
-type respCommand struct {
-	name     string
-	min, max int
-	verb     verb
-	keys     keyArgs
-}
-
-// keyArgs says which arguments are keys, counted from 1: from first to last, which is negative when counted from the end, every step-th.
-type keyArgs struct{ first, last, step int }
-
-var (
-	noKey   = keyArgs{}
-	oneKey  = keyArgs{1, 1, 1}
-	allKeys = keyArgs{1, -1, 1}
-	inPairs = keyArgs{1, -1, 2}
-)
-
-// respCommands are all commands, the frequent ones first.
-var respCommands = [...]respCommand{
-	{"get", 2, 2, verbGet, oneKey},
-	{"set", 3, maxArgs, verbSet, oneKey},
-	{"del", 2, maxArgs, verbDel, allKeys},
-	{"mget", 2, maxArgs, verbGet, allKeys},
-	{"mset", 3, maxArgs, verbSet, inPairs},
-	{"exists", 2, maxArgs, verbOther, allKeys},
-	{"expire", 3, 3, verbOther, oneKey},
-	{"pexpire", 3, 3, verbOther, oneKey},
-	{"ttl", 2, 2, verbOther, oneKey},
-	{"pttl", 2, 2, verbOther, oneKey},
-	{"type", 2, 2, verbOther, oneKey},
-	{"strlen", 2, 2, verbOther, oneKey},
-	{"scan", 2, maxArgs, verbOther, noKey},
-	{"ping", 1, 2, verbOther, noKey},
-	{"echo", 2, 2, verbOther, noKey},
-	{"info", 1, maxArgs, verbOther, noKey},
-	{"dbsize", 1, 1, verbOther, noKey},
-	{"flushall", 1, 2, verbOther, noKey},
-	{"select", 2, 2, verbOther, noKey},
-	{"auth", 2, 3, verbOther, noKey},
-	{"hello", 1, maxArgs, verbOther, noKey},
-	{"config", 2, maxArgs, verbOther, noKey},
-	{"client", 2, maxArgs, verbOther, noKey},
-	{"command", 1, maxArgs, verbOther, noKey},
-}
-
 // execute answers the request in c.args. The errors' words are Redis' own where it has the same error.
 func (c *resp) execute() {
 	cmd := findRESP(c.args[0])
 	verb, refusal := verbOther, ""
 	switch {
 	case cmd == nil:
-		refusal = "ERR unknown command '" + plain(c.args[0]) + "'"
+		refusal = "ERR unknown command '" + plain(c.args[0]) + "'. This node has a few commands only: COMMAND DOCS lists them."
 	case !c.trusted && cmd.name == "hello":
 		verb = cmd.verb // it may bring the password
 	case !c.trusted && cmd.name != "auth":
@@ -133,6 +87,8 @@ func (c *resp) carryOut(name string) {
 		c.mget()
 	case "mset":
 		c.mset()
+	case "incr", "incrby", "decr", "decrby":
+		c.count(name)
 	case "exists":
 		c.exists()
 	case "expire":
@@ -149,6 +105,8 @@ func (c *resp) carryOut(name string) {
 		c.strlen()
 	case "scan":
 		c.scan()
+	case "memory":
+		c.memory()
 	default:
 		c.serveClient(name)
 	}
@@ -180,16 +138,6 @@ func (c *resp) serveClient(name string) {
 	case "command":
 		c.command()
 	}
-}
-
-// findRESP returns nil when there is no such command.
-func findRESP(name []byte) *respCommand {
-	for i := range respCommands {
-		if sameWord(name, respCommands[i].name) {
-			return &respCommands[i]
-		}
-	}
-	return nil
 }
 
 // sameWord compares b with a word of lower-case letters, whatever b's case.

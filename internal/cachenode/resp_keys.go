@@ -3,12 +3,14 @@ package cachenode
 import (
 	"math"
 	"strconv"
+	"strings"
 	"time"
 )
 
 const (
 	outOfMemory = "OOM command not allowed when used memory > 'maxmemory'."
 	notInteger  = "ERR value is not an integer or out of range"
+	overflow    = "ERR increment or decrement would overflow"
 	syntaxError = "ERR syntax error"
 	keyTooLong  = "ERR a key has at most 65536 bytes here"
 	// maxKey bounds a key, in bytes.
@@ -105,6 +107,35 @@ func (c *resp) mset() {
 	c.ok()
 }
 
+// count adds to the number that a key stands for.
+func (c *resp) count(command string) {
+	by := int64(1)
+	if len(c.args) == 3 {
+		n, ok := c.number(c.args[2])
+		if !ok {
+			return
+		}
+		by = n
+	}
+	if strings.HasPrefix(command, "decr") {
+		if by == math.MinInt64 {
+			c.fail("ERR decrement would overflow")
+			return
+		}
+		by = -by
+	}
+	if len(c.args[1]) > maxKey {
+		c.fail(keyTooLong)
+		return
+	}
+	sum, refusal := c.node.store.add(c.db, c.args[1], by)
+	if refusal != "" {
+		c.fail(refusal)
+		return
+	}
+	c.integer(int(sum))
+}
+
 func (c *resp) exists() {
 	n := 0
 	for _, key := range c.args[1:] {
@@ -161,6 +192,20 @@ func (c *resp) strlen() {
 	c.integer(len(value))
 }
 
+// memory tells what an entry takes of the node's bound.
+func (c *resp) memory() {
+	if !sameWord(c.args[1], "usage") || len(c.args) != 3 {
+		c.unknown("MEMORY")
+		return
+	}
+	size, known := c.node.store.cost(c.db, c.args[2])
+	if !known {
+		c.null()
+		return
+	}
+	c.integer(int(size))
+}
+
 // scan goes through the keys of the database by the order in which they came.
 func (c *resp) scan() {
 	cursor, err := strconv.ParseUint(string(c.args[1]), 10, 64)
@@ -168,7 +213,7 @@ func (c *resp) scan() {
 		c.fail("ERR invalid cursor")
 		return
 	}
-	count, pattern := int64(10), []byte("*")
+	count, pattern, kind := int64(10), []byte("*"), []byte("string")
 	for i := 2; i < len(c.args); i += 2 {
 		switch {
 		case i+1 == len(c.args):
@@ -189,6 +234,8 @@ func (c *resp) scan() {
 			return
 		case sameWord(c.args[i], "match"):
 			pattern = c.args[i+1]
+		case sameWord(c.args[i], "type"):
+			kind = c.args[i+1]
 		default:
 			c.fail(syntaxError)
 			return
@@ -197,7 +244,7 @@ func (c *resp) scan() {
 	keys, next := c.node.store.scan(c.db, cursor, int(count))
 	found := keys[:0]
 	for _, key := range keys {
-		if glob(pattern, key) {
+		if sameWord(kind, "string") && glob(pattern, key) {
 			found = append(found, key)
 		}
 	}
@@ -209,14 +256,19 @@ func (c *resp) scan() {
 	}
 }
 
-// number reads an integer argument, written the shortest way, or answers that it is none.
+// number reads an integer argument, or answers that it is none.
 func (c *resp) number(arg []byte) (n int64, ok bool) {
-	n, err := strconv.ParseInt(string(arg), 10, 64)
-	if err != nil || strconv.FormatInt(n, 10) != string(arg) {
+	n, ok = parseNumber(arg)
+	if !ok {
 		c.fail(notInteger)
-		return 0, false
 	}
-	return n, true
+	return n, ok
+}
+
+// parseNumber reads an integer that is written the shortest way.
+func parseNumber(b []byte) (n int64, ok bool) {
+	n, err := strconv.ParseInt(string(b), 10, 64)
+	return n, err == nil && strconv.FormatInt(n, 10) == string(b)
 }
 
 // glob reports whether text is of the pattern: * is any text, ? any byte, [a-z^…] one of a set, and \ takes the next byte as it is. It takes

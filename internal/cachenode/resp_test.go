@@ -113,10 +113,10 @@ func TestCommands(t *testing.T) {
 		{[]string{"DBSIZE"}, ":0\r\n"},
 		{[]string{"SELECT", "0"}, "+OK\r\n"},
 		{[]string{"DBSIZE"}, ":0\r\n"},
-		{[]string{"INCR", "k"}, "-ERR unknown command 'INCR'\r\n"},
-		{[]string{""}, "-ERR unknown command ''\r\n"},
-		{[]string{"a\r\nb'\x00ü"}, "-ERR unknown command 'a??b'??'\r\n"},
-		{[]string{long}, "-ERR unknown command '" + long[:64] + "'\r\n"},
+		{[]string{"LPUSH", "k"}, unknownCommand("LPUSH")},
+		{[]string{""}, unknownCommand("")},
+		{[]string{"a\r\nb'\x00ü"}, unknownCommand("a??b'??")},
+		{[]string{long}, unknownCommand(long[:64])},
 		{[]string{"AUTH", "x"}, "-ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?\r\n"},
 		{[]string{"AUTH", "default", "x"}, "+OK\r\n"},
 	}
@@ -124,6 +124,10 @@ func TestCommands(t *testing.T) {
 	for _, test := range tests {
 		require.Equal(t, test.want, s.do(test.args...), "%q", test.args)
 	}
+}
+
+func unknownCommand(name string) string {
+	return "-ERR unknown command '" + name + "'. This node has a few commands only: COMMAND DOCS lists them.\r\n"
 }
 
 func TestPassword(t *testing.T) {
@@ -181,7 +185,12 @@ func randomCommand(rnd *rand.Rand) []string {
 	key := func() string {
 		return []string{"a", "b", "c", "d", "e", "", "\r\n", "\x00\xff", strings.Repeat("k", 300)}[rnd.IntN(9)]
 	}
-	switch rnd.IntN(24) {
+	switch rnd.IntN(26) {
+	case 24:
+		by := []string{"1", "-7", "0", "9223372036854775807", "-9223372036854775808", "x", "01", ""}[rnd.IntN(8)]
+		return [][]string{{"INCR", key()}, {"DECR", key()}, {"INCRBY", key(), by}, {"DECRBY", key(), by}, {"INCR"}, {"INCRBY", "a"}}[rnd.IntN(6)]
+	case 25:
+		return [][]string{{"MEMORY", "USAGE", "never"}, {"MEMORY"}, {"SCAN", "0", "TYPE", "list", "COUNT", "1000"}, {"SCAN", "0", "TYPE"}}[rnd.IntN(4)]
 	case 22:
 		return [][]string{{"STRLEN", key()}, {"STRLEN", "a"}, {"STRLEN"}}[rnd.IntN(3)]
 	case 23:
@@ -246,9 +255,14 @@ func TestThirdProtocol(t *testing.T) {
 		{"CLIENT KILL", "-ERR unknown subcommand or wrong number of arguments for 'KILL'. This node has a few CLIENT commands only.\r\n"},
 		{"CONFIG GET MAXMEM*ry sav[a-f]", "%2\r\n$9\r\nmaxmemory\r\n$7\r\n1048576\r\n$4\r\nsave\r\n$0\r\n\r\n"},
 		{"CONFIG SET save x", "-ERR unknown subcommand or wrong number of arguments for 'SET'. This node has a few CONFIG commands only.\r\n"},
-		{"COMMAND INFO mset nothing", "*2\r\n*6\r\n$4\r\nmset\r\n:-3\r\n*0\r\n:1\r\n:-1\r\n:2\r\n_\r\n"},
+		{"COMMAND INFO mset nothing", "*2\r\n*10\r\n$4\r\nmset\r\n:-3\r\n*0\r\n:1\r\n:-1\r\n:2\r\n*0\r\n*0\r\n*0\r\n*0\r\n_\r\n"},
 		{"COMMAND COUNT", fmt.Sprintf(":%d\r\n", len(respCommands))},
-		{"COMMAND DOCS get", "%0\r\n"},
+		{"COMMAND DOCS nothing", "%0\r\n"},
+		{"COMMAND DOCS ping nothing", "%1\r\n$4\r\nping\r\n%3\r\n$7\r\nsummary\r\n$37\r\nAnswer, with the text if there is one\r\n" +
+			"$5\r\ngroup\r\n$10\r\nconnection\r\n$9\r\narguments\r\n*1\r\n%3\r\n$4\r\nname\r\n$4\r\ntext\r\n$4\r\ntype\r\n$6\r\nstring\r\n" +
+			"$5\r\nflags\r\n*1\r\n+optional\r\n"},
+		{"MEMORY USAGE nothing", "_\r\n"},
+		{"MEMORY DOCTOR", "-ERR unknown subcommand or wrong number of arguments for 'DOCTOR'. This node has a few MEMORY commands only.\r\n"},
 		{"HELLO 2", "*14\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$9\r\n0-loadgen\r\n$5\r\nproto\r\n:2\r\n" +
 			"$2\r\nid\r\n:1\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n"},
 		{"GET nothing", "$-1\r\n"},
@@ -258,7 +272,7 @@ func TestThirdProtocol(t *testing.T) {
 		require.Equal(t, test.want, s.do(strings.Fields(test.args)...), test.args)
 	}
 	require.Equal(t, "-ERR Client names cannot contain spaces, newlines or special characters.\r\n", s.do("CLIENT", "SETNAME", "a b"))
-	require.Equal(t, len(respCommands), strings.Count(s.do("COMMAND"), "*6\r\n"))
+	require.Equal(t, len(respCommands), strings.Count(s.do("COMMAND"), "*10\r\n"))
 	for _, cmd := range respCommands {
 		require.NotContains(t, open(t, startNode(t, Config{})).do(append([]string{cmd.name}, strings.Fields(strings.Repeat(" 1", cmd.min-1))...)...), "unknown command")
 	}
@@ -283,24 +297,25 @@ func TestToolsOfRedis(t *testing.T) {
 		require.NoError(t, err, "%s %q: %s", name, args, out)
 		return out
 	}
-	loaded := tool("redis-benchmark", "-t", "ping,set,get,mset", "-n", "2000", "-r", "100", "-P", "16", "--threads", "2", "--csv")
-	require.Regexp(t, `(?s)"PING_INLINE".*"PING_MBULK".*"SET".*"GET".*"MSET \(10 keys\)"`, loaded)
+	loaded := tool("redis-benchmark", "-t", "ping,set,get,incr,mset", "-n", "2000", "-r", "100", "-P", "16", "--threads", "2", "--csv")
+	require.Regexp(t, `(?s)"PING_INLINE".*"PING_MBULK".*"SET".*"GET".*"INCR".*"MSET \(10 keys\)"`, loaded)
 	out, err := started("", "redis-benchmark", "-n", "100", "-q")
 	require.Error(t, err, "its whole list has what this node has not")
-	require.Contains(t, out, "Error from server: ERR unknown command 'INCR'")
+	require.Contains(t, out, "Error from server: ERR unknown command 'LPUSH'. This node has a few commands only")
 	require.Equal(t, "OK\n", tool("redis-cli", "SET", "a key", "v", "EX", "100"))
 	require.Equal(t, "100\n", tool("redis-cli", "-3", "TTL", "a key"))
 	require.Equal(t, "1\n2\n", tool("redis-cli", "EXISTS", "a key")+tool("redis-cli", "EXISTS", "a key", "a key"))
 	require.Equal(t, "a key\n", tool("redis-cli", "--scan", "--pattern", "a*"))
 	require.Equal(t, tool("redis-cli", "DBSIZE"), fmt.Sprintln(strings.Count(tool("redis-cli", "--scan"), "\n")))
-	out, err = started("SET 'in a pipe' 'of 10000'\r\nINCR x\r\n"+wire("SET", "b", strings.Repeat("v", 5000)), "redis-cli", "--pipe")
+	out, err = started("SET 'in a pipe' 'of 10000'\r\nLPUSH x\r\n"+wire("SET", "b", strings.Repeat("v", 5000)), "redis-cli", "--pipe")
 	require.Error(t, err, "one of three is refused")
-	require.Contains(t, out, "ERR unknown command 'INCR'\n")
+	require.Contains(t, out, "ERR unknown command 'LPUSH'")
 	require.Contains(t, out, "errors: 1, replies: 3")
-	out, err = started("GET 'in a pipe'\nINCR x\nSTRLEN b\n", "redis-cli")
+	out, err = started("GET 'in a pipe'\nDECR 'in a pipe'\nINCR b\nSTRLEN b\n", "redis-cli")
 	require.NoError(t, err)
-	require.Equal(t, "of 10000\nERR unknown command 'INCR'\n\n5000\n", out)
+	require.Equal(t, "of 10000\nERR value is not an integer or out of range\n\nERR value is not an integer or out of range\n\n5000\n", out)
 	require.Contains(t, tool("redis-cli", "--bigkeys"), `Biggest string found '"b"' has 5000 bytes`)
+	require.Contains(t, tool("redis-cli", "--memkeys"), `Biggest string found '"b"' has 5097 bytes`)
 	require.Contains(t, tool("redis-cli", "INFO"), "\nloadgen_version:")
 }
 
@@ -318,11 +333,13 @@ func TestScan(t *testing.T) {
 	begins("*2\r\n$1\r\n0\r\n*5\r\n$6\r\nkey:20\r\n", "SCAN", "21")
 	begins("*2\r\n$2\r\n19\r\n*3\r\n$6\r\nkey:07\r\n$6\r\nkey:08\r\n$6\r\nkey:17\r\n", "SCAN", "0", "MATCH", "*[78]", "COUNT", "18")
 	require.Equal(t, "*2\r\n$1\r\n0\r\n*0\r\n", s.do("SCAN", "99"))
+	begins("*2\r\n$1\r\n0\r\n*2\r\n$6\r\nkey:07\r\n", "SCAN", "0", "TYPE", "String", "COUNT", "100", "MATCH", "*7")
+	begins("*2\r\n$1\r\n0\r\n*0\r\n", "SCAN", "0", "TYPE", "list", "COUNT", "100")
 	s.do("SELECT", "1")
 	require.Equal(t, "*2\r\n$1\r\n0\r\n*0\r\n", s.do("SCAN", "0", "COUNT", "100"))
 	for args, want := range map[string]string{
 		"SCAN x": "-ERR invalid cursor\r\n", "SCAN 0 COUNT": "-ERR syntax error\r\n", "SCAN 0 COUNT 0": "-ERR syntax error\r\n",
-		"SCAN 0 COUNT x": "-ERR value is not an integer or out of range\r\n", "SCAN 0 TYPE string": "-ERR syntax error\r\n",
+		"SCAN 0 COUNT x": "-ERR value is not an integer or out of range\r\n", "SCAN 0 TYPE": "-ERR syntax error\r\n",
 	} {
 		require.Equal(t, want, s.do(strings.Fields(args)...), args)
 	}

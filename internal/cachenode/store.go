@@ -1,6 +1,8 @@
 package cachenode
 
 import (
+	"math"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -139,6 +141,17 @@ func (s *store) left(db int, key []byte) (left time.Duration, known bool) {
 	return max(e.expires-time.Since(s.epoch), 1), true
 }
 
+// cost returns what a key and its value count for, in bytes.
+func (s *store) cost(db int, key []byte) (size int64, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.find(db, key)
+	if e == nil {
+		return 0, false
+	}
+	return cost(len(e.key), len(e.value)), true
+}
+
 // expire gives a key that long, or deletes it when that is not above 0. It reports whether the key was there.
 func (s *store) expire(db int, key []byte, after time.Duration) bool {
 	s.mu.Lock()
@@ -190,17 +203,51 @@ func (s *store) scan(db int, cursor uint64, count int) (keys []string, next uint
 // set stores copies of key and value for a while, 0 for ever. It reports false, and changes nothing but what is evicted, when they alone are
 // beyond the bound, or with values that are being sent.
 func (s *store) set(db int, key, value []byte, after time.Duration) bool {
-	need := cost(len(key), len(value))
-	if need > s.bound {
+	if cost(len(key), len(value)) > s.bound {
 		return false
 	}
 	value = append(make([]byte, 0, len(value)), value...)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	e := s.put(db, key, value)
+	if e == nil {
+		return false
+	}
+	s.setExpiry(e, after)
+	return true
+}
+
+// add adds to the number that is the key's value, 0 when there is none, and returns their sum, or why it cannot be had. A key that is to
+// expire still is.
+func (s *store) add(db int, key []byte, by int64) (sum int64, refusal string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.find(db, key); e != nil {
+		n, ok := parseNumber(e.value)
+		if !ok {
+			return 0, notInteger
+		}
+		sum = n
+	}
+	if by > 0 && sum > math.MaxInt64-by || by < 0 && sum < math.MinInt64-by {
+		return 0, overflow
+	}
+	sum += by
+	value := strconv.AppendInt(nil, sum, 10)
+	if cost(len(key), len(value)) > s.bound || s.put(db, key, value) == nil {
+		return 0, outOfMemory
+	}
+	return sum, ""
+}
+
+// put makes a value, which it keeps, the key's, and returns the entry, nil when there is no room. Alone they are within the bound. The caller
+// holds the lock.
+func (s *store) put(db int, key, value []byte) *entry {
 	e := s.find(db, key)
 	if e == nil {
+		need := cost(len(key), len(value))
 		if !s.makeRoom(need, nil) {
-			return false
+			return nil
 		}
 		e = &entry{db: db, key: string(key), value: value}
 		e.prev, e.next = e, e
@@ -208,8 +255,7 @@ func (s *store) set(db int, key, value []byte, after time.Duration) bool {
 		s.order.add(e)
 		s.used += need
 		s.touch(e)
-		s.setExpiry(e, after)
-		return true
+		return e
 	}
 	s.touch(e) // first, so that it is the last that would be evicted
 	grown := int64(len(value))
@@ -217,13 +263,12 @@ func (s *store) set(db int, key, value []byte, after time.Duration) bool {
 		grown -= int64(len(e.value))
 	}
 	if !s.makeRoom(grown, e) {
-		return false
+		return nil
 	}
-	s.setExpiry(e, after)
 	s.let(e)
 	s.used += int64(len(value))
 	e.value = value
-	return true
+	return e
 }
 
 // del reports whether the key was there.

@@ -1,0 +1,175 @@
+package cachenode
+
+import "strings"
+
+// respCommand is one command. min and max bound the number of its arguments, the name included.
+type respCommand struct {
+	name     string
+	min, max int
+	verb     verb
+	keys     keyArgs
+	group    string // that Redis' documentation has it in
+	syntax   string // of its arguments: those in brackets may be left out
+	summary  string
+}
+
+// keyArgs says which arguments are keys, counted from 1: from first to last, which is negative when counted from the end, every step-th.
+type keyArgs struct{ first, last, step int }
+
+var (
+	noKey   = keyArgs{}
+	oneKey  = keyArgs{1, 1, 1}
+	allKeys = keyArgs{1, -1, 1}
+	inPairs = keyArgs{1, -1, 2}
+	after1  = keyArgs{2, 2, 1} // behind the name of what to do
+)
+
+// respCommands are all commands, the frequent ones first.
+var respCommands = [...]respCommand{
+	{"get", 2, 2, verbGet, oneKey, "string", "key", "The value of a key"},
+	{"set", 3, maxArgs, verbSet, oneKey, "string", "key value [EX seconds|PX milliseconds]", "Set the value of a key, for ever or for a while"},
+	{"del", 2, maxArgs, verbDel, allKeys, "generic", "key [key ...]", "Delete keys, and tell how many there were"},
+	{"mget", 2, maxArgs, verbGet, allKeys, "string", "key [key ...]", "The values of several keys"},
+	{"mset", 3, maxArgs, verbSet, inPairs, "string", "key value [key value ...]", "Set the values of several keys"},
+	{"incr", 2, 2, verbOther, oneKey, "string", "key", "Add 1 to the number that is the value of a key"},
+	{"incrby", 3, 3, verbOther, oneKey, "string", "key number", "Add to the number that is the value of a key"},
+	{"decr", 2, 2, verbOther, oneKey, "string", "key", "Take 1 from the number that is the value of a key"},
+	{"decrby", 3, 3, verbOther, oneKey, "string", "key number", "Take from the number that is the value of a key"},
+	{"exists", 2, maxArgs, verbOther, allKeys, "generic", "key [key ...]", "How many of the keys there are"},
+	{"expire", 3, 3, verbOther, oneKey, "generic", "key seconds", "Let a key be there for so long from now"},
+	{"pexpire", 3, 3, verbOther, oneKey, "generic", "key milliseconds", "Let a key be there for so long from now"},
+	{"ttl", 2, 2, verbOther, oneKey, "generic", "key", "How long a key will be there, in seconds; -1: for ever, -2: it is not"},
+	{"pttl", 2, 2, verbOther, oneKey, "generic", "key", "How long a key will be there, in milliseconds; -1: for ever, -2: it is not"},
+	{"type", 2, 2, verbOther, oneKey, "generic", "key", "string, or none if there is no such key"},
+	{"strlen", 2, 2, verbOther, oneKey, "string", "key", "The length of a key's value, in bytes"},
+	{"scan", 2, maxArgs, verbOther, noKey, "generic", "cursor [MATCH pattern] [COUNT number] [TYPE type]", "Go through the keys: from cursor 0 until it is 0 again"},
+	{"memory", 2, maxArgs, verbOther, after1, "server", "USAGE key", "What a key and its value take of the node's memory bound, in bytes"},
+	{"ping", 1, 2, verbOther, noKey, "connection", "[text]", "Answer, with the text if there is one"},
+	{"echo", 2, 2, verbOther, noKey, "connection", "text", "Answer with the text"},
+	{"info", 1, maxArgs, verbOther, noKey, "server", "[section ...]", "What the node counts; INFO all has peers and queue, too"},
+	{"dbsize", 1, 1, verbOther, noKey, "server", "", "How many keys the database has"},
+	{"flushall", 1, 2, verbOther, noKey, "server", "[SYNC|ASYNC]", "Forget all keys of all databases"},
+	{"select", 2, 2, verbOther, noKey, "connection", "number", "Go on with another database, 0 to 15"},
+	{"auth", 2, 3, verbOther, noKey, "connection", "[default] password", "Give the password"},
+	{"hello", 1, maxArgs, verbOther, noKey, "connection", "[version] [AUTH default password] [SETNAME name]", "Choose the protocol, 2 or 3"},
+	{"config", 2, maxArgs, verbOther, noKey, "server", "GET pattern [pattern ...]", "Settings by their names"},
+	{"client", 2, maxArgs, verbOther, noKey, "connection", "ID|GETNAME|SETNAME name|SETINFO attribute value", "Of the connection itself"},
+	{"command", 1, maxArgs, verbOther, noKey, "server", "[COUNT|DOCS [name ...]|INFO [name ...]]", "The commands that there are"},
+}
+
+// findRESP returns nil when there is no such command.
+func findRESP(name []byte) *respCommand {
+	for i := range respCommands {
+		if sameWord(name, respCommands[i].name) {
+			return &respCommands[i]
+		}
+	}
+	return nil
+}
+
+// command tells which commands there are.
+func (c *resp) command() {
+	switch all := respCommands[:]; {
+	case len(c.args) == 1:
+		c.array(len(all))
+		for i := range all {
+			c.describe(&all[i])
+		}
+	case sameWord(c.args[1], "count") && len(c.args) == 2:
+		c.integer(len(all))
+	case sameWord(c.args[1], "docs"):
+		c.docs(c.args[2:])
+	case sameWord(c.args[1], "info"):
+		c.array(len(c.args) - 2)
+		for _, name := range c.args[2:] {
+			if cmd := findRESP(name); cmd != nil {
+				c.describe(cmd)
+			} else {
+				c.nullArray()
+			}
+		}
+	default:
+		c.unknown("COMMAND")
+	}
+}
+
+// describe tells a command's name, how many arguments it takes (negative: at least), and where its keys are. What Redis 7 tells beside
+// (flags, categories, tips, keys once more, subcommands) is empty: clients count on its place.
+func (c *resp) describe(cmd *respCommand) {
+	arity := cmd.min
+	if cmd.max != cmd.min {
+		arity = -cmd.min
+	}
+	c.array(10)
+	c.text(cmd.name)
+	c.integer(arity)
+	c.array(0)
+	c.integer(cmd.keys.first)
+	c.integer(cmd.keys.last)
+	c.integer(cmd.keys.step)
+	for range 4 {
+		c.array(0)
+	}
+}
+
+// docs tells what the named commands are for, or all, as redis-cli shows it to those who type them.
+func (c *resp) docs(names [][]byte) {
+	var told []*respCommand
+	for _, name := range names {
+		if cmd := findRESP(name); cmd != nil {
+			told = append(told, cmd)
+		}
+	}
+	if len(names) == 0 {
+		for i := range respCommands {
+			told = append(told, &respCommands[i])
+		}
+	}
+	c.dictionary(len(told))
+	for _, cmd := range told {
+		c.text(cmd.name)
+		c.dictionary(3)
+		c.texts("summary", cmd.summary, "group", cmd.group, "arguments")
+		args := splitSyntax(cmd.syntax)
+		c.array(len(args))
+		for _, arg := range args {
+			c.argument(arg)
+		}
+	}
+}
+
+// argument tells of one argument. A flag is a simple string: redis-cli ends when it is another.
+func (c *resp) argument(arg string) {
+	name, optional := strings.CutPrefix(arg, "[")
+	if !optional {
+		c.dictionary(2)
+		c.texts("name", arg, "type", "string")
+		return
+	}
+	c.dictionary(3)
+	c.texts("name", strings.TrimSuffix(name, "]"), "type", "string", "flags")
+	c.array(1)
+	c.out = append(c.out, "+optional\r\n"...)
+}
+
+// splitSyntax takes apart at spaces what is not in brackets.
+func splitSyntax(s string) (args []string) {
+	depth, from := 0, 0
+	for i := range len(s) {
+		switch s[i] {
+		case '[':
+			depth++
+		case ']':
+			depth--
+		case ' ':
+			if depth == 0 {
+				args = append(args, s[from:i])
+				from = i + 1
+			}
+		}
+	}
+	if s != "" {
+		args = append(args, s[from:])
+	}
+	return args
+}
