@@ -354,12 +354,11 @@ experiment {
 	require.InDelta(t, 0, *figure(t, x, "x=2", "hit_ratio").Score, 0)
 }
 
-// On a server that loadgen has not built: values of 64 KiB take longer than those of 32 bytes, which is shown; the same again is no other.
+// On a server that loadgen has not built: values of 1 MiB take so much longer than those of 32 bytes that no neighbour hides it. The
+// same again is near the baseline; how seldom such a pair is called a difference is held by package experiment, over 2,000 of them.
 func TestExperimentOnRedisHasAKnownAnswer(t *testing.T) {
 	addr := servertest.Redis(t)
-	patiently(t, func(t *testing.T) error {
-		t.Helper()
-		l := begin(t, fmt.Sprintf(`
+	l := begin(t, fmt.Sprintf(`
 plan "sizes" {}
 variable "size" { default = "32B" }
 target "t" {
@@ -367,7 +366,7 @@ target "t" {
 	endpoints = [%q]
 }
 dataset "d" {
-	keys { count = 100 }
+	keys { count = 10 }
 	values { size = var.size }
 }
 phase "put" {
@@ -383,18 +382,18 @@ experiment {
 	repeat = 3
 	variant "small" { size = "32B" }
 	variant "again" { size = "32B" }
-	variant "large" { size = "64KiB" }
+	variant "large" { size = "1MiB" }
 }`, addr))
-		x := l.experiment(60 * time.Second)
-		require.Len(t, x.Runs, 9)
-		large, again := figure(t, x, "large", "rate"), figure(t, x, "again", "rate")
-		require.Less(t, *large.Ratio, 1.0)
-		if !large.Differs || again.Differs {
-			return fmt.Errorf("large: %s (× %.2f); again: %s (× %.2f)", large.Finding, *large.Ratio, again.Finding, *again.Ratio)
-		}
-		require.Contains(t, again.Finding, "no difference shown (MDE ")
-		return nil
-	})
+	x := l.experiment(60 * time.Second)
+	require.Len(t, x.Runs, 9)
+	const p50 = "response.p50" // neighbours delay few of the ops
+	large, again := figure(t, x, "large", p50), figure(t, x, "again", p50)
+	require.NotNil(t, large.Ratio, "%s: %v", large.Finding, x.Verdict.Reasons)
+	require.NotNil(t, again.Ratio, "%s: %v", again.Finding, x.Verdict.Reasons)
+	require.Greater(t, *large.Ratio, 3.0)
+	require.True(t, large.Differs, large.Finding)
+	require.Less(t, *again.Ratio, 2.0)
+	require.Contains(t, again.Finding, "differ", "shown or not, it is told")
 }
 
 // TestCompareExperiments compares two experiments of the same plan variant by variant, in all forms.
