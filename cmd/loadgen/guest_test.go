@@ -71,10 +71,12 @@ func TestMapSyncInAGuest(t *testing.T) {
 
 	t.Run("virtio-pmem", func(t *testing.T) {
 		out := guests.Boot(guests.Raw(), "virtio-pmem-pci", "mount -t ext4 -o dax=always /dev/pmem0 /mnt && echo MOUNTED\n"+
-			runLog("ASYNC", "-var duration=1s")).Wait()
+			runLog("ASYNC", "-var duration=1s")+runLog("AUTO", "-var duration=1s -var sync=auto")).Wait()
 		require.Contains(t, out, "MOUNTED\n", "it has DAX")
 		require.Contains(t, out, "ASYNC exit 6\n")
 		require.Contains(t, ofRun(out, "ASYNC"), "cannot map with MAP_SYNC")
+		require.Regexp(t, "exit [04] ", ofRun(out, "AUTO"))
+		require.Contains(t, ofRun(out, "AUTO"), "sync auto asked, msync used, 1 file")
 	})
 	for _, kind := range []string{"ext4", "xfs"} {
 		t.Run(kind, func(t *testing.T) {

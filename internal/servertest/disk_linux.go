@@ -1,0 +1,132 @@
+package servertest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Disk is a block device whose writes can be made to fail, with ext4 on it: a loop device over a file in memory. The kernel's own write-back
+// meets the error, as it does on a disk that breaks.
+type Disk struct {
+	Dir string // where it is mounted, until the end of the test
+
+	t       testing.TB
+	backing *os.File
+}
+
+const diskSize = 32 << 20
+
+// NewDisk makes a disk of 32 MiB.
+func NewDisk(t testing.TB) *Disk {
+	t.Helper()
+	d := &Disk{t: t}
+	if err := d.make(); err != nil {
+		Require(t, "mount", fmt.Errorf("mount a disk of a test: %w", err))
+	}
+	return d
+}
+
+func (d *Disk) make() error {
+	if err := d.memory(); err != nil {
+		return err
+	}
+	device, err := d.attach()
+	if err != nil {
+		return err
+	}
+	defer device.Close() // the mount keeps it
+	if out, err := exec.Command("mkfs.ext4", "-q", device.Name()).CombinedOutput(); err != nil {
+		return fmt.Errorf("mkfs.ext4: %w: %s", err, out)
+	}
+	return d.mount(device)
+}
+
+// memory makes the file behind the disk.
+func (d *Disk) memory() error {
+	fd, err := unix.MemfdCreate("disk", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return err
+	}
+	d.backing = os.NewFile(uintptr(fd), "disk")
+	d.t.Cleanup(func() { d.backing.Close() })
+	return d.backing.Truncate(diskSize)
+}
+
+// attach puts the file behind a loop device, which is free again once nobody has it open.
+func (d *Disk) attach() (*os.File, error) {
+	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer control.Close()
+	for range 100 {
+		n, err := unix.IoctlRetInt(int(control.Fd()), unix.LOOP_CTL_GET_FREE)
+		if err != nil {
+			return nil, err
+		}
+		device, err := os.OpenFile(fmt.Sprintf("/dev/loop%d", n), os.O_RDWR, 0)
+		if err != nil {
+			return nil, err
+		}
+		err = unix.IoctlLoopConfigure(int(device.Fd()), &unix.LoopConfig{
+			Fd: uint32(d.backing.Fd()), Info: unix.LoopInfo64{Flags: unix.LO_FLAGS_AUTOCLEAR},
+		})
+		if err == nil {
+			return device, nil
+		}
+		device.Close()
+		if !errors.Is(err, unix.EBUSY) {
+			return nil, err
+		}
+	}
+	return nil, errors.New("others take every loop device that is free")
+}
+
+func (d *Disk) mount(device *os.File) error {
+	d.Dir = d.t.TempDir()
+	if err := unix.Mount(device.Name(), d.Dir, "ext4", 0, ""); err != nil {
+		return err
+	}
+	d.t.Cleanup(func() {
+		if err := unix.Unmount(d.Dir, unix.MNT_DETACH); err != nil {
+			d.t.Errorf("unmount a disk of the test: %v", err)
+		}
+	})
+	return nil
+}
+
+// Break has each write to the device fail with EIO from now on. What it holds can still be read.
+func (d *Disk) Break() {
+	d.t.Helper()
+	if _, err := unix.FcntlInt(d.backing.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_WRITE); err != nil {
+		d.t.Fatalf("break a disk of the test: %v", err)
+	}
+}
+
+// Remains mounts a copy of what the device holds, as it is after a loss of power: without what was still to be written.
+func (d *Disk) Remains() *Disk {
+	d.t.Helper()
+	after := &Disk{t: d.t}
+	err := after.memory()
+	if err == nil {
+		_, err = io.Copy(after.backing, io.NewSectionReader(d.backing, 0, diskSize))
+	}
+	var device *os.File
+	if err == nil {
+		device, err = after.attach()
+	}
+	if err != nil {
+		d.t.Fatalf("copy a disk of the test: %v", err)
+	}
+	defer device.Close()
+	if err := after.mount(device); err != nil {
+		d.t.Fatalf("mount the copy of a disk: %v", err)
+	}
+	return after
+}
