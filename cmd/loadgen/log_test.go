@@ -1,15 +1,19 @@
 package main_test
 
 import (
+	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/servertest"
 )
 
 // logPlan is plans/log.hcl.
@@ -88,20 +92,34 @@ func TestLogsStayBelowTheRoot(t *testing.T) {
 	require.Contains(t, l.stdout.String(), "no such file")
 }
 
+// firstEntries is how far into its file a log goes with some entries.
+const firstEntries = 16 << 10
+
+// appendedTo waits until there are some entries in the log of briefLog in a file. There are more to come.
+func appendedTo(t *testing.T, path string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		f, err := os.Open(path)
+		if err != nil {
+			return false
+		}
+		defer f.Close()
+		b := make([]byte, 1024)
+		_, err = f.ReadAt(b, firstEntries)
+		return err == nil && !bytes.Equal(b, make([]byte, len(b)))
+	}, 20*time.Second, time.Millisecond)
+}
+
 // TestCorruptedLogIsInvalid has somebody write to the log while it is in use.
 func TestCorruptedLogIsInvalid(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	l := begin(t, strings.Replace(briefLog, "iterations = 2000", `duration = "1500ms"`, 1), "--log-root", root)
 	path := filepath.Join(root, "wal-w0.pmlog")
-	require.Eventually(t, func() bool {
-		_, err := os.Stat(path)
-		return err == nil
-	}, 10*time.Second, time.Millisecond)
-	time.Sleep(700 * time.Millisecond) // there are some entries, and more to come
+	appendedTo(t, path)
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	require.NoError(t, err)
-	_, err = f.WriteAt([]byte("not what was appended"), 8192)
+	_, err = f.WriteAt([]byte("not what was appended"), firstEntries/2)
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
 	r := l.result(30 * time.Second)
@@ -139,15 +157,91 @@ func TestTruncatedLogIsInvalid(t *testing.T) {
 	root := t.TempDir()
 	l := begin(t, strings.Replace(briefLog, "iterations = 2000", `duration = "1500ms"`, 1), "--log-root", root)
 	path := filepath.Join(root, "wal-w0.pmlog")
-	require.Eventually(t, func() bool {
-		_, err := os.Stat(path)
-		return err == nil
-	}, 10*time.Second, time.Millisecond)
-	time.Sleep(700 * time.Millisecond) // there are some entries, and more to come
+	appendedTo(t, path)
 	require.NoError(t, os.Truncate(path, 0))
 	r := l.result(30 * time.Second)
 	require.Equal(t, run.ExitInvalid, r.ExitCode)
 	require.Contains(t, r.Phase["write"].Log.Failure, "the file was truncated")
 	require.Nil(t, r.Phase["write"].Log.Proof)
-	require.Contains(t, l.stdout.String(), "the log failed, and nothing was written after that")
+	require.Equal(t, "the log failed", r.Phase["write"].Log.Unproven)
+	said := strings.Join(strings.Fields(l.stdout.String()), " ")
+	require.Contains(t, said, "the log failed, and nothing was written after that")
+	require.Equal(t, 1, strings.Count(said, "nothing more is written: "), said)
+	require.Contains(t, said, "caused by 1 failed log")
+	require.NotContains(t, said, "connection")
+}
+
+// TestBrokenDiskEndsALog has a worker append to a disk that breaks, and then look at what it has left: the kernel would show it, written or
+// not. The worker lives, and carries out another run.
+func TestBrokenDiskEndsALog(t *testing.T) {
+	t.Parallel()
+	disk := servertest.NewDisk(t)
+	src := strings.Replace(briefLog, "iterations = 2000", `duration = "2s"`, 1)
+	src = strings.Replace(src, `{ driver = "log" }`, "{\n driver = \"log\"\n sync = \"msync\"\n file_size = \"4MiB\"\n}", 1)
+	src += "\nphase \"read\" {\n target = target.wal\n dataset = dataset.d\n ops = { read = 1 }\n closed { iterations = 10 }\n}"
+	tm := invite(t, 1, func(args ...string) *load { return begin(t, src, args...) })
+	worker := start(t, command(t, "worker", "--join", tm.addr, "--name", "w1", "--log-root", disk.Dir))
+	appendedTo(t, filepath.Join(disk.Dir, "wal-w0.pmlog"))
+	disk.Break()
+	r := tm.result(30 * time.Second)
+	require.Equal(t, run.ExitFailed, r.ExitCode)
+	require.Contains(t, strings.Join(r.Verdict.Reasons, "\n"), `target "wal": its files are not to be used any more: they failed in phase "write"`)
+	ph := r.Phase["write"]
+	require.Equal(t, run.Invalid, ph.Validity)
+	require.Regexp(t, `^wal-w0.pmlog: .*: a write was lost, nothing more is written: msync of bytes [0-9]+ to [0-9]+ on ext4 on /dev/loop[0-9]+: `+
+		`input/output error; see what the kernel says of the device \(dmesg\), or write another --log-root$`, ph.Log.Failure)
+	require.Nil(t, ph.Log.Proof)
+	op := ph.Op["append"]
+	require.Positive(t, op.OK)
+	require.Equal(t, op.Due, op.OK+op.Error)
+	require.EqualValues(t, 1, op.Causes.Lost)
+	require.Equal(t, op.Error-1, op.Causes.Refused, "nothing was written after the first failure")
+
+	again := begin(t, briefLog, "--listen", tm.addr, "--workers", "1")
+	r = again.result(30 * time.Second)
+	require.Equal(t, run.ExitFailed, r.ExitCode)
+	require.Contains(t, strings.Join(r.Verdict.Reasons, "\n"), `target "wal": `, "the disk is still broken")
+	select {
+	case <-worker.done:
+		t.Fatalf("the worker has ended: %s", &worker.stderr)
+	default:
+	}
+}
+
+// TestLogsOfAStoppedRunAreDeleted though a phase was to come that would have used them.
+func TestLogsOfAStoppedRunAreDeleted(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{nil, {"--worker-process"}} {
+		root := t.TempDir()
+		l := beginFile(t, logPlan, append(args, "--log-root", root, "-var", "duration=20s")...)
+		appendedTo(t, filepath.Join(root, "wal-w0.pmlog"))
+		l.signal(syscall.SIGINT)
+		require.Equal(t, run.ExitAborted, l.result(20*time.Second).ExitCode)
+		left, err := os.ReadDir(root)
+		require.NoError(t, err)
+		require.Empty(t, left)
+	}
+}
+
+// TestSessionsComeToLogsAndGo has a file for each session, and phases with more and with fewer of them.
+func TestSessionsComeToLogsAndGo(t *testing.T) {
+	t.Parallel()
+	src := strings.Replace(briefLog, `{ driver = "log" }`, "{\n driver = \"log\"\n sync = \"none\"\n share = \"session\"\n}", 1)
+	src, _, _ = strings.Cut(src, "phase")
+	for i, sessions := range []int{2, 3, 1} {
+		src += fmt.Sprintf("phase \"p%d\" {\n target = target.wal\n dataset = dataset.d\n ops = { append = 1 }\n closed {\n sessions = %d\n iterations = 50\n }\n}\n", i, sessions)
+	}
+	root := t.TempDir()
+	l := begin(t, src, "--log-root", root)
+	r := l.result(30 * time.Second)
+	require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
+	for i, sessions := range []int{2, 3, 1} {
+		ph := r.Phase[fmt.Sprintf("p%d", i)]
+		verified(t, ph)
+		require.Equal(t, sessions, ph.Log.Files)
+		require.EqualValues(t, 50*sessions, ph.Log.Proof.Verified)
+	}
+	left, err := os.ReadDir(root)
+	require.NoError(t, err)
+	require.Empty(t, left)
 }

@@ -31,9 +31,9 @@ func logRoot(asked string) (string, error) {
 			return "", fmt.Errorf("--log-root: %w", err)
 		}
 		if info, err := os.Stat(root); err != nil {
-			return "", fmt.Errorf("--log-root: %w", err)
+			return "", fmt.Errorf("--log-root: %w: make the directory, or write another", err)
 		} else if !info.IsDir() {
-			return "", fmt.Errorf("--log-root: %s is no directory", root)
+			return "", fmt.Errorf("--log-root: %s is no directory: write one", root)
 		}
 		return root, nil
 	}

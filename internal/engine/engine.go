@@ -50,10 +50,10 @@ type Engine struct {
 	plan   *plan.Plan
 	clock  clock
 	wall   int64
-	group  *group          // of the phase at hand
-	used   map[string]bool // local targets that the run has opened
-	listed listed          // keys of the file that was used last
-	seq    uint64          // of the last snapshot
+	group  *group                  // of the phase at hand
+	locals map[string]*localTarget // that the run has opened
+	listed listed                  // keys of the file that was used last
+	seq    uint64                  // of the last snapshot
 	halt   atomic.Int32
 	lease  atomic.Int64 // run clock; the end of it
 
@@ -101,7 +101,7 @@ func (e *Engine) Assign(_ context.Context, a run.Assignment) error {
 		release()
 	}
 	leaveRoom(e.cfg.Loops)
-	e.run, e.plan, e.used, e.listed = a, p, map[string]bool{}, listed{}
+	e.run, e.plan, e.locals, e.listed = a, p, map[string]*localTarget{}, listed{}
 	spin := time.Duration(0)
 	if slices.ContainsFunc(p.Targets, func(t *plan.Target) bool { return t.Executor == plan.EventLoop }) {
 		spin = oversleep
@@ -131,7 +131,7 @@ func (e *Engine) cpu(loop int) int {
 // error means that the step cannot be carried out; the engine may then be closed, and nothing else.
 func (e *Engine) Prepare(ctx context.Context, step run.Step) (run.Ready, error) {
 	if e.group != nil && e.group.phase.Name != step.Phase {
-		e.Close()
+		e.closeGroup()
 	}
 	if e.group == nil {
 		stop := context.AfterFunc(ctx, func() { e.halt.Store(abandon) })
@@ -234,7 +234,7 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink func(*measure.S
 	c.use.enter(&final.Generator, time.Duration(e.clock.now()-int64(at)).Seconds())
 	if g.step.Last {
 		final.Log = g.settle(ctx, e.cfg.Verify)
-		e.Close()
+		e.closeGroup()
 	}
 	return final, c.err
 }
@@ -243,8 +243,16 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink func(*measure.S
 // no answer has come for 300 ms, with what is in flight still counted as that. It may be called from any goroutine.
 func (e *Engine) Drain() { e.halt.CompareAndSwap(goOn, drain) }
 
-// Close closes the connections of the phase at hand.
+// Close closes the connections of the phase at hand, and deletes the files of the run.
 func (e *Engine) Close() {
+	e.closeGroup()
+	for _, of := range e.locals {
+		of.remove(e.cfg.Logger)
+	}
+}
+
+// closeGroup closes the connections of the phase at hand.
+func (e *Engine) closeGroup() {
 	if e.group != nil {
 		e.group.close()
 		e.group = nil

@@ -18,7 +18,25 @@ type files struct {
 	store  driver.Store
 	driver driver.Local
 	keep   bool // a later phase wants them
+	of     *localTarget
 	log    *slog.Logger
+}
+
+// localTarget is what a run knows of a target that is this machine's own files.
+type localTarget struct {
+	had    map[int]bool   // sessions
+	left   []driver.Store // closed, their files still there
+	failed string         // the phase in which it failed; "" for none
+}
+
+// remove deletes all files of a target, those of phases with other sessions too.
+func (t *localTarget) remove(log *slog.Logger) {
+	for _, store := range t.left {
+		if err := store.Remove(); err != nil {
+			log.Warn("remove log files", "err", err)
+		}
+	}
+	t.left = nil
 }
 
 // openStore opens the files of a phase's sessions, each of which has a thread.
@@ -35,8 +53,16 @@ func (g *group) openStore(e *Engine, d driver.Local, step run.Step) error {
 	if err != nil {
 		return err
 	}
+	of := e.locals[g.target.Name]
+	fresh := of == nil
+	if fresh {
+		of = &localTarget{had: map[int]bool{}}
+	}
+	if of.failed != "" { // the kernel may show what never reached the disk
+		return fmt.Errorf("its files are not to be used any more: they failed in phase %q", of.failed)
+	}
 	store, err := d.Open(g.target.Config, driver.Site{
-		Root: root, Name: g.target.Name, Worker: e.run.Index, From: step.From, To: step.To, Fresh: !e.used[g.target.Name],
+		Root: root, Name: g.target.Name, Worker: e.run.Index, From: step.From, To: step.To, Fresh: fresh, Had: of.had,
 		Epoch: epochOf(e.run.RunID, g.phase.Name),
 		Value: value,
 		Keys:  g.plan.Dataset(g.phase.Dataset).Keys.Count, Pools: g.plan.Dataset(g.phase.Dataset).Keys.Scope == "session",
@@ -44,8 +70,11 @@ func (g *group) openStore(e *Engine, d driver.Local, step run.Step) error {
 	if err != nil {
 		return err
 	}
-	e.used[g.target.Name] = true
-	g.files = &files{store: store, driver: d, keep: laterUse(g.plan, g.phase), log: e.cfg.Logger}
+	e.locals[g.target.Name] = of
+	for i := step.From; i < step.To; i++ {
+		of.had[i] = true
+	}
+	g.files = &files{store: store, driver: d, keep: laterUse(g.plan, g.phase), of: of, log: e.cfg.Logger}
 	g.parts = g.sessions
 	leaveRoom(g.parts)
 	return nil
@@ -73,9 +102,13 @@ func (g *group) settle(ctx context.Context, verify func(context.Context, string,
 	}
 	g.files = nil
 	account := &run.Log{Log: f.store.Log(), Threads: g.threads()}
-	claim, err := f.store.Close()
+	claim, err := f.close()
 	switch {
+	case account.Failure != "":
+		f.of.failed = g.phase.Name
+		account.Unproven = "the log failed"
 	case err != nil:
+		f.of.failed = g.phase.Name
 		account.Unproven = err.Error()
 	case claim == nil:
 		account.Unproven = "the layout keeps nothing that could be verified"
@@ -93,13 +126,16 @@ func (g *group) settle(ctx context.Context, verify func(context.Context, string,
 	return account
 }
 
+// close ends the sessions. The files are there until remove is called, or the run ends.
+func (f *files) close() ([]byte, error) {
+	f.of.left = append(f.of.left, f.store)
+	return f.store.Close()
+}
+
 // remove deletes files that nobody wants any more.
 func (f *files) remove() {
-	if f.keep {
-		return
-	}
-	if err := f.store.Remove(); err != nil {
-		f.log.Warn("remove log files", "err", err)
+	if !f.keep {
+		f.of.remove(f.log)
 	}
 }
 
@@ -110,7 +146,7 @@ func (g *group) closeStore() {
 		return
 	}
 	g.files = nil
-	if _, err := f.store.Close(); err != nil {
+	if _, err := f.close(); err != nil {
 		f.log.Warn("close log files", "err", err)
 	}
 	f.remove()

@@ -389,7 +389,7 @@ func newOpView(ph *run.Phase, o done) opView {
 		v.Verb = "scenario " + o.name
 		v.Facts = append([]string{o.steps}, v.Facts...)
 	}
-	if causes := causes(o.Causes); causes != "" {
+	if causes := causes(ph, o.Causes); causes != "" {
 		v.Facts = append(v.Facts, "caused by "+causes)
 	}
 	if o.steps == "" {

@@ -9,7 +9,11 @@ import (
 // log says which log files a phase loaded, what was promised, and whether it was kept.
 func (p *page) log(ph *run.Phase) {
 	for _, f := range logFacts(ph) {
-		p.items(f.Name, ", ", f.Text...)
+		if len(f.Text) == 1 {
+			p.item(f.Name, f.Text[0])
+		} else {
+			p.items(f.Name, ", ", f.Text...)
+		}
 	}
 }
 

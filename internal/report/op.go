@@ -39,7 +39,7 @@ func (p *page) op(ph *run.Phase, d done) {
 		p.item("scenario", d.name+": "+d.steps)
 		p.item("", ledger(d.Op))
 	}
-	if causes := causes(d.Causes); causes != "" {
+	if causes := causes(ph, d.Causes); causes != "" {
 		p.item("", "caused by "+causes)
 	}
 	p.items("", " · ", rates(ph, d)...)
@@ -92,12 +92,12 @@ func keys(ph *run.Phase, d done) []string {
 	return parts
 }
 
-func causes(c run.Causes) string {
+func causes(ph *run.Phase, c run.Causes) string {
 	var terms []string
 	for _, t := range []struct {
 		name string
 		n    uint64
-	}{{"reply", c.Reply}, {"timeout", c.Timeout}, {"lost connection", c.Lost}, {"refused", c.Refused}, {"op timeout", c.OpTimeout}} {
+	}{{"reply", c.Reply}, {"timeout", c.Timeout}, {ph.Lost(), c.Lost}, {"refused", c.Refused}, {"op timeout", c.OpTimeout}} {
 		if t.n > 0 {
 			terms = append(terms, count(t.n)+" "+t.name)
 		}

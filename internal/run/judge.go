@@ -215,6 +215,10 @@ func (p *Phase) judgeHits(ph *plan.Phase) {
 // judgeOutcomes holds outcomes against max_bad and expect_hits.
 func (p *Phase) judgeOutcomes(ph *plan.Phase) {
 	var due uint64
+	said := quote(p.Errors)
+	if p.Log != nil && p.Log.Failure != "" {
+		said = "" // it is a reason of its own
+	}
 	for v := range driver.NumVerbs {
 		verb := driver.Verb(v)
 		o := p.Op[verb.String()]
@@ -225,7 +229,7 @@ func (p *Phase) judgeOutcomes(ph *plan.Phase) {
 		wrong := o.QuorumFailed + o.Timeout + o.Error + o.Shed
 		if share := float64(wrong) / float64(o.Due); share > ph.MaxBad {
 			p.doubt(Invalid, []string{"op." + verb.String()}, "%s: %s of %s ops went wrong, more than max_bad = %s: %s%s",
-				verb, percent(share), decimal(float64(o.Due)), percent(ph.MaxBad), o.wrongs(), quote(p.Errors))
+				verb, percent(share), decimal(float64(o.Due)), percent(ph.MaxBad), o.wrongs(p.Lost()), said)
 		}
 		if verb != driver.Get || ph.ExpectHits == nil || o.Due == 0 {
 			continue
@@ -255,6 +259,7 @@ func (p *Phase) judgeLog(m Measured) {
 		p.doubt(Invalid, p.all(), "workers wrote with different durability: %s", l.SyncUsed)
 	}
 	switch proof := l.Proof; {
+	case proof == nil && l.Failure != "": // said above
 	case proof == nil && !m.Aborted:
 		p.doubt(Invalid, p.all(), "what was written was not verified: %s", l.Unproven)
 	case proof == nil:
@@ -264,11 +269,19 @@ func (p *Phase) judgeLog(m Measured) {
 	}
 }
 
+// Lost names what ended ops without an answer: their connection, or the log that failed below them.
+func (p *Phase) Lost() string {
+	if p.Log != nil {
+		return "failed log"
+	}
+	return "lost connection"
+}
+
 // wrongs lists how ops went wrong and why: "12 timeout, 3 error; caused by 12 timeout, 3 lost connection".
-func (o *Op) wrongs() string {
+func (o *Op) wrongs(lost string) string {
 	ways := list(named{"quorum_failed", o.QuorumFailed}, named{"timeout", o.Timeout}, named{"error", o.Error}, named{"shed", o.Shed})
 	c := o.Causes
-	causes := list(named{"reply", c.Reply}, named{"timeout", c.Timeout}, named{"lost connection", c.Lost},
+	causes := list(named{"reply", c.Reply}, named{"timeout", c.Timeout}, named{lost, c.Lost},
 		named{"refused", c.Refused}, named{"op timeout", c.OpTimeout})
 	if causes == "" {
 		return ways

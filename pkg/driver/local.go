@@ -1,5 +1,7 @@
 package driver
 
+import "fmt"
+
 // Local is a driver whose target is files on the worker's own machine. There is no connection: a session carries an op out on the thread
 // that asks it to, and one that does not wait for a disk takes no longer than handing it to another thread would.
 type Local interface {
@@ -19,18 +21,29 @@ const StampSize = 16
 // Size is an attribute of a driver's config that is in bytes. A plan may write it as "64MiB".
 type Size int64
 
+// String writes a size in the largest unit of which it is a whole number: "64 MiB", "1801 bytes".
+func (s Size) String() string {
+	for i, unit := range []string{"TiB", "GiB", "MiB", "KiB"} {
+		if one := Size(1) << (40 - 10*i); s >= one && s%one == 0 {
+			return fmt.Sprintf("%d %s", int64(s/one), unit)
+		}
+	}
+	return fmt.Sprintf("%d bytes", int64(s))
+}
+
 // Site is where a worker's sessions work, and what their values are like.
 type Site struct {
-	Root   string // directory that they stay within; it is there
-	Name   string // of the target; files are named after it
-	Worker int    // this worker's number
-	From   int    // the worker's sessions of the phase are From ≤ i < To
-	To     int    //
-	Epoch  uint64 // tells what is written in this phase of this run from anything else
-	Fresh  bool   // the run has not opened the target before: what is there is of another run
-	Value  Value  // what all values have in common
-	Keys   int64  // there are so many keys
-	Pools  bool   // for each session
+	Root   string       // directory that they stay within; it is there
+	Name   string       // of the target; files are named after it
+	Worker int          // this worker's number
+	From   int          // the worker's sessions of the phase are From ≤ i < To
+	To     int          //
+	Epoch  uint64       // tells what is written in this phase of this run from anything else
+	Fresh  bool         // the run has not opened the target before: what is there is of another run
+	Had    map[int]bool // the sessions that earlier phases had on this worker; nil: these
+	Value  Value        // what all values have in common
+	Keys   int64        // there are so many keys
+	Pools  bool         // for each session
 }
 
 // Store is the files that a worker's sessions load in a phase. Its methods are for one goroutine at a time.

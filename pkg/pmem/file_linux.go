@@ -3,6 +3,7 @@ package pmem
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -44,7 +45,7 @@ func CreateIn(root *os.Root, name string, size int64, mode Mode) (*File, error) 
 	}
 	file, err := root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("create %s: %w", path, pathless(err))
 	}
 	f := &File{file: file}
 	err = f.prepare(size, mode)
@@ -72,13 +73,21 @@ func OpenIn(root *os.Root, name string, mode Mode) (*File, error) {
 	path := filepath.Join(root.Name(), name)
 	file, err := root.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("open %s: %w", path, pathless(err))
 	}
 	f := &File{file: file}
 	if err := f.open(mode); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), file.Close())
 	}
 	return f, nil
+}
+
+// pathless is the cause of an error that names a file by less than its path.
+func pathless(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	return err
 }
 
 // prepare gives the new file its size and its blocks, makes them durable, and maps it.

@@ -22,9 +22,9 @@ var (
 	// ErrUnsupported is returned when the processor or the file system does not have the mode asked for.
 	ErrUnsupported = errors.New("not supported here")
 	// ErrLocked is returned when another process, or another File of this one, has the file open.
-	ErrLocked = errors.New("in use by another")
+	ErrLocked = errors.New("in use by another process")
 	// ErrPoisoned is returned by each call that writes, from the first that failed on. It comes with the first failure's cause.
-	ErrPoisoned = errors.New("an earlier write was lost, nothing more is written")
+	ErrPoisoned = errors.New("a write was lost, nothing more is written")
 	// ErrTruncated is the cause when the file is no longer as long as its mapping.
 	ErrTruncated = errors.New("the file was truncated")
 )

@@ -407,7 +407,7 @@ func TestWhatDoesNotFit(t *testing.T) {
 	at.Value.Size = 1 << 20
 	for _, layout := range []string{layoutAppend, layoutChannel, layoutRaw} {
 		_, err := Driver{}.Open(config(t, func(c *Config) { c.Layout = layout }), at)
-		require.ErrorContains(t, err, "does not hold an entry of 1048576; write a larger file_size", layout)
+		require.ErrorContains(t, err, "does not hold an entry of 1 MiB; write a larger file_size", layout)
 	}
 	_, err := Driver{}.Open(config(t, func(c *Config) { c.Layout, c.FileSize = layoutRaw, 2<<20 }), at)
 	require.ErrorContains(t, err, "2 entries fit into the file, and it has 3 sessions")

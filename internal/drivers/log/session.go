@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"syscall"
 
 	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/pmem"
 	"github.com/loadgen/loadgen/pkg/pmlog"
 )
 
@@ -90,9 +92,24 @@ func (s *session) Do(req *driver.Request, reply *driver.Reply) (err error) {
 
 // fail notes an error that the session cannot go on after.
 func (s *session) fail(err error) error {
-	err = fmt.Errorf("%s: %w", s.file.name, err)
+	err = fmt.Errorf("%s: %w%s", s.file.name, err, remedy(err))
 	s.store.failed(err)
 	return err
+}
+
+// remedy says what to do about a failed write.
+func remedy(err error) string {
+	switch {
+	case !errors.Is(err, pmem.ErrPoisoned):
+		return ""
+	case errors.Is(err, pmem.ErrTruncated):
+		return "; let nobody else change files below --log-root"
+	case errors.As(err, new(*pmem.FaultError)):
+		return "; let nobody else change files below --log-root, and see what the kernel says of the device (dmesg)"
+	case errors.Is(err, syscall.ENOSPC):
+		return "; make room beneath the file system, on what its device takes its blocks from, or write another --log-root"
+	}
+	return "; see what the kernel says of the device (dmesg), or write another --log-root"
 }
 
 var full = []byte("the log is full, and clear = \"never\"")

@@ -38,6 +38,7 @@ type file struct {
 	older    atomic.Uint64 // entries of earlier phases that are there, in a log that is read from its beginning
 	entries  int64         // that it has room for
 	again    bool          // its places are used again: it is never full
+	fresh    bool          // no earlier phase had it
 	slots    []slot        // of an array
 	resets   atomic.Uint64 // times that it was cleared because it was full
 
@@ -126,12 +127,11 @@ func (s *store) openFile(from, to int) error {
 		return err
 	}
 	f.entries = entries
-	if s.site.Fresh {
-		if err := s.discard(f.name); err != nil {
-			return err
-		}
-	} else {
+	f.fresh = s.site.Fresh || s.cfg.Share == "session" && s.site.Had != nil && !s.site.Had[from]
+	if !f.fresh {
 		size = 0 // it is there
+	} else if err := s.discard(f.name); err != nil {
+		return err
 	}
 	if f.volume, f.regions, err = s.form.open(s.root, f.name, size, pmem.Mode(s.cfg.Sync)); errors.Is(err, syscall.ENOSPC) {
 		return fmt.Errorf("%w: write a smaller file_size in the target, or fewer slots of an array, or start the worker with another --log-root", err)
@@ -162,10 +162,10 @@ func (f *file) look(s *store) error {
 	if s.form.Layout == layoutArray {
 		f.slots = make([]slot, f.entries)
 		for i := range f.slots {
-			f.slots[i].known = s.site.Fresh
+			f.slots[i].known = f.fresh
 		}
 	}
-	if f.again || s.site.Fresh {
+	if f.again || f.fresh {
 		return nil
 	}
 	n, err := each(f.volume.reader(), func([]byte) {})
@@ -192,7 +192,7 @@ func (s *store) discard(name string) error {
 				err = f.Close()
 			}
 			if err != nil {
-				return fmt.Errorf("delete what an earlier run has left: %w", err)
+				return fmt.Errorf("delete what an earlier run has left: %w: let the other run end, or write another --log-root, or another dir in the target", err)
 			}
 		}
 		if err := s.root.Remove(name); err != nil {
@@ -288,7 +288,9 @@ func (s *store) Remove() error {
 	var errs []error
 	for _, f := range s.files {
 		for _, r := range f.regions {
-			errs = append(errs, s.root.Remove(filepath.Base(r.file.Name())))
+			if err := s.root.Remove(filepath.Base(r.file.Name())); !errors.Is(err, fs.ErrNotExist) { // another phase's store had it too
+				errs = append(errs, err)
+			}
 		}
 	}
 	return errors.Join(append(errs, s.root.Close())...)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/pmem"
 	"github.com/loadgen/loadgen/pkg/pmlog"
 )
@@ -67,7 +68,8 @@ func (f *form) fileSize(asked int64) (size, entries int64, err error) {
 		entries = asked / one
 	}
 	if entries < 1 {
-		return 0, 0, fmt.Errorf("a file of %d bytes does not hold an entry of %d; write a larger file_size", asked, one)
+		return 0, 0, fmt.Errorf("a file of %s does not hold an entry of %s; write a larger file_size, or smaller values in the dataset",
+			driver.Size(asked), driver.Size(one))
 	}
 	return asked, entries, nil
 }
