@@ -192,13 +192,13 @@ func Fill(t plan.Table, variants []Variant, base int) run.Table {
 		for i, v := range variants {
 			cell := run.Cell{Reason: "no run of this variant counts"}
 			if len(v.Runs) > 0 {
-				bound := none(rows[i])
-				if v.Bound >= 0 {
-					bound = rows[v.Bound]
-				}
-				ctx := columnContext(phases[i], rows[i], rows[base], bound)
+				baseline, notBaseline := beside(variants, rows, i, base)
+				bound, notBound := beside(variants, rows, i, v.Bound)
+				ctx := columnContext(phases[i], rows[i], baseline, bound)
 				ctx.Variables["variant"] = rowsByName(variants, rows)
 				cell = fill(c, ctx, v.Runs[0])
+				excuse(&cell, c, "baseline", notBaseline)
+				excuse(&cell, c, "bound", notBound)
 				if c.Error {
 					cell.Text += plusMinus(c, v, ctx)
 				}
@@ -220,6 +220,46 @@ func Fill(t plan.Table, variants []Variant, base int) run.Table {
 		}
 	}
 	return out
+}
+
+// beside returns the columns so far of the variant that stands beside variant i, with nothing in them when there is none, or when the two are
+// not to be compared, and then says why: they wrote logs with different durability.
+func beside(variants []Variant, rows []map[string]cty.Value, i, other int) (row map[string]cty.Value, why string) {
+	if other < 0 {
+		return none(rows[i]), ""
+	}
+	if own, its := syncs(variants[i]), syncs(variants[other]); own != its && len(variants[other].Runs) > 0 {
+		return none(rows[i]), fmt.Sprintf("not comparable, sync used is %s, and %s in %s", own, its, variants[other].Name)
+	}
+	return rows[other], ""
+}
+
+// syncs lists what durability the logs of a variant's runs used; "none at all" without logs.
+func syncs(v Variant) string {
+	var used []string
+	for _, r := range v.Runs {
+		for _, name := range r.PhaseOrder {
+			if p := r.Phase[name]; p != nil && p.Log != nil && !slices.Contains(used, p.Log.SyncUsed) {
+				used = append(used, p.Log.SyncUsed)
+			}
+		}
+	}
+	if used == nil {
+		return "none at all"
+	}
+	slices.Sort(used)
+	return strings.Join(used, " or ")
+}
+
+// excuse gives the reason for which an empty cell has nothing of another row, if the column asks for that.
+func excuse(cell *run.Cell, c plan.Column, row, why string) {
+	if why == "" || cell.Value != nil || cell.Text != "" {
+		return
+	}
+	expr, _ := parseColumn(c)
+	if slices.ContainsFunc(expr.Variables(), func(path hcl.Traversal) bool { return path.RootName() == row }) {
+		cell.Reason = why
+	}
 }
 
 // rowsByName is the columns so far of each variant.

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -44,4 +45,31 @@ func TestColumnsOfTextErrorAndBound(t *testing.T) {
 	for _, wrong := range []plan.Column{{Name: "x", Value: "phase.get.model", Unit: "/s"}, {Name: "x", Value: "phase.get.model", Error: true}, {Name: "x", Value: "bound.y"}} {
 		require.NotEmpty(t, CheckTables(p, []plan.Table{{Name: "t", Columns: []plan.Column{wrong}}}, nil), wrong)
 	}
+}
+
+// TestOtherDurabilityHasNoShare has variants that wrote logs in two modes: no figure stands for both.
+func TestOtherDurabilityHasNoShare(t *testing.T) {
+	p := testPlan()
+	at := func(sync string) []*run.Run {
+		r := testRun(p)
+		r.Phase["get"].Log = &run.Log{Log: driver.Log{SyncUsed: sync}}
+		return []*run.Run{r}
+	}
+	variants := []Variant{
+		{Name: "raw", Plan: p, Runs: at("msync"), Bound: 0},
+		{Name: "same", Plan: p, Runs: at("msync"), Bound: 0},
+		{Name: "other", Plan: p, Runs: at("map_sync"), Bound: 0},
+		{Name: "alone", Plan: p, Runs: at("msync"), Bound: 4},
+		{Name: "cut off", Plan: p},
+	}
+	rows := Fill(columns(`phase.get.op.get.ok`, `a / bound.a`, `a / baseline.a`, `a / 2`), variants, 0).Rows
+	for _, row := range rows[:2] {
+		require.Equal(t, "1", row.Cells[1].Text)
+		require.Equal(t, "1", row.Cells[2].Text)
+	}
+	for _, cell := range rows[2].Cells[1:3] {
+		require.Equal(t, run.Cell{Reason: "not comparable, sync used is map_sync, and msync in raw"}, cell)
+	}
+	require.Equal(t, "450", rows[2].Cells[3].Text)
+	require.Equal(t, "bound.a is null", rows[3].Cells[1].Reason)
 }
