@@ -1,8 +1,9 @@
 #!/bin/sh
-# Installs what the tests want beside Go: a redis-server and a memcached to drive, redis-py to drive the built-in node with, a postgresql
-# to keep runs in, a prometheus to scrape with, a chromium to open reports in, a JDK and the log library Mashona to exchange files with, a
-# C compiler for the race detector, and for guests with persistent memory a QEMU, a busybox, mkfs for two file systems and a kernel, which
-# is unpacked and not installed. Uses apt-get, with sudo when not root; where there is none, says what is missing and fails.
+# Installs what the tests want beside Go: a redis-server and a memcached to drive, redis-py to drive the built-in node with, zsh and fish
+# to complete commands in, a postgresql to keep runs in, a prometheus to scrape with, a chromium to open reports in, a JDK and the log
+# library Mashona to exchange files with, a C compiler for the race detector, and for guests with persistent memory a QEMU, a busybox,
+# mkfs for two file systems and a kernel, which is unpacked and not installed. Uses apt-get, with sudo when not root; where there is none,
+# says what is missing and fails.
 set -eu
 
 cache=${XDG_CACHE_HOME:-$HOME/.cache}
@@ -11,6 +12,8 @@ cache=${XDG_CACHE_HOME:-$HOME/.cache}
 missing() {
 	command -v redis-server >/dev/null || echo redis-server
 	{ python3 -c 'import redis' || /usr/bin/python3 -c 'import redis'; } 2>/dev/null || echo python3-redis
+	command -v zsh >/dev/null || echo zsh
+	command -v fish >/dev/null || echo fish
 	command -v memcached >/dev/null || echo memcached
 	{ command -v postgres || ls /usr/lib/postgresql/*/bin/postgres; } >/dev/null 2>&1 || echo postgresql
 	command -v chromium >/dev/null || echo chromium
