@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
@@ -81,6 +82,8 @@ func TestServersCountKeysOfBatches(t *testing.T) {
 				require.EqualValues(t, 16*2000, half.Keys.OK+half.Keys.Miss)
 				require.InDelta(t, 0.5, *half.HitRatio, 0.03)
 				require.Zero(t, mixed.Foreign+misses.Foreign)
+				require.Equal(t, get.Keys.OK+put.Keys.OK, keysOf(mixed.Series))
+				require.Equal(t, half.Keys.OK, keysOf(misses.Series))
 				require.Positive(t, *get.Keys.RateWall)
 
 				hits, missed, sets := uint64(0), uint64(0), uint64(0)
@@ -111,6 +114,14 @@ func TestServersCountKeysOfBatches(t *testing.T) {
 			})
 		}
 	}
+}
+
+// keysOf sums the keys that ended ok.
+func keysOf(rows []run.Row) (keys uint64) {
+	for _, row := range rows {
+		keys += row.KeysOK
+	}
+	return keys
 }
 
 // TestForeignValuesInBatches: every value of an MGET is looked at.

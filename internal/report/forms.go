@@ -57,7 +57,7 @@ func CSV(w io.Writer, all []Source) error {
 	runs := runsOf(all)
 	fields := observedFields(runs)
 	head := []string{
-		"run", "variant", "repetition", "phase", "t", "ops", "due", "sent", "ok", "miss", "bad", "in_flight",
+		"run", "variant", "repetition", "phase", "t", "ops", "due", "sent", "ok", "miss", "bad", "keys_ok", "in_flight",
 		"response_mean", "response_p50", "response_p99",
 	}
 	for _, f := range fields {
@@ -109,7 +109,7 @@ func secondsOf(r *run.Run, fields []observedField) (rows [][]string) {
 
 func fieldsOf(r *run.Row, ended uint64) []string {
 	fields := []string{strconv.FormatFloat(r.T, 'f', -1, 64)}
-	for _, n := range []uint64{ended, r.Due, r.Sent, r.OK, r.Miss, r.Bad} {
+	for _, n := range []uint64{ended, r.Due, r.Sent, r.OK, r.Miss, r.Bad, r.KeysOK} {
 		fields = append(fields, strconv.FormatUint(n, 10))
 	}
 	fields = append(fields, strconv.FormatInt(r.InFlight, 10))

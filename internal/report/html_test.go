@@ -339,12 +339,13 @@ func TestCoarserColumns(t *testing.T) {
 // TestForms are those beside text and page.
 func TestForms(t *testing.T) {
 	s := recorded(t, 12, 50)
+	s.Run.Phase["mixed"].Series[0].KeysOK = 800
 	var b bytes.Buffer
 	require.NoError(t, CSV(&b, []Source{s}))
 	rows, err := csv.NewReader(&b).ReadAll()
 	require.NoError(t, err)
 	require.Len(t, rows, 13)
-	require.Equal(t, []string{header.ID, "", "", "mixed", "1", "50", "50", "50", "50", "0", "0"}, rows[1][:11])
+	require.Equal(t, []string{header.ID, "", "", "mixed", "1", "50", "50", "50", "50", "0", "0", "800"}, rows[1][:12])
 	require.Equal(t, "100", rows[2][5], "ops that have ended")
 	require.Equal(t, "600", rows[12][5])
 	b.Reset()

@@ -308,6 +308,7 @@ type Row struct {
 	OK       uint64   `json:"ok"`
 	Miss     uint64   `json:"miss"`
 	Bad      uint64   `json:"bad"`       // conflict, quorum_failed, timeout, error
+	KeysOK   uint64   `json:"keys_ok"`   // keys of ops that have several; 0 where ops have one each
 	InFlight int64    `json:"in_flight"` // at T
 	Response struct { // of ok and miss, in seconds; null when no op ended so, or too few did for a quantile
 		Mean *float64 `json:"mean"`

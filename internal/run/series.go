@@ -42,6 +42,7 @@ func (s *Series) Add(t float64, delta *measure.Totals) {
 		row.OK += o.Outcomes[driver.OK]
 		row.Miss += o.Outcomes[driver.Miss]
 		row.Bad += o.Outcomes[driver.Conflict] + o.Outcomes[driver.QuorumFailed] + o.Outcomes[driver.Timeout] + o.Outcomes[driver.Error]
+		row.KeysOK += o.Keys.Outcomes[driver.OK]
 		row.InFlight += o.InFlight
 		all := o.ResponseAll()
 		s.last.Merge(&all)
@@ -84,6 +85,7 @@ func (s *Series) halve() {
 		row.OK += first.OK
 		row.Miss += first.Miss
 		row.Bad += first.Bad
+		row.KeysOK += first.KeysOK
 		sum, second := decoded(responses[i]), decoded(responses[i+1])
 		sum.Merge(&second)
 		row.respond(&sum)

@@ -20,6 +20,8 @@ func TestSeries(t *testing.T) {
 	second.AddInFlight(driver.Put, -1)
 	second.Record(&measure.Sample{Verb: driver.Put, Due: origin, Start: origin, End: origin + 3*ms})
 	record(second, measure.Sample{Verb: driver.Get, Outcome: driver.Timeout, Cause: measure.Cause(op.RequestTimeout), End: origin})
+	second.EndKeys(driver.Put, driver.OK, 5, origin+3*ms)
+	second.EndKeys(driver.Put, driver.Miss, 2, origin+3*ms)
 	second.AddDue(driver.Get)
 	second.Shed(driver.Get, 1)
 
@@ -31,7 +33,7 @@ func TestSeries(t *testing.T) {
 	require.InDelta(t, 0.003, *rows[1].Response.Mean, 1e-9)
 	require.Nil(t, rows[1].Response.P50, "one sample is no median")
 	rows[1].Response = Row{}.Response
-	require.Equal(t, Row{T: 1.5, Due: 2, Sent: 1, OK: 1, Bad: 1, InFlight: 1}, rows[1])
+	require.Equal(t, Row{T: 1.5, Due: 2, Sent: 1, OK: 1, Bad: 1, KeysOK: 5, InFlight: 1}, rows[1])
 }
 
 // TestLongSeriesJoinsRows counts three hours second by second: rows are of four seconds then, and each says what one Totals of these says.
@@ -40,6 +42,7 @@ func TestLongSeriesJoinsRows(t *testing.T) {
 	counted := func(i int) *measure.Totals {
 		delta := measure.NewTotals(origin, 1)
 		delta.AddInFlight(driver.Get, int64(i%3-1))
+		delta.EndKeys(driver.Get, driver.OK, uint64(i%7), origin)
 		for k := range 20 {
 			record(delta, measure.Sample{Verb: driver.Get, Outcome: driver.Outcome(k % 2), Due: origin, Start: origin, End: origin + int64(i%100*k)*µs})
 		}
