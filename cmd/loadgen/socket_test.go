@@ -3,7 +3,10 @@ package main_test
 import (
 	"net"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -88,15 +91,35 @@ func TestUnixSocketErrors(t *testing.T) {
 		servertest.SocketPath(t): "no such file or directory: there is no such file where the load runs: start the server",
 		left:                     "connection refused: nobody listens there: the server has ended and left the file",
 	}
-	if os.Geteuid() != 0 { // who may write to everything
-		shut := servertest.SocketPath(t)
-		servertest.StartRedis(t, "--unixsocket", shut)
-		require.NoError(t, os.Chmod(shut, 0))
-		tests[shut] = "permission denied: this user may not write to the socket"
-	}
 	for path, want := range tests {
 		p := begin(t, overSocket, "-var", "driver=redis", "-var", "path="+path)
 		require.Equal(t, 6, p.wait(20*time.Second))
 		require.Contains(t, strings.Join(strings.Fields(p.stdout.String()), " "), "n0 (unix://"+path+"): connect: "+want)
 	}
+}
+
+// TestUnixSocketOfSomebodyElse is a load by a user who may not write to the socket. Root may, so it is another who begins it then.
+func TestUnixSocketOfSomebodyElse(t *testing.T) {
+	shut := servertest.SocketPath(t)
+	servertest.StartRedis(t, "--unixsocket", shut)
+	require.NoError(t, os.Chmod(shut, 0))
+	exe, err := exec.LookPath("loadgen")
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(filepath.Dir(exe), 0o755)) // so that others may begin it
+	dir := filepath.Dir(servertest.SocketPath(t))          // where everybody may write
+	file := filepath.Join(dir, "plan.hcl")
+	require.NoError(t, os.WriteFile(file, []byte(overSocket), 0o600))
+	require.NoError(t, os.Chmod(file, 0o644))
+	cmd := exec.Command(exe, "coordinator", "run", file, "-var", "driver=redis", "-var", "path="+shut, "--runs", filepath.Join(dir, "runs"))
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_STATE_HOME="+dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if os.Geteuid() == 0 {
+		const nobody = 65534
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
+	}
+	p := start(t, cmd)
+	require.Equal(t, 6, p.wait(20*time.Second), "%s%s", &p.stdout, &p.stderr)
+	require.Contains(t, strings.Join(strings.Fields(p.stdout.String()), " "),
+		"n0 (unix://"+shut+"): connect: permission denied: this user may not write to the socket")
 }
