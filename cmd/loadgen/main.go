@@ -86,6 +86,16 @@ func one(what string) cobra.PositionalArgs {
 	}
 }
 
+// atMost wants so many arguments or fewer, and says how the command is to be written.
+func atMost(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) <= n {
+			return nil
+		}
+		return fmt.Errorf("%q is one argument too many: write %s", args[n], cmd.UseLine())
+	}
+}
+
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "loadgen",

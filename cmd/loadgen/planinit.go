@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/template"
@@ -47,7 +48,7 @@ endpoints.`,
   loadgen plan init --driver memcached cache.hcl
   loadgen plan init --driver log wal.hcl
   loadgen plan init -`,
-		Args: cobra.MaximumNArgs(1),
+		Args: atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path := "plan.hcl"
 			if len(args) == 1 {
@@ -84,6 +85,9 @@ func first(d driver.Driver) string {
 func (f *initFlags) init(cmd *cobra.Command, path string) error {
 	if !slices.Contains(starters(), f.driver) {
 		return fmt.Errorf("--driver %s: write one of %s", f.driver, strings.Join(starters(), ", "))
+	}
+	if path != "-" && filepath.Ext(path) != ".hcl" { // an endpoint, as likely as not
+		return fmt.Errorf("%s: write a file that ends in .hcl; a server is named by --endpoint", path)
 	}
 	text, err := f.text(path)
 	if err != nil {

@@ -27,7 +27,7 @@ func newList(flags *runFlags) *cobra.Command {
 		Short: "List runs, newest first",
 		Example: `  loadgen runs list
   loadgen runs list --label branch=main`,
-		Args: cobra.NoArgs,
+		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			labels, err := parseLabels(texts)
 			if err != nil {
@@ -56,12 +56,7 @@ func newShowRun(flags *runFlags) *cobra.Command {
 far are compared. Pages, Markdown, CSV and JSON come from loadgen report.`,
 		Example: `  loadgen runs show
   loadgen runs show 20261120T173438Z-hydra-m4-4f2a`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return fmt.Errorf("%d arguments where one run is wanted: write %s", len(args), cmd.UseLine())
-			}
-			return nil
-		},
+		Args: atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root, err := flags.root()
 			if err != nil {

@@ -29,7 +29,7 @@ Exit codes: 0 every answer was right, 4 one was not, and figures from this machi
 could not be run.`,
 		Example: `  loadgen selfcheck
   loadgen selfcheck --json`,
-		Args: cobra.NoArgs,
+		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := checkSelf(cmd)
 			if err != nil {

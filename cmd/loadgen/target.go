@@ -58,7 +58,7 @@ on (INFO queue), from which anybody can compute how long it took.`,
   loadgen target serve --listen 127.0.0.1:7001 --drop 0.1% --close 0.1% --reset 0.1%
   loadgen target serve --listen 127.0.0.1:7001 --bandwidth 10MiB
   loadgen target serve --listen 127.0.0.1:7001 --service 'exp(200us)'`,
-		Args: cobra.NoArgs,
+		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := flags.config()
 			if err != nil {

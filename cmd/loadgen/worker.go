@@ -40,7 +40,7 @@ Load stops when the coordinator has not been heard of for 10 s (its --lease). Ct
 		Example: `  loadgen worker --join 127.0.0.1:7464 --name w1
   loadgen worker --join 127.0.0.1:7464 --name w2 --once
   loadgen worker --join 127.0.0.1:7464 --name w3 --http 127.0.0.1:0`,
-		Args: cobra.NoArgs,
+		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
 	}
 	f := c.Flags()
