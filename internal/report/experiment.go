@@ -149,10 +149,13 @@ func (p *page) table(t run.Table) {
 		p.line("%s%s", []string{"── ", "   "}[min(i, 1)], line)
 	}
 	rows := grid(narrow(t))
-	wide := make([]int, len(rows[0]))
-	for _, row := range rows {
-		for i, c := range row {
-			wide[i] = max(wide[i], columns(c.Text))
+	wide := widths(rows)
+	if words := hasFindings(t); !t.Transpose && breadth(wide, words) > width {
+		rows = concise(narrow(t))
+		if wide = widths(rows); !words {
+			p.spanned(t, rows)
+			p.notes(t)
+			return
 		}
 	}
 	words := hasFindings(t)
@@ -168,6 +171,11 @@ func (p *page) table(t run.Table) {
 		}
 		p.line("%s", line)
 	}
+	p.notes(t)
+}
+
+// notes are the lines below a table.
+func (p *page) notes(t run.Table) {
 	for _, note := range notesOf(t) {
 		for _, line := range wrap(note, width-2) {
 			p.line("  %s", line)
