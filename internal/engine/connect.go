@@ -112,7 +112,9 @@ func (w *wire) raise(c *wireConn) {
 func (w *wire) lose(c *wireConn, why error) {
 	now := w.l.clock.now()
 	kept := c.queue.len() - c.fresh // what was gathered behind it has not left, and never will
-	c.stamp(now)
+	for ; c.fresh > 0; c.fresh-- {
+		c.queue.at(c.queue.len() - c.fresh).sent = now
+	}
 	if c.state == isUp {
 		w.up--
 	} else {

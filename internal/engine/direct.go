@@ -8,13 +8,14 @@ import (
 )
 
 // direct carries out ops of the plain program over sockets without a state, an event and a call of the program for each: such an op is a
-// place in the queue of replies, and ops that were due and written together share an entry there. They are counted together, too. What
-// comes out is what the program would have made of them, to the nanosecond.
+// place in the queue of replies, and ops that were due and written together share an entry there. They are counted together, too. Those of a
+// quorum have a share of a volley beside it. What comes out is what the program would have made of them, to the nanosecond.
 type direct struct {
-	l    *loop
-	w    *wire
-	prog *op.Plain
-	left [driver.NumVerbs]int64 // ops that were started and taken back before they left; they stay in flight
+	l       *loop
+	w       *wire
+	prog    *op.Plain              // or
+	volleys *volleys               // of a quorum
+	left    [driver.NumVerbs]int64 // ops that were started and taken back before they left; they stay in flight
 
 	// Ops at hand, and where they go. A few are drawn before the first is encoded: one op's steps hang on each other, those of several do
 	// not, and a processor does them side by side.
@@ -23,6 +24,8 @@ type direct struct {
 	enc   encoder
 	skim  driver.Skimmer // the codec, if it is one
 	sheet sheet
+
+	checked bool // the values of gets carry a header
 }
 
 const drawn = 16
@@ -31,17 +34,32 @@ const drawn = 16
 func (l *loop) bypass(source *workload.Source) {
 	l.direct = nil
 	w, wired := l.tr.(*wire)
-	if prog, plain := l.prog.(*op.Plain); plain && wired && l.scenes == nil {
-		l.direct = &direct{l: l, w: w, prog: prog, enc: newEncoder(w.codec)}
-		l.direct.skim, _ = w.codec.(driver.Skimmer)
-		l.direct.sheet.fits = source.Alike() && l.direct.enc.layout != nil && len(w.endpoints) == 1
-		w.direct = l.direct
+	if !wired || l.scenes != nil {
+		return
 	}
+	d := &direct{l: l, w: w, enc: newEncoder(w.codec)}
+	d.skim, _ = w.codec.(driver.Skimmer)
+	switch prog := l.prog.(type) {
+	case *op.Plain:
+		d.prog, d.checked = prog, prog.Checked()
+		d.sheet.fits = source.Alike() && d.enc.layout != nil && len(w.endpoints) == 1
+	case *op.Quorum:
+		if w.pipes != nil || source.Draws(driver.Get) && !prog.AsksAll(driver.Get) { // pipes say later when each of the requests left
+			return
+		}
+		d.volleys, d.checked = newVolleys(prog, len(w.endpoints)), true
+	default:
+		return
+	}
+	l.direct, w.direct = d, d
 }
 
 // start begins the next n ops of a stream, or fewer when it ends, and returns how many.
 func (d *direct) start(s *session, stream *workload.Stream, n int, due, now int64) int {
-	if d.sheet.fits {
+	switch {
+	case d.volleys != nil:
+		return d.startVolleys(s, stream, n, due, now)
+	case d.sheet.fits:
 		return d.stamp(s, stream, n, due, now)
 	}
 	return d.startAny(s, stream, n, due, now)
@@ -70,7 +88,9 @@ func (d *direct) draw(stream *workload.Stream, n int, now int64) int {
 		o := &d.ops[i]
 		digest += digestOf(o)
 		d.l.sign(o, now)
-		d.homes[i] = d.prog.Home(o)
+		if d.prog != nil {
+			d.homes[i] = d.prog.Home(o)
+		}
 	}
 	d.l.rec.Mix(digest)
 	return got
@@ -128,17 +148,26 @@ func (c *wireConn) join(verb driver.Verb, n int, due int64) {
 // answered takes the replies to p, the first entry of the connection's queue, that b begins with. It returns the bytes they took and
 // whether they were all that p is owed; the slots are added to c.freed.
 func (d *direct) answered(c *wireConn, p *pending, b []byte, now int64) (took int, whole bool, err error) {
-	w, rec, checked := d.w, d.l.rec, d.prog.Checked()
+	w, rec := d.w, d.l.rec
 	var ended [driver.NumOutcomes]uint64
 	n, most := 0, int(p.n)
-	if d.skim != nil && !(checked && p.verb == driver.Get) {
+	if p.volley != nil {
+		d.volleys.ended = tallied{}
+	}
+	if d.skim != nil && !(d.checked && p.verb == driver.Get) {
 		n, took = d.skim.Skim(b, p.verb, most)
 		ended[driver.OK] = uint64(n)
+		if p.volley != nil {
+			d.volleys.answered(p, 0, n, driver.OK)
+		}
 	}
 	for n < most && took < len(b) {
 		size := 0
 		if size, err = w.codec.Parse(b[took:], p.verb, &w.reply); size == 0 || err != nil {
 			break
+		}
+		if p.volley != nil {
+			d.volleys.answered(p, n, 1, w.reply.Outcome)
 		}
 		took += size
 		n++
@@ -146,7 +175,7 @@ func (d *direct) answered(c *wireConn, p *pending, b []byte, now int64) (took in
 		if w.reply.Outcome == driver.Error {
 			rec.Errors.Add(w.reply.Message)
 		}
-		if checked && d.prog.Foreign(p.verb, &w.reply) {
+		if d.checked && foreign(p.verb, &w.reply) {
 			rec.Foreign++
 		}
 	}
@@ -156,22 +185,39 @@ func (d *direct) answered(c *wireConn, p *pending, b []byte, now int64) (took in
 	d.l.answers = now
 	ledger := rec.Request(c.endpoint, p.verb)
 	ledger.Error += ended[driver.Error]
-	if ended[driver.Error] > 0 {
-		d.l.brake.ended(driver.Error, ended[driver.Error])
-	}
 	ledger.Answered += uint64(n) - ended[driver.Error]
 	rec.AddBytes(p.verb, took, 0)
-	sample := measure.Sample{Verb: p.verb, Cause: measure.Cause(op.Replied), Due: p.due, Start: p.sent, End: now}
+	if p.volley != nil {
+		c.freed += d.tell(p.volley, op.Replied, now)
+	} else {
+		d.record(&measure.Sample{Verb: p.verb, Cause: measure.Cause(op.Replied), Due: p.due, Start: p.sent, End: now}, &ended)
+		d.l.vacate(d.session(c), n, now)
+		c.freed += n
+	}
+	c.queue.take(n)
+	return took, n == most, err
+}
+
+// record counts ops that ended at the same time, by their outcome.
+func (d *direct) record(sample *measure.Sample, ended *[driver.NumOutcomes]uint64) {
 	for outcome, count := range ended {
 		if count > 0 {
 			sample.Outcome = driver.Outcome(outcome)
-			rec.RecordN(&sample, count)
+			d.l.rec.RecordN(sample, count)
+			if sample.Outcome > driver.Miss {
+				d.l.brake.ended(sample.Outcome, count)
+			}
 		}
 	}
-	d.l.vacate(d.session(c), n, now)
-	c.freed += n
-	c.queue.take(n)
-	return took, n == most, err
+}
+
+// foreign says whether a reply holds a value that no loadgen wrote.
+func foreign(v driver.Verb, reply *driver.Reply) bool {
+	if v != driver.Get || reply.Outcome != driver.OK {
+		return false
+	}
+	_, _, ok := driver.ReadHeader(reply.Value)
+	return !ok
 }
 
 // freed tells the feed of the slots whose ops a read has ended.
@@ -183,6 +229,10 @@ func (d *direct) freed(c *wireConn, now int64) {
 
 // failed ends ops whose requests were sent and will not be answered.
 func (d *direct) failed(c *wireConn, p pending, kind op.EventKind, now int64) {
+	if p.volley != nil {
+		d.failedVolley(c, &p, kind, now)
+		return
+	}
 	unanswered(d.l.rec.Request(c.endpoint, p.verb), kind, uint64(p.n))
 	s := d.session(c)
 	d.end(s, p, kind, now)
@@ -206,6 +256,10 @@ func (d *direct) session(c *wireConn) *session {
 
 // running adds the ops in flight to a count of them by verb.
 func (d *direct) running(ops *[driver.NumVerbs]int64) {
+	if d.volleys != nil {
+		d.volleys.census(ops)
+		return
+	}
 	for v, n := range d.left {
 		ops[v] += n
 	}

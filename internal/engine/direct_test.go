@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -21,15 +22,8 @@ func TestDirectIsTheProgram(t *testing.T) {
 			duration = "2500ms"
 			pipeline = 5
 		}`
-	slow := func(every int, d time.Duration) func(b *bench) {
-		return func(b *bench) {
-			b.server(0).latency = func(n int) time.Duration {
-				if n%every == 0 {
-					return d
-				}
-				return time.Millisecond
-			}
-		}
+	slow := func(n int, d time.Duration) func(b *bench) {
+		return func(b *bench) { b.server(0).latency = every(n, d) }
 	}
 	cases := []struct {
 		name      string
@@ -76,6 +70,84 @@ func TestDirectIsTheProgram(t *testing.T) {
 				require.Equal(t, playDirect(t, c.endpoints, c.target, phase, c.script, false), playDirect(t, c.endpoints, c.target, phase, c.script, true))
 			})
 		}
+	}
+}
+
+// TestVolleysAreTheProgram does the same with ops of a quorum, on as many endpoints as a key lives on and on more.
+func TestVolleysAreTheProgram(t *testing.T) {
+	const mixed = "ops = { get = 1, put = 3, delete = 1 }\nmax_bad = 1\n"
+	const closed = mixed + "closed {\n sessions = 3\n duration = \"1500ms\"\n pipeline = 20\n}"
+	replicated := func(w int, timeout string) string {
+		return fmt.Sprintf("replication {\n coordinate = \"client\"\n n = 3\n w = %d\n r = 2\n timeout = %q\n}", w, timeout)
+	}
+	after := func(b *bench, d time.Duration, do func()) { b.net.at(time.Duration(b.net.clock.t)+d, do) }
+	cases := []struct {
+		name   string
+		target string
+		phase  string
+		script func(b *bench)
+	}{
+		{name: "closed", target: nwr321, phase: closed},
+		{name: "all three", target: replicated(3, "1s"), phase: closed},
+		{name: "iterations end", target: nwr321, phase: mixed + "closed {\n sessions = 2\n iterations = 333\n pipeline = 7\n}"},
+		{name: "open", target: nwr321, phase: mixed + "open {\n rate = 3000\n duration = \"1s\"\n arrivals = \"poisson\"\n sessions = 4\n pipeline = 2\n}"},
+		{name: "late replies", target: "timeout = \"20ms\"\n" + nwr321, phase: closed, script: func(b *bench) { b.server(1).latency = every(50, 30*time.Millisecond) }},
+		// One session, since of several it hangs on places in tables whose ops' deadlines are looked at first, and so who is served first.
+		{name: "the op's deadline", target: replicated(3, "10ms"), phase: strings.Replace(closed, "sessions = 3", "sessions = 1", 1), script: func(b *bench) {
+			b.server(1).latency = every(50, 30*time.Millisecond)
+		}},
+		{name: "one is silent", target: "timeout = \"300ms\"\n" + nwr321, phase: closed, script: func(b *bench) { b.server(2).latency = every(1, -1) }},
+		{name: "all are silent", target: "timeout = \"300ms\"\n" + nwr321, phase: closed, script: func(b *bench) {
+			for i := range 3 {
+				b.server(i).latency = every(100, -1)
+			}
+		}},
+		{name: "broken connections", target: nwr321, phase: closed, script: func(b *bench) {
+			for at := range 9 {
+				after(b, time.Duration(100+50*at)*time.Millisecond, b.server(at%3).sever)
+			}
+		}},
+		{name: "a dead server, then two", target: nwr321, phase: closed, script: func(b *bench) {
+			for i := range 2 {
+				after(b, time.Duration(300+400*i)*time.Millisecond, func() {
+					b.server(i).down = true
+					b.server(i).sever()
+				})
+			}
+		}},
+		{name: "error replies", target: replicated(3, "1s"), phase: closed, script: func(b *bench) { b.server(0).words = []byte("-OOM no room\r\n") }},
+		{name: "foreign values", target: nwr321, phase: "ops = { get = 1 }\nexpect_hits = 0\nclosed {\n sessions = 2\n iterations = 200\n pipeline = 5\n}", script: func(b *bench) {
+			b.server(0).words = []byte("$5\r\nhello\r\n")
+		}},
+		{name: "garbage", target: nwr321, phase: closed, script: func(b *bench) {
+			after(b, 500*time.Millisecond, func() { b.server(0).words = []byte("HTTP/1.1 400 Bad Request\r\n\r\n") })
+		}},
+		{name: "lease", target: nwr321, phase: closed, script: func(b *bench) { b.e.SetLease(700 * time.Millisecond) }},
+	}
+	for _, c := range cases {
+		for _, endpoints := range []int{3, 5} {
+			t.Run(fmt.Sprintf("%s, %d endpoints", c.name, endpoints), func(t *testing.T) {
+				script := func(b *bench) {
+					for i := range endpoints {
+						b.server(i).latency = every(1, time.Duration(i+1)*time.Millisecond)
+					}
+					if c.script != nil {
+						c.script(b)
+					}
+				}
+				require.Equal(t, playDirect(t, endpoints, c.target, c.phase, script, false), playDirect(t, endpoints, c.target, c.phase, script, true))
+			})
+		}
+	}
+}
+
+// every is the latency of a server that lets each n-th request wait for so long, and the others for a millisecond.
+func every(n int, d time.Duration) func(int) time.Duration {
+	return func(i int) time.Duration {
+		if i%n == 0 {
+			return d
+		}
+		return time.Millisecond
 	}
 }
 

@@ -14,8 +14,9 @@
 //     blocking executor.
 //   - timed, for a driver.Timed: no transport at all; the loop's own timers complete requests. Either executor can carry it.
 //
-// Over wire, the ops of the plain program are carried out directly: they have a place in the queue of replies and no state of their own. A
-// test holds the snapshots of both ways equal, byte for byte.
+// Over wire, the ops of the plain program are carried out directly: they have a place in the queue of replies and no state of their own. So are,
+// over epoll, those of a quorum that ask all their endpoints at once: ops that a session starts together share one state, and what
+// they have in common is counted together. Tests hold the snapshots of both ways equal, byte for byte.
 //
 // # Time
 //

@@ -623,6 +623,9 @@ func (l *loop) sweepOps(now int64) int64 {
 		}
 		l.deliver(op.Event{Kind: op.OpTimeout, Op: &st.Op}, now)
 	}
+	if l.direct != nil && l.direct.volleys != nil {
+		next = min(next, l.direct.volleys.sweep(l.direct, now))
+	}
 	return next
 }
 

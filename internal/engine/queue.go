@@ -3,15 +3,17 @@ package engine
 import "github.com/loadgen/loadgen/pkg/driver"
 
 // pending is requests of one verb whose replies are owed, one behind the other. Either it is one request of an op with a state, or it
-// is a run of ops without: one request each, due and written together.
+// is a run of ops without: one request each, due and written together, of a volley or of plain ops.
 type pending struct {
-	st   *opState // nil for a run
-	due  int64    // of a run
-	sent int64
-	n    int32 // replies owed
-	keys int16 // of the one request, where it has several; else 0
-	verb driver.Verb
-	dead bool // it has timed out: its replies are discarded
+	st     *opState // nil for a run
+	volley *volley  // nil for a run of plain ops
+	due    int64    // of such a run
+	sent   int64
+	n      int32 // replies owed
+	keys   int16 // of the one request, where it has several; else 0
+	at     int16 // of the first op in the volley
+	verb   driver.Verb
+	dead   bool // it has timed out: its replies are discarded
 
 	asking bool // the reply to its announcement is owed, too
 }
@@ -47,6 +49,7 @@ func (q *queue) push(p pending) {
 func (q *queue) take(n int) {
 	p := q.at(0)
 	q.owed -= n
+	p.at += int16(n)
 	if p.n -= int32(n); p.n > 0 {
 		return
 	}

@@ -231,7 +231,7 @@ func (w *wire) recall() {
 			ledger := w.l.rec.Request(c.endpoint, p.verb)
 			ledger.Sent -= uint64(p.n)
 			ledger.Refused += uint64(p.n)
-			if p.st == nil {
+			if p.st == nil && p.volley == nil {
 				w.direct.left[p.verb] += int64(p.n)
 			}
 		}
@@ -245,8 +245,11 @@ func (c *wireConn) stamp(now int64) {
 	for ; c.fresh > 0; c.fresh-- {
 		p := c.queue.at(c.queue.len() - c.fresh)
 		p.sent = now
-		if p.st != nil && p.st.start == 0 {
+		switch {
+		case p.st != nil && p.st.start == 0:
 			p.st.start = now
+		case p.volley != nil && p.volley.start == 0:
+			p.volley.start = now
 		}
 	}
 }

@@ -148,12 +148,15 @@ func (t *Totals) AddBytes(v driver.Verb, in, out int) {
 func (t *Totals) AddInFlight(v driver.Verb, change int64) { t.of(v).InFlight += change }
 
 // Ack records the k-th good answer of an op, ns after its start. k is 1 to [MaxAcks].
-func (t *Totals) Ack(v driver.Verb, k int, ns int64) {
+func (t *Totals) Ack(v driver.Verb, k int, ns int64) { t.AckN(v, k, ns, 1) }
+
+// AckN records n ≥ 1 of them, of as many ops.
+func (t *Totals) AckN(v driver.Verb, k int, ns int64, n uint64) {
 	o := t.of(v)
 	if len(o.Acks) < k {
 		o.growAcks(k)
 	}
-	o.Acks[k-1].Record(ns)
+	o.Acks[k-1].RecordN(ns, n)
 }
 
 // Record counts an op that ended. A time that runs backwards counts as 0. It allocates at the first use of a verb and of an

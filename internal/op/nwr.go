@@ -20,8 +20,9 @@ type NWR struct {
 	Keys       int64  // that an op's Index can name, where it names one key; 0 where it does not
 }
 
-// nwr is the program of client-side quorums.
-type nwr struct {
+// Quorum is the program of client-side quorums. An op that asks all of its N endpoints at once needs no more of its state than a Tally, for an
+// executor that keeps such ops in a way of its own.
+type Quorum struct {
 	NWR
 	place  memo
 	states []state // by slot
@@ -30,36 +31,51 @@ type nwr struct {
 
 // state is how far an op has come.
 type state struct {
-	asked   uint8 // requests made, the first so many of the slot's order
-	pending uint8 // of these, without an event yet
+	Tally
+	asked uint8 // requests made, the first so many of the slot's order
+
+	writer, version uint64 // the newest value found
+}
+
+// Tally is how the requests of an op have ended so far. It begins as Quorum.Tally has it.
+type Tally struct {
+	pending uint8 // requests without an event yet
 	good    uint8
 	failed  uint8
 
 	done     bool
 	found    bool // a good answer was OK, not a miss
 	conflict bool // a write was refused
-
-	writer, version uint64 // the newest value found
 }
 
 // NewNWR returns the quorum program over the endpoints of a placement. It panics when cfg is not as NWR says: a plan is checked long before.
-func NewNWR(cfg NWR, place Placement) Program {
+func NewNWR(cfg NWR, place Placement) *Quorum {
 	legal := 1 <= cfg.W && cfg.W <= cfg.N && 1 <= cfg.R && cfg.R <= cfg.N && cfg.N <= min(maxN, place.Endpoints()) &&
 		(cfg.ReadFanout == "n" || cfg.ReadFanout == "r" && (cfg.ReadFrom == "first" || cfg.ReadFrom == "random"))
 	if !legal {
 		panic(fmt.Sprintf("op: %+v over %d endpoints", cfg, place.Endpoints()))
 	}
-	return &nwr{NWR: cfg, place: newMemo(place, cfg.Keys, cfg.N)}
+	return &Quorum{NWR: cfg, place: newMemo(place, cfg.Keys, cfg.N)}
 }
 
-func (p *nwr) Start(dst []driver.Request, o *Op) []driver.Request {
+// AsksAll says whether ops with the verb send all their requests at once.
+func (p *Quorum) AsksAll(verb driver.Verb) bool { return verb != driver.Get || p.ReadFanout == "n" }
+
+// Place sets dst to the N endpoints that hold an op's key, the first one first.
+func (p *Quorum) Place(dst []int, o *Op) { p.place.of(dst, o) }
+
+// Tally returns that of an op that has asked all of its endpoints.
+func (p *Quorum) Tally() Tally { return Tally{pending: uint8(p.N)} }
+
+// Start implements Program.
+func (p *Quorum) Start(dst []driver.Request, o *Op) []driver.Request {
 	p.states = grown(p.states, o.Slot)
 	p.order = grown(p.order, o.Slot*int32(p.N)+int32(p.N)-1)
 	order := p.replicas(o.Slot)
-	p.place.of(order, o)
+	p.Place(order, o)
 
 	ask := p.N
-	if o.Verb == driver.Get && p.ReadFanout == "r" {
+	if !p.AsksAll(o.Verb) {
 		ask = p.R
 		if p.ReadFrom == "random" {
 			shuffle(order, p.Seed, o)
@@ -68,31 +84,30 @@ func (p *nwr) Start(dst []driver.Request, o *Op) []driver.Request {
 	for _, endpoint := range order[:ask] {
 		dst = append(dst, request(o, endpoint))
 	}
-	p.states[o.Slot] = state{asked: uint8(ask), pending: uint8(ask)}
+	p.states[o.Slot] = state{Tally: Tally{pending: uint8(ask)}, asked: uint8(ask)}
 	return dst
 }
 
-func (p *nwr) On(dst []driver.Request, ev Event) ([]driver.Request, Step) {
+// On implements Program.
+func (p *Quorum) On(dst []driver.Request, ev Event) ([]driver.Request, Step) {
 	s := &p.states[ev.Op.Slot]
 	if ev.Kind == OpTimeout {
-		if s.done {
+		if !s.Expire() {
 			return dst, Step{}
 		}
-		s.done = true
 		return dst, Step{Done: true, Outcome: driver.QuorumFailed}
 	}
-	s.pending--
 	var step Step
-	answered := ev.Kind == Replied && good(ev.Op.Verb, ev.Reply.Outcome)
-	if answered {
-		step = s.accept(ev)
-	} else {
-		s.reject(ev)
+	answer := driver.Error
+	if ev.Kind == Replied {
+		answer = ev.Reply.Outcome
+		step.Foreign = s.newer(ev)
 	}
-	if !s.done {
-		p.decide(s, ev.Op.Verb, &step)
+	step.Ack, step.Done, step.Outcome = p.Count(&s.Tally, ev.Op.Verb, answer)
+	if step.Done && step.Outcome == driver.OK {
+		step.Writer, step.Version = s.writer, s.version
 	}
-	if !answered && !s.done && int(s.asked) < p.N { // a get that does not ask all: with R in reach there is another to try
+	if step.Ack == 0 && !s.done && int(s.asked) < p.N { // a get that does not ask all: with R in reach there is another to try
 		dst = append(dst, request(ev.Op, p.replicas(ev.Op.Slot)[s.asked]))
 		s.asked++
 		s.pending++
@@ -101,56 +116,66 @@ func (p *nwr) On(dst []driver.Request, ev Event) ([]driver.Request, Step) {
 	return dst, step
 }
 
-// accept takes in a good answer.
-func (s *state) accept(ev Event) Step {
-	s.good++
-	step := Step{Ack: s.good}
-	if ev.Reply.Outcome != driver.OK {
-		return step
+// newer takes in the value that a get was answered with, if it is newer than those before. It reports one that no loadgen wrote.
+func (s *state) newer(ev Event) (foreign bool) {
+	writer, version, foreign := header(ev)
+	if version > s.version || version == s.version && writer > s.writer {
+		s.writer, s.version = writer, version
 	}
-	if ev.Op.Verb == driver.Get {
-		var writer, version uint64
-		writer, version, step.Foreign = header(ev)
-		if version > s.version || version == s.version && writer > s.writer {
-			s.writer, s.version = writer, version
-		}
-	}
-	s.found = true
-	return step
+	return foreign
 }
 
-// reject takes in a request that ended without a good answer.
-func (s *state) reject(ev Event) {
-	s.failed++
-	if ev.Kind == Replied && ev.Reply.Outcome == driver.Conflict && ev.Op.Verb != driver.Get {
-		s.conflict = true
+// Count takes in the end of a request: what it was answered with, and an error where it was not. k says that this was the op's k-th good
+// answer, and is 0 where it was none; done that it has decided the op.
+func (p *Quorum) Count(t *Tally, verb driver.Verb, answer driver.Outcome) (k uint8, done bool, outcome driver.Outcome) {
+	t.pending--
+	if good(verb, answer) {
+		t.good++
+		k = t.good
+		t.found = t.found || answer == driver.OK
+	} else {
+		t.failed++
+		t.conflict = t.conflict || answer == driver.Conflict && verb != driver.Get
 	}
+	if t.done {
+		return k, false, 0
+	}
+	outcome, t.done = p.decide(t, verb)
+	return k, t.done, outcome
 }
 
-// decide ends the op when its quorum is reached or out of reach.
-func (p *nwr) decide(s *state, verb driver.Verb, step *Step) {
+// Expire takes in that the op's own deadline has passed. It reports whether that decided it: it has failed then.
+func (t *Tally) Expire() bool {
+	first := !t.done
+	t.done = true
+	return first
+}
+
+// Running says whether the op is still undecided.
+func (t *Tally) Running() bool { return !t.done }
+
+// decide says how the op ends when its quorum is reached or out of reach.
+func (p *Quorum) decide(t *Tally, verb driver.Verb) (outcome driver.Outcome, done bool) {
 	need := p.W
 	if verb == driver.Get {
 		need = p.R
 	}
 	switch {
-	case int(s.good) == need && s.found:
-		step.Outcome = driver.OK
-		step.Writer, step.Version = s.writer, s.version
-	case int(s.good) == need:
-		step.Outcome = driver.Miss
-	case p.N-int(s.failed) >= need:
-		return
-	case s.conflict:
-		step.Outcome = driver.Conflict
+	case int(t.good) == need && t.found:
+		return driver.OK, true
+	case int(t.good) == need:
+		return driver.Miss, true
+	case p.N-int(t.failed) >= need:
+		return 0, false
+	case t.conflict:
+		return driver.Conflict, true
 	default:
-		step.Outcome = driver.QuorumFailed
+		return driver.QuorumFailed, true
 	}
-	step.Done, s.done = true, true
 }
 
 // replicas returns the endpoints of the slot's op in the order in which they are asked.
-func (p *nwr) replicas(slot int32) []int {
+func (p *Quorum) replicas(slot int32) []int {
 	at := int(slot) * p.N
 	return p.order[at : at+p.N]
 }

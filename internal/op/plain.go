@@ -43,15 +43,6 @@ func (p *Plain) Outcome(kind EventKind, reply *driver.Reply) driver.Outcome {
 // Checked says whether the values of gets carry a header.
 func (p *Plain) Checked() bool { return p.checked }
 
-// Foreign says whether the reply to a request holds a value that no loadgen wrote, where a checked one was due.
-func (p *Plain) Foreign(v driver.Verb, reply *driver.Reply) bool {
-	if !p.checked || v != driver.Get || reply.Outcome != driver.OK {
-		return false
-	}
-	_, _, ok := driver.ReadHeader(reply.Value)
-	return !ok
-}
-
 // Start implements Program.
 func (p *Plain) Start(dst []driver.Request, o *Op) []driver.Request {
 	p.done = grown(p.done, o.Slot)

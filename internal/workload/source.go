@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 
 	"github.com/loadgen/loadgen/internal/keyset"
@@ -131,6 +132,9 @@ func weightsOf(ph *plan.Phase, kind string) ([]plan.Weight, bool) {
 
 // Value returns what all values have in common.
 func (s *Source) Value() driver.Value { return s.value }
+
+// Draws says whether ops of a step without scenarios may have the verb.
+func (s *Source) Draws(verb driver.Verb) bool { return slices.Contains(s.mix.verbs[:s.mix.n], verb) }
 
 // Streams returns the number of streams of the step, over all workers.
 func (s *Source) Streams() int { return s.streams }
