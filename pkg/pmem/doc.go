@@ -1,4 +1,4 @@
-// Package pmem writes files through a mapping and says when what was written is durable.
+// Package pmem writes mapped files and says when what was written is durable.
 //
 // A file is made once, whole: its blocks are reserved, zeros are written over them, and file and directory are synced before it is
 // mapped. A store can then neither run out of space nor wait for a block, except on file systems that copy on write.
@@ -8,12 +8,16 @@
 // Until then each 64-byte line of it may or may not survive a crash, in any order, flushed or not. The mode says what
 // flush and fence are:
 //
-//	mode       flush                        fence        after a loss of power
-//	map_sync   CLWB, CLFLUSHOPT or CLFLUSH  SFENCE       kept; wants a DAX file system (MAP_SYNC)
-//	msync      note the range               msync        kept, as far as the device keeps what it says it has
-//	fdatasync  note the range               fdatasync    the same
-//	clwb       as map_sync                  SFENCE       lost: the mapping is an ordinary one, only the instructions are real
-//	none       nothing                      nothing      lost
+//	mode       store           flush                        fence        after a loss of power
+//	map_sync   to the mapping  CLWB, CLFLUSHOPT or CLFLUSH  SFENCE       kept; wants a DAX file system (MAP_SYNC)
+//	msync      to the mapping  note the range               msync        kept, as far as the device keeps what it says it has
+//	fdatasync  pwrite          note the range               fdatasync    the same
+//	clwb       to the mapping  as map_sync                  SFENCE       lost: the mapping is an ordinary one, only the instructions are real
+//	none       to the mapping  nothing                      nothing      lost
+//
+// On a disk, fdatasync takes less time than msync. What was written back is clean, and a store to a clean page of a mapping is a fault,
+// after which the kernel writes back more than what was stored: all that it holds together with that page. After a pwrite it writes back the blocks
+// written to.
 //
 // The instructions are those of amd64; CLWB, which may leave the line in the cache, goes before CLFLUSHOPT, and that before CLFLUSH
 // (Intel SDM, volume 2A). They are ordered by fences and by locked instructions, of which a goroutine that moves to another

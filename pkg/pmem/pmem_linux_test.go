@@ -3,6 +3,7 @@ package pmem
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -217,6 +218,49 @@ func TestTruncationIsNoticed(t *testing.T) {
 			require.ErrorIs(t, w.Fence(), ErrPoisoned)
 		})
 	}
+}
+
+// TestWritesToATruncatedFileDoNotHideIt has system calls make the file longer again, up to its last byte.
+func TestWritesToATruncatedFileDoNotHideIt(t *testing.T) {
+	for name, dir := range places(t) {
+		for _, last := range []int64{12287, 12288} { // that is written, from the end of the file
+			t.Run(fmt.Sprintf("%s/%d", name, last), func(t *testing.T) {
+				path := filepath.Join(dir, fmt.Sprint(last))
+				f, err := Create(path, 12288, Fdatasync)
+				require.NoError(t, err)
+				defer f.Close()
+				w := f.Writer()
+				require.NoError(t, persist(w, 0, []byte("x")))
+				require.NoError(t, os.Truncate(path, 100))
+				err = w.Put(100, []byte("head"), make([]byte, last-104))
+				if err == nil {
+					err = w.Fence()
+				}
+				if name == "tmpfs" && last < 12288 {
+					require.NoError(t, err)
+					require.NoError(t, persist(w, 12287, []byte("y")), "the last page is there again")
+				} else {
+					require.ErrorIs(t, err, ErrPoisoned)
+				}
+				require.Error(t, f.Check())
+				require.ErrorIs(t, w.Fence(), ErrPoisoned)
+			})
+		}
+	}
+}
+
+// TestWhatASystemCallRefusesPoisons writes to a hole for which there is no space.
+func TestWhatASystemCallRefusesPoisons(t *testing.T) {
+	sparse := filepath.Join(tmpfs(t), "sparse")
+	require.NoError(t, os.WriteFile(sparse, nil, 0o600))
+	require.NoError(t, os.Truncate(sparse, 4<<20))
+	f, err := Open(sparse, Fdatasync)
+	require.NoError(t, err)
+	defer f.Close()
+	err = f.Writer().Put(0, []byte("head"), make([]byte, 2<<20))
+	require.ErrorIs(t, err, ErrPoisoned)
+	require.ErrorIs(t, err, unix.ENOSPC)
+	require.Equal(t, err, f.Writer().Put(0, nil, []byte("small")), "no retry")
 }
 
 // TestOtherPanicsGoOn: only faults in the mapping are errors.

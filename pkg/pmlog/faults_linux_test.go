@@ -1,6 +1,7 @@
 package pmlog
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -24,7 +25,7 @@ func files(t *testing.T, k kind, dir string, mode pmem.Mode) ([]Region, string) 
 	return regions, filepath.Join(dir, "a")
 }
 
-// TestATruncatedFileIsAnError takes the pages away from under logs, on which an access faults.
+// TestATruncatedFileIsAnError takes the pages away from under logs. An access to the mapping faults.
 func TestATruncatedFileIsAnError(t *testing.T) {
 	for _, k := range kinds() {
 		for _, mode := range []pmem.Mode{pmem.Msync, pmem.Fdatasync, pmem.None} {
@@ -36,14 +37,17 @@ func TestATruncatedFileIsAnError(t *testing.T) {
 				require.NoError(t, os.Truncate(path, 0))
 				first := s.write(0, 0, []byte("after"))
 				require.ErrorIs(t, first, pmem.ErrPoisoned)
-				require.ErrorAs(t, first, new(*pmem.FaultError))
 				require.ErrorIs(t, s.write(1, 1, []byte("after")), pmem.ErrPoisoned)
 				require.ErrorIs(t, s.clear(), pmem.ErrPoisoned)
-				_, err = s.items()
-				require.Error(t, err)
+				if mode == pmem.Fdatasync { // a system call makes the file longer again: it is the fence that notices
+					require.True(t, errors.Is(first, pmem.ErrTruncated) || errors.As(first, new(*pmem.FaultError)), first)
+				} else {
+					require.ErrorAs(t, first, new(*pmem.FaultError))
+					_, err = s.items()
+					require.Error(t, err)
+				}
 				require.ErrorIs(t, s.close(), pmem.ErrPoisoned)
-				again := s.write(0, 0, []byte("after"))
-				require.Error(t, again)
+				require.Error(t, s.write(0, 0, []byte("after")))
 			})
 		}
 	}
