@@ -123,15 +123,16 @@ func TestLogsQuick(t *testing.T) {
 	if _, err := exec.LookPath("fio"); err != nil {
 		cells["fio"] = `fio/raw/clwb/1024/memory: left out: .*`
 	} else {
-		commands = append(commands, `  \$ PMEM_IS_PMEM_FORCE=1 .*fio --ioengine=libpmem --sync=1 --rw=write --bs=1024 --size=67108864 .*`)
+		commands = append(commands, `  by all time: loadgen \d+/s \(.*\), fio \d+/s \(.*\), loadgen's / its .*`,
+			`  \$ PMEM_IS_PMEM_FORCE=1 .*fio --ioengine=libpmem --sync=1 --rw=write --bs=1024 --size=67108864 .*`)
 	}
 	for peer, line := range cells {
 		require.Regexp(t, `(?m)^`+line+`$`, out.String())
 		if !strings.Contains(line, "left out") {
-			require.Regexp(t, `(?m)^  `+peer+` +\d+/s +\d+\.\d MB/s$`, out.String())
+			require.Regexp(t, `(?m)^  by the time of a write: loadgen \d+/s \(\d+\.\d MB/s\), `+peer+` \d+/s \(\d+\.\d MB/s\), loadgen's / its \d+\.\d{3} \(.* to .*\)$`, out.String())
 		}
 	}
-	for _, line := range append(commands, `  loadgen (append|raw) +\d+/s +\d+\.\d MB/s`, `  loadgen's rate / its: \d+\.\d{3} \(.* to .*\)`,
+	for _, line := range append(commands,
 		`  \$ .*loadgen coordinator run bench/logs\.hcl --log-root /dev/shm/.* -var sync=msync -var size=1801 -var seconds=0\.05`) {
 		require.Regexp(t, `(?m)^`+line+`$`, out.String())
 	}
@@ -180,11 +181,12 @@ func TestOnlyTheSameWork(t *testing.T) {
 	}
 }
 
-func TestTimesOfFio(t *testing.T) {
-	got, err := jsonWrites("note\n{\n\"jobs\": [{\"write\": {\"lat_ns\": {\"mean\": 1500.0}}, \"sync\": {\"lat_ns\": {\"mean\": 500.0}}}]}")
+func TestPaceOfFio(t *testing.T) {
+	got, err := paceOfFio("note\n{\n\"jobs\": [{\"write\": {\"iops\": 400000.0, \"lat_ns\": {\"mean\": 1500.0}}, \"sync\": {\"lat_ns\": {\"mean\": 500.0}}}]}")
 	require.NoError(t, err)
-	require.InDelta(t, 500_000, got, 1e-6)
-	_, err = jsonWrites("it failed")
+	require.InDelta(t, 500_000, got.op, 1e-6)
+	require.InDelta(t, 400_000, got.whole, 1e-6)
+	_, err = paceOfFio("it failed")
 	require.ErrorContains(t, err, "it printed no times")
 }
 

@@ -49,12 +49,18 @@ func logCells() (all []logCell) {
 	return all
 }
 
-// writer is a program that writes entries, with its command line, and how to read the rate from what it prints.
+// writer is a program that writes entries, with its command line, and how to read its pace from what it prints.
 type writer struct {
 	name string
 	argv []string
 	env  []string // beside that of this process
-	rate func(output string) (float64, error)
+	pace func(output string) (pace, error)
+}
+
+// pace is how many entries a second a program wrote.
+type pace struct {
+	op    float64 // of the time that it says its writes took
+	whole float64 // of all time; 0 where only the writes are timed
 }
 
 // ownWriter is loadgen.
@@ -67,32 +73,34 @@ func (b *bench) ownWriter(c *logCell, dir string) *writer {
 			"-var", "layout=" + c.layout, "-var", "sync=" + c.sync, "-var", "size=" + strconv.Itoa(c.size),
 			"-var", fmt.Sprintf("seconds=%g", b.o.duration.Seconds()),
 		},
-		rate: func(string) (float64, error) { return rateOfService(out) },
+		pace: func(string) (pace, error) { return paceOfResult(out) },
 	}
 }
 
-// rateOfService reads a result: how many ops there were in a second that was spent on them. What others time is the op, too.
-func rateOfService(path string) (float64, error) {
+// paceOfResult reads a result. What others time is the op, too: that is its service.
+func paceOfResult(path string) (pace, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return 0, err
+		return pace{}, err
 	}
 	var r struct {
 		Phase map[string]struct {
 			Op map[string]struct {
-				Service struct {
+				RateWall *float64 `json:"rate_wall"`
+				Service  struct {
 					Mean *float64 `json:"mean"`
 				} `json:"service"`
 			} `json:"op"`
 		} `json:"phase"`
 	}
 	if err := json.Unmarshal(b, &r); err != nil {
-		return 0, fmt.Errorf("%s: %w", path, err)
+		return pace{}, fmt.Errorf("%s: %w", path, err)
 	}
-	if mean := r.Phase["write"].Op["append"].Service.Mean; mean != nil {
-		return 1 / *mean, nil
+	write := r.Phase["write"].Op["append"]
+	if write.Service.Mean == nil || write.RateWall == nil {
+		return pace{}, fmt.Errorf("%s has no times", path)
 	}
-	return 0, fmt.Errorf("%s has no service time", path)
+	return pace{1 / *write.Service.Mean, *write.RateWall}, nil
 }
 
 // peerWriter is the program that a cell compares with, or an error that says why there is none.
@@ -100,13 +108,17 @@ func (b *bench) peerWriter(c *logCell, dir string) (*writer, error) {
 	path := filepath.Join(dir, peerFile)
 	if c.peer == "mashona" {
 		classes, err := mashonaClasses()
+		rate := number(regexp.MustCompile(`appended ([\d.]+)/s`))
 		return &writer{
 			name: "Mashona 1.1.0",
 			argv: []string{
 				"java", "-cp", classes, "bench/Appends.java", path, strconv.Itoa(logFile), strconv.Itoa(c.size),
 				fmt.Sprintf("%g", b.o.duration.Seconds()),
 			},
-			rate: number(regexp.MustCompile(`appended ([\d.]+)/s`)),
+			pace: func(output string) (pace, error) {
+				op, err := rate(output)
+				return pace{op: op}, err
+			},
 		}, err
 	}
 	exe, err := exec.LookPath("fio")
@@ -116,7 +128,7 @@ func (b *bench) peerWriter(c *logCell, dir string) (*writer, error) {
 			"--rw=write", "--bs=" + strconv.Itoa(c.size), "--size=" + strconv.Itoa(logFile), "--filename=" + path, "--name=bench", "--thread=1",
 			"--overwrite=1", "--time_based", fmt.Sprintf("--runtime=%dms", b.o.duration.Milliseconds()), "--output-format=json",
 		}),
-		rate: jsonWrites,
+		pace: paceOfFio,
 	}
 	if c.sync == "clwb" { // the instructions, as loadgen's, though the file is not in persistent memory
 		w.env = []string{"PMEM_IS_PMEM_FORCE=1"}
@@ -124,21 +136,24 @@ func (b *bench) peerWriter(c *logCell, dir string) (*writer, error) {
 	return w, err
 }
 
-// jsonWrites reads from what fio prints how many writes there were in a second that was spent on them, with the syncs that they waited for.
-func jsonWrites(output string) (float64, error) {
+// paceOfFio reads what fio prints. The time of a write is that of the sync, too, that it waited for. fio's clock does not wait for what
+// the processor has begun: beside what a fence waits for, only the pace over all time compares.
+func paceOfFio(output string) (pace, error) {
 	type times struct {
 		Latency struct {
 			Mean float64 `json:"mean"`
 		} `json:"lat_ns"`
+		Rate float64 `json:"iops"`
 	}
 	var r struct {
 		Jobs []struct{ Write, Sync times }
 	}
 	_, text, _ := strings.Cut(output, "{\n")
 	if err := json.Unmarshal([]byte("{"+text), &r); err != nil || len(r.Jobs) == 0 || r.Jobs[0].Write.Latency.Mean == 0 {
-		return 0, fmt.Errorf("it printed no times: %q", output)
+		return pace{}, fmt.Errorf("it printed no times: %q", output)
 	}
-	return 1e9 / (r.Jobs[0].Write.Latency.Mean + r.Jobs[0].Sync.Latency.Mean), nil
+	job := r.Jobs[0]
+	return pace{1e9 / (job.Write.Latency.Mean + job.Sync.Latency.Mean), job.Write.Rate}, nil
 }
 
 // mashonaClasses returns a class path with the library, which make test-servers fetches.
@@ -191,51 +206,58 @@ func (b *bench) logs(ctx context.Context, cells []logCell) error {
 	return nil
 }
 
-// logCell has loadgen and another program write in turn, forwards and backwards, and prints their rates and the ratios of neighbours.
+// logCell has loadgen and another program write in turn, forwards and backwards, and prints their paces and the ratios of neighbours.
 func (b *bench) logCell(ctx context.Context, c *logCell, dir string, theirs *writer) error {
 	ours := b.ownWriter(c, dir)
 	pair := []*writer{ours, theirs}
-	rates := map[*writer][]float64{}
+	paces := map[*writer][]pace{}
 	for range b.o.pairs {
 		for _, w := range pair {
-			rate, err := b.write(ctx, dir, w)
+			p, err := b.write(ctx, dir, w)
 			if err != nil {
 				return err
 			}
-			rates[w] = append(rates[w], rate)
+			paces[w] = append(paces[w], p)
 		}
 		slices.Reverse(pair)
 	}
-	var shares []float64
-	for i, rate := range rates[ours] {
-		shares = append(shares, rate/rates[theirs][i])
-	}
 	fmt.Fprintf(b.w, "\n%s: entries of %d B to a file of %d MiB, one thread; %d rounds, %s\n", c, c.size, logFile>>20, b.o.pairs, fileSystem(dir))
-	for _, w := range []*writer{ours, theirs} {
-		fmt.Fprintf(b.w, "  %-18s %12.0f/s %10.1f MB/s\n", w.name, median(rates[w]), median(rates[w])*float64(c.size)/1e6)
+	b.paces(c, paces[ours], paces[theirs], theirs.name, "by the time of a write", func(p pace) float64 { return p.op })
+	if paces[theirs][0].whole > 0 {
+		b.paces(c, paces[ours], paces[theirs], theirs.name, "by all time", func(p pace) float64 { return p.whole })
 	}
-	fmt.Fprintf(b.w, "  loadgen's rate / its: %s\n", spread(shares))
 	for _, w := range []*writer{ours, theirs} {
 		fmt.Fprintf(b.w, "  $ %s\n", quoted(slices.Concat(w.env, w.argv)))
 	}
 	return nil
 }
 
-// write runs a program once and returns its rate.
-func (b *bench) write(ctx context.Context, dir string, w *writer) (rate float64, err error) {
+// paces prints one of the rates of both.
+func (b *bench) paces(c *logCell, ours, theirs []pace, name, by string, rate func(pace) float64) {
+	var own, other, shares []float64
+	for i := range ours {
+		own, other = append(own, rate(ours[i])), append(other, rate(theirs[i]))
+		shares = append(shares, own[i]/other[i])
+	}
+	fmt.Fprintf(b.w, "  %s: loadgen %.0f/s (%.1f MB/s), %s %.0f/s (%.1f MB/s), loadgen's / its %s\n", by,
+		median(own), median(own)*float64(c.size)/1e6, name, median(other), median(other)*float64(c.size)/1e6, spread(shares))
+}
+
+// write runs a program once and returns its pace.
+func (b *bench) write(ctx context.Context, dir string, w *writer) (p pace, err error) {
 	cmd := exec.CommandContext(ctx, w.argv[0], w.argv[1:]...)
 	cmd.Dir, cmd.Env = b.root, append(os.Environ(), w.env...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w\n%s", strings.Join(w.argv, " "), err, out)
+		return p, fmt.Errorf("%s: %w\n%s", strings.Join(w.argv, " "), err, out)
 	}
-	if rate, err = w.rate(string(out)); err != nil {
-		return 0, err
+	if p, err = w.pace(string(out)); err != nil {
+		return p, err
 	}
 	if err := os.Remove(filepath.Join(dir, peerFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return 0, err
+		return p, err
 	}
-	return rate, nil
+	return p, nil
 }
 
 // fileSystem names the file system of a directory.
