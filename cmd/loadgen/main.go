@@ -1,4 +1,4 @@
-// Loadgen drives GET and PUT load, planned in HCL, onto remote caches, and reports throughput and latency.
+// Loadgen drives GET and PUT load, planned in HCL, onto remote caches, and appends to log files. It reports throughput and latency.
 package main
 
 import (
@@ -100,7 +100,7 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "loadgen",
 		Short: "Load for caches and key-value stores, planned in HCL",
-		Long: `Loadgen drives GET and PUT load, planned in HCL, onto remote caches, and reports throughput and latency.
+		Long: `Loadgen drives GET and PUT load, planned in HCL, onto remote caches, and appends to log files. It reports throughput and latency.
 
   loadgen coordinator run plans/hydra.hcl    run a plan; built-in cache nodes are started if it names no endpoints
   loadgen plan check plans/hydra.hcl         find mistakes, predict ops, connections, memory and time

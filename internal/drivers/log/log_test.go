@@ -372,7 +372,7 @@ func TestFilesStayBelowTheRoot(t *testing.T) {
 	require.NoError(t, os.Symlink(outside, filepath.Join(at.Root, "link")))
 	require.NoError(t, os.Symlink(filepath.Join(outside, "file"), filepath.Join(at.Root, "wal-w0.pmlog")))
 	for dir, says := range map[string]string{
-		"..": "is not below", "a/../../b": "is not below", outside: "is not below", "/": "is not below", "link": "path escapes", "link/a": "path escapes",
+		"..": "is not below", "a/../../b": "is not below", outside: "is not below", "/": "is not below", "link": "path escapes from parent: write a dir that can be made below ", "link/a": "path escapes",
 		"": "is no file that a log was in",
 	} {
 		_, err := Driver{}.Open(config(t, func(c *Config) { c.Dir = dir }), at)

@@ -106,12 +106,11 @@ func (s *store) enter() error {
 		return fmt.Errorf("dir %q is not below %s, which is where this worker lets log files be: write another dir, or start it with --log-root %s",
 			s.cfg.Dir, s.site.Root, s.cfg.Dir)
 	}
-	if err := root.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("dir %q: %w", s.cfg.Dir, err)
+	if err = root.MkdirAll(dir, 0o700); err == nil {
+		s.root, err = root.OpenRoot(dir)
 	}
-	s.root, err = root.OpenRoot(dir)
 	if err != nil {
-		return fmt.Errorf("dir %q: %w", s.cfg.Dir, err)
+		return fmt.Errorf("dir %q: %w: write a dir that can be made below %s and that no symbolic link leads out of", s.cfg.Dir, err, s.site.Root)
 	}
 	return nil
 }
