@@ -203,6 +203,27 @@ func TestRecordsHaveTheirSize(t *testing.T) {
 	require.ErrorContains(t, err, `field "id"`)
 }
 
+// Each key of a batch has a record of its own length: a server that is told another one takes what follows for something else.
+func TestRecordsOfABatchHaveTheirSizes(t *testing.T) {
+	p := sized(plan.Values{Record: map[string]string{"id": "uuid", "n": "int", "notes": "lorem"}, Checked: true})
+	p.Phases[0].Batch = 4
+	st := source(t, p, 0, "load").Stream(1)
+	seen := map[int]bool{}
+	var o op.Op
+	for range 500 {
+		require.True(t, st.Next(&o))
+		for _, item := range o.Batch {
+			require.Len(t, item.Key, len("key:000000000000"))
+			if o.Verb == driver.Put {
+				require.Len(t, item.Value.AppendTo(nil), item.Value.Size)
+				seen[item.Value.Size] = true
+			}
+		}
+	}
+	require.Greater(t, len(seen), 20)
+	require.Zero(t, testing.AllocsPerRun(1000, func() { st.Next(&o) }))
+}
+
 // The steps of a scenario put values of as many sizes as ops do.
 func TestSizesInScenarios(t *testing.T) {
 	p := sized(plan.Values{Size: 1000, Sizes: &plan.Sizes{Kind: plan.UniformSizes}})

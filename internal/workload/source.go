@@ -238,11 +238,16 @@ func (st *Stream) fill(o *op.Op, index uint64) {
 	}
 	o.Value = driver.Value{}
 	if o.Verb.Stores() {
-		o.Value = s.value
-		o.Value.Seed = st.random.Uint64()
-		if s.varied {
-			s.vary(o)
-		}
+		st.store(&o.Value, &o.Key)
+	}
+}
+
+// store makes a value for a key.
+func (st *Stream) store(v *driver.Value, key *[]byte) {
+	*v = st.source.value
+	v.Seed = st.random.Uint64()
+	if st.source.varied {
+		st.source.vary(v, key)
 	}
 }
 
@@ -260,11 +265,7 @@ func (st *Stream) gather(o *op.Op) {
 		item.Key = s.keys.appendKey(item.Key[:0], st.pool, item.Index)
 		item.Value = driver.Value{}
 		if o.Verb.Stores() {
-			item.Value = s.value
-			item.Value.Seed = st.random.Uint64()
-			if s.sizes != nil {
-				item.Value.Size = s.sizes.of(item.Value.Seed)
-			}
+			st.store(&item.Value, &item.Key)
 		}
 	}
 }
@@ -299,16 +300,16 @@ func (st *Stream) other(verb driver.Verb) uint64 {
 }
 
 // vary sets the size of a value. How long a record is shows when it is made; there is room for that behind the key.
-func (s *Source) vary(o *op.Op) {
+func (s *Source) vary(v *driver.Value, key *[]byte) {
 	if s.sizes != nil {
-		o.Value.Size = s.sizes.of(o.Value.Seed)
+		v.Size = s.sizes.of(v.Seed)
 		return
 	}
-	key := len(o.Key)
-	o.Key = s.value.Maker.Append(o.Key, o.Value.Seed)
-	o.Value.Size = len(o.Key) - key
-	if s.value.Checked {
-		o.Value.Size += driver.HeaderSize
+	length := len(*key)
+	*key = s.value.Maker.Append(*key, v.Seed)
+	v.Size = len(*key) - length
+	if v.Checked {
+		v.Size += driver.HeaderSize
 	}
-	o.Key = o.Key[:key]
+	*key = (*key)[:length]
 }
