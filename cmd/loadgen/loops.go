@@ -34,7 +34,7 @@ func (f *loopFlags) add(set *pflag.FlagSet) {
 	set.DurationVar(&f.spin, "spin", noSpin, "before an op of an open load is due, look at the clock for this `TIME` instead of sleeping; 0s: never")
 	set.Lookup("spin").DefValue = fmt.Sprintf("%v, with --pin %v", engine.DefaultSpin, engine.PinnedSpin)
 	set.StringVar(&f.pin, "pin", "", "run event loops, and threads of log files, on these `CPUS` and nowhere else, such as 1 or 2,3, or node0 for those of a NUMA node: one by one, then again from the first")
-	set.StringVar(&f.files, "files", "", "read the traces and files of keys that plans name below `DIR` (default: where the plan is; of a worker, where it was started)")
+	set.StringVar(&f.files, "files", "", "read the traces and files of keys and values that plans name below `DIR` (default: where the plan is; of a worker, where it was started)")
 	set.StringVar(&f.logRoot, "log-root", "", "keep log files of plans below `DIR` and nowhere else (default: in the user's state directory)")
 }
 

@@ -10,13 +10,13 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/loadgen/loadgen/internal/entries"
 	"github.com/loadgen/loadgen/internal/fields"
-	"github.com/loadgen/loadgen/internal/keyset"
 	"github.com/loadgen/loadgen/internal/trace"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// namedFiles are the files that a plan names: traces and keys. Each is read once, however often the variants of an experiment ask for it.
+// namedFiles are the files that a plan names: traces, keys and values. Each is read once, however often the variants of an experiment ask for it.
 type namedFiles struct {
 	dir   string // that paths which are not absolute begin in
 	found map[string]finding
@@ -79,12 +79,27 @@ func (n *namedFiles) trace(file, form string) (plan.TraceFacts, error) {
 }
 
 // keys reads the keys of a file.
-func (n *namedFiles) keys(file, form, field string) (plan.KeyFacts, error) {
+func (n *namedFiles) keys(file, form, field string) (plan.EntryFacts, error) {
 	f := n.once(file, []string{"keys", form, field}, func(r io.Reader) finding {
-		is, err := keyset.Check(r, keyset.Source{Form: form, Field: field})
-		return finding{sum: is.SHA256, says: fmt.Sprintf("%d keys", is.Keys), facts: plan.KeyFacts(is), err: err}
+		is, err := entries.Check(r, entries.Source{Form: form, Field: field})
+		return finding{sum: is.SHA256, says: fmt.Sprintf("%d keys", is.Count), facts: plan.EntryFacts(is), err: err}
 	})
-	facts, _ := f.facts.(plan.KeyFacts)
+	facts, _ := f.facts.(plan.EntryFacts)
+	return facts, f.err
+}
+
+// values reads the values of a file.
+func (n *namedFiles) values(file, form, field, encoding string) (plan.EntryFacts, error) {
+	f := n.once(file, []string{"values", form, field, encoding}, func(r io.Reader) finding {
+		is, err := entries.Check(r, entries.Source{Form: form, Field: field, Values: true, Encoding: encoding})
+		facts := plan.EntryFacts(is)
+		if err != nil {
+			return finding{err: err}
+		}
+		held := plan.ValueFile{EntryFile: plan.EntryFile{Bytes: is.Bytes}, Count: is.Count}
+		return finding{sum: is.SHA256, says: fmt.Sprintf("%d values of %d to %d bytes, %.1f on average", is.Count, is.Least, is.Largest, held.Mean()), facts: facts}
+	})
+	facts, _ := f.facts.(plan.EntryFacts)
 	return facts, f.err
 }
 

@@ -27,7 +27,7 @@ type planFlags struct {
 
 // addFiles adds the flag for a command that reads a plan and has no worker.
 func (p *planFlags) addFiles(f *pflag.FlagSet) {
-	f.StringVar(&p.files, "files", "", "read the traces and files of keys that the plan names below `DIR` (default: where the plan is)")
+	f.StringVar(&p.files, "files", "", "read the traces and files of keys and values that the plan names below `DIR` (default: where the plan is)")
 }
 
 func (p *planFlags) add(f *pflag.FlagSet) {
@@ -162,7 +162,7 @@ func (t *planText) variants(all *trial) hcl.Diagnostics {
 
 // resolve resolves the plan once, asserts included.
 func (t *planText) resolve(vars plan.Vars) (*plan.Plan, hcl.Diagnostics) {
-	vars.Trace, vars.Keys = t.named.trace, t.named.keys
+	vars.Trace, vars.Keys, vars.Values = t.named.trace, t.named.keys, t.named.values
 	resolved, diags := t.file.Resolve(vars)
 	draft := t.file.Draft()
 	if draft == nil {

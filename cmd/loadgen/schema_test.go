@@ -68,7 +68,7 @@ phase "write" {
 	closed { iterations = 2000 }
 }`
 
-// ofFiles has keys of a file, scenarios and a trace, of which a line is left out.
+// ofFiles has keys of a file, values of another, scenarios and a trace, of which a line is left out.
 const ofFiles = `
 plan "files" {}
 target "t" { driver = "null" }
@@ -79,6 +79,10 @@ dataset "d" {
 		field = "key"
 	}
 	values { size = 100 }
+}
+dataset "stored" {
+	keys { count = 10 }
+	values { file = "values.txt" }
 }
 phase "scenes" {
 	target  = target.t
@@ -95,6 +99,11 @@ phase "scenes" {
 		}
 	}
 }
+phase "stored" {
+	target  = target.t
+	dataset = dataset.stored
+	populate {}
+}
 phase "replay" {
 	target  = target.t
 	dataset = dataset.d
@@ -109,9 +118,10 @@ func beginOfFiles(t *testing.T) *load {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"plan.hcl":  ofFiles,
-		"keys.csv":  "key\na\nb\n",
-		"trace.csv": "0.01,a,1,10,1,set,0\n0.02,a,1,10,1,touch,0\n0.03,a,1,10,1,get,0\n",
+		"plan.hcl":   ofFiles,
+		"keys.csv":   "key\na\nb\n",
+		"values.txt": "one\ntwo\nthree\n",
+		"trace.csv":  "0.01,a,1,10,1,set,0\n0.02,a,1,10,1,touch,0\n0.03,a,1,10,1,get,0\n",
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}

@@ -32,7 +32,7 @@ type Config struct {
 	// LogRoot returns the directory that log files are below, which is there; nil: there is none, and a plan with a log target is refused.
 	LogRoot func() (string, error)
 
-	// Files is the directory that paths of traces and of files of keys begin in, where they are not absolute; "": that in which the process was started.
+	// Files is the directory that paths of traces and of files of keys and values begin in, where they are not absolute; "": that in which the process was started.
 	Files string
 
 	// Verify looks in another process whether a claim about a driver's log files is so (driver.Local).
@@ -52,7 +52,8 @@ type Engine struct {
 	wall   int64
 	group  *group                  // of the phase at hand
 	locals map[string]*localTarget // that the run has opened
-	listed listed                  // keys of the file that was used last
+	keys   listed                  // of the file of keys that was used last
+	values listed                  // and of that of values
 	seq    uint64                  // of the last snapshot
 	halt   atomic.Int32
 	lease  atomic.Int64 // run clock; the end of it
@@ -101,7 +102,7 @@ func (e *Engine) Assign(_ context.Context, a run.Assignment) error {
 		release()
 	}
 	leaveRoom(e.cfg.Loops)
-	e.run, e.plan, e.locals, e.listed = a, p, map[string]*localTarget{}, listed{}
+	e.run, e.plan, e.locals, e.keys, e.values = a, p, map[string]*localTarget{}, listed{}, listed{}
 	spin := time.Duration(0)
 	if slices.ContainsFunc(p.Targets, func(t *plan.Target) bool { return t.Executor == plan.EventLoop }) {
 		spin = oversleep
@@ -142,11 +143,16 @@ func (e *Engine) Prepare(ctx context.Context, step run.Step) (run.Ready, error) 
 		}
 		e.group = g
 	}
-	keys, err := e.keysOf(e.plan.Dataset(e.group.phase.Dataset).Keys)
+	data := e.plan.Dataset(e.group.phase.Dataset)
+	keys, err := e.keysOf(data.Keys)
 	if err != nil {
 		return run.Ready{}, err
 	}
-	source, err := workload.New(e.plan, e.group.phase, workload.Step{Kind: string(step.Kind), Level: step.Level, Shape: step.Shape, Keys: keys})
+	values, err := e.valuesOf(data.Values)
+	if err != nil {
+		return run.Ready{}, err
+	}
+	source, err := workload.New(e.plan, e.group.phase, workload.Step{Kind: string(step.Kind), Level: step.Level, Shape: step.Shape, Keys: keys, Values: values})
 	if err != nil {
 		return run.Ready{}, err
 	}

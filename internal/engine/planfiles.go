@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/loadgen/loadgen/internal/keyset"
+	"github.com/loadgen/loadgen/internal/entries"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -51,32 +51,51 @@ func (e *Engine) openTrace(t *plan.Trace) (func() (io.ReadCloser, error), error)
 }
 
 // keysOf returns the keys of a dataset that has them from a file, else nil. They are held until another dataset's are asked for.
-func (e *Engine) keysOf(k plan.Keys) (*keyset.Set, error) {
+func (e *Engine) keysOf(k plan.Keys) (*entries.Set, error) {
 	if k.File == nil {
 		return nil, nil
 	}
-	if e.listed.set != nil && e.listed.file == *k.File {
-		return e.listed.set, nil
+	return e.keys.of(e, k.File, k.Count, entries.Source{Form: k.File.Form, Field: k.File.Field})
+}
+
+// valuesOf returns the values of a dataset likewise.
+func (e *Engine) valuesOf(v plan.Values) (*entries.Set, error) {
+	if v.File == nil {
+		return nil, nil
 	}
-	e.listed = listed{}
-	file, err := e.openFile("file of keys", k.File.Path)
+	from := entries.Source{Form: v.File.Form, Field: v.File.Field, Values: true, Encoding: v.File.Encoding}
+	return e.values.of(e, &v.File.EntryFile, v.File.Count, from)
+}
+
+// listed is the entries of the file that was asked for last.
+type listed struct {
+	file plan.EntryFile
+	from entries.Source
+	set  *entries.Set
+}
+
+// of returns the entries of a file, of which there are so many.
+func (l *listed) of(e *Engine, f *plan.EntryFile, count int64, from entries.Source) (*entries.Set, error) {
+	if l.set != nil && l.file == *f && l.from == from {
+		return l.set, nil
+	}
+	*l = listed{}
+	what := "file of keys"
+	if from.Values {
+		what = "file of values"
+	}
+	file, err := e.openFile(what, f.Path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	set, sum, err := keyset.Read(file, keyset.Source{Form: k.File.Form, Field: k.File.Field}, k.Count, k.File.Bytes)
+	set, sum, err := entries.Read(file, from, count, f.Bytes)
 	if err != nil {
-		return nil, fmt.Errorf("file of keys %s:%w", file.Name(), err)
+		return nil, fmt.Errorf("%s %s:%w", what, file.Name(), err)
 	}
-	if err := same("file of keys", file.Name(), sum, k.File.SHA256); err != nil {
+	if err := same(what, file.Name(), sum, f.SHA256); err != nil {
 		return nil, err
 	}
-	e.listed = listed{*k.File, set}
+	*l = listed{*f, from, set}
 	return set, nil
-}
-
-// listed is the keys of a file.
-type listed struct {
-	file plan.KeyFile
-	set  *keyset.Set
 }

@@ -26,7 +26,7 @@ func TestKeysOfAFileAreHeldOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, made)
 
-	file := plan.KeyFile{Path: "keys.txt", Form: "lines", SHA256: write("a\nb\n"), Bytes: 10}
+	file := plan.EntryFile{Path: "keys.txt", Form: "lines", SHA256: write("a\nb\n"), Bytes: 10}
 	first, err := e.keysOf(plan.Keys{Count: 2, File: &file})
 	require.NoError(t, err)
 	require.Equal(t, 2, first.Len())
@@ -51,7 +51,37 @@ func TestKeysOfAFileAreHeldOnce(t *testing.T) {
 	file.Bytes++
 	_, err = e.keysOf(plan.Keys{Count: 2, File: &file})
 	require.ErrorContains(t, err, path+":2:1: a key with the byte 0x20")
-	_, err = e.keysOf(plan.Keys{Count: 2, File: &plan.KeyFile{Path: "none.txt"}})
+	_, err = e.keysOf(plan.Keys{Count: 2, File: &plan.EntryFile{Path: "none.txt"}})
 	require.ErrorContains(t, err, `file of keys "none.txt": open `)
 	require.ErrorContains(t, err, "copy it to where this worker was started")
+}
+
+// Values of a file are held beside its keys, and are other ones in another encoding.
+func TestValuesOfAFileAreHeldOnce(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "values.txt")
+	require.NoError(t, os.WriteFile(path, []byte("YQ==\nYg==\n"), 0o644))
+	sum := sha256.Sum256([]byte("YQ==\nYg==\n"))
+	e := New(Config{Files: dir})
+	made, err := e.valuesOf(plan.Values{Size: 3})
+	require.NoError(t, err)
+	require.Nil(t, made)
+
+	file := plan.ValueFile{EntryFile: plan.EntryFile{Path: "values.txt", Form: "lines", SHA256: hex.EncodeToString(sum[:]), Bytes: 16}, Encoding: "text", Count: 2}
+	first, err := e.valuesOf(plan.Values{File: &file})
+	require.NoError(t, err)
+	require.Equal(t, "YQ==", string(first.Append(nil, 0)))
+	_, err = e.keysOf(plan.Keys{Count: 2, File: &file.EntryFile})
+	require.NoError(t, err)
+	again, err := e.valuesOf(plan.Values{File: &file})
+	require.NoError(t, err)
+	require.Same(t, first, again)
+	file.Encoding, file.Bytes = "base64", 10
+	decoded, err := e.valuesOf(plan.Values{File: &file})
+	require.NoError(t, err)
+	require.Equal(t, "a", string(decoded.Append(nil, 0)))
+	require.NoError(t, os.WriteFile(path, []byte("YQ==\n"), 0o644))
+	file.Path = path
+	_, err = e.valuesOf(plan.Values{File: &file})
+	require.ErrorContains(t, err, "file of values "+path+" is not the file that the plan was checked with")
 }

@@ -5,8 +5,9 @@
 //	CSV     fields between commas, quoted as RFC 4180 and encoding/csv have it: "a,b", "say ""so""", and lines within quotes
 //	JSON    an object on a line; of its fields text and numbers can be read, the others are passed over
 //
-// Space around a field without quotes is no part of it. Empty lines of CSV and JSON are passed over. Nothing is held but the record at hand, of
-// at most 64 KiB, and nothing is allocated for one.
+// Space around a field without quotes is no part of it, nor is a byte order mark at the beginning of the file, or a carriage return at the end of a
+// line. Empty lines of CSV and JSON are passed over. Nothing is held but the record at hand, of at most 64 KiB unless [Reader.Widen] says
+// otherwise, and nothing is allocated for one.
 package fields
 
 import (
@@ -50,7 +51,11 @@ type Reader struct {
 	names   []string
 	need    int
 	columns []int // of the names, from 0; −1: not there
-	head    bool  // the next record names the columns
+	named   bool  // the first record names the columns
+	head    bool  // so does the next one
+	room    []byte
+	most    int  // bytes of a record
+	any     bool // a field of JSON may be of any kind
 
 	line   int64  // of the record
 	taken  int64  // lines of the record
@@ -71,11 +76,30 @@ type field struct {
 // NewReader returns a reader of fields with names, of which the first need have to be there. Those of CSV are in the columns, counted from 0;
 // without columns the first line names them, in letters of any case.
 func NewReader(r io.Reader, kind Kind, names []string, need int, columns []int) *Reader {
-	f := &Reader{lines: bufio.NewScanner(r), kind: kind, names: names, need: need, columns: columns, taken: 1, got: make([]field, len(names))}
-	f.lines.Buffer(make([]byte, maxRecord), maxRecord)
-	f.head = kind == CSV && columns == nil
+	f := &Reader{kind: kind, names: names, need: need, columns: columns, named: kind == CSV && columns == nil, most: maxRecord, got: make([]field, len(names))}
+	f.room = make([]byte, maxRecord)
+	f.Reset(r)
 	return f
 }
+
+// Reset goes on with another file of the same form, from its beginning, in the room that there is.
+func (r *Reader) Reset(file io.Reader) {
+	r.lines = bufio.NewScanner(file)
+	r.lines.Buffer(r.room, r.most)
+	r.line, r.taken, r.head = 0, 1, r.named
+	if r.named {
+		r.columns = r.columns[:0]
+	}
+}
+
+// Widen lets records have up to most bytes. It comes before the first.
+func (r *Reader) Widen(most int) {
+	r.most = most
+	r.lines.Buffer(r.room, most)
+}
+
+// TakeAny lets fields of JSON be of any kind: one that is neither text nor a number is had as it is written.
+func (r *Reader) TakeAny() { r.any = true }
 
 // Next reads the next record. It returns io.EOF behind the last, and an *Error for one that cannot be read.
 func (r *Reader) Next() error {
@@ -151,6 +175,9 @@ func (r *Reader) scan() error {
 		}
 		r.line, r.taken = r.line+r.taken, 1
 		r.raw = r.lines.Bytes()
+		if r.line == 1 {
+			r.raw = bytes.TrimPrefix(r.raw, []byte("\ufeff"))
+		}
 	}
 	if r.kind == CSV && odd(r.raw) {
 		return r.join()
@@ -166,7 +193,7 @@ func (r *Reader) join() error {
 	r.joined = append(r.joined[:0], r.raw...)
 	for open := true; open && r.lines.Scan(); {
 		more := r.lines.Bytes()
-		if len(r.joined)+len(more) >= maxRecord {
+		if len(r.joined)+len(more) >= r.most {
 			return r.long(r.line)
 		}
 		r.joined = append(append(r.joined, '\n'), more...)
@@ -192,7 +219,7 @@ func (r *Reader) ended() error {
 }
 
 func (r *Reader) long(line int64) error {
-	return &Error{line, 1, fmt.Sprintf("more than the %d bytes that a line may have, or lines between quotes together", maxRecord)}
+	return &Error{line, 1, fmt.Sprintf("more than the %d bytes that a line may have, or lines between quotes together", r.most)}
 }
 
 // name reads the first line of a CSV.
@@ -309,7 +336,7 @@ func (r *Reader) take(k, from, to int) error {
 	case c == 'n': // null
 	case c == '"':
 		r.got[k] = field{r.unescape(r.raw[from+1 : to-1]), from, true}
-	case c == '-' || c >= '0' && c <= '9':
+	case r.any || c == '-' || c >= '0' && c <= '9':
 		r.got[k] = field{r.raw[from:to], from, true}
 	default:
 		return r.Fault(k, "neither text nor a number")

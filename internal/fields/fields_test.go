@@ -47,6 +47,7 @@ func TestFields(t *testing.T) {
 		{"lines between quotes", CSV, "key,size\n\"a\r\n\n\"\"b\",1\nc,2", []string{`2 key="a\n\n\"b" size="1"`, `5 key="c" size="2"`}},
 		{"objects", JSON, `{"key":"a","size":12}` + "\n\n" + ` { "x":{"key":[1,"}"]}, "size" : null ,"key" : -1.5e3}` + "\r\n", []string{`1 key="a" size="12"`, `3 key="-1.5e3"`}},
 		{"escapes", JSON, `{"k\u0065y":"\"\\\/\b\f\n\r\t\u00e4\ud83d\ude00\ud83d!\ude00\ud83dA","key2":"\""}`, []string{`1 key="\"\\/\b\f\n\r\tä😀�!��A"`}},
+		{"a byte order mark", CSV, "\ufeffkey,size\r\na,1\r\n", []string{`2 key="a" size="1"`}},
 		{"the last of two", JSON, `{"key":"a","key":"b"}`, []string{`1 key="b"`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -88,6 +89,39 @@ func TestMistakes(t *testing.T) {
 		var at *Error
 		require.ErrorAs(t, err, &at)
 	}
+}
+
+// What may be a value may be long, and any JSON.
+func TestWiden(t *testing.T) {
+	long := strings.Repeat("v", 100_000)
+	for _, c := range []struct {
+		kind       Kind
+		text, want string
+	}{
+		{Lines, long + "\n", long},
+		{CSV, "key\n\"" + long + "\n\"\n", long + "\n"},
+		{JSON, `{"key": {"a": [1, "}"]} }`, `{"a": [1, "}"]}`},
+		{JSON, `{"key":[]}`, `[]`},
+		{JSON, `{"key":true }`, `true`},
+		{JSON, `{"key":"a\n"}`, "a\n"},
+	} {
+		r := NewReader(strings.NewReader(c.text), c.kind, names[:1], 1, nil)
+		r.Widen(200_000)
+		r.TakeAny()
+		require.NoError(t, r.Next(), "%.40q", c.text)
+		got, there := r.Get(0)
+		require.True(t, there)
+		require.Equal(t, c.want, string(got))
+	}
+	for _, text := range []string{"a\n" + long + long + "v\n", "a\n" + long + long + "v"} {
+		r := NewReader(strings.NewReader(text), Lines, names[:1], 1, nil)
+		r.Widen(200_000)
+		require.NoError(t, r.Next())
+		require.ErrorContains(t, r.Next(), "2:1: more than the 200000 bytes")
+	}
+	r := NewReader(strings.NewReader(`{"key":null}`), JSON, names[:1], 1, nil)
+	r.TakeAny()
+	require.ErrorContains(t, r.Next(), `1:1: no field "key"`)
 }
 
 func TestKeys(t *testing.T) {

@@ -238,6 +238,9 @@ func datasetOf(ph *run.Phase) string {
 	if d.Values != "" {
 		values = ", values of up to " + blocks(d.ValueBytes) + ": " + d.Values
 	}
+	if f := d.ValuesFile; f != nil {
+		values += ", " + blocks(int(math.Round(f.MeanBytes))) + " on average"
+	}
 	keys := plural(d.Keys, "key")
 	if d.File != nil {
 		keys += " of " + d.File.Path

@@ -75,6 +75,9 @@ func newStep(p *plan.Plan, ph *plan.Phase, m Measured) *Phase {
 	if r.Dataset.File == nil {
 		r.Nulls["dataset.file"] = "keys are made by a format"
 	}
+	if r.Dataset.ValuesFile == nil {
+		r.Nulls["dataset.values_file"] = "values are made"
+	}
 	if o := ph.Open; o != nil && o.Trace != nil {
 		r.Trace = newReplayed(o.Trace)
 	} else {

@@ -107,7 +107,8 @@ type dataset struct {
 	ValueBytes int     `json:"value_bytes"` // of the largest
 	Values     string  `json:"values"`      // how they differ from text of that size, "" when they do not
 
-	File *keyFile `json:"file"` // that has the keys; nil: they are made
+	File       *keyFile   `json:"file"`        // that has the keys; nil: they are made
+	ValuesFile *valueFile `json:"values_file"` // that has the values; likewise
 }
 
 // keyFile is the file that a dataset has its keys from.
@@ -116,6 +117,17 @@ type keyFile struct {
 	Form   string `json:"form"`
 	Field  string `json:"field"`
 	SHA256 string `json:"sha256"`
+}
+
+// valueFile is the file that a dataset has its values from. Sizes are without the header of a checked value.
+type valueFile struct {
+	keyFile
+	Encoding     string  `json:"encoding"`
+	Pick         string  `json:"pick"`
+	Values       int64   `json:"values"` // how many there are
+	LeastBytes   int     `json:"least_bytes"`
+	LargestBytes int     `json:"largest_bytes"`
+	MeanBytes    float64 `json:"mean_bytes"`
 }
 
 // replayed is the trace that a phase has replayed.

@@ -24,9 +24,19 @@ func newDataset(p *plan.Plan, ph *plan.Phase) dataset {
 		Name: d.Name, Keys: d.Keys.Count, Scope: d.Keys.Scope, Pick: d.Keys.Picking(), Skew: d.Keys.Skew, ValueBytes: d.Values.Size, Values: d.Values.Form(),
 	}
 	if f := d.Keys.File; f != nil {
-		r.File = &keyFile{Path: f.Path, Form: f.Form, Field: f.Field, SHA256: f.SHA256}
+		r.File = newKeyFile(f)
+	}
+	if f := d.Values.File; f != nil {
+		r.ValuesFile = &valueFile{
+			keyFile: *newKeyFile(&f.EntryFile), Encoding: f.Encoding, Pick: f.Pick,
+			Values: f.Count, LeastBytes: f.Least, LargestBytes: f.Largest, MeanBytes: f.Mean(),
+		}
 	}
 	return r
+}
+
+func newKeyFile(f *plan.EntryFile) *keyFile {
+	return &keyFile{Path: f.Path, Form: f.Form, Field: f.Field, SHA256: f.SHA256}
 }
 
 // shape returns the phase's kind, its load model and what the model asks for, in a step of the given shape or in all.

@@ -17,7 +17,7 @@
 //  1. the verb, when there is a choice: one word;
 //  2. the key, when it is picked at random: as many words as rejection takes, usually one;
 //  3. whether it asks for a key that nobody puts, for a get of a phase with a hit ratio below 1: one word;
-//  4. the value's seed, for a put: one word.
+//  4. the value's seed, for a put: one word. Of a file's values it chooses one; where values belong to their keys, the key's index is the seed.
 //
 // # Keys
 //

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/loadgen/loadgen/internal/keyset"
+	"github.com/loadgen/loadgen/internal/entries"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -27,11 +27,11 @@ type keyFormat struct {
 	upper  uint64 // the upper of the two words, of number 0
 	digits uint64 // of its bytes, those that are digits
 
-	listed *keyset.Set // keys of a file, by number, and the rest is not used; nil: keys are made
+	listed *entries.Set // keys of a file, by number, and the rest is not used; nil: keys are made
 }
 
 // formatOf returns how the keys of a dataset are written.
-func formatOf(k *plan.Keys, listed *keyset.Set) (keyFormat, error) {
+func formatOf(k *plan.Keys, listed *entries.Set) (keyFormat, error) {
 	if k.File == nil {
 		return parseKeyFormat(k.Format)
 	}

@@ -7,18 +7,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/internal/keyset"
+	"github.com/loadgen/loadgen/internal/entries"
 	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // listedKeys is the keys of a file of n lines, which are of different lengths.
-func listedKeys(t testing.TB, n int) *keyset.Set {
+func listedKeys(t testing.TB, n int) *entries.Set {
 	var b strings.Builder
 	for i := range n {
 		fmt.Fprintf(&b, "%d%s\n", i, strings.Repeat("x", i%70))
 	}
-	set, _, err := keyset.Read(strings.NewReader(b.String()), keyset.Source{Form: keyset.Lines}, 0, 0)
+	set, _, err := entries.Read(strings.NewReader(b.String()), entries.Source{Form: entries.Lines}, 0, 0)
 	require.NoError(t, err)
 	return set
 }
@@ -45,7 +45,7 @@ func TestKeysOfAFile(t *testing.T) {
 				p := onePlan(k, ph)
 				made, err := New(p, ph, Step{Kind: kind})
 				require.NoError(t, err)
-				p.Datasets[0].Keys.File = &plan.KeyFile{Path: "keys.txt", Form: "lines"}
+				p.Datasets[0].Keys.File = &plan.EntryFile{Path: "keys.txt", Form: "lines"}
 				listed, err := New(p, ph, Step{Kind: kind, Keys: set})
 				require.NoError(t, err)
 				require.False(t, listed.Alike())
@@ -79,7 +79,7 @@ func TestKeysOfAFile(t *testing.T) {
 
 func TestKeysOfAFileAllocateNothing(t *testing.T) {
 	k := keys("zipf", "shared", 1000)
-	k.File = &plan.KeyFile{Path: "keys.txt", Form: "lines"}
+	k.File = &plan.EntryFile{Path: "keys.txt", Form: "lines"}
 	ph := closed("load", 10, 0)
 	p := onePlan(k, ph)
 	s, err := New(p, ph, Step{Kind: "load", Keys: listedKeys(t, 1000)})
@@ -92,10 +92,10 @@ func TestKeysOfAFileAllocateNothing(t *testing.T) {
 // Keys that are not at hand, or not as many as the plan says, are no load.
 func TestKeysThatAreMissing(t *testing.T) {
 	k := keys("uniform", "shared", 1000)
-	k.File = &plan.KeyFile{Path: "keys.txt", Form: "lines"}
+	k.File = &plan.EntryFile{Path: "keys.txt", Form: "lines"}
 	ph := closed("load", 10, 0)
 	p := onePlan(k, ph)
-	for _, set := range []*keyset.Set{nil, listedKeys(t, 999)} {
+	for _, set := range []*entries.Set{nil, listedKeys(t, 999)} {
 		_, err := New(p, ph, Step{Kind: "load", Keys: set})
 		require.ErrorContains(t, err, "the 1000 keys of keys.txt are not at hand")
 	}

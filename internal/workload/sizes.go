@@ -5,8 +5,27 @@ import (
 	"math"
 	"math/bits"
 
+	"github.com/loadgen/loadgen/internal/entries"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
+
+// sizer gives values their sizes.
+type sizer interface {
+	// of returns the size of the value with the given seed.
+	of(seed uint64) int
+}
+
+// newSizer returns how the sizes of values differ, nil when they do not, or when nobody knows before a value is made. Values of a file are those
+// of listed.
+func newSizer(v *plan.Values, listed *entries.Set) (sizer, error) {
+	switch {
+	case v.File != nil:
+		return newFiled(v, listed)
+	case v.Sizes != nil:
+		return newSizes(v)
+	}
+	return nil, nil
+}
 
 // sizes gives values their sizes: a function of the value's seed.
 type sizes struct {
@@ -23,11 +42,8 @@ type sizes struct {
 	largest       int
 }
 
-// newSizes returns how the sizes of values differ, nil when they do not.
+// newSizes returns how the sizes of values differ that do.
 func newSizes(v *plan.Values) (*sizes, error) {
-	if v.Sizes == nil {
-		return nil, nil
-	}
 	s := &sizes{kind: v.Sizes.Kind, smallest: v.LeastSize(), largest: v.Size}
 	switch s.kind {
 	case plan.UniformSizes:
@@ -76,7 +92,6 @@ func (s *sizes) below(x float64) float64 {
 	return math.Erfc(-math.Log(x/s.median)/(s.sigma*math.Sqrt2)) / 2
 }
 
-// of returns the size of the value with the given seed.
 func (s *sizes) of(seed uint64) int {
 	x := mix(seed) // the seed's own bits choose the filling
 	switch s.kind {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/loadgen/loadgen/internal/keyset"
+	"github.com/loadgen/loadgen/internal/entries"
 	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/internal/pace"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -30,7 +30,8 @@ type Source struct {
 	misses   bool         // some gets ask for keys that nobody puts
 	hits     uint64       // 2⁶⁴ × the share of those that do not
 	varied   bool         // values are of different sizes
-	sizes    *sizes       // which; nil when a record's length is its size
+	sizes    sizer        // which; nil when a record's length is its size
+	paired   bool         // a value belongs to its key's index, and has that for a seed
 	shape    pace.Shape   // of an open load
 	poisson  bool
 	arrivals uint64 // seed of the arrivals
@@ -46,7 +47,8 @@ type Step struct {
 	Level int        // of a phase whose load has several, from 0: each has ops of its own
 	Shape pace.Shape // of a load whose ops are due by a schedule
 
-	Keys *keyset.Set // of a dataset that has its keys from a file
+	Keys   *entries.Set // of a dataset that has its keys from a file
+	Values *entries.Set // of one that has its values from a file
 }
 
 // New returns the source of one step of phase ph of plan p. It fails when the phase has no such step, or when its keys could not be
@@ -73,15 +75,19 @@ func New(p *plan.Plan, ph *plan.Phase, step Step) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dataset %q: %w", data.Name, err)
 	}
-	sizes, err := newSizes(&data.Values)
+	sizes, err := newSizer(&data.Values, step.Values)
 	if err != nil {
 		return nil, fmt.Errorf("dataset %q: %w", data.Name, err)
+	}
+	if f, ok := sizes.(*filed); ok {
+		value.Maker = f
 	}
 	s := &Source{
 		streams: ph.Sessions(), sessions: ph.Sessions(),
 		seed:  seedOf(p.Seed, step.path("phase", ph.Name, kind)...),
 		limit: unbounded, mix: mix, keys: keys,
 		value: value, varied: sizes != nil || value.Maker != nil, sizes: sizes, batch: 1,
+		paired: data.Values.File != nil && data.Values.File.Paired(),
 	}
 	if kind == "load" {
 		s.batch = ph.Batch
@@ -238,16 +244,16 @@ func (st *Stream) fill(o *op.Op, index uint64) {
 	}
 	o.Value = driver.Value{}
 	if o.Verb.Stores() {
-		st.store(&o.Value, &o.Key)
+		st.store(&o.Value, &o.Key, index)
 	}
 }
 
-// store makes a value for a key.
-func (st *Stream) store(v *driver.Value, key *[]byte) {
+// store makes a value for the key with an index.
+func (st *Stream) store(v *driver.Value, key *[]byte, index uint64) {
 	*v = st.source.value
 	v.Seed = st.random.Uint64()
 	if st.source.varied {
-		st.source.vary(v, key)
+		st.source.vary(v, key, index)
 	}
 }
 
@@ -265,7 +271,7 @@ func (st *Stream) gather(o *op.Op) {
 		item.Key = s.keys.appendKey(item.Key[:0], st.pool, item.Index)
 		item.Value = driver.Value{}
 		if o.Verb.Stores() {
-			st.store(&item.Value, &item.Key)
+			st.store(&item.Value, &item.Key, item.Index)
 		}
 	}
 }
@@ -300,7 +306,10 @@ func (st *Stream) other(verb driver.Verb) uint64 {
 }
 
 // vary sets the size of a value. How long a record is shows when it is made; there is room for that behind the key.
-func (s *Source) vary(v *driver.Value, key *[]byte) {
+func (s *Source) vary(v *driver.Value, key *[]byte, index uint64) {
+	if s.paired {
+		v.Seed = index
+	}
 	if s.sizes != nil {
 		v.Size = s.sizes.of(v.Seed)
 		return

@@ -40,6 +40,9 @@ func (p *Plan) applyDefaults(places map[string]hcl.Range, drivers []driver.Drive
 		if r, err := record.New(d.Values.Record); err == nil {
 			d.Values.Size = d.Values.header() + r.Bound()
 		}
+		if f := d.Values.File; f != nil {
+			d.Values.Size = d.Values.header() + f.Largest
+		}
 	}
 	p.expectHits(places)
 }

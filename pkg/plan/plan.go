@@ -124,7 +124,7 @@ type Keys struct {
 	Scope   string  `json:"scope"`              // "shared" or "session"
 	Format  string  `json:"format"`             // one integer verb, e.g. key:%012d; not looked at with File
 
-	File *KeyFile `json:"file,omitempty"` // nil: keys are made by Format
+	File *EntryFile `json:"file,omitempty"` // nil: keys are made by Format
 }
 
 // Values says what a put, an append or a write stores.
@@ -132,8 +132,9 @@ type Values struct {
 	Size            int               `json:"size_bytes"`                // of the largest value
 	Sizes           *Sizes            `json:"sizes,omitempty"`           // nil: all values are of one size
 	Checked         bool              `json:"checked"`                   // writer, version and checksum stand in the value's first 24 bytes
-	Fill            string            `json:"fill"`                      // "text", or a byte such as "0xff"; see ParseFill
+	Fill            string            `json:"fill"`                      // "text", or a byte such as "0xff"; see parseFill
 	Record          map[string]string `json:"record,omitempty"`          // types of the fields of JSON objects that are the values, see internal/record; nil: as Fill says
+	File            *ValueFile        `json:"file,omitempty"`            // that has the values; nil: they are made
 	Compressibility *float64          `json:"compressibility,omitempty"` // share of a value that compresses away, the rest being random bytes; nil: as Fill says
 
 	TTL time.Duration `json:"ttl_ns"` // after a put, the store forgets it by itself; 0: never
@@ -165,18 +166,18 @@ type Phase struct {
 // ended in timeout, error or quorum_failed.
 type Stop struct {
 	Errors int64   `json:"errors"` // so many
-	Share  float64 `json:"share"`  // more than this share of the ops that have ended, 0 to 1, once [StopLeast] have
+	Share  float64 `json:"share"`  // more than this share of the ops that have ended, 0 to 1, once stopLeast have
 }
 
-// StopLeast is how many ops have to have ended before a share of them says something.
-const StopLeast = 100
+// stopLeast is how many ops have to have ended before a share of them says something.
+const stopLeast = 100
 
 // Reached says whether so many failures among the ops that have ended are enough.
 func (s *Stop) Reached(failed, ended uint64) bool {
 	if s.Errors > 0 {
 		return failed >= uint64(s.Errors)
 	}
-	return ended >= StopLeast && float64(failed) > s.Share*float64(ended)
+	return ended >= stopLeast && float64(failed) > s.Share*float64(ended)
 }
 
 func (s *Stop) String() string {

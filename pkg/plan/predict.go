@@ -48,7 +48,7 @@ type Load struct {
 
 	// Memory is what one worker needs for all of it, in bytes: 32 MiB + 4 KiB a session + 1 KiB and three values an op that can be in flight, and 256 bytes for each further step of its scenario, + 8 KiB a
 	// connection, 104 KiB on the blocking executor, + 58 KiB a histogram, of which there are 7 an op in the mix and N more when replicated, + what the
-	// keys of a file take.
+	// keys and values of files take.
 	Memory int64
 }
 
@@ -110,7 +110,11 @@ func (p *Plan) idle(ph *Phase, sessions, endpoints int) int64 {
 		session = add(session, multiply(int64(endpoints), pipeBytes))
 	}
 	need := add(processBytes+histograms*histogramBytes, multiply(int64(sessions), session))
-	if f := p.Dataset(ph.Dataset).Keys.File; f != nil {
+	d := p.Dataset(ph.Dataset)
+	if f := d.Keys.File; f != nil {
+		need = add(need, f.Bytes)
+	}
+	if f := d.Values.File; f != nil {
 		need = add(need, f.Bytes)
 	}
 	return need

@@ -21,8 +21,9 @@ type resolver struct {
 	places    map[string]hcl.Range // of blocks and arguments, by path
 	wrong     map[string]bool      // paths about which something is reported: nothing more is said of their values
 	plan      *Plan
-	traces    func(file, form string) (TraceFacts, error)      // of Vars
-	keys      func(file, form, field string) (KeyFacts, error) // likewise
+	traces    func(file, form string) (TraceFacts, error)        // of Vars
+	keys      func(file, form, field string) (EntryFacts, error) // likewise
+	values    func(file, form, field, encoding string) (EntryFacts, error)
 }
 
 // Resolve evaluates the plan with the given variables. The Plan is nil when anything is wrong with it, in Parse's eyes or its own;
@@ -35,6 +36,7 @@ func (f *File) Resolve(vars Vars) (*Plan, hcl.Diagnostics) {
 		wrong:     map[string]bool{},
 		traces:    vars.Trace,
 		keys:      vars.Keys,
+		values:    vars.Values,
 		plan:      &Plan{Seed: 1, Targets: []*Target{}, Datasets: []*Dataset{}, Observes: []*Observe{}, Phases: []*Phase{}, Asserts: []*Assert{}},
 	}
 	locals := r.collectLocals()

@@ -136,7 +136,7 @@ func (v *validator) trace(ph *Phase, t *Trace, at part) {
 	if len(ph.Scenarios) > 0 {
 		v.fault(at.where+": a trace beside scenarios", "Leave the scenarios out: ops come from the trace.", at.path)
 	}
-	if d := v.plan.Dataset(ph.Dataset); d != nil && (d.Values.Record != nil || d.Values.Sizes != nil) {
+	if d := v.plan.Dataset(ph.Dataset); d != nil && (d.Values.Record != nil || d.Values.Sizes != nil || d.Values.File != nil) {
 		v.fault(fmt.Sprintf("%s: values of dataset %q that have sizes of their own", at.where, d.Name),
 			"Write a dataset with a plain size: the trace says how large values are.", at.path, "dataset."+d.Name+".values")
 	}

@@ -29,8 +29,8 @@ const (
 	maxQuantity = 32
 )
 
-// ParseFill reads what values are filled with: "text" (or "") for letters and digits, or a byte such as "0xff".
-func ParseFill(text string) (driver.Fill, error) {
+// parseFill reads what values are filled with: "text" (or "") for letters and digits, or a byte such as "0xff".
+func parseFill(text string) (driver.Fill, error) {
 	if text == "" || text == "text" {
 		return 0, nil
 	}

@@ -425,7 +425,7 @@ func (v *validator) localOps(ph *Phase, t *Target, local driver.Local, at part) 
 	}
 	path := "dataset." + d.Name + ".values"
 	if d.Values.Form() != "" {
-		v.fault(at.where+": entries that differ in size, compress or are records in a log", fmt.Sprintf("Write one size and nothing of that in the values of dataset %q.", d.Name),
+		v.fault(at.where+": entries that differ in size, compress, are records or come from a file in a log", fmt.Sprintf("Write one size and nothing of that in the values of dataset %q.", d.Name),
 			path+".size", path)
 	}
 	if d.Values.Size < driver.StampSize {

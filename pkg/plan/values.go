@@ -45,12 +45,17 @@ const writeSizes = `Write a size such as "200B", "uniform(100B, 10KiB)", "lognor
 
 // values reads a values block.
 func (b *block) values(d *Values) {
-	b.expect([]string{"size", "checked", "fill", "compressibility", "record", "ttl"}, nil)
+	b.expect([]string{"size", "checked", "fill", "compressibility", "record", "ttl", "file", "form", "field", "encoding", "pick"}, nil)
 	switch {
+	case b.has("file"):
+		b.valueFile(d)
 	case b.has("record"):
 		b.record(d)
-	case b.require("size", `Write size = "200B", or how large a value is.`):
+	case b.require("size", `Write size = "200B", or how large a value is, or file = "values.txt".`):
 		b.sizes(d)
+	}
+	if d.File == nil {
+		b.withoutFile("values", "form", "field", "encoding", "pick")
 	}
 	b.flag("checked", &d.Checked)
 	b.text("fill", &d.Fill)
@@ -67,12 +72,7 @@ func (b *block) values(d *Values) {
 // record reads the types of fields by their names.
 func (b *block) record(d *Values) {
 	const write = `Write the types of fields by their names: record = { id = "uuid", visits = "int" }.`
-	for _, other := range []string{"size", "fill", "compressibility"} {
-		if b.has(other) {
-			b.value(other)
-			b.bad(other, "a record has its own", "Leave it out.")
-		}
-	}
+	b.without("a record has its own", "size", "fill", "compressibility")
 	v, ok := b.value("record")
 	if !ok {
 		return
@@ -89,6 +89,16 @@ func (b *block) record(d *Values) {
 			return
 		}
 		d.Record[name.AsString()] = kind.AsString()
+	}
+}
+
+// without reports arguments that are said otherwise.
+func (b *block) without(why string, names ...string) {
+	for _, name := range names {
+		if b.has(name) {
+			b.value(name)
+			b.bad(name, why, "Leave it out.")
+		}
 	}
 }
 
@@ -198,7 +208,7 @@ func (b *block) made(k *Keys) {
 		integer(b, "count", &k.Count)
 	}
 	b.text("format", &k.Format)
-	b.withoutFile()
+	b.withoutFile("keys", "form", "field")
 }
 
 // header is what a value begins with, in bytes.
@@ -209,9 +219,10 @@ func (d *Values) header() int {
 	return 0
 }
 
-// Value returns what all values of the dataset have in common; its size is the largest of theirs.
+// Value returns what all values of the dataset have in common; its size is the largest of theirs. Of values of a file it has no maker: that is whoever has
+// read it.
 func (d *Values) Value() (driver.Value, error) {
-	fill, err := ParseFill(d.Fill)
+	fill, err := parseFill(d.Fill)
 	if d.Compressibility != nil {
 		fill = driver.FillMixed(*d.Compressibility)
 	}
@@ -227,6 +238,8 @@ func (d *Values) Value() (driver.Value, error) {
 // LeastSize returns the size that no value is below.
 func (d *Values) LeastSize() int {
 	switch {
+	case d.File != nil:
+		return d.header() + d.File.Least
 	case d.Record != nil:
 		return d.header() + len("{}")
 	case d.Sizes == nil:
@@ -251,6 +264,9 @@ func (d *Values) Form() string {
 	default:
 		parts = append(parts, fmt.Sprintf("one of %d sizes", len(s.List)))
 	}
+	if d.File != nil {
+		parts = append(parts, d.File.form())
+	}
 	if d.Record != nil {
 		parts = append(parts, fmt.Sprintf("records of %d fields as JSON", len(d.Record)))
 	}
@@ -265,8 +281,9 @@ func (v *validator) values(at part, d *Values) {
 	if d.Record != nil {
 		v.record(at, d)
 	}
+	v.valueFile(at, d)
 	v.holds(at, "size", int64(d.Size), 0, maxValueSize)
-	if _, err := ParseFill(d.Fill); err != nil {
+	if _, err := parseFill(d.Fill); err != nil {
 		v.fault(fmt.Sprintf("%s: fill = %s: %v", at.where, quote(d.Fill), err), `Write "text", or a byte such as "0xff".`, at.path+".fill")
 	}
 	if c := d.Compressibility; c != nil && !(*c >= 0 && *c <= 1) {

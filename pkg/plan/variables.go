@@ -26,7 +26,10 @@ type Vars struct {
 	Trace func(file, form string) (TraceFacts, error)
 
 	// Keys reads the keys of a file in one of the forms and says how many they are. nil: they are taken for one.
-	Keys func(file, form, field string) (KeyFacts, error)
+	Keys func(file, form, field string) (EntryFacts, error)
+
+	// Values reads the values of a file likewise; encoding is "text" or "base64". nil: they are taken for one that is empty.
+	Values func(file, form, field, encoding string) (EntryFacts, error)
 }
 
 const envPrefix = "LOADGEN_VAR_"

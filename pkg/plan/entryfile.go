@@ -2,25 +2,28 @@ package plan
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/zclconf/go-cty/cty"
 )
 
-// KeyFile is a file whose keys are those of a dataset. Where the load runs, each worker reads it, and holds its keys.
-type KeyFile struct {
+// EntryFile is a file whose lines have the keys, or the values, of a dataset. Where the load runs, each worker reads it, and holds what it takes from it.
+type EntryFile struct {
 	Path   string `json:"path"`   // as the plan has it
 	Form   string `json:"form"`   // "lines", "csv" or "json"
 	Field  string `json:"field"`  // of csv a column's name or its number from 1, of json a field's name; of lines ""
 	SHA256 string `json:"sha256"` // of the file, in lower-case hex
-	Bytes  int64  `json:"bytes"`  // that its keys take
+	Bytes  int64  `json:"bytes"`  // that its entries take
 }
 
-// KeyFacts are what a file of keys was found to hold.
-type KeyFacts struct {
-	SHA256 string
-	Keys   int64
-	Bytes  int64 // that they take where they are held
+// EntryFacts are what a file of keys, or of values, was found to hold.
+type EntryFacts struct {
+	SHA256  string
+	Count   int64
+	Bytes   int64 // that the entries take where they are held
+	Least   int   // bytes of the smallest
+	Largest int   // bytes of the largest
 }
 
 // keyFile reads where keys are, and from there how many they are.
@@ -31,20 +34,13 @@ func (b *block) keyFile(k *Keys) {
 			b.bad(name, "the keys are those of the file", "Leave it out.")
 		}
 	}
-	f := &KeyFile{Form: "lines"}
+	f := &EntryFile{}
 	k.File, k.Count = f, 1
-	b.text("file", &f.Path)
-	b.text("form", &f.Form)
-	if f.Form != "lines" {
-		f.Field = "key"
-	}
-	if v, ok := b.as("field", cty.String, `Write the name of a column or field, or a column's number: field = "key".`); ok {
-		f.Field = v.AsString()
-	}
+	b.entryFile(f, "key")
 	if b.r.keys != nil && b.r.readable(b.path, f) {
 		facts, err := b.r.keys(f.Path, f.Form, f.Field)
 		if err == nil {
-			f.SHA256, f.Bytes, k.Count = facts.SHA256, facts.Bytes, facts.Keys
+			f.SHA256, f.Bytes, k.Count = facts.SHA256, facts.Bytes, facts.Count
 			return
 		}
 		b.bad("file", err.Error(), "")
@@ -52,8 +48,21 @@ func (b *block) keyFile(k *Keys) {
 	b.r.wrong[b.path+".count"] = true // it is not known
 }
 
-// readable says whether it is clear where the keys are; what is not is reported later.
-func (r *resolver) readable(path string, f *KeyFile) bool {
+// entryFile reads where a file is and which part of its lines is meant, by default the field of that name.
+func (b *block) entryFile(f *EntryFile, field string) {
+	f.Form = "lines"
+	b.text("file", &f.Path)
+	b.text("form", &f.Form)
+	if f.Form != "lines" {
+		f.Field = field
+	}
+	if v, ok := b.as("field", cty.String, fmt.Sprintf("Write the name of a column or field, or a column's number: field = %q.", field)); ok {
+		f.Field = v.AsString()
+	}
+}
+
+// readable says whether it is clear where the entries are; what is not is reported later.
+func (r *resolver) readable(path string, f *EntryFile) bool {
 	for _, name := range []string{"file", "form", "field"} {
 		if r.wrong[path+"."+name] {
 			return false
@@ -63,13 +72,29 @@ func (r *resolver) readable(path string, f *KeyFile) bool {
 	return known && f.Path != ""
 }
 
-// withoutFile reports what says how to read a file that is not there.
-func (b *block) withoutFile() {
-	for _, name := range []string{"form", "field"} {
+// withoutFile reports arguments that say how to read a file that is not there.
+func (b *block) withoutFile(kind string, names ...string) {
+	for _, name := range names {
 		if b.has(name) {
 			b.value(name)
-			b.bad(name, "no file of keys", `Write file = "keys.txt", or leave it out.`)
+			b.bad(name, "no file of "+kind, fmt.Sprintf("Write file = %q, or leave it out.", kind+".txt"))
 		}
+	}
+}
+
+// entryFile checks where the keys or values of a dataset are, of which there are so many.
+func (v *validator) entryFile(at part, f *EntryFile, kind string, count int64) {
+	v.oneOf(at, "form", f.Form, "lines", "csv", "json")
+	field := strings.TrimSuffix(kind, "s")
+	switch {
+	case f.Path == "" || len(f.Path) > maxString:
+		v.fault(fmt.Sprintf("%s: file = %s", at.where, quote(f.Path)), fmt.Sprintf("Write the path of a file: file = %q.", kind+".txt"), at.path+".file")
+	case f.Form == "lines" && f.Field != "":
+		v.fault(fmt.Sprintf("%s: a field of lines that are %s", at.where, kind), `Leave field out, or write form = "csv" or form = "json".`, at.path+".field", at.path+".form")
+	case f.Form != "lines" && (f.Field == "" || len(f.Field) > maxString):
+		v.fault(fmt.Sprintf("%s: field = %s", at.where, quote(f.Field)), fmt.Sprintf("Write the name of a column or field, or a column's number: field = %q.", field), at.path+".field")
+	case f.SHA256 != "" && (!sha256Pattern.MatchString(f.SHA256) || f.Bytes < count):
+		v.fault(at.where+": what it says of the file cannot be", "Check the plan's text again.", at.path+".file")
 	}
 }
 
@@ -79,17 +104,7 @@ func (v *validator) keyFile(at part, k *Keys) {
 	if f == nil {
 		return
 	}
-	v.oneOf(at, "form", f.Form, "lines", "csv", "json")
-	switch {
-	case f.Path == "" || len(f.Path) > maxString:
-		v.fault(fmt.Sprintf("%s: file = %s", at.where, quote(f.Path)), `Write the path of a file: file = "keys.txt".`, at.path+".file")
-	case f.Form == "lines" && f.Field != "":
-		v.fault(at.where+": a field of lines that are keys", `Leave field out, or write form = "csv" or form = "json".`, at.path+".field", at.path+".form")
-	case f.Form != "lines" && (f.Field == "" || len(f.Field) > maxString):
-		v.fault(fmt.Sprintf("%s: field = %s", at.where, quote(f.Field)), `Write the name of a column or field, or a column's number: field = "key".`, at.path+".field")
-	case f.SHA256 != "" && (!sha256Pattern.MatchString(f.SHA256) || f.Bytes < k.Count):
-		v.fault(at.where+": what it says of the file cannot be", "Check the plan's text again.", at.path+".file")
-	}
+	v.entryFile(at, f, "keys", k.Count)
 	if k.Scope == "session" {
 		v.fault(at.where+": session pools of a file's keys", `Write scope = "shared": sessions share the keys of a file.`, at.path+".scope")
 	}

@@ -1,0 +1,57 @@
+# The rows of a file, put as they are: of each line one column is the key and another the value. Then load on them, in which every put of a key brings its own
+# value again.
+#
+#   loadgen coordinator run plans/import.hcl
+#   loadgen coordinator run plans/import.hcl -var nodes='["127.0.0.1:6379"]' -var file=users.csv
+
+plan "import" {
+  description = "Keys and values of a file"
+}
+
+variable "nodes" {
+  type        = list(string)
+  default     = []
+  description = "endpoints; without any, a built-in node is started"
+}
+
+variable "file" {
+  default     = "keys.csv"
+  description = "from where this plan is"
+}
+
+target "cache" {
+  driver    = "redis"
+  endpoints = var.nodes
+  builtin {}
+}
+
+dataset "users" {
+  keys {
+    file  = var.file
+    form  = "csv"
+    field = "key" # the column's name
+    pick  = "zipf(0.99)"
+  }
+  values {
+    file  = var.file
+    form  = "csv"
+    field = "name"
+    pick  = "key" # that of the key's line
+  }
+}
+
+phase "import" {
+  target  = target.cache
+  dataset = dataset.users
+  populate {}
+}
+
+phase "use" {
+  target  = target.cache
+  dataset = dataset.users
+  ops     = { get = 9, put = 1 }
+  closed {
+    sessions = 16
+    duration = "10s"
+  }
+}
