@@ -12,7 +12,7 @@ type Result struct {
 	Differences []Difference `json:"differences"` // of plan and environment
 	Notes       []string     `json:"notes"`       // what cannot be told from these runs, and what was left out
 	Figures     []run.Figure `json:"figures"`     // as an experiment's, with sides for variants
-	Tables      []run.Table  `json:"tables"`      // one for each phase, op and metric
+	Tables      []run.Table  `json:"tables"`      // one for each phase, op and metric, then for each observation of a phase
 }
 
 // Side is the runs of one side.

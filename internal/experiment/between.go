@@ -42,7 +42,8 @@ func Between(a, b []comparison.Kept) (*comparison.Result, error) {
 			"Run both plans again, and name all runs: A1,A2,A3 B1,B2,B3.")
 	}
 	c.all(&result.Notes)
-	result.Figures, result.Tables = append(result.Figures, x.Figures...), append(result.Tables, tables(x)...)
+	result.Figures = append(result.Figures, x.Figures...)
+	result.Tables = slices.Concat(result.Tables, tables(x), c.observed())
 	return result, nil
 }
 

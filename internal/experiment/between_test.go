@@ -105,3 +105,36 @@ func TestBetweenKeepsKindsOfReplicationApart(t *testing.T) {
 	require.Empty(t, c.Figures)
 	require.Contains(t, c.Notes[0], `Phase load is not compared: coordinate = "client" and coordinate = "server"`)
 }
+
+// What was observed of the target's side stands behind the figures: what changed, in means of the runs that have it.
+func TestBetweenShowsWhatWasObserved(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 1))
+	a, b := kept("a", 2, 1000, random), kept("b", 2, 1000, random)
+	number := func(v float64) *float64 { return &v }
+	counter := func(unit string, delta, rate float64) run.Observed {
+		return run.Observed{Unit: unit, Counter: true, Delta: number(delta), Rate: number(rate)}
+	}
+	gauge := func(unit string, least, mean, most float64) run.Observed {
+		return run.Observed{Unit: unit, Min: number(least), Mean: number(mean), Max: number(most)}
+	}
+	for i, k := range a {
+		k.Phase["load"].Observe = map[string]map[string]run.Observed{"redis": {
+			"cpu": counter("s", 1, 0.25+float64(i)/2), "calls": counter("", 100, 10), "sent": counter("bytes", 3e6, 3e6), "evicted": counter("", 0, 0),
+			"cpu_us": counter("us", 9, 1234), "memory": gauge("bytes", 1<<20, 2<<20, 3<<20), "limit": gauge("bytes", 5, 5, 5), "lag": gauge("us", 1, 7, 9),
+		}}
+	}
+	b[1].Phase["load"].Observe = map[string]map[string]run.Observed{"redis": {"memory": gauge("bytes", 4<<20, 4<<20, 4<<20), "evicted": counter("", 8, 2)}}
+	c, err := experiment.Between(a, b)
+	require.NoError(t, err)
+	require.Len(t, c.Tables, len(c.Figures)/2+1)
+	last := c.Tables[len(c.Tables)-1]
+	require.Equal(t, "phase load, observed: redis; means of the runs, of counters per second", last.Title)
+	got := map[string][]string{}
+	for i, column := range last.Columns {
+		got[column.Title] = []string{last.Rows[0].Cells[i].Text, last.Rows[1].Cells[i].Text}
+	}
+	require.Equal(t, map[string][]string{
+		"cpu": {"50.0 %", "–"}, "calls, /s": {"10.0", "–"}, "sent, MB/s": {"3.00", "–"}, "evicted, /s": {"0", "2.00"}, "cpu_us, us/s": {"1,234", "–"},
+		"memory, MiB": {"2.00", "4.00"}, "lag, us": {"7.00", "–"},
+	}, got)
+}
