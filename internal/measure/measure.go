@@ -172,9 +172,14 @@ func (o *Op) record(s *Sample, n uint64, origin int64) {
 	if class == ClassBad {
 		o.Causes[s.Cause] += n
 	}
-	o.Lag.RecordN(s.Start-s.Due, n)
-	o.Service[class].RecordN(s.End-s.Start, n)
-	o.Response[class].RecordN(s.End-s.Due, n)
+	lag, service, response := s.Start-s.Due, s.End-s.Start, s.End-s.Due
+	if n == 1 {
+		hist.Record3(&o.Lag, &o.Service[class], &o.Response[class], lag, service, response)
+	} else {
+		o.Lag.RecordN(lag, n)
+		o.Service[class].RecordN(service, n)
+		o.Response[class].RecordN(response, n)
+	}
 	madeBins(&o.Bins, s.Outcome).AddN(s.End-origin, n)
 }
 

@@ -15,20 +15,22 @@ const long = 15
 // AppendBinary appends the binary form. The error is always nil; it is there for encoding.BinaryAppender.
 func (h *Hist) AppendBinary(b []byte) ([]byte, error) {
 	b = append(b, version)
-	b = binary.AppendUvarint(b, h.count)
-	if h.count == 0 {
+	count := h.Count()
+	b = binary.AppendUvarint(b, count)
+	if count == 0 {
 		return b, nil
 	}
+	m := h.moments()
 	b = binary.AppendUvarint(b, h.min)
 	b = binary.AppendUvarint(b, h.max-h.min)
-	for _, w := range h.sum {
+	for _, w := range m.sum {
 		b = binary.AppendUvarint(b, w)
 	}
-	for _, w := range h.squares {
+	for _, w := range m.squares {
 		b = binary.AppendUvarint(b, w)
 	}
 	skipped := uint64(0)
-	for _, n := range h.n[index(h.min):] {
+	for _, n := range h.used() {
 		if n == 0 {
 			skipped++
 			continue
@@ -78,32 +80,32 @@ func (h *Hist) decode(r *reader) {
 	if lo > math.MaxInt64 || width > math.MaxInt64-lo {
 		r.fail("values from %d and %d up, above 2^63 − 1", lo, width)
 	}
-	for i := range h.sum {
-		h.sum[i] = r.uvarint()
+	m := &h.carried
+	for i := range m.sum {
+		m.sum[i] = r.uvarint()
 	}
-	for i := range h.squares {
-		h.squares[i] = r.uvarint()
+	for i := range m.squares {
+		m.squares[i] = r.uvarint()
 	}
 	if r.err != nil {
 		return
 	}
-	h.grow(int(index(lo + width)))
-	h.count, h.min, h.max = count, lo, lo+width
-	h.decodeBuckets(r)
+	h.extend(lo, lo+width)
+	h.decodeBuckets(r, count)
 }
 
 // decodeBuckets reads buckets until they hold count values, and compares the sums with what those can add up to.
-func (h *Hist) decodeBuckets(r *reader) {
-	allowed := limits{narrow: 2*bits.Len64(h.max)+bits.Len64(h.count) <= 64}
+func (h *Hist) decodeBuckets(r *reader, count uint64) {
+	allowed := limits{narrow: 2*bits.Len64(h.max)+bits.Len64(count) <= 64}
 	last := len(h.n) - 1
 	next := int(index(h.min))
-	for left := h.count; left > 0; {
+	for left := count; left > 0; {
 		skipped, more := r.bucket()
 		n := more + 1
 		switch {
 		case r.err != nil:
 			return
-		case skipped > 0 && left == h.count:
+		case skipped > 0 && left == count:
 			r.fail("the bucket of the minimum %d is empty", h.min)
 			return
 		case next > last || skipped > uint64(last-next):
@@ -123,13 +125,14 @@ func (h *Hist) decodeBuckets(r *reader) {
 	if next != last+1 {
 		r.fail("the bucket of the maximum %d is empty", h.max)
 	}
-	if sum := (wide{h.sum[0], h.sum[1]}); sum.less(&allowed.least) || allowed.most.less(&sum) {
+	m := &h.carried
+	if sum := (wide{m.sum[0], m.sum[1]}); sum.less(&allowed.least) || allowed.most.less(&sum) {
 		r.fail("a sum that its buckets do not allow")
 	}
-	if squares := (wide{h.squares[0], h.squares[1], h.squares[2]}); squares.less(&allowed.leastSquares) || allowed.mostSquares.less(&squares) {
+	if squares := (wide{m.squares[0], m.squares[1], m.squares[2]}); squares.less(&allowed.leastSquares) || allowed.mostSquares.less(&squares) {
 		r.fail("a sum of squares that its buckets do not allow")
 	}
-	if _, negative := h.spread(); negative {
+	if _, negative := m.spread(count); negative {
 		r.fail("a sum of squares that its sum does not allow")
 	}
 }

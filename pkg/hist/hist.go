@@ -51,18 +51,44 @@ const (
 // original: use one of the two only.
 //
 // It counts up to 2^64 − 1 values, one a nanosecond for 584 years; beyond, counts wrap.
+//
+// Most values are neither the least nor the largest so far and are no event for the sums: they take a short way, which adds to a bucket
+// of inner and to two words, and has nothing else to look at.
 type Hist struct {
+	inner    []uint64 // the part of n for values of the short way: they are below shortLimit and change neither min nor max
+	first    uint     // bucket of inner[0]
+	sum      uint64   // of values below shortLimit since the last carry
+	squares  uint64   // of the same; below 2^63, and sum is no larger
 	n        []uint64 // counts up to the bucket of max; zero between len and cap
-	count    uint64
 	min, max uint64
-	sum      [2]uint64 // low word first
-	squares  [3]uint64
+	carried  moments // of all other values
+}
+
+// Values below shortLimit that come at most shortTimes at once add less than 2^62 to the sum of squares.
+const (
+	shortLimit = 1 << 28
+	shortTimes = 64
+)
+
+// moments are a sum and a sum of squares, low word first.
+type moments struct {
+	sum     [2]uint64
+	squares [3]uint64
+}
+
+func (m *moments) add(o *moments) {
+	var c uint64
+	m.sum[0], c = bits.Add64(m.sum[0], o.sum[0], 0)
+	m.sum[1] += o.sum[1] + c
+	m.squares[0], c = bits.Add64(m.squares[0], o.squares[0], 0)
+	m.squares[1], c = bits.Add64(m.squares[1], o.squares[1], c)
+	m.squares[2] += o.squares[2] + c
 }
 
 // index returns the bucket of v.
 func index(v uint64) uint {
-	e := uint(bits.Len64(v|subBuckets)-subBits-1) & 63
-	return e<<subBits + uint(v>>e)
+	e := uint(bits.Len64(v|subBuckets)) - subBits - 1
+	return e<<subBits + uint(v>>(e&63))
 }
 
 // bounds returns the least and the largest value of a bucket.
@@ -74,80 +100,127 @@ func bounds(i int) (lower, upper uint64) {
 
 // Record counts v; a negative v counts as 0. It allocates only when v is in a higher power of two than any value since the Hist
 // was made.
-func (h *Hist) Record(v int64) {
-	u := uint64(max(v, 0))
-	i := index(u)
-	if i >= uint(len(h.n)) || u > math.MaxUint32 {
-		h.record(u, 1)
-		return
-	}
-	h.n[i]++
-	h.count++
-	if u < h.min {
-		h.min = u
-	}
-	if u > h.max {
-		h.max = u
-	}
-	// Carries are rare, so they are branches: most values write one word of each sum.
-	if h.sum[0] += u; h.sum[0] < u {
-		h.sum[1]++
-	}
-	square := u * u
-	if h.squares[0] += square; h.squares[0] < square {
-		h.carrySquares()
-	}
-}
+func (h *Hist) Record(v int64) { h.RecordN(v, 1) }
 
 // RecordN counts v n ≥ 1 times, as n calls of Record do.
 func (h *Hist) RecordN(v int64, n uint64) {
-	if n == 1 {
-		h.Record(v)
+	u, inner := uint64(v), h.inner
+	i := index(u) - h.first
+	if i >= uint(len(inner)) || n > shortTimes {
+		h.record(uint64(max(v, 0)), n)
 		return
 	}
-	h.record(uint64(max(v, 0)), n)
+	inner[i] += n
+	h.tally(u, n)
 }
 
-// record counts any value any number of times. It stays out of Record, which is the faster for having nothing to keep across the call.
+// tally adds to the sums at most shortTimes values below shortLimit.
+func (h *Hist) tally(u, n uint64) {
+	h.sum += u * n
+	h.squares += u * u * n
+	if int64(h.squares) < 0 {
+		h.carry()
+	}
+}
+
+// Record3 counts x in a, y in b and z in c, three different histograms. It takes less time than three calls of Record: the
+// processor looks for all three buckets at once.
+func Record3(a, b, c *Hist, x, y, z int64) {
+	u, v, w := uint64(x), uint64(y), uint64(z)
+	as, bs, cs := a.inner, b.inner, c.inner
+	i, j, k := index(u)-a.first, index(v)-b.first, index(w)-c.first
+	if i >= uint(len(as)) || j >= uint(len(bs)) || k >= uint(len(cs)) {
+		record3(a, b, c, x, y, z)
+		return
+	}
+	as[i]++
+	bs[j]++
+	cs[k]++
+	a.sum += u
+	b.sum += v
+	c.sum += w
+	u = a.squares + u*u
+	v = b.squares + v*v
+	w = c.squares + w*w
+	a.squares, b.squares, c.squares = u, v, w
+	if int64(u|v|w) < 0 {
+		carry3(a, b, c)
+	}
+}
+
+//go:noinline
+func record3(a, b, c *Hist, x, y, z int64) {
+	a.Record(x)
+	b.Record(y)
+	c.Record(z)
+}
+
+//go:noinline
+func carry3(a, b, c *Hist) {
+	a.carry()
+	b.carry()
+	c.carry()
+}
+
+// record counts any value any number of times. It stays out of the short way, which is the faster for having nothing to keep across the
+// call.
 //
 //go:noinline
 func (h *Hist) record(u, n uint64) {
-	i := index(u)
-	if i >= uint(len(h.n)) {
-		h.grow(int(i))
+	h.extend(u, u)
+	h.n[index(u)] += n
+	if u < shortLimit && n <= shortTimes { // in the bucket of min or of max, as all values are that are the same
+		h.tally(u, n)
+		return
 	}
-	h.n[i] += n
-	h.count += n
-	h.min = min(h.min, u)
-	h.max = max(h.max, u)
-	hi, lo := bits.Mul64(u, n)
-	squares := squareTimes(u, n)
-	h.add(&[2]uint64{lo, hi}, &squares)
+	m := moments{squares: squareTimes(u, n)}
+	m.sum[1], m.sum[0] = bits.Mul64(u, n)
+	h.carried.add(&m)
 }
 
-// add adds to the sum and to the sum of squares.
-func (h *Hist) add(sum *[2]uint64, squares *[3]uint64) {
-	var c uint64
-	h.sum[0], c = bits.Add64(h.sum[0], sum[0], 0)
-	h.sum[1] += sum[1] + c
-	h.squares[0], c = bits.Add64(h.squares[0], squares[0], 0)
-	h.squares[1], c = bits.Add64(h.squares[1], squares[1], c)
-	h.squares[2] += squares[2] + c
-}
-
+// carry takes what went the short way into the other sums.
+//
 //go:noinline
-func (h *Hist) carrySquares() {
-	if h.squares[1]++; h.squares[1] == 0 {
-		h.squares[2]++
-	}
+func (h *Hist) carry() {
+	h.carried = h.moments()
+	h.sum, h.squares = 0, 0
 }
 
-// grow extends the buckets to hold i. An empty histogram has no buckets, so its first value comes by here and finds min ready
-// to be lowered.
-func (h *Hist) grow(i int) {
-	if len(h.n) == 0 {
-		h.min = math.MaxUint64
+// moments returns the sums of all values.
+func (h *Hist) moments() moments {
+	m := moments{sum: [2]uint64{h.sum}, squares: [3]uint64{h.squares}}
+	m.add(&h.carried)
+	return m
+}
+
+// extend has values from lo to hi among those counted: it makes room for them, and moves the bounds of the short way with min and max.
+func (h *Hist) extend(lo, hi uint64) {
+	switch last := index(hi); {
+	case len(h.n) == 0:
+		h.grow(int(last))
+		h.min, h.max = lo, hi
+	case lo >= h.min && hi <= h.max:
+		return
+	default:
+		if last >= uint(len(h.n)) {
+			h.grow(int(last))
+		}
+		h.min, h.max = min(h.min, lo), max(h.max, hi)
 	}
+	// Another value in the bucket of min is below min, unless min is the least of its bucket; and likewise above.
+	first, end := index(h.min), index(h.max)+1
+	if lower, _ := bounds(int(first)); lower < h.min {
+		first++
+	}
+	if _, upper := bounds(int(end - 1)); upper > h.max {
+		end--
+	}
+	end = min(end, index(shortLimit))
+	h.first, h.inner = first, h.n[first:max(first, end)]
+}
+
+// grow extends the buckets to hold i.
+func (h *Hist) grow(i int) {
 	if i >= cap(h.n) {
 		n := make([]uint64, len(h.n), (i|(subBuckets-1))+1)
 		copy(n, h.n)
@@ -158,21 +231,17 @@ func (h *Hist) grow(i int) {
 
 // Merge adds the values of o, which it leaves alone.
 func (h *Hist) Merge(o *Hist) {
-	if o.count == 0 {
+	if len(o.n) == 0 {
 		return
 	}
-	if len(o.n) > len(h.n) {
-		h.grow(len(o.n) - 1)
-	}
+	h.extend(o.min, o.max)
 	first := index(o.min)
 	to := h.n[first:len(o.n)]
 	for i, c := range o.n[first:] {
 		to[i] += c
 	}
-	h.count += o.count
-	h.min = min(h.min, o.min)
-	h.max = max(h.max, o.max)
-	h.add(&o.sum, &o.squares)
+	m := o.moments()
+	h.carried.add(&m)
 }
 
 // Reset empties the histogram and keeps its memory.
@@ -182,7 +251,20 @@ func (h *Hist) Reset() {
 }
 
 // Count returns the number of values.
-func (h *Hist) Count() uint64 { return h.count }
+func (h *Hist) Count() (count uint64) {
+	for _, n := range h.used() {
+		count += n
+	}
+	return count
+}
+
+// used returns the buckets from that of min to that of max.
+func (h *Hist) used() []uint64 {
+	if len(h.n) == 0 {
+		return nil
+	}
+	return h.n[index(h.min):]
+}
 
 // Min returns the least value, 0 of none.
 func (h *Hist) Min() int64 { return int64(h.min) }
@@ -192,16 +274,21 @@ func (h *Hist) Max() int64 { return int64(h.max) }
 
 // Sum returns the sum of the values as they were recorded, rounded to a float64. It is never smaller than before a Record or a
 // Merge: rounding keeps the order.
-func (h *Hist) Sum() float64 { return float64(h.sum[1])*(1<<64) + float64(h.sum[0]) }
+func (h *Hist) Sum() float64 {
+	m := h.moments()
+	return float64(m.sum[1])*(1<<64) + float64(m.sum[0])
+}
 
 // Mean returns the arithmetic mean of the values as they were recorded, not as bucketed; 0 of none.
 func (h *Hist) Mean() float64 {
-	if h.count == 0 {
+	count := h.Count()
+	if count == 0 {
 		return 0
 	}
 	// The sum is at most count·max, so the quotient fits 64 bits.
-	q, r := bits.Div64(h.sum[1], h.sum[0], h.count)
-	return float64(q) + float64(r)/float64(h.count)
+	m := h.moments()
+	q, r := bits.Div64(m.sum[1], m.sum[0], count)
+	return float64(q) + float64(r)/float64(count)
 }
 
 // SD returns the sample standard deviation of the values as they were recorded, 0 of fewer than two:
@@ -210,18 +297,20 @@ func (h *Hist) Mean() float64 {
 //
 // Both differences are taken in integers, so nothing is lost to cancellation.
 func (h *Hist) SD() float64 {
-	if h.count < 2 {
+	count := h.Count()
+	if count < 2 {
 		return 0
 	}
-	above, _ := h.spread()
-	below := product([]uint64{h.count}, []uint64{h.count - 1})
+	m := h.moments()
+	above, _ := m.spread(count)
+	below := product([]uint64{count}, []uint64{count - 1})
 	return math.Sqrt(above.float() / below.float())
 }
 
-// spread returns n·Σv² − (Σv)², which is negative for no set of values (Cauchy-Schwarz).
-func (h *Hist) spread() (d wide, negative bool) {
-	squares := product([]uint64{h.count}, h.squares[:])
-	sum := product(h.sum[:], h.sum[:])
+// spread returns n·Σv² − (Σv)² of n values, which is negative for no set of values (Cauchy-Schwarz).
+func (m *moments) spread(n uint64) (d wide, negative bool) {
+	squares := product([]uint64{n}, m.squares[:])
+	sum := product(m.sum[:], m.sum[:])
 	return squares.minus(&sum)
 }
 
@@ -230,10 +319,11 @@ func (h *Hist) spread() (d wide, negative bool) {
 // q is clamped to the first and the last rank, so q ≤ 0 stands for the smallest value and q ≥ 1 for the largest. A Hist of none
 // returns 0.
 func (h *Hist) Quantile(q float64) int64 {
-	if h.count == 0 {
+	count := h.Count()
+	if count == 0 {
 		return 0
 	}
-	rank := rank(q, h.count)
+	rank := rank(q, count)
 	var below uint64
 	for i := int(index(h.min)); i < len(h.n); i++ {
 		if below += h.n[i]; below >= rank {

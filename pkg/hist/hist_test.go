@@ -284,6 +284,80 @@ func TestRecordNIsNRecords(t *testing.T) {
 	})
 }
 
+// TestShortWayIsTheLongWay compares every way to count with record, which looks at everything. Values are often alike, so that most take
+// the short way, and many are at the bounds of it: bounds of buckets, the limits of values and times, and as many as carry.
+func TestShortWayIsTheLongWay(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		edges := []int64{0, 1, 127, 128, 255, 256, 257, 258, 1e6, shortLimit - 1, shortLimit, shortLimit + 1, math.MaxInt64, -1, math.MinInt64}
+		drawn := rapid.OneOf(rapid.SampledFrom(edges), value, rapid.Int64Range(1000, 1100))
+		var short, long [3]Hist
+		for range rapid.IntRange(1, 60).Draw(t, "calls") {
+			v := [3]int64{drawn.Draw(t, "x"), drawn.Draw(t, "y"), drawn.Draw(t, "z")}
+			n := rapid.SampledFrom([]uint64{1, 1, 1, 2, shortTimes, shortTimes + 1, math.MaxUint32}).Draw(t, "n")
+			switch {
+			case n > 1:
+				for i := range short {
+					short[i].RecordN(v[i], n)
+				}
+			case rapid.Bool().Draw(t, "together"):
+				Record3(&short[0], &short[1], &short[2], v[0], v[1], v[2])
+			default:
+				for i := range short {
+					short[i].Record(v[i])
+				}
+			}
+			for i := range long {
+				long[i].record(uint64(max(v[i], 0)), n)
+			}
+		}
+		for i := range short {
+			require.Equal(t, bytesOf(t, &long[i]), bytesOf(t, &short[i]))
+		}
+	})
+}
+
+// TestShortWayCarries has the sums of squares pass 2^63 again and again in each of three at other times.
+func TestShortWayCarries(t *testing.T) {
+	values := [3]int64{shortLimit - 1, shortLimit / 3, shortLimit / 5}
+	var h, want [3]Hist
+	for i := range h {
+		for _, v := range []int64{0, shortLimit} {
+			h[i].Record(v)
+			want[i].Record(v)
+		}
+	}
+	const times = 100_000
+	for range times {
+		Record3(&h[0], &h[1], &h[2], values[0], values[1], values[2])
+		require.Less(t, h[0].squares, uint64(1)<<63)
+	}
+	for i := range want {
+		require.NotZero(t, h[i].carried.squares[1], "no carry")
+		want[i].record(uint64(values[i]), times)
+		require.Equal(t, bytesOf(t, &want[i]), bytesOf(t, &h[i]))
+	}
+}
+
+// TestMostValuesTakeTheShortWay is of what makes recording cheap: only the least and the largest so far, and what shares a bucket with
+// them, take the long way. A value that all have, of less than 256, is not among those.
+func TestMostValuesTakeTheShortWay(t *testing.T) {
+	h := of(latencies(100_000, 1)...)
+	_, above := bounds(int(h.first) + len(h.inner) - 1)
+	long := uint64(0)
+	for upper, n := range h.Buckets() {
+		if uint64(upper) > above || index(uint64(upper)) < h.first {
+			long += n
+		}
+	}
+	require.Less(t, long, uint64(10), "in the buckets of the least and the largest")
+	for _, v := range []int64{0, 255} {
+		h := of(v)
+		before := h.carried
+		h.Record(v)
+		require.Equal(t, before, h.carried, "%d again", v)
+	}
+}
+
 // TestRecordNOfVeryMany adds up n values by doubling, so that every word of the sums is reached.
 func TestRecordNOfVeryMany(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

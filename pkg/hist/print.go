@@ -4,7 +4,7 @@ package hist
 // values have others but for a chance of about 2^-64; which values of a bucket are the least and the largest does not show in them. It
 // is no defence against values chosen to collide.
 func (h *Hist) Print() (p uint64) {
-	if h.count == 0 {
+	if len(h.n) == 0 {
 		return 0
 	}
 	first := index(h.min)
@@ -14,7 +14,8 @@ func (h *Hist) Print() (p uint64) {
 		}
 	}
 	// Words of the sums would lose their carries; what is left of a sum modulo 2^64 adds up.
-	return p + h.sum[0]*weight(1<<32) + h.squares[0]*weight(2<<32)
+	m := h.moments()
+	return p + m.sum[0]*weight(1<<32) + m.squares[0]*weight(2<<32)
 }
 
 // weight is odd, so that no count is lost modulo 2^64, and looks random: one step of SplitMix64 (Steele, Lea and Flood, Fast Splittable
