@@ -112,11 +112,10 @@ func (e *Engine) Assign(_ context.Context, a run.Assignment) error {
 	return nil
 }
 
-// leaveRoom sees to it that loops that compute never keep the rest of the process from running.
+// leaveRoom sees to it that loops that compute never keep the rest of the process from running. It sets the number where it is large enough,
+// too: one that nobody has set follows the CPUs that the process may use, and would fall in the middle of a run when those become fewer.
 func leaveRoom(loops int) {
-	if procs := loops + 1; runtime.GOMAXPROCS(0) < procs {
-		runtime.GOMAXPROCS(procs)
-	}
+	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), loops+1))
 }
 
 // cpu is where a loop is to run; −1: anywhere.

@@ -1,0 +1,44 @@
+package engine
+
+import (
+	"os"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// TestRoomIsNotTakenBack takes all CPUs but one from the process, as a self-check or taskset -p does, once a loop has been given room beside it.
+// The runtime follows that within a second where nobody has said how many threads may run Go, and a loop that is held would then keep all else from
+// running.
+func TestRoomIsNotTakenBack(t *testing.T) {
+	defer runtime.SetDefaultGOMAXPROCS()
+	runtime.SetDefaultGOMAXPROCS()
+	leaveRoom(1)
+	room := runtime.GOMAXPROCS(0)
+	require.GreaterOrEqual(t, room, 2)
+	var all, one unix.CPUSet
+	require.NoError(t, unix.SchedGetaffinity(0, &all))
+	for cpu := 0; one.Count() == 0; cpu++ {
+		if all.IsSet(cpu) {
+			one.Set(cpu)
+		}
+	}
+	move := func(to *unix.CPUSet) {
+		threads, err := os.ReadDir("/proc/self/task")
+		require.NoError(t, err)
+		for _, thread := range threads {
+			id, err := strconv.Atoi(thread.Name())
+			require.NoError(t, err)
+			if err := unix.SchedSetaffinity(id, to); err != unix.ESRCH {
+				require.NoError(t, err)
+			}
+		}
+	}
+	move(&one)
+	defer move(&all)
+	require.Never(t, func() bool { return runtime.GOMAXPROCS(0) != room }, 2500*time.Millisecond, 50*time.Millisecond)
+}
