@@ -31,6 +31,10 @@ const (
 	rawWait   = 5 * time.Millisecond
 )
 
+// mostUnsent is how many bytes the kernel takes for a connection beyond what the other end has room for. What waits in the kernel is sent when the
+// server has read something, and on loopback by the server's processor, which has less for the server then.
+const mostUnsent = 64 << 10
+
 func newEpoll() (*epoll, error) {
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
@@ -92,6 +96,9 @@ func (p *epoll) begin(fd int, addr unix.Sockaddr, token int32) error {
 	if _, local := addr.(*unix.SockaddrUnix); !local {
 		if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
 			return fmt.Errorf("set TCP_NODELAY: %w", err)
+		}
+		if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, mostUnsent); err != nil {
+			return fmt.Errorf("set TCP_NOTSENT_LOWAT: %w", err)
 		}
 	}
 	if err := unix.Connect(fd, addr); err != nil && err != unix.EINPROGRESS {
