@@ -190,12 +190,7 @@ func TestRedisCluster(t *testing.T) {
 		resetCounters(t, servers)
 		l := begin(t, clusterPlan, "-var", seed, "-var", "duration=4s")
 		l.underWay()
-		m := newMigration(t, masters[0], masters[2], masters[1])
-		for i := 0; m.moved < 20; i++ {
-			if slot := op.SlotOf([]byte(clusterKey(i))); slot < op.NumSlots/3 { // as redis-cli gives them to the first master
-				m.move(slot, clusterKey(i))
-			}
-		}
+		newMigration(t, masters[0], masters[2], masters[1]).moveSome(20, 0)
 		r := l.clean(30 * time.Second)
 		requireNoErrors(t, r)
 		requireAll(t, r)
@@ -292,20 +287,36 @@ func replicaOf(t *testing.T, s *servertest.Server) string {
 type migration struct {
 	t               *testing.T
 	from, to, other *link
-	source, target  string // their ids
-	host, port      string // of to
+	source, target  string   // their ids
+	host, port      string   // of to
+	auth            []string // that it wants from a node which sends it a key
 	moved           int
 }
 
 func newMigration(t *testing.T, from, to, other *servertest.Server) *migration {
 	t.Helper()
 	m := &migration{t: t, from: dial(t, from.Addr), to: dial(t, to.Addr), other: dial(t, other.Addr)}
-	for _, l := range []*link{m.from, m.to, m.other} {
-		t.Cleanup(func() { _ = l.conn.Close() })
-	}
-	m.source, m.target = m.from.ask("CLUSTER", "MYID"), m.to.ask("CLUSTER", "MYID")
-	m.host, m.port, _ = strings.Cut(to.Addr, ":")
+	m.meet(to.Addr)
 	return m
+}
+
+// meet asks who the two are. addr is where the second takes keys.
+func (m *migration) meet(addr string) {
+	m.t.Helper()
+	m.source, m.target = m.from.ask("CLUSTER", "MYID"), m.to.ask("CLUSTER", "MYID")
+	m.host, m.port, _ = strings.Cut(addr, ":")
+}
+
+// moveSome moves so many slots of the first third, as the first of three masters has them, each with the key from the given one on that is in
+// it. It returns the next key.
+func (m *migration) moveSome(n, from int) int {
+	m.t.Helper()
+	for upTo := m.moved + n; m.moved < upTo; from++ {
+		if slot := op.SlotOf([]byte(clusterKey(from))); slot < op.NumSlots/3 {
+			m.move(slot, clusterKey(from))
+		}
+	}
+	return from
 }
 
 // move moves a slot. Between the move of its key and its own a while passes, in which the key is asked for.
@@ -314,12 +325,85 @@ func (m *migration) move(slot int, key string) {
 	number := strconv.Itoa(slot)
 	require.Equal(m.t, "OK", m.to.ask("CLUSTER", "SETSLOT", number, "IMPORTING", m.source))
 	require.Equal(m.t, "OK", m.from.ask("CLUSTER", "SETSLOT", number, "MIGRATING", m.target))
-	require.Equal(m.t, "OK", m.from.ask("MIGRATE", m.host, m.port, key, "0", "5000"))
+	require.Equal(m.t, "OK", m.from.ask(append([]string{"MIGRATE", m.host, m.port, key, "0", "5000"}, m.auth...)...))
 	time.Sleep(20 * time.Millisecond)
 	for _, l := range []*link{m.to, m.from, m.other} { // each master is told; replicas hear of it later
 		require.Equal(m.t, "OK", l.ask("CLUSTER", "SETSLOT", number, "NODE", m.target))
 	}
 	m.moved++
+}
+
+// joinedLater is the endpoint of requests to nodes that were not there when a phase began.
+const joinedLater = "joined later"
+
+// TestNodeJoinsCluster has nodes join a cluster while it is loaded, and gives them slots.
+func TestNodeJoinsCluster(t *testing.T) {
+	t.Parallel()
+	servers := servertest.RedisCluster(t, 3, 0, "--cluster-node-timeout", "5000")
+	first := 0 // key whose slot has not moved yet
+	for _, executor := range []string{"event loop", "blocking"} {
+		joins := servertest.RedisNode(t)
+		t.Run(executor, func(t *testing.T) {
+			resetCounters(t, servers)
+			l := begin(t, clusterPlan, "-var", nodes(servers[1].Addr), "-var", "duration=4s", "-var", "executor="+executor)
+			l.underWay()
+			meet(t, servers, joins)
+			first = newMigration(t, servers[0], joins, servers[1]).moveSome(10, first)
+			r := l.clean(30 * time.Second)
+			requireNoErrors(t, r)
+			requireAll(t, r)
+			requireCounted(t, r, servers)
+			mixed, read := r.Phase["mixed"], r.Phase["read"]
+			require.Len(t, mixed.Target.Endpoints, len(servers))
+			require.Len(t, read.Target.Endpoints, len(servers)+1)
+			later, known := answered(mixed, joinedLater), answered(read, joins.Addr)
+			require.Positive(t, later)
+			require.Positive(t, known)
+			calls, _ := turned(t, joins.Addr)
+			require.EqualValues(t, later+known, calls)
+			require.False(t, slices.ContainsFunc(read.Requests, func(row run.Requests) bool { return row.Endpoint == joinedLater }), "nothing was sent there")
+		})
+		servers = append(servers, joins)
+	}
+}
+
+// answered counts the gets of a phase that an endpoint has answered.
+func answered(p *run.Phase, endpoint string) uint64 {
+	for _, row := range p.Requests {
+		if row.Endpoint == endpoint && row.Verb == "get" {
+			return row.Answered
+		}
+	}
+	return 0
+}
+
+// meet has a node join the cluster of others, and waits until all of them have heard.
+func meet(t *testing.T, others []*servertest.Server, joins *servertest.Server) {
+	t.Helper()
+	introduce(t, dial(t, others[0].Addr), dial(t, joins.Addr), "127.0.0.1", port(others[0].Addr))
+	id := ask(t, joins.Addr, "CLUSTER", "MYID")
+	require.Eventually(t, func() bool {
+		for _, s := range others {
+			if !strings.Contains(ask(t, s.Addr, "CLUSTER", "NODES"), id) {
+				return false
+			}
+		}
+		return strings.Contains(ask(t, joins.Addr, "CLUSTER", "INFO"), "cluster_state:ok")
+	}, 10*time.Second, 20*time.Millisecond)
+}
+
+// introduce has a node meet another, at a host and port.
+func introduce(t *testing.T, other, node *link, host, port string) {
+	t.Helper()
+	_, rest, found := strings.Cut(other.ask("CLUSTER", "NODES"), ":"+port+"@")
+	require.True(t, found)
+	bus, _, _ := strings.Cut(rest[:strings.IndexByte(rest, ' ')], ",")
+	require.Equal(t, "OK", node.ask("CLUSTER", "MEET", host, port, bus))
+}
+
+func port(addr string) string {
+	_, port, _ := strings.Cut(addr, ":")
+	return port
 }
 
 // TestClusterWithPartsAway begins loads on a cluster of which something is missing.

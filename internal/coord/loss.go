@@ -33,7 +33,7 @@ func (s *step) follows(worker int, snap *measure.Snapshot) error {
 		return fmt.Errorf("snapshot %d goes from %d ns to %d ns, and the one before it to %d ns", snap.SeqFirst, snap.From, snap.To, src.upTo)
 	case snap.Delta.Origin != int64(s.at):
 		return fmt.Errorf("snapshot %d counts from %d ns, the step from %d ns", snap.SeqFirst, snap.Delta.Origin, int64(s.at))
-	case len(snap.Delta.Requests) > len(s.endpoints())*driver.NumVerbs:
+	case len(snap.Delta.Requests) > s.rows()*driver.NumVerbs:
 		return fmt.Errorf("snapshot %d counts requests to more than %d endpoints", snap.SeqFirst, len(s.endpoints()))
 	}
 	src.counted.Add(&snap.Delta)
@@ -54,6 +54,15 @@ func (s *step) endpoints() []string {
 		return nodes
 	}
 	return s.c.Plan.Target(s.ph.Target).Endpoints
+}
+
+// rows is how many endpoints requests are counted for: nodes that join a cluster in mid-phase are one more.
+func (s *step) rows() int {
+	n := len(s.endpoints())
+	if s.found != nil {
+		n++
+	}
+	return n
 }
 
 func (c *coordinator) isLost(worker int) bool {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,19 +22,23 @@ const (
 	mapEvery  = 100 * time.Millisecond // the map of a cluster is read again so often at most
 	mapWithin = time.Second            // for one node to say it
 	mostNodes = 1000                   // of a cluster
+	mostNew   = 8                      // nodes that get slots in a phase and were not there when it began
 )
 
-// cluster is what a worker knows of a target that is one: its nodes, which stay the same in a phase, and who has which slot, which need not.
-// One goroutine, which keep is, reads the map anew whenever a loop has found reason to doubt it; loops take it over at their next turn.
+// cluster is what a worker knows of a target that is one: its nodes, to which a few may come in a phase, and who has which slot. One goroutine,
+// which keep is, reads the map anew whenever a loop has found reason to doubt it; loops take it over at their next turn.
 type cluster struct {
 	group   *group
 	driver  driver.Cluster
 	secrets driver.Secrets
-	index   map[string]int // endpoint by address, and by the other forms of it
 	newest  atomic.Pointer[op.Slots]
 	doubt   chan struct{} // holds one
 	cancel  context.CancelFunc
 	keeper  sync.WaitGroup
+
+	mu     sync.Mutex
+	index  map[string]int // endpoint by address, and by the other forms of it
+	joined []endpoint     // in this phase: those behind the group's
 }
 
 // discover finds the nodes of the target's cluster by its endpoints, which it asks in turn until one answers, and puts them in their place,
@@ -58,7 +63,7 @@ func (g *group) discover(ctx context.Context, d driver.Cluster, secrets driver.S
 				c.index[name] = i
 			}
 		}
-		slots := op.NewSlots(len(nodes))
+		slots := op.NewSlots(c.places())
 		c.enter(slots, nodes)
 		if missing := slots.Missing(); missing > 0 {
 			return fmt.Errorf("%d of %d slots of the cluster have no node: see redis-cli --cluster check %s", missing, op.NumSlots, nodes[0].Addr)
@@ -97,16 +102,74 @@ func (c *cluster) ask(ctx context.Context, end *endpoint, within time.Duration) 
 	return nodes, nil
 }
 
-// enter gives nodes their slots. What belongs to a node that has come later stays with whom it was.
+// enter gives nodes their slots. What belongs to a node that finds no place stays with whom it was.
 func (c *cluster) enter(slots *op.Slots, nodes []driver.Node) {
 	for _, n := range nodes {
-		at, known := c.index[n.Addr]
+		if len(n.Slots) == 0 {
+			continue
+		}
+		at := c.place(n.Addr, n.Aliases...)
 		for _, r := range n.Slots {
-			for slot := r[0]; known && slot <= r[1]; slot++ {
+			for slot := r[0]; at >= 0 && slot <= r[1]; slot++ {
 				slots.Set(slot, at)
 			}
 		}
 	}
+}
+
+// places is how many endpoints there can be in the phase.
+func (c *cluster) places() int { return len(c.group.endpoints) + mostNew }
+
+// place returns the endpoint with an address. One that has joined gets a place now and is known by the aliases, too; −1: none is left, or its IP
+// address is not known.
+func (c *cluster) place(addr string, aliases ...string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at, known := c.index[addr]
+	if !known {
+		ip, ok := ipPort(addr)
+		if !ok {
+			return -1
+		}
+		if at, known = c.index[ip.String()]; !known {
+			if len(c.joined) == mostNew {
+				return -1
+			}
+			at = len(c.group.endpoints) + len(c.joined)
+			c.joined = append(c.joined, endpoint{name: fmt.Sprintf("n%d", at), text: ip.String(), addr: ip})
+			c.index[ip.String()] = at
+		}
+		c.index[addr] = at
+	}
+	for _, alias := range aliases {
+		c.index[alias] = at
+	}
+	return at
+}
+
+// ipPort reads an IP address and a port, the address of version 6 with brackets or without.
+func ipPort(addr string) (netip.AddrPort, bool) {
+	if ip, err := netip.ParseAddrPort(addr); err == nil {
+		return ip, true
+	}
+	at := max(0, strings.LastIndexByte(addr, ':'))
+	ip, err := netip.ParseAddrPort("[" + addr[:at] + "]" + addr[at:])
+	return ip, err == nil
+}
+
+// knows returns the endpoint that is known by an address or another form of it.
+func (c *cluster) knows(addr string) (at int, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at, ok = c.index[addr]
+	return at, ok
+}
+
+// newcomer returns an endpoint that has joined.
+func (c *cluster) newcomer(at int) endpoint {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.joined[at-len(c.group.endpoints)]
 }
 
 // start has the map kept until close.
@@ -134,7 +197,7 @@ func (c *cluster) keep(ctx context.Context) {
 			at++
 			nodes, err := c.ask(ctx, &end, mapWithin)
 			if err == nil {
-				slots := op.NewSlots(len(c.group.endpoints))
+				slots := op.NewSlots(c.places())
 				slots.Copy(c.newest.Load())
 				c.enter(slots, nodes)
 				c.newest.Store(slots)
@@ -162,7 +225,7 @@ func newRoutes(c *cluster, codec driver.Codec) (*routes, error) {
 	if !ok {
 		return nil, fmt.Errorf("driver %q does not read redirects", c.driver.Name())
 	}
-	return &routes{cluster: c, codec: r, slots: op.NewSlots(len(c.group.endpoints))}, nil
+	return &routes{cluster: c, codec: r, slots: op.NewSlots(c.places())}, nil
 }
 
 // renew takes over the map if there is another.
@@ -202,13 +265,13 @@ func (r *routes) redirect(endpoint int, message []byte) *op.Redirect {
 	if !ok {
 		return nil
 	}
-	at, known := r.index[string(addr)]
-	if !known && len(addr) > 0 && addr[0] == ':' { // another port of the same host
-		host, _, _ := net.SplitHostPort(r.group.endpoints[endpoint].text)
-		at, known = r.index[net.JoinHostPort(host, string(addr[1:]))]
-	}
+	at, known := r.knows(string(addr))
 	if !known {
-		at = -1
+		if len(addr) > 0 && addr[0] == ':' { // another port of the same host
+			host, _, _ := net.SplitHostPort(r.group.endpoint(endpoint).text)
+			addr = []byte(net.JoinHostPort(host, string(addr[1:])))
+		}
+		at = r.place(string(addr))
 	}
 	r.to = op.Redirect{Endpoint: at, Ask: ask}
 	return &r.to
@@ -216,7 +279,7 @@ func (r *routes) redirect(endpoint int, message []byte) *op.Redirect {
 
 // Why an op ends at a redirect.
 var (
-	strangeNode = []byte("redirected to a node that was not in the cluster when the phase began")
+	strangeNode = fmt.Appendf(nil, "redirected to a node that has joined and is known by its name only, or after %d others", mostNew)
 	noEnd       = fmt.Appendf(nil, "redirected more than %d times", op.MaxRedirects)
 )
 

@@ -13,6 +13,9 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
+// joinedPort is that of a server that is in no list of nodes.
+const joinedPort = firstPort + 9
+
 // clusterLoad is a thousand gets on three scripted servers, of which the first two have the slots.
 func clusterLoad(t *testing.T, words map[int]string) (*bench, measure.Totals) {
 	b := &bench{t: t, net: newVirtualNet(10), slotless: 1}
@@ -24,6 +27,7 @@ func clusterLoad(t *testing.T, words map[int]string) (*bench, measure.Totals) {
 			iterations = 250
 		}`)
 	require.NoError(t, b.connect(p, "load", time.Millisecond, b.net.clock))
+	b.net.server(joinedPort, time.Millisecond)
 	for i, w := range words {
 		b.server(i).words = []byte(w)
 	}
@@ -66,6 +70,18 @@ func TestClusterRoutes(t *testing.T) {
 		require.Less(t, moved.Sent, uint64(200), "a slot that has moved is looked for there from then on: 100 keys, each a few times at once")
 		require.Greater(t, totals.Request(2, driver.Get).Answered, uint64(300))
 	})
+	for name, words := range map[string]string{
+		"moved to a node that has joined": "-MOVED 7 127.0.0.1:%d\r\n", "moved to one at another port of the same host": "-MOVED 7 :%d\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, totals := clusterLoad(t, map[int]string{0: fmt.Sprintf(words, joinedPort), 1: fmt.Sprintf(words, joinedPort)})
+			require.EqualValues(t, 1000, totals.Ops[driver.Get].Outcomes[driver.Miss])
+			joined := totals.Request(3, driver.Get)
+			require.Equal(t, measure.Requests{Sent: 1000, Answered: 1000}, *joined)
+			require.Equal(t, 4, *b.net.servers[joinedPort].got["PING"], "one connection for each session")
+			require.Less(t, totals.Request(0, driver.Get).Moved, uint64(200))
+		})
+	}
 	t.Run("on another port of the same host", func(t *testing.T) {
 		_, totals := clusterLoad(t, map[int]string{0: fmt.Sprintf("-MOVED 7 :%d\r\n", firstPort+1)})
 		require.EqualValues(t, 1000, totals.Ops[driver.Get].Outcomes[driver.Miss])
@@ -75,7 +91,7 @@ func TestClusterRoutes(t *testing.T) {
 		want  string
 		sent  uint64 // requests of an op that fails
 	}{
-		"to a node that came later": {map[int]string{0: "-MOVED 7 127.0.0.1:9\r\n"}, string(strangeNode), 1},
+		"to a name that is not known": {map[int]string{0: "-MOVED 7 cache.example.org:7001\r\n"}, string(strangeNode), 1},
 		"round in circles": {map[int]string{
 			0: fmt.Sprintf("-ASK 7 127.0.0.1:%d\r\n", firstPort), 1: "$-1\r\n",
 		}, string(noEnd), op.MaxRedirects + 1},
@@ -96,4 +112,35 @@ func TestClusterRoutes(t *testing.T) {
 			require.Len(t, b.g.cluster.doubt, 1, "the map is to be read again")
 		})
 	}
+}
+
+// TestClusterPlaces enters nodes that join, under all forms of their address, until there is no place left.
+func TestClusterPlaces(t *testing.T) {
+	first := newEndpoint("n0", "[::1]:7001")
+	c := &cluster{group: &group{endpoints: []endpoint{first}}, index: map[string]int{"[::1]:7001": 0}}
+	require.Equal(t, 0, c.place("::1:7001"), "as a redirect has it")
+	require.Equal(t, 1, c.place("::1:7002", "cache.example.org:7002"))
+	require.Equal(t, "[::1]:7002", c.newcomer(1).text)
+	for _, form := range []string{"[::1]:7002", "::1:7002", "cache.example.org:7002"} {
+		at, known := c.knows(form)
+		require.True(t, known)
+		require.Equal(t, 1, at)
+	}
+	for _, none := range []string{"", ":7001", "::1", "10.0.0.1", "10.0.0.1:x", "cache.example.org:7003"} {
+		require.Equal(t, -1, c.place(none), none)
+	}
+	for i := 1; i < mostNew; i++ {
+		require.Equal(t, 1+i, c.place(fmt.Sprintf("10.0.0.1:%d", i)))
+	}
+	require.Equal(t, -1, c.place("10.0.0.2:1"), "there is no place left")
+	require.Equal(t, mostNew, c.place("10.0.0.1:7"))
+
+	slots := op.NewSlots(c.places())
+	c.enter(slots, []driver.Node{
+		{Addr: "10.0.0.1:7", Slots: [][2]int{{0, op.NumSlots - 2}}},
+		{Addr: "10.0.0.2:1", Slots: [][2]int{{op.NumSlots - 1, op.NumSlots - 1}}},
+		{Addr: "10.0.0.3:1"},
+	})
+	require.Equal(t, op.NumSlots-1, slots.Held(mostNew))
+	require.Equal(t, 1, slots.Missing())
 }

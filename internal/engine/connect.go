@@ -43,7 +43,7 @@ func (w *wire) wanted() (conns []*wireConn) {
 func (w *wire) unanswered(all int) error {
 	for _, c := range w.wanted() {
 		if c.state != isUp {
-			return fmt.Errorf("connect to %v: no answer in time; %d of %d connections were made", w.endpoints[c.endpoint], w.up, all)
+			return fmt.Errorf("connect to %v: no answer in time; %d of %d connections were made", w.group.endpoint(c.endpoint), w.up, all)
 		}
 	}
 	return nil
@@ -51,17 +51,17 @@ func (w *wire) unanswered(all int) error {
 
 // dial begins to connect.
 func (w *wire) dial(c *wireConn) {
-	end := &w.endpoints[c.endpoint]
+	end := w.group.endpoint(c.endpoint)
 	fd, err := -1, errUnknownAddress
 	if end.addr.IsValid() || end.path != "" || w.pipes != nil {
-		fd, err = w.poll.connect(end, c.index)
+		fd, err = w.poll.connect(&end, c.index)
 	}
 	c.since = w.l.clock.now()
 	c.state = isConnecting
 	c.fd = fd
 	w.inMaking++
 	if err != nil {
-		w.lose(c, explainSocket(&w.endpoints[c.endpoint], err))
+		w.lose(c, explainSocket(&end, err))
 	}
 }
 
@@ -71,7 +71,8 @@ var errUnknownAddress = errors.New("its address was not found when the phase beg
 // connected greets the endpoint once the connection is made.
 func (w *wire) connected(c *wireConn) {
 	if err := w.poll.connected(c.fd); err != nil {
-		w.lose(c, explainSocket(&w.endpoints[c.endpoint], err))
+		end := w.group.endpoint(c.endpoint)
+		w.lose(c, explainSocket(&end, err))
 		return
 	}
 	if err := w.poll.watch(c.fd, c.index, false); err != nil {
@@ -127,7 +128,7 @@ func (w *wire) lose(c *wireConn, why error) {
 	c.state, c.fd, c.blocked, c.greets = isDown, -1, false, 0
 	c.batch, c.behind, c.cuts = 0, 0, c.cuts[:0]
 	c.drop(w)
-	err := fmt.Errorf("%v: %w", w.endpoints[c.endpoint], why)
+	err := fmt.Errorf("%v: %w", w.group.endpoint(c.endpoint), why)
 	if w.opening {
 		w.err = fmt.Errorf("connect to %w", err)
 		return

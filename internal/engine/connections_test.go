@@ -132,7 +132,7 @@ func TestMessagesBetweenReplies(t *testing.T) {
 	} {
 		codec, err := redis.Driver{}.NewCodec(&redis.Config{Protocol: protocol}, nil)
 		require.NoError(t, err)
-		w := newWire(new(loop), nil, codec, nil)
+		w := newWire(new(loop), nil, codec, new(group))
 		for said, left := range all {
 			rest, err := w.parse(&wireConn{state: isUp}, []byte(said), 0)
 			if left == "unasked" {

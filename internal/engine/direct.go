@@ -42,12 +42,12 @@ func (l *loop) bypass(source *workload.Source) {
 	switch prog := l.prog.(type) {
 	case *op.Plain:
 		d.prog, d.checked = prog, prog.Checked()
-		d.sheet.fits = source.Alike() && d.enc.layout != nil && len(w.endpoints) == 1
+		d.sheet.fits = source.Alike() && d.enc.layout != nil && w.places == 1
 	case *op.Quorum:
 		if w.pipes != nil || source.Draws(driver.Get) && !prog.AsksAll(driver.Get) { // pipes say later when each of the requests left
 			return
 		}
-		d.volleys, d.checked = newVolleys(prog, len(w.endpoints)), true
+		d.volleys, d.checked = newVolleys(prog, w.places), true
 	default:
 		return
 	}
@@ -251,7 +251,7 @@ func (d *direct) end(s *session, p pending, kind op.EventKind, now int64) {
 }
 
 func (d *direct) session(c *wireConn) *session {
-	return d.l.sessions[int(c.index)/len(d.w.endpoints)]
+	return d.l.sessions[int(c.index)/d.w.places]
 }
 
 // running adds the ops in flight to a count of them by verb.

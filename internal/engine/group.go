@@ -198,6 +198,9 @@ func (g *group) identifyOne(ctx context.Context, end *endpoint, w driver.Wire, s
 // newLoop makes a loop with its share of the sessions and a transport for the driver.
 func (g *group) newLoop(e *Engine, d driver.Driver, index int) (*loop, error) {
 	n := len(g.endpoints) * driver.NumVerbs
+	if g.cluster != nil {
+		n += driver.NumVerbs // of all that join later
+	}
 	l := &loop{
 		clock: e.clock, index: index, wall: e.wall, spin: int64(max(0, e.cfg.Spin)), halt: &e.halt, lease: &e.lease,
 		spare:     make(chan *measure.Totals, 4),
@@ -232,7 +235,7 @@ func (g *group) newTransport(e *Engine, d driver.Driver, l *loop) (transport, er
 			}
 			l.routes.renew()
 		}
-		w := newWire(l, p, codec, g.endpoints)
+		w := newWire(l, p, codec, g)
 		w.limit, w.timeout = limit, int64(g.target.Timeout)
 		return w, nil
 	case driver.Timed:
@@ -252,13 +255,30 @@ func (g *group) newTransport(e *Engine, d driver.Driver, l *loop) (transport, er
 	return nil, fmt.Errorf("driver %q has no transport", d.Name())
 }
 
+// places is how many endpoints a session may have connections to.
+func (g *group) places() int {
+	if g.cluster != nil {
+		return g.cluster.places()
+	}
+	return len(g.endpoints)
+}
+
+// endpoint returns one of the places.
+func (g *group) endpoint(at int) endpoint {
+	if at < len(g.endpoints) {
+		return g.endpoints[at]
+	}
+	return g.cluster.newcomer(at)
+}
+
 // newPoller returns what moves the bytes of a wire for the target's executor.
 func (g *group) newPoller(e *Engine) (poller, error) {
 	if g.target.Executor == plan.EventLoop {
 		return e.newPoller()
 	}
 	return newPipes(e.clock, &e.lease, func(ctx context.Context, token int32) (net.Conn, error) {
-		return g.connect.to(ctx, &g.endpoints[int(token)%len(g.endpoints)])
+		end := g.endpoint(int(token) % g.places())
+		return g.connect.to(ctx, &end)
 	}), nil
 }
 

@@ -405,7 +405,7 @@ func digestOf(o *op.Op) uint64 {
 
 // issue sends a request, or tells its program that it could not.
 func (l *loop) issue(st *opState, req *driver.Request, now int64) {
-	ledger := l.rec.Request(req.Endpoint, req.Verb)
+	ledger := l.requests(req.Endpoint, req.Verb)
 	if l.tr.send(st.session, st, req) {
 		ledger.Sent++
 		return
@@ -416,10 +416,18 @@ func (l *loop) issue(st *opState, req *driver.Request, now int64) {
 	l.deliver(op.Event{Kind: op.Refused, Op: &st.Op, Endpoint: req.Endpoint}, now)
 }
 
+// row is where requests to an endpoint are counted: those to nodes that have joined a cluster in the phase together, behind all others.
+func (l *loop) row(endpoint int) int { return min(endpoint, len(l.reqNow)/driver.NumVerbs-1) }
+
+// requests is the ledger of those to an endpoint with a verb.
+func (l *loop) requests(endpoint int, v driver.Verb) *measure.Requests {
+	return l.rec.Request(l.row(endpoint), v)
+}
+
 // answered takes a reply to a request of st; n is its length in bytes.
 func (l *loop) answered(st *opState, endpoint int, reply *driver.Reply, n int, now int64) {
 	l.answers = now
-	ledger := l.rec.Request(endpoint, st.Verb)
+	ledger := l.requests(endpoint, st.Verb)
 	ev := op.Event{Kind: op.Replied, Op: &st.Op, Endpoint: endpoint, Reply: reply}
 	if reply.Outcome == driver.Error {
 		ev.Redirect = l.routes.redirect(endpoint, reply.Message)
@@ -465,7 +473,7 @@ func (l *loop) answeredBatch(st *opState, endpoint int, replies []driver.Reply, 
 			l.whole.Outcome = o
 		}
 	}
-	ledger := l.rec.Request(endpoint, st.Verb)
+	ledger := l.requests(endpoint, st.Verb)
 	if l.whole.Outcome == driver.Error {
 		ledger.Error++
 	} else {
@@ -486,7 +494,7 @@ func (l *loop) endKeys(st *opState, n int, o driver.Outcome, now int64) {
 // failed ends a request that will not be answered: kind is op.RequestTimeout or op.Lost, or op.Refused of one that counts as sent and has not
 // left. It had so many keys, 0 for one.
 func (l *loop) failed(st *opState, endpoint int, kind op.EventKind, keys int, now int64) {
-	unanswered(l.rec.Request(endpoint, st.Verb), kind, 1)
+	unanswered(l.requests(endpoint, st.Verb), kind, 1)
 	outcome := driver.Error
 	if kind == op.RequestTimeout {
 		outcome = driver.Timeout

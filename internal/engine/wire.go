@@ -30,35 +30,36 @@ const (
 
 // wire moves requests over the sockets of a poller. Over epoll it is the event loop's transport, over pipes the blocking executor's.
 type wire struct {
-	l         *loop
-	poll      poller
-	pipes     *pipes // the poller, if that is what it is; else nil
-	codec     driver.Codec
-	aside     driver.Aside      // the codec, if it is one
-	batch     driver.BatchCodec // likewise
-	replies   []driver.Reply    // to the keys of a request that has several
-	endpoints []endpoint
-	limit     int   // requests outstanding on a connection
-	timeout   int64 // of a request
-	conns     []*wireConn
-	dirty     []*wireConn
-	ready     []readiness
-	rbuf      []byte
-	bufs      [][]byte // empty, for conns to write and to keep partial replies in
-	kept      int      // bytes that they have room for
-	reply     driver.Reply
-	direct    *direct // the loop's
-	twin      twin
-	rand      *rand.Rand // of back-off
-	lost      []pending
-	opening   bool
-	waiting   []*wireConn // to be opened, while opening
-	inMaking  int
-	up        int
-	err       error   // what ended the opening
-	ended     run.TCP // counted on connections that are closed
-	told      run.TCP // counted up to the last call of traffic
-	newest    int64   // latest arrival; of pipes
+	l        *loop
+	poll     poller
+	pipes    *pipes // the poller, if that is what it is; else nil
+	codec    driver.Codec
+	aside    driver.Aside      // the codec, if it is one
+	batch    driver.BatchCodec // likewise
+	replies  []driver.Reply    // to the keys of a request that has several
+	group    *group
+	places   int   // endpoints that a session may have a connection to
+	limit    int   // requests outstanding on a connection
+	timeout  int64 // of a request
+	conns    []*wireConn
+	dirty    []*wireConn
+	ready    []readiness
+	rbuf     []byte
+	bufs     [][]byte // empty, for conns to write and to keep partial replies in
+	kept     int      // bytes that they have room for
+	reply    driver.Reply
+	direct   *direct // the loop's
+	twin     twin
+	rand     *rand.Rand // of back-off
+	lost     []pending
+	opening  bool
+	waiting  []*wireConn // to be opened, while opening
+	inMaking int
+	up       int
+	err      error   // what ended the opening
+	ended    run.TCP // counted on connections that are closed
+	told     run.TCP // counted up to the last call of traffic
+	newest   int64   // latest arrival; of pipes
 }
 
 // endpoint is a server, its name in the plan's order and where it was found.
@@ -112,9 +113,9 @@ type wireConn struct {
 }
 
 // newWire makes the connections of the loop's sessions, all down.
-func newWire(l *loop, p poller, codec driver.Codec, endpoints []endpoint) *wire {
+func newWire(l *loop, p poller, codec driver.Codec, g *group) *wire {
 	w := &wire{
-		l: l, poll: p, codec: codec, endpoints: endpoints,
+		l: l, poll: p, codec: codec, group: g, places: g.places(),
 		ready: make([]readiness, readyBatch),
 		rbuf:  make([]byte, readSize),
 		rand:  rand.New(rand.NewPCG(uint64(l.index), 0)),
@@ -124,7 +125,7 @@ func newWire(l *loop, p poller, codec driver.Codec, endpoints []endpoint) *wire 
 	w.aside, _ = codec.(driver.Aside)
 	w.batch, _ = codec.(driver.BatchCodec)
 	for range l.sessions {
-		for e := range endpoints {
+		for e := range w.places {
 			w.conns = append(w.conns, &wireConn{index: int32(len(w.conns)), endpoint: e, fd: -1})
 		}
 	}
@@ -162,7 +163,7 @@ func (w *wire) send(s *session, st *opState, req *driver.Request) bool {
 }
 
 func (w *wire) conn(s *session, endpoint int) *wireConn {
-	return w.conns[s.index*len(w.endpoints)+endpoint]
+	return w.conns[s.index*w.places+endpoint]
 }
 
 // room returns how many more requests a connection can have.
@@ -228,7 +229,7 @@ func (w *wire) recall() {
 		}
 		for ; back > 0 && c.queue.len() > c.queue.dead; back-- {
 			p := c.queue.drop()
-			ledger := w.l.rec.Request(c.endpoint, p.verb)
+			ledger := w.l.requests(c.endpoint, p.verb)
 			ledger.Sent -= uint64(p.n)
 			ledger.Refused += uint64(p.n)
 			if p.st == nil && p.volley == nil {
@@ -534,7 +535,7 @@ func (w *wire) outstanding(into []measure.Requests) {
 	for _, c := range w.conns {
 		for i := c.queue.dead; i < c.queue.len(); i++ {
 			p := c.queue.at(i)
-			into[c.endpoint*driver.NumVerbs+int(p.verb)].InFlight += int64(p.n)
+			into[w.l.row(c.endpoint)*driver.NumVerbs+int(p.verb)].InFlight += int64(p.n)
 		}
 	}
 }

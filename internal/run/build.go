@@ -343,16 +343,24 @@ func quantileOf(h *hist.Hist, permille uint64) *float64 {
 
 func (b *builder) null(path, why string) { b.phase.Nulls[path] = why }
 
+// endpointName names the i-th endpoint that requests are counted for. Behind all others are the nodes that joined a cluster in mid-phase.
+func endpointName(endpoints []string, i int) string {
+	if i < len(endpoints) {
+		return endpoints[i]
+	}
+	return "joined later"
+}
+
 // requests lists the request ledgers of the verbs, and of any other that was sent, by endpoint.
 func requests(t *measure.Totals, endpoints []string, verbs []driver.Verb) []Requests {
 	rows := []Requests{}
 	for i, r := range t.Requests {
 		e, verb := i/driver.NumVerbs, driver.Verb(i%driver.NumVerbs)
-		if r == (measure.Requests{}) && !slices.Contains(verbs, verb) {
+		if r == (measure.Requests{}) && (!slices.Contains(verbs, verb) || e >= len(endpoints)) {
 			continue
 		}
 		rows = append(rows, Requests{
-			Endpoint: endpoints[e],
+			Endpoint: endpointName(endpoints, e),
 			Verb:     verb.String(),
 			Sent:     r.Sent,
 			Answered: r.Answered,

@@ -163,7 +163,7 @@ func (p *Phase) judgeEnded(m Measured) {
 		}
 		if left != 0 {
 			verb := driver.Verb(i % driver.NumVerbs)
-			p.doubt(Suspect, []string{"requests", "op." + verb.String() + ".acks"}, "%s at %s: %d requests had not ended when the phase had", verb, m.Endpoints[i/driver.NumVerbs], left)
+			p.doubt(Suspect, []string{"requests", "op." + verb.String() + ".acks"}, "%s at %s: %d requests had not ended when the phase had", verb, endpointName(m.Endpoints, i/driver.NumVerbs), left)
 		}
 	}
 }

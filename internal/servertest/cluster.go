@@ -23,12 +23,7 @@ func RedisCluster(t testing.TB, masters, replicas int, options ...string) []*Ser
 	create := []string{"--cluster", "create"}
 	var nodes []*Server
 	for range masters * (1 + replicas) {
-		// Both ports are given, so that a node that cannot have one of them ends the test with the reason.
-		own := []string{
-			"--port", freePort(t), "--cluster-port", freePort(t), "--cluster-enabled", "yes",
-			"--repl-diskless-sync-delay", "0", "--cluster-replica-validity-factor", "0",
-		}
-		node := StartRedis(t, append(own, options...)...)
+		node := RedisNode(t, options...)
 		nodes = append(nodes, node)
 		create = append(create, node.Addr)
 	}
@@ -45,6 +40,27 @@ func RedisCluster(t testing.TB, masters, replicas int, options ...string) []*Ser
 		}
 	}
 	return nodes
+}
+
+// RedisNode starts a Redis server that may be a node of a cluster and is none yet.
+func RedisNode(t testing.TB, options ...string) *Server {
+	t.Helper()
+	return StartRedis(t, append(nodeOptions(t, "--port"), options...)...)
+}
+
+// RedisNodeTLS is RedisNode for one that speaks nothing but TLS, with its clients and with other nodes.
+func RedisNodeTLS(t testing.TB, a *Authority, shows Certificate, options ...string) *Server {
+	t.Helper()
+	return StartRedisTLS(t, a, shows, append(append(nodeOptions(t, "--tls-port"), "--tls-cluster", "yes"), options...)...)
+}
+
+// nodeOptions are those of a node. Both ports are given, so that one that cannot have one of them ends the test with the reason.
+func nodeOptions(t testing.TB, port string) []string {
+	t.Helper()
+	return []string{
+		port, freePort(t), "--cluster-port", freePort(t), "--cluster-enabled", "yes",
+		"--repl-diskless-sync-delay", "0", "--cluster-replica-validity-factor", "0",
+	}
 }
 
 // await asks a Redis server until its answer holds all of the words.
