@@ -76,7 +76,7 @@ func TestDirectIsTheProgram(t *testing.T) {
 // TestVolleysAreTheProgram does the same with ops of a quorum, on as many endpoints as a key lives on and on more.
 func TestVolleysAreTheProgram(t *testing.T) {
 	const mixed = "ops = { get = 1, put = 3, delete = 1 }\nmax_bad = 1\n"
-	const closed = mixed + "closed {\n sessions = 3\n duration = \"1500ms\"\n pipeline = 20\n}"
+	const closed = mixed + "closed {\n sessions = 3\n duration = \"1s\"\n pipeline = 20\n}"
 	replicated := func(w int, timeout string) string {
 		return fmt.Sprintf("replication {\n coordinate = \"client\"\n n = 3\n w = %d\n r = 2\n timeout = %q\n}", w, timeout)
 	}
