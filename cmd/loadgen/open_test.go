@@ -120,66 +120,58 @@ func over(classes [measure.NumClasses]hist.Hist, limit time.Duration) (n uint64)
 }
 
 // TestOpenLoopKeepsItsRate offers 20,000 Poisson arrivals per second to a Redis server: what is sustained is what was offered, to half a
-// per cent, and what was offered is what the plan says, as far as chance allows.
+// per cent, and what was offered is what the plan says, as far as chance allows. It is something else only where one of the two waited for a
+// processor, and if it is less, it says so.
 func TestOpenLoopKeepsItsRate(t *testing.T) {
 	s := cluster(t, 1)[0]
-	patiently(t, func(t *testing.T) error {
-		l := begin(t, openPlan, "-var", nodes(s.Addr), "-var", "rate=20k/s", "-var", "arrivals=poisson",
-			"-var", "sessions=16", "-var", "pipeline=64")
-		r := l.result(30 * time.Second)
-		gets := r.Phase["gets"]
-		get := gets.Op["get"]
-		require.InDelta(t, 100_000, get.Due, 5*317, "five standard deviations of a Poisson count")
-		require.Equal(t, get.Due, get.OK)
-		require.Equal(t, get.Due, get.Lag.Count)
-		require.InDelta(t, 5, gets.Seconds, 0.5)
-		require.NotNil(t, get.Lag.P99)
-		lag := l.totals(t).Lag
-		require.Equal(t, get.Due, lag.Count())
-		t.Logf("offered %.0f/s, achieved %.0f/s (%+.3f %%), lag p50 %v p99 %v, busy %.0f %%, %s %v", *gets.OfferedRate, *gets.AchievedRate,
-			100*(*gets.AchievedRate / *gets.OfferedRate - 1), time.Duration(lag.Quantile(0.5)), time.Duration(lag.Quantile(0.99)),
-			100*gets.Generator.Busy, gets.Validity, gets.Reasons)
-		if ratio := *gets.AchievedRate / *gets.OfferedRate; ratio < 0.995 || ratio > 1.005 {
-			return fmt.Errorf("achieved %.4f of what was offered", ratio)
-		}
-		return nil
-	})
+	l := begin(t, openPlan, "-var", nodes(s.Addr), "-var", "rate=20k/s", "-var", "arrivals=poisson",
+		"-var", "sessions=16", "-var", "pipeline=64")
+	r := l.result(30 * time.Second)
+	gets := r.Phase["gets"]
+	get := gets.Op["get"]
+	require.InDelta(t, 100_000, get.Due, 5*317, "five standard deviations of a Poisson count")
+	require.Equal(t, get.Due, get.OK)
+	require.Equal(t, get.Due, get.Lag.Count)
+	require.NotNil(t, get.Lag.P99)
+	lag := l.totals(t).Lag
+	require.Equal(t, get.Due, lag.Count())
+	queued := waited(t, s.Pid())
+	t.Logf("offered %.0f/s, achieved %.0f/s (%+.3f %%), lag p50 %v p99 %v, busy %.0f %%, the server waited for %v\n%s", *gets.OfferedRate,
+		*gets.AchievedRate, 100*(*gets.AchievedRate / *gets.OfferedRate - 1), time.Duration(lag.Quantile(0.5)), time.Duration(lag.Quantile(0.99)),
+		100*gets.Generator.Busy, queued, doubts(gets))
+	ratio := *gets.AchievedRate / *gets.OfferedRate
+	if ratio < 0.995 || ratio > 1.005 {
+		require.Greater(t, max(*gets.Generator.RunQueueWait, queued.Seconds()/gets.Seconds), 0.01, "both had their processors")
+	}
+	if ratio < 0.995 {
+		require.Contains(t, doubts(gets), ", sustained ")
+	}
 }
 
-// TestStallIsInResponsesNotInServices lets a node stand still for a second under 1,000 arrivals per second. The 990 that were due more
-// than 10 ms before its end waited for it, whether they could be sent at once (there is room in flight) or had to queue in the
-// generator (there is none, and those that become due while the queue is worked off wait, too; the limit is higher there, because every
-// slot that another program's work delays counts). Service times see no more of it than was in flight.
+// TestStallIsInResponsesNotInServices lets a node stand still for a second under 1,000 arrivals per second. The 750 that become due more than
+// 250 ms before its end wait for longer than that, whether they can be sent at once (there is room in flight) or have to queue in the generator
+// (there is none). Who becomes due once the longest wait is over does not. Service times see no more of it than was in flight. Other programs
+// would have to keep a processor for 250 ms to be taken for a stall.
 func TestStallIsInResponsesNotInServices(t *testing.T) {
-	for _, tt := range []struct {
-		name               string
-		sessions, pipeline int
-		limit              time.Duration
-		least, most        uint64 // responses above the limit
-	}{
-		{"room in flight", 4, 512, 10 * time.Millisecond, 975, 1005},
-		{"no room", 4, 2, 100 * time.Millisecond, 890, 930},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			patiently(t, func(t *testing.T) error {
-				node := beginTarget(t, "--stall", "1s@3s")
-				defer node.kill()
-				l := begin(t, openPlan, "-var", nodes(node.addr), "-var", fmt.Sprintf("sessions=%d", tt.sessions),
-					"-var", fmt.Sprintf("pipeline=%d", tt.pipeline))
-				r := l.clean(30 * time.Second)
-				require.EqualValues(t, 5000, r.Phase["gets"].Op["get"].OK)
-				get := l.totals(t)
-				responses, services := over(get.Response, tt.limit), over(get.Service, tt.limit)
-				t.Logf("%d responses and %d services over %v; response max %.3f s, service max %.3f s", responses, services, tt.limit,
-					*r.Phase["gets"].Op["get"].Response.Max, *r.Phase["gets"].Op["get"].Service.Max)
-				if services > uint64(tt.sessions*tt.pipeline) {
-					return fmt.Errorf("%d services over %v, with %d in flight at most", services, tt.limit, tt.sessions*tt.pipeline)
-				}
-				if responses < tt.least || responses > tt.most {
-					return fmt.Errorf("%d responses over %v", responses, tt.limit)
-				}
-				return nil
-			})
+	const limit, late = 250 * time.Millisecond, 750
+	for name, pipeline := range map[string]int{"room in flight": 512, "no room": 64} {
+		t.Run(name, func(t *testing.T) {
+			const sessions = 4
+			node := beginTarget(t, "--stall", "1s@3s")
+			l := begin(t, openPlan, "-var", nodes(node.addr), "-var", fmt.Sprintf("sessions=%d", sessions), "-var", fmt.Sprintf("pipeline=%d", pipeline))
+			r := l.result(30 * time.Second)
+			require.Equal(t, run.Complete, r.Verdict.Completeness)
+			get := r.Phase["gets"].Op["get"]
+			require.EqualValues(t, 5000, get.OK)
+			all := l.totals(t)
+			responses, services := over(all.Response, limit), over(all.Service, limit)
+			t.Logf("%d responses and %d services over %v; response max %.3f s, service max %.3f s", responses, services, limit,
+				*get.Response.Max, *get.Service.Max)
+			require.GreaterOrEqual(t, responses, uint64(late-1), "one may be due as the limit is reached")
+			require.LessOrEqual(t, float64(responses), 1000**get.Response.Max)
+			require.Positive(t, services)
+			require.LessOrEqual(t, services, uint64(sessions*pipeline))
+			require.GreaterOrEqual(t, *get.Response.Max, 0.998, "who was due as it began, or within a millisecond")
 		})
 	}
 }
