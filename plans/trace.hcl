@@ -43,4 +43,15 @@ phase "replay" {
     sessions = 16
     pipeline = 16
   }
+
+  # As fast as the sessions can, over and over, instead of open:
+  #
+  #   closed {
+  #     trace {
+  #       file = var.file
+  #       loop = true
+  #     }
+  #     sessions = 16
+  #     duration = "30s"
+  #   }
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"text/tabwriter"
 	"time"
 
@@ -65,14 +66,18 @@ func (n *namedFiles) look(file string, read func(io.Reader) finding) finding {
 	return f
 }
 
-// trace reads a trace.
-func (n *namedFiles) trace(file, form string) (plan.TraceFacts, error) {
-	f := n.once(file, []string{"trace", form}, func(r io.Reader) finding {
-		is, err := trace.Read(r, form)
+// trace reads a trace, whose times matter or not.
+func (n *namedFiles) trace(file, form string, timed bool) (plan.TraceFacts, error) {
+	f := n.once(file, []string{"trace", form, strconv.FormatBool(timed)}, func(r io.Reader) finding {
+		is, err := trace.Read(r, form, timed)
 		facts := plan.TraceFacts{
 			SHA256: is.SHA256, Lines: is.Lines, Span: time.Duration(is.Span), Verbs: is.Verbs, Ops: is.Ops, LeftOut: is.LeftOut,
 		}
-		return finding{sum: is.SHA256, says: fmt.Sprintf("%d ops over %v", is.Lines, facts.Span), facts: facts, err: err}
+		says := fmt.Sprintf("%d ops", is.Lines)
+		if timed {
+			says += fmt.Sprintf(" over %v", facts.Span)
+		}
+		return finding{sum: is.SHA256, says: says, facts: facts, err: err}
 	})
 	facts, _ := f.facts.(plan.TraceFacts)
 	return facts, f.err

@@ -155,8 +155,8 @@ func (e *Engine) Prepare(ctx context.Context, step run.Step) (run.Ready, error) 
 	if err != nil {
 		return run.Ready{}, err
 	}
-	if o := e.group.phase.Open; o != nil && o.Trace != nil && step.Kind == run.Load {
-		if e.group.trace, err = e.openTrace(o.Trace); err != nil {
+	if t := e.group.phase.Trace(); t != nil && step.Kind == run.Load {
+		if e.group.trace, err = e.openTrace(t); err != nil {
 			return run.Ready{}, err
 		}
 	}
@@ -221,7 +221,7 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink func(*measure.S
 				}
 			}
 			l.run()
-			if f, ok := l.feed.(*replayFeed); ok {
+			if f, ok := l.feed.(reading); ok {
 				return f.close()
 			}
 			return nil

@@ -42,8 +42,8 @@ type group struct {
 	sessions  int
 	parts     int // loops that the sessions are divided between
 	servers   map[string]map[string]string
-	trace     func() (io.ReadCloser, error) // opens the trace that the phase replays; nil: it replays none
-	files     *files                        // of a local target; nil for any other, and once they were closed
+	trace     func() (io.ReadSeekCloser, error) // opens the trace that the phase replays; nil: it replays none
+	files     *files                            // of a local target; nil for any other, and once they were closed
 }
 
 // openGroup connects the sessions that a phase's first step names.
@@ -334,6 +334,10 @@ func (g *group) equip(l *loop, source *workload.Source, step run.Step) {
 	}
 	if step.Kind == run.Load && g.trace != nil {
 		l.direct = nil // whose ops come from streams
+		if c := g.phase.Closed; c != nil {
+			l.feed = newRerun(l, source, c, g.trace)
+			return
+		}
 		l.feed = newReplay(l, source, g.phase.Open, g.trace)
 		return
 	}
@@ -417,6 +421,9 @@ func (g *group) ready(source *workload.Source) run.Ready {
 				r.Connections += g.sessions
 			}
 		}
+	}
+	if g.step.Kind == run.Load && g.trace != nil {
+		return r
 	}
 	for i := g.step.From; i < g.step.To && source.Streams() == source.Sessions(); i++ {
 		n, bounded := source.Ops(i)

@@ -34,7 +34,7 @@ func same(what, path, is, want string) error {
 }
 
 // openTrace opens a trace where this process finds it, once it is the one that the plan was checked with.
-func (e *Engine) openTrace(t *plan.Trace) (func() (io.ReadCloser, error), error) {
+func (e *Engine) openTrace(t *plan.Trace) (func() (io.ReadSeekCloser, error), error) {
 	file, err := e.openFile("trace", t.File)
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (e *Engine) openTrace(t *plan.Trace) (func() (io.ReadCloser, error), error)
 	if err := same("trace", file.Name(), hex.EncodeToString(sum.Sum(nil)), t.SHA256); err != nil {
 		return nil, err
 	}
-	return func() (io.ReadCloser, error) { return os.Open(file.Name()) }, nil
+	return func() (io.ReadSeekCloser, error) { return os.Open(file.Name()) }, nil
 }
 
 // keysOf returns the keys of a dataset that has them from a file, else nil. They are held until another dataset's are asked for.

@@ -44,8 +44,18 @@ func newReplayBench(t *testing.T, text, trace string, n int, latency time.Durati
 	o := p.Phases[0].Open
 	o.Trace.Lines, o.Duration = int64(n), time.Minute
 	b := newBench(t, p, "load", latency)
-	b.g.trace = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(trace)), nil }
+	b.g.trace = opened(trace)
 	return b
+}
+
+// opened returns what opens a trace of a text.
+func opened(text string) func() (io.ReadSeekCloser, error) {
+	return func() (io.ReadSeekCloser, error) {
+		return struct {
+			io.ReadSeeker
+			io.Closer
+		}{strings.NewReader(text), io.NopCloser(nil)}, nil
+	}
 }
 
 // starts notes when the ops of a program begin, by their number, and in which order those of a key do.
@@ -69,7 +79,7 @@ func (b *bench) replay() (s *starts, totals measure.Totals) {
 	s = &starts{Program: b.l.prog, net: b.net, at: map[uint64]int64{}, keys: map[string][]uint64{}}
 	b.l.prog = s
 	b.l.run()
-	require.NoError(b.t, b.l.feed.(*replayFeed).close())
+	require.NoError(b.t, b.l.feed.(reading).close())
 	seq := uint64(0)
 	c := collector{g: b.g, begin: b.l.origin, seq: &seq, sink: func(*measure.Snapshot) {}}
 	totals = c.collect(parts)
@@ -176,7 +186,7 @@ func TestReplayOfABrokenTrace(t *testing.T) {
 	b := newReplayBench(t, "sessions = 4\n pipeline = 64", text+"what\n", 5000, 100*time.Microsecond)
 	parts := b.equip(run.Load)
 	b.l.run()
-	require.ErrorContains(t, b.l.feed.(*replayFeed).close(), "trace trace.csv:5001:1: ")
+	require.ErrorContains(t, b.l.feed.(reading).close(), "trace trace.csv:5001:1: ")
 	require.NotEmpty(t, parts)
 
 	e := New(Config{Files: t.TempDir()})

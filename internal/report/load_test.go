@@ -70,6 +70,12 @@ func TestWhatTheLoadCounts(t *testing.T) {
 			}),
 			text: []string{"open, 2,000/s constant, 10.0 s", "t.csv, at even distances; "},
 		},
+		"a trace without its times": {
+			phase: closed(func(ph *plan.Phase) {
+				ph.Closed = &plan.Closed{Sessions: 4, Pipeline: 1, Trace: &plan.Trace{File: "t.csv", Form: "cache", Lines: 2000, Ops: []plan.TraceCount{{Op: "gets", Lines: 2000}}}}
+			}),
+			text: []string{"closed, 4 sessions, every line of the trace once; took ", "t.csv, as fast as its sessions can; 2,000 ops: 2,000 gets; "},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := simulate(4).closed(driver.Get, 1, 1000)

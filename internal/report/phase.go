@@ -99,6 +99,8 @@ func traceOf(ph *run.Phase) []string {
 	}
 	pace := "at its own times"
 	switch {
+	case ph.Model == "closed":
+		pace = "as fast as its sessions can"
 	case t.Speed == 0:
 		pace = "at even distances"
 	case t.Speed != 1:
@@ -139,6 +141,8 @@ func loadOf(ph *run.Phase) string {
 		}
 	case s.DurationSeconds > 0:
 		parts = []string{"closed", sessions, duration(s.DurationSeconds)}
+	case ph.Trace != nil:
+		parts = []string{"closed", sessions, "every line of the trace once"}
 	default:
 		parts = []string{"closed", sessions, "every key once"}
 	}

@@ -78,8 +78,8 @@ func newStep(p *plan.Plan, ph *plan.Phase, m Measured) *Phase {
 	if r.Dataset.ValuesFile == nil {
 		r.Nulls["dataset.values_file"] = "values are made"
 	}
-	if o := ph.Open; o != nil && o.Trace != nil {
-		r.Trace = newReplayed(o.Trace)
+	if t := ph.Trace(); t != nil {
+		r.Trace = newReplayed(t)
 	} else {
 		r.Nulls["trace"] = "the phase replays none"
 	}

@@ -135,7 +135,7 @@ type replayed struct {
 	File    string            `json:"file"`
 	Form    string            `json:"form"`
 	SHA256  string            `json:"sha256"`
-	Speed   float64           `json:"speed"` // how many times as fast as it was; of even distances 0
+	Speed   float64           `json:"speed"` // how many times as fast as it was; of even distances, and of a closed load, 0
 	Lines   int64             `json:"lines"` // that are ops
 	Ops     []plan.TraceCount `json:"ops"`   // lines by what the trace calls the op
 	LeftOut []plan.TraceCount `json:"left_out"`

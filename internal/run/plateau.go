@@ -30,6 +30,13 @@ func plateau(ph *plan.Phase, s pace.Shape, t *measure.Totals) (w window, why str
 		}
 		return w, ""
 	}
+	if c := ph.Closed; c != nil && c.Trace != nil { // which says when a session has work
+		w = window{c.Ramp.Nanoseconds(), t.Span.Last - t.Origin}
+		if w.to <= w.from {
+			return window{}, "no plateau: the phase ended before its ramp did"
+		}
+		return w, ""
+	}
 	w = window{t.Span.LastFirst - t.Origin, t.Span.FirstLast - t.Origin}
 	switch {
 	case w.to > w.from:

@@ -8,7 +8,8 @@
 //	csv     named by the first line: time, op and key, and where they are there size and ttl; others are ignored
 //	json    an object with fields of these names, text or numbers
 //
-// Times and TTLs are seconds, with a fraction or without; times never go back. A TTL of 0 is none.
+// Times and TTLs are seconds, with a fraction or without; times never go back. A TTL of 0 is none. Where times do not matter they are not looked at, and
+// csv and json may lack them.
 //
 //	op of the trace                                             here
 //	get, gets                                                   get
@@ -51,6 +52,7 @@ type Record struct {
 // Reader reads a trace line by line. What is wrong with a line is a *fields.Error.
 type Reader struct {
 	lines *fields.Reader
+	timed bool
 	began bool
 	first int64
 	last  int64
@@ -59,16 +61,15 @@ type Reader struct {
 
 // The fields of a line, of which the first needed ones have to be there.
 const (
-	timeField = iota
-	opField
+	opField = iota
 	keyField
+	timeField // where times matter
 	sizeField
 	ttlField
-	needed = sizeField
 )
 
-// NewReader returns a reader of one of the forms.
-func NewReader(r io.Reader, form string) (*Reader, error) {
+// NewReader returns a reader of one of the forms, for which times matter or not: then all ops are at 0.
+func NewReader(r io.Reader, form string, timed bool) (*Reader, error) {
 	kind, columns := fields.CSV, []int(nil)
 	switch form {
 	case "cache":
@@ -79,7 +80,17 @@ func NewReader(r io.Reader, form string) (*Reader, error) {
 	default:
 		return nil, fmt.Errorf("a trace of form %q: there are cache, csv and json", form)
 	}
-	return &Reader{lines: fields.NewReader(r, kind, []string{"time", "op", "key", "size", "ttl"}, needed, columns)}, nil
+	needed := timeField
+	if timed {
+		needed++
+	}
+	return &Reader{timed: timed, lines: fields.NewReader(r, kind, []string{"op", "key", "time", "size", "ttl"}, needed, columns)}, nil
+}
+
+// Reset goes on with the beginning of the same trace.
+func (t *Reader) Reset(r io.Reader) {
+	t.lines.Reset(r)
+	t.began = false
 }
 
 // Next reads the next line that is an op; ok is false for one that is left out. It returns io.EOF at the end, and a *fields.Error for a line that
@@ -88,9 +99,11 @@ func (t *Reader) Next(rec *Record) (ok bool, err error) {
 	if err := t.lines.Next(); err != nil {
 		return false, err
 	}
-	at, err := t.seconds(timeField)
-	if err != nil {
-		return false, err
+	at := int64(0)
+	if t.timed {
+		if at, err = t.seconds(timeField); err != nil {
+			return false, err
+		}
 	}
 	if !t.began {
 		t.began, t.first, t.last = true, at, at
@@ -191,10 +204,10 @@ type Facts struct {
 	LeftOut map[string]int64 // and of the others
 }
 
-// Read reads all of a trace and says what is in it.
-func Read(r io.Reader, form string) (Facts, error) {
+// Read reads all of a trace, for which times matter or not, and says what is in it.
+func Read(r io.Reader, form string, timed bool) (Facts, error) {
 	sum := sha256.New()
-	t, err := NewReader(io.TeeReader(r, sum), form)
+	t, err := NewReader(io.TeeReader(r, sum), form, timed)
 	if err != nil {
 		return Facts{}, err
 	}

@@ -21,7 +21,7 @@ const published = `0,nz:u:eeW511W3dcH3de3d15ec,26,0,4,get,0
 
 func read(t *testing.T, text, form string) (all []string) {
 	t.Helper()
-	r, err := NewReader(strings.NewReader(text), form)
+	r, err := NewReader(strings.NewReader(text), form, true)
 	require.NoError(t, err)
 	var rec Record
 	for {
@@ -44,7 +44,7 @@ func TestPublishedForm(t *testing.T) {
 		"4 1000000000 put q 3 0",
 		"6 3000000000 delete q 0 0",
 	}, read(t, published, "cache"))
-	f, err := Read(strings.NewReader(published), "cache")
+	f, err := Read(strings.NewReader(published), "cache", true)
 	require.NoError(t, err)
 	require.EqualValues(t, 5, f.Lines)
 	require.EqualValues(t, 3e9, f.Span)
@@ -87,13 +87,45 @@ func TestMistakesInTraces(t *testing.T) {
 		{"json", `{"time":1,"op":"get"}`, `1:1: no field "key"`},
 		{"json", `{"time":1e9,"op":"get","key":"a"}`, `1:9: time: "1e9" is not a number`},
 		{"json", "{\"time\":1,\"op\":\"get\",\"key\":\"a\"}\ntime,op,key\n", "2:2: no JSON: "},
-		{"csv", "a,b,c\n", `1:1: no column "time"`},
+		{"csv", "op,b,key\n", `1:1: no column "time": the first line names the columns, and there has to be op, key, time`},
 		{"csv", "", "1:1: no line"},
 		{"parquet", "", "there are cache, csv and json"},
 	} {
-		_, err := Read(strings.NewReader(c.text), c.form)
+		_, err := Read(strings.NewReader(c.text), c.form, true)
 		require.ErrorContains(t, err, c.want, "%.40q", c.text)
 	}
+}
+
+// Where times do not matter they may be missing, go back, or be no numbers; and a trace may be read again from its beginning.
+func TestWithoutTimes(t *testing.T) {
+	for form, text := range map[string]string{
+		"cache": "x,a,1,0,1,get,0\n-1,b,1,7,1,set,2\n",
+		"csv":   "key,op,size,ttl\na,get,,\nb,set,7,2\n",
+		"json":  `{"op":"get","key":"a"}` + "\n" + `{"op":"set","key":"b","size":7,"ttl":2}`,
+	} {
+		r, err := NewReader(strings.NewReader(text), form, false)
+		require.NoError(t, err)
+		for range 3 {
+			var got []string
+			var rec Record
+			for _, err = r.Next(&rec); err == nil; _, err = r.Next(&rec) {
+				got = append(got, fmt.Sprintf("%d %d %v %s %d %d", rec.Line, rec.At, rec.Verb, rec.Key, rec.Size, rec.TTL))
+			}
+			require.ErrorIs(t, err, io.EOF)
+			line := 1
+			if form == "csv" {
+				line = 2
+			}
+			require.Equal(t, []string{fmt.Sprintf("%d 0 get a 0 0", line), fmt.Sprintf("%d 0 put b 7 2000", line+1)}, got, form)
+			r.Reset(strings.NewReader(text))
+		}
+		f, err := Read(strings.NewReader(text), form, false)
+		require.NoError(t, err)
+		require.EqualValues(t, 2, f.Lines)
+		require.Zero(t, f.Span)
+	}
+	_, err := Read(strings.NewReader("time,key\n1,a\n"), "csv", false)
+	require.ErrorContains(t, err, `1:1: no column "op"`)
 }
 
 // Whatever the bytes, reading ends, and what it yields is within bounds.
@@ -103,7 +135,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"time":1,"op":"set","key":"a","size":3}`), uint8(2))
 	f.Fuzz(func(t *testing.T, b []byte, which uint8) {
 		form := []string{"cache", "csv", "json"}[which%3]
-		r, err := NewReader(strings.NewReader(string(b)), form)
+		r, err := NewReader(strings.NewReader(string(b)), form, true)
 		require.NoError(t, err)
 		var rec Record
 		last := int64(0)
@@ -123,7 +155,7 @@ func FuzzRead(f *testing.F) {
 }
 
 func TestNextAllocatesNothing(t *testing.T) {
-	r, err := NewReader(strings.NewReader(strings.Repeat("1.5,key,3,10,1,set,60\n", 3000)), "cache")
+	r, err := NewReader(strings.NewReader(strings.Repeat("1.5,key,3,10,1,set,60\n", 3000)), "cache", true)
 	require.NoError(t, err)
 	var rec Record
 	require.Zero(t, testing.AllocsPerRun(1000, func() { _, err = r.Next(&rec) }))

@@ -66,10 +66,14 @@ func (p *Plan) withLists() *Plan {
 			copied.Scenarios[i].Steps = list(copied.Scenarios[i].Steps)
 		}
 		if o := ph.Open; o != nil && o.Trace != nil {
-			open, trace := *o, *o.Trace
-			trace.Ops, trace.LeftOut = list(trace.Ops), list(trace.LeftOut)
-			open.Trace = &trace
+			open := *o
+			open.Trace = o.Trace.withLists()
 			copied.Open = &open
+		}
+		if c := ph.Closed; c != nil && c.Trace != nil {
+			closed := *c
+			closed.Trace = c.Trace.withLists()
+			copied.Closed = &closed
 		}
 		if s := ph.Stages; s != nil {
 			copied.Stages = &Stages{Schedule: s.Schedule, Stages: list(s.Stages)}
@@ -81,6 +85,13 @@ func (p *Plan) withLists() *Plan {
 		}
 		c.Phases[i] = &copied
 	}
+	return &c
+}
+
+// withLists is that of a plan for a trace.
+func (t *Trace) withLists() *Trace {
+	c := *t
+	c.Ops, c.LeftOut = list(t.Ops), list(t.LeftOut)
 	return &c
 }
 

@@ -89,7 +89,7 @@ func imaginary(t *Target) []string {
 }
 
 // expectHits sets what a phase expects where it is not written: nearly all gets hit when the phase's own setup, or an earlier
-// populate, has put every key and nothing has deleted any since, nor will the store by itself.
+// populate, has put every key and nothing has deleted any since, nor will the store by itself. The keys of a trace are its own.
 func (p *Plan) expectHits(places map[string]hcl.Range) {
 	type place struct{ target, dataset string }
 	full := map[place]bool{}
@@ -99,7 +99,7 @@ func (p *Plan) expectHits(places map[string]hcl.Range) {
 		_, written := places["phase."+ph.Name+".expect_hits"]
 		data := p.Dataset(ph.Dataset)
 		expire := data != nil && data.Values.TTL > 0 // nobody knows how many are still there
-		if !written && ph.HitRatio == nil && !deletes && !expire && weightOf(ph.Ops, driver.Get) > 0 && (full[at] || len(ph.Setup) > 0) {
+		if !written && ph.HitRatio == nil && ph.Trace() == nil && !deletes && !expire && weightOf(ph.Ops, driver.Get) > 0 && (full[at] || len(ph.Setup) > 0) {
 			hits := defaultHits
 			ph.ExpectHits = &hits
 		}

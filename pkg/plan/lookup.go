@@ -49,6 +49,17 @@ func (ph *Phase) Schedule() *Schedule {
 	return nil
 }
 
+// Trace returns the trace that the phase replays; nil when it replays none.
+func (ph *Phase) Trace() *Trace {
+	switch {
+	case ph.Closed != nil:
+		return ph.Closed.Trace
+	case ph.Open != nil:
+		return ph.Open.Trace
+	}
+	return nil
+}
+
 // Shape returns the rate over time.
 func (o *Open) Shape() pace.Shape {
 	return pace.Shape{Rate: o.Rate, Ramp: o.Ramp, Duration: o.Duration}

@@ -205,6 +205,8 @@ type Closed struct {
 	Ramp       time.Duration `json:"ramp_ns"`     // session i of n starts at Ramp·i/n
 	WarmUp     time.Duration `json:"warmup_ns"`   // left out of rates and latencies; 0: found in the series
 	Think      time.Duration `json:"think_ns"`    // from the end of an op to the due time of the next
+
+	Trace *Trace `json:"trace,omitempty"` // ops come from it; nil: they do not
 }
 
 // Open is arrivals at one rate, which do not wait for the target.
@@ -215,8 +217,6 @@ type Open struct {
 	Ramp     time.Duration `json:"ramp_ns"`     // the rate rises from 0 linearly
 	WarmUp   time.Duration `json:"warmup_ns"`   // left out of rates and latencies, Ramp included; 0: found in the series
 	Trace    *Trace        `json:"trace"`       // ops and due times come from it, and Rate and Duration are its own; nil: they do not
-
-	ops []Weight // of the trace, until they are the phase's
 }
 
 // Schedule is what open, stages and search have in common: how arrivals come, and who takes them.

@@ -192,6 +192,10 @@ func (p *Plan) opsOf(ph *Phase, d *Dataset) (*int64, *time.Duration) {
 		return nil, &ph.Search.Budget
 	case ph.Closed != nil && ph.Closed.Duration > 0:
 		return nil, &ph.Closed.Duration
+	case ph.Closed != nil && ph.Closed.Trace != nil && ph.Closed.Iterations > 0:
+		return nil, nil // a session has as many lines as there are of its keys
+	case ph.Closed != nil && ph.Closed.Trace != nil:
+		ops = ph.Closed.Trace.Lines
 	case ph.Closed != nil && ph.Closed.Iterations > 0:
 		ops = multiply(sessions, ph.Closed.Iterations)
 	case ph.Clear != nil && p.flushes(ph):

@@ -21,8 +21,8 @@ type resolver struct {
 	places    map[string]hcl.Range // of blocks and arguments, by path
 	wrong     map[string]bool      // paths about which something is reported: nothing more is said of their values
 	plan      *Plan
-	traces    func(file, form string) (TraceFacts, error)        // of Vars
-	keys      func(file, form, field string) (EntryFacts, error) // likewise
+	traces    func(file, form string, timed bool) (TraceFacts, error) // of Vars
+	keys      func(file, form, field string) (EntryFacts, error)      // likewise
 	values    func(file, form, field, encoding string) (EntryFacts, error)
 }
 

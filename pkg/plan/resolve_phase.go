@@ -115,7 +115,7 @@ func (b *block) loadModel(ph *Phase) {
 // closed reads a closed load.
 func (b *block) closed() *Closed {
 	c := &Closed{Sessions: 1, Pipeline: 1}
-	b.expect([]string{"sessions", "iterations", "duration", "pipeline", "ramp", "warmup", "think"}, nil)
+	b.expect([]string{"sessions", "iterations", "duration", "pipeline", "ramp", "warmup", "think"}, []string{"trace"})
 	integer(b, "sessions", &c.Sessions)
 	integer(b, "pipeline", &c.Pipeline)
 	integer(b, "iterations", &c.Iterations)
@@ -123,6 +123,7 @@ func (b *block) closed() *Closed {
 	b.duration("ramp", &c.Ramp)
 	b.duration("warmup", &c.WarmUp)
 	b.duration("think", &c.Think)
+	c.Trace = b.untimedTrace()
 	// 0 means that the argument is not there, so one that is must not be 0.
 	if c.Iterations == 0 {
 		b.notZero("iterations", endsAtOnce, writeMore)
@@ -155,11 +156,9 @@ var scheduleWords = []string{"arrivals", "sessions", "pipeline", "in_flight", "o
 func (b *block) open() *Open {
 	b.expect(slices.Concat([]string{"rate", "duration", "ramp", "warmup"}, scheduleWords), []string{"trace"})
 	o := &Open{Schedule: b.schedule(5 * time.Second)}
-	for _, in := range b.body.Blocks {
-		if in.Type == "trace" {
-			o.ops = b.trace(o)
-			return o
-		}
+	if in := b.inner("trace"); in != nil {
+		b.trace(o, in)
+		return o
 	}
 	b.level(&o.Rate, &o.Duration, &o.Ramp)
 	b.duration("warmup", &o.WarmUp)
@@ -275,8 +274,8 @@ func (b *block) mix(ph *Phase) {
 	case ph.Closed == nil && ph.Schedule() == nil: // reported as having no load model
 		ph.Ops = b.weights("ops")
 		b.r.wrong[b.path+".ops"] = true
-	case ph.Open != nil && ph.Open.Trace != nil:
-		ph.Ops, ph.Open.ops = ph.Open.ops, nil
+	case ph.Trace() != nil:
+		ph.Ops, ph.Trace().ops = ph.Trace().ops, nil
 		if b.has("ops") {
 			b.value("ops")
 			b.bad("ops", "the trace says what ops there are", "Leave ops out.")

@@ -19,16 +19,19 @@ const (
 	maxTraceName = 40 // bytes of one
 )
 
-// Trace is a file of ops that were once asked for, at the times at which they were. Where the load runs, each worker reads it.
+// Trace is a file of ops that were once asked for, at times that an open load keeps. Where the load runs, each worker reads it.
 type Trace struct {
-	File    string       `json:"file"` // as the plan has it
-	Form    string       `json:"form"` // "cache", "csv" or "json"
-	Speed   float64      `json:"speed"`
-	Even    bool         `json:"even"`     // ops are due at even distances, at the load's rate, instead of at the trace's times
-	SHA256  string       `json:"sha256"`   // of the file, in lower-case hex
-	Lines   int64        `json:"lines"`    // that are ops
-	Ops     []TraceCount `json:"ops"`      // lines by what the trace calls the op
-	LeftOut []TraceCount `json:"left_out"` // lines that are no op here, likewise
+	File    string       `json:"file"`           // as the plan has it
+	Form    string       `json:"form"`           // "cache", "csv" or "json"
+	Speed   float64      `json:"speed"`          // of an open load, how many times as fast as it was; of a closed one 0
+	Loop    bool         `json:"loop,omitempty"` // of a closed load, which begins it again at its end
+	Even    bool         `json:"even"`           // ops are due at even distances, at the load's rate, instead of at the trace's times
+	SHA256  string       `json:"sha256"`         // of the file, in lower-case hex
+	Lines   int64        `json:"lines"`          // that are ops
+	Ops     []TraceCount `json:"ops"`            // lines by what the trace calls the op
+	LeftOut []TraceCount `json:"left_out"`       // lines that are no op here, likewise
+
+	ops []Weight // until they are the phase's
 }
 
 // TraceCount is how many lines of a trace have an op.
@@ -55,17 +58,16 @@ func counts(of map[string]int64) []TraceCount {
 	return list
 }
 
-// trace reads the trace of an open load, and with it the load's rate, duration and ops.
-func (b *block) trace(o *Open) []Weight {
-	t := &Trace{Form: "cache", Speed: 1, Ops: []TraceCount{}, LeftOut: []TraceCount{}}
-	in := b.inner("trace")
-	in.expect([]string{"file", "form", "speed"}, nil)
-	if in.require("file", `Write file = "trace.csv".`) {
-		in.text("file", &t.File)
-	}
-	in.text("form", &t.Form)
+// trace reads the trace of an open load, and with it the load's rate and duration.
+func (b *block) trace(o *Open, in *block) {
+	t := in.traceFile()
+	t.Speed = 1
 	if v, ok := in.as("speed", cty.Number, "Write a number such as 2.0, how many times as fast as it was."); ok {
 		t.Speed, _ = v.AsBigFloat().Float64()
+	}
+	if in.has("loop") {
+		in.value("loop")
+		in.bad("loop", "an open load keeps the trace's times, and ends with it", "Leave it out, or write closed { trace { … } }.")
 	}
 	o.Trace = t
 	for _, name := range []string{"duration", "ramp", "arrivals", "in_flight", "warmup"} {
@@ -74,7 +76,6 @@ func (b *block) trace(o *Open) []Weight {
 			b.bad(name, "the trace says when ops are due", "Leave it out.")
 		}
 	}
-	weights := []Weight{{driver.Get.String(), 1}}
 	o.Duration = time.Second
 	if b.has("rate") {
 		b.rate("rate", &o.Rate)
@@ -82,23 +83,59 @@ func (b *block) trace(o *Open) []Weight {
 	} else {
 		o.Rate = 1
 	}
-	if t.File == "" || b.r.traces == nil || !(t.Speed > 0 && t.Speed <= maxSpeed) {
-		return weights
+	if !(t.Speed > 0 && t.Speed <= maxSpeed) {
+		return
 	}
-	facts, err := b.r.traces(t.File, t.Form)
+	if facts, ok := in.look(t, true); ok {
+		o.measure(t, facts.Span)
+	}
+}
+
+// untimedTrace reads the trace of a closed load; nil when there is none.
+func (b *block) untimedTrace() *Trace {
+	in := b.inner("trace")
+	if in == nil {
+		return nil
+	}
+	t := in.traceFile()
+	in.flag("loop", &t.Loop)
+	if in.has("speed") {
+		in.value("speed")
+		in.bad("speed", "sessions replay as fast as they can", "Leave it out, or write open { trace { … } }.")
+	}
+	in.look(t, false)
+	return t
+}
+
+// traceFile reads which file a trace is.
+func (b *block) traceFile() *Trace {
+	t := &Trace{Form: "cache", Ops: []TraceCount{}, LeftOut: []TraceCount{}, ops: []Weight{{driver.Get.String(), 1}}}
+	b.expect([]string{"file", "form", "speed", "loop"}, nil)
+	if b.require("file", `Write file = "trace.csv".`) {
+		b.text("file", &t.File)
+	}
+	b.text("form", &t.Form)
+	return t
+}
+
+// look has the file read, where it can be, and takes over what is in it.
+func (b *block) look(t *Trace, timed bool) (facts TraceFacts, ok bool) {
+	if t.File == "" || b.r.traces == nil {
+		return facts, false
+	}
+	facts, err := b.r.traces(t.File, t.Form, timed)
 	if err != nil {
-		in.bad("file", err.Error(), "")
-		return weights
+		b.bad("file", err.Error(), "")
+		return facts, false
 	}
 	t.SHA256, t.Lines, t.Ops, t.LeftOut = facts.SHA256, facts.Lines, counts(facts.Ops), counts(facts.LeftOut)
-	o.measure(t, facts.Span)
-	weights = nil
+	t.ops = nil
 	for verb, n := range facts.Verbs {
 		if n > 0 {
-			weights = append(weights, Weight{driver.Verb(verb).String(), float64(n)})
+			t.ops = append(t.ops, Weight{driver.Verb(verb).String(), float64(n)})
 		}
 	}
-	return weights
+	return facts, true
 }
 
 // measure sets how long the replay lasts, and its mean rate.
@@ -113,13 +150,16 @@ func (o *Open) measure(t *Trace, span time.Duration) {
 
 var sha256Pattern = regexp.MustCompile("^[0-9a-f]{64}$")
 
-// trace checks the trace of an open load.
+// trace checks the trace of a load.
 func (v *validator) trace(ph *Phase, t *Trace, at part) {
 	v.oneOf(at, "form", t.Form, "cache", "csv", "json")
 	if t.File == "" || len(t.File) > maxString {
 		v.fault(fmt.Sprintf("%s: file = %s", at.where, quote(t.File)), `Write the path of a file: file = "trace.csv".`, at.path+".file")
 	}
-	if !(t.Speed > 0 && t.Speed <= maxSpeed) {
+	switch timed := ph.Closed == nil; {
+	case !timed && (t.Speed != 0 || t.Even) || timed && t.Loop:
+		v.fault(at.where+": times in a closed load, or loop in an open one", "Check the plan's text again.", at.path)
+	case timed && !(t.Speed > 0 && t.Speed <= maxSpeed):
 		v.fault(fmt.Sprintf("%s: speed = %g", at.where, t.Speed), "Write a number above 0 and up to 1e6: 2.0 is twice as fast.", at.path+".speed")
 	}
 	if t.Even && t.Speed != 1 {
@@ -132,6 +172,9 @@ func (v *validator) trace(ph *Phase, t *Trace, at part) {
 		if len(c.Op) > maxTraceName || c.Lines < 1 {
 			v.fault(at.where+": what it says of the file's ops cannot be", "Check the plan's text again.", at.path)
 		}
+	}
+	if ph.HitRatio != nil {
+		v.fault(at.where+": a trace beside hit_ratio", "Leave hit_ratio out: which keys are asked for is the trace's.", "phase."+ph.Name+".hit_ratio", at.path)
 	}
 	if len(ph.Scenarios) > 0 {
 		v.fault(at.where+": a trace beside scenarios", "Leave the scenarios out: ops come from the trace.", at.path)

@@ -444,6 +444,9 @@ func (v *validator) oneModel(ph *Phase, at part) {
 	if c := ph.Closed; c != nil {
 		models = append(models, "closed")
 		v.closed(ph, at.in("closed"))
+		if c.Trace != nil {
+			v.trace(ph, c.Trace, at.in("closed").in("trace"))
+		}
 	}
 	if ph.Open != nil {
 		models = append(models, "open")
@@ -498,7 +501,11 @@ func (v *validator) closed(ph *Phase, at part) {
 	switch {
 	case c.Iterations > 0 && c.Duration > 0:
 		v.fault(at.where+": both iterations and duration", "Write one of them.", at.path, at.path+".iterations", at.path+".duration")
-	case c.Iterations == 0 && c.Duration == 0 && d != nil && d.Keys.Pick != "sequence":
+	case c.Iterations != 0 || c.Duration != 0:
+	case c.Trace != nil && c.Trace.Loop:
+		v.fault(at.where+": a trace that begins again, and neither iterations nor duration", `Write duration = "30s", or iterations = 1000 for each session, or leave loop out.`,
+			at.path+".trace.loop", at.path)
+	case c.Trace == nil && d != nil && d.Keys.Pick != "sequence":
 		v.fault(at.where+": neither iterations nor duration", `Write iterations = 1000, for each session, or duration = "30s".`,
 			at.path, at.path+".iterations", at.path+".duration", "dataset."+d.Name+".keys.pick")
 	}
@@ -607,7 +614,7 @@ func (v *validator) keysOf(ph *Phase, d *Dataset, at part) {
 		v.fault(fmt.Sprintf("%s: %s with the keys of dataset %q in sequence", at.where, ph.scheduled(), d.Name),
 			`Write closed { … }, or a dataset with pick = "uniform": a sequence ends when its keys do, a schedule when its time does.`,
 			at.path+"."+ph.scheduled(), keys+".pick")
-	case c == nil || c.Iterations < 1 || n < 1 || n > maxSessions:
+	case c == nil || c.Trace != nil || c.Iterations < 1 || n < 1 || n > maxSessions:
 	case session && c.Iterations > d.Keys.Count, !session && c.Iterations > d.Keys.Count/n:
 		v.fault(fmt.Sprintf("%s: more iterations than there are keys in sequence", at.where),
 			fmt.Sprintf("Write fewer iterations, or none: the load ends with the %d keys of dataset %q, each used once.", d.Keys.Count, d.Name),

@@ -21,7 +21,7 @@ func (v *validator) batch(ph *Phase, d *Dataset, t *Target, at part) {
 		v.fault(at.where+": batch with populate or clear", "Leave it out: their ops have one key each, and pipeline keeps many under way.", path)
 	case len(ph.Scenarios) > 0:
 		v.fault(at.where+": batch with scenarios", "Leave one of them out: the ops of a scenario have one key each.", path)
-	case ph.Open != nil && ph.Open.Trace != nil:
+	case ph.Trace() != nil:
 		v.fault(at.where+": batch with a trace", "Leave batch out: the ops of a trace have one key each.", path)
 	case ph.HitRatio != nil:
 		v.fault(at.where+": batch with hit_ratio", "Leave one of them out: a share of misses is of gets with one key.", path)

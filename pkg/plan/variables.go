@@ -22,8 +22,8 @@ type Vars struct {
 	Environ  []string // KEY=TEXT each, as os.Environ gives them; LOADGEN_VAR_NAME counts
 	Variant  string   // of the plan's experiment, whose values come before all others; "" for none
 
-	// Trace reads a file of ops in one of the forms and says what it holds. nil: traces are taken for what the plan says of them.
-	Trace func(file, form string) (TraceFacts, error)
+	// Trace reads a file of ops in one of the forms, whose times matter or not, and says what it holds. nil: traces are taken for what the plan says of them.
+	Trace func(file, form string, timed bool) (TraceFacts, error)
 
 	// Keys reads the keys of a file in one of the forms and says how many they are. nil: they are taken for one.
 	Keys func(file, form, field string) (EntryFacts, error)

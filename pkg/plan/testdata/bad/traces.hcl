@@ -45,3 +45,68 @@ phase "log" {
     trace { file = "a.csv" }
   }
 }
+
+phase "openloop" {
+  target    = target.t
+  dataset   = dataset.d
+  hit_ratio = 0.9
+  open {
+    trace {
+      file = "a.csv"
+      loop = true
+    }
+  }
+}
+
+phase "speed" {
+  target    = target.t
+  dataset   = dataset.d
+  ops       = { get = 1 }
+  hit_ratio = 0.9
+  batch     = 4
+  closed {
+    trace {
+      form  = "parquet"
+      speed = 2
+    }
+  }
+}
+
+phase "endless" {
+  target  = target.t
+  dataset = dataset.d
+  closed {
+    trace {
+      file = "a.csv"
+      loop = true
+    }
+  }
+}
+
+phase "bounds" {
+  target  = target.t
+  dataset = dataset.d
+  closed {
+    iterations = 5
+    duration   = "5s"
+    warmup     = "5s"
+    trace { file = "a.csv" }
+  }
+}
+
+phase "rate" {
+  target  = target.t
+  dataset = dataset.d
+  closed {
+    rate = "1k/s"
+    trace { file = "a.csv" }
+  }
+}
+
+phase "closedlog" {
+  target  = target.wal
+  dataset = dataset.d
+  closed {
+    trace { file = "a.csv" }
+  }
+}

@@ -1,0 +1,141 @@
+package engine
+
+import (
+	"io"
+	"time"
+
+	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/internal/workload"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+const (
+	starved  = int64(20 * time.Microsecond) // until the trace is looked at again when the reader is not ahead
+	dealEach = 256                          // lines of a trace that are given out in one turn
+)
+
+// rerunFeed starts the next line of a session when one of its slots becomes free: due = freed + think, or when the line was there if that is later.
+// While a session has nothing to do, the trace is read on, and what it has for busy sessions is held; beyond a bound it is not read further, and
+// sessions that have none of it wait for those that have.
+type rerunFeed struct {
+	tape
+	held     waiters
+	l        *loop
+	pipeline int
+	ramp     time.Duration // as of [closedFeed]
+	think    int64
+	lasts    int64 // how long ops may start, from the step's start; 0: until the trace ends
+	stopAt   int64 // the same on the run clock
+	free     []int // by session in the loop: slots that may start an op and have none
+	hungry   int   // their sum
+	lookAt   int64 // when the trace is looked at again for them
+	ended    bool  // nothing starts any more
+	scratch  op.Op // room for one that is made
+}
+
+// newRerun makes the feed of a step whose closed sessions replay a trace.
+func newRerun(l *loop, source *workload.Source, c *plan.Closed, open func() (io.ReadSeekCloser, error)) *rerunFeed {
+	f := &rerunFeed{
+		tape: newTape(l, source, c.Trace, c.Sessions, open), held: newWaiters(len(l.sessions)), l: l,
+		pipeline: c.Pipeline, ramp: c.Ramp, think: int64(c.Think), lasts: int64(c.Duration), free: make([]int, len(l.sessions)),
+	}
+	f.limit = c.Iterations
+	return f
+}
+
+func (f *rerunFeed) begin() {
+	f.stopAt = never
+	if f.lasts > 0 {
+		f.stopAt = f.l.origin + f.lasts
+	}
+	for i, s := range f.l.sessions {
+		delay := int64(float64(f.ramp) * float64(s.id) / float64(f.all))
+		f.l.timers.set(f.l.origin+delay, startSlots, int32(i), int32(f.pipeline))
+	}
+	f.tape.begin()
+}
+
+func (f *rerunFeed) fire(t timer, now int64) {
+	f.offer(f.l.sessions[t.arg], int(t.n), t.at, now)
+}
+
+// offer gives n free slots of the session what is held for it.
+func (f *rerunFeed) offer(s *session, n int, due, now int64) {
+	f.free[s.index] += n
+	f.hungry += n
+	f.lookAt = now
+	for f.free[s.index] > 0 && !f.held.none(s) && f.may(now) {
+		f.start(s, &f.held.release(s).op, due, now)
+	}
+}
+
+// may says whether ops may still be started.
+func (f *rerunFeed) may(now int64) bool { return !f.ended && now < f.stopAt }
+
+// start begins an op in a free slot of the session.
+func (f *rerunFeed) start(s *session, o *op.Op, due, now int64) {
+	f.free[s.index]--
+	f.hungry--
+	f.l.launchTraced(s, o, due, now)
+}
+
+func (f *rerunFeed) freed(s *session, n int, now int64, held bool) {
+	delay := f.think
+	if held {
+		delay = max(delay, pause)
+	}
+	if delay == 0 {
+		f.offer(s, n, now, now)
+		return
+	}
+	f.l.timers.set(now+delay, startSlots, int32(s.index), int32(n))
+}
+
+func (f *rerunFeed) due(now int64) {
+	if !f.may(now) {
+		f.ended = true
+		return
+	}
+	for range dealEach {
+		if f.hungry == 0 || f.held.n >= mostHeld {
+			return
+		}
+		if !f.ready() {
+			f.lookAt = now + starved
+			return
+		}
+		f.deal(f.head(), now)
+		f.pos++
+	}
+}
+
+// deal gives a line to its session.
+func (f *rerunFeed) deal(x *traced, now int64) {
+	s := f.l.sessions[x.session]
+	if f.free[s.index] == 0 || !f.held.none(s) {
+		f.fill(f.held.hold(s, 0), x)
+		return
+	}
+	f.fill(&f.scratch, x)
+	f.start(s, &f.scratch, now, now)
+}
+
+func (f *rerunFeed) next() int64 {
+	switch {
+	case f.done():
+		return never
+	case f.over || f.hungry == 0 || f.held.n >= mostHeld:
+		return f.stopAt
+	}
+	return min(f.lookAt, f.stopAt)
+}
+
+func (f *rerunFeed) stop(int64) { f.ended = true }
+
+func (f *rerunFeed) done() bool { return f.ended || f.over && f.held.n == 0 }
+
+// close also forgets the sessions that were still to go on.
+func (f *rerunFeed) close() error {
+	f.l.timers.drop(startSlots)
+	return f.tape.close()
+}

@@ -1,0 +1,341 @@
+package engine
+
+import (
+	"fmt"
+	"hash/fnv"
+	"io"
+	"sync"
+
+	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/internal/trace"
+	"github.com/loadgen/loadgen/internal/workload"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+const (
+	chunkOps  = 4096      // lines of a trace that are handed over together
+	chunks    = 8         // that are read ahead
+	mostHeld  = 64 * 1024 // ops of a loop that wait for their session; while there are so many, no more is taken from the trace
+	arenaSize = chunkOps * 64
+)
+
+// tape is the lines of a trace that are for one loop.
+//
+// Every loop reads the whole trace, on a goroutine of its own that is ahead of it by a few thousand lines, and takes what is for its sessions: the
+// lines of a key belong to one session, which the key alone decides, so they stay in order.
+type tape struct {
+	t     *plan.Trace
+	timed bool
+	value driver.Value
+	open  func() (io.ReadSeekCloser, error)
+	from  int     // sessions of the phase that are the loop's: from ≤ i < from + here
+	here  int     //
+	all   int     // sessions of the phase
+	rate  float64 // at which ops are due, one by one; 0: when the trace says
+
+	limit int64   // lines of each session; 0: all
+	taken []int64 // of the reader: lines by session in the loop
+	spent int     // of the reader: sessions that have as many as they may
+	n     uint64  // of the reader: lines so far, of all sessions and laps
+
+	reader sync.WaitGroup
+	full   chan *chunk
+	empty  chan *chunk
+	quit   chan struct{}
+	at     *chunk // taken from, at
+	pos    int
+	over   bool  // nothing more comes
+	fault  error // why the trace ended early
+}
+
+// reading is a feed that has something to close when its step has ended.
+type reading interface{ close() error }
+
+// chunk is ops of a trace in their order.
+type chunk struct {
+	ops  []traced
+	keys []byte
+	err  error // behind ops
+}
+
+// traced is an op of a trace.
+type traced struct {
+	due     int64 // from the step's start
+	n       uint64
+	session int32 // in the loop
+	key     int32 // where it begins in the chunk's keys
+	length  int32
+	size    int32
+	ttl     uint32
+	verb    driver.Verb
+}
+
+// newTape returns what is for a loop of a trace that so many sessions replay.
+func newTape(l *loop, source *workload.Source, t *plan.Trace, all int, open func() (io.ReadSeekCloser, error)) tape {
+	here := len(l.sessions)
+	return tape{t: t, value: source.Value(), open: open, from: l.sessions[0].id, here: here, all: all, taken: make([]int64, here)}
+}
+
+// begin starts to read.
+func (p *tape) begin() {
+	p.full, p.empty, p.quit = make(chan *chunk, chunks), make(chan *chunk, chunks), make(chan struct{})
+	for range chunks {
+		p.empty <- &chunk{ops: make([]traced, 0, chunkOps), keys: make([]byte, 0, arenaSize)}
+	}
+	p.reader.Go(p.read)
+}
+
+// read is the goroutine that reads ahead; close waits for it.
+func (p *tape) read() {
+	defer close(p.full)
+	file, err := p.open()
+	if err != nil {
+		p.pass(&chunk{err: err})
+		return
+	}
+	defer file.Close()
+	lines, err := trace.NewReader(file, p.t.Form, p.timed)
+	if err != nil {
+		p.pass(&chunk{err: err})
+		return
+	}
+	for c, more := p.blank(), true; c != nil && more; {
+		if c, more, err = p.lap(c, lines); c == nil {
+			return
+		}
+		if err == nil && more {
+			_, err = file.Seek(0, io.SeekStart)
+			lines.Reset(file)
+		}
+		if err != nil {
+			c.err, more = fmt.Errorf("trace %s:%w", p.t.File, err), false
+		}
+		if !more {
+			p.pass(c)
+		}
+	}
+}
+
+// lap reads the trace to its end and returns the last chunk, which is still to be passed on, and whether the trace is to begin again. No chunk is
+// returned when the reading is to end.
+func (p *tape) lap(c *chunk, lines *trace.Reader) (last *chunk, more bool, err error) {
+	var rec trace.Record
+	for found := false; ; {
+		ok, err := lines.Next(&rec)
+		switch {
+		case err == io.EOF:
+			return c, p.t.Loop && found, nil
+		case err != nil:
+			return c, false, err
+		case !ok:
+			continue
+		}
+		found = p.add(c, &rec) || found
+		if p.n++; p.n%chunkOps == 0 && p.closing() {
+			return nil, false, nil
+		}
+		if p.spent == p.here {
+			return c, false, nil
+		}
+		if len(c.ops) == chunkOps && p.pass(c) {
+			c = p.blank()
+		}
+		if c == nil || len(c.ops) == chunkOps {
+			return nil, false, nil
+		}
+	}
+}
+
+// closing says whether the reading is to end.
+func (p *tape) closing() bool {
+	select {
+	case <-p.quit:
+		return true
+	default:
+		return false
+	}
+}
+
+// add takes a line if it is for one of the loop's sessions, and that may have more.
+func (p *tape) add(c *chunk, rec *trace.Record) bool {
+	h := fnv.New64a()
+	_, _ = h.Write(rec.Key) // it never fails
+	s := int(h.Sum64()%uint64(p.all)) - p.from
+	if s < 0 || s >= p.here || p.limit > 0 && p.taken[s] == p.limit {
+		return false
+	}
+	if p.taken[s]++; p.taken[s] == p.limit {
+		p.spent++
+	}
+	c.ops = append(c.ops, traced{
+		due: p.dueOf(rec), n: p.n, session: int32(s), key: int32(len(c.keys)), length: int32(len(rec.Key)), size: int32(rec.Size), ttl: rec.TTL, verb: rec.Verb,
+	})
+	c.keys = append(c.keys, rec.Key...)
+	return true
+}
+
+// dueOf is when a line is due, from the step's start; 0 where a session decides that.
+func (p *tape) dueOf(rec *trace.Record) int64 {
+	switch {
+	case p.rate > 0:
+		return int64(float64(p.n) / p.rate * 1e9)
+	case !p.timed || p.t.Speed == 1:
+		return rec.At
+	}
+	return int64(float64(rec.At) / p.t.Speed)
+}
+
+func (p *tape) blank() *chunk {
+	select {
+	case c := <-p.empty:
+		c.ops, c.keys = c.ops[:0], c.keys[:0]
+		return c
+	case <-p.quit:
+		return nil
+	}
+}
+
+func (p *tape) pass(c *chunk) bool {
+	select {
+	case p.full <- c:
+		return true
+	case <-p.quit:
+		return false
+	}
+}
+
+// close ends the reading and waits for its end. It returns why the trace ended early, if it did.
+func (p *tape) close() error {
+	close(p.quit)
+	p.reader.Wait()
+	return p.fault
+}
+
+// advance goes on to the next op, and waits for it to be read where it is not yet.
+func (p *tape) advance() {
+	for p.pos++; p.used(); {
+		p.load(<-p.full)
+	}
+}
+
+// ready says whether there is an op at hand, without waiting for one to be read.
+func (p *tape) ready() bool {
+	for p.used() {
+		select {
+		case c := <-p.full:
+			p.load(c)
+		default:
+			return false
+		}
+	}
+	return !p.over
+}
+
+// used says whether a chunk is to be loaded, since there is an end of the one at hand, which it gives back.
+func (p *tape) used() bool {
+	c := p.at
+	switch {
+	case p.over || c != nil && p.pos < len(c.ops):
+		return false
+	case c == nil:
+		return true
+	case c.err != nil:
+		p.fault, p.over = c.err, true
+		return false
+	}
+	p.at = nil
+	p.empty <- c
+	return true
+}
+
+// load takes the next chunk; nil: there is none.
+func (p *tape) load(c *chunk) { p.at, p.pos, p.over = c, 0, c == nil }
+
+func (p *tape) head() *traced { return &p.at.ops[p.pos] }
+
+// fill makes the op of a line.
+func (p *tape) fill(o *op.Op, x *traced) {
+	o.Stream, o.N, o.Verb, o.Index = uint32(p.from)+uint32(x.session), x.n, x.verb, x.n
+	o.Key = append(o.Key[:0], p.at.keys[x.key:x.key+x.length]...)
+	o.Value = driver.Value{}
+	if x.verb.Stores() {
+		o.Value = p.value
+		o.Value.Size, o.Value.TTL, o.Value.Seed = int(x.size), x.ttl, x.n*0x9E3779B97F4A7C15
+		if o.Value.Checked {
+			o.Value.Size = max(o.Value.Size, driver.HeaderSize)
+		}
+	}
+}
+
+// waiters is ops that wait for their sessions, in order for each.
+type waiters struct {
+	waiting []held
+	free    []int32
+	queues  []queueOf // by session in the loop
+	n       int
+}
+
+// held is an op that is due and waits for its session.
+type held struct {
+	op   op.Op
+	due  int64
+	next int32
+}
+
+// queueOf is the ops of one session that wait, by their numbers; −1: none.
+type queueOf struct{ first, last int32 }
+
+func newWaiters(sessions int) waiters {
+	b := waiters{queues: make([]queueOf, sessions)}
+	for i := range b.queues {
+		b.queues[i] = queueOf{-1, -1}
+	}
+	return b
+}
+
+// none says whether no op waits for the session.
+func (b *waiters) none(s *session) bool { return b.queues[s.index].first < 0 }
+
+// hold returns room for an op at the end of the session's queue.
+func (b *waiters) hold(s *session, due int64) *op.Op {
+	if len(b.free) == 0 {
+		b.waiting = append(b.waiting, held{})
+		b.free = append(b.free, int32(len(b.waiting)-1))
+	}
+	i := b.free[len(b.free)-1]
+	b.free = b.free[:len(b.free)-1]
+	w := &b.waiting[i]
+	w.due, w.next = due, -1
+	q := &b.queues[s.index]
+	if q.first < 0 {
+		q.first = i
+	} else {
+		b.waiting[q.last].next = i
+	}
+	q.last = i
+	b.n++
+	return &w.op
+}
+
+// release takes the session's first op out of those that wait. It is valid until the next hold.
+func (b *waiters) release(s *session) *held {
+	q := &b.queues[s.index]
+	i := q.first
+	w := &b.waiting[i]
+	q.first = w.next
+	b.free = append(b.free, i)
+	b.n--
+	return w
+}
+
+// launchTraced begins an op of a trace in a free slot of the session; the op's own key stays with it.
+func (l *loop) launchTraced(s *session, o *op.Op, due, now int64) {
+	st := l.take()
+	slot, key := st.Slot, st.Key
+	st.Op = *o
+	st.Slot, o.Key = slot, key
+	st.scene = nil
+	l.occupy(s, 1, now)
+	l.launch(st, s, due, now)
+}
