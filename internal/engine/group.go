@@ -57,6 +57,7 @@ func (e *Engine) openGroup(ctx context.Context, step run.Step) (*group, error) {
 	if err != nil {
 		return nil, err
 	}
+	unhurried := ctx // files are written for as long as that takes
 	ctx, cancel := context.WithTimeout(ctx, openWithin)
 	defer cancel()
 	if err := g.locate(e.run.Nodes[g.target.Name]); err != nil {
@@ -78,7 +79,7 @@ func (e *Engine) openGroup(ctx context.Context, step run.Step) (*group, error) {
 	}
 	g.parts = min(e.cfg.Loops, g.sessions)
 	if local, ok := d.(driver.Local); ok && g.sessions > 0 {
-		if err := g.openStore(e, local, step); err != nil {
+		if err := g.openStore(unhurried, e, local, step); err != nil {
 			return nil, fmt.Errorf("target %q: %w", g.target.Name, err)
 		}
 	}

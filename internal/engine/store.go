@@ -40,7 +40,7 @@ func (t *localTarget) remove(log *slog.Logger) {
 }
 
 // openStore opens the files of a phase's sessions, each of which has a thread.
-func (g *group) openStore(e *Engine, d driver.Local, step run.Step) error {
+func (g *group) openStore(ctx context.Context, e *Engine, d driver.Local, step run.Step) error {
 	if e.cfg.LogRoot == nil {
 		return errors.New("this worker has no directory for log files")
 	}
@@ -61,7 +61,7 @@ func (g *group) openStore(e *Engine, d driver.Local, step run.Step) error {
 	if of.failed != "" { // the kernel may show what never reached the disk
 		return fmt.Errorf("its files are not to be used any more: they failed in phase %q", of.failed)
 	}
-	store, err := d.Open(g.target.Config, driver.Site{
+	store, err := d.Open(ctx, g.target.Config, driver.Site{
 		Root: root, Name: g.target.Name, Worker: e.run.Index, From: step.From, To: step.To, Fresh: fresh, Had: of.had,
 		Epoch: epochOf(e.run.RunID, g.phase.Name),
 		Value: value,

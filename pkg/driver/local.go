@@ -1,6 +1,9 @@
 package driver
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+)
 
 // Local is a driver whose target is files on the worker's own machine. There is no connection: a session carries an op out on the thread
 // that asks it to, and one that does not wait for a disk takes no longer than handing it to another thread would.
@@ -8,8 +11,9 @@ type Local interface {
 	Driver
 	// Check says why a target with the config does not take a verb that Outcomes has; nil when it does.
 	Check(config any, v Verb) error
-	// Open makes ready what a worker's sessions of a phase load. The config is of NewConfig's type, and valid.
-	Open(config any, site Site) (Store, error)
+	// Open makes ready what a worker's sessions of a phase load, or leaves nothing behind and returns soon when ctx ends. The config is of NewConfig's
+	// type, and valid.
+	Open(ctx context.Context, config any, site Site) (Store, error)
 	// Verify reads a claim of Store.Close's and looks whether what it says is so. It runs in another process than the one that wrote, which
 	// has closed the store.
 	Verify(claim []byte) (Proof, error)

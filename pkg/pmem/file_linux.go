@@ -1,6 +1,7 @@
 package pmem
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -34,11 +35,11 @@ func Create(path string, size int64, mode Mode) (*File, error) {
 		return nil, err
 	}
 	defer root.Close()
-	return CreateIn(root, filepath.Base(path), size, mode)
+	return CreateIn(context.Background(), root, filepath.Base(path), size, mode)
 }
 
-// CreateIn is Create for a file below a directory that it cannot lead out of.
-func CreateIn(root *os.Root, name string, size int64, mode Mode) (*File, error) {
+// CreateIn is Create for a file below a directory that it cannot lead out of. When ctx ends before the file is made, its cause is the error.
+func CreateIn(ctx context.Context, root *os.Root, name string, size int64, mode Mode) (*File, error) {
 	path := filepath.Join(root.Name(), name)
 	if size < 1 {
 		return nil, fmt.Errorf("create %s: a size of %d bytes: want at least 1", path, size)
@@ -48,7 +49,7 @@ func CreateIn(root *os.Root, name string, size int64, mode Mode) (*File, error) 
 		return nil, fmt.Errorf("create %s: %w", path, pathless(err))
 	}
 	f := &File{file: file}
-	err = f.prepare(size, mode)
+	err = f.prepare(ctx, size, mode)
 	if err == nil {
 		err = syncDirectory(root, filepath.Dir(name))
 	}
@@ -91,25 +92,67 @@ func pathless(err error) error {
 }
 
 // prepare gives the new file its size and its blocks, makes them durable, and maps it.
-func (f *File) prepare(size int64, mode Mode) error {
+func (f *File) prepare(ctx context.Context, size int64, mode Mode) error {
 	if err := f.lock(); err != nil {
 		return err
 	}
-	if err := unix.Fallocate(f.fd(), 0, 0, size); err != nil {
+	if err := f.reserve(ctx, size); err != nil {
 		return fmt.Errorf("reserve %d bytes of %s: %w", size, f.place, err)
 	}
-	zeros := make([]byte, min(size, piece(mode)))
-	for off := int64(0); off < size; {
-		n, err := f.file.WriteAt(zeros[:min(size-off, int64(len(zeros)))], off)
-		if err != nil {
-			return fmt.Errorf("fill with zeros: %w", err)
-		}
-		off += int64(n)
+	if err := f.fill(ctx, size, piece(mode)); err != nil {
+		return fmt.Errorf("fill with zeros: %w", err)
 	}
-	if err := f.file.Sync(); err != nil {
+	if err := f.mapAs(mode, size); err != nil {
 		return err
 	}
-	return f.mapAs(mode, size)
+	return f.populate(ctx)
+}
+
+// atATime is how many bytes are reserved or mapped at a time: in memory pages are made then, which nothing can end.
+const atATime = 64 << 20
+
+// reserve gives the file its blocks. What the file system cannot hold it refuses at once.
+func (f *File) reserve(ctx context.Context, size int64) error {
+	var system unix.Statfs_t
+	if err := unix.Fstatfs(f.fd(), &system); err != nil {
+		return err
+	}
+	if free := system.Bfree * uint64(system.Bsize); system.Blocks > 0 && uint64(size) > free {
+		return fmt.Errorf("%d bytes are free: %w", free, unix.ENOSPC)
+	}
+	for off := int64(0); off < size; off += atATime {
+		if ctx.Err() != nil {
+			return fmt.Errorf("given up after %d bytes: %w", off, context.Cause(ctx))
+		}
+		if err := unix.Fallocate(f.fd(), 0, off, min(atATime, size-off)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unsynced is how many bytes of zeros are written before they are waited for, which nothing can end.
+const unsynced = 16 << 20
+
+// fill writes size bytes of zeros, so many at once, and makes them durable.
+func (f *File) fill(ctx context.Context, size, atOnce int64) error {
+	zeros := make([]byte, min(size, atOnce))
+	for off := int64(0); off < size; {
+		if ctx.Err() != nil {
+			return fmt.Errorf("given up after %d of %d bytes: %w", off, size, context.Cause(ctx))
+		}
+		n, err := f.file.WriteAt(zeros[:min(size-off, int64(len(zeros)))], off)
+		if err != nil {
+			return err
+		}
+		off += int64(n)
+		if off%unsynced == 0 {
+			if err := f.file.Sync(); err != nil {
+				return err
+			}
+		}
+	}
+	return f.file.Sync()
 }
 
 // piece returns how many bytes are written at once to a new file. The kernel keeps them together from then on: a store to a clean page of the mapping has
@@ -134,7 +177,10 @@ func (f *File) open(mode Mode) error {
 	if !info.Mode().IsRegular() || info.Size() == 0 {
 		return errors.New("want a regular file that is not empty")
 	}
-	return f.mapAs(mode, info.Size())
+	if err := f.mapAs(mode, info.Size()); err != nil {
+		return err
+	}
+	return f.populate(context.Background())
 }
 
 // lock locks the file, which ends with its closing, and finds out where it is.
@@ -212,17 +258,23 @@ func (f *File) mapAs(mode Mode, size int64) error {
 		return fmt.Errorf("map %d bytes of %s: %w", size, f.place, err)
 	}
 	f.mode, f.cpu = mode, cpu
-	f.populate()
 	return nil
 }
 
 // populate has the kernel enter all pages into the mapping now, which takes it a third of the time that the first access to each would. Where pages are
 // written back to a disk it does not: they would have to be clean, and the first store to a clean page that is mapped takes longer than
-// to one that is not. An error costs time only: who accesses the page meets its cause.
-func (f *File) populate() {
-	if f.mode.instructions() || f.place.Volatile() {
-		_ = unix.Madvise(f.data, unix.MADV_POPULATE_WRITE)
+// to one that is not. An error of the kernel's costs time only: who accesses the page meets its cause.
+func (f *File) populate(ctx context.Context) error {
+	if !f.mode.instructions() && !f.place.Volatile() {
+		return nil
 	}
+	for off := int64(0); off < f.Size(); off += atATime {
+		if ctx.Err() != nil {
+			return fmt.Errorf("map: given up after %d of %d bytes: %w", off, f.Size(), context.Cause(ctx))
+		}
+		_ = unix.Madvise(f.data[off:min(off+atATime, f.Size())], unix.MADV_POPULATE_WRITE)
+	}
+	return nil
 }
 
 // Name returns the path that the file was opened by.

@@ -2,6 +2,7 @@ package pmem
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -155,6 +156,34 @@ func TestNoSpaceIsAnErrorOfCreate(t *testing.T) {
 	require.ErrorContains(t, err, "reserve 2097152 bytes of tmpfs on none")
 	require.NoFileExists(t, filepath.Join(dir, "log"))
 	create(t, dir, 512<<10, Msync)
+}
+
+// TestCreateIsGivenUp ends the making of a file before each of its parts, and leaves nothing there.
+func TestCreateIsGivenUp(t *testing.T) {
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	require.NoError(t, err)
+	defer root.Close()
+	for after, says := range []string{"given up after 0 bytes", "given up after 67108864 bytes", "given up after 0 of", "given up after 65536 of"} {
+		_, err := CreateIn(&countdown{context.Background(), after}, root, "log", atATime+1, None)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorContains(t, err, says)
+		require.NoFileExists(t, filepath.Join(dir, "log"))
+	}
+}
+
+// countdown is a context that ends when it has been asked so often whether it has.
+type countdown struct {
+	context.Context
+	left int
+}
+
+func (c *countdown) Err() error {
+	if c.left == 0 {
+		return context.Canceled
+	}
+	c.left--
+	return nil
 }
 
 // TestHoleOnAFullFileSystem writes to a file that nobody reserved blocks for.

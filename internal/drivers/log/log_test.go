@@ -1,6 +1,7 @@
 package log
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -38,7 +39,7 @@ func siteOf(t testing.TB, n int) driver.Site {
 
 func open(t testing.TB, c *Config, at driver.Site) *store {
 	t.Helper()
-	s, err := Driver{}.Open(c, at)
+	s, err := Driver{}.Open(t.Context(), c, at)
 	require.NoError(t, err)
 	return s.(*store)
 }
@@ -375,7 +376,7 @@ func TestFilesStayBelowTheRoot(t *testing.T) {
 		"..": "is not below", "a/../../b": "is not below", outside: "is not below", "/": "is not below", "link": "path escapes from parent: write a dir that can be made below ", "link/a": "path escapes",
 		"": "is no file that a log was in",
 	} {
-		_, err := Driver{}.Open(config(t, func(c *Config) { c.Dir = dir }), at)
+		_, err := Driver{}.Open(t.Context(), config(t, func(c *Config) { c.Dir = dir }), at)
 		require.ErrorContains(t, err, says, dir)
 	}
 	for _, dir := range []string{"a/b", filepath.Join(at.Root, "c")} {
@@ -392,7 +393,7 @@ func TestFilesStayBelowTheRoot(t *testing.T) {
 func TestFilesOfOtherRuns(t *testing.T) {
 	c, at := config(t, nil), siteOf(t, 1)
 	s := open(t, c, at)
-	_, err := Driver{}.Open(c, at)
+	_, err := Driver{}.Open(t.Context(), c, at)
 	require.ErrorIs(t, err, pmem.ErrLocked)
 	require.NoError(t, do(s.sessions[0], driver.Append, 1, 0))
 	_, err = s.Close()
@@ -406,15 +407,15 @@ func TestWhatDoesNotFit(t *testing.T) {
 	at := siteOf(t, 3)
 	at.Value.Size = 1 << 20
 	for _, layout := range []string{layoutAppend, layoutChannel, layoutRaw} {
-		_, err := Driver{}.Open(config(t, func(c *Config) { c.Layout = layout }), at)
+		_, err := Driver{}.Open(t.Context(), config(t, func(c *Config) { c.Layout = layout }), at)
 		require.ErrorContains(t, err, "does not hold an entry of 1 MiB; write a larger file_size", layout)
 	}
-	_, err := Driver{}.Open(config(t, func(c *Config) { c.Layout, c.FileSize = layoutRaw, 2<<20 }), at)
+	_, err := Driver{}.Open(t.Context(), config(t, func(c *Config) { c.Layout, c.FileSize = layoutRaw, 2<<20 }), at)
 	require.ErrorContains(t, err, "2 entries fit into the file, and it has 3 sessions")
 	at.Keys, at.Value.Size = 2, 100
-	_, err = Driver{}.Open(config(t, func(c *Config) { c.Layout = layoutArray }), at)
+	_, err = Driver{}.Open(t.Context(), config(t, func(c *Config) { c.Layout = layoutArray }), at)
 	require.ErrorContains(t, err, "2 slots for 3 sessions; write keys { count = 3 }")
-	_, err = Driver{}.Open(config(t, func(c *Config) { c.Sync = string(pmem.MapSync) }), at)
+	_, err = Driver{}.Open(t.Context(), config(t, func(c *Config) { c.Sync = string(pmem.MapSync) }), at)
 	require.ErrorIs(t, err, pmem.ErrUnsupported)
 	left, err := os.ReadDir(at.Root)
 	require.NoError(t, err)
@@ -493,6 +494,20 @@ func TestInstructionsAreThoseOfTheEntry(t *testing.T) {
 	}
 }
 
+// TestOpenIsGivenUp when the user ends the run, and leaves nothing there.
+func TestOpenIsGivenUp(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, layout := range []string{layoutAppend, layoutChannel, layoutArray, layoutRaw} {
+		at := siteOf(t, 1)
+		_, err := Driver{}.Open(ctx, config(t, func(c *Config) { c.Layout = layout }), at)
+		require.ErrorIs(t, err, context.Canceled)
+		left, err := os.ReadDir(at.Root)
+		require.NoError(t, err)
+		require.Empty(t, left)
+	}
+}
+
 // TestNoSpaceNamesARemedy wants a file that is larger than the file system in memory, and leaves nothing there.
 func TestNoSpaceNamesARemedy(t *testing.T) {
 	at := siteOf(t, 1)
@@ -503,7 +518,7 @@ func TestNoSpaceNamesARemedy(t *testing.T) {
 	at.Root, err = os.MkdirTemp("/dev/shm", "log")
 	require.NoError(t, err)
 	defer os.RemoveAll(at.Root)
-	_, err = Driver{}.Open(config(t, func(c *Config) { c.FileSize = maxFile }), at)
+	_, err = Driver{}.Open(t.Context(), config(t, func(c *Config) { c.FileSize = maxFile }), at)
 	require.ErrorIs(t, err, syscall.ENOSPC)
 	require.ErrorContains(t, err, "no space left on device: write a smaller file_size in the target")
 	left, err := os.ReadDir(at.Root)

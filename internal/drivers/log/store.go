@@ -1,6 +1,7 @@
 package log
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -57,7 +58,7 @@ type slot struct {
 }
 
 // Open implements driver.Local.
-func (Driver) Open(config any, site driver.Site) (driver.Store, error) {
+func (Driver) Open(ctx context.Context, config any, site driver.Site) (driver.Store, error) {
 	c := config.(*Config)
 	s := &store{cfg: c, site: site, kind: kind{Epoch: site.Epoch, Size: site.Value.Size, Fill: site.Value.Fill}}
 	sharing := site.To - site.From
@@ -76,7 +77,7 @@ func (Driver) Open(config any, site driver.Site) (driver.Store, error) {
 		return nil, err
 	}
 	for from := site.From; from < site.To; from += sharing {
-		if err := s.openFile(from, from+sharing); err != nil {
+		if err := s.openFile(ctx, from, from+sharing); err != nil {
 			_, closing := s.Close()
 			return nil, errors.Join(err, closing, s.Remove())
 		}
@@ -116,7 +117,7 @@ func (s *store) enter() error {
 }
 
 // openFile opens the log of sessions from ≤ i < to.
-func (s *store) openFile(from, to int) error {
+func (s *store) openFile(ctx context.Context, from, to int) error {
 	f := &file{name: fmt.Sprintf("%s-w%d.pmlog", s.site.Name, s.site.Worker)}
 	if s.cfg.Share == "session" {
 		f.name = fmt.Sprintf("%s-w%d-s%d.pmlog", s.site.Name, s.site.Worker, from)
@@ -132,7 +133,7 @@ func (s *store) openFile(from, to int) error {
 	} else if err := s.discard(f.name); err != nil {
 		return err
 	}
-	if f.volume, f.regions, err = s.form.open(s.root, f.name, size, pmem.Mode(s.cfg.Sync)); errors.Is(err, syscall.ENOSPC) {
+	if f.volume, f.regions, err = s.form.open(ctx, s.root, f.name, size, pmem.Mode(s.cfg.Sync)); errors.Is(err, syscall.ENOSPC) {
 		return fmt.Errorf("%w: write a smaller file_size in the target, or fewer slots of an array, or start the worker with another --log-root", err)
 	} else if err != nil {
 		return err

@@ -2,6 +2,7 @@ package log
 
 import (
 	"bytes"
+	"context"
 	"encoding/gob"
 	"errors"
 	"fmt"
@@ -135,7 +136,7 @@ func (v *verifier) missing(f *fileClaim) {
 
 // file verifies a log.
 func (v *verifier) file(root *os.Root, f *fileClaim) error {
-	volume, _, err := v.form.open(root, f.Name, 0, pmem.None)
+	volume, _, err := v.form.open(context.Background(), root, f.Name, 0, pmem.None)
 	if err != nil {
 		return err
 	}

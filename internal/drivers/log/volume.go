@@ -1,6 +1,7 @@
 package log
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -77,13 +78,13 @@ func (f *form) fileSize(asked int64) (size, entries int64, err error) {
 // sideName is the name of a channel's second file.
 func sideName(name string) string { return name + ".side" }
 
-// open opens the log with a name, or makes it when size is above 0. It returns the files that it is in.
-func (f *form) open(root *os.Root, name string, size int64, mode pmem.Mode) (volume, []*counted, error) {
+// open opens the log with a name, or makes it when size is above 0, unless ctx ends before. It returns the files that it is in.
+func (f *form) open(ctx context.Context, root *os.Root, name string, size int64, mode pmem.Mode) (volume, []*counted, error) {
 	files := opener{root: root, mode: mode}
-	data := files.open(name, size)
+	data := files.open(ctx, name, size)
 	var side *counted
 	if f.Layout == layoutChannel {
-		side = files.open(sideName(name), min(size, pmlog.SideSize))
+		side = files.open(ctx, sideName(name), min(size, pmlog.SideSize))
 	}
 	if files.err != nil {
 		return nil, nil, errors.Join(files.err, files.close())
@@ -103,13 +104,13 @@ type opener struct {
 	err  error
 }
 
-func (o *opener) open(name string, size int64) *counted {
+func (o *opener) open(ctx context.Context, name string, size int64) *counted {
 	if o.err != nil {
 		return nil
 	}
 	var f *pmem.File
 	if size > 0 {
-		f, o.err = pmem.CreateIn(o.root, name, size, o.mode)
+		f, o.err = pmem.CreateIn(ctx, o.root, name, size, o.mode)
 	} else {
 		f, o.err = pmem.OpenIn(o.root, name, o.mode)
 	}

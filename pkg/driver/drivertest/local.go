@@ -14,7 +14,7 @@ func (s *Suite) local(t *testing.T, d driver.Local) {
 	site := driver.Site{Root: t.TempDir(), Name: "conformance", To: 2, Epoch: 1, Fresh: true, Value: driver.Value{Size: driver.StampSize}, Keys: 4}
 	for phase := range uint64(2) {
 		site.Epoch, site.Fresh = phase+1, phase == 0
-		store, err := d.Open(s.Config, site)
+		store, err := d.Open(t.Context(), s.Config, site)
 		require.NoError(t, err)
 		for i := range site.To {
 			s.localSession(t, d, store, i)
