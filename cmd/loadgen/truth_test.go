@@ -161,7 +161,7 @@ assert "quick" { that = phase.gets.op.get.response.p99 < 10 }
 	require.Contains(t, l.stdout.String(), "–")
 }
 
-// TestUnsettledTargetIsCaught loads a node that slows down: of the 100 replies a second that a connection has at first, 6 more are missing each
+// TestUnsettledTargetIsCaught loads a node that slows down: of the 100 replies a second that a connection has at first, 5 more are missing each
 // second. The delays are long beside those that other programs make.
 func TestUnsettledTargetIsCaught(t *testing.T) {
 	in, orders, err := os.Pipe()
@@ -174,9 +174,9 @@ func TestUnsettledTargetIsCaught(t *testing.T) {
 	node.said("\n")
 	addr, ok := strings.CutPrefix(strings.TrimSpace(node.stdout.String()), "ready ")
 	require.True(t, ok, node.stdout.String())
-	l := begin(t, closedPlan, "-var", nodes(addr), "-var", "duration=12s")
+	l := begin(t, closedPlan, "-var", nodes(addr), "-var", "duration=15s")
 	for begun, ended := time.Now(), false; !ended; {
-		rate := max(10, 100-6*time.Since(begun).Seconds())
+		rate := max(10, 100-5*time.Since(begun).Seconds())
 		_, err := fmt.Fprintf(orders, "delay %v\n", time.Duration(1e9/rate))
 		require.NoError(t, err)
 		select {
@@ -209,8 +209,8 @@ func ofTheMachine(why run.Reason, waited bool) bool {
 // machine did.
 func TestGoodRunsAreNotAccused(t *testing.T) {
 	for model, args := range map[string][]string{
-		"open":   {"-var", "rate=1k/s", "-var", "duration=11s", "-var", "arrivals=poisson"},
-		"closed": {"-var", "duration=11s"},
+		"open":   {"-var", "rate=1k/s", "-var", "duration=14s", "-var", "arrivals=poisson"},
+		"closed": {"-var", "duration=14s"},
 	} {
 		t.Run(model, func(t *testing.T) {
 			t.Parallel()
