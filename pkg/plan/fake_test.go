@@ -78,6 +78,8 @@ func (fakeTimed) Reply(any, *driver.Request, *driver.Reply) time.Duration { retu
 // fakeLocal is a driver of files, which appends and, where the layout is array, writes.
 type fakeLocal struct{}
 
+var _ driver.Local = fakeLocal{} // or it would be taken for another kind
+
 // fakeLog has the attributes that the plans of the repository use.
 type fakeLog struct {
 	Layout   string      `hcl:"layout,optional" json:"layout"`
@@ -105,7 +107,7 @@ func (fakeLocal) Check(config any, v driver.Verb) error {
 	return nil
 }
 
-func (fakeLocal) Open(any, driver.Site) (driver.Store, error) {
+func (fakeLocal) Open(context.Context, any, driver.Site) (driver.Store, error) {
 	return nil, errors.New("not in these tests")
 }
 
