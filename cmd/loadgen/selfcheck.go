@@ -23,7 +23,7 @@ func newSelfcheck() *cobra.Command {
 		Long: `Measure what is known beforehand: replies after a fixed and a drawn time, a queue with one server, a target that stands still. It runs a
 plan as any other, on built-in nodes, and compares what comes out with theory and the floor measured beside it, within 20 µs or a
 per cent or two. It says what this machine costs by itself (clock, timer, scheduler, generator, floor), and what on it
-disturbs a measurement, with the remedy. It takes a quarter of a minute, up to three times that if something came out wrong, and wants two processors for itself.
+disturbs a measurement, with the remedy. It takes a quarter of a minute, twice that if something came out wrong, and wants two processors for itself.
 
 Exit codes: 0 every answer was right, 4 one was not, and figures from this machine, as it is now, are not to be believed; 5 stopped, 6 it
 could not be run.`,
@@ -112,8 +112,8 @@ func look(root fs.FS) (u use, err error) {
 	return u, nil
 }
 
-// attempts is how often known answers are measured at most. Another program can spoil one, or two; a mistake in this one spoils all.
-const attempts = 3
+// attempts is how often known answers are measured at most. Another program can spoil one; a mistake in this one spoils both.
+const attempts = 2
 
 // attemptSelf measures the known answers once.
 func attemptSelf(ctx context.Context, answers *knownAnswers, r *selfcheck.Result, attempt int) error {

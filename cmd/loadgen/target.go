@@ -32,7 +32,7 @@ type serveFlags struct {
 
 func newServe() *cobra.Command {
 	var flags serveFlags
-	var parentPipe bool
+	var parentPipe, attentive bool
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve a cache node that speaks Redis' protocol or memcached's",
@@ -64,7 +64,11 @@ on (INFO queue), from which anybody can compute how long it took.`,
 			if err != nil {
 				return err
 			}
-			if cfg.Service != (cachenode.Times{}) && runtime.GOMAXPROCS(0) < 2 {
+			cfg.Attentive = attentive
+			switch {
+			case attentive:
+				runtime.GOMAXPROCS(1) // the one thread that looks is never woken by another
+			case cfg.Service != (cachenode.Times{}) && runtime.GOMAXPROCS(0) < 2:
 				runtime.GOMAXPROCS(2) // who looks at the clock must not keep requests from being taken in
 			}
 			return logged(flags.delayLog, func(log io.Writer) error {
@@ -92,6 +96,10 @@ on (INFO queue), from which anybody can compute how long it took.`,
 	f.StringArrayVar(&flags.stalls, "stall", nil, "stand still: `LENGTH@TIME` after the start; repeatable")
 	f.StringVar(&flags.passwordEnv, "password-env", "", "ask for the password that the environment variable `NAME` holds")
 	f.BoolVar(&parentPipe, "parent-pipe", false, "obey lines on standard input, and end with it")
+	f.BoolVar(&attentive, "attentive", false, "look for requests instead of sleeping, while there are any; takes a processor")
+	if err := f.MarkHidden("attentive"); err != nil {
+		panic(err) // no such flag
+	}
 	return c
 }
 

@@ -40,6 +40,7 @@ type conn struct {
 	out      []byte // replies not yet sent
 	broken   bool   // a reply could not be sent
 	line     atomic.Pointer[delayLine]
+	looker   *looker // of a node that is attentive; else nil
 }
 
 func newConn(n *Node, socket net.Conn, id uint64) *conn {
@@ -51,6 +52,9 @@ func newConn(n *Node, socket net.Conn, id uint64) *conn {
 		in:     make([]byte, 0, firstBuffer),
 	}
 	c.dialect = n.protocol.newDialect(c)
+	if n.attention != nil {
+		c.looker = newLooker(socket)
+	}
 	return c
 }
 
@@ -131,16 +135,17 @@ func (c *conn) receive(into []byte) (n int, err error) {
 				return 0, err
 			}
 		}
-		return c.socket.Read(into)
+		return c.take(into, time.Time{})
 	}
 	if unfinished >= c.awaited {
 		c.awaited, c.patience = unfinished+progress, c.node.readTimeout
 	}
 	from := time.Now()
-	if err := c.socket.SetReadDeadline(from.Add(c.patience)); err != nil {
+	deadline := from.Add(c.patience)
+	if err := c.socket.SetReadDeadline(deadline); err != nil {
 		return 0, err
 	}
-	n, err = c.socket.Read(into)
+	n, err = c.take(into, deadline)
 	c.patience -= time.Since(from)
 	return n, err
 }

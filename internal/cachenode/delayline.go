@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -236,9 +237,10 @@ func (t *timer) sleepUntil(due time.Time) error {
 	return err
 }
 
-// watchUntil looks at the clock until it is time.
+// watchUntil looks at the clock until it is time, and lets others run between two looks.
 func (t *timer) watchUntil(due time.Time) {
 	for t.watch > 0 && time.Until(due) > 0 {
+		runtime.Gosched()
 	}
 }
 

@@ -69,7 +69,9 @@
 //
 //	visit_0:arrival_ns=81920331,service_ns=200000
 //
-// Its replies leave to the microsecond: before each, a processor looks at the clock for up to 200 µs.
+// Its replies leave to the microsecond: before each, a processor looks at the clock for up to 200 µs. An attentive node, as the self-check's are,
+// looks for requests, too, and sleeps only once nothing has come for 50 ms: it takes a whole processor while it is used, and notes when requests
+// come to some microseconds.
 //
 // All is drawn from one seed, by a source for each of service times, delays and faults: the nth draw of each is the same in every run, whatever
 // the others are. Which request it meets depends on the order in which they come.

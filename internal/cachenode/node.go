@@ -32,6 +32,7 @@ type Config struct {
 	DelayLog       io.Writer    // gets a line for each request, as CSV; nil for none. Serve has written all of it when it returns
 	Stalls         []Stall      // planned from the start
 	Service        Times        // how long each GET, SET and DEL is worked on, one at a time. Of resp only
+	Attentive      bool         // it looks for requests instead of sleeping, for GOMAXPROCS 1: see watch.go
 	Faults         Faults       // what happens to some requests instead of an answer
 	Bandwidth      int64        // bytes a second that all connections together receive at most, and as many that they send; 0 for no limit
 	Seed           uint64       // of all that is drawn: the nth of a kind is the same for the same seed
@@ -84,6 +85,7 @@ type Node struct {
 	peers        peers
 	gate         gate
 	queue        *singleServer // nil: requests take no time
+	attention    *attention    // nil: it sleeps
 	delays       *delays
 	faults       *faults
 	in, out      link
@@ -136,6 +138,7 @@ func New(cfg Config) (*Node, error) {
 	n.buffers.limit, n.waiting.limit = n.bufferLimit(), waitingBudget
 	n.gate = gate{epoch: time.Now(), planned: cfg.Stalls, done: n.done}
 	n.queue = newSingleServer(&n.cfg, n.gate.epoch)
+	n.attention = newAttention(&n.cfg, n.gate.epoch)
 	n.delays, n.faults = newDelays(&n.cfg, n.gate.epoch), newFaults(&n.cfg)
 	n.in, n.out = link{bandwidth: cfg.Bandwidth, done: n.done}, link{bandwidth: cfg.Bandwidth, done: n.done}
 	return n, nil

@@ -48,15 +48,6 @@ func (s *singleServer) admit() time.Time {
 	return s.epoch.Add(s.free)
 }
 
-// watchful is for how long before a reply is due the clock is looked at instead of sleeping. A server whose times others are measured by
-// must not be late by as much as a sleeper commonly is.
-func (n *Node) watchful() time.Duration {
-	if n.queue == nil {
-		return 0
-	}
-	return 200 * time.Microsecond
-}
-
 // appendQueue reports what the single server was given to do, in the order in which it came.
 func (n *Node) appendQueue(dst []byte) []byte {
 	s := n.queue

@@ -6,9 +6,11 @@ plan "selfcheck" {
 }
 
 variable "plain" { default = "127.0.0.1:7001" }       # a built-in node
-variable "constant" { default = "127.0.0.1:7002" }    # one that works on each request for 100 us,
-variable "exponential" { default = "127.0.0.1:7003" } # for an exponential time with a mean of 50 us,
-variable "queue" { default = "127.0.0.1:7004" }       # and for one with a mean of 1 ms
+variable "half" { default = "127.0.0.1:7002" }        # one that works on each request for 50 us,
+variable "constant" { default = "127.0.0.1:7003" }    # for 100 us,
+variable "exponential" { default = "127.0.0.1:7004" } # for an exponential time with a mean of 50 us,
+variable "queue" { default = "127.0.0.1:7005" }       # and for one with a mean of 1 ms
+variable "held" { default = "127.0.0.1:7006" }        # one that holds each reply back for 1 ms
 
 target "nothing" { driver = "null" }
 
@@ -29,6 +31,11 @@ target "plain" {
   timeout   = "5s" # it stands still for a second
 }
 
+target "half" {
+  driver    = "redis"
+  endpoints = [var.half]
+}
+
 target "constant" {
   driver    = "redis"
   endpoints = [var.constant]
@@ -37,6 +44,11 @@ target "constant" {
 target "exponential" {
   driver    = "redis"
   endpoints = [var.exponential]
+}
+
+target "held" {
+  driver    = "redis"
+  endpoints = [var.held]
 }
 
 target "queue" {
@@ -84,8 +96,18 @@ phase "floor" {
   dataset = dataset.keys
   ops     = { get = 1 }
   closed {
-    sessions   = 1
-    iterations = 10000
+    sessions = 1
+    duration = "250ms"
+  }
+}
+
+phase "half" { # the floor of the next two: what an op takes beside the work. All three last as long on a busy machine as on another
+  target  = target.half
+  dataset = dataset.keys
+  ops     = { get = 1 }
+  closed {
+    sessions = 1
+    duration = "1s"
   }
 }
 
@@ -94,8 +116,8 @@ phase "constant" {
   dataset = dataset.keys
   ops     = { get = 1 }
   closed {
-    sessions   = 1
-    iterations = 5000
+    sessions = 1
+    duration = "1s"
   }
 }
 
@@ -104,13 +126,13 @@ phase "exponential" {
   dataset = dataset.keys
   ops     = { get = 1 }
   closed {
-    sessions   = 1
-    iterations = 10000
+    sessions = 1
+    duration = "1s"
   }
 }
 
 phase "arrivals" { # the floor of the next one: who sleeps in between wakes later
-  target  = target.plain
+  target  = target.held
   dataset = dataset.keys
   ops     = { get = 1 }
   open {

@@ -103,7 +103,8 @@ func (r *Result) Conclude() {
 	}
 }
 
-// Plan is the text of the plan that is run. Its variables hold the addresses of the nodes: plain, constant, exponential and queue.
+// Plan is the text of the plan that is run. Its variables hold the addresses of the nodes: plain, half, constant, exponential, queue and
+// held.
 //
 //go:embed plan.hcl
 var Plan []byte

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/loadgen/loadgen/pkg/hist"
 )
@@ -54,6 +55,15 @@ func Sojourns(visits []Visit) []int64 {
 		list[i] = wait + v.Service
 	}
 	return list
+}
+
+// Less returns the distribution of what the times exceed one by; at least 0.
+func Less(times *hist.Hist, by time.Duration) *hist.Hist {
+	var rest hist.Hist
+	for upper, count := range times.Buckets() {
+		rest.RecordN(max(0, upper-int64(by)), count)
+	}
+	return &rest
 }
 
 // points is by how many values of equal probability a floor is represented.

@@ -1,0 +1,134 @@
+package cachenode
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// attentive is for how long an attentive node looks at its connections after a request, and at the clock before a reply is due, instead
+// of sleeping. Others are measured by when its requests came and its replies left: a sleeper wakes some 50 µs late, how much so depends on
+// how long it slept, and what it notes then is its own lateness. It is long beside the 20 ms after which the runtime, while goroutines look,
+// finds out by itself about those that sleep.
+const attentive = 50 * time.Millisecond
+
+// attention is what a node keeps of when it looks and when it sleeps.
+type attention struct {
+	epoch time.Time
+	until atomic.Int64 // requests are looked for until then, in nanoseconds since the epoch
+}
+
+// newAttention returns nil for a node that sleeps.
+func newAttention(cfg *Config, epoch time.Time) *attention {
+	if !cfg.Attentive {
+		return nil
+	}
+	return &attention{epoch: epoch}
+}
+
+// attending reports whether the last request is so recent that the next one is looked for.
+func (a *attention) attending() bool { return int64(time.Since(a.epoch)) < a.until.Load() }
+
+func (a *attention) attend() { a.until.Store(int64(time.Since(a.epoch) + attentive)) }
+
+// watchful is for how long before a reply is due the clock is looked at instead of sleeping. A server whose times others are measured by
+// must not be late by as much as a sleeper commonly is.
+func (n *Node) watchful() time.Duration {
+	switch {
+	case n.attention != nil:
+		return attentive
+	case n.queue != nil:
+		return 200 * time.Microsecond
+	}
+	return 0
+}
+
+// looker reads from a socket what is there, without waiting.
+type looker struct {
+	raw  syscall.RawConn
+	read func(fd uintptr) bool
+	into []byte // for read, as are
+	n    int
+	err  error
+}
+
+// newLooker returns nil for a socket that is no file.
+func newLooker(socket net.Conn) *looker {
+	file, ok := socket.(syscall.Conn)
+	if !ok {
+		return nil
+	}
+	raw, err := file.SyscallConn()
+	if err != nil {
+		return nil // it is closed, as reading it will tell
+	}
+	l := &looker{raw: raw}
+	l.read = func(fd uintptr) bool {
+		l.n, l.err = unix.Read(int(fd), l.into)
+		return true
+	}
+	return l
+}
+
+// look returns 0 and no error when nothing has come.
+func (l *looker) look(into []byte) (int, error) {
+	l.into = into
+	if err := l.raw.Read(l.read); err != nil {
+		return 0, err
+	}
+	switch {
+	case l.err == nil && l.n == 0:
+		return 0, io.EOF
+	case l.err == nil:
+		return l.n, nil
+	case l.err == unix.EAGAIN || l.err == unix.EINTR:
+		return 0, nil
+	}
+	return 0, os.NewSyscallError("read", l.err)
+}
+
+// take reads what has come, or waits for it until the deadline, which is the socket's. While the node is attentive it looks.
+func (c *conn) take(into []byte, deadline time.Time) (n int, err error) {
+	if c.looker == nil {
+		return c.socket.Read(into)
+	}
+	for {
+		if c.node.attention.attending() {
+			n, err = c.looker.look(into)
+		} else if n, err = c.socket.Read(into); n > 0 {
+			c.node.rouse(c)
+		}
+		switch {
+		case n > 0:
+			c.node.attention.attend()
+			return n, err
+		case errors.Is(err, os.ErrDeadlineExceeded) && (deadline.IsZero() || time.Now().Before(deadline)): // it was roused
+			if err := c.socket.SetReadDeadline(deadline); err != nil {
+				return 0, err
+			}
+		case err != nil:
+			return 0, err
+		default:
+			runtime.Gosched()
+		}
+	}
+}
+
+// rouse has all connections but one look for requests, where they slept.
+func (n *Node) rouse(but *conn) {
+	n.attention.attend() // first: who sets its deadline anew looks at this before it sleeps
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for c := range n.conns {
+		if c != but && c.looker != nil {
+			_ = c.socket.SetReadDeadline(time.Unix(1, 0)) // a closed one has ended
+		}
+	}
+}
