@@ -220,11 +220,11 @@ func (f *runFlags) execute(ctx context.Context, drain <-chan struct{}, words io.
 	all, err := f.open(job.header.ID, words, log)
 	defer all.close()
 	if err != nil {
-		return run.NewFailed(job.header, environment, err.Error())
+		return run.New(job.header, environment).Fail(err.Error())
 	}
 	shown, err := f.serve(job.header.ID, job.plan, all.status, words, log)
 	if err != nil {
-		return run.NewFailed(job.header, environment, err.Error())
+		return run.New(job.header, environment).Fail(err.Error())
 	}
 	var result *run.Run
 	if err := f.gather(ctx, drain, all); err != nil {
@@ -271,7 +271,7 @@ func unstarted(ctx context.Context, drain <-chan struct{}, header run.Header, en
 	case <-drain:
 	default:
 		if ctx.Err() == nil {
-			return run.NewFailed(header, env, err.Error())
+			return run.New(header, env).Fail(err.Error())
 		}
 	}
 	r := run.New(header, env)

@@ -131,7 +131,7 @@ func (s *series) turn(ctx context.Context, drain <-chan struct{}, t experiment.T
 
 // carryOut runs a plan in a directory of its own and returns its result, which says so when that could not be done.
 func (s *series) carryOut(ctx context.Context, drain <-chan struct{}, p *plan.Plan, header run.Header, capped func() bool) *run.Run {
-	unable := func(err error) *run.Run { return run.NewFailed(header, machine.Read(os.DirFS("/")), err.Error()) }
+	unable := func(err error) *run.Run { return run.New(header, machine.Read(os.DirFS("/"))).Fail(err.Error()) }
 	job, err := newJob(p, header)
 	if err != nil {
 		return unable(err)

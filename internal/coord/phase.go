@@ -147,7 +147,7 @@ func shortfall(kind run.StepKind, t *plan.Target, totals *measure.Totals) error 
 	if t.Replication != nil {
 		copies = t.Replication.N
 	}
-	if short := run.Shortfall(kind, copies, totals); short != "" {
+	if short := kind.Shortfall(copies, totals); short != "" {
 		return errors.New(short)
 	}
 	return nil

@@ -36,7 +36,7 @@ func measured(x *run.Experiment, variant string, repetition, seconds int, rate f
 	p50, mean, hits := 1/rate, 1/rate, 1.0
 	ph := &run.Phase{
 		Kind: "load", Model: "closed", Validity: run.Valid, Nulls: map[string]string{"op.get.response.p99": "too few"},
-		Op: map[string]*run.Op{"get": {Rate: &rate, HitRatio: &hits, Response: run.Latency{P50: &p50, Mean: &mean}}},
+		Op: map[string]*run.Op{"get": {Figures: run.Figures{Rate: &rate, Response: run.Latency{P50: &p50, Mean: &mean}}, HitRatio: &hits}},
 	}
 	ph.Load.RampSeconds, ph.Steady.Seconds = 2, seconds-2
 	for i := range seconds {

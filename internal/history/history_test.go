@@ -22,7 +22,7 @@ const within = 20 * time.Second
 func result(id string, rows int) *run.Run {
 	rate, p99 := 1000.5, 0.0012
 	r := run.New(run.Header{ID: id, Plan: "p", PlanDigest: "d", StartedAt: time.Date(2026, 11, 20, 17, 34, 38, 123456789, time.UTC)}, run.Environment{Kernel: "6.1"})
-	p := &run.Phase{Kind: "load", Model: "closed", Validity: run.Valid, Op: map[string]*run.Op{"get": {Due: 7, OK: 7, Rate: &rate, Response: run.Latency{P99: &p99}}}}
+	p := &run.Phase{Kind: "load", Model: "closed", Validity: run.Valid, Op: map[string]*run.Op{"get": {Figures: run.Figures{Ledger: run.Ledger{Due: 7, OK: 7}, Rate: &rate, Response: run.Latency{P99: &p99}}}}}
 	p.Observe = map[string]map[string]run.Observed{"cache": {"used_memory": {Unit: "bytes", Last: &rate}, "keys": {}}}
 	for i := range rows {
 		p.Series = append(p.Series, run.Row{T: float64(i + 1), OK: uint64(i)})

@@ -172,8 +172,8 @@ func summary(b *strings.Builder, r *run.Run) {
 				fmt.Fprintf(b, " %s |", quantity(q))
 			}
 			fmt.Fprintf(b, " %s |\n", ph.Validity)
-			if o.Batched() {
-				fmt.Fprintf(b, "| %s | keys of %s | %s | | | | | | %s |\n", markdown(name), o.name, perSecond(o.Keys.Rate), ph.Validity)
+			if o.batched() {
+				fmt.Fprintf(b, "| %s | keys of %s | %s | | | | | | %s |\n", markdown(name), o.name, perSecond(o.op.Keys.Rate), ph.Validity)
 			}
 		}
 	}

@@ -322,7 +322,7 @@ func sentencesOf(ph *run.Phase) []string {
 	for _, verb := range verbs(ph.Op) {
 		o := ph.Op[verb]
 		if ph.Kind != string(run.Load) {
-			all = append(all, verb+": "+ledger(o)+", untimed, in "+duration(ph.Seconds))
+			all = append(all, verb+": "+ledger(&o.Ledger)+", untimed, in "+duration(ph.Seconds))
 			continue
 		}
 		if why := ph.Nulls["op."+verb+".rate"]; o.Rate == nil && ph.Model == "closed" {
@@ -363,7 +363,7 @@ func phaseFacts(ph *run.Phase) []fact {
 	if ph.Setup != nil {
 		var text []string
 		for _, verb := range verbs(ph.Setup.Op) {
-			text = append(text, verb+": "+ledger(ph.Setup.Op[verb])+", untimed")
+			text = append(text, verb+": "+ledger(&ph.Setup.Op[verb].Ledger)+", untimed")
 		}
 		facts = append(facts, fact{"setup", text})
 	}
@@ -384,7 +384,7 @@ func phaseFacts(ph *run.Phase) []fact {
 }
 
 func newOpView(ph *run.Phase, o done) opView {
-	v := opView{Verb: o.name, Facts: slices.Concat([]string{ledger(o.Op)}, keys(ph, o)), Rates: rates(ph, o)}
+	v := opView{Verb: o.name, Facts: slices.Concat([]string{ledger(&o.Ledger)}, keys(ph, o)), Rates: rates(ph, o)}
 	if o.steps != "" {
 		v.Verb = "scenario " + o.name
 		v.Facts = append([]string{o.steps}, v.Facts...)
@@ -392,8 +392,8 @@ func newOpView(ph *run.Phase, o done) opView {
 	if causes := causes(ph, o.Causes); causes != "" {
 		v.Facts = append(v.Facts, "caused by "+causes)
 	}
-	if o.steps == "" {
-		v.Facts = append(v.Facts, strings.Join(volume(ph, o.Op), " · "))
+	if volume := volume(ph, o); volume != nil {
+		v.Facts = append(v.Facts, strings.Join(volume, " · "))
 	}
 	v.Shares = template.HTML(chart.Shares("outcomes of "+v.Verb, []chart.Share{
 		{Name: count(o.OK) + " ok", Class: "c0", N: float64(o.OK)},
@@ -405,7 +405,7 @@ func newOpView(ph *run.Phase, o done) opView {
 		{Name: count(o.Shed) + " shed", Class: "offered", N: float64(o.Shed)},
 	}))
 	var missing, whys []string
-	for _, r := range rowsOf(o.at, o.Op) {
+	for _, r := range rowsOf(o) {
 		if r.l.Count == 0 {
 			continue
 		}

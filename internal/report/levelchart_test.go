@@ -12,7 +12,7 @@ import (
 // A search tries a rate again before it says no: the curve goes through the median of the tries, and each of them is a dot.
 func TestTriesOfOneRateAreNoZigzag(t *testing.T) {
 	level := func(rate, p99 float64) run.Level {
-		return run.Level{Rate: rate, Op: map[string]*run.Op{"get": {Response: run.Latency{P99: &p99}}}}
+		return run.Level{Rate: rate, Op: map[string]*run.Op{"get": {Figures: run.Figures{Response: run.Latency{P99: &p99}}}}}
 	}
 	ph := &run.Phase{
 		Op:     map[string]*run.Op{"get": {}},

@@ -14,18 +14,22 @@ type done struct {
 	name  string
 	at    string // path below the phase
 	steps string // of a scenario; "" of a verb
-	*run.Op
+	*run.Figures
+	op *run.Op // nil of a scenario
 }
+
+// batched says that ops had several keys each.
+func (d done) batched() bool { return d.op != nil && d.op.Batched() }
 
 // doneIn lists the verbs of a phase and then its scenarios.
 func doneIn(ph *run.Phase) []done {
 	var all []done
 	for _, verb := range verbs(ph.Op) {
-		all = append(all, done{verb, "op." + verb, "", ph.Op[verb]})
+		all = append(all, done{verb, "op." + verb, "", &ph.Op[verb].Figures, ph.Op[verb]})
 	}
 	for _, name := range slices.Sorted(maps.Keys(ph.Scenario)) {
 		s := ph.Scenario[name]
-		all = append(all, done{name, "scenario." + name, strings.Join(s.Steps, " → "), s.AsOp()})
+		all = append(all, done{name, "scenario." + name, strings.Join(s.Steps, " → "), &s.Figures, nil})
 	}
 	return all
 }
@@ -34,24 +38,22 @@ func doneIn(ph *run.Phase) []done {
 func (p *page) op(ph *run.Phase, d done) {
 	p.line("")
 	if d.steps == "" {
-		p.item(d.name, ledger(d.Op))
+		p.item(d.name, ledger(&d.Ledger))
 	} else {
 		p.item("scenario", d.name+": "+d.steps)
-		p.item("", ledger(d.Op))
+		p.item("", ledger(&d.Ledger))
 	}
 	if causes := causes(ph, d.Causes); causes != "" {
 		p.item("", "caused by "+causes)
 	}
 	p.items("", " · ", rates(ph, d)...)
 	p.items("", " · ", keys(ph, d)...)
-	if d.steps == "" {
-		p.items("", " · ", volume(ph, d.Op)...)
-	}
-	p.latencies(ph, rowsOf(d.at, d.Op))
+	p.items("", " · ", volume(ph, d)...)
+	p.latencies(ph, rowsOf(d))
 }
 
 // ledger is the op ledger as an equation. Outcomes that did not occur are left out.
-func ledger(o *run.Op) string {
+func ledger(o *run.Ledger) string {
 	var terms []string
 	for _, t := range []struct {
 		name string
@@ -78,14 +80,11 @@ func ledger(o *run.Op) string {
 
 // keys are the ledger and the rate of the keys of ops that have several; nothing where each has one.
 func keys(ph *run.Phase, d done) []string {
-	if !d.Batched() {
+	if !d.batched() {
 		return nil
 	}
-	k := d.Keys
-	parts := []string{"keys " + ledger(&run.Op{
-		Due: k.Due, OK: k.OK, Miss: k.Miss, Conflict: k.Conflict, QuorumFailed: k.QuorumFailed,
-		Timeout: k.Timeout, Error: k.Error, Shed: k.Shed, InFlight: k.InFlight,
-	})}
+	k := &d.op.Keys
+	parts := []string{"keys " + ledger(&k.Ledger)}
 	if k.Rate != nil {
 		parts = append(parts, whole(*k.Rate)+" keys/s"+mark(ph, d.at+".keys.rate"))
 	}
@@ -121,7 +120,12 @@ func rates(ph *run.Phase, o done) []string {
 	return parts
 }
 
-func volume(ph *run.Phase, o *run.Op) []string {
+// volume is the bytes and the hits of a verb; nothing of a scenario.
+func volume(ph *run.Phase, d done) []string {
+	o := d.op
+	if o == nil {
+		return nil
+	}
 	parts := []string{size(o.BytesOut) + " out", size(o.BytesIn) + " in"}
 	if o.HitRatio != nil {
 		hits := percent(*o.HitRatio) + " hits"
@@ -140,8 +144,9 @@ type row struct {
 	path  string // below the phase
 }
 
-// rowsOf lists an op's latencies; classes only where there are several.
-func rowsOf(at string, o *run.Op) []row {
+// rowsOf lists latencies; classes only where there are several.
+func rowsOf(o done) []row {
+	at := o.at
 	rows := []row{{"response", o.Response, at + ".response"}, {"service", o.Service, at + ".service"}}
 	if o.Latency.Miss.Response.Count > 0 && o.Latency.OK.Response.Count > 0 {
 		rows = append(rows, row{"  ok", o.Latency.OK.Service, at + ".latency.ok.service"},
@@ -151,8 +156,8 @@ func rowsOf(at string, o *run.Op) []row {
 		rows = append(rows, row{"  bad", o.Latency.Bad.Service, at + ".latency.bad.service"})
 	}
 	rows = append(rows, row{"lag", o.Lag, at + ".lag"})
-	if len(o.Acks) > 1 {
-		for k, l := range o.Acks {
+	if o.op != nil && len(o.op.Acks) > 1 {
+		for k, l := range o.op.Acks {
 			rows = append(rows, row{"ack " + strconv.Itoa(k+1), l, at + ".acks." + strconv.Itoa(k)})
 		}
 	}

@@ -36,7 +36,7 @@ func (p *page) phase(name string, ph *run.Phase) {
 	p.item("dataset", datasetOf(ph))
 	if ph.Setup != nil {
 		for _, verb := range verbs(ph.Setup.Op) {
-			p.item("setup", verb+": "+ledger(ph.Setup.Op[verb])+", untimed")
+			p.item("setup", verb+": "+ledger(&ph.Setup.Op[verb].Ledger)+", untimed")
 		}
 	}
 	p.log(ph)

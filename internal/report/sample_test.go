@@ -221,7 +221,7 @@ func broken() *run.Run {
 
 // unreachable could not even begin.
 func unreachable() *run.Run {
-	r := run.NewFailed(header, environment, `target "space": connect to 127.0.0.1:7001: connection refused`)
+	r := run.New(header, environment).Fail(`target "space": connect to 127.0.0.1:7001: connection refused`)
 	r.Seconds = 0.013
 	return r
 }

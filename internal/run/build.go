@@ -169,15 +169,7 @@ func (b *builder) scenarios(ph *plan.Phase) map[string]*scenario {
 	}
 	for i, s := range ph.Scenarios {
 		at, t := "scenario."+s.Name, of(b.totals, i)
-		r := counts(t)
-		b.rates(at, r, t)
-		b.latencies(at, r, of(b.settled, i))
-		one := &scenario{
-			Due: r.Due, Sent: r.Sent, OK: r.OK, Miss: r.Miss, Conflict: r.Conflict, QuorumFailed: r.QuorumFailed, Timeout: r.Timeout,
-			Error: r.Error, Shed: r.Shed, InFlight: r.InFlight, Causes: r.Causes,
-			Rate: r.Rate, RateWall: r.RateWall, RatePerMinute: r.RatePerMinute, Steps: []string{},
-			Response: r.Response, Service: r.Service, Lag: r.Lag, Latency: r.Latency,
-		}
+		one := &scenario{Figures: b.figures(at, t, of(b.settled, i)), Steps: []string{}}
 		for _, step := range s.Steps {
 			one.Steps = append(one.Steps, step.Op)
 		}
@@ -188,40 +180,38 @@ func (b *builder) scenarios(ph *plan.Phase) map[string]*scenario {
 
 // op takes the ledger from t, and latencies from what of it was settled.
 func (b *builder) op(at string, verb driver.Verb, t, settled *measure.Op) *Op {
-	r := counts(t)
-	r.BytesIn, r.BytesOut = t.In, t.Out
-	b.rates(at, r, t)
+	r := &Op{Figures: b.figures(at, t, settled), BytesIn: t.In, BytesOut: t.Out, Acks: []Latency{}}
 	b.keys(at+".keys", r, t)
 	b.hitRatio(at, verb, r)
-	b.latencies(at, r, settled)
+	for k := range settled.Acks {
+		why := fmt.Sprintf("no op got %d good answers", k+1)
+		r.Acks = append(r.Acks, b.latency(fmt.Sprintf("%s.acks.%d", at, k), &settled.Acks[k], why))
+	}
 	return r
 }
 
-// counts takes a ledger over.
-func counts(t *measure.Op) *Op {
-	n := func(o driver.Outcome) uint64 { return t.Outcomes[o] }
-	return &Op{
-		Due:          t.Due,
-		Sent:         t.Due - n(driver.Shed),
-		OK:           n(driver.OK),
-		Miss:         n(driver.Miss),
-		Conflict:     n(driver.Conflict),
-		QuorumFailed: n(driver.QuorumFailed),
-		Timeout:      n(driver.Timeout),
-		Error:        n(driver.Error),
-		Shed:         n(driver.Shed),
-		InFlight:     t.InFlight,
-		Causes: Causes{
-			Reply:     t.Causes[op.Replied],
-			Timeout:   t.Causes[op.RequestTimeout],
-			Lost:      t.Causes[op.Lost],
-			Refused:   t.Causes[op.Refused],
-			OpTimeout: t.Causes[op.OpTimeout],
-		},
+// figures takes the ledger from t, and latencies from what of it was settled.
+func (b *builder) figures(at string, t, settled *measure.Op) Figures {
+	f := Figures{Ledger: newLedger(t.Ledger()), Sent: t.Due - t.Outcomes[driver.Shed], Causes: newCauses(t)}
+	b.rates(at, &f, t)
+	b.latencies(at, &f, settled)
+	return f
+}
+
+func newLedger(l measure.Ledger) Ledger {
+	n := l.Outcomes
+	return Ledger{
+		Due: l.Due, OK: n[driver.OK], Miss: n[driver.Miss], Conflict: n[driver.Conflict], QuorumFailed: n[driver.QuorumFailed],
+		Timeout: n[driver.Timeout], Error: n[driver.Error], Shed: n[driver.Shed], InFlight: l.InFlight,
 	}
 }
 
-func (b *builder) rates(at string, r *Op, t *measure.Op) {
+func newCauses(t *measure.Op) Causes {
+	n := t.Causes
+	return Causes{Reply: n[op.Replied], Timeout: n[op.RequestTimeout], Lost: n[op.Lost], Refused: n[op.Refused], OpTimeout: n[op.OpTimeout]}
+}
+
+func (b *builder) rates(at string, r *Figures, t *measure.Op) {
 	if wall := b.totals.Span.Last - b.totals.Span.First; wall > 0 {
 		r.RateWall = number(float64(r.OK) / seconds(wall))
 	} else {
@@ -245,11 +235,7 @@ func (b *builder) keys(at string, r *Op, t *measure.Op) {
 	if t.Keys.Due > 0 {
 		l, bins = t.Keys.Ledger, t.Keys.Bins[driver.OK]
 	}
-	n := l.Outcomes
-	r.Keys = keyLedger{
-		Due: l.Due, OK: n[driver.OK], Miss: n[driver.Miss], Conflict: n[driver.Conflict], QuorumFailed: n[driver.QuorumFailed],
-		Timeout: n[driver.Timeout], Error: n[driver.Error], Shed: n[driver.Shed], InFlight: l.InFlight,
-	}
+	r.Keys = keyLedger{Ledger: newLedger(l)}
 	if wall := b.totals.Span.Last - b.totals.Span.First; wall > 0 {
 		r.Keys.RateWall = number(float64(r.Keys.OK) / seconds(wall))
 	} else {
@@ -277,7 +263,7 @@ func (b *builder) hitRatio(at string, verb driver.Verb, r *Op) {
 	}
 }
 
-func (b *builder) latencies(at string, r *Op, t *measure.Op) {
+func (b *builder) latencies(at string, r *Figures, t *measure.Op) {
 	response, service := t.ResponseAll(), t.ServiceAll()
 	r.Response = b.latency(at+".response", &response, "no op ended ok or miss")
 	r.Service = b.latency(at+".service", &service, "no op ended ok or miss")
@@ -292,11 +278,6 @@ func (b *builder) latencies(at string, r *Op, t *measure.Op) {
 		OK:   class("ok", measure.ClassOK, "no op ended ok"),
 		Miss: class("miss", measure.ClassMiss, "no op missed"),
 		Bad:  class("bad", measure.ClassBad, "no op ended badly"),
-	}
-	r.Acks = []Latency{}
-	for k := range t.Acks {
-		why := fmt.Sprintf("no op got %d good answers", k+1)
-		r.Acks = append(r.Acks, b.latency(fmt.Sprintf("%s.acks.%d", at, k), &t.Acks[k], why))
 	}
 }
 

@@ -196,7 +196,7 @@ func nowhere() Environment {
 }
 
 func TestWhyNotRun(t *testing.T) {
-	r := NewFailed(Header{}, Environment{}, "no route to host")
+	r := New(Header{}, Environment{}).Fail("no route to host")
 	require.Equal(t, "phase get was not run: the run is failed", r.Why("phase", "get", "op"))
 	require.Empty(t, r.Why("seconds"))
 	require.Equal(t, ExitFailed, r.ExitCode)
@@ -205,9 +205,9 @@ func TestWhyNotRun(t *testing.T) {
 
 // Lists and objects of the JSON are never null, however little there is to say.
 func TestEmptyIsNotNull(t *testing.T) {
-	require.Empty(t, nullPaths(t, NewFailed(Header{}, Environment{
+	require.Empty(t, nullPaths(t, New(Header{}, Environment{
 		CgroupCPUs: number(1), MemoryBytes: new(int64), MemoryLimitBytes: new(int64), FDSoft: new(int64), FDHard: new(int64),
-	})))
+	}).Fail()))
 	p := NewPhase(testPlan(), closedPhase(), Measured{Load: &measure.Totals{}})
 	r := New(Header{}, Environment{})
 	r.Add("get", p)

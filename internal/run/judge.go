@@ -179,10 +179,10 @@ func (p *Phase) judgeFleet(m Measured) {
 func (p *Phase) judgeWhole(m Measured) bool {
 	var short string
 	if m.Setup != nil {
-		short = Shortfall(Setup, p.copies(), m.Setup)
+		short = Setup.Shortfall(p.copies(), m.Setup)
 	}
 	if p.Kind != string(Load) {
-		short = Shortfall(StepKind(p.Kind), p.copies(), m.Load)
+		short = StepKind(p.Kind).Shortfall(p.copies(), m.Load)
 	}
 	if short != "" {
 		p.doubt(Invalid, p.all(), "%s", short)
@@ -278,7 +278,7 @@ func (p *Phase) Lost() string {
 }
 
 // wrongs lists how ops went wrong and why: "12 timeout, 3 error; caused by 12 timeout, 3 lost connection".
-func (o *Op) wrongs(lost string) string {
+func (o *Figures) wrongs(lost string) string {
 	ways := list(named{"quorum_failed", o.QuorumFailed}, named{"timeout", o.Timeout}, named{"error", o.Error}, named{"shed", o.Shed})
 	c := o.Causes
 	causes := list(named{"reply", c.Reply}, named{"timeout", c.Timeout}, named{lost, c.Lost},
@@ -378,16 +378,16 @@ func (p *Phase) judgeLag() {
 	for v := range driver.NumVerbs {
 		verb := driver.Verb(v).String()
 		if o := p.Op[verb]; o != nil {
-			p.judgeStarts(verb, "op."+verb, o, free, expected)
+			p.judgeStarts(verb, "op."+verb, &o.Figures, free, expected)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Scenario)) {
-		p.judgeStarts("scenario "+name, "scenario."+name, p.Scenario[name].AsOp(), free, expected)
+		p.judgeStarts("scenario "+name, "scenario."+name, &p.Scenario[name].Figures, free, expected)
 	}
 }
 
 // judgeStarts asks it of the ops of a verb, or of a scenario, whose figures stand at a path. Lag up to free is as it should be.
-func (p *Phase) judgeStarts(name, at string, o *Op, free float64, expected string) {
+func (p *Phase) judgeStarts(name, at string, o *Figures, free float64, expected string) {
 	if o.Lag.P99 == nil {
 		return
 	}
@@ -405,7 +405,7 @@ func (p *Phase) judgeStarts(name, at string, o *Op, free float64, expected strin
 }
 
 // judgeTail asks the same of the last thousandth of an op, which single gaps make late.
-func (p *Phase) judgeTail(name, at string, o *Op) {
+func (p *Phase) judgeTail(name, at string, o *Figures) {
 	lag := o.Lag.P999
 	if lag == nil || *lag <= suspectLag || o.Service.P999 != nil && *lag <= suspectLagShare**o.Service.P999 {
 		return
@@ -454,7 +454,7 @@ func (p *Phase) judgeSteady() {
 
 // Shortfall says in what a step that must succeed whole (setup, populate, clear) fell short: it is "" when every op was done on all
 // of the endpoints that hold a key, copies in number. A clear may miss: the key is not there afterwards, which is what was asked for.
-func Shortfall(kind StepKind, copies int, t *measure.Totals) string {
+func (kind StepKind) Shortfall(copies int, t *measure.Totals) string {
 	short := func(done, due uint64, what string) string {
 		return fmt.Sprintf("%s: %s of %s %s%s", kind, decimal(float64(done)), decimal(float64(due)), what, quote(errorTexts(&t.Errors)))
 	}

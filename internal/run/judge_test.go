@@ -409,7 +409,7 @@ func TestShortfall(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			require.Equal(t, tt.want, Shortfall(tt.kind, tt.copies, tt.totals))
+			require.Equal(t, tt.want, tt.kind.Shortfall(tt.copies, tt.totals))
 		})
 	}
 }
@@ -509,7 +509,9 @@ func TestCheckValid(t *testing.T) {
 		"sent":     {func(r *Run) { r.Phase["get"].Op["get"].Sent-- }, `phase "get" is judged valid: get: sent 1999, but due 2000 and shed 0`},
 		"requests": {func(r *Run) { r.Phase["get"].Requests[0].Sent++ }, `phase "get" is judged valid: get at 127.0.0.1:7001: sent 2001, but 2000 ended and 0 in flight`},
 		"setup": {
-			func(r *Run) { r.Phase["get"].Setup = &ledgers{Op: map[string]*Op{"put": {Due: 1}}} },
+			func(r *Run) {
+				r.Phase["get"].Setup = &ledgers{Op: map[string]*Op{"put": {Figures: Figures{Ledger: Ledger{Due: 1}}}}}
+			},
 			`phase "get" is judged valid: setup: put: due 1, but 0 ended and 0 in flight`,
 		},
 	} {

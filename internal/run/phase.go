@@ -169,12 +169,11 @@ type Shape struct {
 	HitRatio        float64 `json:"hit_ratio"` // share of gets that ask for keys of the dataset, where the plan has one; else 0
 }
 
-// Op is the ledger and the figures of one verb.
+// Ledger counts how ops ended, or the keys of them.
 //
-// due = ok + miss + conflict + quorum_failed + timeout + error + shed + in_flight; sent = due − shed.
-type Op struct {
+// due = ok + miss + conflict + quorum_failed + timeout + error + shed + in_flight.
+type Ledger struct {
 	Due          uint64 `json:"due"`
-	Sent         uint64 `json:"sent"`
 	OK           uint64 `json:"ok"`
 	Miss         uint64 `json:"miss"`
 	Conflict     uint64 `json:"conflict"`
@@ -183,36 +182,37 @@ type Op struct {
 	Error        uint64 `json:"error"`
 	Shed         uint64 `json:"shed"`
 	InFlight     int64  `json:"in_flight"`
-	Causes       Causes `json:"causes"`
+}
+
+// Figures are what is counted and measured of ops of one kind.
+type Figures struct {
+	Ledger
+	Sent   uint64 `json:"sent"` // due − shed
+	Causes Causes `json:"causes"`
 
 	Rate          *float64 `json:"rate"`      // ok per second while all sessions were at work
 	RateWall      *float64 `json:"rate_wall"` // ok per second from first start to last end
 	RatePerMinute *float64 `json:"rate_per_minute"`
-	HitRatio      *float64 `json:"hit_ratio"` // of gets: ok / (ok + miss), of keys where ops have several
-	BytesIn       uint64   `json:"bytes_in"`
-	BytesOut      uint64   `json:"bytes_out"`
 
-	Keys keyLedger `json:"keys"`
+	Response Latency `json:"response"` // of ok and miss
+	Service  Latency `json:"service"`  // of ok and miss
+	Lag      Latency `json:"lag"`      // of every op that was started
+	Latency  classes `json:"latency"`
+}
 
-	Response Latency   `json:"response"` // of ok and miss
-	Service  Latency   `json:"service"`  // of ok and miss
-	Lag      Latency   `json:"lag"`      // of every op that was started
-	Latency  classes   `json:"latency"`
+// Op is the figures of the ops of one verb.
+type Op struct {
+	Figures
+	HitRatio *float64  `json:"hit_ratio"` // of gets: ok / (ok + miss), of keys where ops have several
+	BytesIn  uint64    `json:"bytes_in"`
+	BytesOut uint64    `json:"bytes_out"`
+	Keys     keyLedger `json:"keys"`
 	Acks     []Latency `json:"acks"` // k-1: start of the op to its k-th good answer
 }
 
 // keyLedger is that of the keys of an op: as the op's, where each has one. A batch of several is ok when one of its keys was there.
 type keyLedger struct {
-	Due          uint64 `json:"due"`
-	OK           uint64 `json:"ok"`
-	Miss         uint64 `json:"miss"`
-	Conflict     uint64 `json:"conflict"`
-	QuorumFailed uint64 `json:"quorum_failed"`
-	Timeout      uint64 `json:"timeout"`
-	Error        uint64 `json:"error"`
-	Shed         uint64 `json:"shed"`
-	InFlight     int64  `json:"in_flight"`
-
+	Ledger
 	Rate     *float64 `json:"rate"`      // ok per second while all sessions were at work
 	RateWall *float64 `json:"rate_wall"` // ok per second from first start to last end
 }
@@ -220,40 +220,11 @@ type keyLedger struct {
 // Batched says that ops had several keys each, so that Keys tells more than the op does.
 func (o *Op) Batched() bool { return o.Keys.Due > o.Due }
 
-// scenario is the ledger and the figures of one scenario: its start is that of its first op, its end that of its last. It ended ok when all its ops
+// scenario is the figures of one scenario: its start is that of its first op, its end that of its last. It ended ok when all its ops
 // did, as a miss when some of them missed, and else as the op did that failed. Its ops are in those of their verbs, too.
 type scenario struct {
-	Due          uint64 `json:"due"`
-	Sent         uint64 `json:"sent"`
-	OK           uint64 `json:"ok"`
-	Miss         uint64 `json:"miss"`
-	Conflict     uint64 `json:"conflict"`
-	QuorumFailed uint64 `json:"quorum_failed"`
-	Timeout      uint64 `json:"timeout"`
-	Error        uint64 `json:"error"`
-	Shed         uint64 `json:"shed"`
-	InFlight     int64  `json:"in_flight"`
-	Causes       Causes `json:"causes"`
-
-	Rate          *float64 `json:"rate"`
-	RateWall      *float64 `json:"rate_wall"`
-	RatePerMinute *float64 `json:"rate_per_minute"`
-
-	Steps    []string `json:"steps"` // the ops of one
-	Response Latency  `json:"response"`
-	Service  Latency  `json:"service"`
-	Lag      Latency  `json:"lag"`
-	Latency  classes  `json:"latency"`
-}
-
-// AsOp returns the ledger and the figures alone.
-func (s *scenario) AsOp() *Op {
-	return &Op{
-		Due: s.Due, Sent: s.Sent, OK: s.OK, Miss: s.Miss, Conflict: s.Conflict, QuorumFailed: s.QuorumFailed, Timeout: s.Timeout,
-		Error: s.Error, Shed: s.Shed, InFlight: s.InFlight, Causes: s.Causes,
-		Rate: s.Rate, RateWall: s.RateWall, RatePerMinute: s.RatePerMinute,
-		Response: s.Response, Service: s.Service, Lag: s.Lag, Latency: s.Latency,
-	}
+	Figures
+	Steps []string `json:"steps"` // the ops of one
 }
 
 // Causes counts what decided the ops that ended in conflict, quorum_failed, timeout or error.

@@ -81,9 +81,8 @@ func New(h Header, env Environment) *Run {
 	return r
 }
 
-// NewFailed returns the result of a run that could not be carried out, for the given reasons.
-func NewFailed(h Header, env Environment, reasons ...string) *Run {
-	r := New(h, env)
+// Fail concludes a run that could not be carried out, for the given reasons.
+func (r *Run) Fail(reasons ...string) *Run {
 	r.Conclude(Failed, reasons...)
 	return r
 }
