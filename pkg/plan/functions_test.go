@@ -69,7 +69,7 @@ func TestFunctionsRefuse(t *testing.T) {
 	cases := []struct{ text, says string }{
 		{`duration("10")`, "has no unit"},
 		{`duration("+1s")`, "not a duration"},
-		{`size("10")`, "has no unit"},
+		{`size("10")`, `has no unit; write "10B"`},
 		{`size("10mb")`, "not a size"},
 		{`size("1e3B")`, "not a size"},
 		{`size("9000000000TiB")`, "below 8 PiB"},

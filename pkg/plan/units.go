@@ -75,7 +75,7 @@ func parseSize(text string) (int64, error) {
 		switch right := inCapitals(unit, sizeUnits); {
 		case err != nil:
 		case unit == "":
-			what = quote(text) + " has no unit"
+			what, write = quote(text)+" has no unit", fmt.Sprintf("Write %q, %q or %q.", text+"B", text+"KiB", text+"MiB")
 		case right != "":
 			write = fmt.Sprintf("Write %q, in these capitals.", strings.TrimSuffix(text, unit)+right)
 		}
