@@ -178,7 +178,7 @@ func TestSearchFindsNothing(t *testing.T) {
 	p := r.Phase["p"]
 	require.Equal(t, []string{"failed", "failed", "failed", "overloaded"}, outcomesOf(p.Levels), "it was tried three times, and one above it")
 	require.Len(t, p.Reasons, 1)
-	require.Regexp(t, "^no rate held: at 1,000/s, sustained 95[01]/s$", p.Reasons[0].Text)
+	require.Regexp(t, "^no rate held: at 1,000/s, sustained 95[01]/s; the generator's loop was busy 0 % of the time: it is not to blame$", p.Reasons[0].Text)
 	require.Nil(t, p.Search.Rate)
 	require.Nil(t, p.Op["put"].Response.P99)
 	require.Equal(t, "no rate held", r.Why("phase", "p", "op", "put", "response", "p99"))

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -49,15 +50,15 @@ func JSON(w io.Writer, all []Source) error {
 	return nil
 }
 
-// CSV writes a line for each second of each phase (RFC 4180), of an experiment those of each run: counts of that second, the ops that had
-// ended at its end, and its response times in seconds, empty where the result has none. What was observed of the target's side follows, a column
+// CSV writes a line for each second of each phase (RFC 4180), of an experiment those of each run: the level that it is of, from 1, where the
+// phase has some, counts of that second, the ops that had ended at its end, and its response times in seconds, empty where the result has none. What was observed of the target's side follows, a column
 // for each field of each observation: what the last probe before the end of that second brought.
 func CSV(w io.Writer, all []Source) error {
 	out := csv.NewWriter(w)
 	runs := runsOf(all)
 	fields := observedFields(runs)
 	head := []string{
-		"run", "variant", "repetition", "phase", "t", "ops", "due", "sent", "ok", "miss", "bad", "keys_ok", "in_flight",
+		"run", "variant", "repetition", "phase", "level", "t", "ops", "due", "sent", "ok", "miss", "bad", "keys_ok", "in_flight",
 		"response_mean", "response_p50", "response_p99",
 	}
 	for _, f := range fields {
@@ -96,7 +97,7 @@ func secondsOf(r *run.Run, fields []observedField) (rows [][]string) {
 		first := len(rows)
 		for _, row := range ph.Series {
 			ended += row.OK + row.Miss + row.Bad
-			rows = append(rows, append([]string{r.ID, r.Variant, repetition, name}, fieldsOf(&row, ended)...))
+			rows = append(rows, append([]string{r.ID, r.Variant, repetition, name, levelAt(ph, row.T)}, fieldsOf(&row, ended)...))
 		}
 		for _, f := range fields {
 			for i, value := range f.over(ph) {
@@ -105,6 +106,16 @@ func secondsOf(r *run.Run, fields []observedField) (rows [][]string) {
 		}
 	}
 	return rows
+}
+
+// levelAt is the level to which a row belongs that ends at a time, from 1; "" where the phase has none.
+func levelAt(ph *run.Phase, end float64) string {
+	for i, l := range slices.Backward(ph.Levels) {
+		if l.StartSeconds < end {
+			return strconv.Itoa(i + 1)
+		}
+	}
+	return ""
 }
 
 func fieldsOf(r *run.Row, ended uint64) []string {
@@ -159,7 +170,10 @@ func summary(b *strings.Builder, r *run.Run) {
 		return
 	}
 	for _, name := range r.PhaseOrder {
-		if ph := r.Phase[name]; ph.OfferedRate != nil && ph.AchievedRate != nil {
+		ph := r.Phase[name]
+		if ph.Search != nil {
+			fmt.Fprintf(b, "\nPhase %s: %s.\n", markdown(name), markdown(foundOf(ph, ph.Search)))
+		} else if ph.OfferedRate != nil && ph.AchievedRate != nil {
 			fmt.Fprintf(b, "\nPhase %s: offered %s, sustained %s.\n", markdown(name), arriving(ph, *ph.OfferedRate), arriving(ph, *ph.AchievedRate))
 		}
 	}
@@ -177,7 +191,21 @@ func summary(b *strings.Builder, r *run.Run) {
 			}
 		}
 	}
+	for _, name := range r.PhaseOrder {
+		levelsMarkdown(b, name, r.Phase[name])
+	}
 	observedMarkdown(b, r)
+}
+
+// levelsMarkdown writes the table of levels.
+func levelsMarkdown(b *strings.Builder, name string, ph *run.Phase) {
+	if len(ph.Levels) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n| levels of %s | %s | |\n|---|%s---|\n", markdown(name), strings.Join(levelHeads[:], " | "), strings.Repeat("--:|", len(levelHeads)))
+	for _, row := range levelRows(ph) {
+		fmt.Fprintf(b, "| %s | %s | %s |\n", row.op, strings.Join(row.cells[:], " | "), row.word)
+	}
 }
 
 func perSecond(rate *float64) string {

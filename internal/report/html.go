@@ -32,7 +32,10 @@ func HTML(w io.Writer, all []Source) error {
 	if err != nil {
 		return err
 	}
-	form, err := template.New("").Funcs(template.FuncMap{"observedHeads": func() []string { return observedHeads[:] }}).ParseFS(parts, "page/*.html")
+	form, err := template.New("").Funcs(template.FuncMap{
+		"observedHeads": func() []string { return observedHeads[:] },
+		"levelHeads":    func() []string { return levelHeads[:] },
+	}).ParseFS(parts, "page/*.html")
 	if err != nil {
 		return err
 	}
@@ -181,9 +184,10 @@ type latencyView struct {
 	Unit  string
 }
 
+// levelView is a row of the table of levels, for the page.
 type levelView struct {
-	Op, Asked, Sustained, P50, P99, P999, Word string
-	Why                                        string
+	Op, Word, Why, Doubt string
+	Cells                [len(levelHeads)]string
 }
 
 func newRunView(s *Source, key string) *runView {
@@ -293,7 +297,14 @@ func tilesOf(ph *run.Phase, doubt string) []tile {
 	switch {
 	case ph.Kind != string(run.Load):
 	case ph.Search != nil && ph.Search.Rate != nil:
-		tiles = append(tiles, tile{"holds", whole(*ph.Search.Rate) + "/s", doubt})
+		holds := "holds"
+		if ph.Search.FirstFailed == nil {
+			holds += " at least"
+		}
+		if ph.ValidityOf("search") == run.Valid { // doubts about how long ops took are none about this
+			doubt = ""
+		}
+		tiles = append(tiles, tile{holds, whole(*ph.Search.Rate) + "/s", doubt})
 	case ph.OfferedRate != nil && ph.AchievedRate != nil:
 		of := ""
 		if len(ph.Scenario) > 0 {
@@ -368,6 +379,9 @@ func phaseFacts(ph *run.Phase) []fact {
 		facts = append(facts, fact{"setup", text})
 	}
 	facts = append(facts, logFacts(ph)...)
+	if ph.Search != nil {
+		facts = append(facts, fact{"found", []string{foundOf(ph, ph.Search)}})
+	}
 	if steady := steadyOf(ph); steady != nil {
 		facts = append(facts, fact{"steady", steady})
 	}
@@ -438,31 +452,11 @@ func textsOf(reasons []run.Reason) []string {
 	return texts
 }
 
-// whyOf says what is wrong with a level, and why it did not hold.
-func whyOf(l *run.Level) string {
-	whys := textsOf(l.Reasons)
-	if l.Why != "" {
-		whys = append(whys, l.Why)
+func levelsOf(ph *run.Phase) (views []levelView) {
+	for _, row := range levelRows(ph) {
+		views = append(views, levelView{row.op, row.word, row.why, row.doubt, row.cells})
 	}
-	return strings.Join(whys, " · ")
-}
-
-func levelsOf(ph *run.Phase) []levelView {
-	var rows []levelView
-	for i := range ph.Levels {
-		l := &ph.Levels[i]
-		sustained := "-"
-		if l.AchievedRate != nil {
-			sustained = whole(*l.AchievedRate)
-		}
-		for _, verb := range verbs(l.Op) {
-			r := l.Op[verb].Response
-			rows = append(rows, levelView{
-				verb, whole(l.Rate), sustained, quantity(r.P50), quantity(r.P99), quantity(r.P999), wordOf(ph, l), whyOf(l),
-			})
-		}
-	}
-	return rows
+	return views
 }
 
 func environmentOf(e *run.Environment) []fact {

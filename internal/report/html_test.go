@@ -345,15 +345,27 @@ func TestForms(t *testing.T) {
 	rows, err := csv.NewReader(&b).ReadAll()
 	require.NoError(t, err)
 	require.Len(t, rows, 13)
-	require.Equal(t, []string{header.ID, "", "", "mixed", "1", "50", "50", "50", "50", "0", "0", "800"}, rows[1][:12])
-	require.Equal(t, "100", rows[2][5], "ops that have ended")
-	require.Equal(t, "600", rows[12][5])
+	require.Equal(t, []string{header.ID, "", "", "mixed", "", "1", "50", "50", "50", "50", "0", "0", "800"}, rows[1][:13])
+	require.Equal(t, "100", rows[2][6], "ops that have ended")
+	require.Equal(t, "600", rows[12][6])
 	b.Reset()
 	require.NoError(t, CSV(&b, []Source{studied(t, 4, "a", "b")}))
 	rows, err = csv.NewReader(&b).ReadAll()
 	require.NoError(t, err)
 	require.Len(t, rows, 1+2*3*4)
-	require.Equal(t, []string{"b", "1", "mixed", "1"}, rows[1+4][1:5])
+	require.Equal(t, []string{"b", "1", "mixed", "", "1"}, rows[1+4][1:6])
+	stages := s.Run.Phase["mixed"]
+	stages.Levels = []run.Level{{StartSeconds: 0}, {StartSeconds: 2.9}, {StartSeconds: 6}}
+	b.Reset()
+	require.NoError(t, CSV(&b, []Source{s}))
+	rows, err = csv.NewReader(&b).ReadAll()
+	require.NoError(t, err)
+	var of []string
+	for _, row := range rows[1:] {
+		of = append(of, row[4])
+	}
+	require.Equal(t, strings.Split("1 1 2 2 2 2 3 3 3 3 3 3", " "), of, "a row belongs to the level in which it ends")
+	stages.Levels = []run.Level{}
 
 	b.Reset()
 	require.NoError(t, JSON(&b, []Source{s, s, studied(t, 4, "a", "b")}))
@@ -368,7 +380,7 @@ func TestForms(t *testing.T) {
 	require.NoError(t, x.CheckValid())
 
 	b.Reset()
-	require.NoError(t, Markdown(&b, []Source{{Run: good()}, {Run: overloaded()}}))
+	require.NoError(t, Markdown(&b, []Source{{Run: good()}, {Run: overloaded()}, {Run: levels()}}))
 	golden(t, "markdown.md", b.String())
 	b.Reset()
 	require.NoError(t, Texts(&b, []Source{{Run: good()}, {Run: good()}}))

@@ -9,24 +9,76 @@ import (
 )
 
 // barWidth is that of the longest bar of a curve.
-const barWidth = 12
+const barWidth = 7
 
 // levels adds what a search found and a table of the levels: the curve of rate against latency.
 func (p *page) levels(ph *run.Phase) {
 	if len(ph.Levels) == 0 {
 		return
 	}
-	rows := slices.Clone(ph.Levels)
 	if s := ph.Search; s != nil {
 		p.item("found", foundOf(ph, s))
-		slices.SortStableFunc(rows, func(a, b run.Level) int { return int(math.Copysign(1, a.Rate-b.Rate)) })
+	}
+	line := func(label string, cells [len(levelHeads)]string, bar, word string) {
+		text := "  " + left(label, 9)
+		for i, cell := range cells {
+			text += right(cell, [...]int{10, 11, 9, 9, 9, 9, 8}[i])
+		}
+		p.line("%s  %s %s", text, left(bar, barWidth), word)
 	}
 	p.line("")
-	p.line("  %s%s%s%s%s%s", left("levels", labelWidth), right("asked", 11), right("sustained", 12), right("p50", 10), right("p99", 10), right("p99.9", 10))
+	line("levels", levelHeads, "", "")
+	rows := levelRows(ph)
 	c := curveOf(rows)
 	for i := range rows {
-		p.level(ph, &rows[i], c)
+		row := &rows[i]
+		if row.more {
+			row.cells[0], row.cells[1], row.cells[len(row.cells)-1], row.word = "", "", "", ""
+		}
+		line("  "+row.op, row.cells, c.bar(row.p99), row.word)
 	}
+}
+
+// levelRow is a row of the table of levels: one op of one of them.
+type levelRow struct {
+	op    string // "" where the load has no other
+	more  bool   // than the first op of its level
+	cells [len(levelHeads)]string
+	p99   *float64 // of the response
+	word  string
+	why   string // it did not hold
+	doubt string // reasons for it, in a line
+}
+
+// levelHeads stand above the cells of the table. Quantiles are those of the response, but for the lag's.
+var levelHeads = [...]string{"asked", "sustained", "p50", "p99", "p99.9", "lag p99", "busy"}
+
+// levelRows lists the levels of stages as they were, those of a search by their rates.
+func levelRows(ph *run.Phase) (rows []levelRow) {
+	levels := slices.Clone(ph.Levels)
+	if ph.Search != nil {
+		slices.SortStableFunc(levels, func(a, b run.Level) int { return int(math.Copysign(1, a.Rate-b.Rate)) })
+	}
+	for i := range levels {
+		l := &levels[i]
+		sustained := "-"
+		if l.AchievedRate != nil {
+			sustained = whole(*l.AchievedRate)
+		}
+		for j, verb := range verbs(l.Op) {
+			o := l.Op[verb]
+			row := levelRow{more: j > 0, p99: o.Response.P99, word: wordOf(ph, l), why: l.Why, doubt: strings.Join(textsOf(l.Reasons), " · ")}
+			if len(l.Op) > 1 {
+				row.op = verb
+			}
+			row.cells = [...]string{
+				whole(l.Rate), sustained, quantity(o.Response.P50), quantity(o.Response.P99), quantity(o.Response.P999),
+				quantity(o.Lag.P99), percent(rounded(l.Busy)),
+			}
+			rows = append(rows, row)
+		}
+	}
+	return rows
 }
 
 // foundOf says what a search has come to.
@@ -35,45 +87,33 @@ func foundOf(ph *run.Phase, s *run.Search) string {
 	for _, o := range s.Objectives {
 		goals = append(goals, strings.TrimSpace(o.Op+" "+o.Quantile)+" ≤ "+duration(o.LimitSeconds))
 	}
-	goal := strings.Join(goals, ", ")
-	if s.Rate == nil {
-		return "no rate that holds response " + goal + "; " + s.Ended
+	goal := "response " + strings.Join(goals, ", ")
+	parts := []string{"no rate holds " + goal}
+	if s.Rate != nil {
+		parts[0] = whole(*s.Rate) + "/s hold " + goal
 	}
-	parts := []string{whole(*s.Rate) + "/s hold response " + goal}
-	above := func(rate *float64, what string) {
+	above := func(rate *float64, what string, bound bool) {
 		if rate == nil {
 			return
 		}
-		i := slices.IndexFunc(ph.Levels, func(l run.Level) bool { return l.Rate == *rate && l.Why != "" })
+		i := slices.IndexFunc(ph.Levels, func(l run.Level) bool {
+			return l.Rate == *rate && l.Why != "" && (l.Outcome == clientBound) == bound
+		})
 		parts = append(parts, whole(*rate)+"/s "+what+" ("+ph.Levels[i].Why+")")
 	}
-	above(s.FirstFailed, "do not")
-	above(s.ClientBound, "are more than the generator can offer")
+	above(s.FirstFailed, "do not", false)
+	above(s.ClientBound, "are more than the generator can offer", true)
 	if s.Knee != nil {
 		parts = append(parts, "knee at "+whole(*s.Knee)+"/s")
+	}
+	if s.Rate != nil && *s.Rate == s.To {
+		return strings.Join(append(parts, `that is the highest rate asked for ("to"): the limit lies above it`), "; ")
 	}
 	return strings.Join(append(parts, s.Ended), "; ")
 }
 
-// level adds one row for each op.
-func (p *page) level(ph *run.Phase, l *run.Level, c curve) {
-	asked, sustained := whole(l.Rate), "-"
-	if l.AchievedRate != nil {
-		sustained = whole(*l.AchievedRate)
-	}
-	for i, verb := range verbs(l.Op) {
-		r := l.Op[verb].Response
-		label, word := "", wordOf(ph, l)
-		if len(l.Op) > 1 {
-			label = verb
-		}
-		if i > 0 {
-			asked, sustained, word = "", "", ""
-		}
-		p.line("  %s%s%s%s%s%s  %s %s", left("  "+label, labelWidth), right(asked, 11), right(sustained, 12),
-			right(quantity(r.P50), 10), right(quantity(r.P99), 10), right(quantity(r.P999), 10), left(c.bar(r.P99), barWidth), word)
-	}
-}
+// clientBound is the outcome of a level that the generator could not offer.
+const clientBound = "client-bound"
 
 // wordOf says what is to be said of a level in a word or two.
 func wordOf(ph *run.Phase, l *run.Level) string {
@@ -102,13 +142,11 @@ func quantity(seconds *float64) string {
 // curve scales latencies to bars, by their logarithm.
 type curve struct{ least, most float64 }
 
-func curveOf(levels []run.Level) curve {
+func curveOf(rows []levelRow) curve {
 	c := curve{math.Inf(1), 0}
-	for _, l := range levels {
-		for _, o := range l.Op {
-			if o.Response.P99 != nil && *o.Response.P99 > 0 {
-				c.least, c.most = min(c.least, *o.Response.P99), max(c.most, *o.Response.P99)
-			}
+	for i := range rows {
+		if p99 := rows[i].p99; p99 != nil && *p99 > 0 {
+			c.least, c.most = min(c.least, *p99), max(c.most, *p99)
 		}
 	}
 	return c

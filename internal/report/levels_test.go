@@ -34,7 +34,8 @@ func queue(ph *plan.Phase, s pace.Shape) *measure.Totals {
 	}
 }
 
-// levels is a run of stages, of which one is too much, of a search, and of one that finds nothing.
+// levels is a run of stages, of which one is too much, of a search, and of searches that find nothing, hold all they were to try, and are bound by
+// the generator.
 func levels() *run.Run {
 	p, r := samplePlan(), run.New(header, environment)
 	schedule := plan.Schedule{Arrivals: "constant", Sessions: 16, Pipeline: 64, InFlight: 1024, OnFull: "wait"}
@@ -53,12 +54,14 @@ func levels() *run.Run {
 			SLOs: []plan.SLO{{ResponseP99: 5 * time.Millisecond}, {Op: "get", ResponseP50: time.Millisecond}},
 		}}
 	}
-	knee, none, client := seek("knee", 1000, 1e9), seek("none", 20_000, 1e9), seek("client", 4000, 50_000)
-	p.Phases = append(p.Phases, spike, knee, none, client)
+	knee, none := seek("knee", 1000, 1e9), seek("none", 20_000, 1e9)
+	top, client := seek("top", 2000, 6000), seek("client", 4000, 50_000)
+	p.Phases = append(p.Phases, spike, knee, none, top, client)
 	r.Seconds = 30
 	r.Add("spike", carriedOut(p, spike, 0.2))
 	r.Add("knee", carriedOut(p, knee, 0.2))
 	r.Add("none", carriedOut(p, none, 0.2))
+	r.Add("top", carriedOut(p, top, 0.2))
 	r.Add("client", carriedOut(p, client, 0.9))
 	return r
 }

@@ -21,9 +21,12 @@ type done struct {
 // batched says that ops had several keys each.
 func (d done) batched() bool { return d.op != nil && d.op.Batched() }
 
-// doneIn lists the verbs of a phase and then its scenarios.
+// doneIn lists the verbs of a phase and then its scenarios. A search in which no rate held has figures in its levels only.
 func doneIn(ph *run.Phase) []done {
 	var all []done
+	if ph.Search != nil && ph.Search.Rate == nil {
+		return nil
+	}
 	for _, verb := range verbs(ph.Op) {
 		all = append(all, done{verb, "op." + verb, "", &ph.Op[verb].Figures, ph.Op[verb]})
 	}

@@ -3,6 +3,7 @@ package run
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,6 +37,7 @@ type Level struct {
 	phase  *Phase // the level as a phase of its own
 	totals *measure.Totals
 	power  float64 // achieved rate divided by the mean response
+	late   bool    // an objective was missed that service alone would have met
 }
 
 // Outcomes of a level of a search, from best to worst as those of search.Outcome.
@@ -104,7 +106,6 @@ func (l *Level) try(ph *plan.Phase) {
 	case l.Why == "":
 	case l.Busy > invalidBusy:
 		outcome = search.Limited
-		l.Why = fmt.Sprintf("the generator's loop was busy %s of the time; %s", percent(l.Busy), l.Why)
 	case l.OfferedRate != nil && l.AchievedRate != nil && *l.AchievedRate < overloadedAt**l.OfferedRate:
 		outcome = search.Overloaded
 	default:
@@ -113,17 +114,38 @@ func (l *Level) try(ph *plan.Phase) {
 	l.Outcome = outcomes[outcome]
 }
 
+// whose says whether the generator may be to blame that a level does not hold.
+func (l *Level) whose() string {
+	g := l.phase.Generator
+	busy := "; the generator's loop was busy " + percent(g.Busy) + " of the time"
+	switch {
+	case g.Busy > invalidBusy:
+		return busy
+	case g.Throttled != nil && g.Throttled.Periods > 0:
+		return "; a CPU quota kept the generator from running"
+	case g.RunQueueWait != nil && *g.RunQueueWait > suspectQueued:
+		return fmt.Sprintf("; the generator's loop waited %s of the time for a processor: it may be to blame", percent(*g.RunQueueWait))
+	case l.phase.absence(0.01) != "":
+		return l.phase.absence(0.01)
+	case l.late:
+		return busy + ": ops had no room, or it woke late"
+	case g.Busy > suspectBusy:
+		return busy
+	}
+	return busy + ": it is not to blame"
+}
+
 // shortfall says why the level does not hold the objectives; "" when it does.
 func (l *Level) shortfall(ph *plan.Phase) string {
 	if l.OfferedRate == nil || l.AchievedRate == nil {
 		return l.phase.Nulls["achieved_rate"]
 	}
 	if l.phase.short() {
-		return "sustained " + l.phase.arriving(*l.AchievedRate)
+		return "sustained " + l.phase.arriving(*l.AchievedRate) + l.whose()
 	}
 	for _, w := range ph.Ops {
 		if o := l.Op[w.Op]; o.Shed > 0 {
-			return fmt.Sprintf("%s of %s was shed", plural(o.Shed, w.Op), decimal(float64(o.Due)))
+			return fmt.Sprintf("%s of %s was shed", plural(o.Shed, w.Op), decimal(float64(o.Due))) + l.whose()
 		}
 	}
 	for i := range ph.Search.SLOs {
@@ -143,14 +165,17 @@ func (l *Level) misses(ph *plan.Phase, slo *plan.SLO) string {
 		if slo.Op != "" && slo.Op != w.Op {
 			continue
 		}
-		r := l.Op[w.Op].Response
-		for _, q := range quantiles(slo, r) {
+		o := l.Op[w.Op]
+		services, lags := quantiles(slo, o.Service), quantiles(slo, o.Lag)
+		for i, q := range quantiles(slo, o.Response) {
 			switch {
 			case q.limit == 0:
 			case q.is == nil:
 				return fmt.Sprintf("%s: no %s of the response times", w.Op, q.name)
 			case *q.is > q.limit.Seconds():
-				return fmt.Sprintf("%s: %s response %s", w.Op, q.name, duration(*q.is))
+				service, lag := *services[i].is, *lags[i].is // of as many samples, or more
+				l.late = service <= q.limit.Seconds()
+				return fmt.Sprintf("%s: %s response %s (service %s, lag %s)", w.Op, q.name, duration(*q.is), duration(service), duration(lag)) + l.whose()
 			}
 		}
 	}
@@ -237,15 +262,7 @@ func newSearch(p *plan.Plan, ph *plan.Phase, m Measured) *Phase {
 		best.Nulls = maps.Clone(best.Nulls)
 		r = &best
 	} else {
-		r = newStep(p, ph, Measured{Endpoints: m.Endpoints, Load: &measure.Totals{}})
-		for path := range r.Nulls {
-			if path != "target.replication" {
-				r.Nulls[path] = "no rate held"
-			}
-		}
-		lowest := m.Levels[0]
-		r.Validity, r.Reasons = Valid, []Reason{}
-		r.doubt(Invalid, []string{"search", "op"}, "no rate held: at %s, %s", r.arriving(lowest.Rate), lowest.Why)
+		r = nothingHeld(p, ph, m)
 	}
 	m.Load = total(m.Levels)
 	r.Seconds = seconds(m.Load.Span.Last - m.Load.Span.First)
@@ -253,6 +270,24 @@ func newSearch(p *plan.Plan, ph *plan.Phase, m Measured) *Phase {
 	_, _, r.Load = shape(ph, pace.Shape{})
 	r.levels(m.Levels)
 	r.search(ph.Search, m, sum)
+	return r
+}
+
+// nothingHeld makes the result of a search none of whose levels held. Of what the generator did, it has the lowest of them.
+func nothingHeld(p *plan.Plan, ph *plan.Phase, m Measured) *Phase {
+	r := newStep(p, ph, Measured{Endpoints: m.Endpoints, Load: &measure.Totals{}})
+	lowest := m.Levels[0]
+	r.Generator = lowest.phase.Generator
+	for path := range r.Nulls {
+		r.Nulls[path] = "no rate held"
+	}
+	for path, why := range lowest.phase.Nulls { // what has nothing to do with how ops ended
+		if group, _, _ := strings.Cut(path, "."); slices.Contains([]string{"target", "dataset", "trace", "generator"}, group) {
+			r.Nulls[path] = why
+		}
+	}
+	r.Validity, r.Reasons = Valid, []Reason{}
+	r.doubt(Invalid, []string{"search", "op"}, "no rate held: at %s, %s", r.arriving(lowest.Rate), lowest.Why)
 	return r
 }
 

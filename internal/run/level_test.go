@@ -1,6 +1,7 @@
 package run
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -24,16 +25,53 @@ func searchPhase() *plan.Phase {
 }
 
 // level is one of a search: openLoad brings 1,000 ops a second for 4 s.
-func level(ph *plan.Phase, load *measure.Totals, busy float64) *Level {
+func level(ph *plan.Phase, load *measure.Totals, g Generator) *Level {
 	var m Measured
+	g.Executor, g.Loops = "event loop", 1
 	m.AddLevel(testPlan(), ph, Measured{
-		Endpoints: endpoints, Load: load, Shape: pace.Shape{Rate: 1000, Duration: 4 * time.Second},
-		Generators: []Generator{{Executor: "event loop", Loops: 1, Busy: busy}},
+		Endpoints: endpoints, Load: load, Shape: pace.Shape{Rate: 1000, Duration: 4 * time.Second}, Generators: []Generator{g},
 	}, 0)
 	return m.Levels[0]
 }
 
+// TestWhoseDoingItIs has a level miss its objective: what is known of the generator stands beside that.
+func TestWhoseDoingItIs(t *testing.T) {
+	late := measure.NewTotals(origin, len(endpoints)) // ops start 5 ms late, and take 1 ms
+	for i := range int64(4000) {
+		due := origin + i*ms
+		record(late, measure.Sample{Verb: driver.Get, Due: due, Start: due + 5*ms, End: due + 6*ms})
+	}
+	late.Span.Session(origin, origin+4006*ms)
+	slow := openLoad(6*ms, 0)
+	share := func(f float64) *float64 { return &f }
+	tests := []struct {
+		load  *measure.Totals
+		g     Generator
+		whose string
+	}{
+		{slow, Generator{Busy: 0.5, RunQueueWait: share(0.002)}, "was busy 50 % of the time: it is not to blame"},
+		{slow, Generator{Busy: 0.8}, "was busy 80 % of the time"},
+		{slow, Generator{Busy: 0.9, RunQueueWait: share(0.2)}, "was busy 90 % of the time"},
+		{late, Generator{Busy: 0.5}, "was busy 50 % of the time: ops had no room, or it woke late"},
+		{slow, Generator{Busy: 0.5, RunQueueWait: share(0.2)}, "waited 20 % of the time for a processor: it may be to blame"},
+		{slow, Generator{Busy: 0.5, Throttled: &Throttled{Periods: 1}}, "a CPU quota kept the generator from running"},
+		{
+			slow,
+			Generator{Busy: 0.5, Interrupted: &measure.Interrupted{Times: 3, Seconds: 0.03, MaxSeconds: 0.02, OthersSeconds: 0.03}},
+			"was kept from its processor 3 times, for 30ms in all, at most 20ms: other threads had it for 30ms of these",
+		},
+	}
+	for _, tt := range tests {
+		ph := searchPhase()
+		l := level(ph, tt.load, tt.g)
+		what, whose, _ := strings.Cut(l.Why, "; ")
+		require.Equal(t, map[bool]string{true: "get: p99 response 6ms (service 1ms, lag 5ms)", false: "get: p99 response 6ms (service 6ms, lag 0s)"}[tt.load == late], what)
+		require.Equal(t, tt.whose, strings.TrimPrefix(whose, "the generator's loop "), tt.whose)
+	}
+}
+
 func TestWhatComesOfALevel(t *testing.T) {
+	const idle = "; the generator's loop was busy 0 % of the time: it is not to blame"
 	shed := func() *measure.Totals {
 		t := openLoad(ms, 0)
 		t.AddDue(driver.Get)
@@ -50,13 +88,13 @@ func TestWhatComesOfALevel(t *testing.T) {
 	}{
 		{name: "quick enough", load: openLoad(ms, 0), outcome: "held"},
 		{name: "quick enough although the generator is busy", load: openLoad(ms, 0), busy: 0.9, outcome: "held"},
-		{name: "too slow", load: openLoad(6*ms, 0), outcome: "failed", why: "get: p99 response 6ms"},
-		{name: "too slow, and the generator is busy", load: openLoad(6*ms, 0), busy: 0.9, outcome: "client-bound", why: "the generator's loop was busy 90 % of the time; get: p99 response 6ms"},
-		{name: "a little too much", load: openLoad(ms, 1020*ms/1000), outcome: "failed", why: "sustained 98[0-9]/s"},
-		{name: "far too much", load: openLoad(ms, 2*ms), outcome: "overloaded", why: "sustained 50[0-9]/s"},
-		{name: "something was shed", load: shed(), outcome: "failed", why: "1 get of 4,001 was shed"},
+		{name: "too slow", load: openLoad(6*ms, 0), outcome: "failed", why: `get: p99 response 6ms \(service 6ms, lag 0s\)` + idle},
+		{name: "too slow, and the generator is busy", load: openLoad(6*ms, 0), busy: 0.9, outcome: "client-bound", why: `get: p99 response 6ms \(service 6ms, lag 0s\); the generator's loop was busy 90 % of the time`},
+		{name: "a little too much", load: openLoad(ms, 1020*ms/1000), outcome: "failed", why: "sustained 98[0-9]/s" + idle},
+		{name: "far too much", load: openLoad(ms, 2*ms), outcome: "overloaded", why: "sustained 50[0-9]/s" + idle},
+		{name: "something was shed", load: shed(), outcome: "failed", why: "1 get of 4,001 was shed" + idle},
 		{
-			name: "an objective of another quantile", load: openLoad(ms, 0), outcome: "failed", why: "get: p50 response 1ms",
+			name: "an objective of another quantile", load: openLoad(ms, 0), outcome: "failed", why: `get: p50 response 1ms \(service 1ms, lag 0s\)` + idle,
 			change: func(ph *plan.Phase) {
 				ph.Search.SLOs = append(ph.Search.SLOs, plan.SLO{Op: "get", ResponseP50: 500 * time.Microsecond})
 			},
@@ -77,7 +115,7 @@ func TestWhatComesOfALevel(t *testing.T) {
 			if tt.change != nil {
 				tt.change(ph)
 			}
-			l := level(ph, tt.load, tt.busy)
+			l := level(ph, tt.load, Generator{Busy: tt.busy})
 			require.Equal(t, tt.outcome, l.Outcome, l.Why)
 			require.Regexp(t, "^"+tt.why+"$", l.Why)
 		})
@@ -90,7 +128,7 @@ func searched(ended search.End, outcomes ...string) *Phase {
 	ph := searchPhase()
 	m := Measured{Endpoints: endpoints, Ended: ended}
 	for i, outcome := range outcomes {
-		l := level(ph, openLoad(ms, 0), 0)
+		l := level(ph, openLoad(ms, 0), Generator{Busy: 0.1})
 		l.Rate, l.Outcome, l.power = float64(1000*(i+1)), outcome, 1/float64(i+1)
 		m.Levels = append(m.Levels, l)
 		if outcome != "held" {
@@ -140,6 +178,7 @@ func TestWhatASearchIsWorth(t *testing.T) {
 			require.Equal(t, tt.failed, p.Search.FirstFailed)
 			require.Equal(t, tt.bound, p.Search.ClientBound)
 			require.Equal(t, tt.knee, p.Search.Knee)
+			require.InDelta(t, 0.1, p.Generator.Busy, 0, "where nothing held, that of the lowest level")
 			r := New(Header{ID: "x"}, Environment{})
 			r.Add("get", p)
 			for _, path := range nullPaths(t, r) {
