@@ -36,6 +36,7 @@ func TestDirectIsTheProgram(t *testing.T) {
 		{name: "several endpoints", endpoints: 3, phase: closed},
 		{name: "iterations end", endpoints: 1, phase: mixed + "closed {\n sessions = 4\n iterations = 333\n pipeline = 7\n}"},
 		{name: "ramp and think time", endpoints: 2, phase: mixed + "closed {\n sessions = 4\n duration = \"2s\"\n pipeline = 3\n think = \"3ms\"\n ramp = \"1s\"\n}"},
+		{name: "a hit ratio", endpoints: 1, phase: "ops = { get = 1 }\nhit_ratio = \"60%\"\nclosed {\n sessions = 3\n duration = \"1s\"\n pipeline = 5\n}"},
 		{name: "open", endpoints: 2, phase: mixed + "open {\n rate = 3000\n duration = \"2s\"\n arrivals = \"poisson\"\n sessions = 4\n pipeline = 2\n}"},
 		{name: "open without room", endpoints: 1, phase: mixed + "open {\n rate = 3000\n duration = \"2s\"\n sessions = 2\n pipeline = 2\n in_flight = 3\n drain = \"100ms\"\n}"},
 		{name: "shedding", endpoints: 1, phase: mixed + "open {\n rate = 3000\n duration = \"2s\"\n sessions = 2\n on_full = \"shed\"\n}"},

@@ -6,14 +6,14 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// Alike says whether all ops of the source have one verb, which stores nothing, and keys of one length, which differ in their last 16 bytes
-// only. Such ops need not be made one by one: [Stream.Stamp].
+// Alike says whether all ops of the source have one verb, which stores nothing, and keys of one length that are there, which differ in their
+// last 16 bytes only. Such ops need not be made one by one: [Stream.Stamp].
 func (s *Source) Alike() bool {
 	last := s.keys.origin + (s.keys.count - 1)
 	if s.keys.perSession {
 		last = s.keys.wrap - 1
 	}
-	return s.mix.n == 1 && !s.mix.verbs[0].Stores() && s.keys.pick != latest && last < s.keys.format.limit
+	return s.mix.n == 1 && !s.misses && !s.mix.verbs[0].Stores() && s.keys.pick != latest && last < s.keys.format.limit
 }
 
 // Stamp makes the next n ops of a stream whose ops are alike, or fewer when it ends, and returns how many. What [Stream.Next] would have had

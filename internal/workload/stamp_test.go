@@ -61,4 +61,9 @@ func TestAlike(t *testing.T) {
 	require.False(t, alike("key:%012d", ops(0, 1)), "puts have values")
 	require.False(t, alike("key:%012d", ops(1, 0, 1)), "two verbs")
 	require.False(t, alike("%x", ops(1)))
+
+	k.Format = "key:%012d"
+	ph, share := closed("load", 10, 0), 0.9
+	ph.Ops, ph.HitRatio = ops(1), &share
+	require.False(t, source(t, onePlan(k, ph), 0, "load").Alike(), "some gets miss")
 }
