@@ -24,7 +24,7 @@ const nothing = `
 plan "brief" {}
 variable "sessions" { default = 1 }
 variable "latency" { default = "1ms" }
-variable "duration" { default = "100ms" }
+variable "duration" { default = "" }
 target "t" {
 	driver  = "null"
 	latency = var.latency
@@ -38,8 +38,9 @@ phase "load" {
 	dataset = dataset.d
 	ops     = { get = 1 }
 	closed {
-		sessions = var.sessions
-		duration = var.duration
+		sessions   = var.sessions
+		iterations = var.duration == "" ? 100 : null
+		duration   = var.duration == "" ? null : var.duration
 	}
 }
 `
