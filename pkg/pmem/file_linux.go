@@ -286,7 +286,7 @@ func (f *File) Mode() Mode { return f.mode }
 // Instruction returns the names of the instructions that make a piece of n bytes durable, such as "CLWB", or "MOVNTDQ and CLWB" where whole
 // lines go past the caches and the rest is flushed; "" in modes that use none.
 func (f *File) Instruction(n int) string {
-	if n < aside || !f.mode.instructions() {
+	if n < line || !f.mode.instructions() {
 		return f.cpu.name
 	}
 	return f.cpu.past + " and " + f.cpu.name

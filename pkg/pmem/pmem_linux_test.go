@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"os"
 	"path/filepath"
@@ -63,7 +64,7 @@ func TestWritesAreThereWhenOpenedAgain(t *testing.T) {
 				f, err := Create(path, 100_001, mode)
 				require.NoError(t, err)
 				require.Equal(t, mode, f.Mode())
-				require.Equal(t, mode == CLWB, f.Instruction(aside) != "")
+				require.Equal(t, mode == CLWB, f.Instruction(line) != "")
 				require.EqualValues(t, 100_001, f.Size())
 				require.Equal(t, name == "tmpfs", f.Place().Volatile(), f.Place())
 				w := f.Writer()
@@ -103,7 +104,7 @@ func TestAutoTakesTheStrongest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := create(t, dir, 4096, Auto)
 			require.Contains(t, []Mode{MapSync, Msync}, f.Mode())
-			require.Equal(t, f.Mode() == MapSync, f.Instruction(aside) != "")
+			require.Equal(t, f.Mode() == MapSync, f.Instruction(line) != "")
 		})
 	}
 }
@@ -421,25 +422,65 @@ func BenchmarkPersist(b *testing.B) {
 	}
 }
 
-// TestPutsOfAllSizes puts pieces around the size from which they go past the caches, at places that are no multiples of anything.
+// TestPutsOfAllSizes puts and seals bytes around the sizes of a line and of what is summed at once, at places that are no multiples of anything.
 func TestPutsOfAllSizes(t *testing.T) {
-	p := make([]byte, 3*aside)
+	const most = 2*atOnce + 200
+	p := make([]byte, most)
 	for i := range p {
 		p[i] = byte(i * 7 / 3)
 	}
 	for _, mode := range usual() {
-		f := create(t, t.TempDir(), 4*aside, mode)
-		w, want := f.Writer(), make([]byte, 4*aside)
-		for _, n := range []int{1, 100, aside - 1, aside, aside + 1, aside + 63, 2*aside + 77} {
-			for _, head := range []int{0, 1, 24, 64, 130} {
+		f := create(t, t.TempDir(), 2*most, mode)
+		w, want := f.Writer(), make([]byte, 2*most)
+		for _, n := range []int{0, 1, 40, 63, 64, 100, 128, atOnce - 1, atOnce, atOnce + 1, atOnce + 63, 2*atOnce + 69} {
+			for _, head := range []int{0, 4, 24, 64, 130} {
 				for _, off := range []int{0, 1, 40, 63, 64} {
+					put, at := p[head:head+n], fmt.Sprintf("%s: %d behind %d at %d", mode, n, head, off)
 					p[0]++
 					copy(want[off:], p[:head+n])
-					require.NoError(t, w.Put(int64(off), p[:head], p[head:head+n]))
+					require.NoError(t, w.Put(int64(off), p[:head], put))
 					require.NoError(t, w.Fence())
-					require.True(t, bytes.Equal(want, f.data), "%s: %d behind %d at %d", mode, n, head, off)
+					require.True(t, bytes.Equal(want, f.data), at)
+
+					sum := crc32.Checksum(put, crc32.MakeTable(crc32.Castagnoli))
+					sealed := bytes.Clone(p[:head])
+					for i := range min(head, 4) {
+						want[off+i] ^= byte(sum >> (8 * i))
+					}
+					got, err := w.Seal(int64(off), sealed, put, 0)
+					require.NoError(t, err)
+					require.NoError(t, w.Fence())
+					require.Equal(t, sum, got, at)
+					require.True(t, bytes.Equal(want, f.data), at)
+					require.True(t, bytes.Equal(want[off:off+head], sealed), at)
 				}
 			}
 		}
+	}
+}
+
+// TestSealWritesNothingBehindItsRoom has bytes behind the pieces that are not zero.
+func TestSealWritesNothingBehindItsRoom(t *testing.T) {
+	for _, mode := range usual() {
+		f := create(t, t.TempDir(), 4096, mode)
+		w := f.Writer()
+		for _, n := range []int{0, 1, 39, 40, 41, 104, 200, 300} {
+			for _, room := range []int{0, 1, 23, 24, 40, 63, 64, 200} {
+				for i := range f.data {
+					f.data[i] = 0xff
+				}
+				_, err := w.Seal(64, make([]byte, 24), make([]byte, n), int64(room))
+				require.NoError(t, err)
+				end := 64 + 24 + n
+				behind := min(end+room, (end+63)/64*64)
+				require.Equal(t, bytes.Repeat([]byte{0xff}, 64), f.data[:64])
+				for i, b := range f.data[end:behind] {
+					require.Contains(t, []byte{0, 0xff}, b, "%s: %d bytes, room %d: byte %d", mode, n, room, i)
+				}
+				require.Equal(t, bytes.Repeat([]byte{0xff}, 4096-behind), f.data[behind:], "%s: %d bytes, room %d", mode, n, room)
+			}
+		}
+		_, err := w.Seal(4000, nil, make([]byte, 90), 7)
+		require.Error(t, err, "the room does not lie in the file")
 	}
 }

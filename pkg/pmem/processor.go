@@ -1,28 +1,100 @@
 package pmem
 
+import "encoding/binary"
+
+// line is how many bytes a processor writes back at once.
+const line = 64
+
 // processor is how a processor writes lines of its caches back to memory.
 type processor struct {
-	name   string                  // of the instruction
-	flush  func(p []byte)          // starts the write-back of each line of p, which is not empty; nil where there is no instruction for it
-	past   string                  // name of the instruction that aside stores with
-	aside  func(to, from []byte)   // copies whole lines of 64 bytes past the caches: they need no flush
-	store8 func(p *byte, v uint64) // stores v whole, and waits for no flush, as an atomic store would
-	fence  func()                  // waits for what was flushed
+	name   string                                         // of the instruction
+	flush  func(p []byte)                                 // starts the write-back of each line of p, which is not empty; nil where there is no instruction for it
+	past   string                                         // name of the instruction that aside stores with
+	aside  func(to, from []byte)                          // copies whole lines past the caches: they need no flush
+	begin  func(to []byte, from *[line]byte, word uint64) // the same for one line, with other first 8 bytes
+	store8 func(p *byte, v uint64)                        // stores v whole, and waits for no flush, as an atomic store would
+	fence  func()                                         // waits for what was flushed
 }
 
-// putAside copies p, of a line at least, behind the first bytes of to, past the caches where the line is all of p's, and flushes the others. The offset
-// is that of p in its file, which is mapped at the beginning of a line.
-func (c *processor) putAside(to []byte, head int, p []byte, off int64) {
-	const line = 64
-	at := head + int(-off&(line-1)) // of to: a line begins there
-	first := copy(to[head:at], p)
-	end := at + (len(p)-first)/line*line
-	c.aside(to[at:end], p[first:])
-	copy(to[end:], p[first+end-at:])
-	if at > 0 {
+// chunk is what is stored at once: a head, which may be empty, and bytes behind it.
+type chunk struct {
+	off     int64
+	head, p []byte
+	room    int64 // bytes behind them that may become zeros
+	seal    bool  // the first 4 bytes of head are combined with the CRC32C of p
+}
+
+// size is how many bytes the chunk has.
+func (p *chunk) size() int64 { return int64(len(p.head) + len(p.p)) }
+
+// combine puts the checksum into the head.
+func (p *chunk) combine(sum uint32) {
+	if len(p.head) > 0 {
+		binary.LittleEndian.PutUint32(p.head, binary.LittleEndian.Uint32(p.head)^sum)
+	}
+}
+
+// scratch is where the first and the last line of a chunk are put together, of its head, its bytes and zeros. That is done before anything is stored
+// past the caches: who loads bytes that several stores have put together waits until all stores before have ended.
+type scratch struct{ front, back [line]byte }
+
+// atOnce is how many bytes are stored before their checksum is computed. A processor that waits for its stores computes meanwhile, as far as it
+// looks ahead.
+const atOnce = 1 << 10
+
+// put stores a chunk to the mapping. Lines of which it has all bytes, or all but its room, go past the caches; the others are flushed. It returns the
+// CRC32C if that is asked for. The line of the head is last, since it has to wait for the checksum.
+func (c *processor) put(s *scratch, mapping []byte, p *chunk) (sum uint32) {
+	head, size := len(p.head), int(p.size())
+	at := min(size, head+int(-(p.off+int64(head))&(line-1))) // behind head, a line begins
+	end := at + (size-at)/line*line
+	first, last := p.p[:at-head], p.p[end-head:]
+	to := mapping[p.off:]
+
+	front := at > 0 && p.off%line == 0 && (at == line || at < line && int64(at)+p.room >= line)
+	if front {
+		n := copy(s.front[:], p.head)
+		clear(s.front[n+copy(s.front[n:], first):])
+	}
+	back := len(last) > 0 && int64(len(last))+p.room >= line
+	if back {
+		clear(s.back[copy(s.back[:], last):])
+	}
+
+	if p.seal {
+		sum = c.sum(to[at:end], p.p, at-head)
+		p.combine(sum)
+	} else {
+		c.aside(to[at:end], p.p[at-head:])
+	}
+	switch {
+	case back:
+		c.aside(to[end:end+line], s.back[:])
+	case len(last) > 0:
+		copy(to[end:], last)
+		c.flush(to[end:size])
+	}
+	switch {
+	case front:
+		c.begin(to[:line], &s.front, binary.LittleEndian.Uint64(s.front[:])^uint64(sum))
+	case at > 0:
+		copy(to, p.head)
+		copy(to[head:], first)
 		c.flush(to[:at])
 	}
-	if end < len(to) {
-		c.flush(to[end:])
+	return sum
+}
+
+// sum fills to with the bytes of p from an index on, and returns the CRC32C of p.
+func (c *processor) sum(to, p []byte, from int) (sum uint32) {
+	for done := 0; ; {
+		n := min(atOnce, len(to))
+		c.aside(to[:n], p[from:])
+		to, from = to[n:], from+n
+		if len(to) == 0 {
+			return checksum(sum, p[done:])
+		}
+		sum = checksum(sum, p[done:from])
+		done = from
 	}
 }

@@ -1,5 +1,7 @@
 package pmem
 
+import "golang.org/x/sys/cpu"
+
 // detect returns the best way of this processor. Where the bits are: Intel SDM, volume 2A, CPUID.
 func detect() processor {
 	const (
@@ -13,15 +15,21 @@ func detect() processor {
 		_, extended, _ = cpuid(7)
 	}
 	_, _, basic := cpuid(1)
+	p := processor{past: "MOVNTDQ", aside: movnt, begin: movntFirst, store8: store8, fence: sfence}
+	if cpu.X86.HasAVX512F {
+		p.aside, p.begin = movnt512, movntFirst512
+	}
 	switch {
 	case extended&clwbBit != 0:
-		return processor{"CLWB", clwb, "MOVNTDQ", movnt, store8, sfence}
+		p.name, p.flush = "CLWB", clwb
 	case extended&clflushoptBit != 0:
-		return processor{"CLFLUSHOPT", clflushopt, "MOVNTDQ", movnt, store8, sfence}
+		p.name, p.flush = "CLFLUSHOPT", clflushopt
 	case basic&clflushBit != 0:
-		return processor{"CLFLUSH", clflush, "MOVNTDQ", movnt, store8, sfence}
+		p.name, p.flush = "CLFLUSH", clflush
+	default:
+		return processor{}
 	}
-	return processor{}
+	return p
 }
 
 // cpuid executes CPUID for a leaf, with ECX = 0.
@@ -46,6 +54,21 @@ func clflush(p []byte)
 //
 //go:noescape
 func movnt(to, from []byte)
+
+// movntFirst executes MOVNTI for word and the second 8 bytes of from, and MOVNTDQ for the others. to begins with a 64-byte line.
+//
+//go:noescape
+func movntFirst(to []byte, from *[line]byte, word uint64)
+
+// movnt512 is movnt with a whole line at once.
+//
+//go:noescape
+func movnt512(to, from []byte)
+
+// movntFirst512 is movntFirst with the whole line at once.
+//
+//go:noescape
+func movntFirst512(to []byte, from *[line]byte, word uint64)
 
 // sfence executes SFENCE, which keeps later stores behind the flushes, and a locked instruction, which the processor does not complete before
 // them: without it, it goes on meanwhile, and the time that is read next is that of a write that is still under way.

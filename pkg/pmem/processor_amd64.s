@@ -78,6 +78,71 @@ next:
 done:
 	RET
 
+// func movntFirst(to []byte, from *[64]byte, word uint64)
+TEXT ·movntFirst(SB), NOSPLIT, $0-40
+	MOVQ    to_base+0(FP), DI
+	MOVQ    from+24(FP), SI
+	MOVQ    word+32(FP), AX
+	MOVQ    8(SI), BX
+	MOVOU   16(SI), X1
+	MOVOU   32(SI), X2
+	MOVOU   48(SI), X3
+	MOVNTIQ AX, (DI)
+	MOVNTIQ BX, 8(DI)
+	MOVNTO  X1, 16(DI)
+	MOVNTO  X2, 32(DI)
+	MOVNTO  X3, 48(DI)
+	RET
+
+// func movnt512(to, from []byte)
+TEXT ·movnt512(SB), NOSPLIT, $0-48
+	MOVQ to_base+0(FP), DI
+	MOVQ to_len+8(FP), CX
+	MOVQ from_base+24(FP), SI
+
+four:
+	CMPQ      CX, $256
+	JCS       lines
+	VMOVDQU64 (SI), Z0
+	VMOVDQU64 64(SI), Z1
+	VMOVDQU64 128(SI), Z2
+	VMOVDQU64 192(SI), Z3
+	VMOVNTDQ  Z0, (DI)
+	VMOVNTDQ  Z1, 64(DI)
+	VMOVNTDQ  Z2, 128(DI)
+	VMOVNTDQ  Z3, 192(DI)
+	ADDQ      $256, SI
+	ADDQ      $256, DI
+	SUBQ      $256, CX
+	JMP       four
+
+lines:
+	TESTQ     CX, CX
+	JEQ       done
+	VMOVDQU64 (SI), Z0
+	VMOVNTDQ  Z0, (DI)
+	ADDQ      $64, SI
+	ADDQ      $64, DI
+	SUBQ      $64, CX
+	JMP       lines
+
+done:
+	VZEROUPPER
+	RET
+
+// func movntFirst512(to []byte, from *[64]byte, word uint64)
+TEXT ·movntFirst512(SB), NOSPLIT, $0-40
+	MOVQ         to_base+0(FP), DI
+	MOVQ         from+24(FP), SI
+	MOVQ         word+32(FP), AX
+	MOVL         $1, BX
+	KMOVW        BX, K1
+	VMOVDQU64    (SI), Z0
+	VPBROADCASTQ AX, K1, Z0
+	VMOVNTDQ     Z0, (DI)
+	VZEROUPPER
+	RET
+
 // func sfence()
 TEXT ·sfence(SB), NOSPLIT, $0-0
 	SFENCE

@@ -19,43 +19,50 @@ func (e *FaultError) Error() string {
 	return fmt.Sprintf("no medium behind byte %d: the file was truncated or the medium is damaged", e.Offset)
 }
 
-// writer is the Medium of a File. It allocates nothing until something fails.
+// writer is the Medium of a File. It allocates nothing until something fails. It is alone on its lines of the cache.
 type writer struct {
-	file   *File
-	lo, hi int64 // the bytes flushed since the last fence lie in [lo, hi)
+	file    *File
+	lo, hi  int64 // the bytes flushed since the last fence lie in [lo, hi)
+	scratch scratch
+	_       [4*line - 3*8 - 2*line]byte
 }
 
 // Writer returns a new Medium. Each goroutine has its own: a fence waits for what was flushed on the same Medium only.
 func (f *File) Writer() Medium { return &writer{file: f} }
 
-// aside is from how many bytes on a piece is stored past the caches, which would not hold all that is written before it is flushed: each
-// line would be read from memory first. What is smaller stays in the cache, for who reads it soon.
-const aside = 4 << 10
-
 // Put implements Medium.
-func (w *writer) Put(off int64, head, p []byte) (err error) {
-	n := int64(len(head) + len(p))
-	if err := w.writable(off, n); err != nil || n == 0 {
-		return err
+func (w *writer) Put(off int64, head, p []byte) error {
+	_, err := w.put(&chunk{off: off, head: head, p: p})
+	return err
+}
+
+// Seal implements Medium.
+func (w *writer) Seal(off int64, head, p []byte, room int64) (uint32, error) {
+	return w.put(&chunk{off: off, head: head, p: p, room: room, seal: true})
+}
+
+// put stores a piece and flushes it.
+func (w *writer) put(p *chunk) (sum uint32, err error) {
+	f, n := w.file, p.size()
+	if err := w.writable(p.off, n+p.room); err != nil || n == 0 {
+		return 0, err
 	}
-	if w.file.mode == Fdatasync && off+n < w.file.Size() {
-		w.note(off, n)
-		return w.file.write(off, head, p)
+	if f.mode.instructions() {
+		defer f.storing(debug.SetPanicOnFault(true), &err)
+		return f.cpu.put(&w.scratch, f.data, p), nil
 	}
-	defer w.file.storing(debug.SetPanicOnFault(true), &err)
-	to := w.file.data[off : off+n]
-	copy(to, head)
-	switch behind := to[len(head):]; {
-	case !w.file.mode.instructions():
-		copy(behind, p)
-		w.note(off, n)
-	case len(p) < aside:
-		copy(behind, p)
-		w.file.cpu.flush(to)
-	default:
-		w.file.cpu.putAside(to, len(head), p, off+int64(len(head)))
+	if p.seal {
+		sum = checksum(0, p.p)
+		p.combine(sum)
 	}
-	return nil
+	w.note(p.off, n)
+	if f.mode == Fdatasync && p.off+n < f.Size() {
+		return sum, f.write(p.off, p.head, p.p)
+	}
+	defer f.storing(debug.SetPanicOnFault(true), &err)
+	copy(f.data[p.off:], p.head)
+	copy(f.data[p.off+int64(len(p.head)):], p.p)
+	return sum, nil
 }
 
 // write is a store by system calls. The file's last byte is not for it: where somebody has truncated the file, it makes it longer, but never as long

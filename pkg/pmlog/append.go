@@ -176,12 +176,11 @@ func (w *AppendWriter) Append(p []byte) (seq uint64, err error) {
 // strict makes a record durable before another one is begun.
 func (w *AppendWriter) strict(p []byte) (uint64, error) {
 	l := w.log
-	sum := crc32.Checksum(p, castagnoli)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	off, seq, err := l.place(int64(len(p)))
 	if err == nil {
-		err = w.write(off, seq, sum, p)
+		err = w.write(off, seq, p)
 	}
 	if err != nil {
 		return 0, err
@@ -193,7 +192,6 @@ func (w *AppendWriter) strict(p []byte) (uint64, error) {
 // relaxed takes the record's place, and then writes it while others write theirs.
 func (w *AppendWriter) relaxed(p []byte) (uint64, error) {
 	l := w.log
-	sum := crc32.Checksum(p, castagnoli)
 	l.gate.RLock()
 	defer l.gate.RUnlock()
 	l.mu.Lock()
@@ -203,7 +201,7 @@ func (w *AppendWriter) relaxed(p []byte) (uint64, error) {
 	}
 	l.mu.Unlock()
 	if err == nil {
-		err = w.write(off, seq, sum, p)
+		err = w.write(off, seq, p)
 	}
 	if err != nil {
 		return 0, err
@@ -212,13 +210,14 @@ func (w *AppendWriter) relaxed(p []byte) (uint64, error) {
 }
 
 // write makes a record durable in its place.
-func (w *AppendWriter) write(off int64, seq uint64, sum uint32, p []byte) (err error) {
-	h := w.log.heads
-	seal(&w.head, len(p), sum, seq, mark(h.salt, off, h.era))
-	if h.length {
+func (w *AppendWriter) write(off int64, seq uint64, p []byte) (err error) {
+	l, mark := w.log, mark(w.log.heads.salt, off, w.log.heads.era)
+	if l.length {
+		seal(&w.head, len(p), crc32.Checksum(p, castagnoli), seq, mark)
 		err = w.byLength(off, p)
 	} else {
-		err = writeRecord(w.m, off, w.head[:], p)
+		seal(&w.head, len(p), 0, seq, mark)
+		err = writeRecord(w.m, off, w.head[:], p, l.room(off, int64(len(p))))
 	}
 	if err != nil {
 		return fmt.Errorf("append record %d, %d bytes at %d: %w", seq, len(p), off, err)
@@ -235,6 +234,11 @@ func (l *Append) place(n int64) (off int64, seq uint64, err error) {
 		return 0, 0, ErrFull
 	}
 	return l.end, l.next, nil
+}
+
+// room returns how many bytes behind a record are its padding.
+func (l *Append) room(off, n int64) int64 {
+	return min(span(n, l.padding), l.size-off) - recordHeader - n
 }
 
 // lock keeps all others out until unlock.

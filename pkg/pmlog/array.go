@@ -2,7 +2,6 @@ package pmlog
 
 import (
 	"fmt"
-	"hash/crc32"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -147,7 +146,6 @@ func (w *ArrayWriter) Write(slot int, p []byte) error {
 	if slot < 0 || slot >= len(l.slots) {
 		return fmt.Errorf("slot %d: the log has %d", slot, len(l.slots))
 	}
-	sum := crc32.Checksum(p, castagnoli)
 	s := &l.slots[slot]
 	s.Lock()
 	defer s.Unlock()
@@ -157,8 +155,8 @@ func (w *ArrayWriter) Write(slot int, p []byte) error {
 	}
 	next := state{era: l.era.Load(), seq: s.seq + 1, size: n, copy: 1 - s.copy}
 	off := l.at(slot, next.copy)
-	seal(&w.head, len(p), sum, next.seq, mark(l.salt, off, next.era))
-	if err := writeRecord(w.m, off, w.head[:], p); err != nil {
+	seal(&w.head, len(p), 0, next.seq, mark(l.salt, off, next.era))
+	if err := writeRecord(w.m, off, w.head[:], p, l.stride-recordHeader-n); err != nil {
 		return fmt.Errorf("write %d bytes to slot %d: %w", n, slot, err)
 	}
 	s.state = next

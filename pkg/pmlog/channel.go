@@ -32,9 +32,9 @@ type Channel struct {
 	m     pmem.Medium // of data
 	heads *headers
 	end   int64
-	turn  int64 // the entry that is written next, 0 or 1
-	buf   [entrySize]byte
-	lost  error // the first error of either region, after which neither is written
+	turn  int64      // the entry that is written next, 0 or 1
+	buf   [line]byte // an entry and the zeros behind it: a whole line
+	lost  error      // the first error of either region, after which neither is written
 }
 
 // CreateChannel makes an empty log in two regions of zeros, which belong to the log if there is no error.
@@ -80,7 +80,7 @@ func (e entry) check(salt, era uint64) uint64 {
 
 // entryAt reads an entry. It is none if its check is wrong: one of another era, or one that is torn.
 func (l *Channel) entryAt(turn int64) (e entry, valid bool, err error) {
-	p := l.buf[:]
+	p := l.buf[:entrySize]
 	if n, err := l.side.ReadAt(p, entriesStart+line*turn); n < len(p) {
 		return e, false, fmt.Errorf("read the index: %w", err)
 	}
@@ -180,10 +180,10 @@ func (l *Channel) Append(p []byte) (off int64, err error) {
 
 // small writes a piece and its entry, and then waits for both.
 func (l *Channel) small(p []byte) error {
-	if err := l.m.Put(l.end, nil, p); err != nil {
+	sum, err := l.m.Seal(l.end, nil, p, 0)
+	if err != nil {
 		return err
 	}
-	sum := crc32.Checksum(p, castagnoli) // while the processor writes the piece back
 	if err := l.note(entry{uint64(l.end) + uint64(len(p)), uint32(len(p)), sum}); err != nil {
 		return err
 	}

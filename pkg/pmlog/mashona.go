@@ -240,7 +240,10 @@ func (l *Mashona) Append(p []byte) error {
 
 // write makes a record durable, and then the checkpoint that says so, if the file has one.
 func (l *Mashona) write(off int64, head, p []byte, next int64) error {
-	if err := writeRecord(l.m, off, head, p); err != nil || !l.checkpoint {
+	if err := l.m.Put(off, head, p); err != nil {
+		return err
+	}
+	if err := l.m.Fence(); err != nil || !l.checkpoint {
 		return err
 	}
 	return l.setCheckpoint(next)

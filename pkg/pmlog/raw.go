@@ -2,7 +2,6 @@ package pmlog
 
 import (
 	"fmt"
-	"hash/crc32"
 
 	"github.com/loadgen/loadgen/pkg/pmem"
 )
@@ -50,11 +49,16 @@ func (w *RawWriter) Write(p []byte) (off int64, err error) {
 	if n > w.hi-w.at {
 		w.at = w.lo
 	}
-	if w.log.crc {
-		w.sum = crc32.Checksum(p, castagnoli)
-	}
 	off = w.at
-	if err := persist(w.m, off, p); err != nil {
+	if w.log.crc {
+		w.sum, err = w.m.Seal(off, nil, p, 0)
+	} else {
+		err = w.m.Put(off, nil, p)
+	}
+	if err == nil {
+		err = w.m.Fence()
+	}
+	if err != nil {
 		return 0, fmt.Errorf("write %d bytes at %d: %w", n, off, err)
 	}
 	w.at += n

@@ -39,7 +39,7 @@ type record struct {
 	mark uint64
 }
 
-// seal fills head for a payload of n bytes with the CRC32C sum.
+// seal fills head for a payload of n bytes with the CRC32C sum, or with 0 where a medium's Seal is to add it.
 func seal(head *[recordHeader]byte, n int, sum uint32, seq, mark uint64) {
 	size := uint32(n) | published
 	binary.LittleEndian.PutUint32(head[:], sum^fold(size, seq, mark))
@@ -131,9 +131,9 @@ func (r record) fits(payload []byte) bool {
 	return crc32.Checksum(payload, castagnoli)^fold(r.size, r.seq, r.mark) == r.sum
 }
 
-// writeRecord writes a record as it is, and waits until it is durable.
-func writeRecord(m pmem.Medium, off int64, head, p []byte) error {
-	if err := m.Put(off, head, p); err != nil {
+// writeRecord adds the checksum to a record that was sealed without, and waits until it is durable. The room behind it has no other.
+func writeRecord(m pmem.Medium, off int64, head, p []byte, room int64) error {
+	if _, err := m.Seal(off, head, p, room); err != nil {
 		return err
 	}
 	return m.Fence()

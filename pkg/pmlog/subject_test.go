@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"slices"
 
@@ -103,8 +102,8 @@ func holed() kind {
 // plant writes a record of the era 1, with the next number, or of the era 2, with the one after.
 func (l *Append) plant(off int64, era uint64, p []byte) error {
 	var head [recordHeader]byte
-	seal(&head, len(p), crc32.Checksum(p, castagnoli), l.next+era-1, mark(l.heads.salt, off, era))
-	return writeRecord(l.region.Writer(), off, head[:], p)
+	seal(&head, len(p), 0, l.next+era-1, mark(l.heads.salt, off, era))
+	return writeRecord(l.region.Writer(), off, head[:], p, 0)
 }
 
 // memory returns the files of an image as regions.

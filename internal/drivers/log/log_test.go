@@ -482,7 +482,7 @@ func TestMountWithoutBarriersIsNamed(t *testing.T) {
 
 // TestInstructionsAreThoseOfTheEntry has entries on either side of the size from which on they go past the caches.
 func TestInstructionsAreThoseOfTheEntry(t *testing.T) {
-	for size, want := range map[int]string{4095: "^[A-Z]+$", 4096: "^MOVNTDQ and [A-Z]+$"} {
+	for size, want := range map[int]string{63: "^[A-Z]+$", 64: "^MOVNTDQ and [A-Z]+$"} {
 		f, err := pmem.Create(filepath.Join(t.TempDir(), "log"), 1<<16, pmem.CLWB)
 		if errors.Is(err, pmem.ErrUnsupported) {
 			require.NotEqual(t, "amd64", runtime.GOARCH)

@@ -37,6 +37,12 @@ func (m *Memory) Put(off int64, head, p []byte) error {
 	return nil
 }
 
+// Seal implements pmem.Medium.
+func (m *Memory) Seal(off int64, head, p []byte, _ int64) (uint32, error) {
+	sum := combine(head, p)
+	return sum, m.Put(off, head, p)
+}
+
 // Store8 implements pmem.Medium.
 func (m *Memory) Store8(off int64, v uint64) error {
 	var b [8]byte

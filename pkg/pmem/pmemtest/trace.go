@@ -11,8 +11,10 @@
 package pmemtest
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"hash/maphash"
 	"math/rand/v2"
 	"slices"
@@ -154,8 +156,35 @@ func (m *medium) enter(off, n int64) error {
 // Put implements pmem.Medium. Its store and its flush are two steps.
 func (m *medium) Put(off int64, head, p []byte) error {
 	p = slices.Concat(head, p)
-	n := int64(len(p))
-	if err := m.enter(off, n); err != nil {
+	if err := m.storeAll(off, p); err != nil {
+		return err
+	}
+	return m.flush(off, int64(len(p)))
+}
+
+// Seal implements pmem.Medium. Whether the room becomes zeros is drawn.
+func (m *medium) Seal(off int64, head, p []byte, room int64) (uint32, error) {
+	sum := combine(head, p)
+	room = min(room, -(off+int64(len(head)+len(p)))&(LineSize-1))
+	p = slices.Concat(head, p, make([]byte, room*m.trace.rng.Int64N(2)))
+	if err := m.storeAll(off, p); err != nil {
+		return 0, err
+	}
+	return sum, m.flush(off, int64(len(p)))
+}
+
+// combine does with a head that begins with a checksum what Seal promises.
+func combine(head, p []byte) uint32 {
+	sum := crc32.Checksum(p, crc32.MakeTable(crc32.Castagnoli))
+	if len(head) > 0 {
+		binary.LittleEndian.PutUint32(head, binary.LittleEndian.Uint32(head)^sum)
+	}
+	return sum
+}
+
+// storeAll stores p line by line.
+func (m *medium) storeAll(off int64, p []byte) error {
+	if err := m.enter(off, int64(len(p))); err != nil {
 		return err
 	}
 	order := m.trace.rng.IntN(3)
@@ -164,7 +193,7 @@ func (m *medium) Put(off int64, head, p []byte) error {
 		m.store(at, p[:n], order)
 		at, p = at+n, p[n:]
 	}
-	return m.flush(off, n)
+	return nil
 }
 
 // Store8 implements pmem.Medium.
