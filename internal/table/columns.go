@@ -1,9 +1,11 @@
 package table
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/aclements/go-moremath/stats"
@@ -193,12 +195,16 @@ func Fill(t plan.Table, variants []Variant, base int) run.Table {
 			cell := run.Cell{Reason: "no run of this variant counts"}
 			if len(v.Runs) > 0 {
 				baseline, notBaseline := beside(variants, rows, i, base)
-				bound, notBound := beside(variants, rows, i, v.Bound)
+				bound, notBound := besideBound(variants, rows, i)
 				ctx := columnContext(phases[i], rows[i], baseline, bound)
-				ctx.Variables["variant"] = rowsByName(variants, rows)
+				others, notOthers := rowsByName(variants, rows, i)
+				ctx.Variables["variant"] = others
 				cell = fill(c, ctx, v.Runs[0])
 				excuse(&cell, c, "baseline", notBaseline)
 				excuse(&cell, c, "bound", notBound)
+				for name, why := range notOthers {
+					excuse(&cell, c, "variant", why, name)
+				}
 				if c.Error {
 					cell.Text += plusMinus(c, v, ctx)
 				}
@@ -234,41 +240,90 @@ func beside(variants []Variant, rows []map[string]cty.Value, i, other int) (row 
 	return rows[other], ""
 }
 
-// syncs lists what durability the logs of a variant's runs used; "none at all" without logs.
-func syncs(v Variant) string {
-	var used []string
+// besideBound is beside for the bound of variant i, whose logs have to be of entries as large, too.
+func besideBound(variants []Variant, rows []map[string]cty.Value, i int) (row map[string]cty.Value, why string) {
+	other := variants[i].Bound
+	row, why = beside(variants, rows, i, other)
+	if other < 0 || why != "" {
+		return row, why
+	}
+	if own, its := entrySizes(variants[i]), entrySizes(variants[other]); !slices.Equal(own, its) && len(variants[other].Runs) > 0 {
+		return none(rows[i]), fmt.Sprintf("no bound, entries have %s bytes, and %s in %s", joined(own), joined(its), variants[other].Name)
+	}
+	return row, ""
+}
+
+// entrySizes lists the sizes of what a variant's runs wrote to logs, in order.
+func entrySizes(v Variant) []int {
+	return ofLogs(v, func(l *run.Log) int { return l.EntryBytes })
+}
+
+func joined(sizes []int) string {
+	var texts []string
+	for _, n := range sizes {
+		texts = append(texts, strconv.Itoa(n))
+	}
+	return strings.Join(texts, " or ")
+}
+
+// ofLogs lists what the logs of a variant's runs have, each once, in order.
+func ofLogs[T cmp.Ordered](v Variant, of func(l *run.Log) T) (all []T) {
 	for _, r := range v.Runs {
 		for _, name := range r.PhaseOrder {
-			if p := r.Phase[name]; p != nil && p.Log != nil && !slices.Contains(used, p.Log.SyncUsed) {
-				used = append(used, p.Log.SyncUsed)
+			if p := r.Phase[name]; p != nil && p.Log != nil && !slices.Contains(all, of(p.Log)) {
+				all = append(all, of(p.Log))
 			}
 		}
 	}
+	slices.Sort(all)
+	return all
+}
+
+// syncs lists what durability the logs of a variant's runs used; "none at all" without logs.
+func syncs(v Variant) string {
+	used := ofLogs(v, func(l *run.Log) string { return l.SyncUsed })
 	if used == nil {
 		return "none at all"
 	}
-	slices.Sort(used)
 	return strings.Join(used, " or ")
 }
 
-// excuse gives the reason for which an empty cell has nothing of another row, if the column asks for that.
-func excuse(cell *run.Cell, c plan.Column, row, why string) {
+// excuse gives the reason for which an empty cell has nothing of another row, if the column asks for that: for row.NAME…, or any.
+func excuse(cell *run.Cell, c plan.Column, row, why string, name ...string) {
 	if why == "" || cell.Value != nil || cell.Text != "" {
 		return
 	}
 	expr, _ := parseColumn(c)
-	if slices.ContainsFunc(expr.Variables(), func(path hcl.Traversal) bool { return path.RootName() == row }) {
+	names := append([]string{row}, name...)
+	if slices.ContainsFunc(expr.Variables(), func(path hcl.Traversal) bool { return begins(path, names) }) {
 		cell.Reason = why
 	}
 }
 
-// rowsByName is the columns so far of each variant.
-func rowsByName(variants []Variant, rows []map[string]cty.Value) cty.Value {
-	all := map[string]cty.Value{}
-	for i, v := range variants {
-		all[v.Name] = cty.ObjectVal(rows[i])
+// begins reports whether a path's first steps have these names.
+func begins(path hcl.Traversal, names []string) bool {
+	if len(path) < len(names) {
+		return false
 	}
-	return cty.ObjectVal(all)
+	for i, want := range names {
+		if name, _ := nameOf(path[i]); name != want {
+			return false
+		}
+	}
+	return true
+}
+
+// rowsByName is the columns so far of each variant that variant i may stand beside, and why not of the others.
+func rowsByName(variants []Variant, rows []map[string]cty.Value, i int) (cty.Value, map[string]string) {
+	all, not := map[string]cty.Value{}, map[string]string{}
+	for n, v := range variants {
+		row, why := beside(variants, rows, i, n)
+		if why != "" {
+			not[v.Name] = why
+		}
+		all[v.Name] = cty.ObjectVal(row)
+	}
+	return cty.ObjectVal(all), not
 }
 
 // none has the names of a row, and nothing behind them.

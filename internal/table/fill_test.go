@@ -31,12 +31,6 @@ func TestColumnsOfTextErrorAndBound(t *testing.T) {
 		{Name: "c", Plan: p, Runs: []*run.Run{at(100)}, Bound: -1},
 	}
 	rows := Fill(plan.Table{Name: "t", Columns: columns}, variants, 0).Rows
-	texts := func(row run.TableRow) (all []string) {
-		for _, c := range row.Cells {
-			all = append(all, c.Text)
-		}
-		return all
-	}
 	require.Equal(t, []string{"closed", "1", "500", "50.0 %"}, texts(rows[0]), "one run has no interval")
 	// t(0.9995; 2) = 31.599, and the standard error is 10/√3: Student's table.
 	require.Equal(t, []string{"closed", "1", "1,000 ± 182", "100 %"}, texts(rows[1]))
@@ -47,29 +41,40 @@ func TestColumnsOfTextErrorAndBound(t *testing.T) {
 	}
 }
 
-// TestOtherDurabilityHasNoShare has variants that wrote logs in two modes: no figure stands for both.
+// TestOtherDurabilityHasNoShare has variants that wrote logs in two modes, and entries of two sizes: no figure stands for both.
 func TestOtherDurabilityHasNoShare(t *testing.T) {
 	p := testPlan()
-	at := func(sync string) []*run.Run {
+	at := func(sync string, entry int) []*run.Run {
 		r := testRun(p)
-		r.Phase["get"].Log = &run.Log{Log: driver.Log{SyncUsed: sync}}
+		r.Phase["get"].Log = &run.Log{Log: driver.Log{SyncUsed: sync}, EntryBytes: entry}
 		return []*run.Run{r}
 	}
 	variants := []Variant{
-		{Name: "raw", Plan: p, Runs: at("msync"), Bound: 0},
-		{Name: "same", Plan: p, Runs: at("msync"), Bound: 0},
-		{Name: "other", Plan: p, Runs: at("map_sync"), Bound: 0},
-		{Name: "alone", Plan: p, Runs: at("msync"), Bound: 4},
+		{Name: "raw", Plan: p, Runs: at("msync", 1024), Bound: 0},
+		{Name: "same", Plan: p, Runs: at("msync", 1024), Bound: 0},
+		{Name: "other", Plan: p, Runs: at("map_sync", 1024), Bound: 0},
+		{Name: "alone", Plan: p, Runs: at("msync", 1024), Bound: 5},
+		{Name: "large", Plan: p, Runs: at("msync", 4096), Bound: 0},
 		{Name: "cut off", Plan: p},
 	}
-	rows := Fill(columns(`phase.get.op.get.ok`, `a / bound.a`, `a / baseline.a`, `a / 2`), variants, 0).Rows
+	rows := Fill(columns(`phase.get.op.get.ok`, `a / bound.a`, `a / baseline.a`, `a / variant.raw.a`, `a / variant["other"].a`, `a / 2`), variants, 0).Rows
 	for _, row := range rows[:2] {
-		require.Equal(t, "1", row.Cells[1].Text)
-		require.Equal(t, "1", row.Cells[2].Text)
+		require.Equal(t, []string{"900", "1", "1", "1", "", "450"}, texts(row))
+		require.Equal(t, "not comparable, sync used is msync, and map_sync in other", row.Cells[4].Reason)
 	}
-	for _, cell := range rows[2].Cells[1:3] {
+	for _, cell := range rows[2].Cells[1:4] {
 		require.Equal(t, run.Cell{Reason: "not comparable, sync used is map_sync, and msync in raw"}, cell)
 	}
-	require.Equal(t, "450", rows[2].Cells[3].Text)
+	require.Equal(t, []string{"900", "", "", "", "1", "450"}, texts(rows[2]))
 	require.Equal(t, "bound.a is null", rows[3].Cells[1].Reason)
+	require.Equal(t, []string{"900", "", "1", "1", "", "450"}, texts(rows[4]))
+	require.Equal(t, "no bound, entries have 4096 bytes, and 1024 in raw", rows[4].Cells[1].Reason)
+}
+
+// texts are those of a row's cells.
+func texts(row run.TableRow) (all []string) {
+	for _, c := range row.Cells {
+		all = append(all, c.Text)
+	}
+	return all
 }
