@@ -13,10 +13,12 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/loadgen/loadgen/internal/drivers"
 	"github.com/loadgen/loadgen/internal/engine"
 	"github.com/loadgen/loadgen/internal/machine"
 	"github.com/loadgen/loadgen/internal/prom"
 	"github.com/loadgen/loadgen/pkg/plan"
+	"github.com/loadgen/loadgen/pkg/pmem"
 )
 
 func newPlan() *cobra.Command {
@@ -25,11 +27,12 @@ func newPlan() *cobra.Command {
 
 func newCheck() *cobra.Command {
 	var flags planFlags
+	var root string
 	c := &cobra.Command{
 		Use:   "check PLAN.hcl",
 		Short: "Find all mistakes in a plan, and predict what it will do",
 		Long: `Find all mistakes in a plan, each with its place and what to write instead, and predict ops, requests, time, sessions,
-connections, memory and the number of metrics. Nothing is run, and no endpoint is asked. Traces and files that the plan names are
+connections, memory, log files and the number of metrics. Nothing is run, and no endpoint is asked. Traces and files that the plan names are
 read from beginning to end, and what was found in each is said.
 
 Of a plan with an experiment every variant is checked, and the time of all runs is predicted. --variant NAME looks at one variant.`,
@@ -42,11 +45,13 @@ Of a plan with an experiment every variant is checked, and the time of all runs 
 			if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
 				return failed("read the limit on open files: %w", err)
 			}
-			return flags.check(cmd, args[0], means{files: int64(min(files.Cur, math.MaxInt64)), memory: machine.Available(os.DirFS("/"))})
+			here := means{files: int64(min(files.Cur, math.MaxInt64)), memory: machine.Available(os.DirFS("/")), logRoot: root}
+			return flags.check(cmd, args[0], here)
 		},
 	}
 	flags.add(c.Flags())
 	flags.addFiles(c.Flags())
+	c.Flags().StringVar(&root, "log-root", "", "look whether there is room for log files below `DIR` (default: as of coordinator run)")
 	return c
 }
 
@@ -68,6 +73,9 @@ func (p *planFlags) check(cmd *cobra.Command, path string, here means) error {
 			if err := predictTrial(cmd.OutOrStdout(), t); err != nil {
 				return err
 			}
+			if err := here.logs(cmd.OutOrStdout(), t.plans); err != nil {
+				return err
+			}
 			return text.named.report(cmd.OutOrStdout())
 		}
 	}
@@ -76,6 +84,9 @@ func (p *planFlags) check(cmd *cobra.Command, path string, here means) error {
 		return err
 	}
 	if err := predict(cmd.OutOrStdout(), resolved, here); err != nil {
+		return err
+	}
+	if err := here.logs(cmd.OutOrStdout(), []*plan.Plan{resolved}); err != nil {
 		return err
 	}
 	if _, err := io.WriteString(cmd.OutOrStdout(), wanted(resolved.Hooks())); err != nil {
@@ -109,6 +120,9 @@ func predictTrial(w io.Writer, t *trial) error {
 			}
 		}
 		known += time.Duration(t.Repeat) * least
+		if bytes := most(t.plans[i].Keeps(drivers.All())); bytes > 0 {
+			each += ", log files of " + mebibytes(bytes)
+		}
 		fmt.Fprintf(&b, "  %s: %s\n", v.Name, each)
 	}
 	switch {
@@ -158,6 +172,8 @@ worker gets and that the run's plan digest is of.`,
 type means struct {
 	files  int64
 	memory int64 // bytes; 0: nothing says
+
+	logRoot string // as --log-root says
 }
 
 // predict writes what a plan will do and take, and warns when it wants more open files or memory than this process may have, or more ops
@@ -166,18 +182,33 @@ func predict(w io.Writer, p *plan.Plan, here means) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "plan %s: no mistakes found\n\n", p.Name)
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "phase\tops\trequests\tsetup ops\tduration\tsessions\tconnections\tmemory\t")
-	all := p.Predict()
-	for _, ph := range all.Phases {
-		row(t, ph.Name, ph.Load)
+	all, kept := p.Predict(), p.Keeps(drivers.All())
+	logs := "logs\t"
+	if kept == nil {
+		logs = ""
+	}
+	fmt.Fprintln(t, "phase\tops\trequests\tsetup ops\tduration\tsessions\tconnections\tmemory\t"+logs)
+	for i, ph := range all.Phases {
+		if kept != nil {
+			logs = mebibytes(kept[i].Disk)
+			ph.Memory += kept[i].Memory
+			all.Total.Memory = max(all.Total.Memory, ph.Memory)
+		}
+		row(t, ph.Name, ph.Load, logs)
 	}
 	if len(all.Phases) > 1 {
-		row(t, "all", all.Total)
+		if kept != nil {
+			logs = mebibytes(most(kept))
+		}
+		row(t, "all", all.Total, logs)
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
 	b.WriteString("\nA duration of - is up to the target. Requests are those of an undisturbed run. Memory is an upper estimate for one worker.\n")
+	if kept != nil {
+		b.WriteString("Logs are the files of one worker that has all sessions; in a file system in memory they are memory, too.\n")
+	}
 	if slices.ContainsFunc(p.Targets, func(t *plan.Target) bool { return t.Placement == plan.Slots }) {
 		b.WriteString("Of a cluster, connections and memory are those of the nodes that the plan names; a worker finds the others.\n")
 	}
@@ -187,8 +218,11 @@ func predict(w io.Writer, p *plan.Plan, here means) error {
 		fmt.Fprintf(&b, "\nWarning: one worker would need %d open files, and the limit here is %d: raise it with ulimit -n %d, or use at most %d sessions on a worker.\n",
 			all.Total.Files, here.files, all.Total.Files, leastFitting(p, here.files))
 	}
-	for _, ph := range p.Phases {
+	for i, ph := range p.Phases {
 		warn(&b, p, ph, here.memory)
+		if kept != nil && kept[i].Short != nil {
+			fmt.Fprintf(&b, "\nWarning: phase %s on one worker: target %q: %v; or use more workers.\n", ph.Name, ph.Target, kept[i].Short)
+		}
 	}
 	_, err := w.Write(b.Bytes())
 	return err
@@ -222,13 +256,60 @@ func warn(b *bytes.Buffer, p *plan.Plan, ph *plan.Phase, memory int64) {
 	}
 }
 
-func row(w io.Writer, name string, l plan.Load) {
+// logs warns when one worker's log files would not fit here. The room that counts is that of the workers.
+func (m *means) logs(w io.Writer, plans []*plan.Plan) error {
+	var need int64
+	for _, p := range plans {
+		need = max(need, most(p.Keeps(drivers.All())))
+	}
+	if need == 0 {
+		return nil
+	}
+	root, err := existing(m.logRoot)
+	if err != nil {
+		return err
+	}
+	dir, err := os.OpenRoot(root)
+	if err != nil {
+		return failed("--log-root: %w", err)
+	}
+	defer dir.Close()
+	free, place, err := pmem.Room(dir)
+	if err != nil {
+		return failed("--log-root: %w", err)
+	}
+	what := "free"
+	if place.Volatile() && m.memory > 0 && m.memory < free {
+		free, what = m.memory, "of memory available"
+	}
+	if need <= free {
+		return nil
+	}
+	_, err = fmt.Fprintf(w, "\nWarning: one worker's log files take %s, and below %s on %s there are %s %s here: make them smaller, use more workers, or write another --log-root.\n",
+		mebibytes(need), root, place, mebibytes(free), what)
+	return err
+}
+
+// most is how many bytes there are of log files at once.
+func most(kept []plan.Kept) (bytes int64) {
+	for _, k := range kept {
+		bytes = max(bytes, k.Disk)
+	}
+	return bytes
+}
+
+func mebibytes(n int64) string { return fmt.Sprintf("%d MiB", (n+1<<20-1)>>20) }
+
+func row(w io.Writer, name string, l plan.Load, logs string) {
 	duration := "-"
 	if l.Duration != nil {
 		duration = l.Duration.Round(time.Millisecond).String()
 	}
-	fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%d\t%d\t%d MiB\t\n",
-		name, known(l.Ops), known(l.Requests), l.SetupOps, duration, l.Sessions, l.Connections, (l.Memory+1<<20-1)>>20)
+	if logs != "" {
+		logs += "\t"
+	}
+	fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%d\t%d\t%s\t%s\n",
+		name, known(l.Ops), known(l.Requests), l.SetupOps, duration, l.Sessions, l.Connections, mebibytes(l.Memory), logs)
 }
 
 // known writes a number that may have to wait for the run.

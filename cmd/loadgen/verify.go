@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,12 +38,34 @@ func logRoot(asked string) (string, error) {
 		}
 		return root, nil
 	}
+	root, err := defaultLogRoot()
+	if err != nil {
+		return "", err
+	}
+	return root, os.MkdirAll(root, 0o700)
+}
+
+func defaultLogRoot() (string, error) {
 	runs, err := rundir.DefaultRoot(os.Getenv)
 	if err != nil {
 		return "", fmt.Errorf("%w; or write --log-root DIR", err)
 	}
-	root := filepath.Join(filepath.Dir(runs), "logs")
-	return root, os.MkdirAll(root, 0o700)
+	return filepath.Join(filepath.Dir(runs), "logs"), nil
+}
+
+// existing returns the directory that log files would be below, or the one that it would be made in.
+func existing(asked string) (string, error) {
+	if asked != "" {
+		return logRoot(asked)
+	}
+	root, err := defaultLogRoot()
+	for err == nil {
+		if _, missing := os.Stat(root); !errors.Is(missing, fs.ErrNotExist) || root == filepath.Dir(root) {
+			break
+		}
+		root = filepath.Dir(root)
+	}
+	return root, err
 }
 
 // verifyApart has a process of its own look whether a claim about a driver's log files is so.

@@ -4,12 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"runtime"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/loadgen/loadgen/internal/machine"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -28,7 +26,7 @@ func (g *group) checkLimits(loops int) error {
 	if err := g.checkFiles(files.Cur); err != nil {
 		return err
 	}
-	if short := g.plan.MemoryShort(g.phase, g.sessions, len(g.endpoints), machine.Available(os.DirFS("/"))); short != "" {
+	if short := g.plan.MemoryShort(g.phase, g.sessions, len(g.endpoints), available()); short != "" {
 		return errors.New(short)
 	}
 	return g.checkRate(min(loops, g.sessions))

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"hash/fnv"
 	"log/slog"
+	"os"
 	"slices"
 
+	"github.com/loadgen/loadgen/internal/machine"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -63,9 +65,10 @@ func (g *group) openStore(ctx context.Context, e *Engine, d driver.Local, step r
 	}
 	store, err := d.Open(ctx, g.target.Config, driver.Site{
 		Root: root, Name: g.target.Name, Worker: e.run.Index, From: step.From, To: step.To, Fresh: fresh, Had: of.had,
-		Epoch: epochOf(e.run.RunID, g.phase.Name),
-		Value: value,
-		Keys:  g.plan.Dataset(g.phase.Dataset).Keys.Count, Pools: g.plan.Dataset(g.phase.Dataset).Keys.Scope == "session",
+		Epoch:  epochOf(e.run.RunID, g.phase.Name),
+		Value:  value,
+		Memory: available,
+		Keys:   g.plan.Dataset(g.phase.Dataset).Keys.Count, Pools: g.plan.Dataset(g.phase.Dataset).Keys.Scope == "session",
 	})
 	if err != nil {
 		return err
@@ -79,6 +82,9 @@ func (g *group) openStore(ctx context.Context, e *Engine, d driver.Local, step r
 	leaveRoom(g.parts)
 	return nil
 }
+
+// available is how much memory this process may take.
+func available() int64 { return machine.Available(os.DirFS("/")) }
 
 // epochOf tells a phase of a run from all others.
 func epochOf(runID, phase string) uint64 {

@@ -11,6 +11,9 @@ type Local interface {
 	Driver
 	// Check says why a target with the config does not take a verb that Outcomes has; nil when it does.
 	Check(config any, v Verb) error
+	// Need says what the sessions of a site take that no earlier phase has loaded. It looks at nothing of this machine, and an error says what to write in
+	// the plan instead. The config is as for Open.
+	Need(config any, site Site) (Need, error)
 	// Open makes ready what a worker's sessions of a phase load, or leaves nothing behind and returns soon when ctx ends. The config is of NewConfig's
 	// type, and valid.
 	Open(ctx context.Context, config any, site Site) (Store, error)
@@ -48,6 +51,16 @@ type Site struct {
 	Value  Value        // what all values have in common
 	Keys   int64        // there are so many keys
 	Pools  bool         // for each session
+	Memory func() int64 // bytes that the process may take now; 0: nothing says
+}
+
+// Need is what a worker's sessions take.
+type Need struct {
+	Logs   int
+	Bytes  int64 // of their files
+	Memory int64 // bytes, of the process beside them
+	Slots  int64 // that a log has for values; 0 where it has none, and a later phase may write whatever there is room for
+	Value  int   // bytes that a slot holds
 }
 
 // Store is the files that a worker's sessions load in a phase. Its methods are for one goroutine at a time.
@@ -76,7 +89,7 @@ type Log struct {
 	Layout      string   `json:"layout"`
 	SyncAsked   string   `json:"sync_asked"`  // as the plan says
 	SyncUsed    string   `json:"sync_used"`   // another one only where the plan says "auto"
-	Instruction string   `json:"instruction"` // that bring an entry to memory: "CLWB", "MOVNTDQ and CLWB"; "" where none is used
+	Instruction string   `json:"instruction"` // what brings an entry to memory: "CLWB", "MOVNTDQ and CLWB"; "" where the kernel does
 	Durable     bool     `json:"durable"`     // an op that is ok survives a loss of power, as far as the device keeps what it says it has
 	FileSystem  string   `json:"file_system"` // with its device, such as "ext4 on /dev/pmem0"
 	Caveats     []string `json:"caveats"`     // what bears on whether figures may be compared

@@ -107,6 +107,22 @@ func (fakeLocal) Check(config any, v driver.Verb) error {
 	return nil
 }
 
+// Need has a file of the file_size for all sessions, or slots.
+func (fakeLocal) Need(config any, site driver.Site) (driver.Need, error) {
+	c := config.(*fakeLog)
+	if int64(site.Value.Size) > int64(c.FileSize) {
+		return driver.Need{}, errors.New("the file does not hold a value")
+	}
+	if c.Layout != "array" {
+		return driver.Need{Logs: 1, Bytes: int64(c.FileSize)}, nil
+	}
+	slots := site.Keys
+	if site.Pools {
+		slots *= int64(site.To - site.From)
+	}
+	return driver.Need{Logs: 1, Bytes: slots * int64(site.Value.Size), Slots: slots, Value: site.Value.Size}, nil
+}
+
 func (fakeLocal) Open(context.Context, any, driver.Site) (driver.Store, error) {
 	return nil, errors.New("not in these tests")
 }

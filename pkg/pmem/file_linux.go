@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -113,11 +114,11 @@ const atATime = 64 << 20
 
 // reserve gives the file its blocks. What the file system cannot hold it refuses at once.
 func (f *File) reserve(ctx context.Context, size int64) error {
-	var system unix.Statfs_t
-	if err := unix.Fstatfs(f.fd(), &system); err != nil {
+	free, err := freeOf(f.fd())
+	if err != nil {
 		return err
 	}
-	if free := system.Bfree * uint64(system.Bsize); system.Blocks > 0 && uint64(size) > free {
+	if size > free {
 		return fmt.Errorf("%d bytes are free: %w", free, unix.ENOSPC)
 	}
 	for off := int64(0); off < size; off += atATime {
@@ -190,16 +191,51 @@ func (f *File) lock() error {
 	} else if err != nil {
 		return fmt.Errorf("lock: %w", err)
 	}
+	var err error
+	f.place, err = placeOf(f.fd())
+	return err
+}
+
+// Room returns how many bytes this process may still take of the file system that a directory is on, and where that is.
+func Room(dir *os.Root) (free int64, place Place, err error) {
+	d, err := dir.Open(".")
+	if err != nil {
+		return 0, place, err
+	}
+	defer d.Close()
+	if free, err = freeOf(int(d.Fd())); err == nil {
+		place, err = placeOf(int(d.Fd()))
+	}
+	return free, place, err
+}
+
+// freeOf returns how many bytes are free on a file system; one in memory need not have a bound of its own.
+func freeOf(fd int) (int64, error) {
+	var system unix.Statfs_t
+	if err := unix.Fstatfs(fd, &system); err != nil {
+		return 0, err
+	}
+	blocks := system.Bavail
+	if os.Geteuid() == 0 {
+		blocks = system.Bfree // what others are kept from
+	}
+	if system.Blocks == 0 || blocks > math.MaxInt64/uint64(system.Bsize) {
+		return math.MaxInt64, nil
+	}
+	return int64(blocks) * system.Bsize, nil
+}
+
+// placeOf finds out where an open file is.
+func placeOf(fd int) (Place, error) {
 	var stat unix.Stat_t
-	if err := unix.Fstat(f.fd(), &stat); err != nil {
-		return err
+	if err := unix.Fstat(fd, &stat); err != nil {
+		return Place{}, err
 	}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
-		return err
+		return Place{}, err
 	}
-	f.place = find(string(mounts), unix.Major(stat.Dev), unix.Minor(stat.Dev))
-	return nil
+	return find(string(mounts), unix.Major(stat.Dev), unix.Minor(stat.Dev)), nil
 }
 
 // syncDirectory makes the names in a directory durable.

@@ -7,7 +7,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -34,7 +36,7 @@ func config(t testing.TB, change func(c *Config)) *Config {
 
 // siteOf is where n sessions of a worker work, in a directory of the test.
 func siteOf(t testing.TB, n int) driver.Site {
-	return driver.Site{Root: t.TempDir(), Name: "wal", From: 3, To: 3 + n, Epoch: 77, Fresh: true, Value: driver.Value{Size: 100}, Keys: 10}
+	return driver.Site{Root: t.TempDir(), Name: "wal", From: 3, To: 3 + n, Epoch: 77, Fresh: true, Value: driver.Value{Size: 100}, Keys: 10, Memory: func() int64 { return 1 << 30 }}
 }
 
 func open(t testing.TB, c *Config, at driver.Site) *store {
@@ -373,7 +375,7 @@ func TestFilesStayBelowTheRoot(t *testing.T) {
 	require.NoError(t, os.Symlink(outside, filepath.Join(at.Root, "link")))
 	require.NoError(t, os.Symlink(filepath.Join(outside, "file"), filepath.Join(at.Root, "wal-w0.pmlog")))
 	for dir, says := range map[string]string{
-		"..": "is not below", "a/../../b": "is not below", outside: "is not below", "/": "is not below", "link": "path escapes from parent: write a dir that can be made below ", "link/a": "path escapes",
+		"..": "write a path below it, without ..", "a/../../b": "is not below", outside: "is not below", filepath.Dir(at.Root): "write another dir, or --log-root " + filepath.Dir(at.Root), "/": "is not below", "link": "path escapes from parent: write a dir that can be made below ", "link/a": "path escapes",
 		"": "is no file that a log was in",
 	} {
 		_, err := Driver{}.Open(t.Context(), config(t, func(c *Config) { c.Dir = dir }), at)
@@ -420,6 +422,40 @@ func TestWhatDoesNotFit(t *testing.T) {
 	left, err := os.ReadDir(at.Root)
 	require.NoError(t, err)
 	require.Empty(t, left, "what was begun is gone")
+}
+
+// TestFilesThatCannotBeHad are of places that take none, of phases before that somebody has deleted, or that made smaller ones.
+func TestFilesThatCannotBeHad(t *testing.T) {
+	at := siteOf(t, 1)
+	at.Root = "/proc"
+	_, err := Driver{}.Open(t.Context(), config(t, nil), at)
+	require.ErrorContains(t, err, "create /proc/wal-w0.pmlog: no such file or directory: let this user make files in /proc, or write another --log-root")
+	at = siteOf(t, 1)
+	at.Fresh = false
+	_, err = Driver{}.Open(t.Context(), config(t, nil), at)
+	require.ErrorContains(t, err, "no such file or directory; let nobody else change files below --log-root")
+	at.Fresh = true
+	array := config(t, func(c *Config) { c.Layout = layoutArray })
+	_, err = open(t, array, at).Close()
+	require.NoError(t, err)
+	at.Fresh, at.Keys = false, 11
+	_, err = Driver{}.Open(t.Context(), array, at)
+	require.ErrorContains(t, err, "11 slots of 100 bytes where an earlier phase made 10 of 100; write no more keys")
+	at.Keys, at.Value.Size = 9, 100
+	whole(t, func() driver.Proof {
+		s := open(t, array, at)
+		require.NoError(t, do(s.sessions[0], driver.Append, 20, 0))
+		return verify(t, s)
+	}())
+}
+
+// TestSmallestFiles are of each layout that has a file_size.
+func TestSmallestFiles(t *testing.T) {
+	for layout, size := range map[string]driver.Size{layoutChannel: 4096, layoutRaw: 4096, layoutAppend: 8192 + 128} {
+		s := open(t, config(t, func(c *Config) { c.Layout, c.FileSize = layout, size }), siteOf(t, 1))
+		require.NoError(t, do(s.sessions[0], driver.Append, 100, 0), layout)
+		whole(t, verify(t, s))
+	}
 }
 
 func TestConfigs(t *testing.T) {
@@ -511,6 +547,7 @@ func TestOpenIsGivenUp(t *testing.T) {
 // TestNoSpaceNamesARemedy wants a file that is larger than the file system in memory, and leaves nothing there.
 func TestNoSpaceNamesARemedy(t *testing.T) {
 	at := siteOf(t, 1)
+	at.Memory = func() int64 { return 0 }
 	var size syscall.Statfs_t
 	require.NoError(t, syscall.Statfs("/dev/shm", &size))
 	require.True(t, size.Blocks > 0 && int64(size.Blocks)*size.Bsize < maxFile, "a bounded file system")
@@ -520,7 +557,42 @@ func TestNoSpaceNamesARemedy(t *testing.T) {
 	defer os.RemoveAll(at.Root)
 	_, err = Driver{}.Open(t.Context(), config(t, func(c *Config) { c.FileSize = maxFile }), at)
 	require.ErrorIs(t, err, syscall.ENOSPC)
-	require.ErrorContains(t, err, "no space left on device: write a smaller file_size in the target")
+	require.Regexp(t, `^make log files of 16 TiB in /dev/shm/log\d+ on tmpfs on \S+: \d+ [MG]iB are free: no space left on device: write file_size = "\d+MiB" or less in the target, or another --log-root$`, err)
+	left, err := os.ReadDir(at.Root)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// TestShortOfMemoryNamesWhatFits has less memory than files in memory want, and looks whether what the error names is the most that fits.
+func TestShortOfMemoryNamesWhatFits(t *testing.T) {
+	const have = 50 << 20
+	at := siteOf(t, 2)
+	var err error
+	at.Root, err = os.MkdirTemp("/dev/shm", "log")
+	require.NoError(t, err)
+	defer os.RemoveAll(at.Root)
+	at.Value.Size, at.Keys, at.Pools, at.Memory = 1<<18, 2000, true, func() int64 { return have }
+	for _, layout := range []string{layoutAppend, layoutChannel, layoutArray, layoutRaw} {
+		c := config(t, func(c *Config) { c.Layout, c.FileSize, c.Share = layout, 1<<30, "session" })
+		_, err := Driver{}.Open(t.Context(), c, at)
+		require.ErrorIs(t, err, syscall.ENOSPC)
+		require.ErrorContains(t, err, ": 50 MiB of memory are available: no space left on device: ")
+		would := regexp.MustCompile(`(\d+)(MiB" or less in the target| } or less in the dataset)`).FindStringSubmatch(err.Error())
+		require.Len(t, would, 3, err)
+		n, err := strconv.Atoi(would[1])
+		require.NoError(t, err)
+		takes := func(n int) int64 {
+			c, at := *c, at
+			if c.FileSize = driver.Size(n) << 20; layout == layoutArray {
+				at.Keys = int64(n)
+			}
+			need, err := Driver{}.Need(&c, at)
+			require.NoError(t, err)
+			return need.Bytes + need.Memory
+		}
+		require.LessOrEqual(t, takes(n), int64(have), layout)
+		require.Greater(t, takes(n+1), int64(have), layout)
+	}
 	left, err := os.ReadDir(at.Root)
 	require.NoError(t, err)
 	require.Empty(t, left)

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
-	"syscall"
 
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/pmem"
@@ -61,29 +60,40 @@ type slot struct {
 func (Driver) Open(ctx context.Context, config any, site driver.Site) (driver.Store, error) {
 	c := config.(*Config)
 	s := &store{cfg: c, site: site, kind: kind{Epoch: site.Epoch, Size: site.Value.Size, Fill: site.Value.Fill}}
-	sharing := site.To - site.From
-	if c.Share == "session" {
-		sharing = 1
+	d, err := c.design(site)
+	if err != nil {
+		return nil, err
 	}
-	slots := site.Keys
-	if site.Pools {
-		slots *= int64(sharing)
-	}
-	if c.Layout == layoutArray && slots > 1<<31-1 {
-		return nil, fmt.Errorf("%d slots are too many; write a smaller keys { count = … }", slots)
-	}
-	s.form = form{Layout: c.Layout, Size: site.Value.Size, Slots: int(slots), Padding: c.Padding, Order: c.Order, Commit: c.Commit, CRC: c.CRC}
 	if err := s.enter(); err != nil {
 		return nil, err
 	}
-	for from := site.From; from < site.To; from += sharing {
-		if err := s.openFile(ctx, from, from+sharing); err != nil {
-			_, closing := s.Close()
-			return nil, errors.Join(err, closing, s.Remove())
-		}
+	if err := s.openFiles(ctx, &d); err != nil {
+		_, closing := s.Close()
+		return nil, errors.Join(err, closing, s.Remove())
 	}
 	s.describe()
 	return s, nil
+}
+
+// openFiles makes the logs that are new, and opens the others.
+func (s *store) openFiles(ctx context.Context, d *design) error {
+	s.form = d.form
+	for from := s.site.From; from < s.site.To; from += d.sharing {
+		if d.new(s.cfg, &s.site, from) {
+			if err := s.discard(s.fileName(from)); err != nil {
+				return err
+			}
+		}
+	}
+	if err := s.checkRoom(d); err != nil {
+		return err
+	}
+	for from := s.site.From; from < s.site.To; from += d.sharing {
+		if err := s.openFile(ctx, d, from); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // enter opens the directory that the files are in.
@@ -104,8 +114,11 @@ func (s *store) enter() error {
 	}
 	defer root.Close()
 	if !filepath.IsLocal(dir) {
-		return fmt.Errorf("dir %q is not below %s, which is where this worker lets log files be: write another dir, or start it with --log-root %s",
-			s.cfg.Dir, s.site.Root, s.cfg.Dir)
+		remedy := "write a path below it, without .."
+		if filepath.IsAbs(s.cfg.Dir) {
+			remedy = "write another dir, or --log-root " + s.cfg.Dir
+		}
+		return fmt.Errorf("dir %q is not below %s, which is where this worker lets log files be: %s", s.cfg.Dir, s.site.Root, remedy)
 	}
 	if err = root.MkdirAll(dir, 0o700); err == nil {
 		s.root, err = root.OpenRoot(dir)
@@ -116,34 +129,27 @@ func (s *store) enter() error {
 	return nil
 }
 
-// openFile opens the log of sessions from ≤ i < to.
-func (s *store) openFile(ctx context.Context, from, to int) error {
-	f := &file{name: fmt.Sprintf("%s-w%d.pmlog", s.site.Name, s.site.Worker)}
-	if s.cfg.Share == "session" {
-		f.name = fmt.Sprintf("%s-w%d-s%d.pmlog", s.site.Name, s.site.Worker, from)
-	}
-	size, entries, err := s.form.fileSize(int64(s.cfg.FileSize))
-	if err != nil {
-		return err
-	}
-	f.entries = entries
-	f.fresh = s.site.Fresh || s.cfg.Share == "session" && s.site.Had != nil && !s.site.Had[from]
+// openFile opens the log whose first session is from.
+func (s *store) openFile(ctx context.Context, d *design, from int) error {
+	f := &file{name: s.fileName(from), entries: d.entries, fresh: d.new(s.cfg, &s.site, from)}
+	size := d.size
 	if !f.fresh {
 		size = 0 // it is there
-	} else if err := s.discard(f.name); err != nil {
-		return err
 	}
-	if f.volume, f.regions, err = s.form.open(ctx, s.root, f.name, size, pmem.Mode(s.cfg.Sync)); errors.Is(err, syscall.ENOSPC) {
-		return fmt.Errorf("%w: write a smaller file_size in the target, or fewer slots of an array, or start the worker with another --log-root", err)
-	} else if err != nil {
-		return err
+	var err error
+	f.volume, f.regions, err = s.form.open(ctx, s.root, f.name, size, pmem.Mode(s.cfg.Sync))
+	switch {
+	case err != nil && f.fresh:
+		return unmade(err, s.root.Name())
+	case err != nil:
+		return gone(err)
 	}
 	s.files = append(s.files, f)
 	if err := f.look(s); err != nil {
 		return fmt.Errorf("%s: %w", f.name, err)
 	}
-	for i := from; i < to; i++ {
-		one, err := newSession(s, f, i, i-from, to-from)
+	for i := from; i < from+d.sharing; i++ {
+		one, err := newSession(s, f, i, i-from, d.sharing)
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.name, err)
 		}
@@ -184,7 +190,7 @@ func (s *store) discard(name string) error {
 			return err
 		}
 		if !info.Mode().IsRegular() {
-			return fmt.Errorf("%s is no file that a log was in: move it away", filepath.Join(s.root.Name(), name))
+			return fmt.Errorf("%s is no file that a log was in: move it away", s.path(name))
 		}
 		if info.Size() > 0 {
 			f, err := pmem.OpenIn(s.root, name, pmem.None)
@@ -196,7 +202,7 @@ func (s *store) discard(name string) error {
 			}
 		}
 		if err := s.root.Remove(name); err != nil {
-			return err
+			return fmt.Errorf("delete what an earlier run has left: %w", unmade(err, s.root.Name()))
 		}
 	}
 	return nil

@@ -84,7 +84,10 @@ func (f *form) open(ctx context.Context, root *os.Root, name string, size int64,
 	data := files.open(ctx, name, size)
 	var side *counted
 	if f.Layout == layoutChannel {
-		side = files.open(ctx, sideName(name), min(size, pmlog.SideSize))
+		if size > 0 {
+			size = pmlog.SideSize
+		}
+		side = files.open(ctx, sideName(name), size)
 	}
 	if files.err != nil {
 		return nil, nil, errors.Join(files.err, files.close())
@@ -144,9 +147,21 @@ func (f *form) over(data, side *counted, create bool) (volume, error) {
 	case layoutArray:
 		l, err := either(create, func() (*pmlog.Array, error) { return pmlog.CreateArray(data, f.arrayOptions()) },
 			func() (*pmlog.Array, error) { return pmlog.OpenArray(data) })
+		if err == nil {
+			err = f.within(l.Options())
+		}
 		return arrayVolume{l, f.Slots}, err
 	}
 	return rawVolume{pmlog.NewRaw(data, f.CRC), f.Size, data.Size() / int64(f.Size)}, nil
+}
+
+// within returns an error unless an array that an earlier phase made has the slots that this one writes.
+func (f *form) within(o pmlog.ArrayOptions) error {
+	if f.Slots > o.Slots || f.Size > o.Capacity {
+		return fmt.Errorf("%d slots of %d bytes where an earlier phase made %d of %d; write no more keys and no larger values than there, or another target",
+			f.Slots, f.Size, o.Slots, o.Capacity)
+	}
+	return nil
 }
 
 func either[T any](first bool, a, b func() (T, error)) (T, error) {
@@ -224,9 +239,6 @@ type arrayVolume struct {
 }
 
 func (v arrayVolume) writer(i, n int) (any, error) {
-	if i >= v.slots {
-		return nil, fmt.Errorf("%d slots for %d sessions; write keys { count = %d } or more in the dataset, or fewer sessions", v.slots, n, n)
-	}
 	return &slotWriter{ArrayWriter: v.Writer(), slot: i, first: i, apart: n, slots: v.slots}, nil
 }
 
@@ -258,9 +270,6 @@ type rawVolume struct {
 
 func (v rawVolume) writer(i, n int) (any, error) {
 	from, to := v.pieces*int64(i)/int64(n), v.pieces*int64(i+1)/int64(n)
-	if from == to {
-		return nil, fmt.Errorf("%d entries fit into the file, and it has %d sessions; write a larger file_size, or fewer sessions", v.pieces, n)
-	}
 	w, err := v.Writer(from*int64(v.size), to*int64(v.size))
 	return rawWriter{w, turns{int(from), uint64(to - from)}}, err
 }

@@ -11,7 +11,7 @@ import (
 
 // local checks a driver of files: what its sessions store is there for another who looks, and nothing stays behind.
 func (s *Suite) local(t *testing.T, d driver.Local) {
-	site := driver.Site{Root: t.TempDir(), Name: "conformance", To: 2, Epoch: 1, Fresh: true, Value: driver.Value{Size: driver.StampSize}, Keys: 4}
+	site := driver.Site{Root: t.TempDir(), Name: "conformance", To: 2, Epoch: 1, Fresh: true, Value: driver.Value{Size: driver.StampSize}, Keys: 4, Memory: func() int64 { return 1 << 30 }}
 	for phase := range uint64(2) {
 		site.Epoch, site.Fresh = phase+1, phase == 0
 		store, err := d.Open(t.Context(), s.Config, site)

@@ -1,0 +1,197 @@
+package log
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"sort"
+	"syscall"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/pmem"
+	"github.com/loadgen/loadgen/pkg/pmlog"
+)
+
+// What a log takes of the process's memory, in bytes.
+const (
+	slotMemory  = 192 // a slot of an array: what layout, driver and claim hold of it
+	pieceMemory = 64  // a piece of a raw file: in a claim
+)
+
+// design is what the logs of a site's sessions are.
+type design struct {
+	form    form
+	sharing int   // sessions that have a log in common
+	size    int64 // of its file
+	side    int64 // of the file beside it, if it has one
+	entries int64 // that it has room for
+}
+
+// design returns an error when the values, or so many sessions, do not fit.
+func (c *Config) design(site driver.Site) (design, error) {
+	d := design{sharing: site.To - site.From}
+	if site.Value.Size < driver.StampSize {
+		return d, fmt.Errorf("entries of %d bytes; write %d or more in the dataset", site.Value.Size, driver.StampSize)
+	}
+	if c.Share == "session" {
+		d.sharing = 1
+	}
+	slots := site.Keys
+	if site.Pools {
+		slots *= int64(d.sharing)
+	}
+	if c.Layout == layoutArray && slots > math.MaxInt32 {
+		return d, fmt.Errorf("%d slots are too many; write a smaller keys { count = … }", slots)
+	}
+	d.form = form{Layout: c.Layout, Size: site.Value.Size, Slots: int(slots), Padding: c.Padding, Order: c.Order, Commit: c.Commit, CRC: c.CRC}
+	if c.Layout == layoutChannel {
+		d.side = pmlog.SideSize
+	}
+	var err error
+	if d.size, d.entries, err = d.form.fileSize(int64(c.FileSize)); err != nil {
+		return d, err
+	}
+	switch n := int64(d.sharing); {
+	case c.Layout == layoutArray && slots < n:
+		err = fmt.Errorf("%d slots for %d sessions; write keys { count = %d } or more in the dataset, or fewer sessions", slots, n, n)
+	case c.Layout == layoutRaw && d.entries < n:
+		err = fmt.Errorf("%d entries fit into the file, and it has %d sessions; write a larger file_size, or fewer sessions", d.entries, n)
+	}
+	return d, err
+}
+
+// new reports whether no earlier phase had the log whose first session is from.
+func (d *design) new(c *Config, site *driver.Site, from int) bool {
+	return site.Fresh || c.Share == "session" && site.Had != nil && !site.Had[from]
+}
+
+// Need implements driver.Local.
+func (Driver) Need(config any, site driver.Site) (driver.Need, error) {
+	c := config.(*Config)
+	d, err := c.design(site)
+	if err != nil {
+		return driver.Need{}, err
+	}
+	return d.need(c, &site), nil
+}
+
+func (d *design) need(c *Config, site *driver.Site) driver.Need {
+	var n driver.Need
+	all := int64(0)
+	for from := site.From; from < site.To; from += d.sharing {
+		all++
+		if d.new(c, site, from) {
+			n.Logs++
+		}
+	}
+	n.Bytes = int64(n.Logs) * (d.size + d.side)
+	n.Memory = int64(site.To-site.From) * int64(places*step+d.form.Size)
+	switch c.Layout {
+	case layoutArray:
+		n.Slots, n.Value = int64(d.form.Slots), d.form.Size
+		n.Memory += all * n.Slots * slotMemory
+	case layoutRaw:
+		n.Memory += all * d.entries * pieceMemory
+	}
+	return n
+}
+
+// room is what a machine has left.
+type room struct {
+	disk, memory int64
+	place        pmem.Place
+}
+
+// short reports whether more is needed than there is, of disk and of memory, which is what a file system in memory takes.
+func (r *room) short(need driver.Need) (disk, memory bool) {
+	if r.place.Volatile() {
+		need.Memory += need.Bytes
+	}
+	return need.Bytes > r.disk, r.memory > 0 && need.Memory > r.memory
+}
+
+// checkRoom returns an error unless there is room for the files that are to be made.
+func (s *store) checkRoom(d *design) error {
+	r := room{memory: s.site.Memory()}
+	var err error
+	if r.disk, r.place, err = pmem.Room(s.root); err != nil {
+		return err
+	}
+	need := d.need(s.cfg, &s.site)
+	disk, memory := r.short(need)
+	if need.Logs == 0 || !disk && !memory {
+		return nil
+	}
+	have := about(r.disk) + " are free"
+	if memory && (!disk || r.memory < r.disk) {
+		have = about(r.memory) + " of memory are available"
+	}
+	return fmt.Errorf("make log files of %s in %s on %s: %s: %w: %s, or another --log-root",
+		about(need.Bytes), s.root.Name(), r.place, have, syscall.ENOSPC, s.fitting(&r))
+}
+
+// fitting says how much of what the plan asks for there is room for.
+func (s *store) fitting(r *room) string {
+	c, site := *s.cfg, s.site
+	most := func(n int, set func(n int)) int {
+		return sort.Search(n, func(n int) bool {
+			set(n + 1)
+			need, err := Driver{}.Need(&c, site)
+			disk, memory := r.short(need)
+			return err == nil && (disk || memory)
+		})
+	}
+	if c.Layout == layoutArray {
+		return fmt.Sprintf("write keys { count = %d } or less in the dataset", most(int(site.Keys), func(n int) { site.Keys = int64(n) }))
+	}
+	asked := int64(c.FileSize)
+	if n := most(int(asked>>20), func(n int) { c.FileSize = driver.Size(n) << 20 }); n > 0 {
+		return fmt.Sprintf("write file_size = \"%dMiB\" or less in the target", n)
+	}
+	return fmt.Sprintf("write file_size = \"%dKiB\" or less in the target", most(int(asked>>10), func(n int) { c.FileSize = driver.Size(n) << 10 }))
+}
+
+// about writes so many bytes, or a little less.
+func about(n int64) string {
+	for i, unit := range []string{"TiB", "GiB", "MiB", "KiB"} {
+		if one := int64(1) << (40 - 10*i); n >= 10*one {
+			return fmt.Sprintf("%d %s", n/one, unit)
+		}
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// unmade says what to do about a file that could not be made.
+func unmade(err error, dir string) error {
+	for _, cause := range []error{os.ErrPermission, os.ErrNotExist, syscall.EROFS, syscall.EOPNOTSUPP} {
+		if errors.Is(err, cause) {
+			return fmt.Errorf("%w: let this user make files in %s, or write another --log-root", err, dir)
+		}
+	}
+	if errors.Is(err, syscall.ENOSPC) {
+		return fmt.Errorf("%w: make room there, or write another --log-root", err)
+	}
+	return err
+}
+
+// gone says what to do about a file of an earlier phase that could not be opened.
+func gone(err error) error {
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, pmem.ErrLocked) || errors.Is(err, pmlog.ErrCorrupt) {
+		return fmt.Errorf("%w; let nobody else change files below --log-root", err)
+	}
+	return err
+}
+
+// fileName is the name of the log whose first session is from.
+func (s *store) fileName(from int) string {
+	name := fmt.Sprintf("%s-w%d", s.site.Name, s.site.Worker)
+	if s.cfg.Share == "session" {
+		name += fmt.Sprintf("-s%d", from)
+	}
+	return name + ".pmlog"
+}
+
+// path is where a file of the store is.
+func (s *store) path(name string) string { return filepath.Join(s.root.Name(), name) }

@@ -1,0 +1,68 @@
+package plan
+
+import (
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// Kept is what a phase has one worker keep that carries all of it out.
+type Kept struct {
+	Disk   int64 // bytes of log files, those that earlier phases made for later ones included
+	Memory int64 // bytes beside them, on top of [Load.Memory]
+	Short  error // why one worker cannot have it; several may
+}
+
+// Keeps says what the phases keep of files on a worker's own machine, in their order. It is nil when no target has any.
+func (p *Plan) Keeps(drivers []driver.Driver) []Kept {
+	kept, any := make([]Kept, len(p.Phases)), false
+	for _, t := range p.Targets {
+		local, ok := driverNamed(drivers, t.Driver).(driver.Local)
+		if !ok {
+			continue
+		}
+		any = true
+		p.keep(t, local, kept)
+	}
+	if !any {
+		return nil
+	}
+	return kept
+}
+
+// keep adds what a target's files are from its first phase to its last.
+func (p *Plan) keep(t *Target, local driver.Local, kept []Kept) {
+	var phases []int
+	for i, ph := range p.Phases {
+		if ph.Target == t.Name {
+			phases = append(phases, i)
+		}
+	}
+	had, disk := map[int]bool{}, int64(0)
+	for n, i := range phases {
+		site := p.site(p.Phases[i], p.Phases[i].Sessions())
+		site.Fresh, site.Had = n == 0, had
+		need, err := local.Need(t.Config, site)
+		if err != nil {
+			kept[i].Short = err
+		}
+		for s := range site.To {
+			had[s] = true
+		}
+		disk, kept[i].Memory = add(disk, need.Bytes), need.Memory
+		until := i + 1
+		if n+1 < len(phases) {
+			until = phases[n+1]
+		}
+		for j := i; j < until; j++ {
+			kept[j].Disk = add(kept[j].Disk, disk)
+		}
+	}
+}
+
+// site is where so many sessions of a phase would be all on one worker, as far as the plan knows.
+func (p *Plan) site(ph *Phase, sessions int) driver.Site {
+	d := p.Dataset(ph.Dataset)
+	return driver.Site{
+		Name: ph.Target, To: sessions, Fresh: true, Value: driver.Value{Size: d.Values.Size},
+		Keys: d.Keys.Count, Pools: d.Keys.Scope == "session",
+	}
+}
