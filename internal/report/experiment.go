@@ -149,25 +149,31 @@ func (p *page) table(t run.Table) {
 		p.line("%s%s", []string{"── ", "   "}[min(i, 1)], line)
 	}
 	rows := grid(narrow(t))
-	wide := widths(rows)
-	if words := hasFindings(t); !t.Transpose && breadth(wide, words) > width {
-		rows = concise(narrow(t))
-		if wide = widths(rows); !words {
-			p.spanned(t, rows)
-			p.notes(t)
-			return
-		}
+	wide, words := widths(rows), hasFindings(t)
+	if !t.Transpose && !words && breadth(wide, false) > terminal {
+		p.tight(t)
+		p.notes(t)
+		return
 	}
-	words := hasFindings(t)
-	for _, row := range rows {
+	below := false
+	if words && breadth(wide, true) > width {
+		rows = concise(narrow(t))
+		wide = widths(rows)
+		below = breadth(wide, true) > width
+	}
+	for n, row := range rows {
 		line := "  " + left(row[0].Text, wide[0])
-		for i := 1; i < len(row); i++ {
-			if words && i == len(row)-1 {
-				line += "  "
-				line += strings.Join(wrap(row[i].Text, max(width-columns(line), minWords)), "\n"+spaces(columns(line)))
-			} else {
-				line += "  " + right(row[i].Text, wide[i])
-			}
+		for i := 1; i < len(row)-1; i++ {
+			line += "  " + right(row[i].Text, wide[i])
+		}
+		last := row[len(row)-1].Text
+		switch {
+		case !words:
+			line += "  " + right(last, wide[len(row)-1])
+		case !below:
+			line += "  " + strings.Join(wrap(last, max(width-columns(line)-2, minWords)), "\n"+spaces(columns(line)+2))
+		case n > 0:
+			line += "\n    " + strings.Join(wrap(last, width-4), "\n    ")
 		}
 		p.line("%s", line)
 	}

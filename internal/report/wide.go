@@ -30,16 +30,83 @@ func breadth(wide []int, words bool) int {
 	return sum
 }
 
-// concise is a table that was too wide for a terminal: the rows of a matrix are named by those values that no column shows, below the names
-// of these; a comparison has no medians, and no name of its baseline.
+// terminal is the width that any terminal has. Tables that a plan describes are kept to it as far as that loses nothing.
+const terminal = 80
+
+// concise is a comparison that was too wide: the rows of a matrix are named by those values that no column shows, below the names of these; there are
+// no medians, and no name of the baseline.
 func concise(t run.Table) [][]gridCell {
-	t, names := shortNames(t)
-	if hasFindings(t) {
-		t = terse(t)
-	}
+	t, names := shortNames(terse(t))
 	rows := grid(t)
 	rows[0][0].Text = names
 	return rows
+}
+
+// tight writes a table that was too wide: names are short, what all rows say is said once, and titles are broken.
+func (p *page) tight(t run.Table) {
+	t, names := shortNames(t)
+	t, all := same(t)
+	if len(all) > 0 {
+		for _, line := range wrap("in all rows: "+strings.Join(all, ", "), terminal-2) {
+			p.line("  %s", line)
+		}
+	}
+	rows := grid(t)
+	rows[0][0].Text = names
+	p.spanned(t, rows)
+}
+
+// same takes the columns out in which all rows that were measured have the same words, and returns these behind their titles.
+func same(t run.Table) (run.Table, []string) {
+	var said []string
+	out := func(i int) bool {
+		first, n := "", 0
+		for _, row := range t.Rows {
+			c := row.Cells[i]
+			switch {
+			case row.Elsewhere && c.Text == "":
+				continue
+			case c.Value != nil || c.Text == "" || n > 0 && c.Text != first:
+				return false
+			}
+			first, n = c.Text, n+1
+		}
+		if n > 1 {
+			said = append(said, t.Columns[i].Title+" "+first)
+		}
+		return n > 1
+	}
+	less := t
+	less.Columns, less.Rows = nil, slices.Clone(t.Rows)
+	for i := range less.Rows {
+		less.Rows[i].Cells = nil
+	}
+	for i, c := range t.Columns {
+		if out(i) {
+			continue
+		}
+		less.Columns = append(less.Columns, c)
+		for n, row := range t.Rows {
+			less.Rows[n].Cells = append(less.Rows[n].Cells, row.Cells[i])
+		}
+	}
+	return less, said
+}
+
+// breakTitles takes the first part off the titles that are wider than what stands below them, and returns the line of these parts.
+func breakTitles(rows [][]gridCell) (above []gridCell) {
+	wide := widths(rows[1:])
+	above = make([]gridCell, len(rows[0]))
+	for i, c := range rows[0] {
+		best, words := columns(c.Text), strings.Fields(c.Text)
+		for n := 1; i > 0 && n < len(words) && best > wide[i]; n++ {
+			top, bottom := strings.Join(words[:n], " "), strings.Join(words[n:], " ")
+			if most := max(columns(top), columns(bottom)); most < best {
+				best, above[i].Text, rows[0][i].Text = most, top, bottom
+			}
+		}
+	}
+	return above
 }
 
 // terse is a comparison without what its other columns nearly say.
@@ -148,28 +215,36 @@ func aligned(keys []string, values [][]string, kept []int) []string {
 
 // spanned writes the rows of a table whose names of what was not measured here take the room of empty cells behind them.
 func (p *page) spanned(t run.Table, rows [][]gridCell) {
-	measured := slices.Clone(rows)
-	for i := len(t.Rows); i > 0; i-- {
-		if t.Rows[i-1].Elsewhere {
-			measured = slices.Delete(measured, i, i+1)
+	above := breakTitles(rows)
+	wide := widths(append(rows, above))
+	wide[0] = columns(rows[0][0].Text)
+	for i, row := range t.Rows {
+		if !row.Elsewhere {
+			wide[0] = max(wide[0], columns(rows[i+1][0].Text))
 		}
 	}
-	wide := widths(rows)
-	wide[0] = widths(measured)[0]
 	for _, row := range rows {
 		wide[0] = max(wide[0], columns(row[0].Text)-spare(row, wide))
 	}
-	for _, row := range rows {
-		room, i := wide[0], 1
-		for ; columns(row[0].Text) > room; i++ {
-			room += 2 + wide[i]
-		}
-		line := "  " + left(row[0].Text, room)
-		for ; i < len(row); i++ {
-			line += "  " + right(row[i].Text, wide[i])
-		}
-		p.line("%s", line)
+	if slices.ContainsFunc(above, func(c gridCell) bool { return c.Text != "" }) {
+		p.line("%s", strings.TrimRight(spannedLine(above, wide), " "))
 	}
+	for _, row := range rows {
+		p.line("%s", spannedLine(row, wide))
+	}
+}
+
+// spannedLine is a row; its name takes as many cells' room as it is long.
+func spannedLine(row []gridCell, wide []int) string {
+	room, i := wide[0], 1
+	for ; columns(row[0].Text) > room; i++ {
+		room += 2 + wide[i]
+	}
+	line := "  " + left(row[0].Text, room)
+	for ; i < len(row); i++ {
+		line += "  " + right(row[i].Text, wide[i])
+	}
+	return line
 }
 
 // spare is the room of the empty cells that a row begins with.

@@ -46,15 +46,40 @@ func TestATableThatFitsHasWholeNames(t *testing.T) {
 	}, textOf(wideTable("last", 7)))
 }
 
-// TestAWideTableHasShortNames of those values only that no column shows. Names of what was not measured take the room of empty cells.
+// TestAWideTableHasShortNames of those values only that no column shows, and broken titles. Names of what was not measured take the room of empty
+// cells.
 func TestAWideTableHasShortNames(t *testing.T) {
+	table := wideTable("last", 50)
+	table.Rows[0].Cells[3].Text = "y"
 	require.Equal(t, []string{
 		"── wide",
-		"  size sync    layout  × layout=raw  median  " + strings.Repeat(" ", 46) + "last",
-		"  1024 msync      raw             1       5  " + strings.Repeat("x", 50),
-		"  64   clwb    append             2       6  " + strings.Repeat("x", 50),
+		"                                  ×",
+		"  size sync      layout  layout=raw  median  " + strings.Repeat(" ", 46) + "last",
+		"  1024 msync        raw           1       5  " + strings.Repeat(" ", 49) + "y",
+		"  64   clwb      append           2       6  " + strings.Repeat("x", 50),
 		"  2020: all of it, somewhere else *       7  " + strings.Repeat(" ", 49) + "–",
-	}, textOf(wideTable("last", 50)))
+	}, textOf(table))
+}
+
+// TestAWideTableSaysOnceWhatAllRowsSay of the rows that were measured here. A number is a figure of each.
+func TestAWideTableSaysOnceWhatAllRowsSay(t *testing.T) {
+	table := wideTable("last", 50)
+	want := []string{
+		"── wide",
+		"  in all rows: last " + strings.Repeat("x", 50),
+		"                                  ×",
+		"  size sync      layout  layout=raw  median",
+		"  1024 msync        raw           1       5",
+		"  64   clwb      append           2       6",
+		"  2020: all of it, somewhere else *       7",
+	}
+	require.Equal(t, want, textOf(table))
+	figure := 1.0
+	table.Rows[0].Cells[3].Value = &figure
+	require.Contains(t, textOf(table)[2], "last")
+	table = wideTable("last", 50)
+	table.Rows[2].Cells[3].Text = "elsewhere"
+	require.Contains(t, textOf(table)[2], "last")
 }
 
 func TestAWideComparisonHasItsFindingsBroken(t *testing.T) {
@@ -64,11 +89,19 @@ func TestAWideComparisonHasItsFindingsBroken(t *testing.T) {
 	table.Rows[1].Cells[3].Text = "no difference shown (MDE 12.0 %), SUSPECT, and as many words again as there are here"
 	table.Columns[0].Title = strings.Repeat("-", 60)
 	lines := textOf(table)
-	require.Equal(t, "  size sync   "+strings.Repeat("-", 60)+"  × baseline  finding", lines[1])
-	require.Equal(t, "  1024 msync"+strings.Repeat(" ", 59)+"raw           1  baseline", lines[2])
-	require.Greater(t, len(lines), 5)
+	require.Equal(t, []string{
+		"  size sync   " + strings.Repeat("-", 60) + "  × baseline",
+		"  1024 msync" + strings.Repeat(" ", 59) + "raw           1",
+		"    baseline",
+		"  64   clwb " + strings.Repeat(" ", 56) + "append           2",
+		"    no difference shown (MDE 12.0 %), SUSPECT, and as many words again as there are here",
+	}, lines[1:])
+	table.Columns[0].Title = strings.Repeat("-", 40)
+	lines = textOf(table)
+	require.Equal(t, "  size sync   "+strings.Repeat("-", 40)+"  × baseline  finding", lines[1])
+	require.Greater(t, len(lines), 4)
 	for _, line := range lines {
-		require.LessOrEqual(t, columns(line), 114)
+		require.LessOrEqual(t, columns(line), width)
 	}
 }
 
@@ -77,6 +110,6 @@ func TestNamesThatAreNoSettingsStay(t *testing.T) {
 	for _, name := range []string{"a long name of a variant", "layout=raw", "size=1024,layout=raw,sync=msync"} {
 		table := wideTable("last", 80)
 		table.Rows[0].Name = name
-		require.Contains(t, textOf(table)[2], "  "+name+" ")
+		require.Contains(t, strings.Join(textOf(table), "\n"), "\n  "+name+" ")
 	}
 }
