@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,19 +10,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // TestDirectIsTheProgram carries plain ops out directly and by their program, through everything that can happen to them: each snapshot
-// has the same bytes.
+// has the same bytes, and the servers hold the same values.
 func TestDirectIsTheProgram(t *testing.T) {
 	const mixed = "ops = { get = 3, put = 2, delete = 1 }\nmax_bad = 1\n"
-	mixes := map[string]string{"": mixed, "gets only: ": "ops = { get = 1 }\nmax_bad = 1\n"}
+	mixes := map[string]string{"": mixed, "gets only: ": "ops = { get = 1 }\nmax_bad = 1\n", "puts only: ": "ops = { put = 1 }\nmax_bad = 1\n"}
 	const closed = mixed + `
 		closed {
 			sessions = 3
 			duration = "2500ms"
 			pipeline = 5
 		}`
+	short := strings.Replace(closed, "2500ms", "400ms", 1)
 	slow := func(n int, d time.Duration) func(b *bench) {
 		return func(b *bench) { b.server(0).latency = every(n, d) }
 	}
@@ -29,10 +32,17 @@ func TestDirectIsTheProgram(t *testing.T) {
 		name      string
 		endpoints int
 		target    string
+		values    string
 		phase     string
 		script    func(b *bench)
 	}{
 		{name: "closed", endpoints: 1, phase: closed},
+		{name: "a long pipeline", endpoints: 1, phase: mixed + "closed {\n sessions = 2\n duration = \"300ms\"\n pipeline = 150\n}"},
+		{name: "checked values", endpoints: 1, values: "size = 40\n checked = true", phase: short},
+		{name: "values that compress", endpoints: 1, values: "size = 200\n compressibility = 0.3", phase: short},
+		{name: "values of many sizes", endpoints: 1, values: "size = \"uniform(24B, 200B)\"", phase: short},
+		{name: "values that expire", endpoints: 1, values: "size = 100\n ttl = \"30s\"", phase: short},
+		{name: "values of 1 KiB", endpoints: 1, values: "size = \"1KiB\"", phase: short},
 		{name: "several endpoints", endpoints: 3, phase: closed},
 		{name: "iterations end", endpoints: 1, phase: mixed + "closed {\n sessions = 4\n iterations = 333\n pipeline = 7\n}"},
 		{name: "ramp and think time", endpoints: 2, phase: mixed + "closed {\n sessions = 4\n duration = \"2s\"\n pipeline = 3\n think = \"3ms\"\n ramp = \"1s\"\n}"},
@@ -68,7 +78,9 @@ func TestDirectIsTheProgram(t *testing.T) {
 		for name, mix := range mixes {
 			t.Run(name+c.name, func(t *testing.T) {
 				phase := strings.Replace(c.phase, mixed, mix, 1)
-				require.Equal(t, playDirect(t, c.endpoints, c.target, phase, c.script, false), playDirect(t, c.endpoints, c.target, phase, c.script, true))
+				values := cmp.Or(c.values, "size = 100")
+				p := redisPlanOf(t, c.endpoints, values, c.target, phase)
+				require.Equal(t, playDirect(t, p, c.script, false), playDirect(t, p, c.script, true))
 			})
 		}
 	}
@@ -136,7 +148,8 @@ func TestVolleysAreTheProgram(t *testing.T) {
 						c.script(b)
 					}
 				}
-				require.Equal(t, playDirect(t, endpoints, c.target, c.phase, script, false), playDirect(t, endpoints, c.target, c.phase, script, true))
+				p := redisPlan(t, endpoints, c.target, c.phase)
+				require.Equal(t, playDirect(t, p, script, false), playDirect(t, p, script, true))
 			})
 		}
 	}
@@ -152,9 +165,15 @@ func every(n int, d time.Duration) func(int) time.Duration {
 	}
 }
 
-// playDirect returns the snapshots of a phase.
-func playDirect(t *testing.T, endpoints int, target, phase string, script func(b *bench), direct bool) (snapshots [][]byte) {
-	b := newBench(t, redisPlan(t, endpoints, target, phase), "load", time.Millisecond)
+// played is what comes of a phase: its snapshots, and what the servers hold in the end.
+type played struct {
+	snapshots [][]byte
+	held      []map[string][]byte
+}
+
+// playDirect carries out a phase.
+func playDirect(t *testing.T, p *plan.Plan, script func(b *bench), direct bool) (got played) {
+	b := newBench(t, p, "load", time.Millisecond)
 	defer b.g.close()
 	if script != nil {
 		script(b)
@@ -168,9 +187,12 @@ func playDirect(t *testing.T, endpoints int, target, phase string, script func(b
 	}
 	require.Positive(t, due)
 	for _, s := range b.snaps {
-		snapshots = append(snapshots, bytesOf(t, &s))
+		got.snapshots = append(got.snapshots, bytesOf(t, &s))
 	}
-	return snapshots
+	for i := range b.g.endpoints {
+		got.held = append(got.held, b.server(i).keys)
+	}
+	return got
 }
 
 func bytesOf(t testing.TB, x interface {

@@ -157,6 +157,11 @@ func (b *bench) runStep(step run.Step) measure.Totals {
 
 // redisPlan is a plan with one phase, "load", on a number of scripted servers.
 func redisPlan(t testing.TB, endpoints int, target, phase string) *plan.Plan {
+	return redisPlanOf(t, endpoints, "size = 100", target, phase)
+}
+
+// redisPlanOf is redisPlan with values of a kind.
+func redisPlanOf(t testing.TB, endpoints int, values, target, phase string) *plan.Plan {
 	list := ""
 	for i := range endpoints {
 		list += fmt.Sprintf("%q, ", fmt.Sprintf("127.0.0.1:%d", firstPort+i))
@@ -169,11 +174,13 @@ func redisPlan(t testing.TB, endpoints int, target, phase string) *plan.Plan {
 		}
 		dataset "d" {
 			keys { count = 100 }
-			values { size = 100 }
+			values {
+				%s
+			}
 		}
 		phase "load" {
 			target      = target.t
 			dataset     = dataset.d
 			%s
-		}`, list, target, phase))
+		}`, list, target, values, phase))
 }

@@ -5,20 +5,32 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/workload"
+	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// sheet is many equal requests, for ops that are alike but for their keys and have one endpoint: a write's requests are copied at once, and
-// then the keys are stamped onto them.
+// sheet is many equal requests, for ops that are alike but for their keys and values and have one endpoint: a write's requests are copied at
+// once, and then keys and values are stamped onto them.
 type sheet struct {
 	fits     bool // the step's ops are such
 	requests []byte
 	size     int // of one request
 	keyAt    int
 	key      int // length of the key
+	valueAt  int
+	value    driver.Value      // of puts, but for its seed
+	seeds    [sheetSize]uint64 // of the values of a write
 }
 
-// sheetSize is how many requests a sheet has.
-const sheetSize = 64
+const (
+	sheetSize   = 64  // requests of a sheet
+	mostStamped = 256 // bytes of a value that is worth being copied twice
+)
+
+// alike says whether a sheet does for the ops of a step.
+func alike(source *workload.Source, codec driver.Layout) bool {
+	value := source.Value()
+	return codec != nil && source.Alike() && (!source.Draws(driver.Put) || value.Text() && value.Size <= mostStamped)
+}
 
 // stamp begins the next n ops of a stream, as start does.
 func (d *direct) stamp(s *session, stream *workload.Stream, n int, due, now int64) int {
@@ -43,7 +55,10 @@ func (d *direct) layOut(stream workload.Stream) bool {
 	}
 	f := &d.enc.forms[o.Verb]
 	d.enc.form(f, o)
-	d.sheet = sheet{fits: true, requests: bytes.Repeat(f.whole, sheetSize), size: len(f.whole), keyAt: f.keyAt, key: f.key}
+	d.sheet = sheet{
+		fits: true, requests: bytes.Repeat(f.whole, sheetSize), size: len(f.whole), keyAt: f.keyAt, key: f.key,
+		valueAt: f.valueAt, value: o.Value,
+	}
 	return true
 }
 
@@ -57,14 +72,19 @@ func (d *direct) stampSheet(s *session, c *wireConn, stream *workload.Stream, n 
 	d.w.touch(c)
 	at := len(c.out)
 	c.out = append(c.out, sh.requests[:n*sh.size]...)
-	out := c.out[at+sh.keyAt:]
-	got := stream.Stamp(out, sh.key, sh.size, n)
+	keys := c.out[at+sh.keyAt:]
+	got := stream.Stamp(keys, sh.key, sh.size, sh.seeds[:n])
 	c.out = c.out[:at+got*sh.size]
+	if verb.Stores() {
+		sh.value.Writer, sh.value.Version = uint64(number), uint64(l.wall+now)
+		sh.value.Stamp(c.out[at+sh.valueAt:], sh.size, sh.seeds[:got])
+	}
 	for i := 0; d.w.pipes != nil && i < got; i++ {
 		c.out = c.out[:at+(i+1)*sh.size]
 		c.cut(at + i*sh.size)
 	}
-	l.rec.Mix(measure.DigestOfRow(number, first, verb, out, sh.key, sh.size, got))
+	row := measure.Row{Stream: number, N: first, Verb: verb, Size: sh.value.Size, Keys: keys, Stride: sh.size, Key: sh.key}
+	l.rec.Mix(row.Digest(got))
 	l.rec.AddDueN(verb, uint64(got))
 	l.rec.AddBytes(verb, 0, got*sh.size)
 	l.rec.Request(c.endpoint, verb).Sent += uint64(got)

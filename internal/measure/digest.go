@@ -24,17 +24,29 @@ func OpDigest(stream uint32, n uint64, v driver.Verb, key []byte, size int) uint
 	return fold(h^binary.LittleEndian.Uint64(tail[:]), binary.LittleEndian.Uint64(tail[8:])^digestKeys[3])
 }
 
-// DigestOfRow returns the sum of the digests of count ops in a row, from the n-th of a stream on, that differ in nothing but their keys. The
-// first key is the first size bytes of b, and the others follow every stride bytes.
-func DigestOfRow(stream uint32, n uint64, v driver.Verb, b []byte, size, stride, count int) (sum uint64) {
-	if size != usual {
+// Row is ops of one stream that follow each other and differ in nothing but their keys and the bytes of their values.
+type Row struct {
+	Stream uint32
+	N      uint64 // of the first op
+	Verb   driver.Verb
+	Size   int    // of the values
+	Keys   []byte // the first key begins it, and the others follow every
+	Stride int    // bytes
+	Key    int    // length of a key
+}
+
+// Digest returns the sum of the digests of the row's first count ops.
+func (r *Row) Digest(count int) (sum uint64) {
+	b, n := r.Keys, r.N
+	if r.Key != usual {
 		for i := range count {
-			sum += OpDigest(stream, n+uint64(i), v, b[i*stride:i*stride+size], 0)
+			sum += OpDigest(r.Stream, n+uint64(i), r.Verb, b[i*r.Stride:i*r.Stride+r.Key], r.Size)
 		}
 		return sum
 	}
-	own := uint64(stream)<<32 ^ digestKeys[1]
-	form := uint64(usual)<<8 ^ uint64(v)
+	own := uint64(r.Stream)<<32 ^ uint64(r.Size) ^ digestKeys[1]
+	form := uint64(usual)<<8 ^ uint64(r.Verb)
+	stride := r.Stride
 	for range count {
 		key := b[:usual]
 		h := fold(n^digestKeys[0], own) ^ form

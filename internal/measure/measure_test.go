@@ -120,8 +120,6 @@ func TestOpDigest(t *testing.T) {
 	}
 }
 
-// TestDigestsDoNotClump adds up the digests of neighbouring ops in groups: no two sums are the same, and every bit of them is set about
-// as often as not.
 func TestDigestOfRow(t *testing.T) {
 	for _, size := range []int{1, 8, 16, 17, 40} {
 		for _, stride := range []int{size, size + 20} {
@@ -129,14 +127,17 @@ func TestDigestOfRow(t *testing.T) {
 			row := make([]byte, 0, 50*stride)
 			for i := range 50 {
 				key := fmt.Appendf(nil, "%0*d", size, i%10)
-				want += OpDigest(7, 1000+uint64(i), driver.Delete, key, 0)
+				want += OpDigest(7, 1000+uint64(i), driver.Put, key, 300)
 				row = append(row, fmt.Appendf(nil, "%-*s", stride, key)...)
 			}
-			require.Equal(t, want, DigestOfRow(7, 1000, driver.Delete, row, size, stride, 50))
+			r := Row{Stream: 7, N: 1000, Verb: driver.Put, Size: 300, Keys: row, Stride: stride, Key: size}
+			require.Equal(t, want, r.Digest(50))
 		}
 	}
 }
 
+// TestDigestsDoNotClump adds up the digests of neighbouring ops in groups: no two sums are the same, and every bit of them is set about
+// as often as not.
 func TestDigestsDoNotClump(t *testing.T) {
 	seen := map[uint64]bool{}
 	var ones [64]int

@@ -94,6 +94,24 @@ func (v *Value) AppendTo(dst []byte) []byte {
 	return dst
 }
 
+// Text says whether a value is text behind its header, if it has one.
+func (v *Value) Text() bool { return v.Maker == nil && v.Fill>>16 == 0 }
+
+// Stamp writes values of text that are v but for their seeds into b: the first begins it, and those of the others follow every stride bytes.
+// It leaves the bytes between them alone.
+func (v *Value) Stamp(b []byte, stride int, seeds []uint64) {
+	one, text := *v, filling()
+	for i, seed := range seeds {
+		to := b[i*stride:][:v.Size]
+		if from := int(seed % fillingSize); !v.Checked && from+v.Size <= len(text) {
+			copy(to, text[from:])
+			continue
+		}
+		one.Seed = seed
+		one.AppendTo(to[:0])
+	}
+}
+
 func (v *Value) appendFilling(dst []byte, n int) []byte {
 	if v.Maker != nil {
 		return v.Maker.Append(dst, v.Seed)

@@ -38,6 +38,26 @@ func TestValueHasItsSize(t *testing.T) {
 	}
 }
 
+// TestStampedValues writes values in a row and one by one, up to the end of the text that they are cut from.
+func TestStampedValues(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		v := drawChecked(t)
+		v.Checked = rapid.Bool().Draw(t, "checked")
+		near := rapid.Uint64Range(0, fillingSize)
+		seeds := rapid.SliceOfN(rapid.OneOf(rapid.Uint64(), near), 0, 10).Draw(t, "seeds")
+		seeds = append(seeds, uint64(fillingSize-v.Size), uint64(fillingSize-v.Size+1))
+		stride := v.Size + rapid.IntRange(0, 9).Draw(t, "gap")
+		got, want := make([]byte, len(seeds)*stride), make([]byte, len(seeds)*stride)
+		for i, seed := range seeds {
+			one := v
+			one.Seed = seed
+			copy(want[i*stride:], one.AppendTo(nil))
+		}
+		v.Stamp(got, stride, seeds)
+		require.True(t, bytes.Equal(want, got))
+	})
+}
+
 func TestCheckedValueComesBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := drawChecked(t)
