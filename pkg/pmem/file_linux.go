@@ -374,11 +374,6 @@ func (f *File) failed() error {
 	return nil
 }
 
-func (f *File) msync(lo, hi int64) error {
-	lo -= lo % int64(os.Getpagesize())
-	return unix.Msync(f.data[lo:hi], unix.MS_SYNC)
-}
-
 func (f *File) fdatasync(_, _ int64) error { return unix.Fdatasync(f.fd()) }
 
 func (f *File) fd() int { return int(f.file.Fd()) }

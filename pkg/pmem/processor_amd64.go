@@ -70,6 +70,11 @@ func movnt512(to, from []byte)
 //go:noescape
 func movntFirst512(to []byte, from *[line]byte, word uint64)
 
+// prefetch executes PREFETCHT0 on each 64-byte line of p.
+//
+//go:noescape
+func prefetch(p []byte)
+
 // sfence executes SFENCE, which keeps later stores behind the flushes, and a locked instruction, which the processor does not complete before
 // them: without it, it goes on meanwhile, and the time that is read next is that of a write that is still under way.
 func sfence()

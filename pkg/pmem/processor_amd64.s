@@ -143,6 +143,22 @@ TEXT ·movntFirst512(SB), NOSPLIT, $0-40
 	VZEROUPPER
 	RET
 
+// func prefetch(p []byte)
+TEXT ·prefetch(SB), NOSPLIT, $0-24
+	MOVQ p_base+0(FP), AX
+	MOVQ p_len+8(FP), BX
+	ADDQ AX, BX
+
+next:
+	CMPQ       AX, BX
+	JCC        done
+	PREFETCHT0 (AX)
+	ADDQ       $64, AX
+	JMP        next
+
+done:
+	RET
+
 // func sfence()
 TEXT ·sfence(SB), NOSPLIT, $0-0
 	SFENCE

@@ -56,3 +56,13 @@ func TestStoresPastTheCaches(t *testing.T) {
 		require.Equal(t, append(binary.LittleEndian.AppendUint64(nil, 0x0807060504030201), from[8:line]...), to[line:2*line], name)
 	}
 }
+
+// TestPrefetchOfAnything reaches no byte.
+func TestPrefetchOfAnything(t *testing.T) {
+	p := bytes.Repeat([]byte("abc"), 1000)
+	for n := range 130 {
+		prefetch(p[n:n])
+		prefetch(p[n : 2*n])
+	}
+	require.Equal(t, bytes.Repeat([]byte("abc"), 1000), p)
+}
