@@ -156,7 +156,9 @@ func TestResultHasEveryDocumentedPath(t *testing.T) {
 
 	compared := begin(t, briefExperiment+briefTable+"\nassert \"two\" { that = phase.load.op.get.rate > 1500 }", "--label", "kind=compared")
 	require.Equal(t, run.ExitAssert, compared.wait(30*time.Second), "%s%s", &compared.stdout, &compared.stderr)
-	requirePaths(t, ofExperiment, 60, decode(t, compared.out))
+	appended := begin(t, briefLog+"\nvariable \"n\" { default = 1 }\nexperiment {\n repeat = 2\n baseline = \"a\"\n variant \"a\" { n = 1 }\n variant \"b\" { n = 2 }\n}", "--log-root", t.TempDir())
+	appended.wait(30 * time.Second)
+	requirePaths(t, ofExperiment, 60, decode(t, compared.out), decode(t, appended.out))
 
 	b, err := os.ReadFile(compared.out)
 	require.NoError(t, err)

@@ -33,6 +33,7 @@ func Conclude(x *run.Experiment, runs []*run.Run) {
 		}
 	}
 	c.conclude()
+	x.Logs = c.logs()
 	x.Tables = append(x.Tables, tables(x)...)
 }
 

@@ -242,6 +242,9 @@ func judgementOf(x *run.Experiment) []string {
 	if x.Verdict.Assertions == run.Fail {
 		sentences = append(sentences, "Asserts FAILED.")
 	}
+	if len(x.Logs) > 0 {
+		sentences = append(sentences, "Logs: "+strings.Join(x.Logs, "; ")+".")
+	}
 	return sentences
 }
 

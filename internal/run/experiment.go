@@ -26,6 +26,7 @@ type Experiment struct {
 	ExitCode   int       `json:"exit_code"`   // the first that applies over its runs
 
 	Labels map[string]string `json:"labels"` // that the user has given it and its runs
+	Logs   []string          `json:"logs"`   // of runs that count: where their logs were, what their durability was worth, what was verified
 
 	Variants []Variant       `json:"variants"` // in the plan's order
 	Runs     []ExperimentRun `json:"runs"`     // in the order they were run
@@ -172,7 +173,7 @@ func NewExperiment(id string) *Experiment {
 	return &Experiment{
 		Schema: schemaVersion, ID: id,
 		Verdict: Verdict{Completeness: Complete, Validity: Valid, Assertions: None, Reasons: []string{}},
-		Labels:  map[string]string{}, Variants: []Variant{}, Runs: []ExperimentRun{}, Figures: []Figure{}, Tables: []Table{}, Charts: []chart{},
+		Labels:  map[string]string{}, Logs: []string{}, Variants: []Variant{}, Runs: []ExperimentRun{}, Figures: []Figure{}, Tables: []Table{}, Charts: []chart{},
 	}
 }
 

@@ -1,0 +1,54 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/loadgen/loadgen/internal/run"
+)
+
+// logs says of the log files of all runs that count what stands beside the figures of one: where they were and how durable, what bears on
+// that, and how much was found again.
+func (c *comparer) logs() []string {
+	said := []string{}
+	var acknowledged, verified uint64
+	unproven, written := 0, 0
+	for _, v := range c.x.Variants {
+		for _, r := range c.runs[v.Name] {
+			for _, name := range r.PhaseOrder {
+				p := r.Phase[name]
+				if p == nil || p.Log == nil {
+					continue
+				}
+				for _, text := range append([]string{durability(p.Log)}, p.Log.Caveats...) {
+					if !slices.Contains(said, text) {
+						said = append(said, text)
+					}
+				}
+				switch {
+				case p.Log.Proof != nil:
+					acknowledged, verified = acknowledged+p.Log.Proof.Acknowledged, verified+p.Log.Proof.Verified
+				case p.Log.Bytes > 0:
+					unproven++
+				}
+				written++
+			}
+		}
+	}
+	if written == 0 {
+		return said
+	}
+	found := fmt.Sprintf("verified %d/%d entries that had to be there, by another process", verified, acknowledged)
+	if unproven > 0 {
+		found += fmt.Sprintf("; nothing in %d of %d phases", unproven, written)
+	}
+	return append(said, found)
+}
+
+func durability(l *run.Log) string {
+	text := fmt.Sprintf("sync %s used on %s", l.SyncUsed, l.FileSystem)
+	if !l.Durable {
+		text += ", NOT durable"
+	}
+	return text
+}

@@ -1,0 +1,35 @@
+package experiment
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// TestLogsAreSaidOnce of all runs that count: each place and durability, each caveat, and one sum.
+func TestLogsAreSaidOnce(t *testing.T) {
+	x := run.NewExperiment("x")
+	x.Variants = []run.Variant{{Name: "a"}, {Name: "b"}}
+	logged := func(id, variant, sync string, durable bool, proof *driver.Proof) *run.Run {
+		x.Runs = append(x.Runs, run.ExperimentRun{ID: id, Variant: variant, Stopped: run.StopFinished})
+		r := &run.Run{Phase: map[string]*run.Phase{"p": {}, "q": {}}, PhaseOrder: []string{"p", "q"}}
+		r.ID, r.Variant = id, variant
+		r.Phase["p"].Log = &run.Log{Log: driver.Log{SyncUsed: sync, FileSystem: "ext4 on /dev/vda", Durable: durable, Caveats: []string{"a cache"}, Bytes: 1}, Proof: proof}
+		return r
+	}
+	runs := []*run.Run{
+		logged("1", "a", "msync", true, &driver.Proof{Acknowledged: 5, Verified: 5}),
+		logged("2", "a", "msync", true, &driver.Proof{Acknowledged: 7, Verified: 6}),
+		logged("3", "b", "clwb", false, nil),
+	}
+	failed := logged("4", "b", "none", false, nil)
+	x.Runs[3].Stopped = run.StopFailed
+	require.Equal(t, []string{
+		"sync msync used on ext4 on /dev/vda", "a cache", "sync clwb used on ext4 on /dev/vda, NOT durable",
+		"verified 11/12 entries that had to be there, by another process; nothing in 1 of 3 phases",
+	}, newComparer(x, append(runs, failed)).logs())
+	require.Empty(t, newComparer(x, nil).logs())
+}
