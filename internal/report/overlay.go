@@ -38,9 +38,10 @@ func forest(x *run.Experiment, c *comparing) *figure {
 		Name: metricName(first.Metric) + " of " + first.Op + " in phase " + first.Phase + ", times the baseline's", Label: "times the baseline", Text: tickRatio,
 	}
 	there := false
+	brief, _ := briefly(x)
 	for i := range c.figures[:min(len(c.figures), maxRatios)] {
 		g := &c.figures[i]
-		r := chart.Ratio{Name: g.Variant, Class: "unknown", At: orNaN(g.Ratio), Lo: orNaN(g.RatioLo), Hi: orNaN(g.RatioHi), Text: c.text(i, "ratio") + marks[g.Validity]}
+		r := chart.Ratio{Name: brief(g.Variant), Class: "unknown", At: orNaN(g.Ratio), Lo: orNaN(g.RatioLo), Hi: orNaN(g.RatioHi), Text: c.text(i, "ratio") + marks[g.Validity]}
 		r.Hint = g.Variant + ": " + g.Finding
 		switch {
 		case g.Variant == x.Baseline:

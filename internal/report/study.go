@@ -114,6 +114,9 @@ func newStudyView(s *Source, key string) *studyView {
 	v := &studyView{
 		Key: key, Plan: x.Plan, ID: x.ID, Facts: experimentFacts(x), Verdict: judgementOf(x), PlanText: indented(s.Plan),
 	}
+	if _, keys := briefly(x); keys != "" {
+		v.Facts = append(v.Facts, "variants by "+keys)
+	}
 	v.Class, v.Word = standingOf(x.Verdict)
 	if !x.Finished && v.Class == "valid" {
 		v.Class, v.Word = "suspect", "In part"
@@ -289,9 +292,10 @@ func newDifferenceView(x *run.Experiment, c *comparing) differenceView {
 	f := c.figures[0]
 	d := differenceView{Name: nameOf(f) + ": " + metricName(f.Metric)}
 	var higher, lower, none, mdes, unknown, whys []string
+	brief, _ := briefly(x)
 	for i := range c.figures {
 		f := &c.figures[i]
-		text := f.Variant + " (" + c.text(i, "ratio") + marks[f.Validity] + " ×)"
+		text := brief(f.Variant) + " (" + c.text(i, "ratio") + marks[f.Validity] + " ×)"
 		switch {
 		case f.Variant == x.Baseline:
 		case f.Differs && *f.Ratio > 1:
@@ -299,10 +303,10 @@ func newDifferenceView(x *run.Experiment, c *comparing) differenceView {
 		case f.Differs:
 			lower = append(lower, text)
 		case f.Ratio == nil || f.RatioHi == nil || f.Spread == nil:
-			unknown = append(unknown, f.Variant)
+			unknown = append(unknown, brief(f.Variant))
 			whys = append(whys, strings.TrimPrefix(f.Finding, "cannot tell: "))
 		default:
-			none = append(none, f.Variant)
+			none = append(none, brief(f.Variant))
 			mdes = append(mdes, strings.TrimPrefix(f.Finding, "no difference shown "))
 		}
 	}

@@ -113,3 +113,22 @@ func TestNamesThatAreNoSettingsStay(t *testing.T) {
 		require.Contains(t, strings.Join(textOf(table), "\n"), "\n  "+name+" ")
 	}
 }
+
+// TestAPageNamesVariantsBriefly where their names are long, and say what their values are of.
+func TestAPageNamesVariantsBriefly(t *testing.T) {
+	x := run.NewExperiment("x")
+	x.Variants = []run.Variant{{Name: "layout=append,size=1048576,sync=map_sync"}, {Name: "layout=raw,size=64,sync=msync"}}
+	name, keys := briefly(x)
+	require.Equal(t, "layout, size, sync", keys)
+	require.Equal(t, "append 1048576 map_sync", name(x.Variants[0].Name))
+	for _, other := range []string{"a long name of a variant that has no settings", "size=64,layout=raw,sync=msync"} {
+		x.Variants[1].Name = other
+		name, keys = briefly(x)
+		require.Empty(t, keys)
+		require.Equal(t, other, name(other))
+	}
+	x.Variants = []run.Variant{{Name: "w=2,r=1"}}
+	name, keys = briefly(x)
+	require.Empty(t, keys)
+	require.Equal(t, "w=2,r=1", name("w=2,r=1"))
+}
