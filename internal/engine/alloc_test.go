@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 // TestNoAllocationPerOp runs the real loop over a scripted network and counts allocations per cycle, once everything
 // that grows has grown.
 func TestNoAllocationPerOp(t *testing.T) {
+	values := map[string]string{"large values": "size = \"16KiB\""}
 	cases := []struct{ name, target, phase string }{
 		{"plain closed", "", `
 			ops = { get = 1, put = 1 }
@@ -26,6 +28,20 @@ func TestNoAllocationPerOp(t *testing.T) {
 				sessions = 4
 				duration = "1h"
 				think    = "1ms"
+			}`},
+		{"puts alike", "", `
+			ops = { put = 1 }
+			closed {
+				sessions = 4
+				duration = "1h"
+				pipeline = 4
+			}`},
+		{"large values", "", `
+			ops = { put = 1 }
+			closed {
+				sessions = 4
+				duration = "1h"
+				pipeline = 4
 			}`},
 		{"plain open", "", `
 			ops = { get = 1, put = 1 }
@@ -88,7 +104,7 @@ func TestNoAllocationPerOp(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			b := newBench(t, redisPlan(t, 3, c.target, c.phase), "load", time.Millisecond)
+			b := newBench(t, redisPlanOf(t, 3, cmp.Or(values[c.name], "size = 100"), c.target, c.phase), "load", time.Millisecond)
 			b.net.clock.tick = int64(time.Microsecond)
 			b.equip(run.Load)
 			b.l.enter()

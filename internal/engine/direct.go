@@ -24,6 +24,7 @@ type direct struct {
 	enc   encoder
 	skim  driver.Skimmer // the codec, if it is one
 	sheet sheet
+	parts [][]byte // of a value that is lent
 
 	checked bool // the values of gets carry a header
 }
@@ -119,17 +120,26 @@ func (d *direct) send(s *session, from, got int, due, now int64) int {
 	}
 	ledger.Sent += uint64(n)
 	w.touch(c)
-	before := len(c.out)
+	size := 0
 	for i := range d.ops[from:to] {
-		at := len(c.out)
-		c.out = d.enc.append(c.out, &d.ops[from+i])
-		if w.pipes != nil {
-			c.cut(at)
-		}
+		size += d.put(c, &d.ops[from+i])
 	}
-	l.rec.AddBytes(verb, 0, len(c.out)-before)
+	l.rec.AddBytes(verb, 0, size)
 	c.join(verb, n, due)
 	return n
+}
+
+// put appends the request of an op to a connection's output, and returns its bytes.
+func (d *direct) put(c *wireConn, o *op.Op) int {
+	if n := d.lend(c, o); n > 0 {
+		return n
+	}
+	at := len(c.out)
+	c.out = d.enc.append(c.out, o)
+	if d.w.pipes != nil {
+		c.cut(at)
+	}
+	return len(c.out) - at
 }
 
 // join enters the requests of n ops without a state into the queue: with the newest entry, if they are alike.

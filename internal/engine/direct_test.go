@@ -21,10 +21,10 @@ func TestDirectIsTheProgram(t *testing.T) {
 	const closed = mixed + `
 		closed {
 			sessions = 3
-			duration = "2500ms"
+			duration = "1300ms"
 			pipeline = 5
 		}`
-	short := strings.Replace(closed, "2500ms", "400ms", 1)
+	short := strings.Replace(closed, "1300ms", "400ms", 1)
 	slow := func(n int, d time.Duration) func(b *bench) {
 		return func(b *bench) { b.server(0).latency = every(n, d) }
 	}
@@ -45,6 +45,15 @@ func TestDirectIsTheProgram(t *testing.T) {
 		{name: "values of 1 KiB", endpoints: 1, values: "size = \"1KiB\"", phase: short},
 		{name: "several endpoints", endpoints: 3, phase: closed},
 		{name: "iterations end", endpoints: 1, phase: mixed + "closed {\n sessions = 4\n iterations = 333\n pipeline = 7\n}"},
+		{name: "large values", endpoints: 2, values: "size = \"20KiB\"", phase: short},
+		{name: "large values on broken connections", endpoints: 2, values: "size = \"9KiB\"", phase: short, script: func(b *bench) {
+			for _, at := range []time.Duration{100, 200} {
+				b.net.at(time.Duration(b.net.clock.t)+at*time.Millisecond, b.server(0).sever)
+			}
+		}},
+		{name: "large checked values", endpoints: 1, values: "size = \"9KiB\"\n checked = true", phase: short},
+		{name: "large values of many sizes", endpoints: 1, values: "size = \"uniform(8KiB, 9KiB)\"", phase: short},
+		{name: "large values that compress", endpoints: 1, values: "size = \"9KiB\"\n compressibility = 0.5", phase: short},
 		{name: "ramp and think time", endpoints: 2, phase: mixed + "closed {\n sessions = 4\n duration = \"2s\"\n pipeline = 3\n think = \"3ms\"\n ramp = \"1s\"\n}"},
 		{name: "a hit ratio", endpoints: 1, phase: "ops = { get = 1 }\nhit_ratio = \"60%\"\nclosed {\n sessions = 3\n duration = \"1s\"\n pipeline = 5\n}"},
 		{name: "open", endpoints: 2, phase: mixed + "open {\n rate = 3000\n duration = \"2s\"\n arrivals = \"poisson\"\n sessions = 4\n pipeline = 2\n}"},

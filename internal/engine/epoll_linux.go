@@ -23,6 +23,9 @@ type epoll struct {
 	fd     int
 	events []unix.EpollEvent
 	limit  unix.Timespec // of the wait under way
+
+	vector  []unix.Iovec // of writev
+	message unix.Msghdr
 }
 
 const (
@@ -157,6 +160,27 @@ func (p *epoll) write(fd int, b []byte) (int, error) {
 func transfer(call uintptr, fd int, b []byte, flags uintptr) (int, error) {
 	for {
 		n, _, errno := unix.RawSyscall6(call, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), flags, 0, 0)
+		switch errno {
+		case 0:
+			return int(n), nil
+		case unix.EINTR:
+		default:
+			return 0, errno
+		}
+	}
+}
+
+func (p *epoll) writev(fd int, parts [][]byte) (int, error) {
+	p.vector = p.vector[:0]
+	for _, part := range parts {
+		v := unix.Iovec{Base: unsafe.SliceData(part)}
+		v.SetLen(len(part))
+		p.vector = append(p.vector, v)
+	}
+	p.message.Iov = unsafe.SliceData(p.vector)
+	p.message.SetIovlen(len(p.vector))
+	for {
+		n, _, errno := unix.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(&p.message)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 		switch errno {
 		case 0:
 			return int(n), nil

@@ -1,30 +1,39 @@
 package engine
 
 import (
+	"bytes"
+	"io"
 	"net"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
-// TestUnsentBytesStayHere writes 4 MiB to a server that does not read: the kernel takes what goes into the server's window and little more,
-// not all that its send buffer would have room for.
-func TestUnsentBytesStayHere(t *testing.T) {
+// dialTest connects to a listener of the test's own.
+func dialTest(t *testing.T) (p *epoll, fd int, listener net.Listener) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	defer listener.Close()
-	p, err := newEpoll()
+	t.Cleanup(func() { listener.Close() })
+	p, err = newEpoll()
 	require.NoError(t, err)
-	defer p.release()
-	fd, err := p.connect(&endpoint{addr: listener.Addr().(*net.TCPAddr).AddrPort()}, 0)
+	t.Cleanup(p.release)
+	fd, err = p.connect(&endpoint{addr: listener.Addr().(*net.TCPAddr).AddrPort()}, 0)
 	require.NoError(t, err)
-	defer p.close(fd)
+	t.Cleanup(func() { p.close(fd) })
 	ready := make([]readiness, 1)
 	n, err := p.wait(ready, time.Second)
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 	require.NoError(t, p.connected(fd))
+	return p, fd, listener
+}
+
+// TestUnsentBytesStayHere writes 4 MiB to a server that does not read: the kernel takes what goes into the server's window and little more,
+// not all that its send buffer would have room for.
+func TestUnsentBytesStayHere(t *testing.T) {
+	p, fd, _ := dialTest(t)
 	took := 0
 	for range 100 {
 		n, err := p.write(fd, make([]byte, 4<<20))
@@ -36,4 +45,27 @@ func TestUnsentBytesStayHere(t *testing.T) {
 	}
 	require.Positive(t, took)
 	require.Less(t, took, 1<<20)
+}
+
+// TestPartsArriveInOrder writes parts of many sizes, more of them than the kernel takes at a time.
+func TestPartsArriveInOrder(t *testing.T) {
+	p, fd, listener := dialTest(t)
+	conn, err := listener.Accept()
+	require.NoError(t, err)
+	defer conn.Close()
+	var parts [][]byte
+	for i := range mostParts {
+		parts = append(parts, bytes.Repeat([]byte{byte(i)}, 1+i*i*i*100))
+	}
+	want := bytes.Join(parts, nil)
+	took, err := p.writev(fd, parts)
+	require.NoError(t, err)
+	require.Less(t, took, len(want))
+	got := make([]byte, took)
+	require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
+	_, err = io.ReadFull(conn, got)
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(want[:took], got))
+	_, err = p.writev(-1, parts)
+	require.Equal(t, unix.EBADF, err)
 }

@@ -340,19 +340,25 @@ func abort(conn net.Conn) {
 
 // The rest is what wire does besides when its poller is pipes: bytes that were handed over leave later, or not at all.
 
-// pass writes what the socket takes of what is left of c.out.
-func (w *wire) pass(c *wireConn) (int, error) {
+// pass writes what the socket takes of what is left of a connection's output. It returns the bytes, and whether they were all that it was offered.
+func (w *wire) pass(c *wireConn) (n int, whole bool, err error) {
+	if len(c.lent) > 0 {
+		parts, size := w.parts(c)
+		n, err = w.gatherer.writev(c.fd, parts)
+		return n, n == size, err
+	}
 	if w.pipes == nil {
-		return w.poll.write(c.fd, c.out[c.gone:])
+		n, err = w.poll.write(c.fd, c.out[c.gone:])
+		return n, false, err
 	}
 	if !w.date(c) {
-		return 0, errAgain
+		return 0, false, errAgain
 	}
-	n, err := w.pipes.hand(c.fd, c.out, c.cuts)
+	n, err = w.pipes.hand(c.fd, c.out, c.cuts)
 	if n > 0 {
 		c.batch, c.behind, c.cuts = c.behind, 0, c.cuts[:0]
 	}
-	return n, err
+	return n, false, err
 }
 
 // cut ends a write before the request that was just gathered, where it would no longer fit in one TLS record with those before it. When

@@ -193,6 +193,18 @@ func (n *virtualNet) write(fd int, p []byte) (int, error) {
 	return len(p), nil
 }
 
+func (n *virtualNet) writev(fd int, parts [][]byte) (int, error) {
+	size := 0
+	for _, part := range parts {
+		took, err := n.write(fd, part)
+		if err != nil {
+			return 0, err
+		}
+		size += took
+	}
+	return size, nil
+}
+
 func (n *virtualNet) close(fd int) { n.socks[fd].open = false }
 
 // sever ends every connection to the server, from its side.

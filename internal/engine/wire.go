@@ -32,7 +32,9 @@ const (
 type wire struct {
 	l        *loop
 	poll     poller
-	pipes    *pipes // the poller, if that is what it is; else nil
+	pipes    *pipes   // the poller, if that is what it is; else nil
+	gatherer gatherer // likewise
+	vector   [][]byte // scratch of it
 	codec    driver.Codec
 	aside    driver.Aside      // the codec, if it is one
 	batch    driver.BatchCodec // likewise
@@ -100,7 +102,8 @@ type wireConn struct {
 	batch    int    // those before these were handed to it; when they left is not known yet
 	freed    int    // slots of ops that the read at hand has ended, and the feed does not know of yet
 	out      []byte // to be written, but for
-	gone     int    // so many bytes at its front, which the socket has taken
+	gone     int    // so many bytes at its front, which the socket has taken,
+	lent     []lent // and with these between
 	held     []byte // to be written once the connection is up, which it has never been
 	cuts     []int  // of out, where another write begins; for pipes
 	in       []byte // the beginning of a reply that is not complete
@@ -121,6 +124,7 @@ func newWire(l *loop, p poller, codec driver.Codec, g *group) *wire {
 		rand:  rand.New(rand.NewPCG(uint64(l.index), 0)),
 	}
 	w.pipes, _ = p.(*pipes)
+	w.gatherer, _ = p.(gatherer)
 	w.twin = newTwin(codec)
 	w.aside, _ = codec.(driver.Aside)
 	w.batch, _ = codec.(driver.BatchCodec)
@@ -258,25 +262,29 @@ func (c *wireConn) stamp(now int64) {
 // write sends what the socket takes.
 func (w *wire) write(c *wireConn) {
 	w.twin.forget()
-	n, err := w.pass(c)
-	if err != nil && err != errAgain {
-		w.lose(c, fmt.Errorf("write: %w", err))
-		return
-	}
-	n += c.gone
-	if n == len(c.out) {
-		w.recycle(c.out)
-		c.out, c.gone = nil, 0
-		if c.blocked {
-			w.block(c, false)
+	for {
+		n, whole, err := w.pass(c)
+		if err != nil && err != errAgain {
+			w.lose(c, fmt.Errorf("write: %w", err))
+			return
+		}
+		c.leave(n)
+		if c.gone == len(c.out) && len(c.lent) == 0 {
+			break
+		}
+		c.compact()
+		if whole {
+			continue
+		}
+		if !c.blocked {
+			w.block(c, true)
 		}
 		return
 	}
-	if c.gone = n; c.gone > len(c.out)/2 { // no byte is moved more than once for each that has left
-		c.out, c.gone = c.out[:copy(c.out, c.out[c.gone:])], 0
-	}
-	if !c.blocked {
-		w.block(c, true)
+	w.recycle(c.out)
+	c.out, c.gone = nil, 0
+	if c.blocked {
+		w.block(c, false)
 	}
 }
 

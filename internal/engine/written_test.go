@@ -1,9 +1,16 @@
 package engine
 
 import (
+	"bytes"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/loadgen/loadgen/internal/drivers/redis"
+	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/pkg/driver"
 )
 
 // narrow is a poller whose sockets take a few bytes at a time.
@@ -19,6 +26,44 @@ func (n *narrow) write(_ int, p []byte) (int, error) {
 	took := min(n.most, len(p))
 	n.taken = append(n.taken, p[:took]...)
 	return took, nil
+}
+
+func (n *narrow) writev(_ int, parts [][]byte) (int, error) {
+	taken := len(n.taken)
+	for _, part := range parts {
+		n.taken = append(n.taken, part[:min(n.most-(len(n.taken)-taken), len(part))]...)
+	}
+	return len(n.taken) - taken, nil
+}
+
+// Values that are lent leave between the bytes of their requests, whatever part of them the socket takes at a time.
+func TestLentValuesLeaveInTheirPlaces(t *testing.T) {
+	codec, err := redis.Driver{}.NewCodec(redis.Driver{}.NewConfig(), nil)
+	require.NoError(t, err)
+	rapid.Check(t, func(t *rapid.T) {
+		sock := &narrow{most: rapid.SampledFrom([]int{700, 9000, 50_000, 10_000_000}).Draw(t, "most")}
+		w := &wire{poll: sock, gatherer: sock, codec: codec}
+		d, c := &direct{w: w, enc: newEncoder(codec)}, &wireConn{state: isUp}
+		var want []byte
+		for range rapid.IntRange(1, 25).Draw(t, "requests") {
+			o := op.Op{Verb: driver.Put, Key: fmt.Appendf(nil, "key:%012d", len(want))}
+			o.Value = driver.Value{
+				Size: rapid.SampledFrom([]int{10, leastLent, leastLent, leastLent, 70_000}).Draw(t, "size"), Seed: rapid.Uint64().Draw(t, "seed"),
+			}
+			before := len(want)
+			want = codec.AppendRequest(want, &driver.Request{Verb: o.Verb, Key: o.Key, Value: &o.Value})
+			w.touch(c)
+			require.Equal(t, len(want)-before, d.put(c, &o))
+			if rapid.Bool().Draw(t, "write") {
+				w.write(c)
+			}
+		}
+		for c.out != nil {
+			w.write(c)
+		}
+		require.True(t, bytes.Equal(want, sock.taken))
+		require.Empty(t, c.lent)
+	})
 }
 
 // Large requests leave bit by bit, in order, while others are gathered behind them: what waits is not moved with every bit, and its

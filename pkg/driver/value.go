@@ -97,6 +97,17 @@ func (v *Value) AppendTo(dst []byte) []byte {
 // Text says whether a value is text behind its header, if it has one.
 func (v *Value) Text() bool { return v.Maker == nil && v.Fill>>16 == 0 }
 
+// Parts appends the parts of a text that a value without a header consists of, in their order, where it is such a value. They are to be read only.
+func (v *Value) Parts(dst [][]byte) [][]byte {
+	text := filling()
+	for from, n := int(v.Seed%fillingSize), v.Size; n > 0; from = 0 {
+		part := text[from:min(from+n, len(text))]
+		dst = append(dst, part)
+		n -= len(part)
+	}
+	return dst
+}
+
 // Stamp writes values of text that are v but for their seeds into b: the first begins it, and those of the others follow every stride bytes.
 // It leaves the bytes between them alone.
 func (v *Value) Stamp(b []byte, stride int, seeds []uint64) {
