@@ -215,7 +215,7 @@ func ownThread(cpu int) (release func(), err error) {
 	if cpu >= 0 {
 		if unpin, err = pin(cpu); err != nil {
 			runtime.UnlockOSThread()
-			return nil, fmt.Errorf("run an event loop on CPU %d: %w", cpu, err)
+			return nil, fmt.Errorf("run a thread on CPU %d: %w: write CPUs in --pin that are in /sys/devices/system/cpu/online and that this control group may use", cpu, err)
 		}
 	}
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, least, 0, 0, 0) // without it, waits are longer and lag says so

@@ -27,5 +27,5 @@ func TestPinnedThread(t *testing.T) {
 	require.Equal(t, priority, after)
 
 	_, err = ownThread(1023)
-	require.ErrorContains(t, err, "run an event loop on CPU 1023: invalid argument")
+	require.ErrorContains(t, err, "run a thread on CPU 1023: invalid argument: write CPUs in --pin that are in /sys/devices/system/cpu/online")
 }

@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -29,6 +31,10 @@ func NodeOf(root fs.FS, cpu int) int {
 func NodeCPUs(root fs.FS, node int) ([]int, error) {
 	name := "sys/devices/system/node/node" + strconv.Itoa(node) + "/cpulist"
 	text, err := fs.ReadFile(root, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		there, _ := fs.ReadFile(root, "sys/devices/system/node/online") // none: no NUMA
+		return nil, fmt.Errorf("NUMA node %d does not exist; there are %s", node, cmp.Or(strings.TrimSpace(string(there)), "none"))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("CPUs of NUMA node %d: %w", node, err)
 	}

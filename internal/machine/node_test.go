@@ -17,6 +17,7 @@ func TestNodes(t *testing.T) {
 		"sys/devices/system/node/node2/cpulist":   {Data: []byte("\n")},
 		"sys/devices/system/node/node3/cpulist":   {Data: []byte("4-1\n")},
 		"sys/devices/system/node/node4/cpulist":   {Data: []byte("0-99999\n")},
+		"sys/devices/system/node/online":          {Data: []byte("0-4\n")},
 		"sys/devices/system/node/has_cpu":         {Data: []byte("0-1\n")},
 		"sys/devices/system/cpu/cpu12/node_or_so": {},
 	}
@@ -28,10 +29,12 @@ func TestNodes(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, cpus, got)
 	}
-	for node, says := range map[int]string{2: "no CPUs", 3: `"4-1" is no list`, 4: "is no list", 5: "not exist"} {
+	for node, says := range map[int]string{2: "no CPUs", 3: `"4-1" is no list`, 4: "is no list", 5: "NUMA node 5 does not exist; there are 0-4"} {
 		_, err := NodeCPUs(root, node)
 		require.ErrorContains(t, err, says)
 	}
+	_, err := NodeCPUs(fstest.MapFS{}, 0)
+	require.ErrorContains(t, err, "there are none")
 }
 
 func FuzzParseList(f *testing.F) {
