@@ -235,7 +235,11 @@ func placeOf(fd int) (Place, error) {
 	if err != nil {
 		return Place{}, err
 	}
-	return find(string(mounts), unix.Major(stat.Dev), unix.Minor(stat.Dev)), nil
+	info, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", fd))
+	if err != nil {
+		return Place{}, err
+	}
+	return find(string(mounts), mountOf(string(info)), fmt.Sprintf("%d:%d", unix.Major(stat.Dev), unix.Minor(stat.Dev))), nil
 }
 
 // syncDirectory makes the names in a directory durable.

@@ -13,25 +13,33 @@ const mounts = `22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
 `
 
 func TestFind(t *testing.T) {
-	require.Equal(t, Place{"ext4", "/dev/sda1", "rw"}, find(mounts, 8, 1))
-	require.Equal(t, Place{"tmpfs", "tmpfs", "rw"}, find(mounts, 0, 21))
-	require.Equal(t, "xfs on /dev/pmem0", find(mounts, 259, 0).String())
-	require.Equal(t, "unknown file system on 0:40", find(mounts, 0, 40).String())
-	require.Equal(t, Place{"unknown file system", "7:7", ""}, find("", 7, 7))
+	require.Equal(t, Place{"ext4", "/dev/sda1", "rw"}, find(mounts, "", "8:1"))
+	require.Equal(t, Place{"tmpfs", "tmpfs", "rw"}, find(mounts, "24", "0:99"), "a device that no mount has")
+	require.Equal(t, "xfs on /dev/pmem0", find(mounts, "25", "8:1").String(), "the mount goes before the device")
+	require.Equal(t, "unknown file system on 0:40", find(mounts, "26", "0:40").String())
+	require.Equal(t, Place{"unknown file system", "7:7", ""}, find("", "1", "7:7"))
+	require.Equal(t, "25", mountOf("pos:\t0\nflags:\t02100000\nmnt_id:\t25\nino:\t7\n"))
+	require.Empty(t, mountOf("pos:\t0\n"))
 }
 
 func TestUnordered(t *testing.T) {
 	for options, want := range map[string]bool{"": false, "rw": false, "rw,nobarrier,data=ordered": true, "rw,barrier=0": true, "rw,barrier=1": false} {
-		require.Equal(t, want, find("22 1 8:1 / / rw - ext4 /dev/sda1 "+options, 8, 1).Unordered(), options)
+		require.Equal(t, want, find("22 1 8:1 / / rw - ext4 /dev/sda1 "+options, "22", "").Unordered(), options)
 	}
 }
 
+func TestUnsynced(t *testing.T) {
+	require.True(t, find("22 1 0:40 / / rw - overlay none rw,upperdir=/a,volatile", "22", "").Unsynced())
+	require.False(t, find("22 1 0:40 / / rw - overlay none rw,upperdir=/volatile", "22", "").Unsynced())
+	require.False(t, Place{FileSystem: "ext4", Options: "rw,volatile"}.Unsynced())
+}
+
 func FuzzFind(f *testing.F) {
-	f.Add(mounts, uint32(8), uint32(1))
-	f.Add("1 2 8:1 - ", uint32(8), uint32(1))
-	f.Fuzz(func(t *testing.T, text string, major, minor uint32) {
-		p := find(text, major, minor)
+	f.Add(mounts, "22", "8:1")
+	f.Add("1 2 8:1 - ", "1", "8:1")
+	f.Fuzz(func(t *testing.T, text, number, device string) {
+		p := find(text, number, device)
 		require.NotEmpty(t, p.FileSystem)
-		require.NotEmpty(t, p.Device)
+		require.True(t, p.Device != "" || device == "")
 	})
 }

@@ -514,6 +514,9 @@ func TestMountWithoutBarriersIsNamed(t *testing.T) {
 	}
 	place.Options = "rw"
 	require.Empty(t, caveats(pmem.Msync, place))
+	for options, says := range map[string]string{"rw": "on another file system beneath", "rw,volatile": "it passes no sync on"} {
+		require.Contains(t, caveats(pmem.Msync, pmem.Place{FileSystem: "overlay", Options: options})[0], says)
+	}
 }
 
 // TestInstructionsAreThoseOfTheEntry has entries on either side of the size from which on they go past the caches.

@@ -15,6 +15,8 @@ func caveats(mode pmem.Mode, place pmem.Place) []string {
 	switch {
 	case place.Volatile():
 		list = append(list, place.FileSystem+" lives in memory: a loss of power leaves nothing, whatever the mode")
+	case place.Unsynced():
+		list = append(list, "overlay is mounted with volatile: it passes no sync on to the file system beneath")
 	case place.FileSystem == "overlay":
 		list = append(list, "overlay: the file is on another file system beneath, which this machine does not name")
 	case place.FileSystem == "btrfs" || place.FileSystem == "zfs":
