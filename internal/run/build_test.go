@@ -2,6 +2,8 @@ package run
 
 import (
 	"math"
+	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/internal/pace"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -112,6 +115,42 @@ func openLoad(service, gap int64) *measure.Totals {
 	}
 	t.Span.Session(origin, free+service)
 	return t
+}
+
+// TestChanceOfARampIsNoShortfall offers Poisson arrivals with a ramp, all of which are answered at once: what chance had fall into the ramp is not
+// missing on the plateau. What the target did not do is.
+func TestChanceOfARampIsNoShortfall(t *testing.T) {
+	shape := pace.Shape{Rate: 1000, Ramp: 5 * time.Second, Duration: 10 * time.Second}
+	apart := 0.0
+	for _, done := range []float64{1, 0.95} {
+		short := 0
+		for seed := range uint64(40) {
+			load := measure.NewTotals(0, len(endpoints))
+			pacer := pace.NewPoisson(shape, 1, 0, seed)
+			random := rand.New(rand.NewPCG(seed, 1))
+			for due, ok := pacer.Next(); ok; due, ok = pacer.Next() {
+				s := measure.Sample{Verb: driver.Get, Due: due, Start: due, End: due}
+				if random.Float64() > done {
+					s.End = int64(11 * time.Second)
+				}
+				record(load, s)
+			}
+			load.Span.Session(0, int64(11*time.Second))
+			ph := openPhase()
+			ph.Open.Schedule.Arrivals, ph.Open.Rate, ph.Open.Ramp, ph.Open.Duration = "poisson", shape.Rate, shape.Ramp, shape.Duration
+			p := NewPhase(testPlan(), ph, Measured{Endpoints: endpoints, Load: load, Shape: shape})
+			apart = max(apart, 1 - *p.AchievedRate / *p.OfferedRate)
+			if strings.Contains(strings.Join(texts(p), " "), " sustained ") {
+				short++
+			}
+		}
+		if done == 1 {
+			require.Greater(t, apart, 1-suspectAchieved, "chance alone")
+			require.Zero(t, short)
+		} else {
+			require.Greater(t, short, 30, "one op in twenty was late")
+		}
+	}
 }
 
 func newPhase(ph *plan.Phase, load *measure.Totals) *Phase {

@@ -123,8 +123,11 @@ func (p *Phase) short() bool {
 		return false
 	}
 	offered, achieved := *p.OfferedRate, *p.AchievedRate
-	const edge = 2 // ops that may fall on either side of the window's ends
-	return (offered-achieved)*p.Load.DurationSeconds > edge && achieved < suspectAchieved*offered
+	const (
+		edge     = 2 // ops that may fall on either side of the window's ends
+		unlikely = 4 // standard deviations: three in 100,000 phases are as far off to one side
+	)
+	return offered-achieved > max(edge/p.Load.DurationSeconds, unlikely*p.chance) && achieved < suspectAchieved*offered
 }
 
 // judgeLedgers finds ops and requests that went astray.

@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/loadgen/loadgen/internal/measure"
@@ -61,7 +62,8 @@ func (w window) rate(b *measure.Bins) (perSecond float64, why string) {
 //
 // Where a phase has scenarios it is they that arrive, and are counted here. Offered is the number of ops due, over the duration and with a ramp over the time in which the rate behind it would have brought as
 // many: half of the ramp when it begins at 0. It is the realised
-// rate: with Poisson arrivals it differs from the plan's by chance. Achieved counts ends of any outcome but shed. An op due at x ends
+// rate: with Poisson arrivals it differs from the plan's by chance, and with a ramp also from that of the plateau, whose arrivals are only some of
+// those counted: of λ arrivals a second, by a standard deviation of √(λ/plateau − λ/time). Achieved counts ends of any outcome but shed. An op due at x ends
 // at about x + the median service time, so ends are counted in the plateau moved by that much; without it, every phase would seem
 // to fall short by one service time.
 func (b *builder) openRates(ph *plan.Phase, s pace.Shape) {
@@ -89,7 +91,11 @@ func (b *builder) openRates(ph *plan.Phase, s pace.Shape) {
 		}
 	}
 	missing := (1 - s.From/s.Rate) / 2 // of the ramp
-	b.phase.OfferedRate = number(float64(due) / (seconds(b.window.to) - missing*seconds(b.window.from)))
+	full := seconds(b.window.to) - missing*seconds(b.window.from)
+	b.phase.OfferedRate = number(float64(due) / full)
+	if ph.Schedule().Arrivals == "poisson" {
+		b.phase.chance = math.Sqrt(*b.phase.OfferedRate * (1/seconds(b.window.to-b.window.from) - 1/full))
+	}
 
 	var median int64
 	if service.Count() > 0 {
