@@ -104,7 +104,7 @@ func (l *Level) try(ph *plan.Phase) {
 	outcome := search.Held
 	switch {
 	case l.Why == "":
-	case l.Busy > invalidBusy:
+	case l.starved():
 		outcome = search.Limited
 	case l.OfferedRate != nil && l.AchievedRate != nil && *l.AchievedRate < overloadedAt**l.OfferedRate:
 		outcome = search.Overloaded
@@ -123,6 +123,8 @@ func (l *Level) whose() string {
 		return busy
 	case g.Throttled != nil && g.Throttled.Periods > 0:
 		return "; a CPU quota kept the generator from running"
+	case l.phase.Stalls > 0:
+		return "; the generator stood still for " + duration(l.phase.MaxStallSeconds)
 	case g.RunQueueWait != nil && *g.RunQueueWait > suspectQueued:
 		return fmt.Sprintf("; the generator's loop waited %s of the time for a processor: it may be to blame", percent(*g.RunQueueWait))
 	case l.phase.absence(0.01) != "":
@@ -133,6 +135,14 @@ func (l *Level) whose() string {
 		return busy
 	}
 	return busy + ": it is not to blame"
+}
+
+// starved says whether the generator was kept from offering the rate, so that the level says nothing of the target.
+func (l *Level) starved() bool {
+	g := l.phase.Generator
+	return g.Busy > invalidBusy || l.phase.Stalls > 0 ||
+		g.Throttled != nil && g.Throttled.Periods > 0 ||
+		g.RunQueueWait != nil && *g.RunQueueWait > invalidQueued
 }
 
 // shortfall says why the level does not hold the objectives; "" when it does.

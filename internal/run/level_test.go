@@ -42,31 +42,35 @@ func TestWhoseDoingItIs(t *testing.T) {
 		record(late, measure.Sample{Verb: driver.Get, Due: due, Start: due + 5*ms, End: due + 6*ms})
 	}
 	late.Span.Session(origin, origin+4006*ms)
-	slow := openLoad(6*ms, 0)
+	slow, stalled := openLoad(6*ms, 0), openLoad(6*ms, 0)
+	stalled.Stalls, stalled.MaxStall = 1, 300*ms
 	share := func(f float64) *float64 { return &f }
 	tests := []struct {
-		load  *measure.Totals
-		g     Generator
-		whose string
+		load    *measure.Totals
+		g       Generator
+		outcome string
+		whose   string
 	}{
-		{slow, Generator{Busy: 0.5, RunQueueWait: share(0.002)}, "was busy 50 % of the time: it is not to blame"},
-		{slow, Generator{Busy: 0.8}, "was busy 80 % of the time"},
-		{slow, Generator{Busy: 0.9, RunQueueWait: share(0.2)}, "was busy 90 % of the time"},
-		{late, Generator{Busy: 0.5}, "was busy 50 % of the time: ops had no room, or it woke late"},
-		{slow, Generator{Busy: 0.5, RunQueueWait: share(0.2)}, "waited 20 % of the time for a processor: it may be to blame"},
-		{slow, Generator{Busy: 0.5, Throttled: &Throttled{Periods: 1}}, "a CPU quota kept the generator from running"},
+		{slow, Generator{Busy: 0.5, RunQueueWait: share(0.002)}, "failed", "was busy 50 % of the time: it is not to blame"},
+		{slow, Generator{Busy: 0.8}, "failed", "was busy 80 % of the time"},
+		{slow, Generator{Busy: 0.9, RunQueueWait: share(0.2)}, "client-bound", "was busy 90 % of the time"},
+		{late, Generator{Busy: 0.5}, "failed", "was busy 50 % of the time: ops had no room, or it woke late"},
+		{slow, Generator{Busy: 0.5, RunQueueWait: share(0.05)}, "failed", "waited 5 % of the time for a processor: it may be to blame"},
+		{late, Generator{Busy: 0.5, RunQueueWait: share(0.2)}, "client-bound", "waited 20 % of the time for a processor: it may be to blame"},
+		{slow, Generator{Busy: 0.5, Throttled: &Throttled{Periods: 1}}, "client-bound", "a CPU quota kept the generator from running"},
+		{stalled, Generator{Busy: 0.5}, "client-bound", "the generator stood still for 300ms"},
 		{
 			slow,
 			Generator{Busy: 0.5, Interrupted: &measure.Interrupted{Times: 3, Seconds: 0.03, MaxSeconds: 0.02, OthersSeconds: 0.03}},
-			"was kept from its processor 3 times, for 30ms in all, at most 20ms: other threads had it for 30ms of these",
+			"failed", "was kept from its processor 3 times, for 30ms in all, at most 20ms: other threads had it for 30ms of these",
 		},
 	}
 	for _, tt := range tests {
-		ph := searchPhase()
-		l := level(ph, tt.load, tt.g)
+		l := level(searchPhase(), tt.load, tt.g)
 		what, whose, _ := strings.Cut(l.Why, "; ")
 		require.Equal(t, map[bool]string{true: "get: p99 response 6ms (service 1ms, lag 5ms)", false: "get: p99 response 6ms (service 6ms, lag 0s)"}[tt.load == late], what)
-		require.Equal(t, tt.whose, strings.TrimPrefix(whose, "the generator's loop "), tt.whose)
+		require.Equal(t, tt.whose, strings.TrimPrefix(whose, "the generator's loop "))
+		require.Equal(t, tt.outcome, l.Outcome, tt.whose)
 	}
 }
 
