@@ -212,7 +212,7 @@ func (k *knownAnswers) checks() []selfcheck.Check {
 	for i := range timer {
 		timer[i] = int64(100 * time.Microsecond)
 	}
-	return []selfcheck.Check{
+	checks := []selfcheck.Check{
 		selfcheck.Compare("no target, replies after 100 µs", k.response("timer"), selfcheck.Above(timer, nil), oneInHundred),
 		selfcheck.Compare("no target, replies after exponential times with a mean of 100 µs", k.response("draws"), selfcheck.Above(k.drawn("draws"), nil), oneInHundred),
 		k.node("constant", "a node that works for 100 µs, and the floor", floor, oneInHundred),
@@ -220,6 +220,14 @@ func (k *knownAnswers) checks() []selfcheck.Check {
 		k.node("queue", "a queue with one server, exponential times with a mean of 1 ms, 70 % load, and the floor of such arrivals", selfcheck.Less(k.response("arrivals"), held), twoInHundred),
 		k.stood(),
 	}
+	for i, loads := range [...][]string{{"timer"}, {"draws"}, {"half", "constant"}, {"half", "exponential"}, {"arrivals", "queue"}, {"stall"}} {
+		for _, name := range loads {
+			if wait := k.result.Phase[name].Generator.RunQueueWait; wait != nil {
+				checks[i].Queued = max(checks[i].Queued, *wait)
+			}
+		}
+	}
+	return checks
 }
 
 // gets returns what was counted of a phase.

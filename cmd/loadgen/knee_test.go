@@ -1,7 +1,7 @@
 package main_test
 
 import (
-	"fmt"
+	"math"
 	"path/filepath"
 	"testing"
 	"time"
@@ -33,13 +33,13 @@ phase "knee" {
 	dataset = dataset.d
 	ops     = { get = 1 }
 	search {
-		from          = "400/s"
+		from          = "40/s"
 		sessions      = 4
 		pipeline      = 256
 		step_duration = "500ms"
 		precision     = "10%"
 		drain         = "200ms"
-		slo { response_p50 = "10ms" }
+		slo { response_p50 = "20ms" }
 	}
 }
 phase "after" {
@@ -59,26 +59,27 @@ phase "after" {
 	}
 }`
 
-// TestSearchFindsWhatANodeHolds searches a node that works on one request at a time, for 1 ms each: it holds 1,000 a second and no more.
+// TestSearchFindsWhatANodeHolds searches a node that works on one request at a time, for 10 ms each: it holds 100 a second and no more. What it
+// finds is never more, and less only where generator or node had no processor when they wanted one.
 func TestSearchFindsWhatANodeHolds(t *testing.T) {
 	t.Parallel()
-	patiently(t, func(t *testing.T) error {
-		node := beginTarget(t, "--service", "1ms")
-		defer node.kill()
-		r := begin(t, queuePlan, "-var", nodes(node.addr)).result(60 * time.Second)
-		require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
-		require.Len(t, r.Phase["after"].Levels, 2)
-		s := r.Phase["knee"].Search
-		if s.Rate == nil || s.FirstFailed == nil {
-			return fmt.Errorf("nothing found: %v", r.Verdict.Reasons)
-		}
-		// Within 10 ms of response at the median of half a second, an excess of 4 % goes unseen.
-		require.LessOrEqual(t, *s.Rate, 1050.0, "a queue does not do more than it can")
-		if *s.FirstFailed < 950 {
-			return fmt.Errorf("found %g/s, %g/s failed", *s.Rate, *s.FirstFailed)
-		}
-		return nil
-	})
+	node := beginTarget(t, "--service", "10ms")
+	r := begin(t, queuePlan, "-var", nodes(node.addr)).result(60 * time.Second)
+	require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
+	require.Len(t, r.Phase["after"].Levels, 2)
+	p := r.Phase["knee"]
+	if p.Search.Rate != nil { // of half a second, 4 % more than the node can do are two ops
+		require.LessOrEqual(t, *p.Search.Rate, 105.0, "a queue does not do more than it can")
+	}
+	if p.Search.ClientBound != nil { // for want of a processor, since a loop is hardly busy with 100 ops a second
+		require.Less(t, p.Generator.Busy, 0.5)
+		t.Log(p.Reasons)
+		return
+	}
+	require.NotNil(t, p.Search.FirstFailed)
+	if *p.Search.FirstFailed < 95 {
+		require.Greater(t, queuedFor(t, p, node), 0.01, "%g/s failed: %s", *p.Search.FirstFailed, doubts(p))
+	}
 }
 
 // TestKneeOfRedis runs plans/knee.hcl, with little time for it, and compares its requests with the server's own count.
@@ -101,4 +102,86 @@ func TestKneeOfRedis(t *testing.T) {
 	}
 	require.Equal(t, due, p.Requests[0].Sent)
 	require.Equal(t, due, countCalls(t, addr)["get"])
+}
+
+const stagesPlan = `
+plan "stages" {}
+variable "nodes" { type = list(string) }
+variable "arrivals" {}
+target "t" {
+	driver    = "redis"
+	endpoints = var.nodes
+}
+dataset "d" {
+	keys { count = 1000 }
+	values { size = 32 }
+}
+phase "fill" {
+	target  = target.t
+	dataset = dataset.d
+	populate {}
+}
+phase "load" {
+	target  = target.t
+	dataset = dataset.d
+	ops     = { get = 3, put = 1 }
+	stages {
+		arrivals = var.arrivals
+		pipeline = 16
+		stage {
+			rate     = "2k/s"
+			duration = "500ms"
+		}
+		stage {
+			rate     = "8k/s"
+			duration = "1s"
+			ramp     = "600ms"
+		}
+		stage {
+			rate     = "1k/s"
+			duration = "1s"
+			ramp     = "500ms"
+		}
+	}
+}`
+
+// TestStagesOnRedis loads a real server by stages: each is achieved as offered, a ramp has as many ops as the area under it, and the server counts
+// the same gets and puts.
+func TestStagesOnRedis(t *testing.T) {
+	for _, arrivals := range []string{"constant", "poisson"} {
+		t.Run(arrivals, func(t *testing.T) {
+			t.Parallel()
+			addr := servertest.Redis(t)
+			l := begin(t, stagesPlan, "-var", nodes(addr), "-var", "arrivals="+arrivals)
+			r := l.result(60 * time.Second)
+			require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
+			p := r.Phase["load"]
+			require.Len(t, p.Levels, 3)
+			due := map[string]uint64{}
+			for i, want := range []struct{ rate, ops float64 }{
+				{2000, 2000 * 0.5},
+				{8000, (2000+8000)/2*0.6 + 8000*0.4},
+				{1000, (8000+1000)/2*0.5 + 1000*0.5},
+			} {
+				level, n := p.Levels[i], 0.0
+				for verb, o := range level.Op {
+					require.Equal(t, o.Due, o.OK, verb)
+					due[verb] += o.Due
+					n += float64(o.Due)
+				}
+				if arrivals == "poisson" { // a normal distribution is as far off once in two million times
+					require.InDelta(t, want.ops, n, 5*math.Sqrt(want.ops))
+					continue
+				}
+				require.InDelta(t, want.ops, n, 1)
+				require.InEpsilon(t, want.rate, *level.OfferedRate, 0.01)
+				// What was due and what ended in the time after the ramp differ by what was under way at its two ends.
+				underWay := want.rate * max(*level.Op["get"].Response.Max, *level.Op["put"].Response.Max)
+				differ := math.Abs(*level.OfferedRate-*level.AchievedRate) * (level.DurationSeconds - level.RampSeconds)
+				require.LessOrEqual(t, differ, underWay+3, "stage %d: offered %g/s, achieved %g/s", i+1, *level.OfferedRate, *level.AchievedRate)
+			}
+			require.Equal(t, calls{"get": due["get"], "put": due["put"] + 1000}, countCalls(t, addr), "and those of the populate")
+			require.Contains(t, l.stdout.String(), "3 stages of "+arrivals+" arrivals")
+		})
+	}
 }

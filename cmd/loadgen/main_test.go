@@ -227,18 +227,3 @@ func readSnapshots(t testing.TB, path string) []measure.Snapshot {
 	}
 	return list
 }
-
-// patiently runs a test of timing until it passes, three times at most. Another program can spoil what it measures; a mistake
-// in this one spoils it every time.
-func patiently(t *testing.T, attempt func(t *testing.T) error) {
-	t.Helper()
-	var errs []error
-	for i := range 3 {
-		err := attempt(t)
-		if err == nil {
-			return
-		}
-		errs = append(errs, fmt.Errorf("attempt %d: %w", i+1, err))
-	}
-	require.NoError(t, errors.Join(errs...))
-}

@@ -83,6 +83,9 @@ func checkSelf(cmd *cobra.Command) (*selfcheck.Result, error) {
 	if err != nil {
 		return nil, failed("%w", err)
 	}
+	if !r.OK { // whatever disturbed it may not have been there at first
+		r.Lags = r.Lags.Worse(selfcheck.MeasureLags())
+	}
 	env := machine.Read(root)
 	r.Machine = selfcheck.Look(root, &env)
 	r.Machine.Between(before.ticks, after.ticks, after.own-before.own)

@@ -2,7 +2,6 @@ package main_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -24,28 +23,23 @@ import (
 func TestSelfcheck(t *testing.T) {
 	_, err := exec.LookPath("redis-server")
 	servertest.Require(t, "redis", err)
-	patiently(t, func(t *testing.T) error {
-		p := start(t, command(t, "selfcheck", "--json"))
-		code := p.wait(90 * time.Second)
-		var r selfcheck.Result
-		require.NoError(t, json.Unmarshal([]byte(p.stdout.String()), &r), &p.stderr)
-		require.Len(t, r.Answers, 6)
-		right := true
-		for _, c := range r.Answers {
-			right = right && c.OK
-		}
-		require.Equal(t, right, r.OK)
-		require.Equal(t, map[bool]int{true: 0, false: 4}[right], code)
-		require.Positive(t, r.Floors.GeneratorNS)
-		require.Positive(t, r.Floors.P50)
-		require.NotNil(t, r.Machine.OtherCPUs)
-		require.Less(t, p.ended.Sub(p.began), 75*time.Second, "two attempts of a quarter of a minute, on a machine that does other things, too")
-		t.Logf("%v\n%s", p.ended.Sub(p.began), &p.stdout)
-		if !right && len(r.Doubts) == 0 {
-			return errors.New("something came out wrong, and nothing that would explain it was found")
-		}
-		return nil
-	})
+	p := start(t, command(t, "selfcheck", "--json"))
+	code := p.wait(90 * time.Second)
+	var r selfcheck.Result
+	require.NoError(t, json.Unmarshal([]byte(p.stdout.String()), &r), &p.stderr)
+	t.Logf("%v\n%s", p.ended.Sub(p.began), &p.stdout)
+	require.Len(t, r.Answers, 6)
+	right := true
+	for _, c := range r.Answers {
+		right = right && c.OK
+	}
+	require.Equal(t, right, r.OK)
+	require.Equal(t, map[bool]int{true: 0, false: 4}[right], code)
+	require.Positive(t, r.Floors.GeneratorNS)
+	require.Positive(t, r.Floors.P50)
+	require.NotNil(t, r.Machine.OtherCPUs)
+	require.Less(t, p.ended.Sub(p.began), 75*time.Second, "two attempts of a quarter of a minute, on a machine that does other things, too")
+	require.True(t, right || len(r.Doubts) > 0, "something came out wrong, and nothing that would explain it was found")
 }
 
 // TestSelfcheckStops interrupts it once its nodes have been started.

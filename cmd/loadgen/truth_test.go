@@ -222,7 +222,7 @@ func TestGoodRunsAreNotAccused(t *testing.T) {
 			r := begin(t, src, append(args, "-var", nodes(node.addr))...).result(60 * time.Second)
 			require.Equal(t, run.Complete, r.Verdict.Completeness)
 			gets := r.Phase["gets"]
-			queued := max(*gets.Generator.RunQueueWait, waited(t, node.cmd.Process.Pid).Seconds()/gets.Seconds)
+			queued := queuedFor(t, gets, node)
 			t.Logf("one of the two waited for %.1f %% of the time\n%s", 100*queued, doubts(gets))
 			require.Equal(t, "none", gets.WarmUp.By)
 			require.NotNil(t, gets.Steady.Rate.Drift)
@@ -234,6 +234,14 @@ func TestGoodRunsAreNotAccused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// queuedFor returns the share of a phase's time for which the generator's loop, or the node that it loads and nobody has loaded for longer, was ready to
+// run and had no processor: the larger of the two. A node's threads add up.
+func queuedFor(t *testing.T, p *run.Phase, node *server) float64 {
+	t.Helper()
+	require.NotNil(t, p.Generator.RunQueueWait)
+	return max(*p.Generator.RunQueueWait, waited(t, node.cmd.Process.Pid).Seconds()/p.Seconds)
 }
 
 // waited returns how long the threads of a process have waited for a processor.

@@ -58,6 +58,11 @@ func (r *Result) Doubt() {
 		"1 %% of sleeps end more than %v late", seconds(l.TimerP99))
 	doubt(l.Taken > muchTaken || l.LongestTaken > longTaken.Seconds(), "stop other programs, or keep processors free for this one (isolcpus, cpuset)",
 		"a thread that computes was kept from it for %.1f %% of the time, for %v at a stretch", 100*l.Taken, seconds(l.LongestTaken))
+	for i := range r.Answers {
+		c := &r.Answers[i]
+		doubt(!c.OK && c.Queued > muchTaken, "stop other programs, and try again",
+			"the generator waited for a processor for %.1f %% of the time while it measured %q", 100*c.Queued, c.Name)
+	}
 }
 
 // value returns a number that may be missing.

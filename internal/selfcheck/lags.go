@@ -42,6 +42,14 @@ func MeasureLags() Lags {
 	return l
 }
 
+// Worse returns what is worse of two measurements.
+func (l Lags) Worse(o Lags) Lags {
+	return Lags{
+		max(l.ClockNS, o.ClockNS), max(l.TimerP50, o.TimerP50), max(l.TimerP99, o.TimerP99),
+		max(l.Taken, o.Taken), max(l.LongestTaken, o.LongestTaken),
+	}
+}
+
 // watch reads the clock for a while and sums up the gaps.
 func (l *Lags) watch(length time.Duration) {
 	const least = 20 * time.Microsecond // a shorter gap is an interrupt's

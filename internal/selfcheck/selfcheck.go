@@ -43,6 +43,7 @@ type Check struct {
 	Figures []Figure `json:"figures"`
 	OK      bool     `json:"ok"`
 	Attempt int      `json:"attempt"` // of which these figures are, from 1
+	Queued  float64  `json:"queued"`  // for which share of the time, at most, the generator had no processor while they were measured
 }
 
 // Figure is one number that was measured, and what it was to be. Times are seconds.

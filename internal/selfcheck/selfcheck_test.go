@@ -180,6 +180,12 @@ func TestLagsHere(t *testing.T) {
 	require.LessOrEqual(t, l.LongestTaken, l.Taken*0.5*1.5+1e-3)
 }
 
+func TestWorse(t *testing.T) {
+	a, b := Lags{1, 20, 3, 40, 5}, Lags{10, 2, 30, 4, 50}
+	require.Equal(t, Lags{10, 20, 30, 40, 50}, a.Worse(b))
+	require.Equal(t, a.Worse(b), b.Worse(a))
+}
+
 // disturbed is a result with everything wrong that can be.
 func disturbed() *Result {
 	yes, quota, files, space, swapped, others, stolen, periods := true, 1.5, int64(1024), int64(100<<20), int64(3<<20), 0.83, 0.012, uint64(7)
@@ -194,8 +200,10 @@ func disturbed() *Result {
 	r.Enter(1, []Check{NewCheck("a node that works for 100 µs, and the floor",
 		Figure{Name: "p50", Measured: 161e-6, Expected: 158e-6, Within: 20e-6, Time: true},
 		Figure{Name: "p99", Measured: 12.34e-3, Expected: 201e-6, Within: 20e-6, Time: true},
-	), {Name: "a node that stands still"}})
-	r.Enter(2, []Check{r.Answers[0], NewCheck("a node that stands still", Figure{Name: "by service", Measured: 4, Expected: 4})})
+	), {Name: "a node that stands still", Queued: 0.3}})
+	wrong := r.Answers[0]
+	wrong.Queued = 0.034
+	r.Enter(2, []Check{wrong, NewCheck("a node that stands still", Figure{Name: "by service", Measured: 4, Expected: 4})})
 	r.Doubt()
 	r.Conclude()
 	return r
@@ -236,6 +244,6 @@ func TestDoubtsAreOfOneThingEach(t *testing.T) {
 		require.False(t, seen[d.What], fmt.Sprint(d))
 		seen[d.What] = true
 	}
-	require.Len(t, seen, 13)
+	require.Len(t, seen, 14)
 	require.Empty(t, calm().Doubts)
 }
