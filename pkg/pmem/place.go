@@ -16,8 +16,11 @@ type Place struct {
 // Unordered reports whether the file system is mounted so that a sync does not have the device empty its cache.
 func (p Place) Unordered() bool { return p.has("nobarrier") || p.has("barrier=0") }
 
-// Unsynced reports whether the file system passes no sync on: an overlay that is mounted so (volatile, in the kernel's overlayfs.rst).
-func (p Place) Unsynced() bool { return p.FileSystem == "overlay" && p.has("volatile") }
+// Unsynced reports whether the file system passes no sync on: an overlay that is mounted so (volatile, in the kernel's overlayfs.rst), which
+// the kernel writes in one of two ways.
+func (p Place) Unsynced() bool {
+	return p.FileSystem == "overlay" && (p.has("volatile") || p.has("fsync=volatile"))
+}
 
 // has reports whether the mount has an option.
 func (p Place) has(option string) bool { return slices.Contains(strings.Split(p.Options, ","), option) }

@@ -30,6 +30,7 @@ func TestUnordered(t *testing.T) {
 
 func TestUnsynced(t *testing.T) {
 	require.True(t, find("22 1 0:40 / / rw - overlay none rw,upperdir=/a,volatile", "22", "").Unsynced())
+	require.True(t, find("22 1 0:40 / / rw - overlay none rw,upperdir=/a,uuid=on,fsync=volatile", "22", "").Unsynced(), "Linux 6.18")
 	require.False(t, find("22 1 0:40 / / rw - overlay none rw,upperdir=/volatile", "22", "").Unsynced())
 	require.False(t, Place{FileSystem: "ext4", Options: "rw,volatile"}.Unsynced())
 }
