@@ -43,7 +43,8 @@ func logCells() (all []logCell) {
 	for _, size := range []int{1024, 64 << 10, 1 << 20} {
 		all = append(all,
 			logCell{"fio", "raw", "none", size, "memory", "--ioengine=mmap"},
-			logCell{"fio", "raw", "clwb", size, "memory", "--ioengine=libpmem --sync=1"},
+			logCell{"fio", "raw", "clwb", size, "memory", "--ioengine=libpmem --sync=1"},            // through the caches
+			logCell{"fio", "raw", "clwb", size, "memory", "--ioengine=libpmem --sync=1 --direct=1"}, // past them, as loadgen
 			logCell{"fio", "raw", "fdatasync", size, "disk", "--ioengine=psync --fdatasync=1"})
 	}
 	return all
@@ -136,8 +137,8 @@ func (b *bench) peerWriter(c *logCell, dir string) (*writer, error) {
 	return w, err
 }
 
-// paceOfFio reads what fio prints. The time of a write is that of the sync, too, that it waited for. fio's clock does not wait for what
-// the processor has begun: beside what a fence waits for, only the pace over all time compares.
+// paceOfFio reads what fio prints. The time of a write is that of the sync, too, that it waited for. fio reads the processor's time stamp, which does
+// not wait for stores that an SFENCE lets go on: beside libpmem, only the pace over all time compares.
 func paceOfFio(output string) (pace, error) {
 	type times struct {
 		Latency struct {

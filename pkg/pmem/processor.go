@@ -40,7 +40,7 @@ type scratch struct{ front, back [line]byte }
 
 // atOnce is how many bytes are stored before their checksum is computed. A processor that waits for its stores computes meanwhile, as far as it
 // looks ahead.
-const atOnce = 1 << 10
+const atOnce = 4 << 10
 
 // put stores a chunk to the mapping. Lines of which it has all bytes, or all but its room, go past the caches; the others are flushed. It returns the
 // CRC32C if that is asked for. The line of the head is last, since it has to wait for the checksum.
@@ -94,7 +94,8 @@ func (c *processor) sum(to, p []byte, from int) (sum uint32) {
 		if len(to) == 0 {
 			return checksum(sum, p[done:])
 		}
-		sum = checksum(sum, p[done:from])
-		done = from
+		next := from &^ (line - 1)
+		sum = checksum(sum, p[done:next])
+		done = next
 	}
 }
