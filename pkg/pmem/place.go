@@ -1,7 +1,6 @@
 package pmem
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -28,7 +27,13 @@ func (p Place) has(option string) bool { return slices.Contains(strings.Split(p.
 // Volatile reports whether the file system lives in memory: what is there is lost with the power, in every mode.
 func (p Place) Volatile() bool { return p.FileSystem == "tmpfs" || p.FileSystem == "ramfs" }
 
-func (p Place) String() string { return fmt.Sprintf("%s on %s", p.FileSystem, p.Device) }
+// String is "ext4 on /dev/sda1", or "tmpfs" where the device is no more than a name.
+func (p Place) String() string {
+	if p.Device == p.FileSystem {
+		return p.FileSystem
+	}
+	return p.FileSystem + " on " + p.Device
+}
 
 // mountOf returns the number of the mount that /proc/self/fdinfo (proc(5)) gives for an open file, "" if it gives none.
 func mountOf(info string) string {

@@ -15,6 +15,7 @@ const mounts = `22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
 func TestFind(t *testing.T) {
 	require.Equal(t, Place{"ext4", "/dev/sda1", "rw"}, find(mounts, "", "8:1"))
 	require.Equal(t, Place{"tmpfs", "tmpfs", "rw"}, find(mounts, "24", "0:99"), "a device that no mount has")
+	require.Equal(t, "tmpfs", find(mounts, "24", "0:99").String())
 	require.Equal(t, "xfs on /dev/pmem0", find(mounts, "25", "8:1").String(), "the mount goes before the device")
 	require.Equal(t, "unknown file system on 0:40", find(mounts, "26", "0:40").String())
 	require.Equal(t, Place{"unknown file system", "7:7", ""}, find("", "1", "7:7"))
