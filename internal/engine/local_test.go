@@ -176,7 +176,7 @@ func TestWorkerWithoutADirectoryForLogs(t *testing.T) {
 
 // TestNoAllocationPerLogOp counts allocations of the real loop over real files.
 func TestNoAllocationPerLogOp(t *testing.T) {
-	for _, load := range []string{"closed { duration = \"1h\" }", "open {\n rate = \"1M/s\"\n duration = \"1h\"\n sessions = 1\n}"} {
+	for _, load := range []string{"closed { duration = \"1h\" }", "open {\n rate = \"10M/s\"\n duration = \"1h\"\n sessions = 1\n}"} {
 		e, _ := localEngine(t, logPlan(t, "", logPhase("write", "ops = { append = 3, read = 1 }\n "+load)))
 		_, err := e.Prepare(t.Context(), stepOf(e.plan.Phases[0], run.Load))
 		require.NoError(t, err)
