@@ -208,23 +208,24 @@ func ofTheMachine(why run.Reason, waited bool) bool {
 // TestGoodRunsAreNotAccused runs loads that nothing is wrong with, long enough for each check to look. What they may be accused of is what the
 // machine did.
 func TestGoodRunsAreNotAccused(t *testing.T) {
-	for model, args := range map[string][]string{
-		"open":   {"-var", "rate=1k/s", "-var", "duration=14s", "-var", "arrivals=poisson"},
-		"closed": {"-var", "duration=14s"},
+	open := []string{"-var", "rate=1k/s", "-var", "duration=14s", "-var", "arrivals=poisson"}
+	for model, test := range map[string]struct {
+		src, warmUp string
+		args        []string
+	}{
+		"open":   {openPlan, "none", open},
+		"warmed": {strings.Replace(openPlan, `drain    = "2s"`, "drain = \"2s\"\nwarmup = \"3s\"", 1), "plan", open},
+		"closed": {closedPlan, "none", []string{"-var", "duration=14s"}},
 	} {
 		t.Run(model, func(t *testing.T) {
 			t.Parallel()
 			node := beginTarget(t)
-			src := openPlan
-			if model == "closed" {
-				src = closedPlan
-			}
-			r := begin(t, src, append(args, "-var", nodes(node.addr))...).result(60 * time.Second)
+			r := begin(t, test.src, append(test.args, "-var", nodes(node.addr))...).result(60 * time.Second)
 			require.Equal(t, run.Complete, r.Verdict.Completeness)
 			gets := r.Phase["gets"]
 			queued := queuedFor(t, gets, node)
 			t.Logf("one of the two waited for %.1f %% of the time\n%s", 100*queued, doubts(gets))
-			require.Equal(t, "none", gets.WarmUp.By)
+			require.Equal(t, test.warmUp, gets.WarmUp.By)
 			require.NotNil(t, gets.Steady.Rate.Drift)
 			require.Zero(t, gets.Generator.Throttled.Periods)
 			require.Positive(t, gets.Generator.TCP.BytesSent)

@@ -104,6 +104,23 @@ func TestWarmUpIsLeftOut(t *testing.T) {
 	require.Equal(t, 10, p.Steady.Seconds)
 }
 
+// What an open load offered does not hang on how much of its beginning is left out.
+func TestOfferedRateOfAWarmUp(t *testing.T) {
+	for _, ramp := range []time.Duration{0, 4 * time.Second} {
+		ph := longPhase(20)
+		ph.Open.Rate, ph.Open.Ramp = 2000, ramp
+		missing := int64(ramp / 2)
+		load, rows := longLoad(20, even, always100)
+		load.Ops[driver.Get].Due -= 2000 * uint64(missing) / uint64(time.Second)
+		plain := *NewPhase(testPlan(), ph, Measured{Endpoints: endpoints, Load: load, Series: rows}).OfferedRate
+		require.InEpsilon(t, 2000, plain, 0.01)
+		cut := NewPhase(testPlan(), ph, Measured{
+			Endpoints: endpoints, Load: load, Series: rows, Settled: load, WarmUp: WarmUp{Seconds: 9.5, By: "plan"},
+		})
+		require.Equal(t, plain, *cut.OfferedRate)
+	}
+}
+
 func TestSteady(t *testing.T) {
 	of := func(n int, rate func(int) int, service func(int) int64) *Phase {
 		load, rows := longLoad(n, rate, service)
