@@ -37,8 +37,11 @@ func (Driver) Identify(ctx context.Context, conn net.Conn, config any, _ driver.
 	})
 	defer stop()
 	id, err := identify(conn)
+	if ended := ctx.Err(); err != nil && ended != nil {
+		err = fmt.Errorf("%w: %w", ended, err)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("ask memcached what it is: %w", errors.Join(ctx.Err(), err))
+		return nil, fmt.Errorf("ask memcached what it is: %w", err)
 	}
 	return id, nil
 }

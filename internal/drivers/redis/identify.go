@@ -38,13 +38,21 @@ func (d Driver) Identify(ctx context.Context, conn net.Conn, config any, secrets
 		request = appendCommand(request, "CONFIG", "GET", name)
 	}
 	if _, err := conn.Write(request); err != nil {
-		return nil, fmt.Errorf("ask redis what it is: %w", errors.Join(ctx.Err(), err))
+		return nil, asked(ctx, err)
 	}
 	id, err := readIdentity(&replyReader{conn: conn}, c, replies)
 	if err != nil {
-		return nil, fmt.Errorf("ask redis what it is: %w", errors.Join(ctx.Err(), err))
+		return nil, asked(ctx, err)
 	}
 	return id, nil
+}
+
+// asked says why there is no identity: that ctx has ended, where it has.
+func asked(ctx context.Context, err error) error {
+	if ended := ctx.Err(); ended != nil {
+		err = fmt.Errorf("%w: %w", ended, err)
+	}
+	return fmt.Errorf("ask redis what it is: %w", err)
 }
 
 // interrupt ends reads and writes on conn when ctx is cancelled, until the function that it returns is called.
