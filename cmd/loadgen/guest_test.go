@@ -103,7 +103,7 @@ func TestMapSyncInAGuest(t *testing.T) {
 				said := ofRun(out, name)
 				require.Regexp(t, `^flags VmFlags: [a-z ]* sf `, said, "the mapping is synchronous")
 				require.Regexp(t, " exit [04] ", said, "its times need not be valid")
-				require.Contains(t, said, "sync map_sync asked, map_sync used by CLWB, 1 file")
+				require.Contains(t, said, "sync map_sync asked, map_sync used by MOVNTDQ and CLWB, 1 file")
 				whole := regexp.MustCompile(`verified ([0-9,]+)/([0-9,]+) entries`).FindStringSubmatch(said)
 				require.NotNil(t, whole, said)
 				require.Equal(t, whole[1], whole[2])
