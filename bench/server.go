@@ -22,15 +22,17 @@ type server struct {
 	cmd  *exec.Cmd
 }
 
-// reuse has jemalloc give Redis freed memory again however large a stretch it has become. As it comes, a stretch of more than 64 times what is
-// asked for is left alone: when Redis frees the replies of many connections at once, the next ones are new memory, a page fault for every 4 KiB of
-// it. A quick client has more connections answered in one turn of Redis' loop than a slow one, so it would have the slower server.
-const reuse = "MALLOC_CONF=lg_extent_max_active_fit:16"
+// allocator is the environment variable that sets jemalloc, which is Redis' allocator. What bench is started with, its servers are.
+const allocator = "MALLOC_CONF"
 
 // serverArgs returns the command line of a server that keeps nothing on disk.
 func serverArgs(kind, port, dir string) []string {
 	if kind == "redis" {
-		return []string{"env", reuse, "redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir}
+		var prefix []string
+		if set := os.Getenv(allocator); set != "" {
+			prefix = []string{"env", allocator + "=" + set}
+		}
+		return append(prefix, "redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir)
 	}
 	args := []string{"memcached", "-l", "127.0.0.1", "-p", port, "-U", "0", "-m", "1024", "-t", "1"}
 	if os.Geteuid() == 0 { // as which it does not run
