@@ -95,7 +95,7 @@ func newStep(p *plan.Plan, ph *plan.Phase, m Measured) *Phase {
 	r.Op = b.ops("op.", verbsOf(ph.Ops))
 	r.Scenario = b.scenarios(ph)
 	r.count(ph, m)
-	b.openRates(ph, m.Shape)
+	b.openRates(ph, m)
 	b.generator()
 	b.log(ph, m.Logs)
 	b.queue()

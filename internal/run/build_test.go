@@ -366,6 +366,25 @@ func TestOpenRates(t *testing.T) {
 			require.InEpsilon(t, tt.achieved, *p.AchievedRate, 0.004)
 		})
 	}
+	t.Run("few", func(t *testing.T) { // the last is due a fifth of a second before the end
+		ph := openPhase()
+		ph.Open.Rate, ph.Open.Duration = 5, 3*time.Second
+		load := measure.NewTotals(origin, len(endpoints))
+		for i := range int64(15) {
+			due := origin + i*200*ms
+			record(load, measure.Sample{Verb: driver.Get, Due: due, Start: due, End: due + ms})
+		}
+		load.Span.Session(origin, origin+2801*ms)
+		p := newPhase(ph, load)
+		require.InDelta(t, 5, *p.OfferedRate, 1e-9)
+		require.Equal(t, Valid, p.Validity, p.Reasons)
+	})
+	t.Run("ended early", func(t *testing.T) {
+		ph := openPhase()
+		ph.Open.Duration = 40 * time.Second
+		p := NewPhase(testPlan(), ph, Measured{Endpoints: endpoints, Load: openLoad(ms, 0), Aborted: true})
+		require.InEpsilon(t, 1000, *p.OfferedRate, 0.002)
+	})
 	t.Run("closed", func(t *testing.T) {
 		p := newPhase(closedPhase(), closedLoad(100, ms, 0, always(driver.OK)))
 		require.Nil(t, p.OfferedRate)

@@ -60,13 +60,14 @@ func (w window) rate(b *measure.Bins) (perSecond float64, why string) {
 
 // openRates compares what an open phase offered with what it achieved.
 //
-// Where a phase has scenarios it is they that arrive, and are counted here. Offered is the number of ops due, over the duration and with a
-// ramp over the time in which the rate behind it would have brought as many: half of the ramp when it begins at 0. It is the realised
+// Where a phase has scenarios it is they that arrive, and are counted here. Offered is the number of ops due, over the duration (of a load
+// that was ended early up to its last end), and with a ramp over the time in which the rate behind it would have brought as many: half of
+// the ramp when it begins at 0. It is the realised
 // rate: with Poisson arrivals it differs from the plan's by chance, and also from that of the plateau, which a ramp and a warm-up shorten and
 // whose arrivals are only some of those counted: of λ arrivals a second, by a standard deviation of √(λ/plateau − λ/time). Achieved
 // counts ends of any outcome but shed. An op due at x ends at about x + the median service time, so ends are counted in the plateau moved
 // by that much; without it, every phase would seem to fall short by one service time.
-func (b *builder) openRates(ph *plan.Phase, s pace.Shape) {
+func (b *builder) openRates(ph *plan.Phase, m Measured) {
 	const offered, achieved = "offered_rate", "achieved_rate"
 	why := b.noWindow
 	if ph.Schedule() == nil {
@@ -90,8 +91,13 @@ func (b *builder) openRates(ph *plan.Phase, s pace.Shape) {
 			service.Merge(&all)
 		}
 	}
+	s := m.Shape
+	end := s.Duration.Seconds()
+	if m.Aborted {
+		end = seconds(b.window.to)
+	}
 	missing := (1 - s.From/s.Rate) / 2 // of the ramp
-	full := seconds(b.window.to) - missing*s.Ramp.Seconds()
+	full := end - missing*s.Ramp.Seconds()
 	b.phase.OfferedRate = number(float64(due) / full)
 	if ph.Schedule().Arrivals == "poisson" {
 		b.phase.chance = math.Sqrt(*b.phase.OfferedRate * (1/seconds(b.window.to-b.window.from) - 1/full))
