@@ -257,6 +257,30 @@ func TestSearchIsStopped(t *testing.T) {
 	require.Equal(t, "stopped by the user", r.Phase["p"].Search.Ended)
 }
 
+// The stage in which too many ops fail is the last, and says why it is short.
+func TestErrorsEndStages(t *testing.T) {
+	w := newFake()
+	var steps []run.Step
+	count := queue(10_000, &steps)
+	w.count = func(ctx context.Context, f *fakeWorker, step run.Step, t *measure.Totals) {
+		count(ctx, f, step, t)
+		if step.Level == 1 {
+			for range 3 {
+				t.AddDue(driver.Put)
+				t.Record(&measure.Sample{Verb: driver.Put, Outcome: driver.Timeout, Due: t.Origin, Start: t.Origin, End: t.Origin})
+			}
+		}
+	}
+	r := coord.Run(context.Background(), configOf(t, levelsPlan("stop_after = 3\n"+threeStages), local, w))
+	require.Equal(t, run.Aborted, r.Verdict.Completeness)
+	p := r.Phase["p"]
+	require.Len(t, p.Levels, 2)
+	require.Empty(t, p.Levels[0].Reasons)
+	require.Equal(t, run.Suspect, p.Levels[1].Validity)
+	require.Equal(t, "ended early, by stop_after = 3", p.Levels[1].Reasons[0].Text)
+	require.Equal(t, "stage 2, 3,000/s: ended early, by stop_after = 3", p.Reasons[0].Text)
+}
+
 // A level that cannot be prepared fails the run; those before it are in the result.
 func TestStageCannotStart(t *testing.T) {
 	w := newFake()

@@ -110,7 +110,7 @@ func (p *passage) level(s *step, step run.Step) {
 	}
 	p.m.AddLevel(p.c.Plan, p.ph, run.Measured{
 		Endpoints: p.m.Endpoints, Load: s.totals, Shape: step.Shape, Generators: s.generators,
-		Aborted: p.m.Aborted, Losses: p.m.Losses, Unfinished: s.unfinished,
+		Aborted: p.m.Aborted, Braked: p.m.Braked, Losses: p.m.Losses, Unfinished: s.unfinished,
 	}, since)
 }
 
