@@ -206,6 +206,9 @@ func predict(w io.Writer, p *plan.Plan, here means) error {
 		return err
 	}
 	b.WriteString("\nA duration of - is up to the target. Requests are those of an undisturbed run. Memory is an upper estimate for one worker.\n")
+	if slices.ContainsFunc(p.Phases, func(ph *plan.Phase) bool { return ph.Batch > 1 && endpointsOf(p.Target(ph.Target)) > 1 }) {
+		b.WriteString("A batch is a request to each endpoint that has some of its keys; how many these are, the run will tell.\n")
+	}
 	if kept != nil {
 		b.WriteString("Logs are the files of one worker that has all sessions; in a file system in memory they are memory, too.\n")
 	}

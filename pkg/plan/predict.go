@@ -38,7 +38,7 @@ type PhasePrediction struct {
 // Load is what a phase, or all of them, will do and take. With several workers it is divided between them.
 type Load struct {
 	Ops           *int64         // of the load itself; of an open load the expected number; nil when only the run can tell
-	Requests      *int64         // for these ops when every request is answered: ops × fan-out, N or R when replicated
+	Requests      *int64         // for these ops when every request is answered: ops × fan-out, N or R when replicated; nil of batches on several endpoints, too
 	SetupOps      int64          // untimed puts before the load
 	SetupRequests int64          //
 	Duration      *time.Duration // nil when the target's speed decides; of a search, at most
@@ -79,7 +79,7 @@ func (p *Plan) predict(ph *Phase) Load {
 	var l Load
 	l.Sessions = ph.Sessions()
 	l.Ops, l.Duration = p.opsOf(ph, d)
-	if l.Ops != nil {
+	if l.Ops != nil && (ph.Batch == 1 || endpoints == 1) {
 		requests := scale(*l.Ops, fanout(t.Replication, ph.Ops))
 		l.Requests = &requests
 	}

@@ -22,6 +22,8 @@ func TestPredict(t *testing.T) {
 		{"iterations", phase("x", "plain", "shared", "  ops = { get = 1 }\n  closed {\n sessions = 3\n iterations = 7\n }"), 21, 21, [2]int64{}, unknown, 6},
 		{"duration", phase("x", "plain", "shared", "  ops = { get = 1 }\n  closed { duration = \"3s\" }"), unknown, unknown, [2]int64{}, 3 * time.Second, 2},
 		{"quorum", phase("x", "quorum", "other", "  ops = { get = 1, put = 1 }\n  closed { iterations = 10 }"), 10, 30, [2]int64{}, unknown, 3},
+		{"batch", phase("x", "nodes", "shared", "  ops = { get = 1 }\n  batch = 4\n  closed { iterations = 10 }"), 10, 10, [2]int64{}, unknown, 1},
+		{"batch on several endpoints", phase("x", "plain", "shared", "  ops = { get = 1 }\n  batch = 4\n  closed { iterations = 10 }"), 10, unknown, [2]int64{}, unknown, 2},
 		{"sequence", phase("x", "plain", "once", "  ops = { put = 1 }\n  closed { sessions = 4 }"), 50, 50, [2]int64{}, unknown, 8},
 		{"setup", phase("x", "quorum", "pool", "  ops = { get = 1 }\n  setup { ops = { put = 1 } }\n  closed {\n sessions = 2\n iterations = 1\n }"), 2, 6, [2]int64{100, 300}, unknown, 6},
 		{"open", phase("x", "plain", "shared", "  ops = { get = 1 }\n  open {\n rate = 100\n duration = \"10s\"\n ramp = \"2s\"\n }"), 900, 900, [2]int64{}, 10 * time.Second, 32},
