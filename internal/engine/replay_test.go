@@ -87,6 +87,39 @@ func (b *bench) replay() (s *starts, totals measure.Totals) {
 	return s, totals
 }
 
+// puts notes the values of a program's ops, by key.
+type puts struct {
+	op.Program
+	values map[string]driver.Value
+}
+
+func (s *puts) Start(dst []driver.Request, o *op.Op) []driver.Request {
+	s.values[string(o.Key)] = o.Value
+	return s.Program.Start(dst, o)
+}
+
+// What a put's line does not say of its value is as the dataset has it.
+func TestReplayOfLinesWithoutSizes(t *testing.T) {
+	b := newReplayBench(t, "", `{"time":1,"op":"set","key":"bare"}
+{"time":2,"op":"set","key":"sized","size":7}
+{"time":3,"op":"set","key":"brief","ttl":0.5}
+{"time":4,"op":"set","key":"lasting","size":0,"ttl":0}
+`, 4, time.Millisecond)
+	b.g.phase.Open.Trace.Form = "json"
+	values := &b.g.plan.Datasets[0].Values
+	values.Size, values.TTL = 300, 90*time.Second
+	b.equip(run.Load)
+	s := &puts{Program: b.l.prog, values: map[string]driver.Value{}}
+	b.l.prog = s
+	b.l.run()
+	require.NoError(t, b.l.feed.(reading).close())
+	for key, want := range map[string]driver.Value{
+		"bare": {Size: 300, TTL: 90_000}, "sized": {Size: 7, TTL: 90_000}, "brief": {Size: 300, TTL: 500}, "lasting": {},
+	} {
+		require.Equal(t, want, driver.Value{Size: s.values[key].Size, TTL: s.values[key].TTL}, key)
+	}
+}
+
 // dueIn returns how many ops were due.
 func dueIn(t *measure.Totals) (n uint64) {
 	for _, o := range t.Ops {

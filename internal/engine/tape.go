@@ -100,6 +100,7 @@ func (p *tape) read() {
 		p.pass(&chunk{err: err})
 		return
 	}
+	lines.Lacking(p.value.Size, p.value.TTL)
 	for c, more := p.blank(), true; c != nil && more; {
 		if c, more, err = p.lap(c, lines); c == nil {
 			return

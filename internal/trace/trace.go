@@ -57,6 +57,8 @@ type Reader struct {
 	first int64
 	last  int64
 	op    []byte // of the line read last
+	size  int    // of a put whose line does not say
+	ttl   uint32 // likewise
 }
 
 // The fields of a line, of which the first needed ones have to be there.
@@ -86,6 +88,9 @@ func NewReader(r io.Reader, form string, timed bool) (*Reader, error) {
 	}
 	return &Reader{timed: timed, lines: fields.NewReader(r, kind, []string{"op", "key", "time", "size", "ttl"}, needed, columns)}, nil
 }
+
+// Lacking says what the puts have whose lines say no size, or no TTL; 0 unless it is called.
+func (t *Reader) Lacking(size int, ttl uint32) { t.size, t.ttl = size, ttl }
 
 // Reset goes on with the beginning of the same trace.
 func (t *Reader) Reset(r io.Reader) {
@@ -132,6 +137,7 @@ func (t *Reader) rest(rec *Record) (err error) {
 	if rec.Verb != driver.Put {
 		return nil
 	}
+	rec.Size, rec.TTL = t.size, t.ttl
 	if _, there := t.lines.Get(sizeField); there {
 		size, err := t.seconds(sizeField)
 		if err != nil {
