@@ -89,13 +89,13 @@ func newStep(p *plan.Plan, ph *plan.Phase, m Measured) *Phase {
 	}
 
 	b := builder{phase: r, totals: m.Load, settled: m.Load}
-	b.window, b.noWindow = plateau(ph, m.Shape, m.Load)
+	b.window, b.noWindow = plateau(ph, m.Shape, m.Load, m.Aborted || len(m.Losses) > 0)
 	b.warmUp(m)
 	r.Seconds = seconds(m.Load.Span.Last - m.Load.Span.First)
 	r.Op = b.ops("op.", verbsOf(ph.Ops))
 	r.Scenario = b.scenarios(ph)
 	r.count(ph, m)
-	b.openRates(ph, m)
+	b.openRates(ph, m.Shape)
 	b.generator()
 	b.log(ph, m.Logs)
 	b.queue()

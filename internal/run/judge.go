@@ -127,7 +127,7 @@ func (p *Phase) short() bool {
 		edge     = 2 // ops that may fall on either side of the window's ends
 		unlikely = 4 // standard deviations: three in 100,000 phases are as far off to one side
 	)
-	return offered-achieved > max(edge/p.Load.DurationSeconds, unlikely*p.chance) && achieved < suspectAchieved*offered
+	return offered-achieved > max(edge/p.plateau, unlikely*p.chance) && achieved < suspectAchieved*offered
 }
 
 // judgeLedgers finds ops and requests that went astray.

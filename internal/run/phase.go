@@ -46,7 +46,8 @@ type Phase struct {
 	Levels []Level `json:"levels"` // of stages and of a search, in their order
 	Search *Search `json:"search"` // null: the phase is none
 
-	chance float64 // ops/s by which offered and achieved may differ though nothing fell short: a standard deviation
+	plateau float64 // seconds of it that the achieved rate may be of
+	chance  float64 // ops/s by which offered and achieved may differ though nothing fell short: a standard deviation
 }
 
 // Reason is why figures of a phase are no better than Validity.

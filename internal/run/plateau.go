@@ -16,8 +16,9 @@ import (
 type window struct{ from, to int64 }
 
 // plateau is the part of a step in which all of the load that was asked for was on: closed, from the latest first start to the
-// earliest last end over sessions; open, from the end of the ramp to the last due op. When there is none it says why.
-func plateau(ph *plan.Phase, s pace.Shape, t *measure.Totals) (w window, why string) {
+// earliest last end over sessions; open, from the end of the ramp to the end of the schedule, or of a step that was cut short to its last
+// end. When there is none it says why.
+func plateau(ph *plan.Phase, s pace.Shape, t *measure.Totals, cut bool) (w window, why string) {
 	if t.Span.Sessions == 0 {
 		return window{}, "no plateau: no op was started"
 	}
@@ -25,7 +26,10 @@ func plateau(ph *plan.Phase, s pace.Shape, t *measure.Totals) (w window, why str
 		if s.Duration == 0 {
 			return window{}, "the rate differs from level to level"
 		}
-		w = window{s.Ramp.Nanoseconds(), min(s.Duration.Nanoseconds(), t.Span.Last-t.Origin)}
+		w = window{s.Ramp.Nanoseconds(), s.Duration.Nanoseconds()}
+		if cut {
+			w.to = min(w.to, t.Span.Last-t.Origin)
+		}
 		if w.to <= w.from {
 			return window{}, "no plateau: the phase ended before its ramp did"
 		}
@@ -60,14 +64,10 @@ func (w window) rate(b *measure.Bins) (perSecond float64, why string) {
 
 // openRates compares what an open phase offered with what it achieved.
 //
-// Where a phase has scenarios it is they that arrive, and are counted here. Offered is the number of ops due, over the duration (of a load
-// that was ended early up to its last end), and with a ramp over the time in which the rate behind it would have brought as many: half of
-// the ramp when it begins at 0. It is the realised
-// rate: with Poisson arrivals it differs from the plan's by chance, and also from that of the plateau, which a ramp and a warm-up shorten and
-// whose arrivals are only some of those counted: of λ arrivals a second, by a standard deviation of √(λ/plateau − λ/time). Achieved
-// counts ends of any outcome but shed. An op due at x ends at about x + the median service time, so ends are counted in the plateau moved
-// by that much; without it, every phase would seem to fall short by one service time.
-func (b *builder) openRates(ph *plan.Phase, m Measured) {
+// Where a phase has scenarios it is they that arrive, and are counted here. Offered is the number of ops due, over the duration and with a
+// ramp over the time in which the rate behind it would have brought as many: half of the ramp when it begins at 0. It is the realised
+// rate: with Poisson arrivals it differs from the plan's by chance.
+func (b *builder) openRates(ph *plan.Phase, s pace.Shape) {
 	const offered, achieved = "offered_rate", "achieved_rate"
 	why := b.noWindow
 	if ph.Schedule() == nil {
@@ -78,38 +78,57 @@ func (b *builder) openRates(ph *plan.Phase, m Measured) {
 		b.null(achieved, why)
 		return
 	}
-	var due uint64
-	var service hist.Hist
-	arrivals := b.totals.Ops[:]
+	ops := b.totals.Ops[:]
 	if len(ph.Scenarios) > 0 {
-		arrivals = b.totals.Scenarios
+		ops = b.totals.Scenarios
 	}
-	for _, o := range arrivals {
-		if o != nil {
-			due += o.Due
-			all := o.ServiceAll()
-			service.Merge(&all)
+	a := arrived(ops)
+	missing := (1 - s.From/s.Rate) / 2 // of the ramp
+	full := seconds(b.window.to) - missing*s.Ramp.Seconds()
+	b.phase.OfferedRate = number(float64(a.due) / full)
+	rate, why := b.achieved(ph, s, &a, full)
+	if why != "" {
+		b.null(achieved, why)
+		return
+	}
+	b.phase.AchievedRate = number(rate)
+}
+
+// arrivals is what arrived in an open phase, and what became of it. Times are nanoseconds, 0 where nothing ended.
+type arrivals struct {
+	ops    []*measure.Op
+	due    uint64
+	median int64   // service time of ok and miss
+	slow   int64   // p99 response time of all that ended
+	varied float64 // standard deviation of these
+}
+
+func arrived(ops []*measure.Op) arrivals {
+	a := arrivals{ops: ops}
+	var services, responses hist.Hist
+	for _, o := range ops {
+		if o == nil {
+			continue
+		}
+		a.due += o.Due
+		answered := o.ServiceAll()
+		services.Merge(&answered)
+		for class := range o.Response {
+			responses.Merge(&o.Response[class])
 		}
 	}
-	s := m.Shape
-	end := s.Duration.Seconds()
-	if m.Aborted {
-		end = seconds(b.window.to)
+	if services.Count() > 0 {
+		a.median = services.Quantile(0.5)
 	}
-	missing := (1 - s.From/s.Rate) / 2 // of the ramp
-	full := end - missing*s.Ramp.Seconds()
-	b.phase.OfferedRate = number(float64(due) / full)
-	if ph.Schedule().Arrivals == "poisson" {
-		b.phase.chance = math.Sqrt(*b.phase.OfferedRate * (1/seconds(b.window.to-b.window.from) - 1/full))
+	if responses.Count() > 0 {
+		a.slow, a.varied = responses.Quantile(0.99), responses.SD()
 	}
+	return a
+}
 
-	var median int64
-	if service.Count() > 0 {
-		median = service.Quantile(0.5)
-	}
-	moved := window{b.window.from + median, b.window.to + median}
-	var sum float64
-	for _, o := range arrivals {
+// ends returns how many ended per second in a window, however but shed.
+func (a *arrivals) ends(w window) (perSecond float64, why string) {
+	for _, o := range a.ops {
 		if o == nil {
 			continue
 		}
@@ -117,13 +136,50 @@ func (b *builder) openRates(ph *plan.Phase, m Measured) {
 			if driver.Outcome(outcome) == driver.Shed {
 				continue
 			}
-			rate, why := moved.rate(bins)
+			rate, why := w.rate(bins)
 			if why != "" {
-				b.null(achieved, why)
-				return
+				return 0, why
 			}
-			sum += rate
+			perSecond += rate
 		}
 	}
-	b.phase.AchievedRate = number(sum)
+	return perSecond, ""
+}
+
+// achieved is how many ops ended per second, of a load that lasted full seconds at its full rate.
+//
+// An op due at x ends at about x + the median service time, so ends are counted in the plateau moved by that much; without it, every phase
+// would seem to fall short by one service time. Where service times differ much, a part of what was due in the plateau ends outside of the moved
+// one: of ops that take 50 ms on average and exponentially, as many as are due in 35 ms. Such a load is even once the slowest ops of its
+// beginning have ended. What is then left of the plateau, if that is at least half, counts where more ended in it, up to what was offered. The
+// ops of a trace come at no even rate, and are counted from the first to a little behind the last.
+//
+// It also enters how far chance may have the two rates apart. Offered are all arrivals, of which those on the plateau are some: of Poisson's λ
+// a second, they differ by a standard deviation of √(λ/plateau − λ/full). How many are under way at either end of the plateau varies, too,
+// with a variance of λ∫F(1 − F), which is half of Gini's mean difference of the response times, at most their standard deviation / √3.
+func (b *builder) achieved(ph *plan.Phase, s pace.Shape, a *arrivals, full float64) (rate float64, why string) {
+	w, offered := b.window, *b.phase.OfferedRate
+	if ph.Trace() != nil {
+		const little = 200 // parts that its time has
+		whole := window{0, w.to + max(a.median, w.to/little)}
+		rate, why = a.ends(whole)
+		b.phase.plateau = seconds(w.to)
+		return rate * seconds(whole.to) / seconds(w.to), why
+	}
+	if rate, why = a.ends(window{w.from + a.median, w.to + a.median}); why != "" {
+		return 0, why
+	}
+	even, variance := w, 0.0
+	if late := (window{max(w.from, s.Ramp.Nanoseconds()+a.slow), w.to}); late.to-late.from >= (w.to-w.from)/2 {
+		if later, why := a.ends(late); why == "" {
+			rate = max(rate, min(later, offered))
+			even, variance = late, 2/math.Sqrt(3)*offered*a.varied/1e9
+		}
+	}
+	lasts := seconds(even.to - even.from)
+	if ph.Schedule().Arrivals == "poisson" {
+		variance += offered * lasts * (1 - lasts/full)
+	}
+	b.phase.plateau, b.phase.chance = lasts, math.Sqrt(max(0, variance))/lasts
+	return rate, ""
 }

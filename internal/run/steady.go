@@ -34,7 +34,7 @@ func FindWarmUp(ph *plan.Phase, t *measure.Totals, series []Row) WarmUp {
 	if ph.Open != nil {
 		shape = ph.Open.Shape()
 	}
-	w, why := plateau(ph, shape, t)
+	w, why := plateau(ph, shape, t, true)
 	if why != "" {
 		return WarmUp{By: "none", Reason: why}
 	}
@@ -115,7 +115,9 @@ func (b *builder) warmUp(m Measured) {
 func (b *builder) steady(series []Row) {
 	var rows []second
 	if b.noWindow == "" {
-		rows = b.window.seconds(series)
+		w := b.window
+		w.to = min(w.to, b.totals.Span.Last-b.totals.Origin)
+		rows = w.seconds(series)
 	}
 	st := &b.phase.Steady
 	st.Seconds = len(rows) * int(rowSeconds(series))
