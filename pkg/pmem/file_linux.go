@@ -239,7 +239,30 @@ func placeOf(fd int) (Place, error) {
 	if err != nil {
 		return Place{}, err
 	}
-	return find(string(mounts), mountOf(string(info)), fmt.Sprintf("%d:%d", unix.Major(stat.Dev), unix.Minor(stat.Dev))), nil
+	place := find(string(mounts), mountOf(string(info)), fmt.Sprintf("%d:%d", unix.Major(stat.Dev), unix.Minor(stat.Dev)))
+	place.Beneath = beneath(place.upper())
+	return place, nil
+}
+
+// beneath returns the type of the file system that the upper directory of an overlay is on. It need not be there for this process, which may be
+// in a container: then that is not known.
+func beneath(upper string) string {
+	if upper == "" {
+		return ""
+	}
+	dir, err := os.Open(upper)
+	if err != nil {
+		return ""
+	}
+	defer dir.Close()
+	place, err := placeOf(int(dir.Fd()))
+	switch {
+	case err != nil || place.Hidden():
+		return ""
+	case place.Beneath != "":
+		return place.Beneath
+	}
+	return place.FileSystem
 }
 
 // syncDirectory makes the names in a directory durable.

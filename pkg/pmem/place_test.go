@@ -1,6 +1,7 @@
 package pmem
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,12 +14,12 @@ const mounts = `22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
 `
 
 func TestFind(t *testing.T) {
-	require.Equal(t, Place{"ext4", "/dev/sda1", "rw"}, find(mounts, "", "8:1"))
-	require.Equal(t, Place{"tmpfs", "tmpfs", "rw"}, find(mounts, "24", "0:99"), "a device that no mount has")
+	require.Equal(t, Place{FileSystem: "ext4", Device: "/dev/sda1", Options: "rw"}, find(mounts, "", "8:1"))
+	require.Equal(t, Place{FileSystem: "tmpfs", Device: "tmpfs", Options: "rw"}, find(mounts, "24", "0:99"), "a device that no mount has")
 	require.Equal(t, "tmpfs", find(mounts, "24", "0:99").String())
 	require.Equal(t, "xfs on /dev/pmem0", find(mounts, "25", "8:1").String(), "the mount goes before the device")
 	require.Equal(t, "unknown file system on 0:40", find(mounts, "26", "0:40").String())
-	require.Equal(t, Place{"unknown file system", "7:7", ""}, find("", "1", "7:7"))
+	require.Equal(t, Place{FileSystem: "unknown file system", Device: "7:7"}, find("", "1", "7:7"))
 	require.Equal(t, "25", mountOf("pos:\t0\nflags:\t02100000\nmnt_id:\t25\nino:\t7\n"))
 	require.Empty(t, mountOf("pos:\t0\n"))
 }
@@ -36,6 +37,20 @@ func TestUnsynced(t *testing.T) {
 	require.False(t, Place{FileSystem: "ext4", Options: "rw,volatile"}.Unsynced())
 }
 
+func TestUpper(t *testing.T) {
+	for options, want := range map[string]string{
+		"rw,lowerdir=/l,upperdir=/u,workdir=/w":        "/u",
+		`rw,upperdir=/a\054b\134c\040d,workdir=/w`:     `/a,b\c d`,
+		`rw,upperdir=/u\134\0541,workdir=/w`:           "/u,1",
+		"rw,upperdir=from/somewhere,workdir=else":      "",
+		"rw,lowerdir=/l":                               "",
+		`rw,upperdir=/a\054upperdir=/b,lowerdir=/high`: "/a,upperdir=/b",
+	} {
+		require.Equal(t, want, find("22 1 0:40 / / rw - overlay none "+options, "22", "").upper(), options)
+	}
+	require.Empty(t, Place{FileSystem: "ext4", Options: "rw,upperdir=/u"}.upper())
+}
+
 func FuzzFind(f *testing.F) {
 	f.Add(mounts, "22", "8:1")
 	f.Add("1 2 8:1 - ", "1", "8:1")
@@ -43,5 +58,6 @@ func FuzzFind(f *testing.F) {
 		p := find(text, number, device)
 		require.NotEmpty(t, p.FileSystem)
 		require.True(t, p.Device != "" || device == "")
+		require.Regexp(t, "^(|/.*)$", strings.ReplaceAll(p.upper(), "\n", ""))
 	})
 }

@@ -16,7 +16,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
+	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/drivertest"
 	"github.com/loadgen/loadgen/pkg/pmem"
@@ -514,8 +516,58 @@ func TestMountWithoutBarriersIsNamed(t *testing.T) {
 	}
 	place.Options = "rw"
 	require.Empty(t, caveats(pmem.Msync, place))
-	for options, says := range map[string]string{"rw": "on another file system beneath", "rw,volatile": "it passes no sync on"} {
-		require.Contains(t, caveats(pmem.Msync, pmem.Place{FileSystem: "overlay", Options: options})[0], says)
+	for says, place := range map[string]pmem.Place{
+		"so that nothing is called durable":              {FileSystem: "overlay", Options: "rw"},
+		"it passes no sync on":                           {FileSystem: "overlay", Options: "rw,volatile", Beneath: "ext4"},
+		"overlay: each file is on the ext4 beneath":      {FileSystem: "overlay", Beneath: "ext4"},
+		"overlay over tmpfs lives in memory":             {FileSystem: "overlay", Beneath: "tmpfs"},
+		"unknown file system: what the file is on benea": {FileSystem: "unknown file system", Device: "0:99"},
+	} {
+		require.Contains(t, caveats(pmem.Msync, place)[0], says)
+	}
+}
+
+// TestOverlayIsAsDurableAsWhatIsBeneath mounts one over a file system in memory, where a sync promises nothing, one over a disk, and one
+// whose directories are no longer to be seen, as in a container.
+func TestOverlayIsAsDurableAsWhatIsBeneath(t *testing.T) {
+	disk := servertest.NewDisk(t)
+	beneath, merged := t.TempDir(), t.TempDir()
+	mount := func(source, at, kind, options string) {
+		if err := unix.Mount(source, at, kind, 0, options); err != nil {
+			servertest.Require(t, "mount", fmt.Errorf("mount %s: %w", kind, err))
+		}
+		t.Cleanup(func() { require.NoError(t, unix.Unmount(at, unix.MNT_DETACH)) })
+	}
+	mount("tmpfs", beneath, "tmpfs", "size=8m")
+	for _, c := range []struct {
+		upper, says     string
+		durable, hidden bool
+	}{
+		{upper: disk.Dir, says: "overlay over ext4", durable: true},
+		{upper: beneath, says: "overlay over tmpfs"},
+		{upper: disk.Dir, says: "overlay", hidden: true},
+	} {
+		t.Run(c.says, func(t *testing.T) {
+			dir, err := os.MkdirTemp(c.upper, "layer")
+			require.NoError(t, err)
+			for _, name := range []string{"lower", "upper,1", "work"} {
+				require.NoError(t, os.Mkdir(filepath.Join(dir, name), 0o700))
+			}
+			mount("overlay", merged, "overlay", fmt.Sprintf(`lowerdir=%s/lower,upperdir=%[1]s/upper\,1,workdir=%[1]s/work`, dir))
+			if c.hidden {
+				require.NoError(t, os.Rename(filepath.Join(dir, "upper,1"), filepath.Join(dir, "elsewhere")))
+			}
+			at := siteOf(t, 1)
+			at.Root = merged
+			s := open(t, config(t, func(c *Config) { c.Sync = string(pmem.Msync) }), at)
+			l := s.Log()
+			require.Equal(t, c.says, l.FileSystem)
+			require.Equal(t, c.durable, l.Durable)
+			require.NotEmpty(t, l.Caveats)
+			_, err = s.Close()
+			require.NoError(t, err)
+			require.NoError(t, s.Remove())
+		})
 	}
 }
 

@@ -14,11 +14,17 @@ func caveats(mode pmem.Mode, place pmem.Place) []string {
 	list := []string{}
 	switch {
 	case place.Volatile():
-		list = append(list, place.FileSystem+" lives in memory: a loss of power leaves nothing, whatever the mode")
+		what := place.FileSystem
+		if place.Beneath != "" {
+			what = place.String()
+		}
+		list = append(list, what+" lives in memory: a loss of power leaves nothing, whatever the mode")
 	case place.Unsynced():
 		list = append(list, "overlay is mounted with volatile: it passes no sync on to the file system beneath")
-	case place.FileSystem == "overlay":
-		list = append(list, "overlay: the file is on another file system beneath, which this machine does not name")
+	case place.Hidden():
+		list = append(list, place.FileSystem+": what the file is on beneath is not to be seen from here, so that nothing is called durable; write a --log-root that is on a mount of its own")
+	case place.Beneath != "":
+		list = append(list, place.FileSystem+": each file is on the "+place.Beneath+" beneath")
 	case place.FileSystem == "btrfs" || place.FileSystem == "zfs":
 		list = append(list, place.FileSystem+" writes what is changed to another place: blocks are not reserved, and figures are those of an allocation each")
 	case place.FileSystem == "nfs" || place.FileSystem == "nfs4" || place.FileSystem == "9p" || place.FileSystem == "fuse":

@@ -219,7 +219,7 @@ func (s *store) describe() {
 	}
 	switch first.Mode() {
 	case pmem.MapSync, pmem.Msync, pmem.Fdatasync:
-		s.account.Durable = !place.Volatile() && !place.Unsynced()
+		s.account.Durable = !place.Volatile() && !place.Unsynced() && !place.Hidden()
 	}
 }
 
