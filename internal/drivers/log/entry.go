@@ -24,6 +24,26 @@ func (m mark) number() uint64 { return uint64(m) & maxNumber }
 
 func (m mark) String() string { return fmt.Sprintf("entry %d of session %d", m.number(), m.session()) }
 
+// Each file that a log is in begins with one of these: those of package pmlog, of any version, and those of entries only, as all epochs begin so.
+const (
+	logMagic   = "LGPMLOG"
+	entryMagic = "LGE"
+)
+
+// beginning is how many bytes of a file tell whether a log was in it: a second copy of the header comes behind them.
+const beginning = 4096 + 16
+
+// ours reports whether a file that begins so is one that a log was in, or was to be in: nothing is there then.
+func ours(first []byte) bool {
+	has := func(at int, magic string) bool { return len(first) > at && bytes.HasPrefix(first[at:], []byte(magic)) }
+	return len(bytes.Trim(first, "\x00")) == 0 || has(0, entryMagic) || has(0, logMagic) || has(4096, logMagic)
+}
+
+// epochOf makes an epoch of a number, of which it has the lowest 40 bits.
+func epochOf(n uint64) uint64 {
+	return n<<(8*len(entryMagic)) | uint64(entryMagic[0]) | uint64(entryMagic[1])<<8 | uint64(entryMagic[2])<<16
+}
+
 // places is how many places of the text an entry may begin at, and step what they are apart: a cache's line.
 const (
 	places = 1024

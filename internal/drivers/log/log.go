@@ -13,9 +13,9 @@
 // Each entry is of the dataset's size and says who wrote it, so that another process can tell whether all that was acknowledged is there,
 // each byte of it, once, and in order:
 //
-//	+------------+---------------------------+----------
-//	| epoch 8B   | session 24b, number 40b   | filling
-//	+------------+---------------------------+----------
+//	+-------+-----------+---------------------------+----------
+//	| "LGE" | epoch 5B  | session 24b, number 40b   | filling
+//	+-------+-----------+---------------------------+----------
 //
 // Integers are little-endian. The epoch is the run's and the phase's. A session numbers its entries from 1. The filling is text that
 // epoch, session and number choose, or one byte. An entry is no copy: the stamp is put over a piece of a longer text, and taken off again.

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"github.com/loadgen/loadgen/internal/servertest"
@@ -569,6 +570,134 @@ func TestOverlayIsAsDurableAsWhatIsBeneath(t *testing.T) {
 			require.NoError(t, s.Remove())
 		})
 	}
+}
+
+// TestDirectoriesGoWithTheirLogs that were made for them, and no others.
+func TestDirectoriesGoWithTheirLogs(t *testing.T) {
+	at := siteOf(t, 1)
+	require.NoError(t, os.Mkdir(filepath.Join(at.Root, "mine"), 0o700))
+	c := config(t, func(c *Config) { c.Dir = "mine/made/deep" })
+	close := func(s *store) {
+		_, err := s.Close()
+		require.NoError(t, err)
+		require.NoError(t, s.Remove())
+	}
+	left := func() (names []string) {
+		require.NoError(t, filepath.WalkDir(at.Root, func(path string, _ os.DirEntry, err error) error {
+			names = append(names, strings.TrimPrefix(path, at.Root))
+			return err
+		}))
+		return names
+	}
+	first := open(t, c, at)
+	other := at
+	other.Worker = 1
+	second := open(t, c, other)
+	close(first)
+	require.FileExists(t, second.path("wal-w1.pmlog"))
+	close(second)
+	require.Equal(t, []string{"", "/mine"}, left())
+
+	// Also what was made before something else failed, or turned out to be a file.
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := Driver{}.Open(ctx, c, at)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NoError(t, os.WriteFile(filepath.Join(at.Root, "mine", "file"), nil, 0o600))
+	_, err = Driver{}.Open(t.Context(), config(t, func(c *Config) { c.Dir = "mine/file" }), at)
+	require.ErrorContains(t, err, "not a directory: write a dir that can be made below "+at.Root)
+	require.Equal(t, []string{"", "/mine", "/mine/file"}, left())
+
+	third := open(t, c, at)
+	require.NoError(t, os.WriteFile(third.path("notes"), nil, 0o600))
+	close(third)
+	require.FileExists(t, third.path("notes"))
+}
+
+// TestDirectoriesComeAndGo with many runs at the same time: one's last file goes as another's first is made.
+func TestDirectoriesComeAndGo(t *testing.T) {
+	c, at := config(t, func(c *Config) { c.Dir, c.FileSize = "a/b", 16<<10 }), siteOf(t, 1)
+	var runs errgroup.Group
+	for worker := range 4 {
+		at := at
+		at.Worker = worker
+		runs.Go(func() error {
+			for range 100 {
+				s, err := Driver{}.Open(t.Context(), c, at)
+				if err != nil {
+					return err
+				}
+				if _, err = s.Close(); err != nil {
+					return err
+				}
+				if err = s.Remove(); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	require.NoError(t, runs.Wait())
+	left, err := os.ReadDir(at.Root)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// TestFilesOfOthersAreLeftAlone though they have the name of a log.
+func TestFilesOfOthersAreLeftAlone(t *testing.T) {
+	for _, text := range []string{"x", "what somebody wrote\n", strings.Repeat("\x00", 16) + "x", strings.Repeat("{\"level\":\"info\"}\n", 1000)} {
+		for _, name := range []string{"wal-w0.pmlog", "wal-w0.pmlog.side"} {
+			at := siteOf(t, 1)
+			path := filepath.Join(at.Root, name)
+			require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+			_, err := Driver{}.Open(t.Context(), config(t, nil), at)
+			require.EqualError(t, err, path+" is no file that a log was in, and has the name of one: move it away, or write another --log-root, or another dir in the target")
+			is, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.Equal(t, text, string(is))
+		}
+	}
+}
+
+// TestFilesOfKilledWorkersAreMadeAnew in whatever state they are: of another layout and size, cut off, damaged, of a later version, or hardly begun.
+func TestFilesOfKilledWorkersAreMadeAnew(t *testing.T) {
+	changes := map[string]func(t *testing.T, path string){
+		"as it is": func(*testing.T, string) {},
+		"cut off":  func(t *testing.T, path string) { require.NoError(t, os.Truncate(path, 5000)) },
+		"emptied":  func(t *testing.T, path string) { require.NoError(t, os.Truncate(path, 0)) },
+		"torn":     func(t *testing.T, path string) { overHeader(t, path, 0, make([]byte, 4096)) },
+		"later":    func(t *testing.T, path string) { overHeader(t, path, 7, []byte("9")) },
+	}
+	for was, left := range variants {
+		for how, change := range changes {
+			t.Run(was+", "+how, func(t *testing.T) {
+				at := siteOf(t, 1)
+				s := open(t, config(t, func(c *Config) { left(c); c.FileSize = 128 << 10 }), at)
+				require.NoError(t, do(s.sessions[0], driver.Append, 100, 0))
+				_, err := s.Close()
+				require.NoError(t, err)
+				change(t, s.path(s.files[0].name))
+				for _, again := range []string{"append own", "append", "channel"} {
+					s := open(t, config(t, variants[again]), at)
+					require.NoError(t, do(s.sessions[0], driver.Append, 10, 0))
+					whole(t, verify(t, s))
+				}
+			})
+		}
+	}
+}
+
+// overHeader writes over a part of a file that has a header.
+func overHeader(t *testing.T, path string, at int64, p []byte) {
+	t.Helper()
+	if b, err := os.ReadFile(path); err != nil || !strings.HasPrefix(string(b), "LGPMLOG1") {
+		require.NoError(t, err)
+		return
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = f.WriteAt(p, at)
+	require.NoError(t, errors.Join(err, f.Close()))
 }
 
 // TestInstructionsAreThoseOfTheEntry has entries on either side of the size from which on they go past the caches.

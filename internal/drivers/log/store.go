@@ -20,6 +20,8 @@ type store struct {
 	site     driver.Site
 	kind     kind
 	form     form
+	top      *os.Root // that no file lies outside of
+	dir      string   // below it
 	root     *os.Root // of the files
 	files    []*file
 	sessions []*session
@@ -58,21 +60,34 @@ type slot struct {
 
 // Open implements driver.Local.
 func (Driver) Open(ctx context.Context, config any, site driver.Site) (driver.Store, error) {
-	c := config.(*Config)
-	s := &store{cfg: c, site: site, kind: kind{Epoch: site.Epoch, Size: site.Value.Size, Fill: site.Value.Fill}}
+	for n := 1; ; n++ {
+		s, vanished, err := tryOpen(ctx, config.(*Config), site)
+		if err == nil {
+			return s, nil
+		}
+		if !vanished || n == attempts {
+			return nil, err
+		}
+	}
+}
+
+// tryOpen is Open, once. Vanished says that another store has deleted the directory in the meantime.
+func tryOpen(ctx context.Context, c *Config, site driver.Site) (s *store, vanished bool, err error) {
+	s = &store{cfg: c, site: site, kind: kind{Epoch: epochOf(site.Epoch), Size: site.Value.Size, Fill: site.Value.Fill}}
 	d, err := c.design(site)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if err := s.enter(); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if err := s.openFiles(ctx, &d); err != nil {
+		vanished = s.vanished()
 		_, closing := s.Close()
-		return nil, errors.Join(err, closing, s.Remove())
+		return nil, vanished, errors.Join(err, closing, s.Remove())
 	}
 	s.describe()
-	return s, nil
+	return s, false, nil
 }
 
 // openFiles makes the logs that are new, and opens the others.
@@ -92,39 +107,6 @@ func (s *store) openFiles(ctx context.Context, d *design) error {
 		if err := s.openFile(ctx, d, from); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// enter opens the directory that the files are in.
-func (s *store) enter() error {
-	root, err := os.OpenRoot(s.site.Root)
-	if err != nil {
-		return fmt.Errorf("--log-root: %w", err)
-	}
-	dir := s.cfg.Dir
-	if filepath.IsAbs(dir) {
-		if dir, err = filepath.Rel(s.site.Root, dir); err != nil {
-			return errors.Join(fmt.Errorf("dir %q: %w", s.cfg.Dir, err), root.Close())
-		}
-	}
-	if dir == "" || dir == "." {
-		s.root = root
-		return nil
-	}
-	defer root.Close()
-	if !filepath.IsLocal(dir) {
-		remedy := "write a path below it, without .."
-		if filepath.IsAbs(s.cfg.Dir) {
-			remedy = "write another dir, or --log-root " + s.cfg.Dir
-		}
-		return fmt.Errorf("dir %q is not below %s, which is where this worker lets log files be: %s", s.cfg.Dir, s.site.Root, remedy)
-	}
-	if err = root.MkdirAll(dir, 0o700); err == nil {
-		s.root, err = root.OpenRoot(dir)
-	}
-	if err != nil {
-		return fmt.Errorf("dir %q: %w: write a dir that can be made below %s and that no symbolic link leads out of", s.cfg.Dir, err, s.site.Root)
 	}
 	return nil
 }
@@ -190,15 +172,11 @@ func (s *store) discard(name string) error {
 			return err
 		}
 		if !info.Mode().IsRegular() {
-			return fmt.Errorf("%s is no file that a log was in: move it away", s.path(name))
+			return s.foreign(name)
 		}
 		if info.Size() > 0 {
-			f, err := pmem.OpenIn(s.root, name, pmem.None)
-			if err == nil {
-				err = f.Close()
-			}
-			if err != nil {
-				return fmt.Errorf("delete what an earlier run has left: %w: let the other run end, or write another --log-root, or another dir in the target", err)
+			if err := s.checkLeft(name); err != nil {
+				return err
 			}
 		}
 		if err := s.root.Remove(name); err != nil {
@@ -206,6 +184,31 @@ func (s *store) discard(name string) error {
 		}
 	}
 	return nil
+}
+
+// checkLeft returns an error when a file is in use, or none that a log was in.
+func (s *store) checkLeft(name string) error {
+	f, err := pmem.OpenIn(s.root, name, pmem.None)
+	if errors.Is(err, pmem.ErrLocked) {
+		return fmt.Errorf("delete what an earlier run has left: %w: let the other run end, or write another --log-root, or another dir in the target", err)
+	}
+	if err != nil {
+		return fmt.Errorf("delete what an earlier run has left: %w: move it away, or write another --log-root, or another dir in the target", err)
+	}
+	first := make([]byte, min(f.Size(), beginning))
+	_, err = f.ReadAt(first, 0)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if !ours(first) {
+		return s.foreign(name)
+	}
+	return nil
+}
+
+// foreign is the error of what has a log's name and is none.
+func (s *store) foreign(name string) error {
+	return fmt.Errorf("%s is no file that a log was in, and has the name of one: move it away, or write another --log-root, or another dir in the target", s.path(name))
 }
 
 // describe says what the files are.
@@ -299,5 +302,5 @@ func (s *store) Remove() error {
 			}
 		}
 	}
-	return errors.Join(append(errs, s.root.Close())...)
+	return errors.Join(append(errs, s.leave())...)
 }
