@@ -28,6 +28,7 @@ type fakeWorker struct {
 	calls   []string
 	drained chan struct{}
 
+	prepare    func(ctx context.Context) // may wait
 	prepareErr error
 	nodes      []string // that it finds in a cluster
 	// count fills in what a step counted; it may wait.
@@ -58,7 +59,10 @@ func (w *fakeWorker) Assign(_ context.Context, a run.Assignment) error {
 	return nil
 }
 
-func (w *fakeWorker) Prepare(_ context.Context, step run.Step) (run.Ready, error) {
+func (w *fakeWorker) Prepare(ctx context.Context, step run.Step) (run.Ready, error) {
+	if w.prepare != nil {
+		w.prepare(ctx)
+	}
 	w.note("prepare %s %s %d–%d last=%t", step.Phase, step.Kind, step.From, step.To, step.Last)
 	w.step = step
 	return run.Ready{Step: step.Seq, Sessions: step.To - step.From, Endpoints: w.nodes}, w.prepareErr

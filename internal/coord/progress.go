@@ -2,12 +2,14 @@ package coord
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/hist"
+	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // update describes the step as it stands after an interval.
@@ -41,6 +43,66 @@ func (s *step) update(joint measure.Interval) run.Update {
 		u.P50, u.P99 = time.Duration(response.Quantile(0.5)), time.Duration(response.Quantile(0.99))
 	}
 	return u
+}
+
+// patience is how long goes by before it is said what a step does beside its load.
+const patience = time.Second
+
+// tell says what the step does, each second from the end of begun on, until the function that it returns is called; that one waits for it.
+func (s *step) tell(begun <-chan struct{}, doing func() string) (release func()) {
+	done := make(chan struct{})
+	var told sync.WaitGroup
+	told.Go(func() {
+		select {
+		case <-begun:
+		case <-done:
+			return
+		}
+		since, tick := time.Now(), time.NewTicker(patience)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				s.say(time.Since(since), doing())
+			case <-done:
+				return
+			}
+		}
+	})
+	return func() {
+		close(done)
+		told.Wait()
+	}
+}
+
+func (s *step) say(since time.Duration, doing string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.c.Progress != nil {
+		s.c.Progress(run.Update{Phase: s.ph.Name, Kind: s.steps[0].Kind, Elapsed: since, Doing: doing, Verdict: s.c.soFar()})
+	}
+}
+
+// preparing is what workers do before a step.
+func (s *step) preparing() string {
+	local, stop := s.c.Plan.Target(s.ph.Target).Executor == plan.Thread, s.c.soFar().Completeness == run.Aborted
+	switch {
+	case local && stop:
+		return "stopping: its log files are being deleted"
+	case local:
+		return "its log files are being made ready"
+	case stop:
+		return "stopping"
+	}
+	return "getting ready"
+}
+
+// settling is what workers do behind a step.
+func (s *step) settling() string {
+	if s.c.Plan.Target(s.ph.Target).Executor == plan.Thread {
+		return "its log files are being verified, and deleted unless a later phase has them"
+	}
+	return "ending"
 }
 
 // soFar is the verdict as it stands: of the phases that have ended, and of who was lost.

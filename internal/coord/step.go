@@ -30,6 +30,8 @@ type step struct {
 	at    time.Duration
 	asked atomic.Bool // workers were told to end it early
 
+	passed chan struct{} // closed when all ops of all workers have ended
+
 	mu         sync.Mutex // sinks of different workers run at the same time
 	sources    []source   // by worker
 	joiner     *measure.Joiner
@@ -50,7 +52,7 @@ type step struct {
 // start. Ready is called when they can.
 func (c *coordinator) step(ctx context.Context, ph *plan.Phase, part run.Step, ready func()) (*step, error) {
 	n := len(c.Workers)
-	s := &step{c: c, ph: ph, totals: &measure.Totals{}, ready: make([]run.Ready, n), sources: make([]source, n), generators: make([]run.Generator, n), logs: make([]*run.Log, n)}
+	s := &step{c: c, ph: ph, totals: &measure.Totals{}, passed: make(chan struct{}), ready: make([]run.Ready, n), sources: make([]source, n), generators: make([]run.Generator, n), logs: make([]*run.Log, n)}
 	for i := range c.Workers {
 		part.Seq = c.seq
 		part.From, part.To = share(ph.Sessions(), i, n)
@@ -85,6 +87,9 @@ func (s *step) prepare(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin, fmt.Errorf("not ready after %v", answerWithin))
 	defer cancel()
 	defer s.c.onDrain(cancel)()
+	now := make(chan struct{})
+	close(now)
+	defer s.tell(now, s.preparing)()
 	group, ctx := errgroup.WithContext(ctx)
 	err := s.each(group, func(i int, m Member) (err error) {
 		s.ready[i], err = m.Worker.Prepare(ctx, s.steps[i])
@@ -150,6 +155,7 @@ func (s *step) ahead() time.Duration {
 // run starts all workers at the same time and returns when each has finished or is lost.
 func (s *step) run(ctx context.Context) error {
 	defer s.c.onDrain(s.drain)()
+	defer s.tell(s.passed, s.settling)()
 	for i := range s.sources {
 		s.sources[i].upTo = int64(s.at)
 		if s.c.isLost(i) {
@@ -305,5 +311,8 @@ func (s *step) pass(joint measure.Interval) {
 	s.series.Add(time.Duration(joint.To-int64(s.at)).Seconds(), joint.Delta)
 	if s.c.Progress != nil {
 		s.c.Progress(s.update(joint))
+	}
+	if joint.Final {
+		close(s.passed)
 	}
 }

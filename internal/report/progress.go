@@ -40,7 +40,7 @@ func (p *Progress) Show(u run.Update) {
 		every = redrawEvery
 	}
 	since := u.Elapsed - p.last.Elapsed
-	if same := u.Phase == p.last.Phase && u.Kind == p.last.Kind && u.Level == p.last.Level; same && !u.Final && since < every {
+	if same := u.Doing == p.last.Doing && u.Phase == p.last.Phase && u.Kind == p.last.Kind && u.Level == p.last.Level; same && !u.Final && since < every {
 		return
 	}
 	p.last = u
@@ -138,6 +138,9 @@ func (u frame) name() string {
 
 func (u frame) time() string {
 	text := clock(u.Elapsed)
+	if u.Doing != "" {
+		return text
+	}
 	if u.Expected > 0 {
 		text += " of " + clock(u.Expected)
 	}
@@ -171,6 +174,9 @@ func (u frame) bar() string {
 
 // figures are in the order in which they are wanted most.
 func (u frame) figures() []string {
+	if u.Doing != "" {
+		return []string{u.Doing}
+	}
 	var parts []string
 	if u.Offered > 0 {
 		parts = append(parts, "offered "+si(u.Offered)+"/s")

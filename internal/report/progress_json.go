@@ -69,6 +69,10 @@ func (l *JSONLines) Result(r *run.Run, dir string) {
 }
 
 func (l *JSONLines) progress(id string, u run.Update) {
+	if u.Doing != "" {
+		l.object("message", u.Phase+": "+u.Doing)
+		return
+	}
 	l.object("progress", progressLine{
 		Run: id, Phase: u.Phase, Kind: u.Kind, Level: unlessZero(u.Level), Levels: unlessZero(u.Levels),
 		Elapsed: u.Elapsed.Seconds(), Expected: unlessZero(u.Expected.Seconds()),

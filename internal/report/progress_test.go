@@ -16,10 +16,12 @@ import (
 // updates are those of a run with a setup, a closed load of a known number of ops and an open one.
 func updates() []run.Update {
 	return []run.Update{
+		{Phase: "get", Kind: run.Setup, Elapsed: 3 * time.Second, Doing: "getting ready"},
 		{Phase: "get", Kind: run.Setup, Elapsed: 80 * time.Millisecond, Achieved: 6250, P50: 1200 * time.Microsecond, P99: 3 * time.Millisecond, Done: 500, Total: 500, Final: true},
 		{Phase: "get", Kind: run.Load, Elapsed: time.Second, Achieved: 83_214, P50: 108 * time.Microsecond, P99: 1340 * time.Microsecond, Done: 83_214, Total: 200_000},
 		{Phase: "get", Kind: run.Load, Elapsed: 2 * time.Second, Achieved: 0, Done: 83_214, Total: 200_000, Bad: 3},
 		{Phase: "get", Kind: run.Load, Elapsed: 2500 * time.Millisecond, Achieved: 90_000, P50: 100 * time.Microsecond, P99: time.Millisecond, Done: 200_000, Total: 200_000, Bad: 3, Final: true},
+		{Phase: "get", Kind: run.Load, Elapsed: time.Second, Doing: "ending"},
 		{Phase: "mixed", Kind: run.Load, Elapsed: 12 * time.Second, Expected: 90 * time.Second, Offered: 20_000, Achieved: 19_990, P50: 108 * time.Microsecond, P99: time.Second, Done: 240_000},
 		{Phase: "mixed", Kind: run.Load, Elapsed: 91 * time.Second, Expected: 90 * time.Second, Offered: 20_000, Achieved: 19_990, P50: 108 * time.Microsecond, P99: time.Second, Done: 1_800_000, Final: true},
 		{Phase: "until stopped", Kind: run.Load, Elapsed: 3 * time.Hour, Achieved: 1, Done: 7},
