@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/driver"
 )
 
 func TestFormat(t *testing.T) {
@@ -111,6 +112,19 @@ func TestLoadOf(t *testing.T) {
 		{run.Phase{Kind: "clear", Model: "closed", Seconds: 1, Load: run.Shape{Sessions: 4, Pipeline: 2}}, "clear, 4 sessions × 2 in flight"},
 	} {
 		require.Equal(t, tt.want, loadOf(&tt.ph))
+	}
+}
+
+// TestDatasetOf says nothing of keys where the layout of a log has no use for them.
+func TestDatasetOf(t *testing.T) {
+	ph := &run.Phase{}
+	ph.Dataset.Name, ph.Dataset.Keys, ph.Dataset.Pick, ph.Dataset.Scope, ph.Dataset.ValueBytes = "d", 100, "uniform", "shared", 1024
+	require.Equal(t, "d: 100 keys shared, uniform, values of 1 KiB", datasetOf(ph))
+	for layout, want := range map[string]string{
+		"append": "d: values of 1 KiB", "channel": "d: values of 1 KiB", "raw": "d: values of 1 KiB", "array": "d: 100 slots shared, uniform, values of 1 KiB",
+	} {
+		ph.Log = &run.Log{Log: driver.Log{Layout: layout}}
+		require.Equal(t, want, datasetOf(ph), layout)
 	}
 }
 

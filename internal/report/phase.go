@@ -207,7 +207,10 @@ func targetOf(ph *run.Phase) string {
 	if t.Builtin {
 		nodes = plural(len(t.Endpoints), "built-in node")
 	}
-	text := t.Name + ": " + t.Driver + ", " + nodes
+	text := t.Name + ": " + t.Driver
+	if ph.Log == nil {
+		text += ", " + nodes
+	}
 	if t.TLS {
 		text += ", TLS"
 	}
@@ -246,6 +249,13 @@ func datasetOf(ph *run.Phase) string {
 		values += ", " + blocks(int(math.Round(f.MeanBytes))) + " on average"
 	}
 	keys := plural(d.Keys, "key")
+	switch {
+	case ph.Log == nil:
+	case ph.Log.Layout == "array":
+		keys = plural(d.Keys, "slot")
+	default: // the other layouts have no use for keys
+		return d.Name + ": " + strings.TrimPrefix(values, ", ")
+	}
 	if d.File != nil {
 		keys += " of " + d.File.Path
 	}
