@@ -118,6 +118,40 @@ func TestSecondsAreValuesWhereThereAreEnough(t *testing.T) {
 	}
 }
 
+// Of seconds that have too few ops for a quantile nothing is known; those that have enough are not to stand for them.
+func TestSecondsThatLackTheFigureAreNotPassedOver(t *testing.T) {
+	for _, lacking := range []bool{false, true} {
+		random := rand.New(rand.NewPCG(1, 1))
+		x := begun(described(2, "a", "b"))
+		var runs []*run.Run
+		slow, quick := 0.009, 0.001
+		for i := range 2 {
+			for _, v := range []string{"a", "b"} {
+				r := measured(x, v, i+1, 40, 1000, random)
+				ph := r.Phase["load"]
+				ph.Op["get"].Response.P99 = &slow
+				for i := range ph.Series {
+					ph.Series[i].Response.P99 = &quick
+				}
+				if lacking {
+					ph.Series[20].Response.P99 = nil
+				}
+				x.Add(r, false)
+				runs = append(runs, r)
+			}
+		}
+		experiment.Conclude(x, runs)
+		p99 := find(t, x, "a", "response.p99")
+		require.Equal(t, !lacking, p99.PerSecond)
+		want := quick
+		if lacking {
+			want = slow
+		}
+		require.InDelta(t, want, *p99.Score, 1e-9)
+		require.True(t, find(t, x, "a", "rate").PerSecond)
+	}
+}
+
 // TestKeysAreComparedWhereOpsHaveSeveral has one variant of single keys, which is compared with batches by keys, too.
 func TestKeysAreComparedWhereOpsHaveSeveral(t *testing.T) {
 	for _, keys := range []uint64{1, 16} {

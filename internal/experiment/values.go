@@ -137,7 +137,8 @@ func (c *comparer) collect(values func(*run.Run) []float64) (by map[string]Sampl
 }
 
 // seconds returns a run's values of single seconds with all of the load on, without ramp and warm-up, nil when there are fewer than ten. Rows
-// are over all ops of a phase, so a phase of several has none; nor has one whose load changes from level to level.
+// are over all ops of a phase, so a phase of several has none; nor has one whose load changes from level to level. Nor are there any when a
+// second lacks the value: it is commonly one with few ops, which says more of a closed load than those with many.
 func seconds(r *run.Run, s subject, m metric) []float64 {
 	p := r.Phase[s.phase]
 	if p == nil || m.in == nil || len(p.Op) != 1 || p.Op[s.op] == nil || len(p.Levels) > 0 {
@@ -150,9 +151,11 @@ func seconds(r *run.Run, s subject, m metric) []float64 {
 		measured := from >= max(p.Load.RampSeconds, p.WarmUp.Seconds) && width > length-0.1 && width < length+0.1
 		if measured && rows*int(length) < p.Steady.Seconds { // after that many, sessions have begun to end
 			rows++
-			if v := m.in(row, width); v != nil {
-				values = append(values, *v)
+			v := m.in(row, width)
+			if v == nil {
+				return nil
 			}
+			values = append(values, *v)
 		}
 		from = row.T
 	}
