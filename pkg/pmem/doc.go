@@ -1,7 +1,8 @@
 // Package pmem writes mapped files and says when what was written is durable.
 //
 // A file is made once, whole: its blocks are reserved, zeros are written over them, and file and directory are synced before anybody
-// has it. A store can then neither run out of space nor wait for a block, except on file systems that copy on write.
+// has it. A store can then neither run out of space nor wait for a block, except on file systems that copy on write. In memory
+// (tmpfs) it has huge pages, as far as the kernel gives them, which is how files on persistent memory are mapped.
 //
 // Writing has three steps, those of persistent memory: a store puts bytes into the mapping, a flush names the bytes that are to become
 // durable, a fence waits until all that was flushed is. A put is the first two in one. Only what a fence has returned for without an error may be acknowledged.

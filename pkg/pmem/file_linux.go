@@ -97,14 +97,14 @@ func (f *File) prepare(ctx context.Context, size int64, mode Mode) error {
 	if err := f.lock(); err != nil {
 		return err
 	}
+	if err := f.mapAs(mode, size); err != nil {
+		return err
+	}
 	if err := f.reserve(ctx, size); err != nil {
 		return fmt.Errorf("reserve %d bytes of %s: %w", size, f.place, err)
 	}
 	if err := f.fill(ctx, size, piece(mode)); err != nil {
 		return fmt.Errorf("fill with zeros: %w", err)
-	}
-	if err := f.mapAs(mode, size); err != nil {
-		return err
 	}
 	return f.populate(ctx)
 }
@@ -121,15 +121,40 @@ func (f *File) reserve(ctx context.Context, size int64) error {
 	if size > free {
 		return fmt.Errorf("%d bytes are free: %w", free, unix.ENOSPC)
 	}
+	if err := f.file.Truncate(size); err != nil {
+		return err
+	}
 	for off := int64(0); off < size; off += atATime {
 		if ctx.Err() != nil {
 			return fmt.Errorf("given up after %d bytes: %w", off, context.Cause(ctx))
 		}
-		if err := unix.Fallocate(f.fd(), 0, off, min(atATime, size-off)); err != nil {
+		end := min(off+atATime, size)
+		f.enlarge(off, end)
+		if err := unix.Fallocate(f.fd(), 0, off, end-off); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// hugePage is how many bytes the processor can map at once instead of a page.
+const hugePage = 2 << 20
+
+// enlarge has the kernel take huge pages for the bytes from off to end of a file in memory, as far as it can. Without them 1 MiB took half as long again,
+// more or less from file to file, and the making of the file three times as long. An empty huge page becomes none, so each has a byte before.
+func (f *File) enlarge(off, end int64) {
+	if !f.place.Volatile() {
+		return
+	}
+	end -= end % hugePage
+	for at := off; at < end; at += hugePage {
+		if _, err := f.file.WriteAt([]byte{0}, at); err != nil {
+			return // Fallocate tells it
+		}
+	}
+	if off < end {
+		_ = unix.Madvise(f.data[off:end], unix.MADV_COLLAPSE) // an error costs time only
+	}
 }
 
 // unsynced is how many bytes of zeros are written before they are waited for, which nothing can end.
@@ -311,7 +336,7 @@ func (f *File) mapAs(mode Mode, size int64) error {
 		flags = unix.MAP_SHARED_VALIDATE | unix.MAP_SYNC
 	}
 	var err error
-	f.data, err = unix.Mmap(f.fd(), 0, int(size), unix.PROT_READ|unix.PROT_WRITE, flags)
+	f.data, err = mapped(f.fd(), size, flags)
 	// A kernel older than the flag, or a file system that does not know it, says EINVAL.
 	if mode == MapSync && (errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EINVAL)) {
 		return fmt.Errorf("mode %s: %s cannot map with MAP_SYNC: mount ext4 or xfs on a persistent-memory device with -o dax=always, "+
@@ -366,7 +391,7 @@ func (f *File) Close() error {
 	if f.data == nil {
 		return os.ErrClosed
 	}
-	err := unix.Munmap(f.data)
+	err := unmap(f.data)
 	f.data = nil
 	return errors.Join(err, f.file.Close())
 }

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -483,4 +485,56 @@ func TestSealWritesNothingBehindItsRoom(t *testing.T) {
 		_, err := w.Seal(4000, nil, make([]byte, 90), 7)
 		require.Error(t, err, "the room does not lie in the file")
 	}
+}
+
+// TestFilesInMemoryHaveHugePages makes files one after another, so that the kernel's own places for them are not all aligned.
+func TestFilesInMemoryHaveHugePages(t *testing.T) {
+	if err := collapse(t); err != nil {
+		t.Logf("this kernel has none to give: %v", err)
+		return
+	}
+	dir := t.TempDir()
+	servertest.Require(t, "mount", unix.Mount("none", dir, "tmpfs", 0, "size=64m"))
+	t.Cleanup(func() { require.NoError(t, unix.Unmount(dir, unix.MNT_DETACH)) })
+	for i, size := range []int64{hugePage + 4096, 3 * hugePage, hugePage - 1, 2*hugePage + 100} {
+		path := filepath.Join(dir, strconv.Itoa(i))
+		f, err := Create(path, size, None)
+		require.NoError(t, err)
+		defer f.Close()
+		require.Equal(t, size/hugePage*hugePage, huge(t, path))
+		zeros := make([]byte, size)
+		got := bytes.Repeat([]byte{1}, int(size))
+		_, err = f.ReadAt(got, 0)
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(zeros, got))
+		require.NoError(t, f.Close())
+		f, err = Open(path, None)
+		require.NoError(t, err)
+		defer f.Close()
+		require.Equal(t, size/hugePage*hugePage, huge(t, path), "opened again")
+	}
+}
+
+// collapse tries whether the kernel makes a huge page of others.
+func collapse(t *testing.T) error {
+	p, err := unix.Mmap(-1, 0, 2*hugePage, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, unix.Munmap(p)) }()
+	for i := 0; i < len(p); i += 4096 {
+		p[i] = 1
+	}
+	return unix.Madvise(p, unix.MADV_COLLAPSE)
+}
+
+// huge returns how many bytes of a file are mapped by huge pages.
+func huge(t *testing.T, path string) (n int64) {
+	maps, err := os.ReadFile("/proc/self/smaps")
+	require.NoError(t, err)
+	_, of, ok := strings.Cut(string(maps), path+"\n")
+	require.True(t, ok)
+	_, of, ok = strings.Cut(of, "ShmemPmdMapped:")
+	require.True(t, ok)
+	_, err = fmt.Sscan(of, &n)
+	require.NoError(t, err)
+	return n << 10
 }

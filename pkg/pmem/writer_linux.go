@@ -2,6 +2,7 @@ package pmem
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -229,4 +230,29 @@ func (f *File) fault(panicked any) error {
 		}
 	}
 	panic(panicked)
+}
+
+// mapped maps a file from its beginning, at an address that lets the processor map huge pages of it as such.
+func mapped(fd int, size int64, flags int) ([]byte, error) {
+	room := uintptr(size) + hugePage // for such an address to be in
+	begin, err := unix.MmapPtr(-1, 0, nil, room, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+	if err != nil {
+		return nil, err
+	}
+	before := -uintptr(begin) % hugePage
+	at, err := unix.MmapPtr(fd, 0, unsafe.Add(begin, before), uintptr(size), unix.PROT_READ|unix.PROT_WRITE, flags|unix.MAP_FIXED)
+	if err != nil {
+		return nil, errors.Join(err, unix.MunmapPtr(begin, room))
+	}
+	if before > 0 {
+		err = unix.MunmapPtr(begin, before)
+	}
+	page := uintptr(os.Getpagesize())
+	behind := before + (uintptr(size)+page-1)/page*page
+	return unsafe.Slice((*byte)(at), size), errors.Join(err, unix.MunmapPtr(unsafe.Add(begin, behind), room-behind))
+}
+
+// unmap undoes mapped.
+func unmap(p []byte) error {
+	return unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(p)), uintptr(len(p)))
 }
