@@ -108,7 +108,7 @@ func newRoot() *cobra.Command {
   loadgen report -o report.html              a page of the last run
 
 Exit codes: 0 all well, 1 an assertion failed, 2 wrong usage or an invalid plan, 3 degraded, 4 invalid figures, 5 stopped by the
-user, 6 something could not be run. The first that applies, of 2 6 5 3 4 1 0.`,
+user or the plan, 6 something could not be run. The first that applies, of 2 6 5 3 4 1 0.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}

@@ -124,7 +124,8 @@ func testStages(t *testing.T, join joiner) {
 	require.InDelta(t, p.Series[0].T+p.Levels[1].StartSeconds, p.Series[1].T, 1e-9)
 	require.Equal(t, 2, updates[1].Level)
 	require.Equal(t, 3, updates[1].Levels)
-	require.InDelta(t, 3000, updates[1].Offered, 0)
+	require.InDelta(t, 2000, updates[1].Offered, 1e-9, "the first second is a ramp from 1,000 to 3,000")
+	require.InDelta(t, 2000, updates[2].Offered, 1e-9)
 }
 
 func TestSearch(t *testing.T) { overBoth(t, testSearch) }

@@ -10,7 +10,7 @@ type Update struct {
 	Levels   int // how many it has; 0: not known
 	Elapsed  time.Duration
 	Expected time.Duration // 0: not known
-	Offered  float64       // ops per second, as many as scenarios have when none fails; 0 in a closed phase
+	Offered  float64       // ops per second that the schedule wants, as many as scenarios have when none fails; 0 in a closed phase and after the schedule's end
 	Achieved float64       // ops ended per second
 	P50, P99 time.Duration // response of ok and miss; 0 when none ended
 	Done     uint64        // ops ended so far
