@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -90,6 +91,79 @@ func TestLogsStayBelowTheRoot(t *testing.T) {
 	l := begin(t, briefLog, "--log-root", filepath.Join(outside, "none"))
 	require.Equal(t, run.ExitFailed, l.wait(10*time.Second))
 	require.Contains(t, l.stdout.String(), "no such file")
+}
+
+// TestLogFilesThatCannotBeMade says why, and what to do, with a worker in this process and with one elsewhere, and leaves alone what is there.
+func TestLogFilesThatCannotBeMade(t *testing.T) {
+	t.Parallel()
+	root, outside := t.TempDir(), t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(root, "wal-w0.pmlog"), []byte("notes"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(root, "file"), []byte("notes"), 0o600))
+	require.NoError(t, os.Symlink(outside, filepath.Join(root, "link")))
+	require.NoError(t, os.Mkdir(filepath.Join(root, "used"), 0o700))
+	used, err := os.Create(filepath.Join(root, "used", "wal-w0.pmlog"))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = used.Close() }) // it was not written to
+	require.NoError(t, errors.Join(used.Truncate(4096), syscall.Flock(int(used.Fd()), syscall.LOCK_EX)))
+	refused(t, []refusal{
+		{"somebody's file", root, "", root + "/wal-w0.pmlog is no file that a log was in, and has the name of one: move it away, or write another --log-root, or another dir in the target"},
+		{"in use", root, "used", "in use by another process: let the other run end, or write another --log-root, or another dir in the target"},
+		{"a file", root, "file", `dir "file": open ` + root + "/file: not a directory: write a dir that can be made below " + root},
+		{"a link", root, "link", `dir "link": openat link: path escapes from parent: write a dir that can be made below ` + root + " and that no symbolic link leads out of"},
+		{"below a link", root, "link/a", "path escapes from parent"},
+		{"outside", root, "..", "is not below " + root},
+		{"no root", root + "/none", "", "--log-root: stat " + root + "/none: no such file or directory: make the directory, or write another"},
+		{"root is a file", root + "/file", "", "--log-root: " + root + "/file is no directory: write one"},
+	})
+	t.Cleanup(func() {
+		for _, name := range []string{"wal-w0.pmlog", "file"} {
+			is, err := os.ReadFile(filepath.Join(root, name))
+			require.NoError(t, err)
+			require.Equal(t, "notes", string(is))
+		}
+		require.FileExists(t, used.Name())
+	})
+}
+
+// TestLogFilesOnAReadOnlyFileSystem say who may mend it.
+func TestLogFilesOnAReadOnlyFileSystem(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := syscall.Mount("none", dir, "tmpfs", syscall.MS_RDONLY, "size=256m"); err != nil {
+		servertest.Require(t, "mount", fmt.Errorf("mount tmpfs: %w", err))
+	}
+	t.Cleanup(func() { require.NoError(t, syscall.Unmount(dir, syscall.MNT_DETACH)) })
+	const says = "read-only file system: let this user make files in "
+	refused(t, []refusal{
+		{"its root", dir, "", "create " + dir + "/wal-w0.pmlog: " + says + dir + ", or write another --log-root"},
+		{"a dir", dir, "a", `dir "a": mkdirat a: ` + says + dir + ", or write another --log-root"},
+	})
+}
+
+// refusal is where log files cannot be, and what is said then.
+type refusal struct{ name, root, dir, says string }
+
+// refused runs a plan for each, with a worker in this process and with one elsewhere.
+func refused(t *testing.T, all []refusal) {
+	for _, c := range all {
+		src := strings.Replace(briefLog, `{ driver = "log" }`, "{\n driver = \"log\"\n dir = \""+c.dir+"\"\n}", 1)
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			l := begin(t, src, "--log-root", c.root)
+			r := l.result(20 * time.Second)
+			require.Equal(t, run.ExitFailed, r.ExitCode)
+			require.Contains(t, strings.Join(r.Verdict.Reasons, "\n"), `phase "write": target "wal": `)
+			require.Contains(t, strings.Join(r.Verdict.Reasons, "\n"), c.says)
+		})
+		t.Run(c.name+", remote", func(t *testing.T) {
+			t.Parallel()
+			tm := invite(t, 1, func(args ...string) *load { return begin(t, src, args...) })
+			tm.join(tm.addr, "--log-root", c.root)
+			r := tm.result(20 * time.Second)
+			require.Equal(t, run.ExitFailed, r.ExitCode)
+			require.Contains(t, strings.Join(r.Verdict.Reasons, "\n"), c.says)
+		})
+	}
 }
 
 // firstEntries is how far into its file a log goes with some entries.
@@ -206,6 +280,23 @@ func TestBrokenDiskEndsALog(t *testing.T) {
 		t.Fatalf("the worker has ended: %s", &worker.stderr)
 	default:
 	}
+}
+
+// TestStalledLogTimesOut though what it wrote in the meantime is durable in the end: a call that has begun cannot be given up.
+func TestStalledLogTimesOut(t *testing.T) {
+	t.Parallel()
+	disk := servertest.NewDisk(t)
+	src := strings.Replace(briefLog, "iterations = 2000", `duration = "10m"`, 1)
+	src = strings.Replace(src, `{ driver = "log" }`, "{\n driver = \"log\"\n sync = \"fdatasync\"\n timeout = \"100ms\"\n file_size = \"16MiB\"\n}", 1)
+	l := begin(t, src, "--log-root", disk.Dir)
+	appendedTo(t, filepath.Join(disk.Dir, "wal-w0.pmlog"))
+	disk.Stall(300 * time.Millisecond)
+	l.signal(syscall.SIGINT)
+	ph := l.result(30 * time.Second).Phase["write"]
+	op := ph.Op["append"]
+	require.Positive(t, op.Timeout)
+	require.Equal(t, op.Due, op.OK+op.Timeout)
+	verified(t, ph)
 }
 
 // TestLogsOfAStoppedRunAreDeleted though a phase was to come that would have used them.

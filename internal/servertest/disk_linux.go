@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -106,6 +107,30 @@ func (d *Disk) Break() {
 	d.t.Helper()
 	if _, err := unix.FcntlInt(d.backing.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_WRITE); err != nil {
 		d.t.Fatalf("break a disk of the test: %v", err)
+	}
+}
+
+// The requests that stop all writes to a file system and let them go on (linux/fs.h: FIFREEZE, FITHAW).
+const (
+	freeze = 0xC0045877
+	thaw   = 0xC0045878
+)
+
+// Stall has all that is written to the disk wait for so long.
+func (d *Disk) Stall(wait time.Duration) {
+	d.t.Helper()
+	dir, err := os.Open(d.Dir)
+	if err != nil {
+		d.t.Fatalf("stall a disk of the test: %v", err)
+	}
+	defer dir.Close()
+	err = unix.IoctlSetInt(int(dir.Fd()), freeze, 0)
+	if err == nil {
+		time.Sleep(wait)
+		err = unix.IoctlSetInt(int(dir.Fd()), thaw, 0)
+	}
+	if err != nil {
+		d.t.Fatalf("stall a disk of the test: %v", err)
 	}
 }
 

@@ -48,10 +48,20 @@ func (s *store) enter() error {
 		}
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("dir %q: %w: write a dir that can be made below %s and that no symbolic link leads out of", s.cfg.Dir, err, s.site.Root),
-			s.leave())
+		return errors.Join(s.unentered(err), s.leave())
 	}
 	return nil
+}
+
+// unentered says what to do about a directory that cannot be had.
+func (s *store) unentered(err error) error {
+	err = fmt.Errorf("dir %q: %w", s.cfg.Dir, err)
+	for _, cause := range []error{fs.ErrPermission, syscall.EROFS, syscall.ENOSPC} {
+		if errors.Is(err, cause) {
+			return unmade(err, s.site.Root)
+		}
+	}
+	return fmt.Errorf("%w: write a dir that can be made below %s and that no symbolic link leads out of", err, s.site.Root)
 }
 
 // makeDir opens a directory below root, and makes what is not there of the way to it. It returns fs.ErrNotExist when somebody deletes a part of
@@ -89,9 +99,7 @@ func (s *store) leave() error {
 		errs = append(errs, s.root.Close())
 	}
 	for dir := s.dir; dir != "."; dir = path.Dir(dir) {
-		if err := unmakeDir(s.top, dir); !errors.Is(err, fs.ErrNotExist) { // another store's has been deleted with that
-			errs = append(errs, err)
-		}
+		errs = append(errs, unmakeDir(s.top, dir))
 	}
 	return errors.Join(append(errs, s.top.Close())...)
 }
@@ -99,15 +107,17 @@ func (s *store) leave() error {
 // unmakeDir deletes a directory that has nothing but the sign that it was made for log files.
 func unmakeDir(root *os.Root, dir string) error {
 	all, err := fs.ReadDir(root.FS(), dir)
-	if err != nil || len(all) != 1 || all[0].Name() != madeName {
-		return err
+	if err != nil || len(all) != 1 || all[0].Name() != madeName { // none that was made, if it is a directory at all
+		return nil
 	}
-	if err := root.Remove(path.Join(dir, madeName)); err != nil {
-		return err
+	if err = root.Remove(path.Join(dir, madeName)); err == nil {
+		err = root.Remove(dir)
 	}
-	err = root.Remove(dir)
-	if errors.Is(err, syscall.ENOTEMPTY) { // somebody has just come
+	switch {
+	case errors.Is(err, syscall.ENOTEMPTY): // somebody has just come
 		return markMade(root, dir)
+	case errors.Is(err, fs.ErrNotExist): // somebody else has just deleted it
+		return nil
 	}
 	return err
 }
