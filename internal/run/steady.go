@@ -43,9 +43,9 @@ func FindWarmUp(ph *plan.Phase, t *measure.Totals, series []Row) WarmUp {
 		return WarmUp{By: "none", Reason: fmt.Sprintf("shorter than %d whole seconds", leastForWarmUp)}
 	}
 	length := int(rowSeconds(series))
-	cut := stat.WarmUp(rates(rows), warmUpOfRate)
+	cut := stat.WarmUp(rates(rows), warmUpOfRate, mostWarmUp)
 	if p99 := p99s(rows); p99 != nil {
-		cut = max(cut, stat.WarmUp(p99, warmUpOfP99))
+		cut = max(cut, stat.WarmUp(p99, warmUpOfP99, mostWarmUp))
 	}
 	switch {
 	case cut == 0:

@@ -5,37 +5,66 @@ package stat
 import (
 	"math"
 	"slices"
+
+	"github.com/aclements/go-moremath/stats"
 )
 
 // batch is the number of observations that MSER-5 takes together.
 const batch = 5
 
-// WarmUp returns how many observations at the beginning of a series are of another kind than the rest, a multiple of 5, by MSER-5: of all
-// cuts in the first half of the batch means z, it takes the d that minimises Σ_{i>d} (z_i − mean)² / (k − d)² (White, Cobb and Spratt, A
-// comparison of five steady-state truncation heuristics for simulation, WSC 2000). On noise alone that is a random d, so it counts only
-// where the means before and after it differ by more than three standard errors and by more than the share least of the latter;
-// otherwise there is nothing to cut.
-func WarmUp(series []float64, least float64) int {
+// WarmUp returns how many observations at the beginning of a series are of another kind than the rest, a multiple of 5. When they are more than
+// the share longest, the series has not settled.
+//
+// MSER-5 takes, of all cuts in the first half of the batch means z, the d that minimises Σ_{i>d} (z_i − mean)² / (k − d)² (White, Cobb and Spratt,
+// A comparison of five steady-state truncation heuristics for simulation, WSC 2000). On noise alone that is a random d, and after a beginning of
+// another kind it is as often later than need be. So of what it cuts, the end is kept that is like the rest, its first batch and all of it: where
+// the mean differs by no more than the share least, or than chance makes it in one series of a hundred (Student's t, by Bonferroni for the
+// number of comparisons). A series that MSER-5 would cut by more than longest, and that goes on to rise or fall behind that
+// share of it, is cut as MSER-5 says.
+func WarmUp(series []float64, least, longest float64) int {
 	z := means(series, batch)
-	k := len(z)
-	best, cut := math.Inf(1), 0
+	cut := mser(z)
+	if begun := int(math.Ceil(longest * float64(len(series)))); cut*batch > begun {
+		if later := Describe(series[begun:]); later.P < chance && math.Abs(later.Drift) > least*math.Abs(later.Mean) {
+			return cut * batch
+		}
+	}
+	p := chance / float64(len(z)) // two comparisons for each cut
+	for d := range cut {
+		if alike(z[d:d+1], z[cut:], least, p) && alike(z[d:cut], z[cut:], least, p) {
+			return d * batch
+		}
+	}
+	return cut * batch
+}
+
+// chance is the probability below which a difference or a trend is not taken for chance.
+const chance = 0.01
+
+// mser returns the cut of the batch means that leaves the mean of the rest with the smallest standard error.
+func mser(z []float64) (cut int) {
+	k, best := len(z), math.Inf(1)
 	for d := 0; d <= k/2 && k-d > 1; d++ {
 		_, ss := spread(z[d:])
 		if score := ss / float64((k-d)*(k-d)); score < best {
 			best, cut = score, d
 		}
 	}
-	if cut == 0 {
-		return 0
+	return cut
+}
+
+// alike says whether the mean of some batches differs from that of those after them by no more than a share, or than their spread explains with
+// a probability of p.
+func alike(some, after []float64, least, p float64) bool {
+	mean, _ := spread(some)
+	rest, squares := spread(after)
+	free := float64(len(after) - 1)
+	apart := math.Abs(mean - rest)
+	if apart <= least*math.Abs(rest) {
+		return true
 	}
-	before, _ := spread(z[:cut])
-	after, ss := spread(z[cut:])
-	sd := math.Sqrt(ss / float64(k-cut-1))
-	apart := math.Abs(before - after)
-	if apart <= least*math.Abs(after) || apart <= 3*sd*math.Sqrt(1/float64(cut)+1/float64(k-cut)) {
-		return 0
-	}
-	return cut * batch
+	t := apart / math.Sqrt(squares/free*(1/float64(len(some))+1/float64(len(after))))
+	return 2*stats.TDist{V: free}.CDF(-t) > p
 }
 
 // means returns the means of n observations each; what is left at the end is left out.
@@ -70,7 +99,7 @@ type Trend struct {
 	P         float64 // probability of a trend as strong as this by chance
 }
 
-// most bounds the points that are compared in pairs. Longer series are averaged down to fewer.
+// most bounds the points that are compared in pairs. Longer series are averaged down to fewer for that.
 const most = 512
 
 // Describe describes a series of at least 3 observations.
@@ -80,25 +109,30 @@ const most = 512
 // Hydrology 204, 1998): neighbours that are alike look like a trend. Effective is n / (1 + 2 Σ ρ_k), with the autocorrelations ρ of what
 // remains without the drift, summed in pairs while these are positive (Geyer, Practical Markov chain Monte Carlo, 1992).
 func Describe(series []float64) Trend {
-	x := series
-	if group := (len(series) + most - 1) / most; group > 1 {
+	x, group := series, (len(series)+most-1)/most
+	if group > 1 {
 		x = means(series, group)
 	}
-	n := float64(len(x))
 	slope := sen(x)
-	rest := make([]float64, len(x))
-	for i, v := range x {
-		rest[i] = v - slope*float64(i)
-	}
-	effective := n / inefficiency(rest)
-	mean, squares := spread(x)
+	n := float64(len(series))
+	effective := n / inefficiency(without(series, slope/float64(group)))
+	mean, squares := spread(series)
 	return Trend{
 		Mean:      mean,
 		Effective: effective,
 		HalfWidth: 1.959964 * math.Sqrt(squares/(n-1)/effective),
-		Drift:     slope * (n - 1),
-		P:         mannKendall(x, n/effective),
+		Drift:     slope * float64(len(x)-1),
+		P:         mannKendall(x, inefficiency(without(x, slope))),
 	}
+}
+
+// without returns a series without a drift of so much each.
+func without(series []float64, slope float64) []float64 {
+	rest := make([]float64, len(series))
+	for i, v := range series {
+		rest[i] = v - slope*float64(i)
+	}
+	return rest
 }
 
 // sen returns the median slope between pairs of points.

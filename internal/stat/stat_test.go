@@ -64,8 +64,15 @@ func TestDescribe(t *testing.T) {
 	require.InDelta(t, 1.96, flat.HalfWidth, 1)
 	require.Greater(t, flat.P, 0.01)
 
-	sticky := Describe(noise(2, 2000, 1000, 10, 0.9))
-	require.InDelta(t, 2000.0/19, sticky.Effective, 40, "n (1 − ρ) / (1 + ρ)")
+	sticky := 0.0
+	for seed := range uint64(20) {
+		sticky += Describe(noise(seed, 2000, 1000, 10, 0.9)).Effective / 20
+	}
+	require.InDelta(t, 2000.0/19, sticky, 20, "n (1 − ρ) / (1 + ρ)")
+
+	long := Describe(noise(4, 4096, 1000, 10, 0))
+	require.Greater(t, long.Effective, 2500.0, "not only as many as are compared in pairs")
+	require.InEpsilon(t, 1.96*10/math.Sqrt(4096), long.HalfWidth, 0.25)
 
 	falling := noise(3, 60, 1000, 10, 0)
 	for i := range falling {
@@ -95,19 +102,47 @@ func TestWarmUp(t *testing.T) {
 	for i := range 17 {
 		slow[i] -= 300
 	}
-	require.Equal(t, 20, WarmUp(slow, 0.02), "whole batches")
+	require.Equal(t, 20, WarmUp(slow, 0.02, 0.3), "whole batches")
 	growing := slices.Clone(steady)
 	for i := range growing {
 		growing[i] += 10 * float64(i)
 	}
-	require.GreaterOrEqual(t, WarmUp(growing, 0.02), 45, "what never settles is cut as far as can be")
-	require.Zero(t, WarmUp(nil, 0.02))
+	require.GreaterOrEqual(t, WarmUp(growing, 0.02, 0.3), 45, "what never settles is cut as far as can be")
+	late := slices.Clone(steady)
+	for i := range 40 {
+		late[i] -= 300
+	}
+	require.Equal(t, 40, WarmUp(late, 0.02, 0.3), "what settles late is cut when it has")
+	require.Zero(t, WarmUp(nil, 0.02, 0.3))
+}
 
-	cut := 0
-	for seed := range uint64(300) {
-		if WarmUp(noise(seed, 60, 1000, 30, 0), 0.02) > 0 {
-			cut++
+// Noise alone is left as it is, however much of it there is and whether or not neighbours are somewhat alike.
+func TestWarmUpByChance(t *testing.T) {
+	for _, length := range []int{50, 60, 120, 300} {
+		for _, sd := range []float64{30, 300} {
+			for _, rho := range []float64{0, 0.3} {
+				cut := 0
+				for seed := range uint64(500) {
+					if WarmUp(noise(seed, length, 1000, sd, rho), 0.02, 0.3) > 0 {
+						cut++
+					}
+				}
+				require.LessOrEqual(t, cut, 10, "of 500 series of %d, sd %v, neighbours alike by %v", length, sd, rho)
+			}
 		}
 	}
-	require.LessOrEqual(t, cut, 6, "noise alone is left as it is")
+}
+
+// A slow start is cut as long as it was, or hardly longer, and not taken for a series that never settles.
+func TestWarmUpOfASlowStart(t *testing.T) {
+	const start = 10
+	cuts := map[int]int{}
+	for seed := range uint64(300) {
+		x := noise(seed, 60, 1000, 30, 0.3)
+		for i := range start {
+			x[i] -= 200
+		}
+		cuts[WarmUp(x, 0.02, 0.3)]++
+	}
+	require.Greater(t, cuts[start]+cuts[start+5], 290, "%v", cuts)
 }
