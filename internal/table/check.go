@@ -43,7 +43,7 @@ func check(a *plan.Assert, t cty.Type, ctx *hcl.EvalContext) hcl.Diagnostics {
 	}
 	v, diags := expr.Value(ctx)
 	if diags.HasErrors() {
-		return diags
+		return inNumbers(diags)
 	}
 	if got := v.Type(); got != cty.Bool && got != cty.DynamicPseudoType {
 		return diags.Append(&hcl.Diagnostic{
@@ -54,6 +54,16 @@ func check(a *plan.Assert, t cty.Type, ctx *hcl.EvalContext) hcl.Diagnostics {
 		})
 	}
 	return nil
+}
+
+// inNumbers says beside operands that do not fit how quantities are written.
+func inNumbers(diags hcl.Diagnostics) hcl.Diagnostics {
+	for _, d := range diags {
+		if d.Summary == "Invalid operand" {
+			d.Detail += ` Figures are numbers: write duration("5ms"), size("64MiB"), rate("50k/s") or percent("1%") beside them.`
+		}
+	}
+	return diags
 }
 
 func parse(a *plan.Assert) (hclsyntax.Expression, hcl.Diagnostics) {

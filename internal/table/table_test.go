@@ -143,7 +143,11 @@ func TestCheckRefuses(t *testing.T) {
 		},
 		{
 			"operand", `phase.get.target > 1`,
-			`assert "a": Invalid operand. Unsuitable value for left operand: number required, but have object.`,
+			`assert "a": Invalid operand. Unsuitable value for left operand: number required, but have object. Figures are numbers`,
+		},
+		{
+			"text for a number", `phase.get.seconds < "20s"`,
+			`assert "a": Invalid operand. Unsuitable value for right operand: a number is required. Figures are numbers: write duration("5ms"), `,
 		},
 		{
 			"unit", `phase.get.seconds < duration("20 parsecs")`,
