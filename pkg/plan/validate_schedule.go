@@ -116,11 +116,12 @@ func (v *validator) search(ph *Phase, at part) {
 }
 
 // wanted returns how many ops a step is to bring for a quantile to have its samples. Where chance decides how many come, by Poisson arrivals or
-// a mix, so many are to be expected that those come but once in 30,000 steps: four standard deviations more.
+// a mix, so many are to be expected that those come but once in 30,000 steps: four standard deviations more. Ops of a scenario come together.
 func wanted(ph *Phase, quantile float64) float64 {
 	need := math.Round(beyond / (1 - quantile))
-	if ph.Search.Arrivals == "poisson" || len(ph.Ops) > 1 {
-		return math.Ceil(math.Pow(2+math.Sqrt(4+need), 2)) // n − 4·√n = need
+	if ph.Search.Arrivals == "poisson" || len(ph.Scenarios) > 1 || len(ph.Scenarios) == 0 && len(ph.Ops) > 1 {
+		together := float64(ph.MostSteps())
+		return math.Ceil(math.Pow(2*math.Sqrt(together)+math.Sqrt(4*together+need), 2)) // n − 4·√(together·n) = need
 	}
 	return need
 }
@@ -139,7 +140,7 @@ func (v *validator) slo(ph *Phase, slo *SLO, at part) {
 		v.fault(fmt.Sprintf("%s: op = %s is not in the mix", at.where, quote(slo.Op)), "Write an op of the mix, or none for each of them.", at.path+".op")
 		return
 	}
-	ops *= ph.Search.From * ph.Search.StepDuration.Seconds() / weight
+	ops *= ph.Search.From * ph.Search.StepDuration.Seconds() * ph.StepsPerArrival() / weight
 	limited := false
 	for _, q := range slo.limits() {
 		if *q.limit == 0 {
