@@ -68,8 +68,19 @@ type tableView struct {
 	Words bool // the last column holds words
 }
 
-func newTableView(t run.Table) tableView {
+// newTableView names an experiment's variants briefly.
+func newTableView(x *run.Experiment, t run.Table) tableView {
+	brief, keys := briefly(x)
+	t.Rows = slices.Clone(t.Rows)
+	for i := range t.Rows {
+		if row := &t.Rows[i]; !row.Elsewhere {
+			row.Name = brief(row.Name)
+		}
+	}
 	rows := grid(t)
+	if !t.Transpose {
+		rows[0][0].Text = keys
+	}
 	return tableView{Title: t.Title, Head: rows[0], Rows: rows[1:], Notes: notesOf(t), Words: hasFindings(t)}
 }
 
@@ -129,7 +140,7 @@ func newStudyView(s *Source, key string) *studyView {
 		v.Differences = append(v.Differences, newDifferenceView(x, &comparisons[i]))
 	}
 	for _, t := range plans {
-		v.Tables = append(v.Tables, newTableView(t))
+		v.Tables = append(v.Tables, newTableView(x, t))
 	}
 	for i := range x.Charts {
 		f, c := planned(x, i)
@@ -318,14 +329,14 @@ func newDifferenceView(x *run.Experiment, c *comparing) differenceView {
 	}
 	others := len(c.figures) - 1
 	if none != nil {
-		which := strings.Join(none, ", ")
+		which := someOf(none, "variant")
 		if len(none) == others && others > 1 {
 			which = "in any of the " + count(others)
 		}
 		d.Text = append(d.Text, "no difference shown: "+which+" "+joined(mdes)[0])
 	}
 	if unknown != nil {
-		which := strings.Join(unknown, ", ")
+		which := someOf(unknown, "variant")
 		if len(unknown) == others && others > 1 {
 			which = "any of the " + count(others)
 		}
@@ -424,7 +435,7 @@ func someOf(names []string, noun string) string {
 func newStudyOp(s *Study, verb string, metrics []*comparing) studyOp {
 	v := studyOp{Verb: verb}
 	for _, c := range metrics {
-		v.Tables = append(v.Tables, newTableView(c.table))
+		v.Tables = append(v.Tables, newTableView(s.Experiment, c.table))
 		f := forest(s.Experiment, c)
 		if f == nil {
 			continue
