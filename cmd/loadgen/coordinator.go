@@ -179,10 +179,11 @@ func (f *runFlags) single(cmd *cobra.Command, p *plan.Plan) error {
 	drain, ctx, release := interrupts(cmd.Context())
 	defer release()
 	limit, timedOut := limited(drain, f.timeout, f.timeout)
-	result := f.execute(ctx, limit, words, job, dir)
-	if timedOut() && result.Verdict.Completeness == run.Aborted {
-		result.Conclude(run.Aborted, fmt.Sprintf("ended by --timeout %v", f.timeout))
-	}
+	result := f.execute(ctx, limit, words, job, dir, func(r *run.Run) {
+		if timedOut() && r.Verdict.Completeness == run.Aborted {
+			r.Conclude(run.Aborted, fmt.Sprintf("ended by --timeout %v", f.timeout))
+		}
+	})
 	return f.finish(cmd.OutOrStdout(), words, dir, result)
 }
 
@@ -210,21 +211,27 @@ func (f *runFlags) root() (string, error) {
 	return rundir.DefaultRoot(os.Getenv)
 }
 
-// execute carries the plan out, from this process. The end of drain ends the load early, that of ctx all at once.
-func (f *runFlags) execute(ctx context.Context, drain <-chan struct{}, words io.Writer, job job, dir *rundir.Dir) *run.Run {
+// execute carries the plan out, from this process. The end of drain ends the load early, that of ctx all at once. Conclude has the last word on the
+// result, once nothing listens to drain any more and before the verdict is shown.
+func (f *runFlags) execute(ctx context.Context, drain <-chan struct{}, words io.Writer, job job, dir *rundir.Dir, conclude func(*run.Run)) *run.Run {
 	log := slog.New(slog.DiscardHandler)
 	if f.debug {
 		log = slog.New(slog.NewTextHandler(words, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
 	environment := machine.Read(os.DirFS("/"))
+	unable := func(err error) *run.Run {
+		result := run.New(job.header, environment).Fail(err.Error())
+		conclude(result)
+		return result
+	}
 	all, err := f.open(job.header.ID, words, log)
 	defer all.close()
 	if err != nil {
-		return run.New(job.header, environment).Fail(err.Error())
+		return unable(err)
 	}
 	shown, err := f.serve(job.header.ID, job.plan, all.status, words, log)
 	if err != nil {
-		return run.New(job.header, environment).Fail(err.Error())
+		return unable(err)
 	}
 	var result *run.Run
 	if err := f.gather(ctx, drain, all); err != nil {
@@ -234,6 +241,7 @@ func (f *runFlags) execute(ctx context.Context, drain <-chan struct{}, words io.
 			Header: job.header, Environment: environment, Plan: job.plan, Canonical: job.canonical, Workers: all.members, Store: dir, Logger: log, Drain: drain,
 		})
 	}
+	conclude(result)
 	if err := shown.close(ctx, result.Verdict); err != nil {
 		log.Warn("end metrics", "err", err)
 	}

@@ -141,14 +141,17 @@ func (s *series) carryOut(ctx context.Context, drain <-chan struct{}, p *plan.Pl
 	if err != nil {
 		return unable(err)
 	}
+	conclude := func(r *run.Run) {
+		if capped() && r.Verdict.Completeness == run.Aborted {
+			r.Conclude(run.Capped, fmt.Sprintf("ended by the cap of %v on the runs of a variant", s.Cap))
+		}
+	}
 	var result *run.Run
 	if err := s.restart(ctx, drain, header, s.valuesOf(header.Variant), dir); err != nil {
 		result = unstarted(ctx, drain, header, machine.Read(os.DirFS("/")), fmt.Errorf("start the targets anew: %w", err))
+		conclude(result)
 	} else {
-		result = s.execute(ctx, drain, s.words, job, dir)
-	}
-	if capped() && result.Verdict.Completeness == run.Aborted {
-		result.Conclude(run.Capped, fmt.Sprintf("ended by the cap of %v on the runs of a variant", s.Cap))
+		result = s.execute(ctx, drain, s.words, job, dir, conclude)
 	}
 	if err := dir.Finish(result); err != nil {
 		result.Conclude(run.Failed, err.Error())

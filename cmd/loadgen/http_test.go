@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -74,6 +75,24 @@ func TestMetricsOfARun(t *testing.T) {
 	require.Contains(t, page, fmt.Sprintf("loadgen_ops_total{op=\"put\",outcome=\"ok\",phase=\"fill\",run=%q} 100\n", r.ID))
 	require.Contains(t, page, fmt.Sprintf("loadgen_worker_up{run=%q,worker=\"local\"} 1\n", r.ID))
 	require.Contains(t, page, fmt.Sprintf("loadgen_run_active{run=%q} 0\n", r.ID))
+}
+
+// TestMetricsOfACappedRun scrapes an experiment whose run is ended by its cap, as planned: it was not aborted.
+func TestMetricsOfACappedRun(t *testing.T) {
+	t.Parallel()
+	l := begin(t, nothing+`
+experiment {
+	repeat = 1
+	order  = "sequential"
+	cap    = "1500ms"
+	variant "long" { duration = "1m" }
+	variant "short" { duration = "50ms" }
+}`, "--http", "127.0.0.1:0")
+	page := l.lastPage()
+	x := l.experiment(60 * time.Second)
+	i := slices.IndexFunc(x.Runs, func(r run.ExperimentRun) bool { return r.Variant == "long" })
+	require.Contains(t, page, fmt.Sprintf("loadgen_run_completeness{run=%q} 0\n", x.Runs[i].ID))
+	require.Contains(t, page, fmt.Sprintf("loadgen_run_active{run=%q} 0\n", x.Runs[i].ID))
 }
 
 // samplesOf returns the samples of a page by their names and labels.
