@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"syscall"
@@ -68,7 +69,7 @@ func checkSelf(cmd *cobra.Command) (*selfcheck.Result, error) {
 	r := &selfcheck.Result{Lags: selfcheck.MeasureLags()}
 	apart := standApart()
 	for attempt := range attempts {
-		err := attemptSelf(ctx, &knownAnswers{drain: drain, apart: apart}, r, attempt)
+		err := attemptSelf(ctx, cmd.ErrOrStderr(), &knownAnswers{drain: drain, apart: apart}, r, attempt)
 		switch {
 		case errors.Is(err, errStopped):
 			return nil, &exitError{code: run.ExitAborted, text: err.Error()}
@@ -119,9 +120,10 @@ func look(root fs.FS) (u use, err error) {
 const attempts = 2
 
 // attemptSelf measures the known answers once.
-func attemptSelf(ctx context.Context, answers *knownAnswers, r *selfcheck.Result, attempt int) error {
+func attemptSelf(ctx context.Context, words io.Writer, answers *knownAnswers, r *selfcheck.Result, attempt int) error {
 	err := answers.run(ctx)
-	if err := errors.Join(err, answers.close()); err != nil {
+	answers.close(words)
+	if err != nil {
 		return err
 	}
 	if attempt == 0 {
