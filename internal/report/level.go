@@ -102,7 +102,7 @@ func foundOf(ph *run.Phase, s *run.Search) string {
 		parts = append(parts, whole(*rate)+"/s "+what+" ("+ph.Levels[i].Why+")")
 	}
 	above(s.FirstFailed, "do not", false)
-	above(s.ClientBound, "are more than the generator can offer", true)
+	above(s.ClientBound, "are client-bound", true)
 	if s.Knee != nil {
 		parts = append(parts, "knee at "+whole(*s.Knee)+"/s")
 	}

@@ -186,8 +186,8 @@ func verdictOf(r *run.Run) []string {
 	return append(sentences, assertions(r.Asserts)...)
 }
 
-// reasons are why the verdict is no better: all that kept the run from being complete, the first for each phase, and the asserts
-// that failed.
+// reasons are why the verdict is no better: all that kept the run from being complete, the first of the worst for each phase, and the
+// asserts that failed.
 func reasons(r *run.Run) []string {
 	all, rest := r.Verdict.Reasons, failures(r.Asserts)
 	for _, ph := range r.Phase {
@@ -195,11 +195,13 @@ func reasons(r *run.Run) []string {
 	}
 	some := slices.Clone(all[:max(len(all)-rest, 0)])
 	for _, name := range r.PhaseOrder {
-		more := r.Phase[name].Reasons
+		ph := r.Phase[name]
+		more := ph.Reasons
 		if len(more) == 0 || slices.ContainsFunc(some, func(why string) bool { return strings.HasSuffix(why, more[0].Text) }) {
 			continue
 		}
-		why := "phase " + name + ": " + more[0].Text
+		first := max(0, slices.IndexFunc(more, func(why run.Reason) bool { return why.Validity == ph.Validity }))
+		why := "phase " + name + ": " + more[first].Text
 		if len(more) > 1 {
 			why += ", and " + plural(len(more)-1, "other reason") + " above"
 		}

@@ -46,6 +46,15 @@ func TestText(t *testing.T) {
 }
 
 // What the plan's own cap has ended is not called aborted.
+// TestVerdictNamesTheWorstOfAPhase where a lesser doubt was found before it.
+func TestVerdictNamesTheWorstOfAPhase(t *testing.T) {
+	r := run.New(run.Header{}, run.Environment{})
+	r.PhaseOrder = []string{"day"}
+	r.Phase = map[string]*run.Phase{"day": {Validity: run.Invalid, Reasons: []run.Reason{{Validity: run.Suspect, Text: "a bit late"}, {Validity: run.Invalid, Text: "starved"}}}}
+	r.Verdict.Reasons = []string{"phase day: a bit late", "phase day: starved"}
+	require.Equal(t, []string{"phase day: starved, and 1 other reason above"}, reasons(r))
+}
+
 func TestCapped(t *testing.T) {
 	r := run.New(header, environment)
 	r.Conclude(run.Capped, "ended by the cap of 1m on the runs of a variant")
