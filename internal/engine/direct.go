@@ -49,6 +49,7 @@ func (l *loop) bypass(source *workload.Source) {
 			return
 		}
 		d.volleys, d.checked = newVolleys(prog, w.places), true
+		d.sheet.fits = alike(source, d.enc.layout) && d.volleys.all
 	default:
 		return
 	}
@@ -58,10 +59,10 @@ func (l *loop) bypass(source *workload.Source) {
 // start begins the next n ops of a stream, or fewer when it ends, and returns how many.
 func (d *direct) start(s *session, stream *workload.Stream, n int, due, now int64) int {
 	switch {
+	case d.sheet.fits && d.roomy(s, n) && (d.sheet.requests != nil || d.layOut(*stream)):
+		return d.stamp(s, stream, n, due, now)
 	case d.volleys != nil:
 		return d.startVolleys(s, stream, n, due, now)
-	case d.sheet.fits:
-		return d.stamp(s, stream, n, due, now)
 	}
 	return d.startAny(s, stream, n, due, now)
 }
@@ -168,7 +169,7 @@ func (d *direct) answered(c *wireConn, p *pending, b []byte, now int64) (took in
 		n, took = d.skim.Skim(b, p.verb, most)
 		ended[driver.OK] = uint64(n)
 		if p.volley != nil {
-			d.volleys.answered(p, 0, n, driver.OK)
+			d.volleys.count(p.volley, int(p.at), n, driver.OK)
 		}
 	}
 	for n < most && took < len(b) {
@@ -177,7 +178,7 @@ func (d *direct) answered(c *wireConn, p *pending, b []byte, now int64) (took in
 			break
 		}
 		if p.volley != nil {
-			d.volleys.answered(p, n, 1, w.reply.Outcome)
+			d.volleys.count(p.volley, int(p.at)+n, 1, w.reply.Outcome)
 		}
 		took += size
 		n++

@@ -98,6 +98,7 @@ func TestDirectIsTheProgram(t *testing.T) {
 // TestVolleysAreTheProgram does the same with ops of a quorum, on as many endpoints as a key lives on and on more.
 func TestVolleysAreTheProgram(t *testing.T) {
 	const mixed = "ops = { get = 1, put = 3, delete = 1 }\nmax_bad = 1\n"
+	mixes := map[string]string{"": mixed, "gets only: ": "ops = { get = 1 }\nmax_bad = 1\n", "puts only: ": "ops = { put = 1 }\nmax_bad = 1\n"}
 	const closed = mixed + "closed {\n sessions = 3\n duration = \"1s\"\n pipeline = 20\n}"
 	replicated := func(w int, timeout string) string {
 		return fmt.Sprintf("replication {\n coordinate = \"client\"\n n = 3\n w = %d\n r = 2\n timeout = %q\n}", w, timeout)
@@ -111,6 +112,7 @@ func TestVolleysAreTheProgram(t *testing.T) {
 	}{
 		{name: "closed", target: nwr321, phase: closed},
 		{name: "all three", target: replicated(3, "1s"), phase: closed},
+		{name: "a long pipeline", target: nwr321, phase: mixed + "closed {\n sessions = 2\n duration = \"300ms\"\n pipeline = 150\n}"},
 		{name: "iterations end", target: nwr321, phase: mixed + "closed {\n sessions = 2\n iterations = 333\n pipeline = 7\n}"},
 		{name: "open", target: nwr321, phase: mixed + "open {\n rate = 3000\n duration = \"1s\"\n arrivals = \"poisson\"\n sessions = 4\n pipeline = 2\n}"},
 		{name: "late replies", target: "timeout = \"20ms\"\n" + nwr321, phase: closed, script: func(b *bench) { b.server(1).latency = every(50, 30*time.Millisecond) }},
@@ -148,18 +150,20 @@ func TestVolleysAreTheProgram(t *testing.T) {
 	}
 	for _, c := range cases {
 		for _, endpoints := range []int{3, 5} {
-			t.Run(fmt.Sprintf("%s, %d endpoints", c.name, endpoints), func(t *testing.T) {
-				script := func(b *bench) {
-					for i := range endpoints {
-						b.server(i).latency = every(1, time.Duration(i+1)*time.Millisecond)
+			for name, mix := range mixes {
+				t.Run(fmt.Sprintf("%s%s, %d endpoints", name, c.name, endpoints), func(t *testing.T) {
+					script := func(b *bench) {
+						for i := range endpoints {
+							b.server(i).latency = every(1, time.Duration(i+1)*time.Millisecond)
+						}
+						if c.script != nil {
+							c.script(b)
+						}
 					}
-					if c.script != nil {
-						c.script(b)
-					}
-				}
-				p := redisPlan(t, endpoints, c.target, c.phase)
-				require.Equal(t, playDirect(t, p, script, false), playDirect(t, p, script, true))
-			})
+					p := redisPlan(t, endpoints, c.target, strings.Replace(c.phase, mixed, mix, 1))
+					require.Equal(t, playDirect(t, p, script, false), playDirect(t, p, script, true))
+				})
+			}
 		}
 	}
 }

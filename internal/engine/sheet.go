@@ -8,7 +8,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// sheet is many equal requests, for ops that are alike but for their keys and values and have one endpoint: a write's requests are copied at
+// sheet is many equal requests, for ops that are alike but for their keys and values and go to all endpoints: a write's requests are copied at
 // once, and then keys and values are stamped onto them.
 type sheet struct {
 	fits     bool // the step's ops are such
@@ -32,15 +32,27 @@ func alike(source *workload.Source, codec driver.Layout) bool {
 	return codec != nil && source.Alike() && (!source.Draws(driver.Put) || value.Text() && value.Size <= mostStamped)
 }
 
-// stamp begins the next n ops of a stream, as start does.
-func (d *direct) stamp(s *session, stream *workload.Stream, n int, due, now int64) int {
-	c := d.w.conn(s, 0)
-	if d.w.room(c) < n || d.sheet.requests == nil && !d.layOut(*stream) {
-		return d.startAny(s, stream, n, due, now)
+// roomy says whether each connection of a session has room for n requests.
+func (d *direct) roomy(s *session, n int) bool {
+	for i := range d.w.places {
+		if d.w.room(d.w.conn(s, i)) < n {
+			return false
+		}
 	}
+	return true
+}
+
+// stamp begins the next n ops of a stream on connections that have room for them, as start does.
+func (d *direct) stamp(s *session, stream *workload.Stream, n int, due, now int64) int {
 	for at := 0; at < n; at += sheetSize {
 		most := min(n-at, sheetSize)
-		if got := d.stampSheet(s, c, stream, most, due, now); got < most {
+		got := 0
+		if d.volleys != nil {
+			got = d.stampVolley(s, stream, most, due, now)
+		} else {
+			got = d.stampRun(s, stream, most, due, now)
+		}
+		if got < most {
 			return at + got
 		}
 	}
@@ -62,9 +74,51 @@ func (d *direct) layOut(stream workload.Stream) bool {
 	return true
 }
 
-// stampSheet begins up to n ops of one sheet on a connection that has room for them.
-func (d *direct) stampSheet(s *session, c *wireConn, stream *workload.Stream, n int, due, now int64) int {
-	l, sh, verb := d.l, &d.sheet, stream.Verb()
+// stampRun begins up to n plain ops.
+func (d *direct) stampRun(s *session, stream *workload.Stream, n int, due, now int64) int {
+	c := d.w.conn(s, 0)
+	got := d.stampOn(c, stream, n, now)
+	if got == 0 {
+		return 0
+	}
+	verb := stream.Verb()
+	d.l.rec.AddDueN(verb, uint64(got))
+	d.l.rec.AddBytes(verb, 0, got*d.sheet.size)
+	d.l.rec.Request(c.endpoint, verb).Sent += uint64(got)
+	d.l.occupy(s, got, now)
+	c.join(verb, got, due)
+	return got
+}
+
+// stampVolley begins up to n ops of a quorum.
+func (d *direct) stampVolley(s *session, stream *workload.Stream, n int, due, now int64) int {
+	o, q := &d.ops[0], d.volleys
+	o.Verb = stream.Verb()
+	o.Stream, o.N, _ = stream.At()
+	q.prog.Place(q.of(0), o)
+	first := d.w.conn(s, q.of(0)[0])
+	at := len(first.out)
+	got := d.stampOn(first, stream, n, now)
+	if got == 0 {
+		return 0
+	}
+	v := d.enlist(s, o.Verb, got, due, now)
+	for _, endpoint := range q.of(0) {
+		c := d.w.conn(s, endpoint)
+		if c != first {
+			d.w.touch(c)
+			c.out = append(c.out, first.out[at:]...)
+		}
+		d.l.rec.Request(endpoint, v.verb).Sent += uint64(got)
+		c.joinVolley(v, 0, got)
+	}
+	d.l.rec.AddBytes(v.verb, 0, got*d.sheet.size*q.prog.N)
+	return got
+}
+
+// stampOn appends the requests of up to n ops of a stream to a connection's output, and returns how many these are.
+func (d *direct) stampOn(c *wireConn, stream *workload.Stream, n int, now int64) int {
+	sh, verb := &d.sheet, stream.Verb()
 	number, first, more := stream.At()
 	if !more {
 		return 0
@@ -76,7 +130,7 @@ func (d *direct) stampSheet(s *session, c *wireConn, stream *workload.Stream, n 
 	got := stream.Stamp(keys, sh.key, sh.size, sh.seeds[:n])
 	c.out = c.out[:at+got*sh.size]
 	if verb.Stores() {
-		sh.value.Writer, sh.value.Version = uint64(number), uint64(l.wall+now)
+		sh.value.Writer, sh.value.Version = uint64(number), uint64(d.l.wall+now)
 		sh.value.Stamp(c.out[at+sh.valueAt:], sh.size, sh.seeds[:got])
 	}
 	for i := 0; d.w.pipes != nil && i < got; i++ {
@@ -84,11 +138,6 @@ func (d *direct) stampSheet(s *session, c *wireConn, stream *workload.Stream, n 
 		c.cut(at + i*sh.size)
 	}
 	row := measure.Row{Stream: number, N: first, Verb: verb, Size: sh.value.Size, Keys: keys, Stride: sh.size, Key: sh.key}
-	l.rec.Mix(row.Digest(got))
-	l.rec.AddDueN(verb, uint64(got))
-	l.rec.AddBytes(verb, 0, got*sh.size)
-	l.rec.Request(c.endpoint, verb).Sent += uint64(got)
-	l.occupy(s, got, now)
-	c.join(verb, got, due)
+	d.l.rec.Mix(row.Digest(got))
 	return got
 }

@@ -19,7 +19,7 @@ type volley struct {
 	n       int
 	open    int // requests without an end; the volley is over with the last of them
 	verb    driver.Verb
-	ops     [drawn]op.Tally
+	ops     [sheetSize]op.Tally
 }
 
 // volleys carries out ops of a quorum that ask all of their endpoints at once.
@@ -65,14 +65,7 @@ func (d *direct) startVolleys(s *session, stream *workload.Stream, n int, due, n
 // launch starts ops of one verb.
 func (d *direct) launch(s *session, ops []op.Op, due, now int64) {
 	l, q := d.l, d.volleys
-	v := q.take(l)
-	v.session, v.due, v.begun, v.start = s, due, now, 0
-	v.n, v.open, v.verb = len(ops), len(ops)*q.prog.N, ops[0].Verb
-	for i := range ops {
-		v.ops[i] = q.prog.Tally()
-	}
-	l.rec.AddDueN(v.verb, uint64(v.n))
-	l.occupy(s, v.n, now)
+	v := d.enlist(s, ops[0].Verb, len(ops), due, now)
 	q.ended = tallied{}
 	q.place(ops)
 	for from, to := 0, 0; from < v.n; from = to {
@@ -83,6 +76,21 @@ func (d *direct) launch(s *session, ops []op.Op, due, now int64) {
 	if d.tell(v, op.Refused, now) > 0 {
 		l.feed.freed(s, q.ended.done, now, true)
 	}
+}
+
+// enlist makes the volley of n ops that are due.
+func (d *direct) enlist(s *session, verb driver.Verb, n int, due, now int64) *volley {
+	l, q := d.l, d.volleys
+	v := q.take(l)
+	v.session, v.due, v.begun, v.start = s, due, now, 0
+	v.n, v.open, v.verb = n, n*q.prog.N, verb
+	first := q.prog.Tally()
+	for i := range v.ops[:n] {
+		v.ops[i] = first
+	}
+	l.rec.AddDueN(verb, uint64(n))
+	l.occupy(s, n, now)
+	return v
 }
 
 // place finds where ops go. Where all endpoints have every key, they all take the order of the first.
@@ -109,9 +117,7 @@ func (d *direct) sendAll(v *volley, ops []op.Op, from int) {
 		ledger.Sent += uint64(n)
 		if n < len(ops)-from {
 			ledger.Refused += uint64(len(ops) - from - n)
-			for i := from + n; i < len(ops); i++ {
-				q.count(v, i, driver.Error)
-			}
+			q.count(v, from+n, len(ops)-from-n, driver.Error)
 		}
 		if n == 0 {
 			continue
@@ -157,21 +163,23 @@ func (c *wireConn) joinVolley(v *volley, from, n int) {
 	c.fresh++
 }
 
-// count enters the end of a request of the i-th op of a volley.
-func (q *volleys) count(v *volley, i int, answer driver.Outcome) {
-	v.open--
-	k, done, outcome := q.prog.Count(&v.ops[i], v.verb, answer)
-	q.ended.acks[k]++
-	if done {
-		q.ended.outcomes[outcome]++
-		q.ended.done++
-	}
-}
-
-// answeredVolley counts n replies to p alike.
-func (q *volleys) answered(p *pending, from, n int, answer driver.Outcome) {
-	for i := range n {
-		q.count(p.volley, int(p.at)+from+i, answer)
+// count enters the ends of one request each of n ops of a volley, from one on, that are alike. Of ops that have come as far as each other, what
+// becomes of one becomes of all.
+func (q *volleys) count(v *volley, from, n int, answer driver.Outcome) {
+	v.open -= n
+	for ops := v.ops[from:][:n]; len(ops) > 0; {
+		before := ops[0]
+		k, done, outcome := q.prog.Count(&ops[0], v.verb, answer)
+		same := 1
+		for ; same < len(ops) && ops[same] == before; same++ {
+			ops[same] = ops[0]
+		}
+		q.ended.acks[k] += uint64(same)
+		if done {
+			q.ended.outcomes[outcome] += uint64(same)
+			q.ended.done += same
+		}
+		ops = ops[same:]
 	}
 }
 
@@ -205,7 +213,7 @@ func (d *direct) failedVolley(c *wireConn, p *pending, kind op.EventKind, now in
 	unanswered(d.l.rec.Request(c.endpoint, p.verb), kind, uint64(p.n))
 	s := p.volley.session
 	d.volleys.ended = tallied{}
-	d.volleys.answered(p, 0, int(p.n), driver.Error)
+	d.volleys.count(p.volley, int(p.at), int(p.n), driver.Error)
 	if n := d.tell(p.volley, kind, now); n > 0 {
 		d.l.feed.freed(s, n, now, false)
 	}

@@ -88,31 +88,33 @@ const (
 	isUp
 )
 
-// wireConn is one session's connection to one endpoint.
+// wireConn is one session's connection to one endpoint. What each read and write looks at stands together: between two of them the kernel has the
+// caches.
 type wireConn struct {
 	index    int32
-	endpoint int
-	fd       int
 	state    connState
-	blocked  bool   // the socket takes no more for now
-	dirty    bool   // in wire.dirty
+	blocked  bool // the socket takes no more for now
+	dirty    bool // in wire.dirty
+	wasUp    bool
+	fd       int
+	endpoint int
 	queue    queue  // requests whose replies are owed, in order
 	fresh    int    // of its entries, the last ones are not written yet
-	behind   int    // those before them wait for the pipe to have room, and
-	batch    int    // those before these were handed to it; when they left is not known yet
 	freed    int    // slots of ops that the read at hand has ended, and the feed does not know of yet
 	out      []byte // to be written, but for
 	gone     int    // so many bytes at its front, which the socket has taken,
 	lent     []lent // and with these between
+	in       []byte // the beginning of a reply that is not complete
+	heard    int64  // when bytes last came
+
+	behind   int    // entries before the fresh ones that wait for the pipe to have room, and
+	batch    int    // those before these were handed to it; when they left is not known yet
 	held     []byte // to be written once the connection is up, which it has never been
 	cuts     []int  // of out, where another write begins; for pipes
-	in       []byte // the beginning of a reply that is not complete
 	greets   int    // replies still owed to the greeting, of
 	greetAll int
 	since    int64 // when the attempt to connect began
-	heard    int64 // when bytes last came
 	backoff  time.Duration
-	wasUp    bool
 }
 
 // newWire makes the connections of the loop's sessions, all down.

@@ -61,8 +61,18 @@ func NewNWR(cfg NWR, place Placement) *Quorum {
 // AsksAll says whether ops with the verb send all their requests at once.
 func (p *Quorum) AsksAll(verb driver.Verb) bool { return verb != driver.Get || p.ReadFanout == "n" }
 
-// Place sets dst to the N endpoints that hold an op's key, the first one first.
-func (p *Quorum) Place(dst []int, o *Op) { p.place.of(dst, o) }
+// Place sets dst to the N endpoints that hold an op's key, in the order in which they are asked: that of the placement. Where all are asked and
+// hold every key, there is nothing to look up, and they take turns.
+func (p *Quorum) Place(dst []int, o *Op) {
+	if !p.AsksAll(o.Verb) || p.N < p.place.Endpoints() {
+		p.place.of(dst, o)
+		return
+	}
+	for i := range dst {
+		dst[i] = i
+	}
+	shuffle(dst, p.Seed, o)
+}
 
 // Tally returns that of an op that has asked all of its endpoints.
 func (p *Quorum) Tally() Tally { return Tally{pending: uint8(p.N)} }

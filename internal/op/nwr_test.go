@@ -153,7 +153,8 @@ func begin(rt *rapid.T, program op.Program, ring *op.Ring, cfg op.NWR, slot int3
 		Key:  rapid.SliceOfN(rapid.Byte(), 1, 20).Draw(rt, "key"),
 	}
 	tr := &trial{t: rt, program: program, model: model{cfg, o.Verb}, op: o}
-	if o.Verb != driver.Get || cfg.ReadFanout == "n" || cfg.ReadFrom == "first" {
+	asksAll := o.Verb != driver.Get || cfg.ReadFanout == "n"
+	if asksAll && cfg.N < ring.Endpoints() || !asksAll && cfg.ReadFrom == "first" {
 		tr.order = ring.Place(nil, o.Key, cfg.N)
 	}
 	tr.start()

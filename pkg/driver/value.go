@@ -85,13 +85,18 @@ func (v *Value) AppendTo(dst []byte) []byte {
 		return v.appendFilling(dst, v.Size)
 	}
 	at := len(dst)
+	dst = v.appendHeader(dst)
+	dst = v.appendFilling(dst, v.Size-HeaderSize)
+	binary.LittleEndian.PutUint32(dst[at+checksumAt:], checksum(dst[at:]))
+	return dst
+}
+
+// appendHeader appends the header of a checked value but for its checksum.
+func (v *Value) appendHeader(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, v.Writer)
 	dst = binary.LittleEndian.AppendUint64(dst, v.Version)
 	dst = binary.LittleEndian.AppendUint32(dst, 0)
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(v.Size))
-	dst = v.appendFilling(dst, v.Size-HeaderSize)
-	binary.LittleEndian.PutUint32(dst[at+16:], checksum(dst[at:]))
-	return dst
+	return binary.LittleEndian.AppendUint32(dst, uint32(v.Size))
 }
 
 // Text says whether a value is text behind its header, if it has one.
@@ -111,15 +116,35 @@ func (v *Value) Parts(dst [][]byte) [][]byte {
 // Stamp writes values of text that are v but for their seeds into b: the first begins it, and those of the others follow every stride bytes.
 // It leaves the bytes between them alone.
 func (v *Value) Stamp(b []byte, stride int, seeds []uint64) {
-	one, text := *v, filling()
+	if len(seeds) == 0 {
+		return
+	}
+	head := 0
+	if v.Checked {
+		head = HeaderSize
+	}
+	text, n := filling(), v.Size-head
 	for i, seed := range seeds {
-		to := b[i*stride:][:v.Size]
-		if from := int(seed % fillingSize); !v.Checked && from+v.Size <= len(text) {
+		to := b[i*stride+head:][:n]
+		if from := int(seed % fillingSize); from+n <= len(text) {
 			copy(to, text[from:])
-			continue
+		} else {
+			appendText(to[:0], seed, n)
 		}
-		one.Seed = seed
-		one.AppendTo(to[:0])
+	}
+	if v.Checked {
+		v.stampHeaders(b, stride, len(seeds))
+	}
+}
+
+// stampHeaders writes the headers of values whose fillings are there. They are alike but for their checksums.
+func (v *Value) stampHeaders(b []byte, stride, count int) {
+	head := v.appendHeader(b[:0])
+	sum := checksum(head)
+	for i := range count {
+		to := b[i*stride:][:v.Size]
+		copy(to, head)
+		binary.LittleEndian.PutUint32(to[checksumAt:], crc32.Update(sum, castagnoli, to[HeaderSize:]))
 	}
 }
 
@@ -173,16 +198,18 @@ func appendText(dst []byte, seed uint64, n int) []byte {
 	return dst
 }
 
+const checksumAt = 16
+
 // checksum covers a checked value but for the checksum's own four bytes.
 func checksum(b []byte) uint32 {
-	return crc32.Update(crc32.Update(0, castagnoli, b[:16]), castagnoli, b[20:])
+	return crc32.Update(crc32.Update(0, castagnoli, b[:checksumAt]), castagnoli, b[checksumAt+4:])
 }
 
 // ReadHeader returns who wrote a checked value and its version. It reports false for any other bytes: another program's value,
 // a torn one, one cut short.
 func ReadHeader(b []byte) (writer, version uint64, ok bool) {
 	if len(b) < HeaderSize || uint64(binary.LittleEndian.Uint32(b[20:])) != uint64(len(b)) ||
-		binary.LittleEndian.Uint32(b[16:]) != checksum(b) {
+		binary.LittleEndian.Uint32(b[checksumAt:]) != checksum(b) {
 		return 0, 0, false
 	}
 	return binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:]), true
