@@ -21,8 +21,12 @@ type File struct {
 	place Place
 	cpu   processor
 
-	sync   func(lo, hi int64) error // waits for the write-back of a range; nil in modes without one
-	poison atomic.Pointer[failure]
+	sync func(lo, hi int64) error // waits for the write-back of a range; nil in modes without one
+	// It returns at once, as msync does in memory: the scheduler need not be told that a thread is away. Fence then calls the kernel itself: how calls
+	// return is foretold wrongly behind a system call on some processors, one by one.
+	returns bool
+	page    int64 // size in bytes
+	poison  atomic.Pointer[failure]
 }
 
 // failure is what the first failed write ended in.
@@ -317,7 +321,7 @@ func (f *File) mapAs(mode Mode, size int64) error {
 		}
 		return err
 	case Msync:
-		f.sync = f.msync
+		f.sync, f.returns, f.page = f.msync, f.place.Volatile(), int64(os.Getpagesize())
 	case Fdatasync:
 		f.sync = f.fdatasync
 	case MapSync, CLWB, None:

@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime/debug"
 	"sync/atomic"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -138,7 +139,17 @@ func (w *writer) Fence() error {
 		return nil
 	}
 	w.foresee()
-	if err := f.sync(w.lo, w.hi); err != nil {
+	var err error
+	if f.returns {
+		lo := w.lo - w.lo%f.page
+		_, _, e := syscall.RawSyscall6(unix.SYS_MSYNC, uintptr(unsafe.Pointer(&f.data[lo])), uintptr(w.hi-lo), unix.MS_SYNC, 0, 0, 0)
+		if e != 0 {
+			err = e
+		}
+	} else {
+		err = f.sync(w.lo, w.hi)
+	}
+	if err != nil {
 		return f.fail(fmt.Errorf("%s of bytes %d to %d on %s: %w", f.mode, w.lo, w.hi, f.place, err))
 	}
 	w.lo, w.hi, w.before = 0, 0, w.hi
@@ -156,18 +167,9 @@ func (w *writer) foresee() {
 	}
 }
 
-// msync waits for the write-back of a range. In memory there is none, and the call returns at once: the scheduler need not be told that a thread is
-// away.
+// msync waits for the write-back of a range.
 func (f *File) msync(lo, hi int64) error {
-	lo -= lo % int64(os.Getpagesize())
-	p := f.data[lo:hi]
-	if !f.place.Volatile() {
-		return unix.Msync(p, unix.MS_SYNC)
-	}
-	if _, _, e := unix.RawSyscall(unix.SYS_MSYNC, uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MS_SYNC); e != 0 {
-		return e
-	}
-	return nil
+	return unix.Msync(f.data[lo-lo%f.page:hi], unix.MS_SYNC)
 }
 
 // writable returns an error if n bytes at off cannot be written: the file is closed or poisoned, or shorter.

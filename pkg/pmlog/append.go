@@ -167,23 +167,21 @@ func (l *Append) Writer() *AppendWriter { return &AppendWriter{log: l, m: l.regi
 // Append adds a record and returns its sequence number once it is durable: numbers rise by one, also across a Clear. It
 // returns ErrFull and ErrTooLarge as they are; after any other error of it nothing more can be appended.
 func (w *AppendWriter) Append(p []byte) (seq uint64, err error) {
-	if w.log.relaxed {
+	l := w.log
+	if l.relaxed {
 		return w.relaxed(p)
 	}
-	return w.strict(p)
-}
-
-// strict makes a record durable before another one is begun.
-func (w *AppendWriter) strict(p []byte) (uint64, error) {
-	l := w.log
-	l.mu.Lock()
+	l.mu.Lock() // a record is durable before another one is begun
 	defer l.mu.Unlock()
 	off, seq, err := l.place(int64(len(p)))
-	if err == nil {
-		err = w.write(off, seq, p)
-	}
 	if err != nil {
 		return 0, err
+	}
+	if err = w.put(off, seq, p); err == nil {
+		err = w.m.Fence()
+	}
+	if err != nil {
+		return 0, failedAppend(err, off, seq, p)
 	}
 	l.end, l.next = off+span(int64(len(p)), l.padding), seq+1
 	return seq, nil
@@ -200,29 +198,32 @@ func (w *AppendWriter) relaxed(p []byte) (uint64, error) {
 		l.end, l.next = off+span(int64(len(p)), l.padding), seq+1
 	}
 	l.mu.Unlock()
-	if err == nil {
-		err = w.write(off, seq, p)
-	}
 	if err != nil {
 		return 0, err
+	}
+	if err = w.put(off, seq, p); err == nil {
+		err = w.m.Fence()
+	}
+	if err != nil {
+		return 0, failedAppend(err, off, seq, p)
 	}
 	return seq, nil
 }
 
-// write makes a record durable in its place.
-func (w *AppendWriter) write(off int64, seq uint64, p []byte) (err error) {
+func failedAppend(err error, off int64, seq uint64, p []byte) error {
+	return fmt.Errorf("append record %d, %d bytes at %d: %w", seq, len(p), off, err)
+}
+
+// put writes a record in its place, where the next fence makes it durable.
+func (w *AppendWriter) put(off int64, seq uint64, p []byte) error {
 	l, mark := w.log, mark(w.log.heads.salt, off, w.log.heads.era)
 	if l.length {
 		seal(&w.head, len(p), crc32.Checksum(p, castagnoli), seq, mark)
-		err = w.byLength(off, p)
-	} else {
-		seal(&w.head, len(p), 0, seq, mark)
-		err = writeRecord(w.m, off, w.head[:], p, l.room(off, int64(len(p))))
+		return w.byLength(off, p)
 	}
-	if err != nil {
-		return fmt.Errorf("append record %d, %d bytes at %d: %w", seq, len(p), off, err)
-	}
-	return nil
+	seal(&w.head, len(p), 0, seq, mark)
+	_, err := w.m.Seal(off, w.head[:], p, l.room(off, int64(len(p))))
+	return err
 }
 
 // place returns where a record with a payload of n bytes goes, and its number, or an error if there is no room for it.
@@ -273,7 +274,7 @@ func (w *AppendWriter) byLength(off int64, p []byte) error {
 			return err
 		}
 	}
-	return persist8(w.m, off, binary.LittleEndian.Uint64(w.head[:]))
+	return put8(w.m, off, binary.LittleEndian.Uint64(w.head[:]))
 }
 
 // Clear empties the log, which takes as long whatever it holds. When it returns, no crash brings a record back.

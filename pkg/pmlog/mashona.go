@@ -254,7 +254,10 @@ func (l *Mashona) setCheckpoint(off int64) error {
 	var word [8]byte
 	binary.BigEndian.PutUint32(word[:], uint32(l.padding()))
 	binary.BigEndian.PutUint32(word[4:], uint32(off))
-	return persist8(l.m, 8, binary.LittleEndian.Uint64(word[:]))
+	if err := put8(l.m, 8, binary.LittleEndian.Uint64(word[:])); err != nil {
+		return err
+	}
+	return l.m.Fence()
 }
 
 // Clear empties the log: it ends at its beginning at once, and is then filled with zeros, which takes as long as writing it.

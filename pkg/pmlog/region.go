@@ -36,15 +36,12 @@ func persist(m pmem.Medium, off int64, p []byte) error {
 	return m.Fence()
 }
 
-// persist8 stores v at off and waits until it is durable.
-func persist8(m pmem.Medium, off int64, v uint64) error {
+// put8 stores v at off and flushes it.
+func put8(m pmem.Medium, off int64, v uint64) error {
 	if err := m.Store8(off, v); err != nil {
 		return err
 	}
-	if err := m.Flush(off, 8); err != nil {
-		return err
-	}
-	return m.Fence()
+	return m.Flush(off, 8)
 }
 
 // closeRegions closes the regions of a log that has written its last, with the error err, and returns whatever means that something
