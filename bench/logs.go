@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,7 +60,7 @@ type writer struct {
 // pace is how many entries a second a program wrote.
 type pace struct {
 	op    float64 // of the time that it says its writes took
-	whole float64 // of all time; 0 where only the writes are timed
+	whole float64 // of all time
 }
 
 // ownWriter is loadgen.
@@ -109,17 +108,13 @@ func (b *bench) peerWriter(c *logCell, dir string) (*writer, error) {
 	path := filepath.Join(dir, peerFile)
 	if c.peer == "mashona" {
 		classes, err := mashonaClasses()
-		rate := number(regexp.MustCompile(`appended ([\d.]+)/s`))
 		return &writer{
 			name: "Mashona 1.1.0",
 			argv: []string{
 				"java", "-cp", classes, "bench/Appends.java", path, strconv.Itoa(logFile), strconv.Itoa(c.size),
 				fmt.Sprintf("%g", b.o.duration.Seconds()),
 			},
-			pace: func(output string) (pace, error) {
-				op, err := rate(output)
-				return pace{op: op}, err
-			},
+			pace: paceOfMashona,
 		}, err
 	}
 	exe, err := exec.LookPath("fio")
@@ -135,6 +130,16 @@ func (b *bench) peerWriter(c *logCell, dir string) (*writer, error) {
 		w.env = []string{"PMEM_IS_PMEM_FORCE=1"}
 	}
 	return w, err
+}
+
+// paceOfMashona reads what Appends.java prints last: before, the compiler was at work.
+func paceOfMashona(output string) (p pace, err error) {
+	lines := strings.Split(strings.TrimSpace(output), "\n")
+	_, err = fmt.Sscanf(lines[len(lines)-1], "appended %f/s, %f/s with clears", &p.op, &p.whole)
+	if err != nil {
+		err = fmt.Errorf("it printed no paces: %q: %w", output, err)
+	}
+	return p, err
 }
 
 // paceOfFio reads what fio prints. The time of a write is that of the sync, too, that it waited for. fio reads the processor's time stamp, which does
@@ -224,9 +229,7 @@ func (b *bench) logCell(ctx context.Context, c *logCell, dir string, theirs *wri
 	}
 	fmt.Fprintf(b.w, "\n%s: entries of %d B to a file of %d MiB, one thread; %d rounds, %s\n", c, c.size, logFile>>20, b.o.pairs, fileSystem(dir))
 	b.paces(c, paces[ours], paces[theirs], theirs.name, "by the time of a write", func(p pace) float64 { return p.op })
-	if paces[theirs][0].whole > 0 {
-		b.paces(c, paces[ours], paces[theirs], theirs.name, "by all time", func(p pace) float64 { return p.whole })
-	}
+	b.paces(c, paces[ours], paces[theirs], theirs.name, "by all time", func(p pace) float64 { return p.whole })
 	for _, w := range []*writer{ours, theirs} {
 		fmt.Fprintf(b.w, "  $ %s\n", quoted(slices.Concat(w.env, w.argv)))
 	}
