@@ -335,8 +335,10 @@ func (p *Phase) judgeGenerator() {
 // stalled judges an open phase in which loops stood still: when 1 % of the ops or more were late for it, they are the load of another schedule.
 func (p *Phase) stalled() Validity {
 	for _, o := range p.Op {
-		if o.Lag.P99 != nil && *o.Lag.P99 > suspectLag {
-			return Invalid
+		for _, q := range lateness {
+			if lag := q.of(&o.Lag); lag != nil && *lag > suspectLag {
+				return Invalid
+			}
 		}
 	}
 	return Suspect
@@ -391,20 +393,36 @@ func (p *Phase) judgeLag() {
 
 // judgeStarts asks it of the ops of a verb, or of a scenario, whose figures stand at a path. Lag up to free is as it should be.
 func (p *Phase) judgeStarts(name, at string, o *Figures, free float64, expected string) {
-	if o.Lag.P99 == nil {
+	i := slices.IndexFunc(lateness[:], func(q lateQuantile) bool { return q.of(&o.Lag) != nil })
+	if i < 0 {
 		return
 	}
-	lag, touches := *o.Lag.P99, []string{at + ".response", at + ".lag", at + ".latency"}
+	q := lateness[i]
+	lag, service, touches := *q.of(&o.Lag), q.of(&o.Service), []string{at + ".response", at + ".lag", at + ".latency"}
 	if lag <= suspectLag {
 		p.judgeTail(name, at, o)
 	}
 	switch {
 	case lag <= free:
 	case lag > suspectLag:
-		p.doubt(Suspect, touches, "%s: started late: p99 lag %s%s%s", name, duration(lag), expected, p.absence(0.01))
-	case o.Service.P99 != nil && lag > suspectLagShare**o.Service.P99:
-		p.doubt(Suspect, touches, "%s: started late: p99 lag %s beside a p99 service time of %s%s", name, duration(lag), duration(*o.Service.P99), expected)
+		p.doubt(Suspect, touches, "%s: started late: %s lag %s%s%s", name, q.name, duration(lag), expected, p.absence(q.beyond))
+	case service != nil && lag > suspectLagShare**service:
+		p.doubt(Suspect, touches, "%s: started late: %s lag %s beside a %s service time of %s%s", name, q.name, duration(lag), q.name, duration(*service), expected)
 	}
+}
+
+// lateQuantile is one that says whether ops were started late.
+type lateQuantile struct {
+	name   string
+	beyond float64 // the share of ops above it
+	of     func(*Latency) *float64
+}
+
+// lateness are they, the first of which with samples enough is looked at: few ops may be late, too.
+var lateness = [...]lateQuantile{
+	{"p99", 0.01, func(l *Latency) *float64 { return l.P99 }},
+	{"p90", 0.1, func(l *Latency) *float64 { return l.P90 }},
+	{"p50", 0.5, func(l *Latency) *float64 { return l.P50 }},
 }
 
 // judgeTail asks the same of the last thousandth of an op, which single gaps make late.

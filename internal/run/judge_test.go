@@ -1,6 +1,7 @@
 package run
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -546,4 +547,38 @@ func TestErrorTexts(t *testing.T) {
 	texts := errorTexts(&e)
 	require.Equal(t, ErrorText{Text: "h", Count: 8}, texts[0])
 	require.Equal(t, ErrorText{Text: "(other texts)", Count: 210 - 36}, texts[len(texts)-1])
+}
+
+// Of a few ops there is no p99, and they may be late all the same.
+func TestFewOpsStartLate(t *testing.T) {
+	for _, tt := range []struct {
+		ops  int64
+		late int64 // so many in the middle, each by 100 ms
+		want string
+	}{
+		{ops: 500, late: 100, want: "get: started late: p90 lag 1"},
+		{ops: 500, late: 40},
+		{ops: 80, late: 50, want: "get: started late: p50 lag 1"},
+		{ops: 80, late: 30},
+	} {
+		load := measure.NewTotals(origin, len(endpoints))
+		every := 4000 * ms / tt.ops
+		for i := range tt.ops {
+			due := origin + i*every
+			start := due
+			if i >= 10 && i < 10+tt.late {
+				start += 100 * ms
+			}
+			record(load, measure.Sample{Verb: driver.Get, Due: due, Start: start, End: start + ms})
+		}
+		load.Span.Session(origin, origin+4000*ms)
+		p := newPhase(openPhase(), load)
+		require.Nil(t, p.Op["get"].Lag.P99)
+		if tt.want == "" {
+			require.Equal(t, Valid, p.Validity, texts(p))
+			continue
+		}
+		require.Contains(t, strings.Join(texts(p), "; "), tt.want)
+		require.Equal(t, Suspect, p.ValidityOf("op.get.response.p50"))
+	}
 }
