@@ -138,7 +138,7 @@ func exact(n *float64) string {
 	return strconv.FormatFloat(*n, 'f', -1, 64)
 }
 
-// Markdown writes the figures of each run and what was observed of its target, or the tables of each experiment, with the verdict above them
+// Markdown writes the figures of each run, what its log files promised and what was observed of its target, or the tables of each experiment, with the verdict above them
 // (GitHub Flavored Markdown).
 func Markdown(w io.Writer, all []Source) error {
 	var b strings.Builder
@@ -194,6 +194,7 @@ func summary(b *strings.Builder, r *run.Run) {
 	for _, name := range r.PhaseOrder {
 		levelsMarkdown(b, name, r.Phase[name])
 	}
+	logsMarkdown(b, r)
 	observedMarkdown(b, r)
 }
 

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/loadgen/loadgen/internal/run"
 )
@@ -45,6 +46,23 @@ func logFacts(ph *run.Phase) []fact {
 	}
 	facts = append(facts, fact{"written", append(written, plural(l.Resets, "reset"))}, fact{"verified", []string{proofOf(l)}})
 	return append(facts, caveatsOf(l)...)
+}
+
+// logsMarkdown writes what log files the phases of a run loaded: no figure of theirs is to be quoted without.
+func logsMarkdown(b *strings.Builder, r *run.Run) {
+	first := true
+	for _, name := range r.PhaseOrder {
+		for _, f := range logFacts(r.Phase[name]) {
+			if f.Name == "threads" { // of the machine, not of the figures
+				continue
+			}
+			if first {
+				b.WriteString("\n| phase | | |\n|---|---|---|\n")
+				first = false
+			}
+			fmt.Fprintf(b, "| %s | %s | %s |\n", markdown(name), f.Name, markdown(strings.Join(f.Text, ", ")))
+		}
+	}
 }
 
 func caveatsOf(l *run.Log) (facts []fact) {

@@ -1,13 +1,40 @@
 package report
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/driver"
 )
+
+// TestMarkdownSaysWhatALogPromised beside its figures, as a terminal does.
+func TestMarkdownSaysWhatALogPromised(t *testing.T) {
+	r := run.New(run.Header{Plan: "p"}, run.Environment{})
+	r.PhaseOrder = []string{"fill"}
+	r.Phase["fill"] = &run.Phase{Log: &run.Log{
+		Log: driver.Log{
+			Layout: "append", SyncAsked: "auto", SyncUsed: "msync", FileSystem: "tmpfs", Caveats: []string{"tmpfs lives in memory"}, Clear: "inside",
+			Files: 2, FileBytes: 1 << 20, Bytes: 2000,
+		},
+		Threads: []measure.Thread{{Sessions: 1}},
+		Proof:   &driver.Proof{Acknowledged: 20, Verified: 19},
+	}}
+	var b strings.Builder
+	require.NoError(t, Markdown(&b, []Source{{Run: r}}))
+	_, logs, _ := strings.Cut(b.String(), "|---|---|--:|--:|--:|--:|--:|--:|---|\n")
+	require.Equal(t, `
+| phase | | |
+|---|---|---|
+| fill | log | append, when full: inside, sync auto asked, msync used, NOT durable, 2 files of 1 MiB on tmpfs |
+| fill | written | 2.00 kB of entries, 0 resets |
+| fill | verified | 19/20 entries that had to be there, by another process |
+| fill | caveat | tmpfs lives in memory |
+`, logs)
+}
 
 func TestThreadsOf(t *testing.T) {
 	l := &run.Log{Threads: []measure.Thread{
