@@ -17,6 +17,7 @@ import (
 	"github.com/loadgen/loadgen/internal/engine"
 	"github.com/loadgen/loadgen/internal/machine"
 	"github.com/loadgen/loadgen/internal/prom"
+	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 	"github.com/loadgen/loadgen/pkg/pmem"
 )
@@ -182,7 +183,7 @@ func predict(w io.Writer, p *plan.Plan, here means) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "plan %s: no mistakes found\n\n", p.Name)
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	all, kept := p.Predict(), p.Keeps(drivers.All())
+	all, kept := connected(p, p.Predict()), p.Keeps(drivers.All())
 	logs := "logs\t"
 	if kept == nil {
 		logs = ""
@@ -235,9 +236,33 @@ func predict(w io.Writer, p *plan.Plan, here means) error {
 func leastFitting(p *plan.Plan, files int64) int64 {
 	least := int64(math.MaxInt64)
 	for _, ph := range p.Phases {
+		if !connects(p.Target(ph.Target)) {
+			continue
+		}
 		least = min(least, plan.FittingFiles(endpointsOf(p.Target(ph.Target)), files))
 	}
 	return least
+}
+
+// connected is a prediction without the connections of targets that have none.
+func connected(p *plan.Plan, all plan.Prediction) plan.Prediction {
+	all.Total.Connections, all.Total.Files = 0, plan.SpareFiles
+	for i, ph := range p.Phases {
+		l := &all.Phases[i].Load
+		if !connects(p.Target(ph.Target)) {
+			l.Connections, l.Files = 0, plan.SpareFiles
+		}
+		all.Total.Connections, all.Total.Files = max(all.Total.Connections, l.Connections), max(all.Total.Files, l.Files)
+	}
+	return all
+}
+
+// connects says whether there is something to connect to, or files to open.
+func connects(t *plan.Target) bool {
+	return !slices.ContainsFunc(drivers.All(), func(d driver.Driver) bool {
+		_, none := d.(driver.Timed)
+		return none && d.Name() == t.Driver
+	})
 }
 
 func endpointsOf(t *plan.Target) int {

@@ -71,7 +71,7 @@ func (e *Engine) openGroup(ctx context.Context, step run.Step) (*group, error) {
 			return nil, fmt.Errorf("target %q: %w", g.target.Name, err)
 		}
 	}
-	if err := g.checkLimits(e.cfg.Loops); err != nil {
+	if err := g.checkLimits(d, e.cfg.Loops); err != nil {
 		return nil, err
 	}
 	if err := g.identify(ctx, d, e.cfg.Secrets); err != nil {

@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/drivers/null"
+	"github.com/loadgen/loadgen/internal/drivers/redis"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -18,6 +20,15 @@ func TestFilesThatWouldDo(t *testing.T) {
 	require.NoError(t, limited(p, 234, 4).checkFiles(1000))
 	require.EqualError(t, limited(p, 235, 4).checkFiles(1000),
 		"940 connections need about 1004 open files, and the limit is 1000: raise it (ulimit -n 1004), or use at most 234 sessions on a worker")
+}
+
+// Sessions of a driver without a transport open nothing, however many they are.
+func TestSessionsWithoutConnectionsOpenNoFiles(t *testing.T) {
+	p := nullPlan(t, 1, "", "ops = { get = 1 }\n closed { iterations = 1 }")
+	require.ErrorContains(t, limited(p, 1<<31, 1).checkLimits(redis.Driver{}, 1), "open files")
+	err := limited(p, 1<<31, 1).checkLimits(null.Driver{}, 1)
+	require.ErrorContains(t, err, "memory")
+	require.NotContains(t, err.Error(), "open files")
 }
 
 func TestRatesThatNoLoopCanSend(t *testing.T) {
