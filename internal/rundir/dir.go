@@ -82,44 +82,6 @@ func (d *Dir) begin(planJSON []byte) error {
 	return nil
 }
 
-// Open opens the directory of an unfinished run to go on with it. What the log's tail lost in a crash is cut off.
-func Open(root, id string) (*Dir, error) {
-	if err := checkID(id); err != nil {
-		return nil, err
-	}
-	d := &Dir{path: filepath.Join(root, id)}
-	if _, err := os.Stat(filepath.Join(d.path, resultFile)); err == nil {
-		return nil, fmt.Errorf("open run %s: it has finished", id)
-	}
-	var err error
-	if d.taken, err = lock(d.path); err != nil {
-		return nil, fmt.Errorf("open run %s: %w", id, err)
-	}
-	if d.log, err = os.OpenFile(filepath.Join(d.path, logFile), os.O_RDWR|os.O_APPEND, 0); err != nil {
-		return nil, fmt.Errorf("open run %s: %w", id, errors.Join(err, d.taken.Close()))
-	}
-	if err := d.recover(); err != nil {
-		return nil, fmt.Errorf("open run %s: %w", id, errors.Join(err, d.log.Close(), d.taken.Close()))
-	}
-	return d, nil
-}
-
-// recover cuts the torn tail off.
-func (d *Dir) recover() error {
-	var tail *TornError
-	err := ReadLog(d.log, func(_, _ []byte) error { return nil })
-	if !errors.As(err, &tail) {
-		return err
-	}
-	if err := d.log.Truncate(tail.Offset); err != nil {
-		return err
-	}
-	if tail.Offset == 0 {
-		d.buf = []byte(magic)
-	}
-	return d.Sync()
-}
-
 // Path returns the directory.
 func (d *Dir) Path() string { return d.path }
 
@@ -209,9 +171,6 @@ func (d *Dir) write(r *run.Run) error {
 	}
 	return nil
 }
-
-// Close syncs and closes the log and leaves the run unfinished.
-func (d *Dir) Close() error { return errors.Join(d.closeLog(), d.taken.Close()) }
 
 func (d *Dir) closeLog() error {
 	synced := d.Sync()

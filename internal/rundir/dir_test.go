@@ -1,6 +1,7 @@
 package rundir
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -29,6 +30,12 @@ func create(t *testing.T, root string) *Dir {
 	d, err := Create(root, id, []byte(`{"name":"hydra-m4"}`))
 	require.NoError(t, err)
 	return d
+}
+
+// abandon ends the writing of a run that gets no result.
+func abandon(t *testing.T, d *Dir) {
+	t.Helper()
+	require.NoError(t, errors.Join(d.closeLog(), d.taken.Close()))
 }
 
 // logOf reads a run's log.
@@ -72,9 +79,6 @@ func TestRun(t *testing.T) {
 	names, err := os.ReadDir(d.Path())
 	require.NoError(t, err)
 	require.Len(t, names, 3)
-
-	_, err = Open(root, id)
-	require.EqualError(t, err, "open run "+id+": it has finished")
 }
 
 func TestCreateRefuses(t *testing.T) {
@@ -93,7 +97,6 @@ func TestCreateRefuses(t *testing.T) {
 	for _, id := range []string{"", ".", "..", "../x", "a/b", ".hidden", "a\x00b", "ä", strings.Repeat("x", 129)} {
 		for call, err := range map[string]error{
 			"create": second(Create(root, id, nil)),
-			"open":   second(Open(root, id)),
 			"load":   second(Load(root, id)),
 		} {
 			require.ErrorContains(t, err, "a name has", "%s %q", call, id)
@@ -102,33 +105,6 @@ func TestCreateRefuses(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
-
-// The process is cut off while it appends, with the log of any length: what was whole is there, and the run can go on.
-func TestOpenAfterCrashAtEveryByte(t *testing.T) {
-	entries := []entry{{"w1", "first"}, {"w2", "second"}, {"w1", "third"}}
-	whole := encode(t, entries)
-	root := t.TempDir()
-	d := create(t, root)
-	require.NoError(t, d.Close())
-	log := filepath.Join(d.Path(), logFile)
-	for cut := range len(whole) + 1 {
-		require.NoError(t, os.WriteFile(log, whole[:cut], 0o644))
-		before, _ := logOf(t, d)
-
-		again, err := Open(root, id)
-		require.NoError(t, err, "cut at %d", cut)
-		require.NoError(t, again.Append("w3", []byte("later")))
-		require.NoError(t, again.Close())
-		after, torn := logOf(t, d)
-		require.Equal(t, int64(-1), torn, "cut at %d", cut)
-		require.Equal(t, append(before, entry{"w3", "later"}), after, "cut at %d", cut)
-	}
-}
-
-func TestOpenUnknown(t *testing.T) {
-	_, err := Open(t.TempDir(), id)
-	require.ErrorIs(t, err, fs.ErrNotExist)
-}
 
 // A crash while the result is written leaves no result rather than a part of one.
 func TestCrashBeforeRename(t *testing.T) {
@@ -167,7 +143,7 @@ func TestAppendTooLarge(t *testing.T) {
 	require.EqualError(t, d.Append("w1", make([]byte, maxSnapshot+1)),
 		`keep snapshot of worker "w1": a snapshot of 16777217 bytes, at most 16777216 are kept`)
 	require.NoError(t, d.Append("w1", nil), "a refused snapshot spoils nothing")
-	require.NoError(t, d.Close())
+	abandon(t, d)
 	entries, _ := logOf(t, d)
 	require.Equal(t, []entry{{"w1", ""}}, entries)
 }
@@ -223,9 +199,7 @@ func TestDiskFillsUp(t *testing.T) {
 	require.ErrorIs(t, d.Finish(result()), syscall.ENOSPC)
 
 	require.NoError(t, os.Truncate(filepath.Join(d.Path(), logFile), torn))
-	again, err := Open(root, id)
-	require.NoError(t, err)
-	require.NoError(t, again.Finish(result()))
+	require.NoError(t, d.write(result()))
 	_, err = Load(root, id)
 	require.NoError(t, err)
 }

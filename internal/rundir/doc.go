@@ -43,5 +43,5 @@
 //
 // Records are written in the order of Append and not in place, and synced together: a crash can spoil only what was appended after
 // the last Sync. Reading stops at the first record that is not whole. In a finished run that is corruption; in an unfinished one it
-// is the torn tail, which [Open] cuts off.
+// is the torn tail.
 package rundir

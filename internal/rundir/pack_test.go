@@ -118,8 +118,7 @@ func TestPackAndImport(t *testing.T) {
 
 func TestPackRefuses(t *testing.T) {
 	root, x := study(t)
-	d := create(t, filepath.Join(root, "others"))
-	require.NoError(t, d.Close())
+	abandon(t, create(t, filepath.Join(root, "others")))
 	for ids, want := range map[string]string{
 		"none": "no run none in ", "../r1": "a name has", "": "a name has",
 	} {
