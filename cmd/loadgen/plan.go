@@ -259,10 +259,7 @@ func connected(p *plan.Plan, all plan.Prediction) plan.Prediction {
 
 // connects says whether there is something to connect to, or files to open.
 func connects(t *plan.Target) bool {
-	return !slices.ContainsFunc(drivers.All(), func(d driver.Driver) bool {
-		_, none := d.(driver.Timed)
-		return none && d.Name() == t.Driver
-	})
+	return slices.ContainsFunc(drivers.All(), func(d driver.Driver) bool { return d.Name() == t.Driver && driver.OpensFiles(d) })
 }
 
 func endpointsOf(t *plan.Target) int {

@@ -18,13 +18,13 @@ const MostPerLoop = 10e6
 // DefaultLoops is how many event loops a worker has that was not told.
 func DefaultLoops() int { return max(1, runtime.NumCPU()-1) }
 
-// checkLimits compares what this worker's part of the phase needs with what the process may have. A driver without a transport opens nothing.
+// checkLimits compares what this worker's part of the phase needs with what the process may have.
 func (g *group) checkLimits(d driver.Driver, loops int) error {
 	var files unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
 		return fmt.Errorf("read the limit on open files: %w", err)
 	}
-	if _, opensNone := d.(driver.Timed); !opensNone {
+	if driver.OpensFiles(d) {
 		if err := g.checkFiles(files.Cur); err != nil {
 			return err
 		}

@@ -221,3 +221,9 @@ type Timed interface {
 	// Reply fills reply and returns how long after its start the request ends, ≥ 0. It is a pure function of config and req.
 	Reply(config any, req *Request, reply *Reply) time.Duration
 }
+
+// OpensFiles says whether sessions of the driver take file descriptors, for sockets or files: all do but those of a [Timed] driver.
+func OpensFiles(d Driver) bool {
+	_, none := d.(Timed)
+	return !none
+}
