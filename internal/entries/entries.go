@@ -35,8 +35,8 @@ const (
 // Base64 is the encoding of values that are not text.
 const Base64 = "base64"
 
-// MaxBytes bounds what a set takes.
-const MaxBytes = 256 << 20
+// maxBytes bounds what a set takes.
+const maxBytes = 256 << 20
 
 const (
 	each    = 4        // bytes that an entry takes beside its own
@@ -114,7 +114,7 @@ func (s Source) tooMuch() string {
 	if s.Values {
 		instead = "write fewer values, or let them be made by a size"
 	}
-	return fmt.Sprintf("more than the %d MiB that %ss may take, with %d bytes for each: %s", MaxBytes>>20, s.what(), each, instead)
+	return fmt.Sprintf("more than the %d MiB that %ss may take, with %d bytes for each: %s", maxBytes>>20, s.what(), each, instead)
 }
 
 // take appends the entry of a line.
@@ -144,10 +144,10 @@ func (s Source) take(dst []byte, lines *fields.Reader) ([]byte, error) {
 // the file is a *fields.Error.
 func Read(r io.Reader, from Source, count, bytes int64) (*Set, string, error) {
 	s := &Set{}
-	if bytes = min(bytes, MaxBytes); count > 0 && bytes >= count*each {
+	if bytes = min(bytes, maxBytes); count > 0 && bytes >= count*each {
 		s.text, s.ends = make([]byte, 0, bytes-count*each), make([]uint32, 0, count)
 	}
-	digest, err := s.read(r, from, MaxBytes, func(*fields.Reader) error { return nil })
+	digest, err := s.read(r, from, maxBytes, func(*fields.Reader) error { return nil })
 	return s, digest, err
 }
 
@@ -195,7 +195,7 @@ type Facts struct {
 func Check(r io.Reader, from Source) (Facts, error) {
 	s, seen := &Set{}, newTable()
 	f := Facts{Least: maxLine}
-	digest, err := s.read(r, from, MaxBytes, func(lines *fields.Reader) error {
+	digest, err := s.read(r, from, maxBytes, func(lines *fields.Reader) error {
 		i := uint64(len(s.ends) - 1)
 		f.Least, f.Largest = min(f.Least, s.Size(i)), max(f.Largest, s.Size(i))
 		if from.Values {

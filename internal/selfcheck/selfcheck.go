@@ -14,8 +14,8 @@ import (
 	"github.com/loadgen/loadgen/pkg/hist"
 )
 
-// Close is how far a figure may always be from what is expected: about what waking a thread takes.
-const Close = 20 * time.Microsecond
+// margin is how far a figure may always be from what is expected: about what waking a thread takes.
+const margin = 20 * time.Microsecond
 
 // quantiles are those that are compared.
 var quantiles = [...]float64{0.5, 0.9, 0.99}
@@ -70,14 +70,14 @@ func NewCheck(name string, figures ...Figure) Check {
 }
 
 // Compare holds the quantiles of what was measured against those of what was expected, both in nanoseconds. share is how far they may be
-// apart in relation to the expected, where that is more than [Close].
+// apart in relation to the expected, where that is more than the margin.
 func Compare(name string, measured, expected *hist.Hist, share float64) Check {
 	var figures []Figure
 	for _, q := range quantiles {
 		want := float64(expected.Quantile(q)) / 1e9
 		figures = append(figures, Figure{
 			Name: fmt.Sprintf("p%g", 100*q), Time: true,
-			Measured: float64(measured.Quantile(q)) / 1e9, Expected: want, Within: max(Close.Seconds(), share*want),
+			Measured: float64(measured.Quantile(q)) / 1e9, Expected: want, Within: max(margin.Seconds(), share*want),
 		})
 	}
 	return NewCheck(name, figures...)

@@ -45,8 +45,8 @@ type Guests struct {
 	blank  string // persistent memory with a namespace of mode fsdax, and nothing in it
 }
 
-// GuestKernel returns the directory that make test-servers unpacks the kernel's package in.
-func GuestKernel() (string, error) {
+// guestKernel returns the directory that make test-servers unpacks the kernel's package in.
+func guestKernel() (string, error) {
 	cache, err := os.UserCacheDir()
 	return filepath.Join(cache, "loadgen-guest", "kernel"), err
 }
@@ -92,7 +92,7 @@ func guestParts() (kernel, root string, err error) {
 	if os.Geteuid() != 0 {
 		return "", "", errors.New("only root may mount what a guest has left")
 	}
-	root, err = GuestKernel()
+	root, err = guestKernel()
 	if err != nil {
 		return "", "", err
 	}

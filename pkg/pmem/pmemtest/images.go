@@ -23,7 +23,7 @@ func (t *Trace) Regions(image []byte) []*Memory {
 
 // version is a line with some of its stores.
 type version struct {
-	b    [LineSize]byte
+	b    [lineSize]byte
 	hash uint64
 }
 
@@ -35,7 +35,7 @@ func (t *Trace) Images(limit int, rng *rand.Rand, visit func(Image) bool) {
 	versions := make([][]version, len(t.dirty))
 	total, base := 1, t.baseHash()
 	for i, l := range t.dirty {
-		v := version{hash: t.lineHash(l.at, t.durable[l.at:][:LineSize])}
+		v := version{hash: t.lineHash(l.at, t.durable[l.at:][:lineSize])}
 		copy(v.b[:], t.durable[l.at:])
 		base ^= v.hash
 		versions[i] = append(versions[i], v)
@@ -100,8 +100,8 @@ func draw(rng *rand.Rand, choice []int, versions [][]version) {
 //go:norace
 func (t *Trace) baseHash() uint64 {
 	var hash uint64
-	for at := int64(0); at < int64(len(t.durable)); at += LineSize {
-		hash ^= t.lineHash(at, t.durable[at:][:LineSize])
+	for at := int64(0); at < int64(len(t.durable)); at += lineSize {
+		hash ^= t.lineHash(at, t.durable[at:][:lineSize])
 	}
 	return hash
 }
@@ -110,7 +110,7 @@ func (t *Trace) baseHash() uint64 {
 //
 //go:norace
 func (t *Trace) lineHash(at int64, line []byte) uint64 {
-	var b [8 + LineSize]byte
+	var b [8 + lineSize]byte
 	binary.LittleEndian.PutUint64(b[:], uint64(at))
 	copy(b[8:], line)
 	return maphash.Bytes(seed, b[:])

@@ -22,8 +22,8 @@ import (
 	"github.com/loadgen/loadgen/pkg/pmem"
 )
 
-// LineSize is how many bytes become durable together, those of one line of a processor's cache.
-const LineSize = 64
+// lineSize is how many bytes become durable together, those of one line of a processor's cache.
+const lineSize = 64
 
 // ErrPower is what all calls return after a Kill.
 var ErrPower = errors.New("the power is gone")
@@ -72,7 +72,7 @@ func New(seed uint64, sizes ...int64) *Trace {
 func After(seed uint64, image []byte, sizes ...int64) *Trace {
 	t := &Trace{
 		rng: rand.New(rand.NewPCG(seed, 1)), durable: image, now: append([]byte(nil), image...),
-		lines: make([]*line, len(image)/LineSize), sites: newSites(),
+		lines: make([]*line, len(image)/lineSize), sites: newSites(),
 	}
 	begin := int64(0)
 	for _, size := range sizes {
@@ -83,7 +83,7 @@ func After(seed uint64, image []byte, sizes ...int64) *Trace {
 }
 
 // whole returns a size in whole lines.
-func whole(size int64) int64 { return (size + LineSize - 1) / LineSize * LineSize }
+func whole(size int64) int64 { return (size + lineSize - 1) / lineSize * lineSize }
 
 // Region returns the nth file.
 func (t *Trace) Region(n int) *Region { return t.regions[n] }
@@ -165,7 +165,7 @@ func (m *medium) Put(off int64, head, p []byte) error {
 // Seal implements pmem.Medium. Whether the room becomes zeros is drawn.
 func (m *medium) Seal(off int64, head, p []byte, room int64) (uint32, error) {
 	sum := combine(head, p)
-	room = min(room, -(off+int64(len(head)+len(p)))&(LineSize-1))
+	room = min(room, -(off+int64(len(head)+len(p)))&(lineSize-1))
 	p = slices.Concat(head, p, make([]byte, room*m.trace.rng.Int64N(2)))
 	if err := m.storeAll(off, p); err != nil {
 		return 0, err
@@ -189,7 +189,7 @@ func (m *medium) storeAll(off int64, p []byte) error {
 	}
 	order := m.trace.rng.IntN(3)
 	for at := off + m.begin; len(p) > 0; {
-		n := min(int64(len(p)), LineSize-at%LineSize)
+		n := min(int64(len(p)), lineSize-at%lineSize)
 		m.store(at, p[:n], order)
 		at, p = at+n, p[n:]
 	}
@@ -216,11 +216,11 @@ func (m *medium) Store8(off int64, v uint64) error {
 func (m *medium) store(off int64, p []byte, order int) {
 	t := m.trace
 	copy(t.now[off:], p)
-	m.stored[off/LineSize] = true
-	l := t.lines[off/LineSize]
+	m.stored[off/lineSize] = true
+	l := t.lines[off/lineSize]
 	if l == nil {
-		l = &line{at: off / LineSize * LineSize}
-		t.lines[off/LineSize] = l
+		l = &line{at: off / lineSize * lineSize}
+		t.lines[off/lineSize] = l
 		t.dirty = append(t.dirty, l)
 	}
 	first := len(l.words)
@@ -252,7 +252,7 @@ func (m *medium) flush(off, n int64) error {
 	t := m.trace
 	site := t.sites.called(2)
 	redundant := false
-	lo, hi := (m.begin+off)/LineSize, (m.begin+off+n-1)/LineSize
+	lo, hi := (m.begin+off)/lineSize, (m.begin+off+n-1)/lineSize
 	for i := lo; i <= hi; i++ {
 		redundant = redundant || !m.stored[i]
 		delete(m.stored, i)
@@ -312,7 +312,7 @@ func (t *Trace) persist(l *line, upto int) {
 	if len(l.words) > 0 {
 		return
 	}
-	t.lines[l.at/LineSize] = nil
+	t.lines[l.at/lineSize] = nil
 	for i, other := range t.dirty {
 		if other == l {
 			t.dirty = append(t.dirty[:i], t.dirty[i+1:]...)
