@@ -313,7 +313,7 @@ func (f *runFlags) finish(w, words io.Writer, dir *rundir.Dir, result *run.Run) 
 		}
 	}
 	tell(words, result, dir)
-	if err := report.Text(w, result, report.Options{Dir: dir.Path()}); err != nil {
+	if err := report.Text(w, result, report.Options{Dir: dir.Path(), Width: columnsOf(w)}); err != nil {
 		return failed("%w", err)
 	}
 	if result.ExitCode != run.ExitOK {

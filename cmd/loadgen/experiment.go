@@ -229,7 +229,7 @@ func (s *series) finish(w io.Writer) error {
 			return failed("%w", err)
 		}
 	}
-	err := report.Experiment(w, x, report.Options{Dir: path})
+	err := report.Experiment(w, x, report.Options{Dir: path, Width: columnsOf(w)})
 	if s.report != "" {
 		err = errors.Join(err, replace(s.report, func(w io.Writer) error { return report.HTML(w, []report.Source{src}) }))
 	}

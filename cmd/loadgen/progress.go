@@ -34,20 +34,31 @@ func (f *runFlags) wordsOn(w io.Writer) io.Writer {
 
 // newProgress shows a run's progress among the words, in the form that was asked for.
 func (f *runFlags) newProgress(words io.Writer, id string) *report.Progress {
-	file, ok := words.(*os.File)
 	switch {
 	case f.progress == "none":
 		return report.NewProgress(io.Discard, nil, id)
-	case f.progress != "auto" || !ok || !term.IsTerminal(int(file.Fd())):
+	case f.progress != "auto" || !isTerminal(words):
 		return report.NewProgress(words, nil, id)
 	}
-	return report.NewProgress(file, func() int {
-		columns, _, err := term.GetSize(int(file.Fd()))
-		if err != nil {
-			return 0
-		}
-		return columns
-	}, id)
+	return report.NewProgress(words, func() int { return columnsOf(words) }, id)
+}
+
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// columnsOf is the present width of the terminal that w is; 0: it is none, or does not say.
+func columnsOf(w io.Writer) int {
+	file, ok := w.(*os.File)
+	if !ok {
+		return 0
+	}
+	columns, _, err := term.GetSize(int(file.Fd()))
+	if err != nil {
+		return 0
+	}
+	return columns
 }
 
 // tell tells programs how a run has ended; people are shown the result.

@@ -71,7 +71,7 @@ far are compared. Pages, Markdown, CSV and JSON come from loadgen report.`,
 			x, err := loadExperiment(root, id)
 			switch {
 			case err == nil:
-				return report.Experiment(cmd.OutOrStdout(), x, report.Options{})
+				return report.Experiment(cmd.OutOrStdout(), x, report.Options{Width: columnsOf(cmd.OutOrStdout())})
 			case !errors.Is(err, fs.ErrNotExist):
 				return err
 			}
@@ -79,7 +79,7 @@ far are compared. Pages, Markdown, CSV and JSON come from loadgen report.`,
 			if err != nil {
 				return fmt.Errorf("%w; loadgen runs list names those there are", err)
 			}
-			return report.Text(cmd.OutOrStdout(), r, report.Options{})
+			return report.Text(cmd.OutOrStdout(), r, report.Options{Width: columnsOf(cmd.OutOrStdout())})
 		},
 	}
 }

@@ -63,7 +63,7 @@ var (
 )
 
 // TestProgressOnATerminal sits at a terminal while a load runs: two lines are drawn again and again, Ctrl-C typed there ends the run as a
-// signal does, and the report stands where the progress was.
+// signal does, and the report stands where the progress was, as wide as the terminal.
 func TestProgressOnATerminal(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir() + "/plan.hcl"
@@ -88,6 +88,11 @@ func TestProgressOnATerminal(t *testing.T) {
 	require.True(t, found)
 	require.NotContains(t, report, "\x1b")
 	require.Contains(t, report, "exit code 5")
+	for line := range strings.Lines(report) {
+		if !strings.Contains(line, l.runs) { // a path is not broken
+			require.LessOrEqual(t, len([]rune(strings.TrimRight(line, "\r\n"))), 80, line)
+		}
+	}
 	for line := range strings.Lines(progress) {
 		require.LessOrEqual(t, len([]rune(strings.TrimRight(strings.TrimPrefix(line, "\x1b[2A\r\x1b[J"), "\r\n"))), 79, line)
 	}

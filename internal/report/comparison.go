@@ -12,7 +12,7 @@ import (
 // Comparison writes how two sides of runs compare: what is not the same of plan and environment first, then the tables. Of two experiments
 // there is a result for each variant.
 func Comparison(w io.Writer, results ...*comparison.Result) error {
-	p := &page{}
+	p := newPage(0)
 	for i, c := range results {
 		if i > 0 {
 			p.line("")
@@ -38,7 +38,7 @@ func (p *page) comparison(c *comparison.Result) {
 	p.differences(c)
 	for _, note := range c.Notes {
 		p.line("")
-		for _, line := range wrap(note, width) {
+		for _, line := range wrap(note, p.width) {
 			p.line("%s", line)
 		}
 	}

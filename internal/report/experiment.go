@@ -11,10 +11,14 @@ import (
 
 // Experiment writes how the variants of an experiment compare: its tables, what became of each variant, and the verdict over its runs.
 func Experiment(w io.Writer, x *run.Experiment, opts Options) error {
-	p := &page{}
+	p := newPage(opts.Width)
 	p.line("%s   %s", x.Plan, x.ID)
 	p.facts(experimentFacts(x))
-	for _, t := range x.Tables {
+	tables := x.Tables
+	if len(x.Variants) > mostVariants {
+		tables = inBrief(x)
+	}
+	for _, t := range tables {
 		p.table(t)
 	}
 	p.variants(x)
@@ -145,21 +149,21 @@ const minWords = 24
 // table writes a table. Names stand to the left; so does the last column where it holds words.
 func (p *page) table(t run.Table) {
 	p.line("")
-	for i, line := range wrap(t.Title, width-2) {
+	for i, line := range wrap(t.Title, p.width-2) {
 		p.line("%s%s", []string{"── ", "   "}[min(i, 1)], line)
 	}
 	rows := grid(narrow(t))
 	wide, words := widths(rows), hasFindings(t)
-	if !t.Transpose && !words && breadth(wide, false) > terminal {
+	if !t.Transpose && !words && breadth(wide, false) > leastWide {
 		p.tight(t)
 		p.notes(t)
 		return
 	}
 	below := false
-	if words && breadth(wide, true) > width {
+	if words && breadth(wide, true) > p.width {
 		rows = concise(narrow(t))
 		wide = widths(rows)
-		below = breadth(wide, true) > width
+		below = breadth(wide, true) > p.width
 	}
 	for n, row := range rows {
 		line := "  " + left(row[0].Text, wide[0])
@@ -171,9 +175,9 @@ func (p *page) table(t run.Table) {
 		case !words:
 			line += "  " + right(last, wide[len(row)-1])
 		case !below:
-			line += "  " + strings.Join(wrap(last, max(width-columns(line)-2, minWords)), "\n"+spaces(columns(line)+2))
+			line += "  " + strings.Join(wrap(last, max(p.width-columns(line)-2, minWords)), "\n"+spaces(columns(line)+2))
 		case n > 0:
-			line += "\n    " + strings.Join(wrap(last, width-4), "\n    ")
+			line += "\n    " + strings.Join(wrap(last, p.width-4), "\n    ")
 		}
 		p.line("%s", line)
 	}
@@ -183,21 +187,31 @@ func (p *page) table(t run.Table) {
 // notes are the lines below a table.
 func (p *page) notes(t run.Table) {
 	for _, note := range notesOf(t) {
-		for _, line := range wrap(note, width-2) {
+		for _, line := range wrap(note, p.width-2) {
 			p.line("  %s", line)
 		}
 	}
 }
 
-// variants says how far each got.
+// variants says how far each got. Where many got equally far their names are left out.
 func (p *page) variants(x *run.Experiment) {
 	p.rule("variants", plural(len(x.Variants), "variant"))
+	alike := map[string]int{} // how many became the same
 	wide := 0
 	for _, v := range x.Variants {
+		alike[becameOf(v, x.Repeat)]++
 		wide = max(wide, columns(v.Name))
 	}
+	said := map[string]bool{}
 	for _, v := range x.Variants {
-		p.line("  %s  %s", left(v.Name, wide), becameOf(v, x.Repeat))
+		became, name := becameOf(v, x.Repeat), v.Name
+		if n := alike[became]; n > mostVariants {
+			if said[became] {
+				continue
+			}
+			said[became], name = true, plural(n, "variant")
+		}
+		p.line("  %s  %s", left(name, wide), became)
 	}
 }
 
@@ -250,11 +264,11 @@ func judgementOf(x *run.Experiment) []string {
 
 func (p *page) experimentVerdict(x *run.Experiment, opts Options) {
 	p.rule("verdict", fmt.Sprintf("exit code %d", x.ExitCode))
-	for _, line := range wrap(strings.Join(judgementOf(x), " "), width-2) {
+	for _, line := range wrap(strings.Join(judgementOf(x), " "), p.width-2) {
 		p.line("  %s", line)
 	}
 	for _, why := range shownReasons(reasonsByText(x)) {
-		for i, line := range wrap(why, width-4) {
+		for i, line := range wrap(why, p.width-4) {
 			p.line("  %s%s", []string{"- ", "  "}[min(i, 1)], line)
 		}
 	}

@@ -55,7 +55,7 @@ func TestExperiment(t *testing.T) {
 		var b strings.Builder
 		require.NoError(t, Experiment(&b, x, Options{Dir: "/var/lib/loadgen/runs/" + x.ID}))
 		for line := range strings.Lines(b.String()) {
-			require.LessOrEqual(t, columns(strings.TrimSuffix(line, "\n")), width, line)
+			require.LessOrEqual(t, columns(strings.TrimSuffix(line, "\n")), mostWide, line)
 		}
 		golden(t, name+".txt", b.String())
 	}

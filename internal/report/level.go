@@ -22,9 +22,14 @@ func (p *page) levels(ph *run.Phase) {
 	line := func(label string, cells [len(levelHeads)]string, bar, word string) {
 		text := "  " + left(label, 9)
 		for i, cell := range cells {
-			text += right(cell, [...]int{10, 11, 9, 9, 9, 9, 8}[i])
+			if levelHeads[i] != "p99.9" || p.roomy() {
+				text += right(cell, [...]int{10, 11, 9, 9, 9, 9, 8}[i])
+			}
 		}
-		p.line("%s  %s %s", text, left(bar, barWidth), word)
+		if p.roomy() {
+			text += "  " + left(bar, barWidth)
+		}
+		p.line("%s %s", text, word)
 	}
 	p.line("")
 	line("levels", levelHeads, "", "")

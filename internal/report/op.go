@@ -179,6 +179,9 @@ const cell = 10 // columns of a latency
 // latencyHeads are over the figures of a latency.
 var latencyHeads = [...]string{"mean", "sd", "min", "p50", "p90", "p99", "p99.9", "max"}
 
+// shows says whether there is room for a column of latencies.
+func (p *page) shows(head string) bool { return p.roomy() || head != "sd" && head != "min" }
+
 // latencies adds a table. A mark stands behind each figure that is in doubt; a quantile that has too few samples is a dash.
 func (p *page) latencies(ph *run.Phase, rows []row) {
 	rows = slices.DeleteFunc(rows, func(r row) bool { return r.l.Count == 0 })
@@ -187,14 +190,18 @@ func (p *page) latencies(ph *run.Phase, rows []row) {
 	}
 	head := spaces(labelWidth)
 	for _, name := range latencyHeads {
-		head += right(name, cell-1) + " "
+		if p.shows(name) {
+			head += right(name, cell-1) + " "
+		}
 	}
 	p.line("  %s", head)
 	for _, r := range rows {
 		u := unitOf(r.l)
 		line := left(r.label, labelWidth)
-		for _, c := range r.cells(ph, u) {
-			line += right(c.text, cell-1) + left(c.doubt, 1)
+		for i, c := range r.cells(ph, u) {
+			if p.shows(latencyHeads[i]) {
+				line += right(c.text, cell-1) + left(c.doubt, 1)
+			}
 		}
 		p.line("  %s %s", line, u.name)
 	}

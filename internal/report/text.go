@@ -10,18 +10,22 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// width is that of the widest line.
-const width = 100
+// Columns of the widest line: the most that are of use, and the fewest, which any terminal has.
+const (
+	mostWide  = 100
+	leastWide = 80
+)
 
-// Options say what else to show.
+// Options say what else to show, and where.
 type Options struct {
-	Dir string // the run's directory; "" for none
+	Dir   string // the run's directory; "" for none
+	Width int    // columns of the terminal; 0: it is not known, or there is none
 }
 
 // Text writes the summary of a run: each phase with its figures and how far they may be believed, then the workers where
 // there are several, the asserts, and the verdict in words.
 func Text(w io.Writer, r *run.Run, opts Options) error {
-	p := &page{}
+	p := newPage(opts.Width)
 	p.head(r)
 	for _, name := range r.PhaseOrder {
 		p.phase(name, r.Phase[name])
@@ -36,7 +40,21 @@ func Text(w io.Writer, r *run.Run, opts Options) error {
 }
 
 // page is a text in the making.
-type page struct{ b strings.Builder }
+type page struct {
+	b     strings.Builder
+	width int // columns that lines are kept to, as far as words allow
+}
+
+// roomy says whether tables can have all of their columns: those of latencies want 97.
+func (p *page) roomy() bool { return p.width >= 2+labelWidth+len(latencyHeads)*cell+3 }
+
+// newPage returns an empty page for a terminal of so many columns.
+func newPage(terminal int) *page {
+	if terminal == 0 {
+		terminal = mostWide
+	}
+	return &page{width: min(max(terminal, leastWide), mostWide)}
+}
 
 // line adds a line, without spaces at its end.
 func (p *page) line(format string, args ...any) {
@@ -51,7 +69,7 @@ func (p *page) items(label, sep string, parts ...string) {
 	if len(parts) == 0 {
 		return
 	}
-	for i, line := range flow(parts, sep, width-labelWidth-2) {
+	for i, line := range flow(parts, sep, p.width-labelWidth-2) {
 		if i > 0 {
 			label = ""
 		}
@@ -61,7 +79,7 @@ func (p *page) items(label, sep string, parts ...string) {
 
 // point adds text after a label and a bullet.
 func (p *page) point(label, bullet, text string) {
-	for i, line := range wrap(text, width-labelWidth-4) {
+	for i, line := range wrap(text, p.width-labelWidth-4) {
 		p.line("  %s%s%s", left(label, labelWidth), []string{bullet + " ", "  "}[min(i, 1)], line)
 		label = ""
 	}
@@ -72,7 +90,7 @@ const labelWidth = 12
 
 // rule adds a line across, with a title at its left and a word at its right.
 func (p *page) rule(title, word string) {
-	fill := width - columns(title) - columns(word) - 8
+	fill := p.width - columns(title) - columns(word) - 8
 	p.line("")
 	p.line("── %s %s %s ──", title, strings.Repeat("─", max(fill, 2)), word)
 }
@@ -81,7 +99,7 @@ func (p *page) head(r *run.Run) {
 	p.line("%s   %s", r.Plan, r.ID)
 	p.facts(factsOf(r))
 	if r.Environment.Hostname != "" {
-		p.line("%s", strings.Join(machineOf(&r.Environment), " · "))
+		p.facts(machineOf(&r.Environment))
 	}
 }
 
@@ -109,7 +127,7 @@ func labelsOf(labels map[string]string) (list []string) {
 
 // facts adds parts between dots, broken between parts only.
 func (p *page) facts(parts []string) {
-	for _, line := range flow(parts, " · ", width) {
+	for _, line := range flow(parts, " · ", p.width) {
 		p.line("%s", line)
 	}
 }
@@ -154,11 +172,11 @@ func passed(a run.AssertResult) bool { return a.OK != nil && *a.OK }
 // verdict says in words what the run is worth, and why.
 func (p *page) verdict(r *run.Run, opts Options) {
 	p.rule("verdict", fmt.Sprintf("exit code %d", r.ExitCode))
-	for _, line := range wrap(strings.Join(verdictOf(r), " "), width-2) {
+	for _, line := range wrap(strings.Join(verdictOf(r), " "), p.width-2) {
 		p.line("  %s", line)
 	}
 	for _, why := range reasons(r) {
-		for i, line := range wrap(why, width-4) {
+		for i, line := range wrap(why, p.width-4) {
 			p.line("  %s%s", []string{"- ", "  "}[min(i, 1)], line)
 		}
 	}

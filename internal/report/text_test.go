@@ -35,12 +35,36 @@ func TestText(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var b strings.Builder
 			require.NoError(t, Text(&b, r, Options{Dir: "/var/lib/loadgen/runs/" + r.ID}))
-			for line := range strings.Lines(b.String()) {
-				line = strings.TrimSuffix(line, "\n")
-				require.LessOrEqual(t, columns(line), width, line)
-				require.Equal(t, strings.TrimRight(line, " "), line)
-			}
+			fits(t, b.String(), mostWide)
 			golden(t, name+".txt", b.String())
+		})
+	}
+}
+
+func fits(t *testing.T, text string, width int) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		require.LessOrEqual(t, columns(line), width, line)
+		require.Equal(t, strings.TrimRight(line, " "), line)
+	}
+}
+
+// On a terminal of 80 columns no line of a report is broken by the terminal. A wider one than reports need leaves them as they are.
+func TestTextKeepsToTheTerminal(t *testing.T) {
+	for name, r := range map[string]*run.Run{
+		"good": good(), "overloaded": overloaded(), "broken": broken(), "unreachable": unreachable(), "fleet": fleet(), "levels": levels(), "observed": observed(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var narrow, wide, usual strings.Builder
+			require.NoError(t, Text(&narrow, r, Options{Width: 80}))
+			fits(t, narrow.String(), 80)
+			require.NoError(t, Text(&wide, r, Options{Width: 200}))
+			require.NoError(t, Text(&usual, r, Options{}))
+			require.Equal(t, usual.String(), wide.String())
+			if name == "good" || name == "levels" {
+				golden(t, name+"-80.txt", narrow.String())
+			}
 		})
 	}
 }
@@ -72,7 +96,7 @@ func TestWorkersAreFew(t *testing.T) {
 		r.Fleet = append(r.Fleet, run.Worker{Name: fmt.Sprintf("w%d", i), Sessions: 1})
 	}
 	r.Losses = []run.Loss{{Worker: "w77", Phase: "put"}}
-	p := &page{}
+	p := newPage(0)
 	p.workers(r)
 	require.Contains(t, p.b.String(), "1 of 100 LOST")
 	require.Contains(t, p.b.String(), "  w77         1 session\n              LOST in phase put: known up to 0 s, nothing is missing\n")

@@ -30,9 +30,6 @@ func breadth(wide []int, words bool) int {
 	return sum
 }
 
-// terminal is the width that any terminal has. Tables that a plan describes are kept to it as far as that loses nothing.
-const terminal = 80
-
 // concise is a comparison that was too wide: the rows of a matrix are named by those values that no column shows, below the names of these; there are
 // no medians, and no name of the baseline.
 func concise(t run.Table) [][]gridCell {
@@ -42,12 +39,12 @@ func concise(t run.Table) [][]gridCell {
 	return rows
 }
 
-// tight writes a table that was too wide: names are short, what all rows say is said once, and titles are broken.
+// tight writes a table that was too wide for some terminals: names are short, what all rows say is said once, and titles are broken.
 func (p *page) tight(t run.Table) {
 	t, names := shortNames(t)
 	t, all := same(t)
 	if len(all) > 0 {
-		for _, line := range wrap("in all rows: "+strings.Join(all, ", "), terminal-2) {
+		for _, line := range wrap("in all rows: "+strings.Join(all, ", "), leastWide-2) {
 			p.line("  %s", line)
 		}
 	}

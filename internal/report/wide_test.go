@@ -31,7 +31,7 @@ func wideTable(last string, wide int) run.Table {
 }
 
 func textOf(t run.Table) []string {
-	p := &page{}
+	p := newPage(0)
 	p.table(t)
 	return strings.Split(strings.TrimSpace(p.b.String()), "\n")
 }
@@ -101,7 +101,7 @@ func TestAWideComparisonHasItsFindingsBroken(t *testing.T) {
 	require.Equal(t, "  size sync   "+strings.Repeat("-", 40)+"  × baseline  finding", lines[1])
 	require.Greater(t, len(lines), 4)
 	for _, line := range lines {
-		require.LessOrEqual(t, columns(line), width)
+		require.LessOrEqual(t, columns(line), mostWide)
 	}
 }
 

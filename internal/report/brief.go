@@ -1,0 +1,77 @@
+package report
+
+import (
+	"strings"
+
+	"github.com/loadgen/loadgen/internal/run"
+)
+
+// mostVariants is how many variants a terminal shows with all that is known of each: more of them are a page of numbers a metric.
+const mostVariants = 12
+
+// inBrief are the tables of an experiment of many variants: those of its plan as they are, and one for each op, where a variant has a line for
+// all of its metrics.
+func inBrief(x *run.Experiment) []run.Table {
+	tables, comparisons := comparisonsOf(x)
+	for len(comparisons) > 0 {
+		n, first := 1, &comparisons[0].figures[0]
+		for n < len(comparisons) && comparisons[n].figures[0].Phase == first.Phase && comparisons[n].figures[0].Op == first.Op {
+			n++
+		}
+		tables = append(tables[:len(tables):len(tables)], briefTable(x, comparisons[:n]))
+		comparisons = comparisons[n:]
+	}
+	return tables
+}
+
+// briefTable has a row for each variant: its mean rate, and how it stands to the baseline in each metric of an op.
+func briefTable(x *run.Experiment, metrics []comparing) run.Table {
+	first := &metrics[0].figures[0]
+	t := run.Table{
+		Title: "phase " + first.Phase + ", " + first.Op + ": means, and × " + x.Baseline,
+		Notes: []string{
+			"* a difference was shown; ? suspect, ! invalid. Confidence intervals, p and the rest: loadgen report " + x.ID + " -o report.html (or .md)",
+		},
+	}
+	for _, v := range x.Variants {
+		t.Rows = append(t.Rows, run.TableRow{Name: v.Name})
+	}
+	for i := range metrics {
+		c := &metrics[i]
+		name := strings.ReplaceAll(c.figures[0].Metric, ".", " ")
+		if name == "rate" {
+			t.Columns = append(t.Columns, run.Column{Name: "rate", Title: "rate /s"})
+			for j := range t.Rows {
+				t.Rows[j].Cells = append(t.Rows[j].Cells, briefScore(&c.figures[j]))
+			}
+		}
+		t.Columns = append(t.Columns, run.Column{Name: c.figures[0].Metric, Title: name + " ×"})
+		for j := range t.Rows {
+			t.Rows[j].Cells = append(t.Rows[j].Cells, briefRatio(c, j))
+		}
+	}
+	return t
+}
+
+func briefScore(f *run.Figure) run.Cell {
+	if f.Score == nil {
+		return run.Cell{Reason: f.Nulls["score"]}
+	}
+	return run.Cell{Value: f.Score, Text: whole(*f.Score) + marks[f.Validity]}
+}
+
+// briefRatio is a variant's ratio to the baseline, with a star where it is a difference.
+func briefRatio(c *comparing, variant int) run.Cell {
+	f := &c.figures[variant]
+	switch why := f.Nulls["ratio"]; {
+	case why == ofBaseline:
+		return run.Cell{Value: f.Ratio, Text: "1"}
+	case f.Ratio == nil:
+		return run.Cell{Reason: why}
+	}
+	text := c.text(variant, "ratio") + marks[f.Validity]
+	if f.Differs {
+		text += "*"
+	}
+	return run.Cell{Value: f.Ratio, Text: text}
+}
