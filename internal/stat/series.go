@@ -19,13 +19,13 @@ const batch = 5
 // A comparison of five steady-state truncation heuristics for simulation, WSC 2000). On noise alone that is a random d, and after a beginning of
 // another kind it is as often later than need be. So of what it cuts, the end is kept that is like the rest, its first batch and all of it: where
 // the mean differs by no more than the share least, or than chance makes it in one series of a hundred (Student's t, by Bonferroni for the
-// number of comparisons). A series that MSER-5 would cut by more than longest, and that goes on to rise or fall behind that
-// share of it, is cut as MSER-5 says.
+// number of comparisons). A series that MSER-5 would cut by more than longest, and that goes on to rise or fall behind that,
+// is cut as MSER-5 says.
 func WarmUp(series []float64, least, longest float64) int {
 	z := means(series, batch)
 	cut := mser(z)
-	if begun := int(math.Ceil(longest * float64(len(series)))); cut*batch > begun {
-		if later := Describe(series[begun:]); later.P < chance && math.Abs(later.Drift) > least*math.Abs(later.Mean) {
+	if float64(cut*batch) > longest*float64(len(series)) {
+		if later := Describe(series[cut*batch:]); later.P < chance && math.Abs(later.Drift) > least*math.Abs(later.Mean) {
 			return cut * batch
 		}
 	}
@@ -102,12 +102,11 @@ type Trend struct {
 // most bounds the points that are compared in pairs. Longer series are averaged down to fewer for that.
 const most = 512
 
-// Describe describes a series of at least 3 observations.
+// Describe describes a series of at least 5 observations.
 //
-// Drift is the median of the slopes between all pairs of points (Sen, 1968), times the length. P is that of the test of Mann and
-// Kendall for a trend, whose variance is multiplied by the number of points over the effective number, as in Hamed and Rao (Journal of
-// Hydrology 204, 1998): neighbours that are alike look like a trend. Effective is n / (1 + 2 Σ ρ_k), with the autocorrelations ρ of what
-// remains without the drift, summed in pairs while these are positive (Geyer, Practical Markov chain Monte Carlo, 1992).
+// Drift is the median of the slopes between all pairs of points (Sen, 1968), times the length, and P that of byChance. Effective is
+// n / (1 + 2 Σ ρ_k), with the autocorrelations ρ of what remains without the drift, summed in pairs while these are positive (Geyer, Practical
+// Markov chain Monte Carlo, 1992).
 func Describe(series []float64) Trend {
 	x, group := series, (len(series)+most-1)/most
 	if group > 1 {
@@ -122,7 +121,7 @@ func Describe(series []float64) Trend {
 		Effective: effective,
 		HalfWidth: 1.959964 * math.Sqrt(squares/(n-1)/effective),
 		Drift:     slope * float64(len(x)-1),
-		P:         mannKendall(x, inefficiency(without(x, slope))),
+		P:         byChance(x),
 	}
 }
 
@@ -172,36 +171,4 @@ func inefficiency(x []float64) float64 {
 		tau += 2 * pair
 	}
 	return max(1, tau)
-}
-
-// mannKendall returns the two-sided probability of the test statistic, whose variance is multiplied by inflate.
-func mannKendall(x []float64, inflate float64) float64 {
-	s := 0.0
-	for i := range x {
-		for j := i + 1; j < len(x); j++ {
-			switch d := x[j] - x[i]; {
-			case d > 0:
-				s++
-			case d < 0:
-				s--
-			}
-		}
-	}
-	n := float64(len(x))
-	variance := n * (n - 1) * (2*n + 5)
-	sorted := slices.Sorted(slices.Values(x))
-	for i := 0; i < len(sorted); {
-		j := i
-		for j < len(sorted) && sorted[j] == sorted[i] {
-			j++
-		}
-		t := float64(j - i)
-		variance -= t * (t - 1) * (2*t + 5)
-		i = j
-	}
-	if s == 0 || variance <= 0 {
-		return 1
-	}
-	z := (math.Abs(s) - 1) / math.Sqrt(inflate*variance/18)
-	return math.Erfc(z / math.Sqrt2)
 }

@@ -48,13 +48,22 @@ func TestMD1Wait(t *testing.T) {
 	require.InDelta(t, math.Log(0.95/0.9)/0.1, MD1Wait(0.1, 0.95), 1e-9, "within the first service time it is a logarithm")
 }
 
-// Values by hand: of the ten slopes between 1, 2, 4, 3 and 6, the fifth and the sixth are 1 and 1.25. Nine pairs rise and one falls, so
-// S = 8, its variance is 5·4·15/18 = 16.67, z = (8 − 1)/4.082 = 1.715 and p = 0.0864.
-func TestMannKendallAndSen(t *testing.T) {
-	x := []float64{1, 2, 4, 3, 6}
-	require.InDelta(t, 1.125, sen(x), 1e-12)
-	require.InDelta(t, 0.0864, mannKendall(x, 1), 1e-4)
-	require.Equal(t, 1.0, mannKendall([]float64{5, 5, 5}, 1))
+// Values by hand: of the ten slopes between 1, 2, 4, 3 and 6, the fifth and the sixth are 1 and 1.25.
+func TestSen(t *testing.T) {
+	require.InDelta(t, 1.125, sen([]float64{1, 2, 4, 3, 6}), 1e-12)
+}
+
+// Values by hand: the line through the ranks 0, 1, 3, 2 and 4 rises by 0.9, which leaves squares of 1.9 in all; where neighbours are not alike,
+// the error is √(1.9 / 3 / 10).
+func TestLineThroughRanks(t *testing.T) {
+	require.Equal(t, []float64{0, 1.5, 3, 1.5, 4}, ranks([]float64{1, 2, 4, 2, 6}))
+	l := fit(ranks([]float64{1, 2, 4, 3, 6}))
+	require.InDelta(t, 0.9, l.slope, 1e-12)
+	require.InDelta(t, 1.9, l.squares, 1e-12)
+	require.InDelta(t, math.Sqrt(1.9/30), l.error(0), 1e-12)
+	require.Greater(t, l.error(0.5), l.error(0))
+	require.Equal(t, 1.0, byChance([]float64{5, 5, 5, 5, 5}))
+	require.Zero(t, byChance([]float64{1, 2, 3, 4, 5}))
 }
 
 func TestDescribe(t *testing.T) {
@@ -83,16 +92,80 @@ func TestDescribe(t *testing.T) {
 	require.Less(t, down.P, 0.001)
 }
 
-// Chance finds a trend in one of a hundred series at p < 0.01, whether or not neighbours are alike.
+// Chance finds a trend at p < 0.01 in about one of a hundred series, whether or not neighbours are alike, and whether or not single seconds are of
+// another kind.
 func TestTrendsByChance(t *testing.T) {
-	for _, rho := range []float64{0, 0.6} {
+	const series = 1000
+	for _, c := range []struct {
+		length int
+		rho    float64
+		spikes bool
+		most   int // of 1,000 series
+	}{
+		{10, 0, false, 15},
+		{10, 0.3, false, 20},
+		{10, 0.6, false, 45},
+		{20, 0, false, 15},
+		{20, 0.3, false, 15},
+		{20, 0.6, false, 30},
+		{20, 0.6, true, 30},
+		{30, 0.6, false, 20},
+		{60, 0, false, 15},
+		{60, 0.3, false, 15},
+		{60, 0.6, false, 20},
+		{60, 0.6, true, 20},
+		{120, 0, false, 15},
+		{120, 0.6, false, 15},
+	} {
 		found := 0
-		for seed := range uint64(1000) {
-			if Describe(noise(seed, 60, 1000, 10, rho)).P < 0.01 {
+		for seed := range uint64(series) {
+			x := noise(seed, c.length, 1000, 10, c.rho)
+			for i := range x {
+				if r := rand.New(rand.NewPCG(seed, uint64(i))); c.spikes && r.Float64() < 0.07 {
+					x[i] -= 200
+				}
+			}
+			if Describe(x).P < 0.01 {
 				found++
 			}
 		}
-		require.Less(t, found, 40, "of 1,000 with neighbours alike by %v", rho)
+		require.LessOrEqual(t, found, c.most, "%+v", c)
+	}
+}
+
+// A change by so many standard deviations of a second is found in most series, also where one second in ten is of another kind.
+func TestTrendsAreFound(t *testing.T) {
+	const series = 300
+	for _, c := range []struct {
+		length  int
+		rho, by float64
+		spikes  bool
+		least   int // of 300
+	}{
+		{10, 0, 100, false, 300},
+		{10, 0, 8, false, 220},
+		{10, 0.6, 100, false, 300},
+		{20, 0, 5, false, 250},
+		{20, 0.6, 100, false, 300},
+		{20, 0, 8, true, 170},
+		{60, 0, 4, false, 295},
+		{60, 0, 4, true, 285},
+		{60, 0.6, 8, false, 290},
+	} {
+		found := 0
+		for seed := range uint64(series) {
+			x := noise(seed, c.length, 1000, 10, c.rho)
+			for i := range x {
+				x[i] += 10 * c.by * float64(i) / float64(c.length)
+				if c.spikes && i%10 == 7 {
+					x[i] -= 300
+				}
+			}
+			if Describe(x).P < 0.01 {
+				found++
+			}
+		}
+		require.GreaterOrEqual(t, found, c.least, "%+v", c)
 	}
 }
 

@@ -1,0 +1,101 @@
+package stat
+
+import (
+	"math"
+	"slices"
+
+	"github.com/aclements/go-moremath/stats"
+)
+
+// byChance returns the two-sided probability that a series of at least 5 observations without a trend looks as if it had one as strong.
+//
+// It is that of Spearman's test, a straight line through the ranks over time: one odd second neither makes a trend nor hides one. Its slope by
+// its standard error is taken for Student's t with n − 2 degrees of freedom. Both the error and what it is estimated from allow for
+// neighbours that are alike, with a correlation of ρ^k at a distance of k: these, too, go up and down in long ways. ρ is that of neighbours
+// in what remains without the line, less its bias of −(2 + 4ρ)/n there (Matalas and Sankarasubramanian, Water Resources Research 39, 2003),
+// and at the upper end of its 95 % interval, since a short series hardly tells it. In simulations of 10 to 120 points the probability is below 1 %
+// in less than 1 % of series with ρ = 0 or 0.3; with ρ = 0.6 in 3.5 % of those of 10 points, 2 % of 20 and 1 % from 30 on.
+func byChance(series []float64) float64 {
+	l := fit(ranks(series))
+	if l.slope == 0 {
+		return 1
+	}
+	if l.squares == 0 {
+		return 0
+	}
+	t := math.Abs(l.slope) / l.error(l.likeness())
+	return 2 * stats.TDist{V: float64(len(series) - 2)}.CDF(-t)
+}
+
+// ranks returns the place of each value among all from 0 on, of equal ones the middle.
+func ranks(x []float64) []float64 {
+	sorted := slices.Sorted(slices.Values(x))
+	r := make([]float64, len(x))
+	for i, v := range x {
+		first, _ := slices.BinarySearch(sorted, v)
+		next, _ := slices.BinarySearch(sorted, math.Nextafter(v, math.Inf(1)))
+		r[i] = float64(first+next-1) / 2
+	}
+	return r
+}
+
+// line is a straight one through a series, by least squares.
+type line struct {
+	slope   float64
+	rest    []float64 // what remains without it
+	squares float64   // the sum of their squares
+}
+
+func fit(x []float64) line {
+	mean, _ := spread(x)
+	var l line
+	for i, v := range x {
+		l.slope += centred(i, len(x)) * (v - mean)
+	}
+	l.slope /= timeSquares(len(x))
+	for i, v := range x {
+		e := v - mean - l.slope*centred(i, len(x))
+		l.rest = append(l.rest, e)
+		l.squares += e * e
+	}
+	return l
+}
+
+// centred is the time of observation i of n, from the middle of all.
+func centred(i, n int) float64 { return float64(i) - float64(n-1)/2 }
+
+// timeSquares is the sum of the squares of the centred times of n observations.
+func timeSquares(n int) float64 { return float64(n) * float64(n*n-1) / 12 }
+
+// likeness is the correlation of neighbours in what remains, at the upper end of its 95 % interval.
+func (l line) likeness() float64 {
+	const (
+		upper = 1.645 // standard deviations
+		most  = 0.95
+	)
+	n, r := float64(len(l.rest)), 0.0
+	for i := 1; i < len(l.rest); i++ {
+		r += l.rest[i] * l.rest[i-1] / l.squares
+	}
+	r = (n*r + 2) / (n - 4)
+	known := min(max(r, 0), most)
+	return min(max(r+upper*math.Sqrt((1-known*known)/n), 0), most)
+}
+
+// error is the standard error of the slope where neighbours are alike by rho: the variance σ² of an observation is the sum of squares by what
+// is to be expected of it for σ² = 1, which is n less what mean and slope take up.
+func (l line) error(rho float64) float64 {
+	n := len(l.rest)
+	ofMean, ofSlope, power := 1.0, 1.0, 1.0
+	for k := 1; k < n; k++ {
+		power *= rho
+		pairs := 0.0
+		for i := k; i < n; i++ {
+			pairs += centred(i, n) * centred(i-k, n)
+		}
+		ofMean += 2 * power * float64(n-k) / float64(n)
+		ofSlope += 2 * power * pairs / timeSquares(n)
+	}
+	variance := l.squares / (float64(n) - ofMean - ofSlope)
+	return math.Sqrt(variance * ofSlope / timeSquares(n))
+}
