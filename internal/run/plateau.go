@@ -128,10 +128,28 @@ func arrived(ops []*measure.Op) arrivals {
 
 // ends returns how many ended per second in a window, however but shed.
 func (a *arrivals) ends(w window) (perSecond float64, why string) {
+	return a.sum(func(*measure.Op) window { return w })
+}
+
+// endsOf returns it of those that were due in a window, as far as each took as long as half of its kind: their ends are counted in the window
+// moved by that.
+func (a *arrivals) endsOf(w window) (perSecond float64, why string) {
+	return a.sum(func(o *measure.Op) window {
+		answered, median := o.ServiceAll(), int64(0)
+		if answered.Count() > 0 {
+			median = answered.Quantile(0.5)
+		}
+		return window{w.from + median, w.to + median}
+	})
+}
+
+// sum adds up the rates of ops of each kind in a window of theirs.
+func (a *arrivals) sum(of func(*measure.Op) window) (perSecond float64, why string) {
 	for _, o := range a.ops {
 		if o == nil {
 			continue
 		}
+		w := of(o)
 		for outcome, bins := range o.Bins {
 			if driver.Outcome(outcome) == driver.Shed {
 				continue
@@ -148,8 +166,8 @@ func (a *arrivals) ends(w window) (perSecond float64, why string) {
 
 // achieved is how many ops ended per second, of a load that lasted full seconds at its full rate.
 //
-// An op due at x ends at about x + the median service time, so ends are counted in the plateau moved by that much; without it, every phase
-// would seem to fall short by one service time. Where service times differ much, a part of what was due in the plateau ends outside of the moved
+// An op due at x ends at about x + the median service time of its kind (verb, or scenario), so ends are counted in the plateau moved by that
+// much; without it, every phase would seem to fall short by one service time. Where service times of a kind differ much, a part of what was due in the plateau ends outside of the moved
 // one: of ops that take 50 ms on average and exponentially, as many as are due in 35 ms. Such a load is even once the slowest ops of its
 // beginning have ended. What is then left of the plateau, if that is at least half, counts where more ended in it, up to what was offered. The
 // ops of a trace come at no even rate, and are counted from the first to a little behind the last.
@@ -166,7 +184,7 @@ func (b *builder) achieved(ph *plan.Phase, s pace.Shape, a *arrivals, full float
 		b.phase.plateau = seconds(w.to)
 		return rate * seconds(whole.to) / seconds(w.to), why
 	}
-	if rate, why = a.ends(window{w.from + a.median, w.to + a.median}); why != "" {
+	if rate, why = a.endsOf(w); why != "" {
 		return 0, why
 	}
 	even, variance := w, 0.0

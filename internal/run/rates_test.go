@@ -131,6 +131,36 @@ func TestVariedServiceIsNoShortfall(t *testing.T) {
 	require.InEpsilon(t, 1000, *p.AchievedRate, 0.01)
 }
 
+// One op in ten takes most of the load's time, as a scenario that thinks does: it is awaited by itself, and the others are not.
+func TestFewLongOpsAreNoShortfall(t *testing.T) {
+	const d = 2 * time.Second
+	ph := scheduled(pace.Shape{Rate: 1000, Duration: d}, "constant")
+	ph.Ops = []plan.Weight{{Op: "get", Weight: 9}, {Op: "put", Weight: 1}}
+	loaded := func(perOp int64) *Phase {
+		load := measure.NewTotals(origin, len(endpoints))
+		free, last := int64(0), int64(0)
+		for i := range int64(2000) {
+			due := i * ms
+			start := max(due, free)
+			free = start + perOp
+			s := measure.Sample{Verb: driver.Get, Due: origin + due, Start: origin + start, End: origin + start + ms}
+			if i%10 == 3 {
+				s.Verb, s.End = driver.Put, s.Start+1500*ms
+			}
+			last = max(last, s.End)
+			record(load, s)
+		}
+		load.Span.Session(origin, last)
+		return newPhase(ph, load)
+	}
+	p := loaded(0)
+	require.InEpsilon(t, 1000, *p.AchievedRate, 0.005)
+	require.Equal(t, Valid, p.Validity, texts(p))
+	p = loaded(ms * 10 / 9) // 900 a second
+	require.InEpsilon(t, 900, *p.AchievedRate, 0.02)
+	require.Contains(t, strings.Join(texts(p), " "), " sustained ")
+}
+
 // What had to wait at the beginning and was then made up for was not more than was offered.
 func TestAchievedIsNotMoreThanOffered(t *testing.T) {
 	const d = 4 * time.Second
