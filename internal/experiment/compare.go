@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -10,17 +11,18 @@ import (
 )
 
 const (
-	resamples = 999 // of the difference: quantiles at 0.025 and 0.975 are then order statistics
-	minBlocks = 3   // in each sample, for an interval by resampling
-	spreads   = 2   // between restarts, that a difference must exceed at the least
+	resamples = 999  // of the difference: quantiles at 0.025 and 0.975 are then order statistics
+	minBlocks = 3    // in each sample, for an interval by resampling
+	spreads   = 2    // between restarts, that a difference must exceed at the least
+	mistaken  = 0.05 // of what is compared with itself is said to differ at most: of comparisons, and of experiments with any number of them
 )
 
 // Comparison is how a variant stands to the baseline in one metric.
 type Comparison struct {
 	Ratio   Estimate // of the geometric means, variant to baseline, with its 95 % confidence interval
 	Spread  float64  // between restarts: standard deviation of repetitions' mean logarithms, about the same as a share; NaN: not known
-	P       float64  // of Mann and Whitney's U test between blocks, two-sided
-	Differs bool     // a difference was shown
+	P       float64  // of Welch's t test between blocks, two-sided
+	Differs bool     // a difference was shown, were this the only comparison
 	MDE     float64  // smallest difference, as a share of the baseline, that would be shown nine times in ten; +Inf when none would
 
 	// Doubt says why the comparison cannot show a difference, however large; "" when it can.
@@ -38,9 +40,7 @@ func Compare(baseline, variant Sample, seed uint64) Comparison {
 		c.Doubt = "a ratio wants values above 0"
 		return c
 	}
-	if test, err := stats.MannWhitneyUTest(a, b, stats.LocationDiffers); err == nil { // else all values are the same
-		c.P = test.P
-	}
+	c.P = welch(a, b)
 	c.Ratio.Value = math.Exp(at)
 	if len(a) < minBlocks || len(b) < minBlocks {
 		c.Doubt = fmt.Sprintf("%d and %d independent values are too few for a confidence interval: repeat at least %d times", len(a), len(b), minBlocks)
@@ -57,8 +57,22 @@ func Compare(baseline, variant Sample, seed uint64) Comparison {
 	}
 	c.Spread = s.deviation
 	c.MDE = detectable((hi-lo)/2, s, random)
-	c.Differs = (lo > 0 || hi < 0) && math.Abs(at) > s.limit*s.deviation
+	c.Differs = (lo > 0 || hi < 0) && c.P < mistaken && math.Abs(at) > s.limit*s.deviation
 	return c
+}
+
+// welch returns the two-sided probability that blocks of one mean are as far apart (Welch, Biometrika 34, 1947). It is that of the statistic which
+// the interval is made of, so they agree, and however few blocks there are it is small where the difference is large: unlike that of a test on
+// ranks, which cannot be below 0.008 for five and five, and says nothing once it is adjusted for a dozen comparisons.
+func welch(a, b []float64) float64 {
+	test, err := stats.TwoSampleWelchTTest(stats.Sample{Xs: a}, stats.Sample{Xs: b}, stats.LocationDiffers)
+	switch {
+	case err == nil:
+		return test.P
+	case errors.Is(err, stats.ErrZeroVariance) && a[0] != b[0]:
+		return 0
+	}
+	return 1 // all values are the same, or there are too few
 }
 
 // logs returns the logarithms of the values.

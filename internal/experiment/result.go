@@ -39,9 +39,16 @@ func Conclude(x *run.Experiment, runs []*run.Run) {
 
 // conclude says what the figures show, once all are there.
 func (c *comparer) conclude() {
-	adjust(c.x.Figures)
+	comparisons := adjust(c.x.Figures)
 	for i := range c.x.Figures {
-		c.x.Figures[i].Finding = finding(&c.x.Figures[i])
+		f := &c.x.Figures[i]
+		if f.Differs && *f.PHolm >= mistaken {
+			f.Differs = false
+			f.Finding = fmt.Sprintf("differs by itself, not among %d comparisons", comparisons)
+		} else {
+			f.Finding = finding(f)
+		}
+		f.Finding += doubtful(f)
 	}
 }
 
@@ -194,8 +201,8 @@ func (c *comparer) validity(s subject, variant string) run.Validity {
 	return worst
 }
 
-// adjust corrects the p-values for their number.
-func adjust(figures []run.Figure) {
+// adjust corrects the p-values for their number, which it returns.
+func adjust(figures []run.Figure) (comparisons int) {
 	var p []float64
 	var of []int
 	for i, f := range figures {
@@ -206,18 +213,18 @@ func adjust(figures []run.Figure) {
 	for i, adjusted := range Holm(p) {
 		figures[of[i]].PHolm = number(adjusted)
 	}
+	return len(p)
 }
 
 // finding says in words what a comparison has shown.
 func finding(f *run.Figure) string {
-	var words string
 	switch {
 	case f.Score == nil:
 		return "no values: " + f.Nulls["score"]
 	case f.Nulls["ratio"] == "it is the baseline":
-		words = "baseline"
+		return "baseline"
 	case f.Differs:
-		words = "differs"
+		return "differs"
 	case f.Ratio == nil || f.RatioHi == nil || f.Spread == nil:
 		why := ""
 		for _, name := range []string{"ratio", "ratio_hi", "spread"} {
@@ -225,19 +232,23 @@ func finding(f *run.Figure) string {
 				why = f.Nulls[name]
 			}
 		}
-		words = "cannot tell: " + why
+		return "cannot tell: " + why
 	case f.MDE == nil || *f.MDE > mostMDE:
-		words = "no difference shown (MDE above " + share(mostMDE) + ")"
-	default:
-		words = fmt.Sprintf("no difference shown (MDE %s)", share(*f.MDE))
+		return "no difference shown (MDE above " + share(mostMDE) + ")"
 	}
-	switch f.Validity {
-	case run.Suspect:
-		words += ", SUSPECT"
-	case run.Invalid:
-		words += ", INVALID"
+	return fmt.Sprintf("no difference shown (MDE %s)", share(*f.MDE))
+}
+
+// doubtful is what a finding ends with that is of doubtful figures.
+func doubtful(f *run.Figure) string {
+	switch {
+	case f.Score == nil:
+	case f.Validity == run.Suspect:
+		return ", SUSPECT"
+	case f.Validity == run.Invalid:
+		return ", INVALID"
 	}
-	return words
+	return ""
 }
 
 // mostMDE is the largest difference, as a share, that is worth naming as one that would have been shown.

@@ -80,9 +80,9 @@ func wordsOf(all []Source) []fact {
 			fact{"±", []string{"half of the 99.9 % confidence interval of a mean."}},
 			fact{"× and 95 % CI", []string{"ratio to the baseline, of geometric means, and its confidence interval."}},
 			fact{"spread", []string{"between restarts: standard deviation of the repetitions' means, as a share."}},
-			fact{"differs", []string{"the interval excludes 1, and the ratio is further from 1 than restarts explain."}},
+			fact{"differs", []string{"the interval excludes 1, the ratio is further from 1 than restarts explain, and p (Holm) is below 0.05."}},
 			fact{"MDE", []string{"minimum detectable effect: a difference of this size would have been shown nine times in ten."}},
-			fact{"p (Holm)", []string{"of Mann and Whitney's test, adjusted for all comparisons of the experiment; it decides nothing here."}},
+			fact{"p (Holm)", []string{"of Welch's t test, adjusted for all comparisons of the experiment: the more there are, the more of them differ by chance."}},
 		)
 	}
 	return words

@@ -302,7 +302,7 @@ func nameOf(f run.Figure) string {
 func newDifferenceView(x *run.Experiment, c *comparing) differenceView {
 	f := c.figures[0]
 	d := differenceView{Name: nameOf(f) + ": " + metricName(f.Metric)}
-	var higher, lower, none, mdes, unknown, whys []string
+	var higher, lower, alone, none, mdes, unknown, whys []string
 	brief, _ := briefly(x)
 	for i := range c.figures {
 		f := &c.figures[i]
@@ -313,6 +313,8 @@ func newDifferenceView(x *run.Experiment, c *comparing) differenceView {
 			higher = append(higher, text)
 		case f.Differs:
 			lower = append(lower, text)
+		case strings.HasPrefix(f.Finding, "differs by itself"):
+			alone = append(alone, text)
 		case f.Ratio == nil || f.RatioHi == nil || f.Spread == nil:
 			unknown = append(unknown, brief(f.Variant))
 			whys = append(whys, strings.TrimPrefix(f.Finding, "cannot tell: "))
@@ -326,6 +328,9 @@ func newDifferenceView(x *run.Experiment, c *comparing) differenceView {
 	}
 	if lower != nil {
 		d.Text = append(d.Text, "lower: "+strings.Join(lower, ", "))
+	}
+	if alone != nil {
+		d.Text = append(d.Text, "by themselves, not among all comparisons: "+strings.Join(alone, ", "))
 	}
 	others := len(c.figures) - 1
 	if none != nil {

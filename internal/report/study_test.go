@@ -84,6 +84,22 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
+// A difference that is one by itself only is not among those shown, and not among those for which an MDE stands.
+func TestDifferencesByThemselves(t *testing.T) {
+	one := 1.0
+	x := run.NewExperiment("x")
+	x.Baseline, x.Variants = "a", []run.Variant{{Name: "a"}, {Name: "b"}, {Name: "c"}}
+	shown := func(variant, finding string) run.Figure {
+		return run.Figure{Variant: variant, Metric: "rate", Ratio: &one, RatioHi: &one, Spread: &one, Finding: finding}
+	}
+	c := comparing{figures: []run.Figure{
+		shown("a", "baseline"), shown("b", "differs by itself, not among 62 comparisons"), shown("c", "no difference shown (MDE 3.0 %)"),
+	}}
+	require.Equal(t, []string{
+		"by themselves, not among all comparisons: b (– ×)", "no difference shown: c (MDE 3.0 %)",
+	}, newDifferenceView(x, &c).Text)
+}
+
 // TestUnfinishedExperiments have a page of what there is: of an experiment that ran nothing, or lost the directories of its runs.
 func TestUnfinishedExperiments(t *testing.T) {
 	x := run.NewExperiment("x")

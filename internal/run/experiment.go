@@ -93,7 +93,7 @@ type Figure struct {
 	Ratio   *float64 `json:"ratio"`    // to the baseline: of geometric means
 	RatioLo *float64 `json:"ratio_lo"` // of its 95 % confidence interval
 	RatioHi *float64 `json:"ratio_hi"`
-	P       *float64 `json:"p"`      // of Mann and Whitney's U test
+	P       *float64 `json:"p"`      // of Welch's t test, of logarithms
 	PHolm   *float64 `json:"p_holm"` // the same, adjusted over all that the experiment shows
 	Spread  *float64 `json:"spread"` // between restarts, as a share
 	MDE     *float64 `json:"mde"`    // smallest difference that would be shown nine times in ten, as a share
