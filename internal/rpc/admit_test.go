@@ -2,7 +2,10 @@ package rpc_test
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -153,4 +156,26 @@ func TestOnlyLoopback(t *testing.T) {
 			require.ErrorContains(t, err, "TLS with certificates on both sides")
 		}
 	}
+}
+
+// TestWorkerSaysThatItWaits once, while there is no coordinator: whoever mistyped the address sees nothing else.
+func TestWorkerSaysThatItWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		said := &said{began: time.Now()}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		require.NoError(t, rpc.Join(ctx, rpc.JoinConfig{
+			Address: "127.0.0.1:7464", Name: "w1", Version: "v1", Logger: slog.New(said),
+			Dial: func(context.Context, string) (net.Conn, error) { return nil, errors.New("nobody is there") },
+		}))
+		told := 0
+		for _, line := range said.with("no coordinator there; trying until there is one") {
+			require.Contains(t, line, "coordinator=127.0.0.1:7464")
+			require.Contains(t, line, "nobody is there")
+			if !strings.Contains(line, "level=DEBUG") {
+				told++
+			}
+		}
+		require.Equal(t, 1, told)
+	})
 }

@@ -170,6 +170,9 @@ func (s *said) WithGroup(string) slog.Handler          { return s }
 
 func (s *said) Handle(_ context.Context, r slog.Record) error {
 	line := fmt.Sprint(r.Time.Sub(s.began), " ", r.Message)
+	if r.Level < slog.LevelInfo {
+		line += " level=DEBUG"
+	}
 	r.Attrs(func(a slog.Attr) bool {
 		line += fmt.Sprint(" ", a)
 		return true

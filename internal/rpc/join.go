@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 
 	"github.com/loadgen/loadgen/internal/coord"
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
@@ -171,7 +172,7 @@ func (s *session) now() time.Duration { return time.Since(s.epoch) }
 
 // live keeps a stream up until the coordinator says goodbye, whose reason it returns, or is given up.
 func (s *session) live(ctx context.Context, retry *backoff) (reason string, err error) {
-	for {
+	for first := true; ; first = false {
 		bye, err := s.connect(ctx, retry)
 		switch {
 		case bye.GetForGood():
@@ -183,7 +184,11 @@ func (s *session) live(ctx context.Context, retry *backoff) (reason string, err 
 		case s.overdue():
 			return "", fmt.Errorf("coordinator at %s: not reached for longer than the lease, the run is given up: %w", s.cfg.Address, err)
 		}
-		s.cfg.Logger.Debug("no connection", "coordinator", s.cfg.Address, "err", err)
+		level := slog.LevelDebug
+		if first {
+			level = slog.LevelInfo
+		}
+		s.cfg.Logger.Log(ctx, level, "no coordinator there; trying until there is one", "coordinator", s.cfg.Address, "err", status.Convert(err).Message())
 		retry.wait(ctx)
 	}
 }
