@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
@@ -177,7 +178,10 @@ func (g *group) spare(i int) bool { return g.cluster != nil && g.cluster.newest.
 // identifyOne connects as net does: of a host's addresses it takes the first that answers, and the load goes there too.
 func (g *group) identifyOne(ctx context.Context, end *endpoint, w driver.Wire, secrets driver.Secrets) (map[string]string, error) {
 	conn, err := g.connect.to(ctx, end)
-	if err != nil {
+	switch {
+	case end.path == "" && errors.Is(err, unix.ECONNREFUSED):
+		return nil, fmt.Errorf("connect to %v: %w: nothing listens there: start the server, or write endpoints that are there", end, err)
+	case err != nil:
 		return nil, fmt.Errorf("connect to %v: %w", end, err)
 	}
 	defer conn.Close()
