@@ -68,6 +68,7 @@ func (b *block) expect(attrs, blocks []string, many ...string) {
 		case !slices.Contains(blocks, inner.Type):
 			b.unknown(inner.Type, inner.TypeRange, fmt.Sprintf("%s: unknown block %s", b.where, quote(inner.Type)),
 				instead(inner.Type, all, "%s"))
+			b.r.wrong[b.path+"."+DidYouMean(inner.Type, blocks)] = true // that one is not missing, it is written wrong
 		case inner.Type == "scenario" || inner.Type == "step":
 			b.hasName(inner)
 		case len(inner.Labels) > 0:

@@ -136,9 +136,9 @@ func printable(s string) string {
 	}, s)
 }
 
-// didYouMean returns the candidate that name is a slip of the pen of, "" for none. A third of the letters may be wrong: with more, rate
+// DidYouMean returns the candidate that name is a slip of the pen of, "" for none. A third of the letters may be wrong: with more, rate
 // would be taken for ramp.
-func didYouMean(name string, candidates []string) string {
+func DidYouMean(name string, candidates []string) string {
 	if len(name) > 64 {
 		return ""
 	}
@@ -192,7 +192,7 @@ func listed(words []string) string {
 // instead is the remedy for an unknown name: the one probably meant, and all that there are.
 func instead(name string, known []string, form string) string {
 	remedy := ""
-	if guess := didYouMean(name, known); guess != "" {
+	if guess := DidYouMean(name, known); guess != "" {
 		remedy = "Write " + fmt.Sprintf(form, guess) + ". "
 	}
 	return remedy + thereIs(known)
@@ -200,6 +200,9 @@ func instead(name string, known []string, form string) string {
 
 // thereIs is a sentence that says what there is.
 func thereIs(known []string) string {
+	if len(known) == 0 {
+		return "There is none."
+	}
 	if len(known) > 1 {
 		return "There are " + listed(known) + "."
 	}

@@ -77,6 +77,14 @@ func (r *resolver) resolveVariables(vars Vars) *variables {
 	return vs
 }
 
+// noVariable is the remedy for a value of a variable that the plan does not have.
+func noVariable(name string, known []string, form string) string {
+	if len(known) == 0 {
+		return fmt.Sprintf("There are none: write variable %s {} in the plan to have it.", quote(name))
+	}
+	return instead(name, known, form)
+}
+
 // outside collects the values given from outside the plan, by variable.
 func (r *resolver) outside(vars Vars) map[string]given {
 	from := map[string]given{}
@@ -95,7 +103,7 @@ func (r *resolver) outside(vars Vars) map[string]given {
 		case !found:
 			r.fault(at, quote(f)+" has no value", "Write -var NAME=TEXT.")
 		case !slices.Contains(known, name):
-			r.fault(at, "the plan has no variable "+quote(name), instead(name, known, "-var %s=…"))
+			r.fault(at, "the plan has no variable "+quote(name), noVariable(name, known, "-var %s=…"))
 		default:
 			from[name] = given{from: "-var " + name, text: text}
 		}
@@ -137,7 +145,7 @@ func (r *resolver) fileValues(vars Vars, known []string, to map[string]given) {
 	}
 	for _, a := range attributes(body) {
 		if !slices.Contains(known, a.Name) {
-			r.fault(a.NameRange, "the plan has no variable "+quote(a.Name), instead(a.Name, known, "%s = …"))
+			r.fault(a.NameRange, "the plan has no variable "+quote(a.Name), noVariable(a.Name, known, "%s = …"))
 			continue
 		}
 		if v, ok := r.literal(a.Expr, "variable file"); ok {

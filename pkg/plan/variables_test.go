@@ -71,6 +71,11 @@ func TestWrongVariables(t *testing.T) {
 			`-var: the plan has no variable "widht". Write -var width=…. There is width.`,
 		},
 		{
+			"no variables", "",
+			plan.Vars{Flags: []string{"width=2"}},
+			`-var: the plan has no variable "width". There are none: write variable "width" {} in the plan to have it.`,
+		},
+		{
 			"flag without value", number,
 			plan.Vars{Flags: []string{"width"}},
 			`-var: "width" has no value. Write -var NAME=TEXT.`,

@@ -41,3 +41,10 @@ phase "put" {
 phase "9lives" {}
 
 phase "two" "names" {}
+
+phase "three" {
+  target  = target.t
+  dataset = dataset.d
+  ops     = { put = 1 }
+  close { iterations = 1 }
+}
