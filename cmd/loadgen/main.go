@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 func main() { os.Exit(execute(os.Args[1:])) }
@@ -65,15 +66,45 @@ func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{
 		Use:   use,
 		Short: short,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("unknown command %q for %q: %s --help lists those there are", args[0], cmd.CommandPath(), cmd.CommandPath())
-			}
-			return cmd.Help()
-		},
+		RunE:  noCommand,
 	}
 	c.AddCommand(commands...)
 	return c
+}
+
+// noCommand is what a command that only holds others does: it shows these, or says that there is none of the name that was given.
+func noCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
+	remedy := cmd.CommandPath() + " --help lists those there are"
+	if meant := meantCommand(cmd, args[0]); meant != "" {
+		remedy = "did you mean " + meant + "? " + remedy
+	}
+	return fmt.Errorf("unknown command %q for %q: %s", args[0], cmd.CommandPath(), remedy)
+}
+
+// meantCommand returns the command that was probably meant by a word behind cmd, or none: the one that runs plans for a plan, as in
+// "loadgen coordinator plan.hcl"; one of that name below cmd's commands, as in "loadgen run"; or what the word is a slip of the pen of.
+func meantCommand(cmd *cobra.Command, word string) string {
+	if strings.HasSuffix(word, ".hcl") {
+		return cmd.Root().Name() + " coordinator run " + word
+	}
+	var known []string
+	for _, c := range cmd.Commands() {
+		for _, below := range c.Commands() {
+			if below.Name() == word {
+				return below.CommandPath()
+			}
+		}
+		if !c.Hidden {
+			known = append(known, c.Name())
+		}
+	}
+	if near := plan.DidYouMean(word, known); near != "" {
+		return cmd.CommandPath() + " " + near
+	}
+	return ""
 }
 
 // one wants a single argument and says how the command is to be written.
@@ -109,6 +140,8 @@ func newRoot() *cobra.Command {
 
 Exit codes: 0 all well, 1 an assertion failed, 2 wrong usage or an invalid plan, 3 degraded, 4 invalid figures, 5 stopped by the
 user or the plan, 6 something could not be run. The first that applies, of 2 6 5 3 4 1 0.`,
+		Args:          cobra.ArbitraryArgs,
+		RunE:          noCommand,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -139,36 +172,15 @@ func flagError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w: %s --help says how it is written", err, cmd.CommandPath())
 }
 
-// nearest returns the command's flag that a slip of one or two letters may have meant, or none.
-func nearest(cmd *cobra.Command, name string) (found string) {
-	least := 3
+// nearest returns the command's flag that a slip of the pen may have meant, or none.
+func nearest(cmd *cobra.Command, name string) string {
+	var known []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if d := distance(name, f.Name); d < least && !f.Hidden {
-			least, found = d, f.Name
+		if !f.Hidden {
+			known = append(known, f.Name)
 		}
 	})
-	return found
-}
-
-// distance is how many letters have to be put in, left out or replaced to get from one word to the other (Levenshtein, 1966).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			above := row[j+1]
-			if a[i] != b[j] {
-				before++
-			}
-			row[j+1] = min(before, above+1, row[j]+1)
-			before = above
-		}
-	}
-	return row[len(b)]
+	return plan.DidYouMean(name, known)
 }
 
 // failed is the error of something that could not be run.

@@ -2,8 +2,10 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -62,6 +64,9 @@ func (t *trial) baseline() *plan.Plan {
 // open reads a plan file.
 func (p *planFlags) open(path string) (*planText, error) {
 	src, err := readBounded(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %s", err, otherPlan(path))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -77,6 +82,19 @@ func (p *planFlags) open(path string) (*planText, error) {
 	}
 	t.file, t.diags = plan.Parse(src, path, drivers.All())
 	return t, nil
+}
+
+// otherPlan says what may have been meant by a plan file that is not there.
+func otherPlan(path string) string {
+	var there []string
+	found, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*.hcl")) // a pattern that is none finds nothing
+	for _, file := range found {
+		there = append(there, filepath.Base(file))
+	}
+	if near := plan.DidYouMean(filepath.Base(path), there); near != "" {
+		return "did you mean " + filepath.Join(filepath.Dir(path), near) + "?"
+	}
+	return "loadgen plan init writes a plan to begin with"
 }
 
 // load reads a plan file and resolves it, asserts included. Mistakes are written to w with their places; the error is empty then.
