@@ -388,8 +388,8 @@ func phaseFacts(ph *run.Phase) []fact {
 	if ph.Generator.Executor != "" {
 		facts = append(facts, fact{"generator", append(generatorOf(ph), oddOf(ph)...)})
 	}
-	if ph.Kind == string(run.Load) && ph.Model == "closed" {
-		facts = append(facts, fact{"note", []string{closedNote(ph)}})
+	if note := noteOn(ph); note != "" {
+		facts = append(facts, fact{"note", []string{note}})
 	}
 	for _, e := range ph.Errors {
 		facts = append(facts, fact{"error", []string{"“" + e.Text + "” × " + count(e.Count)}})

@@ -109,3 +109,12 @@ func TestWhatTheLoadCounts(t *testing.T) {
 		})
 	}
 }
+
+// A load of gets that found nothing is as quick as any: whoever forgot to fill the target is told.
+func TestNoGetFoundItsKey(t *testing.T) {
+	const note = "no get found its key"
+	ph := good().Phase["get"]
+	require.NotContains(t, noteOn(ph), note)
+	ph.Op["get"].OK, ph.Op["get"].Miss = 0, ph.Op["get"].OK
+	require.Contains(t, noteOn(ph), note)
+}

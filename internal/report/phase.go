@@ -46,8 +46,8 @@ func (p *page) phase(name string, ph *run.Phase) {
 		p.op(ph, d)
 	}
 	p.line("")
-	if ph.Kind == string(run.Load) && ph.Model == "closed" {
-		p.item("note", closedNote(ph))
+	if note := noteOn(ph); note != "" {
+		p.item("note", note)
 	}
 	p.requests(ph)
 	p.generator(ph)
@@ -262,14 +262,25 @@ func datasetOf(ph *run.Phase) string {
 	return d.Name + ": " + keys + " " + pool + ", " + d.Pick + values
 }
 
-func closedNote(ph *run.Phase) string {
-	note := "response excludes the waiting an open load would see"
-	for _, o := range ph.Op {
-		if len(o.Acks) > 1 {
-			return note + "; acks do not predict other W and R in a closed load"
+// noteOn says what a reader should know of a load's figures; "" for nothing.
+func noteOn(ph *run.Phase) string {
+	var notes []string
+	if ph.Kind != string(run.Load) {
+		return ""
+	}
+	if ph.Model == "closed" {
+		notes = append(notes, "response excludes the waiting an open load would see")
+		for _, o := range ph.Op {
+			if len(o.Acks) > 1 {
+				notes = append(notes, "acks do not predict other W and R in a closed load")
+				break
+			}
 		}
 	}
-	return note
+	if get := ph.Op["get"]; get != nil && get.OK == 0 && get.Miss > 0 {
+		notes = append(notes, "no get found its key: have a phase with populate {} before, or a setup, if the keys were to be there")
+	}
+	return strings.Join(notes, "; ")
 }
 
 // inCluster says whether the target was one.

@@ -96,8 +96,12 @@ func (g *greeting) parse(b []byte, i int, read reader) (int, error) {
 	return n, nil
 }
 
-// remedy is what to do about a HELLO that the server does not know: it is older than RESP3, or another program.
+// remedy is what to do about a server that wants a password, and about a HELLO that it does not know: it is older than RESP3, or another
+// program.
 func (s *step) remedy(words []byte) string {
+	if bytes.HasPrefix(words, []byte("NOAUTH ")) {
+		return ` (write password = secret("NAME") in the target)`
+	}
 	unknown := bytes.HasPrefix(words, []byte("NOPROTO")) || bytes.Contains(bytes.ToLower(words), []byte("unknown command"))
 	if s.want != "" || !unknown {
 		return ""

@@ -52,7 +52,7 @@ func TestParseGreeting(t *testing.T) {
 		},
 		{"protected mode", 0, "-DENIED Redis is running in protected mode\r\n", "AUTH worker: server says DENIED Redis is running in protected mode"},
 		{"no such database", 1, "-ERR DB index is out of range\r\n", "SELECT 3: server says ERR DB index is out of range"},
-		{"no password given", 2, "-NOAUTH Authentication required.\r\n", "PING: server says NOAUTH Authentication required."},
+		{"no password given", 2, "-NOAUTH Authentication required.\r\n", `PING: server says NOAUTH Authentication required. (write password = secret("NAME") in the target)`},
 		{"loading", 2, "-LOADING Redis is loading the dataset in memory\r\n", "PING: server says LOADING Redis is loading the dataset in memory"},
 		{"replica without master", 2, "-MASTERDOWN Link with MASTER is down\r\n", "PING: server says MASTERDOWN Link with MASTER is down"},
 		{"control characters", 2, "-ERR \x1b[2J\"x\"\t\xff\r\n", `PING: server says ERR \x1b[2J"x"\t\xff`},
