@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"slices"
@@ -110,6 +111,23 @@ func (c *comparing) text(variant int, column string) string {
 		return "–"
 	}
 	return cellText(c.table.Rows[variant].Cells[i])
+}
+
+// maxNamed bounds the variants that a sentence names with their ratios.
+const maxNamed = 8
+
+// ratios says how variants stand to the baseline: each of a few, and of many how many there are, from the lowest ratio to the highest.
+func (c *comparing) ratios(variants []int, name func(variant string) string) string {
+	ratio := func(i int) string { return c.text(i, "ratio") + marks[c.figures[i].Validity] }
+	if len(variants) > maxNamed {
+		sorted := slices.SortedFunc(slices.Values(variants), func(a, b int) int { return cmp.Compare(*c.figures[a].Ratio, *c.figures[b].Ratio) })
+		return plural(len(variants), "variant") + " (" + ratio(sorted[0]) + " to " + ratio(sorted[len(sorted)-1]) + " ×)"
+	}
+	var each []string
+	for _, i := range variants {
+		each = append(each, name(c.figures[i].Variant)+" ("+ratio(i)+" ×)")
+	}
+	return strings.Join(each, ", ")
 }
 
 // metricName is a metric's name in a sentence.
@@ -302,19 +320,19 @@ func nameOf(f run.Figure) string {
 func newDifferenceView(x *run.Experiment, c *comparing) differenceView {
 	f := c.figures[0]
 	d := differenceView{Name: nameOf(f) + ": " + metricName(f.Metric)}
-	var higher, lower, alone, none, mdes, unknown, whys []string
+	var higher, lower, alone []int
+	var none, mdes, unknown, whys []string
 	brief, _ := briefly(x)
 	for i := range c.figures {
 		f := &c.figures[i]
-		text := brief(f.Variant) + " (" + c.text(i, "ratio") + marks[f.Validity] + " ×)"
 		switch {
 		case f.Variant == x.Baseline:
 		case f.Differs && *f.Ratio > 1:
-			higher = append(higher, text)
+			higher = append(higher, i)
 		case f.Differs:
-			lower = append(lower, text)
+			lower = append(lower, i)
 		case strings.HasPrefix(f.Finding, "differs by itself"):
-			alone = append(alone, text)
+			alone = append(alone, i)
 		case f.Ratio == nil || f.RatioHi == nil || f.Spread == nil:
 			unknown = append(unknown, brief(f.Variant))
 			whys = append(whys, strings.TrimPrefix(f.Finding, "cannot tell: "))
@@ -324,13 +342,13 @@ func newDifferenceView(x *run.Experiment, c *comparing) differenceView {
 		}
 	}
 	if higher != nil {
-		d.Text = append(d.Text, "higher: "+strings.Join(higher, ", "))
+		d.Text = append(d.Text, "higher: "+c.ratios(higher, brief))
 	}
 	if lower != nil {
-		d.Text = append(d.Text, "lower: "+strings.Join(lower, ", "))
+		d.Text = append(d.Text, "lower: "+c.ratios(lower, brief))
 	}
 	if alone != nil {
-		d.Text = append(d.Text, "by themselves, not among all comparisons: "+strings.Join(alone, ", "))
+		d.Text = append(d.Text, "by themselves, not among all comparisons: "+c.ratios(alone, brief))
 	}
 	others := len(c.figures) - 1
 	if none != nil {
@@ -459,14 +477,15 @@ func newStudyOp(s *Study, verb string, metrics []*comparing) studyOp {
 // sustained says in plain words what the baseline came to, and how far the others are from that.
 func sustained(x *run.Experiment, c *comparing) []string {
 	var sentences []string
+	brief, _ := briefly(x)
 	base := slices.IndexFunc(c.figures, func(f run.Figure) bool { return f.Variant == x.Baseline })
 	if base < 0 || c.figures[0].Metric != "rate" {
 		return nil
 	}
 	if f := &c.figures[base]; f.Score == nil {
-		sentences = append(sentences, "The baseline "+x.Baseline+" has no rate: "+f.Nulls["score"]+".")
+		sentences = append(sentences, "The baseline "+brief(x.Baseline)+" has no rate: "+f.Nulls["score"]+".")
 	} else {
-		sentences = append(sentences, "The baseline "+x.Baseline+" sustained "+c.text(base, "score")+marks[f.Validity]+" a second.")
+		sentences = append(sentences, "The baseline "+brief(x.Baseline)+" sustained "+c.text(base, "score")+marks[f.Validity]+" a second.")
 	}
 	least, most := -1, -1
 	for i := range c.figures {
@@ -481,12 +500,12 @@ func sustained(x *run.Experiment, c *comparing) []string {
 		}
 	}
 	times := func(i int) string {
-		return c.text(i, "ratio") + marks[c.figures[i].Validity] + " (" + c.figures[i].Variant + ")"
+		return c.text(i, "ratio") + marks[c.figures[i].Validity] + " (" + brief(c.figures[i].Variant) + ")"
 	}
 	switch {
 	case least < 0:
 	case least == most:
-		sentences = append(sentences, c.figures[least].Variant+" sustained "+c.text(least, "ratio")+marks[c.figures[least].Validity]+" times that.")
+		sentences = append(sentences, brief(c.figures[least].Variant)+" sustained "+c.text(least, "ratio")+marks[c.figures[least].Validity]+" times that.")
 	default:
 		sentences = append(sentences, "The others sustained from "+times(least)+" to "+times(most)+" times that.")
 	}

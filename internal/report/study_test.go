@@ -114,3 +114,11 @@ func TestUnfinishedExperiments(t *testing.T) {
 	require.Contains(t, page, "The baseline a sustained")
 	require.NotContains(t, page, "Variants over each other")
 }
+
+// Of many variants that differ, a sentence says how many they are and how far; the tables name each.
+func TestManyDifferencesAreCounted(t *testing.T) {
+	x := matrix()
+	_, comparisons := comparisonsOf(x)
+	x.Figures[5].RatioHi, x.Figures[5].Spread = nil, nil
+	require.Equal(t, "higher: 11 variants (4! to 14 ×)", newDifferenceView(x, &comparisons[0]).Text[0])
+}
