@@ -1,0 +1,179 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/loadgen/loadgen/internal/run"
+)
+
+// differenceView says what has been shown of a metric.
+type differenceView struct {
+	Name string
+	Text []string
+}
+
+// maxNamed bounds the variants that a sentence names with their ratios.
+const maxNamed = 8
+
+// ratios says how variants stand to the baseline: each of a few, and of many how many there are, from the lowest ratio to the highest.
+func (c *comparing) ratios(variants []int, name func(variant string) string) string {
+	ratio := func(i int) string { return c.text(i, "ratio") + marks[c.figures[i].Validity] }
+	if len(variants) > maxNamed {
+		sorted := slices.SortedFunc(slices.Values(variants), func(a, b int) int { return cmp.Compare(*c.figures[a].Ratio, *c.figures[b].Ratio) })
+		return plural(len(variants), "variant") + " (" + ratio(sorted[0]) + " to " + ratio(sorted[len(sorted)-1]) + " ×)"
+	}
+	var each []string
+	for _, i := range variants {
+		each = append(each, name(c.figures[i].Variant)+" ("+ratio(i)+" ×)")
+	}
+	return strings.Join(each, ", ")
+}
+
+// metricName is a metric's name in a sentence.
+func metricName(metric string) string {
+	return map[string]string{
+		"rate": "rate", "keys.rate": "rate of keys", "response.p50": "median response", "response.p99": "p99 response", "response.mean": "mean response", "hit_ratio": "hit ratio",
+	}[metric]
+}
+
+// answerOf says whether the variants differ.
+func answerOf(comparisons []comparing) string {
+	differ, alike, unknown, invalid := 0, 0, 0, 0
+	for _, c := range comparisons {
+		for i := range c.figures {
+			switch f := &c.figures[i]; {
+			case f.Nulls["ratio"] == ofBaseline:
+			case f.Validity == run.Invalid:
+				invalid++
+			case f.Differs:
+				differ++
+			case f.Ratio == nil || f.RatioHi == nil || f.Spread == nil:
+				unknown++
+			default:
+				alike++
+			}
+		}
+	}
+	all := differ + alike + unknown
+	rest := "."
+	if invalid > 0 {
+		rest = "; " + plural(invalid, "other") + " INVALID."
+	}
+	switch {
+	case all+invalid == 0:
+		return "There is nothing to compare yet."
+	case all == 0:
+		return "That cannot be told: the figures are INVALID."
+	case unknown == all:
+		return "That cannot be told: there are too few values" + rest
+	case differ == 0:
+		return "No difference was shown" + rest
+	case differ == all:
+		return "Yes, in every figure" + rest
+	}
+	return fmt.Sprintf("Yes, in %s of %s%s", count(differ), plural(all, "comparison"), rest)
+}
+
+// ofBaseline is the reason for which a baseline's own figure has no ratio.
+const ofBaseline = "it is the baseline"
+
+// nameOf names a phase's op.
+func nameOf(f run.Figure) string {
+	if f.Phase == f.Op {
+		return f.Op
+	}
+	return f.Phase + ", " + f.Op
+}
+
+// newDifferenceView sums up what was shown of a metric.
+func newDifferenceView(x *run.Experiment, c *comparing) differenceView {
+	f := c.figures[0]
+	d := differenceView{Name: nameOf(f) + ": " + metricName(f.Metric)}
+	var higher, lower, alone []int
+	var none, mdes, unknown, whys []string
+	brief, _ := briefly(x)
+	for i := range c.figures {
+		f := &c.figures[i]
+		switch {
+		case f.Variant == x.Baseline:
+		case f.Differs && *f.Ratio > 1:
+			higher = append(higher, i)
+		case f.Differs:
+			lower = append(lower, i)
+		case strings.HasPrefix(f.Finding, "differs by itself"):
+			alone = append(alone, i)
+		case f.Ratio == nil || f.RatioHi == nil || f.Spread == nil:
+			unknown = append(unknown, brief(f.Variant))
+			whys = append(whys, strings.TrimPrefix(f.Finding, "cannot tell: "))
+		default:
+			none = append(none, brief(f.Variant))
+			mdes = append(mdes, strings.TrimPrefix(f.Finding, "no difference shown "))
+		}
+	}
+	if higher != nil {
+		d.Text = append(d.Text, "higher: "+c.ratios(higher, brief))
+	}
+	if lower != nil {
+		d.Text = append(d.Text, "lower: "+c.ratios(lower, brief))
+	}
+	if alone != nil {
+		d.Text = append(d.Text, "by themselves, not among all comparisons: "+c.ratios(alone, brief))
+	}
+	others := len(c.figures) - 1
+	if none != nil {
+		which := someOf(none, "variant")
+		if len(none) == others && others > 1 {
+			which = "in any of the " + count(others)
+		}
+		d.Text = append(d.Text, "no difference shown: "+which+" "+joined(mdes)[0])
+	}
+	if unknown != nil {
+		which := someOf(unknown, "variant")
+		if len(unknown) == others && others > 1 {
+			which = "any of the " + count(others)
+		}
+		d.Text = append(d.Text, "cannot tell of "+which+": "+strings.Join(joined(whys), "; "))
+	}
+	return d
+}
+
+// sustained says in plain words what the baseline came to, and how far the others are from that.
+func sustained(x *run.Experiment, c *comparing) []string {
+	var sentences []string
+	brief, _ := briefly(x)
+	base := slices.IndexFunc(c.figures, func(f run.Figure) bool { return f.Variant == x.Baseline })
+	if base < 0 || c.figures[0].Metric != "rate" {
+		return nil
+	}
+	if f := &c.figures[base]; f.Score == nil {
+		sentences = append(sentences, "The baseline "+brief(x.Baseline)+" has no rate: "+f.Nulls["score"]+".")
+	} else {
+		sentences = append(sentences, "The baseline "+brief(x.Baseline)+" sustained "+c.text(base, "score")+marks[f.Validity]+" a second.")
+	}
+	least, most := -1, -1
+	for i := range c.figures {
+		if i == base || c.figures[i].Ratio == nil {
+			continue
+		}
+		if least < 0 || *c.figures[i].Ratio < *c.figures[least].Ratio {
+			least = i
+		}
+		if most < 0 || *c.figures[i].Ratio > *c.figures[most].Ratio {
+			most = i
+		}
+	}
+	times := func(i int) string {
+		return c.text(i, "ratio") + marks[c.figures[i].Validity] + " (" + brief(c.figures[i].Variant) + ")"
+	}
+	switch {
+	case least < 0:
+	case least == most:
+		sentences = append(sentences, brief(c.figures[least].Variant)+" sustained "+c.text(least, "ratio")+marks[c.figures[least].Validity]+" times that.")
+	default:
+		sentences = append(sentences, "The others sustained from "+times(least)+" to "+times(most)+" times that.")
+	}
+	return sentences
+}

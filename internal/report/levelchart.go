@@ -1,0 +1,116 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/loadgen/loadgen/internal/chart"
+	"github.com/loadgen/loadgen/internal/run"
+)
+
+// byRate cuts levels, which are in the order of their rates, into those of one rate each.
+func byRate(levels []run.Level) (rates [][]run.Level) {
+	for from := 0; from < len(levels); {
+		to := from + 1
+		for to < len(levels) && levels[to].Rate == levels[from].Rate {
+			to++
+		}
+		rates = append(rates, levels[from:to])
+		from = to
+	}
+	return rates
+}
+
+// middle returns the median, of two values in the middle the lower; NaN of none.
+func middle(all []float64) float64 {
+	if len(all) == 0 {
+		return math.NaN()
+	}
+	slices.Sort(all)
+	return all[(len(all)-1)/2]
+}
+
+// levelChart draws rate against latency: dots for all levels, and a line through the medians of those at one rate.
+func levelChart(ph *run.Phase) (figure, *chart.Chart) {
+	levels := slices.Clone(ph.Levels)
+	slices.SortStableFunc(levels, func(a, b run.Level) int { return int(math.Copysign(1, a.Rate-b.Rate)) })
+	if len(levels) < 2 || levels[0].Rate == levels[len(levels)-1].Rate {
+		return figure{}, nil
+	}
+	c := &chart.Chart{}
+	var r extent
+	present := verbs(ph.Op)
+	rates := byRate(levels)
+	texts := make([]string, len(rates))
+	quantiles := []struct {
+		name, class string
+		of          func(l *run.Latency) *float64
+	}{
+		{"p99", "c1", func(l *run.Latency) *float64 { return l.P99 }},
+		{"p50", "c0", func(l *run.Latency) *float64 { return l.P50 }},
+	}
+	for i, verb := range present {
+		for _, q := range quantiles {
+			line := chart.Line{Name: q.name, Class: q.class}
+			if len(present) > 1 {
+				line.Name = verb + " " + q.name
+				line.Class = "c" + strconv.Itoa((2*i+len(c.Lines)%2)%6)
+			}
+			tries := chart.Line{Class: line.Class, Loose: true}
+			for j, same := range rates {
+				var all []float64
+				for k := range same {
+					if o := same[k].Op[verb]; o != nil {
+						if v := q.of(&o.Response); v != nil {
+							all = append(all, *v)
+							r.add(*v)
+							tries.Points = append(tries.Points, chart.Point{X: same[k].Rate, Y: *v})
+						}
+					}
+				}
+				y := middle(all)
+				if !math.IsNaN(y) {
+					texts[j] += "\n" + line.Name + " " + duration(y)
+				}
+				line.Points = append(line.Points, chart.Point{X: same[0].Rate, Y: y})
+			}
+			c.Lines = append(c.Lines, line, tries)
+		}
+	}
+	if ph.Search != nil {
+		for _, o := range ph.Search.Objectives {
+			r.add(o.LimitSeconds)
+			c.Marks = append(c.Marks, chart.Mark{Y: o.LimitSeconds, Text: strings.TrimSpace(o.Op+" "+o.Quantile) + " ≤ " + duration(o.LimitSeconds)})
+		}
+	}
+	if r.least == 0 {
+		return figure{}, nil
+	}
+	most := levels[len(levels)-1].Rate
+	c.X = chart.Linear("asked, ops a second", most, chart.Step(most, 6), tickSI)
+	c.Y = r.log("response (log)")
+	for i, same := range rates {
+		rate, from, to := same[0].Rate, 0.0, most*1.1
+		if i > 0 {
+			from = (rates[i-1][0].Rate + rate) / 2
+		}
+		if i+1 < len(rates) {
+			to = (rate + rates[i+1][0].Rate) / 2
+		}
+		text := "asked " + whole(rate) + "/s"
+		if len(same) > 1 {
+			text += fmt.Sprintf(", %d times; medians", len(same))
+		} else if same[0].AchievedRate != nil {
+			text += "\nsustained " + whole(*same[0].AchievedRate) + "/s"
+		}
+		text += texts[i]
+		for k := range same {
+			text += "\n" + wordOf(ph, &same[k])
+		}
+		c.Hits = append(c.Hits, chart.Hit{X0: from, X1: to, Text: text})
+	}
+	return figure{Title: "Rate against latency"}, c
+}

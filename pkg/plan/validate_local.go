@@ -1,0 +1,99 @@
+package plan
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// local checks a phase whose target is files of the workers' own machines.
+func (v *validator) local(ph *Phase, at part) {
+	t := v.plan.Target(ph.Target)
+	if t == nil {
+		return
+	}
+	local, ok := driverNamed(v.drivers, t.Driver).(driver.Local)
+	if !ok {
+		return
+	}
+	v.localOps(ph, t, local, at)
+	v.localRoom(ph, t, local, at)
+	if n := ph.Sessions(); n > maxThreads {
+		v.fault(fmt.Sprintf("%s: %d sessions on driver %q", at.where, n, t.Driver),
+			fmt.Sprintf("Write at most %d: each is a thread.", maxThreads), at.path, at.path+".closed.sessions", at.path+".open.sessions")
+	}
+	for model, is := range map[string]bool{"stages": ph.Stages != nil, "search": ph.Search != nil} {
+		if is {
+			v.fault(fmt.Sprintf("%s: %s on driver %q", at.where, model, t.Driver),
+				"Write closed { … } or open { … }: what was written is verified when the load ends, which these do not know beforehand.", at.path+"."+model)
+		}
+	}
+}
+
+// localRoom checks that values fit into what the target's first phase makes, as far as that does not depend on how many workers there are.
+func (v *validator) localRoom(ph *Phase, t *Target, local driver.Local, at part) {
+	first := v.plan.Phases[slices.IndexFunc(v.plan.Phases, func(of *Phase) bool { return of.Target == ph.Target })]
+	d, made := v.plan.Dataset(ph.Dataset), v.plan.Dataset(first.Dataset)
+	for _, of := range []*Dataset{d, made} {
+		if of == nil || of.Keys.Count < 1 || of.Keys.Count > maxKeys || of.Values.Size < driver.StampSize {
+			return // reported
+		}
+	}
+	config, ok := t.Config.(interface{ Validate() error })
+	if reflect.TypeOf(t.Config) != reflect.TypeOf(local.NewConfig()) || ok && config.Validate() != nil || min(ph.Sessions(), first.Sessions()) < 1 {
+		return // reported
+	}
+	need, err := local.Need(t.Config, v.plan.site(ph, 1))
+	if err != nil {
+		v.fault(fmt.Sprintf("%s, target %q: %v", at.where, t.Name, err), "", at.path+".target", "dataset."+d.Name+".values.size")
+		return
+	}
+	need, err = local.Need(t.Config, v.plan.site(ph, ph.Sessions()))
+	has, failed := local.Need(t.Config, v.plan.site(first, first.Sessions()))
+	if err != nil || failed != nil {
+		return // up to the number of workers
+	}
+	what := fmt.Sprintf("%s, target %q", at.where, t.Name)
+	const write = "Write no more keys (of pools, for no more sessions) and no larger values than there, or have the larger phase first, or write another target."
+	if need.Slots > has.Slots {
+		v.fault(fmt.Sprintf("%s: %d slots, where phase %q has made %d", what, need.Slots, first.Name, has.Slots), write, "dataset."+d.Name+".keys.count", at.path+".dataset")
+	}
+	if need.Value > has.Value {
+		v.fault(fmt.Sprintf("%s: values of %d bytes, where phase %q has made slots of %d", what, need.Value, first.Name, has.Value), write,
+			"dataset."+d.Name+".values.size", at.path+".dataset")
+	}
+}
+
+// localOps checks that the target takes the ops, and can say of each value who wrote it.
+func (v *validator) localOps(ph *Phase, t *Target, local driver.Local, at part) {
+	stores := false
+	for _, w := range ph.Ops {
+		verb, ok := driver.ParseVerb(w.Op)
+		if !ok || local.Outcomes(verb) == nil || reflect.TypeOf(t.Config) != reflect.TypeOf(local.NewConfig()) {
+			continue // reported
+		}
+		stores = stores || verb.Stores()
+		if err := local.Check(t.Config, verb); err != nil {
+			v.fault(fmt.Sprintf("%s: %s: %v", at.where, w.Op, err), "", at.path+".ops", at.path+".target")
+		}
+	}
+	d := v.plan.Dataset(ph.Dataset)
+	if d == nil {
+		return
+	}
+	path := "dataset." + d.Name + ".values"
+	if stores && d.Values.Form() != "" {
+		v.fault(at.where+": entries that differ in size, compress, are records or come from a file in a log", fmt.Sprintf("Write one size and nothing of that in the values of dataset %q.", d.Name),
+			path+".size", path)
+	}
+	if d.Values.Size < driver.StampSize {
+		v.fault(fmt.Sprintf("%s: entries of %d bytes", at.where, d.Values.Size),
+			fmt.Sprintf("Write size = %d or more in the values of dataset %q: each entry of a log says who wrote it.", driver.StampSize, d.Name), path+".size", path)
+	}
+	if stores && d.Values.Checked {
+		v.fault(at.where+": checked values in a log", fmt.Sprintf("Leave checked out of dataset %q: entries of logs are always verified, in a form of their own.", d.Name),
+			path+".checked", path)
+	}
+}
