@@ -38,29 +38,30 @@ type Field struct {
 	Series  string `json:"series"`  // prometheus: which series it is the sum of
 }
 
-// ProcessFields are those of every process.
-func ProcessFields() []Field {
-	return []Field{
-		{Name: "rss_bytes", Unit: "bytes"},
-		{Name: "cpu_seconds", Unit: "s", Counter: true},
-		{Name: "cpu_user_seconds", Unit: "s", Counter: true},
-		{Name: "cpu_system_seconds", Unit: "s", Counter: true},
-		{Name: "minor_faults", Counter: true},
-		{Name: "major_faults", Counter: true},
-		{Name: "read_bytes", Unit: "bytes", Counter: true},
-		{Name: "write_bytes", Unit: "bytes", Counter: true},
-		{Name: "threads"},
+// FixedFields are those of every observation of a kind; nil where the plan says which.
+func FixedFields(kind string) []Field {
+	switch kind {
+	case ObserveProcess:
+		return []Field{
+			{Name: "rss_bytes", Unit: "bytes"},
+			{Name: "cpu_seconds", Unit: "s", Counter: true},
+			{Name: "cpu_user_seconds", Unit: "s", Counter: true},
+			{Name: "cpu_system_seconds", Unit: "s", Counter: true},
+			{Name: "minor_faults", Counter: true},
+			{Name: "major_faults", Counter: true},
+			{Name: "read_bytes", Unit: "bytes", Counter: true},
+			{Name: "write_bytes", Unit: "bytes", Counter: true},
+			{Name: "threads"},
+		}
+	case ObserveDirectory:
+		return []Field{
+			{Name: "used_bytes", Unit: "bytes"},
+			{Name: "size_bytes", Unit: "bytes"},
+			{Name: "files"},
+			{Name: "free_bytes", Unit: "bytes"},
+		}
 	}
-}
-
-// DirectoryFields are those of every directory.
-func DirectoryFields() []Field {
-	return []Field{
-		{Name: "used_bytes", Unit: "bytes"},
-		{Name: "size_bytes", Unit: "bytes"},
-		{Name: "files"},
-		{Name: "free_bytes", Unit: "bytes"},
-	}
+	return nil
 }
 
 // Observe returns the observation with the given name, or nil.

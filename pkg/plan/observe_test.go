@@ -60,9 +60,9 @@ observe "process" {
 			{Name: "gc", Unit: "s", Counter: true, Series: "jvm_gc_seconds_sum"},
 			{Name: "heap", Unit: "bytes", Series: `jvm_memory_used_bytes{area="heap"}`},
 		}},
-		{Name: "disk", Kind: "directory", Path: "/data", Timeout: 5 * second, Fields: plan.DirectoryFields()},
+		{Name: "disk", Kind: "directory", Path: "/data", Timeout: 5 * second, Fields: plan.FixedFields(plan.ObserveDirectory)},
 		{Name: "hook", Kind: "hook", Hook: "jmap", Timeout: 10 * second, Fields: []plan.Field{{Name: "live_bytes", Unit: "bytes"}, {Name: "objects"}}},
-		{Name: "process", Kind: "process", Port: 6379, Every: second, Timeout: second, Fields: plan.ProcessFields()},
+		{Name: "process", Kind: "process", Port: 6379, Every: second, Timeout: second, Fields: plan.FixedFields(plan.ObserveProcess)},
 	}, p.Observes)
 	require.Equal(t, []string{"jmap"}, p.Hooks())
 	b, err := p.Canonical()

@@ -57,13 +57,13 @@ func (b *block) observed(o *Observe, targets map[string]*Target) {
 		}
 		integer(b, "port", &o.Port)
 		integer(b, "pid", &o.PID)
-		o.Fields = ProcessFields()
+		o.Fields = FixedFields(o.Kind)
 	case ObserveDirectory:
 		b.expect([]string{"path"}, nil)
 		if b.require("path", `Write path = "/var/lib/…", a directory on the coordinator's machine.`) {
 			b.text("path", &o.Path)
 		}
-		o.Fields, o.Every, o.Timeout = DirectoryFields(), 0, 5*time.Second
+		o.Fields, o.Every, o.Timeout = FixedFields(o.Kind), 0, 5*time.Second
 	case ObservePrometheus:
 		b.expect([]string{"url", "series"}, nil)
 		if b.require("url", `Write url = "http://127.0.0.1:9100/metrics".`) {

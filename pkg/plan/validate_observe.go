@@ -75,11 +75,9 @@ func (v *validator) fields(o *Observe, at part) {
 		v.fault(fmt.Sprintf("%s: %d fields", at.where, len(o.Fields)), fmt.Sprintf("Write 1 to %d of them.", maxFields), path, at.path+".target")
 		return
 	}
-	for kind, fixed := range map[string][]Field{ObserveProcess: ProcessFields(), ObserveDirectory: DirectoryFields()} {
-		if o.Kind == kind && !slices.Equal(o.Fields, fixed) {
-			v.fault(fmt.Sprintf("%s: other fields than a %s has", at.where, kind), "Leave fields out.", path)
-			return
-		}
+	if fixed := FixedFields(o.Kind); fixed != nil && !slices.Equal(o.Fields, fixed) {
+		v.fault(fmt.Sprintf("%s: other fields than a %s has", at.where, o.Kind), "Leave fields out.", path)
+		return
 	}
 	seen := map[string]bool{}
 	for _, f := range o.Fields {
