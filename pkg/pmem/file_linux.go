@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
@@ -27,6 +28,9 @@ type File struct {
 	returns bool
 	page    int64 // size in bytes
 	poison  atomic.Pointer[failure]
+
+	mu      sync.Mutex // guards what is below
+	writers []*writer
 }
 
 // failure is what the first failed write ended in.

@@ -385,6 +385,7 @@ func TestWritersSideBySide(t *testing.T) {
 	}
 	wait.Wait()
 	require.NoError(t, errors.Join(errs...))
+	require.EqualValues(t, 8*20, f.Fences())
 	for i := range errs {
 		p := make([]byte, 1000)
 		_, err := f.ReadAt(p, int64(i)*1000)

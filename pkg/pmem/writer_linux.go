@@ -28,12 +28,29 @@ type writer struct {
 	file    *File
 	lo, hi  int64 // the bytes flushed since the last fence lie in [lo, hi)
 	before  int64 // where those of the last fence ended
+	fences  uint64
 	scratch scratch
-	_       [4*line - 4*8 - 2*line]byte
+	_       [4*line - 5*8 - 2*line]byte
 }
 
 // Writer returns a new Medium. Each goroutine has its own: a fence waits for what was flushed on the same Medium only.
-func (f *File) Writer() Medium { return &writer{file: f} }
+func (f *File) Writer() Medium {
+	w := &writer{file: f}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.writers = append(f.writers, w)
+	return w
+}
+
+// Fences returns how many fences there were on the file's mediums, also in modes in which they do nothing. None may be in use.
+func (f *File) Fences() (n uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, w := range f.writers {
+		n += w.fences
+	}
+	return n
+}
 
 // Put implements Medium.
 func (w *writer) Put(off int64, head, p []byte) error {
@@ -52,7 +69,7 @@ func (w *writer) put(p *chunk) (sum uint32, err error) {
 	if err := w.writable(p.off, n+p.room); err != nil || n == 0 {
 		return 0, err
 	}
-	if f.mode.instructions() {
+	if f.cpu.flush != nil {
 		defer f.storing(debug.SetPanicOnFault(true), &err)
 		return f.cpu.put(&w.scratch, f.data, p), nil
 	}
@@ -94,7 +111,7 @@ func (w *writer) Store8(off int64, v uint64) (err error) {
 	}
 	defer w.file.storing(debug.SetPanicOnFault(true), &err)
 	to := &w.file.data[off]
-	if w.file.mode.instructions() {
+	if w.file.cpu.flush != nil {
 		w.file.cpu.store8(to, v)
 		return nil
 	}
@@ -109,7 +126,7 @@ func (w *writer) Flush(off, n int64) (err error) {
 	if err := w.writable(off, n); err != nil || n == 0 {
 		return err
 	}
-	if w.file.mode.instructions() {
+	if w.file.cpu.flush != nil {
 		defer w.file.storing(debug.SetPanicOnFault(true), &err)
 		w.file.cpu.flush(w.file.data[off : off+n])
 		return nil
@@ -129,31 +146,36 @@ func (w *writer) note(off, n int64) {
 // Fence implements Medium. Where it waits for a disk, it also looks whether the file was truncated.
 func (w *writer) Fence() error {
 	f := w.file
+	w.fences++
 	if err := w.writable(0, 0); err != nil {
 		return err
 	}
-	if f.mode.instructions() {
+	if f.cpu.flush != nil {
 		f.cpu.fence()
 	}
 	if f.sync == nil || w.lo == w.hi {
 		return nil
 	}
 	w.foresee()
-	var err error
-	if f.returns {
-		lo := w.lo - w.lo%f.page
-		_, _, e := syscall.RawSyscall6(unix.SYS_MSYNC, uintptr(unsafe.Pointer(&f.data[lo])), uintptr(w.hi-lo), unix.MS_SYNC, 0, 0, 0)
-		if e != 0 {
-			err = e
-		}
-	} else {
-		err = f.sync(w.lo, w.hi)
-	}
-	if err != nil {
-		return f.fail(fmt.Errorf("%s of bytes %d to %d on %s: %w", f.mode, w.lo, w.hi, f.place, err))
-	}
+	lo, hi := w.lo, w.hi
 	w.lo, w.hi, w.before = 0, 0, w.hi
-	if f.place.Volatile() {
+	if !f.returns {
+		return f.synced(lo, hi, f.sync(lo, hi))
+	}
+	page := lo - lo%f.page
+	_, _, e := syscall.RawSyscall6(unix.SYS_MSYNC, uintptr(unsafe.Pointer(&f.data[page])), uintptr(hi-page), unix.MS_SYNC, 0, 0, 0)
+	if e != 0 {
+		return f.synced(lo, hi, e)
+	}
+	return nil
+}
+
+// synced returns what a sync of a range that ended in err leaves to be said.
+func (f *File) synced(lo, hi int64, err error) error {
+	switch {
+	case err != nil:
+		return f.fail(fmt.Errorf("%s of bytes %d to %d on %s: %w", f.mode, lo, hi, f.place, err))
+	case f.place.Volatile():
 		return nil
 	}
 	return f.Check()

@@ -261,15 +261,15 @@ func TestFullLogThatIsNeverCleared(t *testing.T) {
 
 // liar acknowledges one entry in so many without writing it.
 type liar struct {
-	adder
+	appender
 	n, every int
 }
 
-func (l *liar) add(p []byte) error {
+func (l *liar) Append(p []byte) (uint64, error) {
 	if l.n++; l.n%l.every == 0 {
-		return nil
+		return 0, nil
 	}
-	return l.adder.add(p)
+	return l.appender.Append(p)
 }
 
 // TestLiesAreFound has what was acknowledged not be there, be damaged, be there twice, or be somebody else's.
@@ -292,7 +292,7 @@ func TestLiesAreFound(t *testing.T) {
 		if layout != layoutArray {
 			t.Run(layout+": acknowledged without writing", func(t *testing.T) {
 				s := open(t, c, siteOf(t, 1))
-				s.sessions[0].adder = &liar{adder: s.sessions[0].adder, every: 7}
+				s.sessions[0].log = &liar{appender: s.sessions[0].log, every: 7}
 				require.NoError(t, do(s.sessions[0], driver.Append, 50, 0))
 				caught(t, verify(t, s), "")
 			})

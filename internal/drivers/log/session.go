@@ -21,7 +21,7 @@ type session struct {
 	make   *maker
 	entry  []byte // at hand, of number
 	number uint64
-	adder  adder       // of a layout without slots
+	log    appender    // of a layout without slots
 	slots  *slotWriter // of one with
 	turns  turns       // of a raw file
 	reader reader
@@ -42,7 +42,7 @@ func newSession(s *store, f *file, id, i, n int) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	one.adder, _ = w.(adder)
+	one.log, _ = w.(appender)
 	one.slots, _ = w.(*slotWriter)
 	if raw, ok := w.(rawWriter); ok {
 		one.turns = raw.turns
@@ -70,8 +70,17 @@ func (s *session) Prepare(req *driver.Request) error {
 	return nil
 }
 
-// Do implements driver.LocalSession.
+// Do implements driver.LocalSession. Most appends are made right here: what is called from deeper takes longer to return behind a system call, where
+// the kernel's own returns keep the processor from foretelling the next ones.
 func (s *session) Do(req *driver.Request, reply *driver.Reply) (err error) {
+	if req.Verb == driver.Append && s.alone && s.log != nil {
+		s.issued = s.number
+		if _, err = s.log.Append(s.entry); err == nil {
+			s.acked = s.number
+			return nil
+		}
+		return s.fail(s.again(err, s.file.resets.Load(), reply))
+	}
 	switch req.Verb {
 	case driver.Append:
 		err = s.append(reply)
@@ -84,14 +93,14 @@ func (s *session) Do(req *driver.Request, reply *driver.Reply) (err error) {
 	default:
 		return fmt.Errorf("a log knows no %s", req.Verb)
 	}
-	if err != nil {
-		return s.fail(err)
-	}
-	return nil
+	return s.fail(err)
 }
 
-// fail notes an error that the session cannot go on after.
+// fail notes an error that the session cannot go on after, if there is one.
 func (s *session) fail(err error) error {
+	if err == nil {
+		return nil
+	}
 	err = fmt.Errorf("%s: %w%s", s.file.name, err, remedy(err))
 	s.store.failed(err)
 	return err
@@ -123,12 +132,15 @@ func (s *session) append(reply *driver.Reply) error {
 		}
 		return s.erase(slot)
 	}
-	for {
-		seen := s.file.resets.Load()
-		err := s.add()
-		if !errors.Is(err, pmlog.ErrFull) {
-			return err
-		}
+	seen := s.file.resets.Load()
+	return s.again(s.add(), seen, reply)
+}
+
+// again is for an append that ended in an error: while that is for want of room, the log is cleared, which had so many resets before, and the append
+// made again.
+func (s *session) again(err error, seen uint64, reply *driver.Reply) error {
+	for errors.Is(err, pmlog.ErrFull) {
+		s.issued = s.number - 1
 		if s.store.cfg.Full == "never" {
 			reply.Outcome, reply.Message = driver.Error, full
 			return nil
@@ -136,20 +148,20 @@ func (s *session) append(reply *driver.Reply) error {
 		if err := s.clearFull(seen); err != nil {
 			return err
 		}
+		seen = s.file.resets.Load()
+		err = s.add()
 	}
+	return err
 }
 
-// add is append, once.
+// add stores the entry at the end of the log.
 func (s *session) add() error {
 	if !s.alone {
 		s.busy.Lock()
 		defer s.busy.Unlock()
 	}
 	s.issued = s.number
-	if err := s.adder.add(s.entry); err != nil {
-		if errors.Is(err, pmlog.ErrFull) {
-			s.issued--
-		}
+	if _, err := s.log.Append(s.entry); err != nil {
 		return err
 	}
 	s.acked = s.number

@@ -35,7 +35,8 @@ type store struct {
 type file struct {
 	name     string
 	volume   volume
-	regions  []*counted
+	regions  []*pmem.File
+	before   uint64 // fences of its regions before this phase
 	sessions []*session
 	older    atomic.Uint64 // entries of earlier phases that are there, in a log that is read from its beginning
 	entries  int64         // that it has room for
@@ -138,10 +139,16 @@ func (s *store) openFile(ctx context.Context, d *design, from int) error {
 		f.sessions = append(f.sessions, one)
 		s.sessions = append(s.sessions, one)
 	}
-	for _, r := range f.regions {
-		r.begin()
-	}
+	f.before = f.fences()
 	return nil
+}
+
+// fences returns how many waits for what was written to be durable there were. No session may be at work.
+func (f *file) fences() (n uint64) {
+	for _, r := range f.regions {
+		n += r.Fences()
+	}
+	return n
 }
 
 // look finds out what an earlier phase has left.
@@ -213,7 +220,7 @@ func (s *store) foreign(name string) error {
 
 // describe says what the files are.
 func (s *store) describe() {
-	first := s.files[0].regions[0].file
+	first := s.files[0].regions[0]
 	place := first.Place()
 	s.account = driver.Log{
 		Layout: s.cfg.Layout, SyncAsked: s.cfg.Sync, SyncUsed: string(first.Mode()), Instruction: first.Instruction(s.kind.Size),
@@ -253,9 +260,7 @@ func (s *store) Log() driver.Log {
 	l := s.account
 	for _, f := range s.files {
 		l.Resets += f.resets.Load()
-		for _, r := range f.regions {
-			l.Forces += r.fences()
-		}
+		l.Forces += f.fences() - f.before
 	}
 	for _, one := range s.sessions {
 		l.Bytes += one.acked * uint64(s.kind.Size)
@@ -297,7 +302,7 @@ func (s *store) Remove() error {
 	var errs []error
 	for _, f := range s.files {
 		for _, r := range f.regions {
-			if err := s.root.Remove(filepath.Base(r.file.Name())); !errors.Is(err, fs.ErrNotExist) { // another phase's store had it too
+			if err := s.root.Remove(filepath.Base(r.Name())); !errors.Is(err, fs.ErrNotExist) { // another phase's store had it too
 				errs = append(errs, err)
 			}
 		}

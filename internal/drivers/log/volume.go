@@ -14,7 +14,7 @@ import (
 
 // volume is a log in one of the layouts, in the file or files of it.
 type volume interface {
-	// writer returns what the i-th of the n sessions on the log writes with: a *slotWriter, or an adder.
+	// writer returns what the i-th of the n sessions on the log writes with: a *slotWriter, or an appender.
 	writer(i, n int) (any, error)
 	// reader returns what a session reads with.
 	reader() reader
@@ -24,10 +24,10 @@ type volume interface {
 	close() error
 }
 
-// adder writes for one session.
-type adder interface {
-	// add stores an entry where the layout has it next, or returns pmlog.ErrFull.
-	add(p []byte) error
+// appender writes for one session.
+type appender interface {
+	// Append stores an entry where the layout has it next, and returns a number of its place, or pmlog.ErrFull.
+	Append(p []byte) (uint64, error)
 }
 
 // reader reads for one session.
@@ -79,10 +79,10 @@ func (f *form) fileSize(asked int64) (size, entries int64, err error) {
 func sideName(name string) string { return name + ".side" }
 
 // open opens the log with a name, or makes it when size is above 0, unless ctx ends before. It returns the files that it is in.
-func (f *form) open(ctx context.Context, root *os.Root, name string, size int64, mode pmem.Mode) (volume, []*counted, error) {
+func (f *form) open(ctx context.Context, root *os.Root, name string, size int64, mode pmem.Mode) (volume, []*pmem.File, error) {
 	files := opener{root: root, mode: mode}
 	data := files.open(ctx, name, size)
-	var side *counted
+	var side *pmem.File
 	if f.Layout == layoutChannel {
 		if size > 0 {
 			size = pmlog.SideSize
@@ -103,15 +103,14 @@ func (f *form) open(ctx context.Context, root *os.Root, name string, size int64,
 type opener struct {
 	root *os.Root
 	mode pmem.Mode
-	all  []*counted
+	all  []*pmem.File
 	err  error
 }
 
-func (o *opener) open(ctx context.Context, name string, size int64) *counted {
+func (o *opener) open(ctx context.Context, name string, size int64) (f *pmem.File) {
 	if o.err != nil {
 		return nil
 	}
-	var f *pmem.File
 	if size > 0 {
 		f, o.err = pmem.CreateIn(ctx, o.root, name, size, o.mode)
 	} else {
@@ -120,9 +119,8 @@ func (o *opener) open(ctx context.Context, name string, size int64) *counted {
 	if o.err != nil {
 		return nil
 	}
-	c := &counted{Region: f, file: f}
-	o.all = append(o.all, c)
-	return c
+	o.all = append(o.all, f)
+	return f
 }
 
 func (o *opener) close() error {
@@ -134,7 +132,7 @@ func (o *opener) close() error {
 }
 
 // over makes the volume in open files.
-func (f *form) over(data, side *counted, create bool) (volume, error) {
+func (f *form) over(data, side *pmem.File, create bool) (volume, error) {
 	switch f.Layout {
 	case layoutAppend:
 		l, err := either(create, func() (*pmlog.Append, error) { return pmlog.CreateAppend(data, f.appendOptions()) },
@@ -174,17 +172,10 @@ func either[T any](first bool, a, b func() (T, error)) (T, error) {
 // appendVolume is one log for all its sessions.
 type appendVolume struct{ *pmlog.Append }
 
-func (v appendVolume) writer(int, int) (any, error) { return appendWriter{v.Writer()}, nil }
+func (v appendVolume) writer(int, int) (any, error) { return v.Writer(), nil }
 func (v appendVolume) reader() reader               { return appendReader{v.Reader()} }
 func (v appendVolume) clear() error                 { return v.Clear() }
 func (v appendVolume) close() error                 { return v.Close() }
-
-type appendWriter struct{ *pmlog.AppendWriter }
-
-func (w appendWriter) add(p []byte) error {
-	_, err := w.Append(p)
-	return err
-}
 
 type appendReader struct{ *pmlog.Reader }
 
@@ -204,9 +195,9 @@ func (v channelVolume) reader() reader               { return &pieces{of: v, siz
 func (v channelVolume) clear() error                 { return v.Clear() }
 func (v channelVolume) close() error                 { return v.Close() }
 
-func (v channelVolume) add(p []byte) error {
-	_, err := v.Append(p)
-	return err
+func (v channelVolume) Append(p []byte) (uint64, error) {
+	off, err := v.Channel.Append(p)
+	return uint64(off), err
 }
 
 // pieces reads entries that follow each other.
@@ -289,7 +280,7 @@ type turns struct {
 	places uint64
 }
 
-func (w rawWriter) add(p []byte) error {
-	_, err := w.Write(p)
-	return err
+func (w rawWriter) Append(p []byte) (uint64, error) {
+	off, err := w.Write(p)
+	return uint64(off), err
 }
