@@ -24,9 +24,9 @@ type wallClock struct {
 // blocking executor, whose sessions wake late anyway, it does not.
 const oversleep = 150 * time.Microsecond
 
-func (c wallClock) now() int64 { return int64(time.Since(c.zero)) }
+func (c *wallClock) now() int64 { return int64(time.Since(c.zero)) }
 
-func (c wallClock) sleep(d time.Duration) {
+func (c *wallClock) sleep(d time.Duration) {
 	if d > c.spin {
 		c.nap(d - c.spin)
 	}

@@ -13,7 +13,7 @@ func TestShortSleepsAreNotMilliseconds(t *testing.T) {
 	release, err := ownThread(-1)
 	require.NoError(t, err)
 	defer release()
-	c := wallClock{zero: time.Now(), nap: napThread}
+	c := &wallClock{zero: time.Now(), nap: napThread}
 	best := time.Hour
 	for range 200 {
 		before := c.now()

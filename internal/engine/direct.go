@@ -34,6 +34,7 @@ const drawn = 16
 // bypass has the loop carry out ops directly where its program and transport allow it.
 func (l *loop) bypass(source *workload.Source) {
 	l.direct = nil
+	l.thread, _ = l.tr.(*local)
 	w, wired := l.tr.(*wire)
 	if !wired || l.scenes != nil {
 		return

@@ -107,7 +107,7 @@ func (e *Engine) Assign(_ context.Context, a run.Assignment) error {
 	if slices.ContainsFunc(p.Targets, func(t *plan.Target) bool { return t.Executor == plan.EventLoop }) {
 		spin = oversleep
 	}
-	e.clock = wallClock{zero: a.Zero, spin: spin, nap: e.cfg.Sleep}
+	e.clock = &wallClock{zero: a.Zero, spin: spin, nap: e.cfg.Sleep}
 	e.wall = a.WallNS
 	return nil
 }

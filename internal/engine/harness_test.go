@@ -58,7 +58,7 @@ func newBench(t testing.TB, p *plan.Plan, phase string, latency time.Duration) *
 func newPipedBench(t testing.TB, p *plan.Plan, phase string, latency time.Duration) *bench {
 	t.Helper()
 	b := &bench{t: t, net: newVirtualNet(0)}
-	require.NoError(t, b.connect(p, phase, latency, wallClock{zero: time.Now(), nap: time.Sleep}))
+	require.NoError(t, b.connect(p, phase, latency, &wallClock{zero: time.Now(), nap: time.Sleep}))
 	return b
 }
 

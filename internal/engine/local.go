@@ -12,12 +12,13 @@ import (
 // local carries requests out on the loop's own thread: the transport of a driver whose target is files of this machine. An op on a mapped
 // file can be shorter than a hand-over to another goroutine.
 //
-// What is sent is carried out by wait, one request after another, so that an op whose end starts the next is no recursion.
+// What is sent is carried out by wait, one request after another, so that an op whose end starts the next is no recursion. All ops are one
+// request, to the one endpoint: they need no program, which would take a third of the time that the loop spends on them.
 type local struct {
 	l        *loop
 	store    driver.Store
 	sessions []driver.LocalSession // by session.index; nil once one has failed
-	calls    []localCall           // sent and not begun, the oldest first from head on
+	calls    []*opState            // sent and not begun, the oldest first from head on
 	head     int
 	req      driver.Request // at hand
 	reply    driver.Reply   // to it
@@ -25,12 +26,6 @@ type local struct {
 	inside   int64 // spent by the sessions, in this step
 	slept    int64 // spent waiting for nothing but time
 	seat     seat
-}
-
-// localCall is a request that was sent.
-type localCall struct {
-	st  *opState
-	req driver.Request
 }
 
 // localTurn is how long wait goes on before the loop looks at its timers again.
@@ -47,14 +42,23 @@ func (t *local) open(int64) error {
 	return nil
 }
 
-func (t *local) send(s *session, st *opState, req *driver.Request) bool {
+// launch begins an op.
+func (t *local) launch(st *opState, now int64) {
+	t.l.rec.Request(0, st.Verb).Sent++
+	if !t.send(st.session, st, nil) {
+		t.ended(st, driver.Error, op.Refused, now)
+	}
+}
+
+// send takes the whole op: its request is made when its turn comes.
+func (t *local) send(s *session, st *opState, _ *driver.Request) bool {
 	if t.sessions[s.index] == nil {
 		return false
 	}
 	if t.head == len(t.calls) {
 		t.calls, t.head = t.calls[:0], 0
 	}
-	t.calls = append(t.calls, localCall{st, *req})
+	t.calls = append(t.calls, st)
 	return true
 }
 
@@ -69,24 +73,27 @@ func (t *local) wait(d time.Duration) bool {
 	}
 	now := began
 	for t.head < len(t.calls) && now < began+localTurn && t.l.halt.Load() != abandon && !t.l.expired(now) {
-		st := t.calls[t.head].st
-		t.req = t.calls[t.head].req
+		st := t.calls[t.head]
 		t.head++
-		now = t.carry(st, &t.req)
+		now = t.carry(st)
 	}
 	t.l.planned += now - began // a long op is no stall of the loop's
 	return true
 }
 
-// carry carries a request out and returns when that was.
-func (t *local) carry(st *opState, req *driver.Request) (end int64) {
+// carry carries an op out and returns when that was.
+func (t *local) carry(st *opState) (end int64) {
 	l, session := t.l, t.sessions[st.session.index]
 	if session == nil { // it has failed since
 		end = l.clock.now()
-		l.failed(st, req.Endpoint, op.Lost, 0, end)
+		t.ended(st, driver.Error, op.Lost, end)
 		return end
 	}
-	reply := &t.reply
+	req, reply := &t.req, &t.reply
+	req.Verb, req.Stream, req.N, req.Index, req.Key, req.Value = st.Verb, st.Stream, st.N, st.Index, st.Key, nil
+	if st.Verb.Stores() {
+		req.Value = &st.Value
+	}
 	*reply = driver.Reply{}
 	err := session.Prepare(req)
 	start := l.clock.now()
@@ -100,16 +107,46 @@ func (t *local) carry(st *opState, req *driver.Request) (end int64) {
 	case err != nil:
 		t.sessions[st.session.index] = nil
 		l.rec.Errors.Add(fmt.Appendf(nil, "%v", err))
-		l.failed(st, req.Endpoint, op.Lost, 0, end)
+		t.ended(st, driver.Error, op.Lost, end)
 	case end-start > t.timeout:
-		l.failed(st, req.Endpoint, op.RequestTimeout, 0, end)
+		t.ended(st, driver.Timeout, op.RequestTimeout, end)
 	default:
-		if req.Value != nil && reply.Outcome == driver.OK {
-			l.rec.AddBytes(req.Verb, 0, req.Value.Size)
-		}
-		l.answered(st, req.Endpoint, reply, len(reply.Value), end)
+		t.answered(st, reply, end)
 	}
 	return end
+}
+
+// answered takes a reply to an op.
+func (t *local) answered(st *opState, reply *driver.Reply, now int64) {
+	l := t.l
+	l.answers = now
+	sent := 0
+	switch reply.Outcome {
+	case driver.OK:
+		sent = st.Value.Size
+	case driver.Error:
+		l.rec.Errors.Add(reply.Message)
+	}
+	l.rec.AddBytes(st.Verb, len(reply.Value), sent)
+	t.ended(st, reply.Outcome, op.Replied, now)
+}
+
+// ended counts how the request of an op ended, and the op did.
+func (t *local) ended(st *opState, outcome driver.Outcome, cause op.EventKind, now int64) {
+	l := t.l
+	ledger := l.rec.Request(0, st.Verb)
+	switch {
+	case cause != op.Replied:
+		unanswered(ledger, cause, 1)
+	case outcome == driver.Error:
+		ledger.Error++
+	default:
+		ledger.Answered++
+	}
+	s, sc := st.session, st.scene
+	l.ended(st, outcome, cause, now)
+	l.release(st)
+	l.proceed(s, sc, now, cause == op.Refused)
 }
 
 func (t *local) flush() {}
@@ -117,7 +154,7 @@ func (t *local) flush() {}
 // recall takes back what has not begun.
 func (t *local) recall() {
 	for _, c := range t.calls[t.head:] {
-		ledger := t.l.rec.Request(c.req.Endpoint, c.req.Verb)
+		ledger := t.l.rec.Request(0, c.Verb)
 		ledger.Sent--
 		ledger.Refused++
 	}
@@ -130,7 +167,7 @@ func (t *local) sweep(int64) int64 { return never }
 
 func (t *local) outstanding(into []measure.Requests) {
 	for _, c := range t.calls[t.head:] {
-		into[c.req.Endpoint*driver.NumVerbs+int(c.req.Verb)].InFlight++
+		into[c.Verb].InFlight++
 	}
 }
 

@@ -105,6 +105,7 @@ type loop struct {
 	prog     op.Program
 	routes   *routes // of a target that is a cluster; else nil
 	direct   *direct // carries out what prog would, where it can; or nil
+	thread   *local  // carries ops out without prog; or nil
 	scenes   *scenes // of a step whose sessions carry out scenarios; or nil
 	timers   timers
 	sessions []*session
@@ -336,6 +337,10 @@ func (l *loop) launch(st *opState, s *session, due, now int64) {
 	l.count(&st.Op)
 	l.sign(&st.Op, now)
 	st.session, st.due, st.begun, st.start, st.done, st.keys = s, due, now, 0, false, len(st.Batch)
+	if l.thread != nil {
+		l.thread.launch(st, now)
+		return
+	}
 	sc := st.scene
 	l.depth++
 	l.starting = st
@@ -534,13 +539,7 @@ func (l *loop) deliver(ev op.Event, now int64) {
 			l.rec.Errors.Add(ending(ev.Redirect))
 			l.routes.suspect()
 		}
-		st.done = true
-		if sc == nil {
-			l.vacate(s, 1, now)
-		} else {
-			sc.took(st, step.Outcome, ev.Kind, now)
-		}
-		l.record(st, step.Outcome, ev.Kind, now)
+		l.ended(st, step.Outcome, ev.Kind, now)
 	}
 	for i := range reqs {
 		l.issue(st, &reqs[i], now)
@@ -556,7 +555,14 @@ func (l *loop) deliver(ev op.Event, now int64) {
 	}
 }
 
-func (l *loop) record(st *opState, outcome driver.Outcome, cause op.EventKind, now int64) {
+// ended records the outcome of an op. Its slot is free for the feed, which is still to be told.
+func (l *loop) ended(st *opState, outcome driver.Outcome, cause op.EventKind, now int64) {
+	st.done = true
+	if st.scene == nil {
+		l.vacate(st.session, 1, now)
+	} else {
+		st.scene.took(st, outcome, cause, now)
+	}
 	if outcome > driver.Miss {
 		l.brake.ended(outcome, 1)
 	}

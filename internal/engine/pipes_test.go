@@ -219,7 +219,7 @@ func TestPipedGreetingIsRefused(t *testing.T) {
 		p := redisPlan(t, 1, onBlocking, getsForASecond)
 		b := &bench{t: t, net: newVirtualNet(0)}
 		b.refusal = "-NOAUTH Authentication required.\r\n"
-		err := b.connect(p, "load", 0, wallClock{zero: time.Now(), nap: time.Sleep})
+		err := b.connect(p, "load", 0, &wallClock{zero: time.Now(), nap: time.Sleep})
 		require.ErrorContains(t, err, "connect to n0 (127.0.0.1:7001): PING: server says NOAUTH")
 		b.g.close()
 	})
@@ -253,7 +253,7 @@ func TestPipeWritesNothingAfterTheLease(t *testing.T) {
 		near, far := net.Pipe()
 		var lease atomic.Int64
 		lease.Store(int64(time.Second))
-		p := newPipes(wallClock{zero: time.Now(), nap: time.Sleep}, &lease, func(context.Context, int32) (net.Conn, error) { return near, nil })
+		p := newPipes(&wallClock{zero: time.Now(), nap: time.Sleep}, &lease, func(context.Context, int32) (net.Conn, error) { return near, nil })
 		fd, err := p.connect(new(endpoint), 0)
 		require.NoError(t, err)
 		synctest.Wait()
@@ -280,7 +280,7 @@ func TestPipeKeepsReading(t *testing.T) {
 		near, far := net.Pipe()
 		var lease atomic.Int64
 		lease.Store(never)
-		p := newPipes(wallClock{zero: time.Now(), nap: time.Sleep}, &lease, func(_ context.Context, token int32) (net.Conn, error) {
+		p := newPipes(&wallClock{zero: time.Now(), nap: time.Sleep}, &lease, func(_ context.Context, token int32) (net.Conn, error) {
 			if token > 0 {
 				return nil, errors.New("nobody there")
 			}
