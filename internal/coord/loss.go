@@ -89,6 +89,9 @@ func (s *step) lose(worker int, lost *run.Loss) error {
 		known := src.counted.Counters()
 		s.unfinished.Merge(&known)
 		src.final = true
+		if part := s.steps[worker]; s.logs[worker] == nil && part.From < part.To {
+			s.unread = append(s.unread, lost.Worker)
+		}
 	}
 	s.mu.Unlock()
 	err := s.c.lose(worker, loss)

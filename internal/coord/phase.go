@@ -92,7 +92,7 @@ func (p *passage) take(s *step, aborted bool) {
 		p.m.Setup = s.totals
 	case p.ph.Stages == nil && p.ph.Search == nil:
 		p.m.Load, p.m.Series, p.m.Generators, p.m.Unfinished = s.totals, s.series.Rows(), s.generators, s.unfinished
-		p.m.Logs = s.logs
+		p.m.Logs, p.m.Unread = s.logs, s.unread
 	default:
 		p.level(s, step)
 	}

@@ -43,6 +43,7 @@ type step struct {
 	series     run.Series
 	generators []run.Generator
 	logs       []*run.Log // by worker; nil of one that loaded no log
+	unread     []string   // workers that were lost before they had said what became of theirs
 	ops        uint64     // fixed by the plan; 0: not known
 	buf        []byte
 	err        error // of the store

@@ -131,6 +131,19 @@ func TestLogThatFails(t *testing.T) {
 	require.Equal(t, "the log failed", final.Log.Unproven)
 }
 
+// TestStoppedWorkerVerifiesNothing says so in its own words, not in those of the process that it did not wait for.
+func TestStoppedWorkerVerifiesNothing(t *testing.T) {
+	e, _ := localEngine(t, logPlan(t, "", logPhase("write", "ops = { append = 1 }\n closed {\n duration = \"1h\"\n}")))
+	_, err := e.Prepare(t.Context(), stepOf(e.plan.Phase("write"), run.Load))
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	final, _ := e.Run(ctx, e.now(), func(*measure.Snapshot) (func() error, error) { return func() error { return nil }, nil })
+	require.NotNil(t, final.Log)
+	require.Nil(t, final.Log.Proof)
+	require.Equal(t, "the worker was stopped", final.Log.Unproven)
+}
+
 // TestLogOpsBeyondTheTimeout are done, and counted as timeouts.
 func TestLogOpsBeyondTheTimeout(t *testing.T) {
 	e, _ := localEngine(t, logPlan(t, "timeout = \"1ns\"", logPhase("write", "ops = { append = 1 }\n closed { iterations = 100 }")))

@@ -122,9 +122,12 @@ func (g *group) settle(ctx context.Context, verify func(context.Context, string,
 		account.Unproven = "this worker starts no process to verify with"
 	default:
 		proof, err := verify(ctx, f.driver.Name(), claim)
-		if err != nil {
+		switch {
+		case ctx.Err() != nil:
+			account.Unproven = "the worker was stopped"
+		case err != nil:
 			account.Unproven = err.Error()
-		} else {
+		default:
 			account.Proof = &proof
 		}
 	}

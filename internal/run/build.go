@@ -23,6 +23,7 @@ type Measured struct {
 	Series     []Row           // of a Series
 	Generators []Generator     // of the measured step, one for each worker
 	Logs       []*Log          // of workers that loaded log files
+	Unread     []string        // workers that were lost before they had said what became of theirs
 	Aborted    bool            // the step was asked to end early
 	Braked     string          // the words of the plan that ended it early; "": none did
 	WarmUp     WarmUp          // made by FindWarmUp; the zero value: there is none
@@ -97,7 +98,7 @@ func newStep(p *plan.Plan, ph *plan.Phase, m Measured) *Phase {
 	r.count(ph, m)
 	b.openRates(ph, m.Shape)
 	b.generator()
-	b.log(ph, m.Logs)
+	b.log(ph, m)
 	b.queue()
 	b.steady(m.Series)
 	r.judge(ph, m)
@@ -357,13 +358,16 @@ func requests(t *measure.Totals, endpoints []string, verbs []driver.Verb) []Requ
 }
 
 // log sums up what workers did to log files.
-func (b *builder) log(ph *plan.Phase, logs []*Log) {
-	l := mergeLogs(logs)
+func (b *builder) log(ph *plan.Phase, m Measured) {
+	l := mergeLogs(m.Logs)
 	if l == nil {
 		b.null("log", "the target is no log")
 		return
 	}
 	b.phase.Log = l
+	for _, worker := range m.Unread {
+		l.Proof, l.Unproven = nil, joint(l.Unproven, "worker "+worker+" was lost")
+	}
 	l.EntryBytes, l.Bound = b.phase.Dataset.ValueBytes, ph.Bound
 	var changed uint64
 	var rate float64

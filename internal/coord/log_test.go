@@ -1,0 +1,89 @@
+package coord_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/coord"
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// logger is a worker whose log files have been read back; it has the last word where nothing is to take its place.
+type logger struct {
+	*fakeWorker
+	gone     bool // before it has said what became of its files
+	stopped  bool // on its own machine
+	unproven string
+}
+
+func (w *logger) Run(ctx context.Context, at time.Duration, sink func(*measure.Snapshot) (func() error, error)) (run.Final, error) {
+	final, err := w.fakeWorker.Run(ctx, at, sink)
+	if w.gone {
+		return run.Final{}, &run.Loss{Worker: "w1", Why: "it is gone"}
+	}
+	final.Stopped = w.stopped
+	final.Log = &run.Log{Log: driver.Log{SyncUsed: "msync", Durable: true}, Unproven: w.unproven}
+	if w.unproven == "" {
+		final.Log.Proof = &driver.Proof{Acknowledged: 1, Verified: 1, Recovered: 1}
+	}
+	return final, err
+}
+
+// What a worker has written that was lost, nobody reads back: that the others' files hold what they should does not speak for it.
+func TestLostWorkersLogIsNotVerified(t *testing.T) {
+	const text = `
+plan "test" {}
+target "t" {
+	driver = "log"
+	sync   = "msync"
+}
+dataset "d" {
+	keys { count = 10 }
+	values { size = 64 }
+}
+phase "p" {
+	target  = target.t
+	dataset = dataset.d
+	ops     = { append = 1 }
+	closed {
+		sessions   = 2
+		iterations = 1
+	}
+}`
+	for _, tt := range []struct {
+		second logger
+		why    string // "": all is verified
+	}{
+		{logger{}, ""},
+		{logger{gone: true}, "worker w1 was lost"},
+		{logger{stopped: true}, ""},
+		{logger{stopped: true, unproven: "the worker was stopped"}, "the worker was stopped"},
+	} {
+		a, b := newFake(), newFake()
+		cfg := configOf(t, text, local, a, b)
+		tt.second.fakeWorker = b
+		cfg.Workers[0].Worker, cfg.Workers[1].Worker = &logger{fakeWorker: a}, &tt.second
+		p := coord.Run(context.Background(), cfg).Phase["p"]
+		require.NotNil(t, p.Log)
+		require.True(t, p.Log.Durable)
+		var said []string
+		for _, r := range p.Reasons {
+			said = append(said, r.Text)
+		}
+		if tt.why == "" {
+			require.NotNil(t, p.Log.Proof)
+			require.NotContains(t, strings.Join(said, "; "), "not verified")
+			continue
+		}
+		require.Nil(t, p.Log.Proof)
+		require.Equal(t, tt.why, p.Log.Unproven)
+		require.Contains(t, said, "what was written was not verified: "+tt.why)
+		require.Equal(t, run.Invalid, p.Validity)
+	}
+}
