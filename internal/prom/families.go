@@ -81,7 +81,7 @@ var (
 
 var families = [numFamilies]family{
 	runActive:       {"loadgen_run_active", gauge, "1 while the run goes on, 0 once it has ended.", ofRun},
-	runCompleteness: {"loadgen_run_completeness", gauge, "How much of the plan was carried out, so far: 0 complete, 1 degraded, 2 aborted, 3 failed.", ofRun},
+	runCompleteness: {"loadgen_run_completeness", gauge, "How much of the plan was carried out, so far: 0 complete or capped, 1 degraded, 2 aborted, 3 failed.", ofRun},
 	runValidity:     {"loadgen_run_validity", gauge, "Validity of the worst phase so far: 0 valid, 1 suspect, 2 invalid.", ofRun},
 	runAssertions:   {"loadgen_run_assertions", gauge, "The plan's asserts: 0 none looked at yet, 1 all pass, 2 some fail.", ofRun},
 

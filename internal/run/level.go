@@ -64,7 +64,8 @@ func (m *Measured) AddLevel(p *plan.Plan, ph *plan.Phase, step Measured, start t
 	m.Levels = append(m.Levels, l)
 }
 
-// powerOf is a rate divided by the mean response time of the ops of all verbs; 0 when there is none.
+// powerOf is a rate divided by the mean response time of the ops of all verbs; 0 when there is none. Those of scenarios have think times in them,
+// which are the same at any rate and no waiting.
 func powerOf(rate *float64, t *measure.Totals) float64 {
 	var response hist.Hist
 	for _, o := range t.Ops {
