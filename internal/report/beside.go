@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/chart"
+	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -79,7 +80,7 @@ func whyNull(ph *run.Phase, path string) string {
 func observedText(v float64, f *run.Observed, perSecond bool) string {
 	switch {
 	case perSecond && f.Unit == "s":
-		return percent(v)
+		return quantity.Percent(v)
 	case perSecond:
 		return amountOf(v, f.Unit) + "/s"
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/chart"
+	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/hist"
 )
@@ -94,7 +95,7 @@ func timeScale(end float64) chart.Scale {
 // between names a stretch of time.
 func between(from, to float64) string {
 	if to-from < 0.5 {
-		return duration(from) + " to " + duration(to)
+		return quantity.Duration(from) + " to " + quantity.Duration(to)
 	}
 	return moment(math.Round(from*10)/10) + " to " + moment(math.Round(to*10)/10)
 }
@@ -118,7 +119,7 @@ func moment(seconds float64) string {
 // tickSI and tickDuration are si and duration without zeros after the point.
 func tickSI(f float64) string { return trim(si(f)) }
 
-func tickDuration(seconds float64) string { return trim(duration(seconds)) }
+func tickDuration(seconds float64) string { return trim(quantity.Duration(seconds)) }
 
 // trim removes the zeros at the end of a number's decimals, which its unit follows.
 func trim(text string) string {
@@ -134,5 +135,5 @@ func tickPercent(share float64) string {
 	if share == 0 {
 		return "0"
 	}
-	return percent(share)
+	return quantity.Percent(share)
 }

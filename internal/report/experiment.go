@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -31,7 +32,7 @@ func Experiment(w io.Writer, x *run.Experiment, opts Options) error {
 
 func experimentFacts(x *run.Experiment) []string {
 	return append([]string{
-		"experiment of " + plural(len(x.Runs), "run"), x.StartedAt.UTC().Format("2006-01-02 15:04:05 UTC"), duration(x.Seconds),
+		"experiment of " + plural(len(x.Runs), "run"), x.StartedAt.UTC().Format("2006-01-02 15:04:05 UTC"), quantity.Duration(x.Seconds),
 		"loadgen " + x.Loadgen, x.Order, "baseline " + x.Baseline,
 	}, labelsOf(x.Labels)...)
 }

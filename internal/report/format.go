@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/loadgen/loadgen/internal/quantity"
 )
 
 // count writes a whole number with thousands separators.
@@ -28,31 +30,18 @@ func whole(f float64) string {
 	if f >= 100 {
 		return thousands(strconv.FormatFloat(math.Round(f), 'f', 0, 64))
 	}
-	return digits(f)
+	return quantity.Digits(f)
 }
 
 // si writes a quantity with three digits and a decimal prefix: 83.2k.
 func si(f float64) string {
 	for _, prefix := range []string{"", "k", "M", "G"} {
 		if f < 999.5 {
-			return digits(f) + prefix
+			return quantity.Digits(f) + prefix
 		}
 		f /= 1000
 	}
-	return digits(f) + "T"
-}
-
-// digits writes three significant digits of 0 ≤ f < 999.5, and all that are before the point beyond.
-func digits(f float64) string {
-	switch {
-	case f == 0:
-		return "0"
-	case f < 9.995:
-		return strconv.FormatFloat(f, 'f', 2, 64)
-	case f < 99.95:
-		return strconv.FormatFloat(f, 'f', 1, 64)
-	}
-	return strconv.FormatFloat(f, 'f', 0, 64)
+	return quantity.Digits(f) + "T"
 }
 
 // size writes bytes: 2.31 MB.
@@ -73,41 +62,6 @@ func blocks(bytes int) string {
 		return count(bytes>>10) + " KiB"
 	}
 	return size(int64(bytes))
-}
-
-// duration writes seconds: 1.23 ms, and from a minute on 2m 5s.
-func duration(seconds float64) string {
-	switch {
-	case seconds == 0:
-		return "0 s"
-	case seconds < 0.9995e-6:
-		return digits(seconds*1e9) + " ns"
-	case seconds < 0.9995e-3:
-		return digits(seconds*1e6) + " µs"
-	case seconds < 0.9995:
-		return digits(seconds*1e3) + " ms"
-	case seconds < 59.95:
-		return digits(seconds) + " s"
-	}
-	whole := int64(math.Round(seconds))
-	text := strconv.FormatInt(whole%60, 10) + "s"
-	if whole >= 60 {
-		text = strconv.FormatInt(whole/60%60, 10) + "m " + text
-	}
-	if whole >= 3600 {
-		text = strconv.FormatInt(whole/3600, 10) + "h " + text
-	}
-	return text
-}
-
-// percent writes a share; those next to 0 and 1 keep the digits that tell them from it.
-func percent(share float64) string {
-	decimals := 1
-	for rest := min(share, 1-share); rest > 0 && rest < 0.01 && decimals < 6; rest *= 10 {
-		decimals++
-	}
-	text := strconv.FormatFloat(100*share, 'f', decimals, 64)
-	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".") + " %"
 }
 
 // plural writes a count of things.

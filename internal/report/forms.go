@@ -183,7 +183,7 @@ func summary(b *strings.Builder, r *run.Run) {
 		for _, o := range doneIn(ph) {
 			fmt.Fprintf(b, "| %s | %s | %s |", markdown(name), strings.TrimPrefix(strings.Replace(o.at, ".", " ", 1), "op "), perSecond(o.Rate))
 			for _, q := range []*float64{o.Response.P50, o.Response.P90, o.Response.P99, o.Response.P999, o.Response.Max} {
-				fmt.Fprintf(b, " %s |", quantity(q))
+				fmt.Fprintf(b, " %s |", latency(q))
 			}
 			fmt.Fprintf(b, " %s |\n", ph.Validity)
 			if o.batched() {

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -228,7 +229,7 @@ func environmentOf(e *run.Environment) []fact {
 	bytes("memory", e.MemoryBytes)
 	bytes("memory limit", e.MemoryLimitBytes)
 	if e.CgroupCPUs != nil {
-		facts = append(facts, fact{"CPU limit", []string{digits(*e.CgroupCPUs)}})
+		facts = append(facts, fact{"CPU limit", []string{quantity.Digits(*e.CgroupCPUs)}})
 	}
 	if e.FDSoft != nil {
 		facts = append(facts, fact{"open files", []string{"at most " + count(*e.FDSoft)}})

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/chart"
+	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -132,7 +133,7 @@ func sentencesOf(ph *run.Phase) []string {
 	for _, verb := range verbs(ph.Op) {
 		o := ph.Op[verb]
 		if ph.Kind != string(run.Load) {
-			all = append(all, verb+": "+ledger(&o.Ledger)+", untimed, in "+duration(ph.Seconds))
+			all = append(all, verb+": "+ledger(&o.Ledger)+", untimed, in "+quantity.Duration(ph.Seconds))
 			continue
 		}
 		if why := ph.Nulls["op."+verb+".rate"]; o.Rate == nil && ph.Model == "closed" {
@@ -156,7 +157,7 @@ func latencySentence(done string, l *run.Latency) string {
 		text string
 	}{{l.P50, "half of them within "}, {l.P99, "99 % within "}, {l.P999, "99.9 % within "}, {l.Max, "the slowest after "}} {
 		if q.v != nil {
-			parts = append(parts, q.text+duration(*q.v))
+			parts = append(parts, q.text+quantity.Duration(*q.v))
 		}
 	}
 	if parts == nil {
@@ -166,7 +167,7 @@ func latencySentence(done string, l *run.Latency) string {
 }
 
 func phaseFacts(ph *run.Phase) []fact {
-	facts := []fact{{"load", []string{loadOf(ph) + "; took " + duration(ph.Seconds)}}, {"target", []string{targetOf(ph)}}, {"dataset", []string{datasetOf(ph)}}}
+	facts := []fact{{"load", []string{loadOf(ph) + "; took " + quantity.Duration(ph.Seconds)}}, {"target", []string{targetOf(ph)}}, {"dataset", []string{datasetOf(ph)}}}
 	if trace := traceOf(ph); trace != nil {
 		facts = append(facts, fact{"trace", trace})
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -77,8 +78,8 @@ func levelRows(ph *run.Phase) (rows []levelRow) {
 				row.op = verb
 			}
 			row.cells = [...]string{
-				whole(l.Rate), sustained, quantity(o.Response.P50), quantity(o.Response.P99), quantity(o.Response.P999),
-				quantity(o.Lag.P99), percent(rounded(l.Busy)),
+				whole(l.Rate), sustained, latency(o.Response.P50), latency(o.Response.P99), latency(o.Response.P999),
+				latency(o.Lag.P99), quantity.Percent(rounded(l.Busy)),
 			}
 			rows = append(rows, row)
 		}
@@ -90,7 +91,7 @@ func levelRows(ph *run.Phase) (rows []levelRow) {
 func foundOf(ph *run.Phase, s *run.Search) string {
 	var goals []string
 	for _, o := range s.Objectives {
-		goals = append(goals, strings.TrimSpace(o.Op+" "+o.Quantile)+" ≤ "+duration(o.LimitSeconds))
+		goals = append(goals, strings.TrimSpace(o.Op+" "+o.Quantile)+" ≤ "+quantity.Duration(o.LimitSeconds))
 	}
 	goal := "response " + strings.Join(goals, ", ")
 	parts := []string{"no rate holds " + goal}
@@ -137,11 +138,11 @@ func wordOf(ph *run.Phase, l *run.Level) string {
 	return word
 }
 
-func quantity(seconds *float64) string {
+func latency(seconds *float64) string {
 	if seconds == nil {
 		return "-"
 	}
-	return duration(*seconds)
+	return quantity.Duration(*seconds)
 }
 
 // curve scales latencies to bars, by their logarithm.

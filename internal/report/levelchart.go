@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/chart"
+	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -73,7 +74,7 @@ func levelChart(ph *run.Phase) (figure, *chart.Chart) {
 				}
 				y := middle(all)
 				if !math.IsNaN(y) {
-					texts[j] += "\n" + line.Name + " " + duration(y)
+					texts[j] += "\n" + line.Name + " " + quantity.Duration(y)
 				}
 				line.Points = append(line.Points, chart.Point{X: same[0].Rate, Y: y})
 			}
@@ -83,7 +84,7 @@ func levelChart(ph *run.Phase) (figure, *chart.Chart) {
 	if ph.Search != nil {
 		for _, o := range ph.Search.Objectives {
 			r.add(o.LimitSeconds)
-			c.Marks = append(c.Marks, chart.Mark{Y: o.LimitSeconds, Text: strings.TrimSpace(o.Op+" "+o.Quantile) + " ≤ " + duration(o.LimitSeconds)})
+			c.Marks = append(c.Marks, chart.Mark{Y: o.LimitSeconds, Text: strings.TrimSpace(o.Op+" "+o.Quantile) + " ≤ " + quantity.Duration(o.LimitSeconds)})
 		}
 	}
 	if r.least == 0 {

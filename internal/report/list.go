@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -24,7 +25,7 @@ func List(w io.Writer, runs []run.Summary) error {
 			p.line("%s  unfinished: %s", id, s.Unfinished)
 			continue
 		}
-		p.line("%s  %s  %s  %s", id, right(duration(s.Seconds), 10), left(string(s.Verdict.Completeness), 8), standing(s))
+		p.line("%s  %s  %s  %s", id, right(quantity.Duration(s.Seconds), 10), left(string(s.Verdict.Completeness), 8), standing(s))
 	}
 	if _, err := io.WriteString(w, p.b.String()); err != nil {
 		return fmt.Errorf("write list: %w", err)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -34,7 +35,7 @@ func logFacts(ph *run.Phase) []fact {
 	}
 	switch {
 	case l.BoundShare != nil:
-		written = append(written, percent(*l.BoundShare)+" of "+l.Bound+mark(ph, "log.bytes_per_second"))
+		written = append(written, quantity.Percent(*l.BoundShare)+" of "+l.Bound+mark(ph, "log.bytes_per_second"))
 	case l.Bound != "":
 		written = append(written, "no share of "+l.Bound+": "+ph.Nulls["log.bound_share"])
 	}

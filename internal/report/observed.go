@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -95,7 +96,7 @@ func probesOf(how *run.Probes) []string {
 		parts = append(parts, count(how.Skipped)+" skipped")
 	}
 	if how.Taken > 0 {
-		parts = append(parts, "at most "+duration(how.MaxSeconds)+" each")
+		parts = append(parts, "at most "+quantity.Duration(how.MaxSeconds)+" each")
 	}
 	return parts
 }
@@ -111,7 +112,7 @@ func observedOf(f *run.Observed) string {
 	if f.Counter {
 		text := "+ " + amount(f.Delta)
 		if f.Rate != nil && f.Unit == "s" {
-			return text + " (" + percent(*f.Rate) + " of the time)"
+			return text + " (" + quantity.Percent(*f.Rate) + " of the time)"
 		}
 		if f.Rate != nil {
 			text += " (" + amount(f.Rate) + "/s)"
@@ -131,9 +132,9 @@ func amountOf(v float64, unit string) string {
 	case v < 0:
 		return "-" + amountOf(-v, unit)
 	case unit == "s":
-		return duration(v)
+		return quantity.Duration(v)
 	case unit == "us":
-		return duration(v / 1e6)
+		return quantity.Duration(v / 1e6)
 	case unit == "bytes":
 		return size(int64(v))
 	case v >= 1e15:

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -131,9 +132,9 @@ func volume(ph *run.Phase, d done) []string {
 	}
 	parts := []string{size(o.BytesOut) + " out", size(o.BytesIn) + " in"}
 	if o.HitRatio != nil {
-		hits := percent(*o.HitRatio) + " hits"
+		hits := quantity.Percent(*o.HitRatio) + " hits"
 		if asked := ph.Load.HitRatio; asked > 0 {
-			hits += " of " + percent(asked) + " asked"
+			hits += " of " + quantity.Percent(asked) + " asked"
 		}
 		parts = append(parts, hits)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/chart"
+	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/table"
 )
@@ -171,7 +172,7 @@ func overlaidRates(s *Study, phase string) (figure, *chart.Chart) {
 	c.X = timeScale(end)
 	c.Y = chart.Linear("ok a second", most, chart.Step(most, 5), tickSI)
 	c.Hits = hitsAt(texts, step)
-	return figure{Title: "Throughput over time", Note: "mean of the repetitions; each point is " + duration(step)}, c
+	return figure{Title: "Throughput over time", Note: "mean of the repetitions; each point is " + quantity.Duration(step)}, c
 }
 
 // hitsAt makes the places of points a step wide readable.
@@ -209,7 +210,7 @@ func overlaidLatency(s *Study, phase, name string, q float64) (figure, *chart.Ch
 			line.Points = append(line.Points, chart.Point{X: at, Y: v})
 			if v > 0 {
 				r.add(v)
-				texts[at] += "\n" + variant + " " + duration(v)
+				texts[at] += "\n" + variant + " " + quantity.Duration(v)
 			}
 		}
 		c.Lines = append(c.Lines, line)
@@ -329,7 +330,7 @@ func hitsBetween(texts map[float64]string, over string) (hits []chart.Hit) {
 		if i+1 < len(at) {
 			to = (x + at[i+1]) / 2
 		}
-		head := map[string]string{"quantile": percent(x) + " took at most", "ops": "after " + count(int64(x)) + " ops"}[over]
+		head := map[string]string{"quantile": quantity.Percent(x) + " took at most", "ops": "after " + count(int64(x)) + " ops"}[over]
 		if head == "" {
 			head = moment(math.Round(x*10) / 10)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/chart"
 	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
@@ -112,7 +113,7 @@ func endsOf(ph *run.Phase, st *steps) (cols []column, note string) {
 	cols, seconds := columnsOf(ph.Series)
 	if len(cols) < fewRows && st != nil && len(ph.Levels) == 0 {
 		if finer, width := binned(&st.totals); len(finer) >= fewRows {
-			return finer, "each point is " + duration(width)
+			return finer, "each point is " + quantity.Duration(width)
 		}
 	}
 	return cols, each(seconds)
@@ -238,7 +239,7 @@ func latencyOverTime(ph *run.Phase, st *steps) (figure, *chart.Chart) {
 			if !math.IsNaN(v) {
 				any = true
 				r.add(v)
-				texts[i] += "\n" + n.name + " " + duration(v)
+				texts[i] += "\n" + n.name + " " + quantity.Duration(v)
 			}
 		}
 		if any {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -30,7 +31,7 @@ func (p *page) phase(name string, ph *run.Phase) {
 		p.point(label, marks[why.Validity], why.Text)
 		label = ""
 	}
-	p.item("load", loadOf(ph)+"; took "+duration(ph.Seconds))
+	p.item("load", loadOf(ph)+"; took "+quantity.Duration(ph.Seconds))
 	p.items("trace", "; ", traceOf(ph)...)
 	p.item("target", targetOf(ph))
 	p.item("dataset", datasetOf(ph))
@@ -67,13 +68,13 @@ func mark(ph *run.Phase, path string) string { return marks[ph.ValidityOf(path)]
 func steadyOf(ph *run.Phase) []string {
 	var parts []string
 	if w := ph.WarmUp; w.Seconds > 0 {
-		parts = append(parts, "rates and latencies leave out the first "+duration(w.Seconds)+" ("+w.Reason+")")
+		parts = append(parts, "rates and latencies leave out the first "+quantity.Duration(w.Seconds)+" ("+w.Reason+")")
 	}
 	if t := ph.Steady.Rate; t.CI95 != nil {
-		parts = append(parts, "rate ± "+percent(rounded(*t.CI95))+" over "+count(ph.Steady.Seconds)+" s, which are worth "+
-			digits(*t.Effective)+" independent ones")
+		parts = append(parts, "rate ± "+quantity.Percent(rounded(*t.CI95))+" over "+count(ph.Steady.Seconds)+" s, which are worth "+
+			quantity.Digits(*t.Effective)+" independent ones")
 		if ph.Steady.Rate.Drift != nil {
-			parts = append(parts, "drift "+percent(rounded(*t.Drift)))
+			parts = append(parts, "drift "+quantity.Percent(rounded(*t.Drift)))
 		}
 	}
 	return parts
@@ -137,10 +138,10 @@ func loadOf(ph *run.Phase) string {
 	case s.Iterations > 0:
 		parts = []string{"closed", sessions, count(s.Iterations) + " " + arrivals(ph) + " each"}
 		if s.DurationSeconds > 0 {
-			parts = append(parts, "at most "+duration(s.DurationSeconds))
+			parts = append(parts, "at most "+quantity.Duration(s.DurationSeconds))
 		}
 	case s.DurationSeconds > 0:
-		parts = []string{"closed", sessions, duration(s.DurationSeconds)}
+		parts = []string{"closed", sessions, quantity.Duration(s.DurationSeconds)}
 	case ph.Trace != nil:
 		parts = []string{"closed", sessions, "every line of the trace once"}
 	default:
@@ -150,10 +151,10 @@ func loadOf(ph *run.Phase) string {
 		parts = append(parts, count(s.Batch)+" keys an op")
 	}
 	if s.RampSeconds > 0 {
-		parts = append(parts, "ramp "+duration(s.RampSeconds))
+		parts = append(parts, "ramp "+quantity.Duration(s.RampSeconds))
 	}
 	if s.ThinkSeconds > 0 {
-		parts = append(parts, "think "+duration(s.ThinkSeconds))
+		parts = append(parts, "think "+quantity.Duration(s.ThinkSeconds))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -163,20 +164,20 @@ func scheduleOf(ph *run.Phase) []string {
 	s := ph.Load
 	switch {
 	case ph.Model == "stages":
-		return []string{plural(len(ph.Levels), "stage") + " of " + s.Arrivals + " arrivals", duration(s.DurationSeconds)}
+		return []string{plural(len(ph.Levels), "stage") + " of " + s.Arrivals + " arrivals", quantity.Duration(s.DurationSeconds)}
 	case ph.Search != nil:
 		f, to := ph.Search, ""
 		if f.To < 1e9 { // which is as good as none
 			to = " to " + whole(f.To) + "/s"
 		}
-		return []string{"search of " + s.Arrivals + " arrivals from " + whole(f.From) + "/s" + to, "steps of " + duration(f.StepSeconds)}
+		return []string{"search of " + s.Arrivals + " arrivals from " + whole(f.From) + "/s" + to, "steps of " + quantity.Duration(f.StepSeconds)}
 	case ph.Model == "search":
 		return []string{"search"}
 	}
 	if asRecorded(ph) {
-		return []string{"open", whole(s.Rate) + "/s on average", duration(s.DurationSeconds)}
+		return []string{"open", whole(s.Rate) + "/s on average", quantity.Duration(s.DurationSeconds)}
 	}
-	return []string{"open", arriving(ph, s.Rate) + " " + s.Arrivals, duration(s.DurationSeconds)}
+	return []string{"open", arriving(ph, s.Rate) + " " + s.Arrivals, quantity.Duration(s.DurationSeconds)}
 }
 
 // asRecorded says whether a trace was replayed at its own times.
@@ -357,17 +358,17 @@ func (p *page) generator(ph *run.Phase) {
 // generatorOf says what the generator spent, and what kept it from running.
 func generatorOf(ph *run.Phase) []string {
 	g := ph.Generator
-	parts := []string{g.Executor + " × " + count(g.Loops), "busy " + percent(g.Busy)}
+	parts := []string{g.Executor + " × " + count(g.Loops), "busy " + quantity.Percent(g.Busy)}
 	if w := g.RunQueueWait; w != nil && *w >= 0.001 {
-		parts = append(parts, "waited "+percent(*w)+" for a processor")
+		parts = append(parts, "waited "+quantity.Percent(*w)+" for a processor")
 	}
 	if i := g.Interrupted; i != nil && i.Seconds >= 0.0005*ph.Load.DurationSeconds && i.Times > 0 {
-		parts = append(parts, "kept from it "+plural(i.Times, "time")+" for "+duration(i.Seconds)+", at most "+duration(i.MaxSeconds))
+		parts = append(parts, "kept from it "+plural(i.Times, "time")+" for "+quantity.Duration(i.Seconds)+", at most "+quantity.Duration(i.MaxSeconds))
 	}
 	if ph.OpCostSeconds != nil {
-		parts = append(parts, duration(*ph.OpCostSeconds)+" an op")
+		parts = append(parts, quantity.Duration(*ph.OpCostSeconds)+" an op")
 	}
-	parts = append(parts, duration(g.CPUSeconds)+" CPU", plural(g.GCCycles, "GC"), plural(g.Mallocs, "malloc"), size(g.MaxRSSBytes)+" resident")
+	parts = append(parts, quantity.Duration(g.CPUSeconds)+" CPU", plural(g.GCCycles, "GC"), plural(g.Mallocs, "malloc"), size(g.MaxRSSBytes)+" resident")
 	if t := g.Throttled; t != nil && t.Periods > 0 {
 		parts = append(parts, "throttled "+plural(t.Periods, "time"))
 	}
@@ -389,7 +390,7 @@ func oddOf(ph *run.Phase) []string {
 		}
 	}
 	if ph.Stalls > 0 {
-		odd[len(odd)-1] += " of at most " + duration(ph.MaxStallSeconds)
+		odd[len(odd)-1] += " of at most " + quantity.Duration(ph.MaxStallSeconds)
 	}
 	return odd
 }

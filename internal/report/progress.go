@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -183,7 +184,7 @@ func (u frame) figures() []string {
 	}
 	parts = append(parts, "achieved "+si(u.Achieved)+"/s")
 	if u.P50 > 0 || u.P99 > 0 {
-		parts = append(parts, "p50 "+duration(u.P50.Seconds()), "p99 "+duration(u.P99.Seconds()))
+		parts = append(parts, "p50 "+quantity.Duration(u.P50.Seconds()), "p99 "+quantity.Duration(u.P99.Seconds()))
 	}
 	parts = append(parts, "bad "+count(u.Bad))
 	done := count(u.Done)

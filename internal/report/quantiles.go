@@ -9,6 +9,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/chart"
 	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/hist"
@@ -74,7 +75,7 @@ func quantileChart(label string, curves []named) *chart.Chart {
 			line.Points = append(line.Points, chart.Point{X: at(i), Y: v})
 			if v > 0 {
 				r.add(v)
-				texts[i] += "\n" + n.name + " " + duration(v)
+				texts[i] += "\n" + n.name + " " + quantity.Duration(v)
 			}
 		}
 		c.Lines = append(c.Lines, line)
@@ -85,7 +86,7 @@ func quantileChart(label string, curves []named) *chart.Chart {
 	c.Y = r.log(label)
 	for i, text := range texts {
 		if text != "" {
-			c.Hits = append(c.Hits, chart.Hit{X0: at(max(i-1, 0)), X1: at(i), Text: percent(at(i)) + " took at most" + text})
+			c.Hits = append(c.Hits, chart.Hit{X0: at(max(i-1, 0)), X1: at(i), Text: quantity.Percent(at(i)) + " took at most" + text})
 		}
 	}
 	return c
@@ -137,7 +138,7 @@ func heatmap(st *steps) (figure, *chart.Chart) {
 		}
 		from := float64(x * st.seconds)
 		c.Hits = append(c.Hits, chart.Hit{X0: from, X1: from + float64(st.seconds), Text: fmt.Sprintf("%s\n%s answered\n%s to %s",
-			between(from, from+float64(st.seconds)), count(h.Count()), duration(float64(h.Min())/1e9), duration(float64(h.Max())/1e9))})
+			between(from, from+float64(st.seconds)), count(h.Count()), quantity.Duration(float64(h.Min())/1e9), quantity.Duration(float64(h.Max())/1e9))})
 	}
 	return figure{Title: "Heatmap of latency", Note: each(st.seconds) + "; the stronger the colour, the more ops (log)"}, c
 }

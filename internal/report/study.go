@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -364,7 +365,7 @@ func runsTable(s *Study, comparisons []comparing) tableView {
 		if !one.Counts() {
 			words = "does not count: " + words
 		}
-		t.Rows = append(t.Rows, append(row, gridCell{Text: duration(one.Seconds)}, gridCell{Text: count(one.ExitCode)}, gridCell{Text: words}))
+		t.Rows = append(t.Rows, append(row, gridCell{Text: quantity.Duration(one.Seconds)}, gridCell{Text: count(one.ExitCode)}, gridCell{Text: words}))
 	}
 	return t
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -107,7 +108,7 @@ func (p *page) head(r *run.Run) {
 func factsOf(r *run.Run) []string {
 	facts := []string{
 		r.StartedAt.UTC().Format("2006-01-02 15:04:05 UTC"),
-		duration(r.Seconds),
+		quantity.Duration(r.Seconds),
 		"loadgen " + r.Loadgen,
 		"plan " + r.PlanDigest[:min(len(r.PlanDigest), 12)],
 	}

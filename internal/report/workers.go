@@ -3,6 +3,7 @@ package report
 import (
 	"slices"
 
+	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -55,10 +56,10 @@ func workerOf(w *run.Worker) []string {
 	}
 	parts = append(parts, plural(w.Sessions, "session"))
 	if w.CPUSeconds > 0 { // else it has finished no step
-		parts = append(parts, duration(w.CPUSeconds)+" CPU")
+		parts = append(parts, quantity.Duration(w.CPUSeconds)+" CPU")
 	}
 	if w.ClockUncertaintySeconds > 0 {
-		parts = append(parts, "clock ± "+duration(w.ClockUncertaintySeconds))
+		parts = append(parts, "clock ± "+quantity.Duration(w.ClockUncertaintySeconds))
 	}
 	return parts
 }
@@ -68,9 +69,9 @@ func lossOf(l *run.Loss) string {
 	if l.Phase == "" {
 		return "LOST before the first phase: it has loaded nothing"
 	}
-	text := "LOST in phase " + l.Phase + ": known up to " + duration(l.KnownSeconds)
+	text := "LOST in phase " + l.Phase + ": known up to " + quantity.Duration(l.KnownSeconds)
 	if l.UnseenOps == 0 {
 		return text + ", nothing is missing"
 	}
-	return text + ", at most " + plural(l.UnseenOps, "op") + " unseen until " + duration(l.LoadedSeconds)
+	return text + ", at most " + plural(l.UnseenOps, "op") + " unseen until " + quantity.Duration(l.LoadedSeconds)
 }

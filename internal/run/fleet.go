@@ -1,6 +1,10 @@
 package run
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/loadgen/loadgen/internal/quantity"
+)
 
 // Worker is one worker of a run.
 type Worker struct {
@@ -35,11 +39,11 @@ func (l *Loss) Error() string {
 	if l.Seq == 0 {
 		text += "none of its snapshots of that step is kept"
 	} else {
-		text += fmt.Sprintf("its last snapshot is number %d, up to %s of the run", l.Seq, duration(l.KnownSeconds))
+		text += fmt.Sprintf("its last snapshot is number %d, up to %s of the run", l.Seq, quantity.Duration(l.KnownSeconds))
 	}
 	if l.UnseenOps == 0 {
 		return text + ", and no op after it is missing"
 	}
 	return text + fmt.Sprintf("; at most %s that it may have sent after that, until %s, are not in the figures",
-		plural(l.UnseenOps, "op"), duration(l.LoadedSeconds))
+		plural(l.UnseenOps, "op"), quantity.Duration(l.LoadedSeconds))
 }

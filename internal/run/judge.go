@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -211,7 +212,7 @@ func (p *Phase) judgeHits(ph *plan.Phase) {
 	asked, answered := *ph.HitRatio, float64(o.OK+o.Miss)
 	if off := math.Abs(*o.HitRatio - asked); off > 5*math.Sqrt(asked*(1-asked)/answered)+1/answered || asked == 1 && off > 0 {
 		p.doubt(Suspect, []string{"op.get"}, "get: %s were hits where hit_ratio = %s was asked, further off than chance: were all keys put before, and have none been evicted or put by others?",
-			percent(*o.HitRatio), percent(asked))
+			quantity.Percent(*o.HitRatio), quantity.Percent(asked))
 	}
 }
 
@@ -232,16 +233,16 @@ func (p *Phase) judgeOutcomes(ph *plan.Phase) {
 		wrong := o.QuorumFailed + o.Timeout + o.Error + o.Shed
 		if share := float64(wrong) / float64(o.Due); share > ph.MaxBad {
 			p.doubt(Invalid, []string{"op." + verb.String()}, "%s: %s of %s ops went wrong, more than max_bad = %s: %s%s",
-				verb, percent(share), decimal(float64(o.Due)), percent(ph.MaxBad), o.wrongs(p.Lost()), said)
+				verb, quantity.Percent(share), decimal(float64(o.Due)), quantity.Percent(ph.MaxBad), o.wrongs(p.Lost()), said)
 		}
 		if verb != driver.Get || ph.ExpectHits == nil || o.Due == 0 {
 			continue
 		}
 		switch {
 		case o.HitRatio == nil:
-			p.doubt(Invalid, []string{"op.get"}, "get: none was answered, %s were expected to hit", percent(*ph.ExpectHits))
+			p.doubt(Invalid, []string{"op.get"}, "get: none was answered, %s were expected to hit", quantity.Percent(*ph.ExpectHits))
 		case *o.HitRatio < *ph.ExpectHits:
-			p.doubt(Invalid, []string{"op.get"}, "get: %s were hits, fewer than expect_hits = %s", percent(*o.HitRatio), percent(*ph.ExpectHits))
+			p.doubt(Invalid, []string{"op.get"}, "get: %s were hits, fewer than expect_hits = %s", quantity.Percent(*o.HitRatio), quantity.Percent(*ph.ExpectHits))
 		}
 	}
 	p.judgeHits(ph)
@@ -304,7 +305,7 @@ func (p *Phase) judgePlateau() {
 
 // judgeGenerator asks whether the figures are those of the target or of loadgen.
 func (p *Phase) judgeGenerator() {
-	g, busy := p.Generator, percent(p.Generator.Busy)
+	g, busy := p.Generator, quantity.Percent(p.Generator.Busy)
 	switch closed := p.Model == "closed"; {
 	case closed && g.Busy > invalidBusy:
 		p.doubt(Suspect, append(p.each(rateFigures), "steady.rate"), "client-bound: the generator's loop was busy %s of the time, so the rate is its own", busy)
@@ -319,16 +320,16 @@ func (p *Phase) judgeGenerator() {
 	case p.Stalls == 0:
 	case p.Model == "closed": // its lag does not show it
 		p.doubt(Suspect, p.each(rateFigures, latencyFigures), "the generator stood still %s for more than 250 ms, at most %s",
-			plural(p.Stalls, "time"), duration(p.MaxStallSeconds))
+			plural(p.Stalls, "time"), quantity.Duration(p.MaxStallSeconds))
 	default:
 		p.doubt(p.stalled(), p.each(latencyFigures, []string{"lag"}), "the generator stood still %s for more than 250 ms, at most %s",
-			plural(p.Stalls, "time"), duration(p.MaxStallSeconds))
+			plural(p.Stalls, "time"), quantity.Duration(p.MaxStallSeconds))
 	}
 	if g.GCCycles > 0 {
 		p.doubt(Suspect, p.each(latencyFigures), "%s ran in the generator while it measured", plural(uint64(g.GCCycles), "garbage collection"))
 	}
 	if strings.Contains(g.Executor, "blocking") && g.SchedLatencyP99Seconds > suspectSched {
-		p.doubt(Suspect, p.each(latencyFigures, []string{"lag"}), "goroutines that could run waited for a thread: p99 %s", duration(g.SchedLatencyP99Seconds))
+		p.doubt(Suspect, p.each(latencyFigures, []string{"lag"}), "goroutines that could run waited for a thread: p99 %s", quantity.Duration(g.SchedLatencyP99Seconds))
 	}
 }
 
@@ -359,15 +360,15 @@ func (p *Phase) judgeMachine() {
 		if p.Target.Builtin {
 			others = "others, such as the built-in nodes"
 		}
-		p.doubt(v, touches, "the generator's loop waited %s of the time for a processor, which %s had", percent(*w), others)
+		p.doubt(v, touches, "the generator's loop waited %s of the time for a processor, which %s had", quantity.Percent(*w), others)
 	}
 	if t := g.Throttled; t != nil && t.Periods > 0 {
-		p.doubt(Invalid, p.all(), "a CPU quota kept the generator from running %s, for %s in all", plural(t.Periods, "time"), duration(t.Seconds))
+		p.doubt(Invalid, p.all(), "a CPU quota kept the generator from running %s, for %s in all", plural(t.Periods, "time"), quantity.Duration(t.Seconds))
 	}
 	if t := g.TCP; t != nil && t.BytesSent > 0 {
 		if share := float64(t.BytesRetransmitted) / float64(t.BytesSent); share > suspectResent {
 			p.doubt(Suspect, p.each(latencyFigures), "TCP sent %s of the bytes again, in %s: the network lost them, or the other end was late",
-				percent(share), plural(t.Retransmits, "segment"))
+				quantity.Percent(share), plural(t.Retransmits, "segment"))
 		}
 	}
 }
@@ -378,7 +379,7 @@ func (p *Phase) judgeLag() {
 	expected := ""
 	if p.ExpectedLagP99 != nil {
 		free = max(free, freeLagQueue**p.ExpectedLagP99)
-		expected = fmt.Sprintf("; a queue of ops that take %s would have %s", duration(*p.OpCostSeconds), duration(*p.ExpectedLagP99))
+		expected = fmt.Sprintf("; a queue of ops that take %s would have %s", quantity.Duration(*p.OpCostSeconds), quantity.Duration(*p.ExpectedLagP99))
 	}
 	for v := range driver.NumVerbs {
 		verb := driver.Verb(v).String()
@@ -405,9 +406,9 @@ func (p *Phase) judgeStarts(name, at string, o *Figures, free float64, expected 
 	switch {
 	case lag <= free:
 	case lag > suspectLag:
-		p.doubt(Suspect, touches, "%s: started late: %s lag %s%s%s", name, q.name, duration(lag), expected, p.absence(q.beyond))
+		p.doubt(Suspect, touches, "%s: started late: %s lag %s%s%s", name, q.name, quantity.Duration(lag), expected, p.absence(q.beyond))
 	case service != nil && lag > suspectLagShare**service:
-		p.doubt(Suspect, touches, "%s: started late: %s lag %s beside a %s service time of %s%s", name, q.name, duration(lag), q.name, duration(*service), expected)
+		p.doubt(Suspect, touches, "%s: started late: %s lag %s beside a %s service time of %s%s", name, q.name, quantity.Duration(lag), q.name, quantity.Duration(*service), expected)
 	}
 }
 
@@ -432,7 +433,7 @@ func (p *Phase) judgeTail(name, at string, o *Figures) {
 		return
 	}
 	touches := []string{at + ".response.p999", at + ".response.max", at + ".lag.p999", at + ".lag.max"}
-	p.doubt(Suspect, touches, "%s: one in a thousand started late: p99.9 lag %s%s", name, duration(*lag), p.absence(0.001))
+	p.doubt(Suspect, touches, "%s: one in a thousand started late: p99.9 lag %s%s", name, quantity.Duration(*lag), p.absence(0.001))
 }
 
 // absence says what kept loops from their processors, if that was long enough to have made a share of the ops late.
@@ -442,12 +443,12 @@ func (p *Phase) absence(share float64) string {
 	if i == nil || i.Times == 0 || i.Seconds*catchUp < share*p.Load.DurationSeconds {
 		return ""
 	}
-	who := "other threads had it for " + duration(i.OthersSeconds) + " of these"
+	who := "other threads had it for " + quantity.Duration(i.OthersSeconds) + " of these"
 	if i.OthersSeconds < i.Seconds/2 {
 		who += ", the rest is a hypervisor's or an interrupt's"
 	}
 	return fmt.Sprintf("; the generator's loop was kept from its processor %s, for %s in all, at most %s: %s",
-		plural(i.Times, "time"), duration(i.Seconds), duration(i.MaxSeconds), who)
+		plural(i.Times, "time"), quantity.Duration(i.Seconds), quantity.Duration(i.MaxSeconds), who)
 }
 
 // judgeSteady asks whether the load ran evenly enough for one number to stand for it.
@@ -465,7 +466,7 @@ func (p *Phase) judgeSteady() {
 			way = "fell"
 		}
 		p.doubt(Suspect, p.each(figures), "%s %s by %s from the beginning to the end of %d s: it stands for no moment of them",
-			what, way, percent(math.Abs(*t.Drift)), p.Steady.Seconds)
+			what, way, quantity.Percent(math.Abs(*t.Drift)), p.Steady.Seconds)
 	}
 	drifts("the rate", p.Steady.Rate, suspectDrift, rateFigures)
 	if p.Model != "closed" { // in a closed phase it is the rate, seen from the other side

@@ -9,6 +9,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/pace"
+	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/search"
 	"github.com/loadgen/loadgen/pkg/hist"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -118,16 +119,16 @@ func (l *Level) try(ph *plan.Phase) {
 // whose says whether the generator may be to blame that a level does not hold.
 func (l *Level) whose() string {
 	g := l.phase.Generator
-	busy := "; the generator's loop was busy " + percent(g.Busy) + " of the time"
+	busy := "; the generator's loop was busy " + quantity.Percent(g.Busy) + " of the time"
 	switch {
 	case g.Busy > invalidBusy:
 		return busy
 	case g.Throttled != nil && g.Throttled.Periods > 0:
 		return "; a CPU quota kept the generator from running"
 	case l.phase.Stalls > 0:
-		return "; the generator stood still for " + duration(l.phase.MaxStallSeconds)
+		return "; the generator stood still for " + quantity.Duration(l.phase.MaxStallSeconds)
 	case g.RunQueueWait != nil && *g.RunQueueWait > suspectQueued:
-		return fmt.Sprintf("; the generator's loop waited %s of the time for a processor: it may be to blame", percent(*g.RunQueueWait))
+		return fmt.Sprintf("; the generator's loop waited %s of the time for a processor: it may be to blame", quantity.Percent(*g.RunQueueWait))
 	case l.phase.absence(0.01) != "":
 		return l.phase.absence(0.01)
 	case l.late:
@@ -186,7 +187,7 @@ func (l *Level) misses(ph *plan.Phase, slo *plan.SLO) string {
 			case *q.is > q.limit.Seconds():
 				service, lag := *services[i].is, *lags[i].is // of as many samples, or more
 				l.late = service <= q.limit.Seconds()
-				return fmt.Sprintf("%s: %s response %s (service %s, lag %s)", w.Op, q.name, duration(*q.is), duration(service), duration(lag)) + l.whose()
+				return fmt.Sprintf("%s: %s response %s (service %s, lag %s)", w.Op, q.name, quantity.Duration(*q.is), quantity.Duration(service), quantity.Duration(lag)) + l.whose()
 			}
 		}
 	}

@@ -58,17 +58,17 @@ func TestWhoseDoingItIs(t *testing.T) {
 		{slow, Generator{Busy: 0.5, RunQueueWait: share(0.05)}, "failed", "waited 5 % of the time for a processor: it may be to blame"},
 		{late, Generator{Busy: 0.5, RunQueueWait: share(0.2)}, "client-bound", "waited 20 % of the time for a processor: it may be to blame"},
 		{slow, Generator{Busy: 0.5, Throttled: &Throttled{Periods: 1}}, "client-bound", "a CPU quota kept the generator from running"},
-		{stalled, Generator{Busy: 0.5}, "client-bound", "the generator stood still for 300ms"},
+		{stalled, Generator{Busy: 0.5}, "client-bound", "the generator stood still for 300 ms"},
 		{
 			slow,
 			Generator{Busy: 0.5, Interrupted: &measure.Interrupted{Times: 3, Seconds: 0.03, MaxSeconds: 0.02, OthersSeconds: 0.03}},
-			"failed", "was kept from its processor 3 times, for 30ms in all, at most 20ms: other threads had it for 30ms of these",
+			"failed", "was kept from its processor 3 times, for 30.0 ms in all, at most 20.0 ms: other threads had it for 30.0 ms of these",
 		},
 	}
 	for _, tt := range tests {
 		l := level(searchPhase(), tt.load, tt.g)
 		what, whose, _ := strings.Cut(l.Why, "; ")
-		require.Equal(t, map[bool]string{true: "get: p99 response 6ms (service 1ms, lag 5ms)", false: "get: p99 response 6ms (service 6ms, lag 0s)"}[tt.load == late], what)
+		require.Equal(t, map[bool]string{true: "get: p99 response 6.00 ms (service 1.00 ms, lag 5.00 ms)", false: "get: p99 response 6.00 ms (service 6.00 ms, lag 0 s)"}[tt.load == late], what)
 		require.Equal(t, tt.whose, strings.TrimPrefix(whose, "the generator's loop "))
 		require.Equal(t, tt.outcome, l.Outcome, tt.whose)
 	}
@@ -92,13 +92,13 @@ func TestWhatComesOfALevel(t *testing.T) {
 	}{
 		{name: "quick enough", load: openLoad(ms, 0), outcome: "held"},
 		{name: "quick enough although the generator is busy", load: openLoad(ms, 0), busy: 0.9, outcome: "held"},
-		{name: "too slow", load: openLoad(6*ms, 0), outcome: "failed", why: `get: p99 response 6ms \(service 6ms, lag 0s\)` + idle},
-		{name: "too slow, and the generator is busy", load: openLoad(6*ms, 0), busy: 0.9, outcome: "client-bound", why: `get: p99 response 6ms \(service 6ms, lag 0s\); the generator's loop was busy 90 % of the time`},
+		{name: "too slow", load: openLoad(6*ms, 0), outcome: "failed", why: `get: p99 response 6.00 ms \(service 6.00 ms, lag 0 s\)` + idle},
+		{name: "too slow, and the generator is busy", load: openLoad(6*ms, 0), busy: 0.9, outcome: "client-bound", why: `get: p99 response 6.00 ms \(service 6.00 ms, lag 0 s\); the generator's loop was busy 90 % of the time`},
 		{name: "a little too much", load: openLoad(ms, 1020*ms/1000), outcome: "failed", why: "sustained 98[0-9]/s" + idle},
 		{name: "far too much", load: openLoad(ms, 2*ms), outcome: "overloaded", why: "sustained 50[0-9]/s" + idle},
 		{name: "something was shed", load: shed(), outcome: "failed", why: "1 get of 4,001 was shed" + idle},
 		{
-			name: "an objective of another quantile", load: openLoad(ms, 0), outcome: "failed", why: `get: p50 response 1ms \(service 1ms, lag 0s\)` + idle,
+			name: "an objective of another quantile", load: openLoad(ms, 0), outcome: "failed", why: `get: p50 response 1.00 ms \(service 1.00 ms, lag 0 s\)` + idle,
 			change: func(ph *plan.Phase) {
 				ph.Search.SLOs = append(ph.Search.SLOs, plan.SLO{Op: "get", ResponseP50: 500 * time.Microsecond})
 			},

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/loadgen/loadgen/internal/measure"
 )
@@ -21,26 +20,6 @@ func decimal(f float64) string {
 		digits = digits[:i] + "," + digits[i:]
 	}
 	return digits
-}
-
-// percent writes a share. Shares next to 0 and 1 keep the digits that tell them from it.
-func percent(share float64) string {
-	digits := 1
-	for rest := min(share, 1-share); rest > 0 && rest < 0.01 && digits < 6; rest *= 10 {
-		digits++
-	}
-	s := strconv.FormatFloat(100*share, 'f', digits, 64)
-	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".") + " %"
-}
-
-// duration writes seconds with three significant digits.
-func duration(seconds float64) string {
-	d := time.Duration(math.Round(seconds * 1e9))
-	unit := time.Duration(1)
-	for d/unit >= 1000 {
-		unit *= 10
-	}
-	return d.Round(unit).String()
 }
 
 func plural(n uint64, noun string) string {

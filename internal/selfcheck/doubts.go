@@ -3,6 +3,8 @@ package selfcheck
 import (
 	"fmt"
 	"time"
+
+	"github.com/loadgen/loadgen/internal/quantity"
 )
 
 // Doubt is something about a machine that disturbs measurements.
@@ -55,9 +57,9 @@ func (r *Result) Doubt() {
 	doubt(l.ClockNS > slowClock, "echo tsc >/sys/devices/system/clocksource/clocksource0/current_clocksource, if the processor has one that is stable",
 		"reading the clock takes %.0f ns, from clock source %s", l.ClockNS, m.ClockSource)
 	doubt(l.TimerP99 > lateTimer.Seconds(), "look for what keeps the processors from waking: other programs, power saving, a hypervisor",
-		"1 %% of sleeps end more than %v late", seconds(l.TimerP99))
+		"1 %% of sleeps end more than %s late", quantity.Duration(l.TimerP99))
 	doubt(l.Taken > muchTaken || l.LongestTaken > longTaken.Seconds(), "stop other programs, or keep processors free for this one (isolcpus, cpuset)",
-		"a thread that computes was kept from it for %.1f %% of the time, for %v at a stretch", 100*l.Taken, seconds(l.LongestTaken))
+		"a thread that computes was kept from it for %.1f %% of the time, for %s at a stretch", 100*l.Taken, quantity.Duration(l.LongestTaken))
 	for i := range r.Answers {
 		c := &r.Answers[i]
 		doubt(!c.OK && c.Queued > muchTaken, "stop other programs, and try again",

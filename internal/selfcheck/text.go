@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
+
+	"github.com/loadgen/loadgen/internal/quantity"
 )
 
 // Text writes the result for people.
@@ -21,10 +22,10 @@ func (r *Result) Text(w io.Writer) error {
 		fmt.Fprintf(&b, "  %-10s %s\n", name, fmt.Sprintf(format, args...))
 	}
 	line("clock", "%.0f ns to read, from %s", l.ClockNS, m.ClockSource)
-	line("timer", "a sleep of 100 µs lasts %v longer (p50), %v (p99)", seconds(l.TimerP50), seconds(l.TimerP99))
-	line("scheduler", "kept a computing thread waiting for %.2f %% of the time, for %v at a stretch", 100*l.Taken, seconds(l.LongestTaken))
+	line("timer", "a sleep of 100 µs lasts %s longer (p50), %s (p99)", quantity.Duration(l.TimerP50), quantity.Duration(l.TimerP99))
+	line("scheduler", "kept a computing thread waiting for %.2f %% of the time, for %s at a stretch", 100*l.Taken, quantity.Duration(l.LongestTaken))
 	line("generator", "%.0f ns of processor time for an op on no target", r.Floors.GeneratorNS)
-	line("floor", "%v from an op's start to its end on a built-in node (p50), %v (p99)", seconds(r.Floors.P50), seconds(r.Floors.P99))
+	line("floor", "%s from an op's start to its end on a built-in node (p50), %s (p99)", quantity.Duration(r.Floors.P50), quantity.Duration(r.Floors.P99))
 	b.WriteString("\nknown answers\n")
 	for i := range r.Answers {
 		r.Answers[i].text(&b)
@@ -69,19 +70,7 @@ func (c *Check) text(b *strings.Builder) {
 
 func (f *Figure) text(v float64) string {
 	if f.Time {
-		return seconds(v).String()
+		return quantity.Duration(v)
 	}
 	return fmt.Sprintf("%.0f", v)
-}
-
-// seconds returns a duration with three digits or so.
-func seconds(v float64) time.Duration {
-	d := time.Duration(v * 1e9)
-	switch {
-	case d < 100*time.Microsecond:
-		return d.Round(100 * time.Nanosecond)
-	case d < 10*time.Millisecond:
-		return d.Round(time.Microsecond)
-	}
-	return d.Round(100 * time.Microsecond)
 }

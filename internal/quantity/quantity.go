@@ -1,0 +1,56 @@
+// Package quantity writes what was measured for people: with three significant digits, and the unit behind a space.
+package quantity
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Duration writes seconds ≥ 0: 1.23 ms, and from a minute on 2m 5s.
+func Duration(seconds float64) string {
+	switch {
+	case seconds == 0:
+		return "0 s"
+	case seconds < 0.9995e-6:
+		return Digits(seconds*1e9) + " ns"
+	case seconds < 0.9995e-3:
+		return Digits(seconds*1e6) + " µs"
+	case seconds < 0.9995:
+		return Digits(seconds*1e3) + " ms"
+	case seconds < 59.95:
+		return Digits(seconds) + " s"
+	}
+	whole := int64(math.Round(seconds))
+	text := strconv.FormatInt(whole%60, 10) + "s"
+	if whole >= 60 {
+		text = strconv.FormatInt(whole/60%60, 10) + "m " + text
+	}
+	if whole >= 3600 {
+		text = strconv.FormatInt(whole/3600, 10) + "h " + text
+	}
+	return text
+}
+
+// Percent writes a share; those next to 0 and 1 keep the digits that tell them from it.
+func Percent(share float64) string {
+	decimals := 1
+	for rest := min(share, 1-share); rest > 0 && rest < 0.01 && decimals < 6; rest *= 10 {
+		decimals++
+	}
+	text := strconv.FormatFloat(100*share, 'f', decimals, 64)
+	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".") + " %"
+}
+
+// Digits writes three significant digits of 0 ≤ f < 999.5, and all that are before the point beyond.
+func Digits(f float64) string {
+	switch {
+	case f == 0:
+		return "0"
+	case f < 9.995:
+		return strconv.FormatFloat(f, 'f', 2, 64)
+	case f < 99.95:
+		return strconv.FormatFloat(f, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(f, 'f', 0, 64)
+}
