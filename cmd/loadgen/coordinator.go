@@ -95,7 +95,7 @@ Ctrl-C stops starting ops, awaits what is outstanding while answers come, and re
 	f.StringVar(&flags.progress, "progress", "auto", "show progress as `FORM`: auto (drawn again and again on a terminal), lines, json (docs/result.md) or none")
 	f.DurationVar(&flags.timeout, "timeout", 0, "end after a `DURATION` as by Ctrl-C (default: when the plan ends)")
 	f.StringArrayVar(&flags.labelTexts, "label", nil, "keep the label `NAME=VALUE` with the run; may be given several times")
-	f.StringArrayVar(&flags.allow, "allow-exec", nil, "let the plan run a command that it calls hook.NAME: `NAME=COMMAND ARGUMENT…`; repeatable, no shell")
+	f.StringArrayVar(&flags.allow, "allow-exec", nil, "let the plan run a command that it calls hook.NAME: `NAME=COMMAND`, its arguments behind it; repeatable, no shell")
 	f.BoolVar(&flags.debug, "debug", false, "log what happens beside the load")
 	return c
 }

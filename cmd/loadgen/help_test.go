@@ -52,6 +52,15 @@ func TestEveryCommandHasAnExample(t *testing.T) {
 	require.Subset(t, named, []string{"coordinator run", "plan check", "plan show", "runs list", "runs show", "target serve", "version", "completion"})
 }
 
+// TestHelpFits in 100 columns, but for examples, which are there to be copied.
+func TestHelpFits(t *testing.T) {
+	subcommands(t, nil, func(path []string, help string) {
+		for line := range strings.Lines(commandLine.ReplaceAllString(help, "")) {
+			require.LessOrEqual(t, len([]rune(strings.TrimRight(line, "\n"))), 100, "%v: %s", path, line)
+		}
+	})
+}
+
 // TestExamplesWork runs those examples of the help that need no server and no run of before, where a user would: in the
 // repository.
 func TestExamplesWork(t *testing.T) {

@@ -2,11 +2,13 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -150,7 +152,49 @@ user or the plan, 6 something could not be run. The first that applies, of 2 6 5
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)
 	complete(root)
+	fitHelp(root, min(cmp.Or(columnsOf(os.Stdout), widestHelp), widestHelp))
 	return root
+}
+
+// widestHelp is how wide help is, in columns, where the terminal is as wide.
+const widestHelp = 100
+
+// fitHelp breaks the texts of a command and those below it into lines of a width, indented lines apart.
+func fitHelp(cmd *cobra.Command, width int) {
+	paragraphs := strings.Split(cmd.Long, "\n\n")
+	for i, text := range paragraphs {
+		if !strings.HasPrefix(text, " ") {
+			paragraphs[i] = broken(text, width)
+		}
+	}
+	cmd.Long = strings.Join(paragraphs, "\n\n")
+	if !cmd.HasParent() { // the others have it from there
+		cmd.SetUsageTemplate(strings.ReplaceAll(cmd.UsageTemplate(), ".FlagUsages ", fmt.Sprintf(".FlagUsagesWrapped %d ", width)))
+	}
+	for _, c := range cmd.Commands() {
+		fitHelp(c, width)
+	}
+}
+
+// broken breaks text between words into lines of a width, where words allow.
+func broken(text string, width int) string {
+	var b strings.Builder
+	used := 0
+	for _, word := range strings.Fields(text) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case used == 0:
+		case used+1+n > width:
+			b.WriteByte('\n')
+			used = 0
+		default:
+			b.WriteByte(' ')
+			used++
+		}
+		b.WriteString(word)
+		used += n
+	}
+	return b.String()
 }
 
 // flagError says what to write instead of a flag that is not there, or that cannot be read.

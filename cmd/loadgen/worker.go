@@ -45,7 +45,7 @@ Load stops when the coordinator has not been heard of for 10 s (its --lease). Ct
 	}
 	f := c.Flags()
 	f.StringVar(&flags.join, "join", "", "`ADDRESS` of the coordinator (its --listen)")
-	f.StringVar(&flags.name, "name", "", "what to be called; no two workers of a run share a name (default: this machine's name)")
+	f.StringVar(&flags.name, "name", "", "be called `NAME`; no two workers of a run share one (default: this machine's name)")
 	flags.loops.add(f)
 	f.BoolVar(&flags.once, "once", false, "end after one run")
 	f.StringVar(&flags.http, "http", "", "serve metrics of this worker for Prometheus at `ADDRESS`; loopback, port 0 for any free one")
