@@ -167,7 +167,7 @@ func (c *wireConn) drop(w *wire) {
 	if c.held != nil {
 		w.recycle(c.held)
 	}
-	c.out, c.in, c.held, c.gone, c.lent = nil, nil, nil, 0, nil
+	c.out, c.in, c.held, c.gone, c.lent, c.skipped = nil, nil, nil, 0, nil, skipped{}
 }
 
 func (w *wire) fire(t timer, _ int64) {

@@ -161,29 +161,30 @@ func (c *wireConn) join(verb driver.Verb, n int, due int64) {
 // whether they were all that p is owed; the slots are added to c.freed.
 func (d *direct) answered(c *wireConn, p *pending, b []byte, now int64) (took int, whole bool, err error) {
 	w, rec := d.w, d.l.rec
-	var ended [driver.NumOutcomes]uint64
-	n, most := 0, int(p.n)
+	var got answers
+	most := int(p.n)
 	if p.volley != nil {
 		d.volleys.ended = tallied{}
 	}
-	if d.skim != nil && !(d.checked && p.verb == driver.Get) {
-		n, took = d.skim.Skim(b, p.verb, most)
-		ended[driver.OK] = uint64(n)
+	blind := d.skim != nil && !(d.checked && p.verb == driver.Get) // nobody looks into the values
+	if blind {
+		got.n, took = d.skim.Skim(b, p.verb, most)
+		got.ended[driver.OK] = uint64(got.n)
 		if p.volley != nil {
-			d.volleys.count(p.volley, int(p.at), n, driver.OK)
+			d.volleys.count(p.volley, int(p.at), got.n, driver.OK)
 		}
 	}
-	for n < most && took < len(b) {
+	for got.n < most && took < len(b) {
 		size := 0
 		if size, err = w.codec.Parse(b[took:], p.verb, &w.reply); size == 0 || err != nil {
 			break
 		}
 		if p.volley != nil {
-			d.volleys.count(p.volley, int(p.at)+n, 1, w.reply.Outcome)
+			d.volleys.count(p.volley, int(p.at)+got.n, 1, w.reply.Outcome)
 		}
 		took += size
-		n++
-		ended[w.reply.Outcome]++
+		got.n++
+		got.ended[w.reply.Outcome]++
 		if w.reply.Outcome == driver.Error {
 			rec.Errors.Add(w.reply.Message)
 		}
@@ -191,23 +192,38 @@ func (d *direct) answered(c *wireConn, p *pending, b []byte, now int64) (took in
 			rec.Foreign++
 		}
 	}
-	if n == 0 {
-		return 0, false, err
+	whole, got.bytes = got.n == most, took
+	if got.n > 0 {
+		d.settle(c, &got, now)
 	}
+	if blind && err == nil && !whole && took < len(b) {
+		took += c.outline(d.skim.Outline(b[took:], p.verb), len(b)-took)
+	}
+	return took, whole, err
+}
+
+// answers are replies to the requests of one entry in a queue.
+type answers struct {
+	n, bytes int
+	ended    [driver.NumOutcomes]uint64 // the n, by outcome
+}
+
+// settle enters the next answers to the first entry of the connection's queue. The slots are added to c.freed.
+func (d *direct) settle(c *wireConn, got *answers, now int64) {
+	p, rec := c.queue.at(0), d.l.rec
 	d.l.answers = now
 	ledger := rec.Request(c.endpoint, p.verb)
-	ledger.Error += ended[driver.Error]
-	ledger.Answered += uint64(n) - ended[driver.Error]
-	rec.AddBytes(p.verb, took, 0)
+	ledger.Error += got.ended[driver.Error]
+	ledger.Answered += uint64(got.n) - got.ended[driver.Error]
+	rec.AddBytes(p.verb, got.bytes, 0)
 	if p.volley != nil {
 		c.freed += d.tell(p.volley, op.Replied, now)
 	} else {
-		d.record(&measure.Sample{Verb: p.verb, Cause: measure.Cause(op.Replied), Due: p.due, Start: p.sent, End: now}, &ended)
-		d.l.vacate(d.session(c), n, now)
-		c.freed += n
+		d.record(&measure.Sample{Verb: p.verb, Cause: measure.Cause(op.Replied), Due: p.due, Start: p.sent, End: now}, &got.ended)
+		d.l.vacate(d.session(c), got.n, now)
+		c.freed += got.n
 	}
-	c.queue.take(n)
-	return took, n == most, err
+	c.queue.take(got.n)
 }
 
 // record counts ops that ended at the same time, by their outcome.

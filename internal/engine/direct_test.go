@@ -54,6 +54,24 @@ func TestDirectIsTheProgram(t *testing.T) {
 		{name: "large checked values", endpoints: 1, values: "size = \"9KiB\"\n checked = true", phase: short},
 		{name: "large values of many sizes", endpoints: 1, values: "size = \"uniform(8KiB, 9KiB)\"", phase: short},
 		{name: "large values that compress", endpoints: 1, values: "size = \"9KiB\"\n compressibility = 0.5", phase: short},
+		{name: "replies in pieces", endpoints: 1, phase: short, script: func(b *bench) { b.server(0).piece = 7 }},
+		{name: "replies byte by byte", endpoints: 1, phase: short, script: func(b *bench) { b.server(0).piece = 1 }},
+		{name: "large values in pieces", endpoints: 2, values: "size = \"200KiB\"", phase: short, script: func(b *bench) {
+			b.server(0).piece, b.server(1).piece = 1000, 50_000
+		}},
+		{name: "large checked values in pieces", endpoints: 1, values: "size = \"200KiB\"\n checked = true", phase: short, script: func(b *bench) {
+			b.server(0).piece = 50_000
+		}},
+		{name: "late replies in pieces", endpoints: 1, target: `timeout = "20ms"`, phase: closed, script: func(b *bench) {
+			b.server(0).piece = 40
+			b.server(0).latency = every(100, 20*time.Millisecond-2*time.Microsecond)
+		}},
+		{name: "replies in pieces on broken connections", endpoints: 1, phase: short, script: func(b *bench) {
+			b.server(0).piece = 40
+			for at := range 50 {
+				b.net.at(time.Duration(b.net.clock.t)+time.Duration(at)*5*time.Millisecond+time.Duration(at)*100*time.Nanosecond, b.server(0).sever)
+			}
+		}},
 		{name: "ramp and think time", endpoints: 2, phase: mixed + "closed {\n sessions = 4\n duration = \"2s\"\n pipeline = 3\n think = \"3ms\"\n ramp = \"1s\"\n}"},
 		{name: "a hit ratio", endpoints: 1, phase: "ops = { get = 1 }\nhit_ratio = \"60%\"\nclosed {\n sessions = 3\n duration = \"1s\"\n pipeline = 5\n}"},
 		{name: "open", endpoints: 2, phase: mixed + "open {\n rate = 3000\n duration = \"2s\"\n arrivals = \"poisson\"\n sessions = 4\n pipeline = 2\n}"},

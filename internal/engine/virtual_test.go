@@ -42,9 +42,11 @@ type virtualServer struct {
 	keys    map[string][]byte
 	got     map[string]*int // requests by command
 	words   []byte          // when set, the reply to every GET and SET
+	piece   int             // when set, of how many bytes a piece of a reply is, each of which comes a little later than the one before
 	uneven  int             // when set, what makes its latencies differ from request to request, by key
-	far     farEnd          // of in-memory connections
-	lists   [256][]byte     // replies to MGET, of which no more than that are on their way
+	scratch []byte
+	far     farEnd      // of in-memory connections
+	lists   [256][]byte // replies to MGET, of which no more than that are on their way
 }
 
 // mostWords bounds those of a request: an MSET of four keys.
@@ -268,6 +270,14 @@ func (s *virtualServer) answer(fd int, sock *virtualSock, args [][]byte) {
 		return
 	}
 	sock.last = max(sock.last, s.net.clock.t+int64(latency))
+	if s.piece > 0 {
+		reply = bytes.Clone(reply) // which another request may change meanwhile
+		for len(reply) > s.piece {
+			s.net.push(virtualEvent{at: sock.last, fd: fd, reply: reply[:s.piece]})
+			reply = reply[s.piece:]
+			sock.last += int64(time.Microsecond)
+		}
+	}
 	s.net.push(virtualEvent{at: sock.last, fd: fd, reply: reply})
 }
 
@@ -329,19 +339,17 @@ func (s *virtualServer) list(keys [][]byte) []byte {
 	return b
 }
 
-// store keeps the reply to a later GET. It allocates for a new key only.
+// store keeps the reply to a later GET. It allocates for a new key, or one whose value was of another size: the old reply may be on its way.
 func (s *virtualServer) store(key, value []byte) {
-	reply := s.keys[string(key)][:0]
-	reply = append(reply, '$')
+	reply := append(s.scratch[:0], '$')
 	reply = strconv.AppendInt(reply, int64(len(value)), 10)
 	reply = append(reply, "\r\n"...)
 	reply = append(reply, value...)
 	reply = append(reply, "\r\n"...)
-	if old, ok := s.keys[string(key)]; !ok || cap(old) < len(reply) {
-		s.keys[string(key)] = reply
+	s.scratch = reply
+	if old := s.keys[string(key)]; len(old) == len(reply) {
+		copy(old, reply)
 		return
 	}
-	if len(s.keys[string(key)]) != len(reply) {
-		s.keys[string(key)] = reply
-	}
+	s.keys[string(key)] = bytes.Clone(reply)
 }

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	readSize     = 64 << 10              // bytes asked for in one read
+	readSize     = 128 << 10             // bytes asked for in one read
 	mostMoved    = 16 << 10              // bytes of a reply that is not complete which a read begins with anew; more stay in place
 	firstBuffer  = 512                   // bytes of a buffer at first: at the start of a phase, every connection has one
 	keptBuffer   = 4 << 20               // a larger buffer is left to the garbage collector after use,
@@ -98,14 +98,15 @@ type wireConn struct {
 	wasUp    bool
 	fd       int
 	endpoint int
-	queue    queue  // requests whose replies are owed, in order
-	fresh    int    // of its entries, the last ones are not written yet
-	freed    int    // slots of ops that the read at hand has ended, and the feed does not know of yet
-	out      []byte // to be written, but for
-	gone     int    // so many bytes at its front, which the socket has taken,
-	lent     []lent // and with these between
-	in       []byte // the beginning of a reply that is not complete
-	heard    int64  // when bytes last came
+	queue    queue   // requests whose replies are owed, in order
+	fresh    int     // of its entries, the last ones are not written yet
+	freed    int     // slots of ops that the read at hand has ended, and the feed does not know of yet
+	out      []byte  // to be written, but for
+	gone     int     // so many bytes at its front, which the socket has taken,
+	lent     []lent  // and with these between
+	in       []byte  // the beginning of a reply that is not complete
+	skipped  skipped // the first reply owed, where nobody looks into it
+	heard    int64   // when bytes last came
 
 	behind   int    // entries before the fresh ones that wait for the pipe to have room, and
 	batch    int    // those before these were handed to it; when they left is not known yet
@@ -391,6 +392,14 @@ func (w *wire) parse(c *wireConn, b []byte, now int64) ([]byte, error) {
 				return b, err
 			}
 			b = b[n:]
+			continue
+		}
+		if c.skipped.size > 0 {
+			n, whole, err := w.skip(c, b, now)
+			b = b[n:]
+			if err != nil || !whole {
+				return b, err
+			}
 			continue
 		}
 		if p := c.queue.at(0); p.st == nil && !p.dead {

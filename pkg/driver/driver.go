@@ -158,6 +158,9 @@ type Skimmer interface {
 	// Skim takes replies to requests with the verb from the front of b, up to most, for as long as they are complete and OK. It returns
 	// how many it took and their bytes. It may stop at any reply, for Parse to say what that is.
 	Skim(b []byte, verb Verb, most int) (n, took int)
+	// Outline returns how many bytes the reply has that b begins with, where b tells that and, whatever comes behind b, the reply is OK if it ends
+	// in CR LF and is not of this protocol if it does not; else 0.
+	Outline(b []byte, verb Verb) int
 }
 
 // Aside is what a Codec is, too, whose endpoints may say things that answer no request. Parse passes over those that come before a reply.

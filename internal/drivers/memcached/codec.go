@@ -89,6 +89,19 @@ func (codec) Skim(b []byte, verb driver.Verb, most int) (n, took int) {
 	return n, took
 }
 
+// Outline implements driver.Skimmer.
+func (codec) Outline(b []byte, verb driver.Verb) int {
+	line, n, err := readLine(b)
+	if verb != driver.Get || n == 0 || err != nil || string(firstWord(line)) != "VA" {
+		return 0
+	}
+	size, err := readSize(line)
+	if err != nil || size > maxValue {
+		return 0
+	}
+	return n + size + len("\r\n")
+}
+
 // stored is the reply to an ms that is done.
 const stored = "HD\r\n"
 

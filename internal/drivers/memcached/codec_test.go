@@ -146,6 +146,9 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		cut := b[:min(int(at), len(b))]
+		if size := (codec{}).Outline(cut, v); size > 0 {
+			require.True(t, n == 0 && size > len(b) || n == size && whole.Outcome == driver.OK, "outline of %d bytes", size)
+		}
 		taken, err := codec{}.Parse(cut, v, &part)
 		require.NoError(t, err, "a beginning of what is no error")
 		if n > 0 && len(cut) >= n {

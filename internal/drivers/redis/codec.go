@@ -92,6 +92,18 @@ func (*codec) Skim(b []byte, verb driver.Verb, most int) (n, took int) {
 	return n, took
 }
 
+// Outline implements driver.Skimmer.
+func (*codec) Outline(b []byte, verb driver.Verb) int {
+	if verb != driver.Get || len(b) == 0 || b[0] != '$' {
+		return 0
+	}
+	size, n, err := readNumber(b)
+	if n == 0 || err != nil || size < 0 || size > maxBulk {
+		return 0
+	}
+	return n + int(size) + len("\r\n")
+}
+
 // Parse reads one reply. Of an incomplete bulk string it looks at no more than the header, so reading a large value in pieces
 // costs nothing per piece.
 func (c *codec) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, error) {

@@ -92,6 +92,14 @@ func (h hasty) Skim(b []byte, v driver.Verb, most int) (n, took int) {
 	return n, n * size
 }
 
+// Outline takes every reply for a value of two digits' length.
+func (hasty) Outline(b []byte, _ driver.Verb) int {
+	if len(b) < len("$32\r\n") {
+		return 0
+	}
+	return len("$32\r\n") + int(b[1]-'0')*10 + int(b[2]-'0') + len("\r\n")
+}
+
 // undeclared is a driver that does not say that a get can miss.
 type undeclared struct{ redis.Driver }
 
@@ -244,6 +252,7 @@ var faults = []struct {
 	})},
 	{"key elsewhere", "wire/layout", faulty{codec: func(c driver.Codec) driver.Codec { return misplaced{c} }}},
 	{"skims what is no value", "wire/skim", faulty{codec: func(c driver.Codec) driver.Codec { return hasty{c} }}},
+	{"tells lengths of what is no value", "wire/outline", faulty{codec: func(c driver.Codec) driver.Codec { return hasty{c} }}},
 	{"greeting in one piece", "wire/greeting", faulty{codec: func(c driver.Codec) driver.Codec {
 		return codec{Codec: c, parseGreeting: func(b []byte, i int) (int, error) {
 			n, err := c.ParseGreeting(b, i)

@@ -123,6 +123,7 @@ func (s *Suite) wire(t *testing.T, d driver.Wire) {
 	t.Run("allocations", func(t *testing.T) { allocations(t, x) })
 	if sk, ok := x.codec.(driver.Skimmer); ok {
 		t.Run("skim", func(t *testing.T) { skim(t, x, sk) })
+		t.Run("outline", func(t *testing.T) { outline(t, x, sk) })
 	}
 }
 
@@ -288,6 +289,51 @@ func skim(t *testing.T, x *overConn, sk driver.Skimmer) {
 	require.NotZero(t, all, "nothing was skimmed")
 	row := bytes.Repeat(x.replies[1].bytes, 10)
 	require.Zero(t, testing.AllocsPerRun(50, func() { sk.Skim(row, x.replies[1].verb, 10) }))
+}
+
+// outline cuts replies short, changes some, and reads to the end what Outline tells the length of.
+func outline(t *testing.T, x *overConn, sk driver.Skimmer) {
+	told := 0
+	for _, e := range x.replies {
+		for cut := range e.bytes {
+			if n := sk.Outline(e.bytes[:cut:cut], e.verb); n > 0 {
+				require.Equal(t, len(e.bytes), n, "outline of a reply to a %s, cut to %q", e.verb, e.bytes[:cut])
+				told++
+			}
+		}
+	}
+	require.NotZero(t, told, "no reply had an outline")
+	rnd := rand.New(rand.NewPCG(5, 6))
+	for range 20_000 {
+		e := x.replies[rnd.IntN(len(x.replies))]
+		b := slices.Clone(e.bytes[:rnd.IntN(min(len(e.bytes), 20))])
+		if len(b) > 0 && rnd.IntN(2) == 0 {
+			b[rnd.IntN(len(b))] = "\r\n$9 -"[rnd.IntN(6)]
+		}
+		verb := driver.Verb(rnd.IntN(int(wireVerbs)))
+		if n := sk.Outline(b, verb); n > 0 && n >= len(b) && n < 1<<16 {
+			completed(t, x.codec, b, verb, n)
+		}
+	}
+	e := x.replies[1]
+	require.Zero(t, testing.AllocsPerRun(50, func() { sk.Outline(e.bytes[:len(e.bytes)-1], e.verb) }))
+}
+
+// completed reads a reply of n bytes that begins with b: it is OK, whatever it goes on with, if it ends in CR LF, and else none.
+func completed(t *testing.T, codec driver.Codec, b []byte, verb driver.Verb, n int) {
+	whole := append(slices.Clone(b), bytes.Repeat([]byte("-\r\n"), n)...)[:n]
+	copy(whole[n-2:], "\r\n")
+	var r driver.Reply
+	size, err := codec.Parse(whole, verb, &r)
+	require.NoError(t, err, "%q", whole)
+	require.Equal(t, n, size, "%q", whole)
+	require.Equal(t, driver.OK, r.Outcome, "%q", whole)
+	for at := n - 2; at < n; at++ {
+		broken := slices.Clone(whole)
+		broken[at] = 'x'
+		_, err := codec.Parse(broken, verb, &r)
+		require.Error(t, err, "%q", broken)
+	}
 }
 
 func allocations(t *testing.T, x *overConn) {

@@ -1,0 +1,49 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// replyEnd is what every reply ends in that is skipped.
+const replyEnd = "\r\n"
+
+// skipped is a reply whose beginning has told its length and into which nobody looks: its bytes are counted as they come and not kept.
+type skipped struct {
+	size int // of all of it; 0: there is none
+	left int // bytes to come before its end
+}
+
+// outline begins to skip a reply of a size, 0 for none, of which some bytes are there. It returns how many of these are done with.
+func (c *wireConn) outline(size, there int) int {
+	if size == 0 {
+		return 0
+	}
+	value := size - len(replyEnd)
+	took := min(value, there)
+	c.skipped = skipped{size: size, left: value - took}
+	return took
+}
+
+// skip takes what b has of the reply that is skipped, and enters it once that is all. It returns the bytes and whether they were the last.
+func (w *wire) skip(c *wireConn, b []byte, now int64) (took int, whole bool, err error) {
+	s := &c.skipped
+	took = min(s.left, len(b))
+	s.left -= took
+	end := b[took:]
+	if len(end) < len(replyEnd) {
+		return took, false, nil
+	}
+	if end = end[:len(replyEnd)]; string(end) != replyEnd {
+		return took, false, fmt.Errorf("reply of %d bytes goes on after its end: got %q", s.size, end)
+	}
+	if c.queue.at(0).dead {
+		c.queue.take(1)
+		w.l.rec.LateReplies++
+	} else {
+		w.direct.settle(c, &answers{n: 1, bytes: s.size, ended: [driver.NumOutcomes]uint64{driver.OK: 1}}, now)
+	}
+	s.size = 0
+	return took + len(replyEnd), true, nil
+}
