@@ -28,6 +28,7 @@ func BenchmarkLoop(b *testing.B) {
 		b.Run(fmt.Sprintf("op=%s/load=closed/cluster=3/pipeline=16", verb), func(b *testing.B) { benchmarkLoop(b, false, verb, 3, "cluster = true", closedOf(16)) })
 		b.Run(fmt.Sprintf("op=%s/load=closed/nwr=321/pipeline=16", verb), func(b *testing.B) { benchmarkLoop(b, false, verb, 3, nwr321, closedOf(16)) })
 	}
+	b.Run("op=put/load=closed/size=1024/pipeline=64", func(b *testing.B) { benchmarkValues(b, false, driver.Put, 1, 1024, "", closedOf(64)) })
 	for _, arrivals := range []string{"constant", "poisson"} {
 		b.Run("op=get/load=open/arrivals="+arrivals, func(b *testing.B) {
 			const load = "open {\n rate = 100000\n duration = \"1000h\"\n arrivals = %q\n sessions = 50\n pipeline = 16\n}"
@@ -41,10 +42,14 @@ func closedOf(pipeline int) string {
 }
 
 func benchmarkLoop(b *testing.B, indirect bool, verb driver.Verb, nodes int, target, load string) {
-	v := newBench(b, redisPlan(b, nodes, target, fmt.Sprintf("ops = { %s = 1 }\n%s", verb, load)), "load", 0)
+	benchmarkValues(b, indirect, verb, nodes, 100, target, load)
+}
+
+func benchmarkValues(b *testing.B, indirect bool, verb driver.Verb, nodes, size int, target, load string) {
+	v := newBench(b, redisPlanOf(b, nodes, fmt.Sprintf("size = %d", size), target, fmt.Sprintf("ops = { %s = 1 }\n%s", verb, load)), "load", 0)
 	v.indirect = indirect
 	w := v.l.tr.(*wire)
-	net := newCannedNet(v.net, w.codec, verb)
+	net := newCannedNet(v.net, w.codec, verb, size)
 	w.poll = net
 	if v.g.phase.Open != nil {
 		v.net.clock.tick = int64(time.Microsecond) // waits are short and spent looking
@@ -79,8 +84,8 @@ type cannedNet struct {
 }
 
 // newCannedNet takes over connections that are made.
-func newCannedNet(n *virtualNet, codec driver.Codec, verb driver.Verb) *cannedNet {
-	value := driver.Value{Size: 100, Checked: true, Writer: 1, Version: 1}
+func newCannedNet(n *virtualNet, codec driver.Codec, verb driver.Verb, size int) *cannedNet {
+	value := driver.Value{Size: size, Checked: true, Writer: 1, Version: 1}
 	req := driver.Request{Verb: verb, Key: []byte("key:000000000001")}
 	one := stored
 	if verb == driver.Put {

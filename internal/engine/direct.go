@@ -44,13 +44,13 @@ func (l *loop) bypass(source *workload.Source) {
 	switch prog := l.prog.(type) {
 	case *op.Plain:
 		d.prog, d.checked = prog, prog.Checked()
-		d.sheet.fits = alike(source, d.enc.layout) && w.places == 1
+		d.sheet.fits = alike(source, d.enc.layout, leastLent) && w.places == 1
 	case *op.Quorum:
 		if w.pipes != nil || source.Draws(driver.Get) && !prog.AsksAll(driver.Get) { // pipes say later when each of the requests left
 			return
 		}
 		d.volleys, d.checked = newVolleys(prog, w.places), true
-		d.sheet.fits = alike(source, d.enc.layout) && d.volleys.all
+		d.sheet.fits = alike(source, d.enc.layout, mostStamped+1) && d.volleys.all
 	default:
 		return
 	}

@@ -43,6 +43,10 @@ func TestDirectIsTheProgram(t *testing.T) {
 		{name: "values of many sizes", endpoints: 1, values: "size = \"uniform(24B, 200B)\"", phase: short},
 		{name: "values that expire", endpoints: 1, values: "size = 100\n ttl = \"30s\"", phase: short},
 		{name: "values of 1 KiB", endpoints: 1, values: "size = \"1KiB\"", phase: short},
+		{
+			name: "checked values of 1 KiB in a long pipeline", endpoints: 1, values: "size = \"1KiB\"\n checked = true",
+			phase: mixed + "closed {\n sessions = 2\n duration = \"100ms\"\n pipeline = 150\n}",
+		},
 		{name: "several endpoints", endpoints: 3, phase: closed},
 		{name: "iterations end", endpoints: 1, phase: mixed + "closed {\n sessions = 4\n iterations = 333\n pipeline = 7\n}"},
 		{name: "large values", endpoints: 2, values: "size = \"20KiB\"", phase: short},

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/workload"
@@ -11,9 +12,9 @@ import (
 // sheet is many equal requests, for ops that are alike but for their keys and values and go to all endpoints: a write's requests are copied at
 // once, and then keys and values are stamped onto them.
 type sheet struct {
-	fits     bool // the step's ops are such
-	requests []byte
-	size     int // of one request
+	fits     bool   // the step's ops are such
+	requests []byte // sheetSize of them, or one, if values are not worth being copied twice
+	size     int    // of one request
 	keyAt    int
 	key      int // length of the key
 	valueAt  int
@@ -26,10 +27,10 @@ const (
 	mostStamped = 256 // bytes of a value that is worth being copied twice
 )
 
-// alike says whether a sheet does for the ops of a step.
-func alike(source *workload.Source, codec driver.Layout) bool {
+// alike says whether a sheet does for the ops of a step, of puts if their values have fewer bytes than a limit.
+func alike(source *workload.Source, codec driver.Layout, limit int) bool {
 	value := source.Value()
-	return codec != nil && source.Alike() && (!source.Draws(driver.Put) || value.Text() && value.Size <= mostStamped)
+	return codec != nil && source.Alike() && (!source.Draws(driver.Put) || value.Text() && value.Size < limit)
 }
 
 // roomy says whether each connection of a session has room for n requests.
@@ -67,11 +68,30 @@ func (d *direct) layOut(stream workload.Stream) bool {
 	}
 	f := &d.enc.forms[o.Verb]
 	d.enc.form(f, o)
+	copies := sheetSize
+	if o.Verb.Stores() && o.Value.Size > mostStamped {
+		copies = 1
+	}
 	d.sheet = sheet{
-		fits: true, requests: bytes.Repeat(f.whole, sheetSize), size: len(f.whole), keyAt: f.keyAt, key: f.key,
+		fits: true, requests: bytes.Repeat(f.whole, copies), size: len(f.whole), keyAt: f.keyAt, key: f.key,
 		valueAt: f.valueAt, value: o.Value,
 	}
 	return true
+}
+
+// append adds up to sheetSize requests. What they have where keys and values are to be stamped is not said.
+func (sh *sheet) append(dst []byte, n int) []byte {
+	if len(sh.requests) > sh.size {
+		return append(dst, sh.requests[:n*sh.size]...)
+	}
+	head, tail := sh.requests[:sh.valueAt], sh.requests[sh.valueAt+sh.value.Size:]
+	at := len(dst)
+	dst = slices.Grow(dst, n*sh.size)[:at+n*sh.size]
+	for ; at < len(dst); at += sh.size {
+		copy(dst[at:], head)
+		copy(dst[at+sh.size-len(tail):], tail)
+	}
+	return dst
 }
 
 // stampRun begins up to n plain ops.
@@ -125,7 +145,7 @@ func (d *direct) stampOn(c *wireConn, stream *workload.Stream, n int, now int64)
 	}
 	d.w.touch(c)
 	at := len(c.out)
-	c.out = append(c.out, sh.requests[:n*sh.size]...)
+	c.out = sh.append(c.out, n)
 	keys := c.out[at+sh.keyAt:]
 	got := stream.Stamp(keys, sh.key, sh.size, sh.seeds[:n])
 	c.out = c.out[:at+got*sh.size]
