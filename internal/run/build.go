@@ -216,7 +216,7 @@ func (b *builder) rates(at string, r *Figures, t *measure.Op) {
 	if wall := b.totals.Span.Last - b.totals.Span.First; wall > 0 {
 		r.RateWall = number(float64(r.OK) / seconds(wall))
 	} else {
-		b.null(at+".rate_wall", "no op was started")
+		b.null(at+".rate_wall", unbounded(b.totals))
 	}
 	why := b.noWindow
 	if why == "" {
@@ -240,7 +240,7 @@ func (b *builder) keys(at string, r *Op, t *measure.Op) {
 	if wall := b.totals.Span.Last - b.totals.Span.First; wall > 0 {
 		r.Keys.RateWall = number(float64(r.Keys.OK) / seconds(wall))
 	} else {
-		b.null(at+".rate_wall", "no op was started")
+		b.null(at+".rate_wall", unbounded(b.totals))
 	}
 	why := b.noWindow
 	if why == "" {

@@ -99,6 +99,12 @@ func closedLoad(n int, service, ramp int64, outcome func(i int) driver.Outcome) 
 	return t
 }
 
+// spanless leaves out what a worker says of its sessions in the end.
+func spanless(t *measure.Totals) *measure.Totals {
+	t.Span = measure.Span{}
+	return t
+}
+
 func always(o driver.Outcome) func(int) driver.Outcome {
 	return func(int) driver.Outcome { return o }
 }
@@ -326,6 +332,11 @@ func TestRate(t *testing.T) {
 			name: "nothing started",
 			load: measure.NewTotals(origin, 1),
 			rate: math.NaN(), why: "no plateau: no op was started",
+		},
+		{
+			name: "by lost workers alone, whose last word is missing",
+			load: spanless(closedLoad(1000, ms, 0, always(driver.OK))),
+			rate: math.NaN(), why: "no plateau: the sessions that loaded were those of lost workers",
 		},
 	}
 	for _, tt := range tests {

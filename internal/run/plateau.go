@@ -20,7 +20,7 @@ type window struct{ from, to int64 }
 // end. When there is none it says why.
 func plateau(ph *plan.Phase, s pace.Shape, t *measure.Totals, cut bool) (w window, why string) {
 	if t.Span.Sessions == 0 {
-		return window{}, "no plateau: no op was started"
+		return window{}, "no plateau: " + unbounded(t)
 	}
 	if ph.Schedule() != nil {
 		if s.Duration == 0 {
@@ -51,6 +51,16 @@ func plateau(ph *plan.Phase, s pace.Shape, t *measure.Totals, cut bool) (w windo
 	default:
 		return window{}, "no plateau: the first session was done before the last one began"
 	}
+}
+
+// unbounded says why it is not known from when to when sessions were at work, which workers say in the end.
+func unbounded(t *measure.Totals) string {
+	for _, o := range t.Ops {
+		if o != nil && o.Due > o.Outcomes[driver.Shed] {
+			return "the sessions that loaded were those of lost workers"
+		}
+	}
+	return "no op was started"
 }
 
 // rate returns the ends per second in the bins that lie wholly in the window. It says why when there is no such bin.

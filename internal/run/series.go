@@ -24,13 +24,15 @@ type Series struct {
 }
 
 // Add takes in the interval that ends t seconds after the step's origin. delta is what was counted in it, merged over all workers; nothing of
-// it is kept.
+// it is kept. One that ends with the one before is added to that.
 func (s *Series) Add(t float64, delta *measure.Totals) {
 	s.length = max(s.length, 1)
-	if len(s.rows) == 0 || s.filled == s.length {
-		s.begin()
+	if n := len(s.rows); n == 0 || t > s.rows[n-1].T {
+		if n == 0 || s.filled == s.length {
+			s.begin()
+		}
+		s.filled++
 	}
-	s.filled++
 	row := &s.rows[len(s.rows)-1]
 	row.T = t
 	for _, o := range delta.Ops {

@@ -36,6 +36,17 @@ func TestSeries(t *testing.T) {
 	require.Equal(t, Row{T: 1.5, Due: 2, Sent: 1, OK: 1, Bad: 1, KeysOK: 5, InFlight: 1}, rows[1])
 }
 
+// An interval without length, as the end of a worker that was lost has, is no row of its own.
+func TestSeriesWithoutSplinters(t *testing.T) {
+	one := measure.NewTotals(origin, 1)
+	one.AddDue(driver.Put)
+	var s Series
+	for _, at := range []float64{1, 1, 2, 2, 3} {
+		s.Add(at, one)
+	}
+	require.Equal(t, []Row{{T: 1, Due: 2, Sent: 2}, {T: 2, Due: 2, Sent: 2}, {T: 3, Due: 1, Sent: 1}}, s.Rows())
+}
+
 // TestLongSeriesJoinsRows counts three hours second by second: rows are of four seconds then, and each says what one Totals of these says.
 func TestLongSeriesJoinsRows(t *testing.T) {
 	const seconds = 3 * 3600
