@@ -34,6 +34,25 @@ func middle(all []float64) float64 {
 	return all[(len(all)-1)/2]
 }
 
+// responsesOf returns a statistic of a verb's responses over the rate: the median of the tries at each rate, NaN where it has none, and all tries.
+func responsesOf(rates [][]run.Level, verb string, of func(l *run.Latency) *float64) (medians, tries []chart.Point) {
+	for _, same := range rates {
+		var all []float64
+		for i := range same {
+			o := same[i].Op[verb]
+			if o == nil {
+				continue
+			}
+			if v := of(&o.Response); v != nil {
+				all = append(all, *v)
+				tries = append(tries, chart.Point{X: same[i].Rate, Y: *v})
+			}
+		}
+		medians = append(medians, chart.Point{X: same[0].Rate, Y: middle(all)})
+	}
+	return medians, tries
+}
+
 // levelChart draws rate against latency: dots for all levels, and a line through the medians of those at one rate.
 func levelChart(ph *run.Phase) (figure, *chart.Chart) {
 	levels := slices.Clone(ph.Levels)
@@ -60,25 +79,17 @@ func levelChart(ph *run.Phase) (figure, *chart.Chart) {
 				line.Name = verb + " " + q.name
 				line.Class = "c" + strconv.Itoa((2*i+len(c.Lines)%2)%6)
 			}
-			tries := chart.Line{Class: line.Class, Loose: true}
-			for j, same := range rates {
-				var all []float64
-				for k := range same {
-					if o := same[k].Op[verb]; o != nil {
-						if v := q.of(&o.Response); v != nil {
-							all = append(all, *v)
-							r.add(*v)
-							tries.Points = append(tries.Points, chart.Point{X: same[k].Rate, Y: *v})
-						}
-					}
-				}
-				y := middle(all)
-				if !math.IsNaN(y) {
-					texts[j] += "\n" + line.Name + " " + quantity.Duration(y)
-				}
-				line.Points = append(line.Points, chart.Point{X: same[0].Rate, Y: y})
+			medians, tries := responsesOf(rates, verb, q.of)
+			for _, try := range tries {
+				r.add(try.Y)
 			}
-			c.Lines = append(c.Lines, line, tries)
+			for j, at := range medians {
+				if !math.IsNaN(at.Y) {
+					texts[j] += "\n" + line.Name + " " + quantity.Duration(at.Y)
+				}
+			}
+			line.Points = medians
+			c.Lines = append(c.Lines, line, chart.Line{Class: line.Class, Loose: true, Points: tries})
 		}
 	}
 	if ph.Search != nil {
