@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"strings"
-	"time"
 
 	"github.com/loadgen/loadgen/pkg/driver"
 )
@@ -32,14 +31,11 @@ func (Driver) Identify(ctx context.Context, conn net.Conn, config any, _ driver.
 	if err := check(config); err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, func() {
-		_ = conn.SetDeadline(time.Unix(1, 0)) // wakes a blocked read or write; its error then says what could not be had
+	var id map[string]string
+	err := driver.Interruptible(ctx, conn, func() (err error) {
+		id, err = identify(conn)
+		return err
 	})
-	defer stop()
-	id, err := identify(conn)
-	if ended := ctx.Err(); err != nil && ended != nil {
-		err = fmt.Errorf("%w: %w", ended, err)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("ask memcached what it is: %w", err)
 	}

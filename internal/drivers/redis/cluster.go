@@ -50,15 +50,18 @@ func (d Driver) Nodes(ctx context.Context, conn net.Conn, config any, secrets dr
 	if err != nil {
 		return nil, err
 	}
-	defer interrupt(ctx, conn)()
 	request, replies := c.Greet(nil)
-	if _, err := conn.Write(appendCommand(request, "CLUSTER", "NODES")); err != nil {
-		return nil, fmt.Errorf("ask redis for its cluster: %w", errors.Join(ctx.Err(), err))
-	}
-	in := &replyReader{conn: conn}
-	text, err := in.answer(c, replies)
+	var text string
+	err = driver.Interruptible(ctx, conn, func() error {
+		if _, err := conn.Write(appendCommand(request, "CLUSTER", "NODES")); err != nil {
+			return err
+		}
+		in := &replyReader{conn: conn}
+		text, err = in.answer(c, replies)
+		return err
+	})
 	if err != nil {
-		return nil, fmt.Errorf("ask redis for its cluster: %w", errors.Join(ctx.Err(), err))
+		return nil, fmt.Errorf("ask redis for its cluster: %w", err)
 	}
 	host, _, err := net.SplitHostPort(conn.RemoteAddr().String())
 	if err != nil {

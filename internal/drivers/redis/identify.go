@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"strings"
-	"time"
 
 	"github.com/loadgen/loadgen/pkg/driver"
 )
@@ -31,36 +30,23 @@ func (d Driver) Identify(ctx context.Context, conn net.Conn, config any, secrets
 	if err != nil {
 		return nil, err
 	}
-	defer interrupt(ctx, conn)()
 	request, replies := c.Greet(nil)
 	request = appendCommand(request, "INFO")
 	for _, name := range configFields {
 		request = appendCommand(request, "CONFIG", "GET", name)
 	}
-	if _, err := conn.Write(request); err != nil {
-		return nil, asked(ctx, err)
-	}
-	id, err := readIdentity(&replyReader{conn: conn}, c, replies)
+	var id map[string]string
+	err = driver.Interruptible(ctx, conn, func() error {
+		if _, err := conn.Write(request); err != nil {
+			return err
+		}
+		id, err = readIdentity(&replyReader{conn: conn}, c, replies)
+		return err
+	})
 	if err != nil {
-		return nil, asked(ctx, err)
+		return nil, fmt.Errorf("ask redis what it is: %w", err)
 	}
 	return id, nil
-}
-
-// asked says why there is no identity: that ctx has ended, where it has.
-func asked(ctx context.Context, err error) error {
-	if ended := ctx.Err(); ended != nil {
-		err = fmt.Errorf("%w: %w", ended, err)
-	}
-	return fmt.Errorf("ask redis what it is: %w", err)
-}
-
-// interrupt ends reads and writes on conn when ctx is cancelled, until the function that it returns is called.
-func interrupt(ctx context.Context, conn net.Conn) (release func()) {
-	stop := context.AfterFunc(ctx, func() {
-		_ = conn.SetDeadline(time.Unix(1, 0)) // wakes a blocked read or write; its error then says what could not be had
-	})
-	return func() { stop() }
 }
 
 func readIdentity(in *replyReader, c driver.Codec, greetings int) (map[string]string, error) {
