@@ -171,8 +171,10 @@ func (s *session) add() error {
 // write stores the entry in a slot.
 func (s *session) write(place int) error {
 	at := &s.file.slots[place]
-	at.Lock()
-	defer at.Unlock()
+	if !s.alone {
+		at.Lock()
+		defer at.Unlock()
+	}
 	s.issued = s.number
 	at.issued, at.erases, at.known = markOf(s.id, s.number), false, true
 	if err := s.slots.Write(place, s.entry); err != nil {
@@ -186,8 +188,10 @@ func (s *session) write(place int) error {
 // erase empties a slot.
 func (s *session) erase(place int) error {
 	at := &s.file.slots[place]
-	at.Lock()
-	defer at.Unlock()
+	if !s.alone {
+		at.Lock()
+		defer at.Unlock()
+	}
 	at.erases, at.known = true, true
 	if err := s.slots.Write(place, nil); err != nil {
 		return err

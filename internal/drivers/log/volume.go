@@ -190,13 +190,15 @@ type channelVolume struct {
 	size int
 }
 
-func (v channelVolume) writer(int, int) (any, error) { return v, nil }
+func (v channelVolume) writer(int, int) (any, error) { return channelWriter{v.Channel}, nil }
 func (v channelVolume) reader() reader               { return &pieces{of: v, size: v.size} }
 func (v channelVolume) clear() error                 { return v.Clear() }
 func (v channelVolume) close() error                 { return v.Close() }
 
-func (v channelVolume) Append(p []byte) (uint64, error) {
-	off, err := v.Channel.Append(p)
+type channelWriter struct{ *pmlog.Channel }
+
+func (w channelWriter) Append(p []byte) (uint64, error) {
+	off, err := w.Channel.Append(p)
 	return uint64(off), err
 }
 
