@@ -60,7 +60,7 @@ func (l *loop) bypass(source *workload.Source) {
 // start begins the next n ops of a stream, or fewer when it ends, and returns how many.
 func (d *direct) start(s *session, stream *workload.Stream, n int, due, now int64) int {
 	switch {
-	case d.sheet.fits && d.roomy(s, n) && (d.sheet.requests != nil || d.layOut(*stream)):
+	case d.sheet.fits && (d.volleys != nil || d.w.room(d.w.conn(s, 0)) >= n) && (d.sheet.requests != nil || d.layOut(*stream)):
 		return d.stamp(s, stream, n, due, now)
 	case d.volleys != nil:
 		return d.startVolleys(s, stream, n, due, now)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/internal/workload"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
@@ -33,17 +34,7 @@ func alike(source *workload.Source, codec driver.Layout, limit int) bool {
 	return codec != nil && source.Alike() && (!source.Draws(driver.Put) || value.Text() && value.Size < limit)
 }
 
-// roomy says whether each connection of a session has room for n requests.
-func (d *direct) roomy(s *session, n int) bool {
-	for i := range d.w.places {
-		if d.w.room(d.w.conn(s, i)) < n {
-			return false
-		}
-	}
-	return true
-}
-
-// stamp begins the next n ops of a stream on connections that have room for them, as start does.
+// stamp begins the next n ops of a stream, as start does. A plain op's connection has room for them.
 func (d *direct) stamp(s *session, stream *workload.Stream, n int, due, now int64) int {
 	for at := 0; at < n; at += sheetSize {
 		most := min(n-at, sheetSize)
@@ -110,30 +101,51 @@ func (d *direct) stampRun(s *session, stream *workload.Stream, n int, due, now i
 	return got
 }
 
-// stampVolley begins up to n ops of a quorum.
+// stampVolley begins up to n ops of a quorum. Their requests are made on the first connection that has room for all of them, and copied to the others
+// as far as these have.
 func (d *direct) stampVolley(s *session, stream *workload.Stream, n int, due, now int64) int {
 	o, q := &d.ops[0], d.volleys
 	o.Verb = stream.Verb()
-	o.Stream, o.N, _ = stream.At()
-	q.prog.Place(q.of(0), o)
-	first := d.w.conn(s, q.of(0)[0])
-	at := len(first.out)
-	got := d.stampOn(first, stream, n, now)
-	if got == 0 {
+	more := false
+	if o.Stream, o.N, more = stream.At(); !more {
 		return 0
 	}
-	v := d.enlist(s, o.Verb, got, due, now)
-	for _, endpoint := range q.of(0) {
-		c := d.w.conn(s, endpoint)
-		if c != first {
-			d.w.touch(c)
-			c.out = append(c.out, first.out[at:]...)
-		}
-		d.l.rec.Request(endpoint, v.verb).Sent += uint64(got)
-		c.joinVolley(v, 0, got)
+	q.prog.Place(q.of(0), o)
+	lead := d.lead(s, n)
+	if lead == nil {
+		return d.startVolleys(s, stream, n, due, now)
 	}
-	d.l.rec.AddBytes(v.verb, 0, got*d.sheet.size*q.prog.N)
+	at := len(lead.out)
+	got := d.stampOn(lead, stream, n, now)
+	v := d.enlist(s, o.Verb, got, due, now)
+	q.ended = tallied{}
+	for _, endpoint := range q.of(0) {
+		c, room := d.w.conn(s, endpoint), got
+		if c != lead {
+			room = min(d.w.room(c), got)
+			c.out = append(c.out, lead.out[at:at+room*d.sheet.size]...)
+		}
+		d.ask(c, v, 0, room, got, room*d.sheet.size)
+	}
+	if d.tell(v, op.Refused, now) > 0 {
+		d.l.feed.freed(s, q.ended.done, now, true)
+	}
 	return got
+}
+
+// lead returns the first connection of those at hand that has room for n requests, or nil. Those with room for any are written to in their order.
+func (d *direct) lead(s *session, n int) (lead *wireConn) {
+	for _, endpoint := range d.volleys.of(0) {
+		c := d.w.conn(s, endpoint)
+		room := d.w.room(c)
+		if room > 0 {
+			d.w.touch(c)
+		}
+		if room >= n && lead == nil {
+			lead = c
+		}
+	}
+	return lead
 }
 
 // stampOn appends the requests of up to n ops of a stream to a connection's output, and returns how many these are.

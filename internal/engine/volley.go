@@ -10,16 +10,22 @@ import (
 )
 
 // volley is ops of a quorum that a session has started together, of one verb. Their requests stand in the queues of the connections as runs,
-// each with its place among the ops; what they are answered with is counted in the ops' tallies, and alike outcomes are recorded together.
+// each with its place among the ops; what they are answered with is counted once for neighbours that have come equally far, and alike outcomes
+// are recorded together.
 type volley struct {
 	session *session
 	due     int64
 	begun   int64
 	start   int64 // before the write of the first request; 0 until then
-	n       int
-	open    int // requests without an end; the volley is over with the last of them
+	open    int   // requests without an end; the volley is over with the last of them
 	verb    driver.Verb
-	ops     [sheetSize]op.Tally
+	spans   []span // its ops
+}
+
+// span is ops of a volley that stand side by side and have come equally far.
+type span struct {
+	op.Tally
+	n int16
 }
 
 // volleys carries out ops of a quorum that ask all of their endpoints at once.
@@ -68,8 +74,8 @@ func (d *direct) launch(s *session, ops []op.Op, due, now int64) {
 	v := d.enlist(s, ops[0].Verb, len(ops), due, now)
 	q.ended = tallied{}
 	q.place(ops)
-	for from, to := 0, 0; from < v.n; from = to {
-		for to = from + 1; to < v.n && (q.all || slices.Equal(q.of(to), q.of(from))); to++ {
+	for from, to := 0, 0; from < len(ops); from = to {
+		for to = from + 1; to < len(ops) && (q.all || slices.Equal(q.of(to), q.of(from))); to++ {
 		}
 		d.sendAll(v, ops[:to], from)
 	}
@@ -83,11 +89,8 @@ func (d *direct) enlist(s *session, verb driver.Verb, n int, due, now int64) *vo
 	l, q := d.l, d.volleys
 	v := q.take(l)
 	v.session, v.due, v.begun, v.start = s, due, now, 0
-	v.n, v.open, v.verb = n, n*q.prog.N, verb
-	first := q.prog.Tally()
-	for i := range v.ops[:n] {
-		v.ops[i] = first
-	}
+	v.open, v.verb = n*q.prog.N, verb
+	v.spans = append(v.spans[:0], span{Tally: q.prog.Tally(), n: int16(n)})
 	l.rec.AddDueN(verb, uint64(n))
 	l.occupy(s, n, now)
 	return v
@@ -108,35 +111,28 @@ func (q *volleys) of(i int) []int { return q.homes[i*q.prog.N:][:q.prog.N] }
 
 // sendAll sends the requests of ops from one on, which have the same endpoints, or counts them as refused.
 func (d *direct) sendAll(v *volley, ops []op.Op, from int) {
-	l, w, q := d.l, d.w, d.volleys
+	w, q := d.w, d.volleys
 	var requests []byte // of all, encoded once
 	for _, endpoint := range q.of(from) {
 		c := w.conn(v.session, endpoint)
 		n := min(w.room(c), len(ops)-from)
-		ledger := l.rec.Request(endpoint, v.verb)
-		ledger.Sent += uint64(n)
-		if n < len(ops)-from {
-			ledger.Refused += uint64(len(ops) - from - n)
-			q.count(v, from+n, len(ops)-from-n, driver.Error)
-		}
-		if n == 0 {
-			continue
-		}
-		w.touch(c)
 		at := len(c.out)
 		switch {
+		case n == 0:
 		case requests != nil:
+			w.touch(c)
 			c.out = append(c.out, requests[:q.ends[from+n-1]]...)
 		case n == len(ops)-from:
+			w.touch(c)
 			c.out = d.encode(c.out, ops, from)
 			requests = c.out[at:]
 		default:
+			w.touch(c)
 			q.page = d.encode(q.page[:0], ops, from)
 			requests = q.page
 			c.out = append(c.out, requests[:q.ends[from+n-1]]...)
 		}
-		l.rec.AddBytes(v.verb, 0, len(c.out)-at)
-		c.joinVolley(v, from, n)
+		d.ask(c, v, from, n, len(ops)-from, len(c.out)-at)
 	}
 }
 
@@ -148,6 +144,21 @@ func (d *direct) encode(dst []byte, ops []op.Op, from int) []byte {
 		d.volleys.ends[i] = len(dst) - at
 	}
 	return dst
+}
+
+// ask enters the requests of n ops of a volley, from one on, that a connection was given, and so many bytes. More it had no room for: they
+// are refused.
+func (d *direct) ask(c *wireConn, v *volley, from, n, all, size int) {
+	ledger := d.l.rec.Request(c.endpoint, v.verb)
+	ledger.Sent += uint64(n)
+	if n > 0 {
+		d.l.rec.AddBytes(v.verb, 0, size)
+		c.joinVolley(v, from, n)
+	}
+	if n < all {
+		ledger.Refused += uint64(all - n)
+		d.volleys.count(v, from+n, all-n, driver.Error)
+	}
 }
 
 // joinVolley enters the requests of n ops of a volley into the queue, from one on: with the newest entry, if they follow it.
@@ -166,20 +177,51 @@ func (c *wireConn) joinVolley(v *volley, from, n int) {
 // count enters the ends of one request each of n ops of a volley, from one on, that are alike. Of ops that have come as far as each other, what
 // becomes of one becomes of all.
 func (q *volleys) count(v *volley, from, n int, answer driver.Outcome) {
+	if n == 0 {
+		return
+	}
 	v.open -= n
-	for ops := v.ops[from:][:n]; len(ops) > 0; {
-		before := ops[0]
-		k, done, outcome := q.prog.Count(&ops[0], v.verb, answer)
-		same := 1
-		for ; same < len(ops) && ops[same] == before; same++ {
-			ops[same] = ops[0]
+	first := v.cut(from)
+	last := first
+	for ; n > 0; last++ {
+		x := &v.spans[last]
+		if int(x.n) > n {
+			v.cut(from + n)
+			x = &v.spans[last]
 		}
-		q.ended.acks[k] += uint64(same)
+		k, done, outcome := q.prog.Count(&x.Tally, v.verb, answer)
+		q.ended.acks[k] += uint64(x.n)
 		if done {
-			q.ended.outcomes[outcome] += uint64(same)
-			q.ended.done += same
+			q.ended.outcomes[outcome] += uint64(x.n)
+			q.ended.done += int(x.n)
 		}
-		ops = ops[same:]
+		from += int(x.n)
+		n -= int(x.n)
+	}
+	v.join(last)
+	v.join(first)
+}
+
+// cut has a span begin with an op, and returns which it is.
+func (v *volley) cut(at int) int {
+	i := 0
+	for ; at > 0 && at >= int(v.spans[i].n); i++ {
+		at -= int(v.spans[i].n)
+	}
+	if at > 0 {
+		v.spans = slices.Insert(v.spans, i, v.spans[i])
+		v.spans[i].n = int16(at)
+		i++
+		v.spans[i].n -= int16(at)
+	}
+	return i
+}
+
+// join makes one span of the i-th and that before it, where they have come equally far.
+func (v *volley) join(i int) {
+	if i > 0 && i < len(v.spans) && v.spans[i-1].Tally == v.spans[i].Tally {
+		v.spans[i-1].n += v.spans[i].n
+		v.spans = slices.Delete(v.spans, i, i+1)
 	}
 }
 
@@ -231,10 +273,10 @@ func (q *volleys) sweep(d *direct, now int64) int64 {
 			continue
 		}
 		q.ended = tallied{}
-		for i := range v.ops[:v.n] {
-			if v.ops[i].Expire() {
-				q.ended.outcomes[driver.QuorumFailed]++
-				q.ended.done++
+		for i := range v.spans {
+			if x := &v.spans[i]; x.Expire() {
+				q.ended.outcomes[driver.QuorumFailed] += uint64(x.n)
+				q.ended.done += int(x.n)
 			}
 		}
 		d.l.feed.freed(v.session, d.tell(v, op.OpTimeout, now), now, false)
@@ -244,7 +286,7 @@ func (q *volleys) sweep(d *direct, now int64) int64 {
 
 // running says whether an op of the volley is undecided.
 func (v *volley) running() bool {
-	return slices.ContainsFunc(v.ops[:v.n], func(t op.Tally) bool { return t.Running() })
+	return slices.ContainsFunc(v.spans, func(x span) bool { return x.Running() })
 }
 
 // census adds the ops in flight to a count of them by verb.
@@ -253,9 +295,9 @@ func (q *volleys) census(ops *[driver.NumVerbs]int64) {
 		if v.open == 0 {
 			continue
 		}
-		for i := range v.ops[:v.n] {
-			if v.ops[i].Running() {
-				ops[v.verb]++
+		for i := range v.spans {
+			if v.spans[i].Running() {
+				ops[v.verb] += int64(v.spans[i].n)
 			}
 		}
 	}
