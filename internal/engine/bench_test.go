@@ -26,7 +26,11 @@ func BenchmarkLoop(b *testing.B) {
 		}
 		b.Run(fmt.Sprintf("op=%s/load=closed/nodes=3/pipeline=16", verb), func(b *testing.B) { benchmarkLoop(b, false, verb, 3, "", closedOf(16)) })
 		b.Run(fmt.Sprintf("op=%s/load=closed/cluster=3/pipeline=16", verb), func(b *testing.B) { benchmarkLoop(b, false, verb, 3, "cluster = true", closedOf(16)) })
-		b.Run(fmt.Sprintf("op=%s/load=closed/nwr=321/pipeline=16", verb), func(b *testing.B) { benchmarkLoop(b, false, verb, 3, nwr321, closedOf(16)) })
+		for _, pipeline := range []int{16, 64} {
+			b.Run(fmt.Sprintf("op=%s/load=closed/nwr=321/pipeline=%d", verb, pipeline), func(b *testing.B) {
+				benchmarkLoop(b, false, verb, 3, nwr321, closedOf(pipeline))
+			})
+		}
 	}
 	b.Run("op=put/load=closed/size=1024/pipeline=64", func(b *testing.B) { benchmarkValues(b, false, driver.Put, 1, 1024, "", closedOf(64)) })
 	for _, arrivals := range []string{"constant", "poisson"} {
@@ -64,12 +68,13 @@ func benchmarkValues(b *testing.B, indirect bool, verb driver.Verb, nodes, size 
 	if target == nwr321 {
 		replies = nodes
 	}
-	from := net.answered
+	from, writes := net.answered, net.writes
 	b.ReportAllocs()
 	b.ResetTimer()
 	for net.answered-from < b.N*replies {
 		v.l.cycle()
 	}
+	b.ReportMetric(float64(net.writes-writes)/float64(b.N), "writes/op")
 }
 
 // cannedNet answers every request at once, without looking into it.
@@ -81,6 +86,7 @@ type cannedNet struct {
 	owed     []int  // bytes, by descriptor
 	waiting  []int  // descriptors with bytes to be read
 	answered int
+	writes   int
 }
 
 // newCannedNet takes over connections that are made.
@@ -103,6 +109,7 @@ func (n *cannedNet) write(fd int, p []byte) (int, error) {
 	if n.owed[fd] == 0 {
 		n.waiting = append(n.waiting, fd)
 	}
+	n.writes++
 	n.owed[fd] += len(p) / n.request * n.reply
 	return len(p), nil
 }

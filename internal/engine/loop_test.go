@@ -332,3 +332,23 @@ func TestHungConnectionIsReopenedInTime(t *testing.T) {
 	require.EqualValues(t, 1, got.Reconnects)
 	require.Greater(t, got.Request(0, driver.Put).Answered, uint64(10))
 }
+
+// TestRepliesOfSeveralServersShareWrites has three servers answer all of a session's ops in one turn: what is asked next leaves in one write for each
+// server, not in one for each server and reply.
+func TestRepliesOfSeveralServersShareWrites(t *testing.T) {
+	b := newBench(t, redisPlan(t, 3, "", `
+		ops = { put = 1 }
+		closed {
+			sessions = 5
+			pipeline = 16
+			duration = "1h"
+		}`), "load", 0)
+	net := newCannedNet(b.net, b.l.tr.(*wire).codec, driver.Put, 100)
+	b.l.tr.(*wire).poll = net
+	b.equip(run.Load)
+	b.l.enter()
+	for net.answered < 10_000 {
+		b.l.cycle()
+	}
+	require.LessOrEqual(t, net.writes, 3*(net.answered/16+5))
+}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/loadgen/loadgen/internal/measure"
@@ -309,11 +310,22 @@ func (w *wire) wait(d time.Duration) bool {
 	if w.pipes != nil && w.pipes.lapsed.Load() {
 		w.l.lapsed = true
 	}
-	for _, r := range w.ready[:n] {
-		w.handle(w.conns[r.token], r)
-		w.flush()
-	}
+	w.handleAll(w.ready[:n])
 	return n > 0
+}
+
+// handleAll handles what has happened to connections. What comes of it leaves at once, but not before all that has happened to the same session:
+// ops that replies of several servers have made room for share writes.
+func (w *wire) handleAll(ready []readiness) {
+	if w.places > 1 {
+		slices.SortFunc(ready, func(a, b readiness) int { return int(a.token) - int(b.token) })
+	}
+	for i, r := range ready {
+		w.handle(w.conns[r.token], r)
+		if i+1 == len(ready) || int(ready[i+1].token)/w.places != int(r.token)/w.places {
+			w.flush()
+		}
+	}
 }
 
 func (w *wire) handle(c *wireConn, r readiness) {
