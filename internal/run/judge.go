@@ -358,7 +358,7 @@ func (p *Phase) judgeMachine() {
 		}
 		others := "others"
 		if p.Target.Builtin {
-			others = "others, such as the built-in nodes"
+			others = "others (such as the built-in nodes)"
 		}
 		p.doubt(v, touches, "the generator's loop waited %s of the time for a processor, which %s had", quantity.Percent(*w), others)
 	}
