@@ -352,3 +352,40 @@ func TestRepliesOfSeveralServersShareWrites(t *testing.T) {
 	}
 	require.LessOrEqual(t, net.writes, 3*(net.answered/16+5))
 }
+
+// narrowNet takes a part of every third write, and the rest a millisecond later. What leaves has its time.
+type narrowNet struct {
+	*virtualNet
+	t      *testing.T
+	w      *wire
+	writes int
+}
+
+func (n *narrowNet) write(fd int, p []byte) (int, error) {
+	for _, c := range n.w.conns {
+		if c.fd == fd {
+			require.Zero(n.t, c.fresh, "requests of connection %d without a start", c.index)
+		}
+	}
+	if n.writes++; n.writes%3 == 0 {
+		p = p[:(len(p)+1)/2]
+		n.at(time.Duration(n.clock.t)+time.Millisecond, func() { n.wake(fd) })
+	}
+	return n.virtualNet.write(fd, p)
+}
+
+// TestRoomToWriteAmongReplies has sockets take more in the turn in which replies of other servers to the same session have come: what is gathered
+// then leaves with that, and with its time.
+func TestRoomToWriteAmongReplies(t *testing.T) {
+	b := newBench(t, redisPlan(t, 3, "", `
+		ops = { put = 1 }
+		closed {
+			sessions = 2
+			pipeline = 8
+			iterations = 500
+		}`), "load", time.Millisecond)
+	w := b.l.tr.(*wire)
+	w.poll = &narrowNet{virtualNet: b.net, t: t, w: w}
+	got := b.run(run.Load)
+	require.EqualValues(t, 1000, got.Ops[driver.Put].Outcomes[driver.OK])
+}

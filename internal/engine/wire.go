@@ -336,8 +336,11 @@ func (w *wire) handle(c *wireConn, r readiness) {
 			w.connected(c)
 		}
 	default:
-		if r.write && c.blocked && !w.l.expired(w.l.clock.now()) {
-			w.write(c)
+		if r.write && c.blocked {
+			w.flush() // what was gathered in this turn gets its time before it leaves
+			if !w.l.expired(w.l.clock.now()) {
+				w.write(c)
+			}
 		}
 		for more := r.read; more && c.state >= isGreeting; {
 			more = w.read(c, r.ended)
