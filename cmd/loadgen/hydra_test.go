@@ -65,8 +65,8 @@ func TestHydraLosesAWorker(t *testing.T) {
 	loss := r.Losses[0]
 	require.Equal(t, "w2", loss.Worker)
 	require.Equal(t, "put", loss.Phase)
-	require.Regexp(t, `worker w2 was lost in phase put: no heartbeat for 3s; its last snapshot is number \d+, up to [\d.]+s of the run; `+
-		`at most [\d,]+ ops that it may have sent after that, until [\d.]+s, are not in the figures`, r.Verdict.Reasons[0])
+	require.Regexp(t, `worker w2 was lost in phase put: no heartbeat for 3s; its last snapshot is number \d+, up to [\d.]+ s of the run; `+
+		`at most [\d,]+ ops that it may have sent after that, until [\d.]+ s, are not in the figures`, r.Verdict.Reasons[0])
 	require.Positive(t, loss.UnseenOps)
 	require.LessOrEqual(t, loss.UnseenOps, uint64(2000), "its first session was over, and that is known")
 	put, get := r.Phase["put"].Op["put"], r.Phase["get"].Op["get"]
