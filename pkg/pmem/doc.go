@@ -25,7 +25,8 @@
 // processor executes several; a flush on one processor and its fence on another are as good as both on one. A fence is SFENCE and a locked
 // instruction: SFENCE keeps later stores behind the flushes, but lets the processor go on, and a clock that is read behind it tells of a write
 // that is still under way. Whole lines are stored with MOVNTDQ, which goes past the caches and needs the fence only (Intel SDM,
-// volume 1, non-temporal data): they are not read from memory before they are written, and need not wait for the cache.
+// volume 1, non-temporal data): they are not read from memory before they are written, and need not wait for the cache. For the
+// first of these, mode none does so, too, with pieces from 4 KiB on in files from 16 MiB on, which the caches do not hold.
 //
 // The kernel reports a failed write-back once, and then takes the pages for clean: a second sync would succeed without the data. So the
 // first failure poisons the file, and everything but reading returns ErrPoisoned from then on. A fault in the mapping (the file

@@ -339,6 +339,9 @@ func (f *File) mapAs(mode Mode, size int64) error {
 				"ask for %s or %s: %w", mode, Msync, Fdatasync, ErrUnsupported)
 		}
 	}
+	if mode == None {
+		cpu.aside = detect().aside
+	}
 	flags := unix.MAP_SHARED
 	if mode == MapSync {
 		flags = unix.MAP_SHARED_VALIDATE | unix.MAP_SYNC

@@ -85,6 +85,27 @@ func (c *processor) put(s *scratch, mapping []byte, p *chunk) (sum uint32) {
 	return sum
 }
 
+// Pieces from leastAside bytes on go past the caches where nothing is flushed, too, in files from largerThanCaches bytes on: their lines would have to
+// be fetched from memory to be overwritten. Go's own copy does so from 1 MiB on.
+const (
+	leastAside       = 4 << 10
+	largerThanCaches = 16 << 20
+)
+
+// copy stores p to the mapping, and flushes nothing.
+func (c *processor) copy(mapping []byte, off int64, p []byte) {
+	to := mapping[off:]
+	if c.aside == nil || len(p) < leastAside || len(mapping) < largerThanCaches {
+		copy(to, p)
+		return
+	}
+	lead := int(-off & (line - 1))
+	end := lead + (len(p)-lead)&^(line-1)
+	copy(to, p[:lead])
+	c.aside(to[lead:end], p[lead:])
+	copy(to[end:], p[end:])
+}
+
 // sum fills to with the bytes of p from an index on, and returns the CRC32C of p.
 func (c *processor) sum(to, p []byte, from int) (sum uint32) {
 	for done := 0; ; {

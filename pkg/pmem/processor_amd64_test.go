@@ -57,6 +57,33 @@ func TestStoresPastTheCaches(t *testing.T) {
 	}
 }
 
+// TestCopyOfAnything copies pieces of all alignments, through the caches and past them, in small and in large mappings.
+func TestCopyOfAnything(t *testing.T) {
+	from := make([]byte, 2*leastAside)
+	for i := range from {
+		from[i] = byte(i*7/3 + 1)
+	}
+	for _, p := range []processor{{}, {aside: movnt}, {aside: detect().aside}} {
+		for _, size := range []int{1 << 20, largerThanCaches} {
+			mapping := make([]byte, size)
+			for at := range 70 {
+				for _, n := range []int{1, 63, leastAside - 1, leastAside, leastAside + 1, leastAside + at, len(from)} {
+					off := int64(8192 + at)
+					around := mapping[off-64:][:n+128]
+					clear(around)
+					p.copy(mapping, off, from[:n])
+					require.Equal(t, make([]byte, 64), around[:64])
+					require.Equal(t, from[:n], around[64:64+n])
+					require.Equal(t, make([]byte, 64), around[64+n:])
+				}
+			}
+			end := int64(size - leastAside - 7)
+			p.copy(mapping, end, from[:leastAside+7])
+			require.Equal(t, from[:leastAside+7], mapping[end:])
+		}
+	}
+}
+
 // TestPrefetchOfAnything reaches no byte.
 func TestPrefetchOfAnything(t *testing.T) {
 	p := bytes.Repeat([]byte("abc"), 1000)

@@ -83,7 +83,7 @@ func (w *writer) put(p *chunk) (sum uint32, err error) {
 	}
 	defer f.storing(debug.SetPanicOnFault(true), &err)
 	copy(f.data[p.off:], p.head)
-	copy(f.data[p.off+int64(len(p.head)):], p.p)
+	f.cpu.copy(f.data, p.off+int64(len(p.head)), p.p)
 	return sum, nil
 }
 
