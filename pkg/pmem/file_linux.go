@@ -194,7 +194,7 @@ func (f *File) fill(ctx context.Context, size, atOnce int64) error {
 // back that it wrote to.
 func piece(mode Mode) int64 {
 	if mode == Fdatasync {
-		return 1 << 20
+		return 256 << 10
 	}
 	return 64 << 10
 }
