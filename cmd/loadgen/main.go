@@ -8,11 +8,11 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/loadgen/loadgen/internal/report"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -164,7 +164,7 @@ func fitHelp(cmd *cobra.Command, width int) {
 	paragraphs := strings.Split(cmd.Long, "\n\n")
 	for i, text := range paragraphs {
 		if !strings.HasPrefix(text, " ") {
-			paragraphs[i] = broken(text, width)
+			paragraphs[i] = strings.Join(report.Wrap(text, width), "\n")
 		}
 	}
 	cmd.Long = strings.Join(paragraphs, "\n\n")
@@ -174,27 +174,6 @@ func fitHelp(cmd *cobra.Command, width int) {
 	for _, c := range cmd.Commands() {
 		fitHelp(c, width)
 	}
-}
-
-// broken breaks text between words into lines of a width, where words allow.
-func broken(text string, width int) string {
-	var b strings.Builder
-	used := 0
-	for _, word := range strings.Fields(text) {
-		n := utf8.RuneCountInString(word)
-		switch {
-		case used == 0:
-		case used+1+n > width:
-			b.WriteByte('\n')
-			used = 0
-		default:
-			b.WriteByte(' ')
-			used++
-		}
-		b.WriteString(word)
-		used += n
-	}
-	return b.String()
 }
 
 // flagError says what to write instead of a flag that is not there, or that cannot be read.

@@ -38,7 +38,7 @@ func (p *page) comparison(c *comparison.Result) {
 	p.differences(c)
 	for _, note := range c.Notes {
 		p.line("")
-		for _, line := range wrap(note, p.width) {
+		for _, line := range Wrap(note, p.width) {
 			p.line("%s", line)
 		}
 	}

@@ -150,7 +150,7 @@ const minWords = 24
 // table writes a table. Names stand to the left; so does the last column where it holds words.
 func (p *page) table(t run.Table) {
 	p.line("")
-	for i, line := range wrap(t.Title, p.width-2) {
+	for i, line := range Wrap(t.Title, p.width-2) {
 		p.line("%s%s", []string{"── ", "   "}[min(i, 1)], line)
 	}
 	rows := grid(narrow(t))
@@ -176,9 +176,9 @@ func (p *page) table(t run.Table) {
 		case !words:
 			line += "  " + right(last, wide[len(row)-1])
 		case !below:
-			line += "  " + strings.Join(wrap(last, max(p.width-columns(line)-2, minWords)), "\n"+spaces(columns(line)+2))
+			line += "  " + strings.Join(Wrap(last, max(p.width-columns(line)-2, minWords)), "\n"+spaces(columns(line)+2))
 		case n > 0:
-			line += "\n    " + strings.Join(wrap(last, p.width-4), "\n    ")
+			line += "\n    " + strings.Join(Wrap(last, p.width-4), "\n    ")
 		}
 		p.line("%s", line)
 	}
@@ -188,7 +188,7 @@ func (p *page) table(t run.Table) {
 // notes are the lines below a table.
 func (p *page) notes(t run.Table) {
 	for _, note := range notesOf(t) {
-		for _, line := range wrap(note, p.width-2) {
+		for _, line := range Wrap(note, p.width-2) {
 			p.line("  %s", line)
 		}
 	}
@@ -265,11 +265,11 @@ func judgementOf(x *run.Experiment) []string {
 
 func (p *page) experimentVerdict(x *run.Experiment, opts Options) {
 	p.rule("verdict", fmt.Sprintf("exit code %d", x.ExitCode))
-	for _, line := range wrap(strings.Join(judgementOf(x), " "), p.width-2) {
+	for _, line := range Wrap(strings.Join(judgementOf(x), " "), p.width-2) {
 		p.line("  %s", line)
 	}
 	for _, why := range shownReasons(reasonsByText(x)) {
-		for i, line := range wrap(why, p.width-4) {
+		for i, line := range Wrap(why, p.width-4) {
 			p.line("  %s%s", []string{"- ", "  "}[min(i, 1)], line)
 		}
 	}

@@ -81,8 +81,8 @@ func right(text string, width int) string { return spaces(width-columns(text)) +
 
 func spaces(n int) string { return strings.Repeat(" ", max(n, 0)) }
 
-// wrap breaks text between words into lines of a width, where words allow.
-func wrap(text string, width int) []string { return flow(strings.Fields(text), " ", width) }
+// Wrap breaks text between words into lines of a width, where words allow.
+func Wrap(text string, width int) []string { return flow(strings.Fields(text), " ", width) }
 
 // flow joins parts by sep into lines of a width, where parts allow, and breaks none of them.
 func flow(parts []string, sep string, width int) []string {

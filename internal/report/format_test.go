@@ -45,10 +45,10 @@ func TestFormat(t *testing.T) {
 }
 
 func TestFlow(t *testing.T) {
-	require.Equal(t, []string{""}, wrap("", 10))
-	require.Equal(t, []string{"one two", "three"}, wrap(" one  two\nthree ", 9))
-	require.Equal(t, []string{"µµµµ µµµµ"}, wrap("µµµµ µµµµ", 9))
-	require.Equal(t, []string{"unbreakable", "x"}, wrap("unbreakable x", 5))
+	require.Equal(t, []string{""}, Wrap("", 10))
+	require.Equal(t, []string{"one two", "three"}, Wrap(" one  two\nthree ", 9))
+	require.Equal(t, []string{"µµµµ µµµµ"}, Wrap("µµµµ µµµµ", 9))
+	require.Equal(t, []string{"unbreakable", "x"}, Wrap("unbreakable x", 5))
 	require.Equal(t, []string{"1 MB out ·", "2 MB in"}, flow([]string{"1 MB out", "2 MB in"}, " · ", 12))
 }
 

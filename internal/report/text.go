@@ -80,7 +80,7 @@ func (p *page) items(label, sep string, parts ...string) {
 
 // point adds text after a label and a bullet.
 func (p *page) point(label, bullet, text string) {
-	for i, line := range wrap(text, p.width-labelWidth-4) {
+	for i, line := range Wrap(text, p.width-labelWidth-4) {
 		p.line("  %s%s%s", left(label, labelWidth), []string{bullet + " ", "  "}[min(i, 1)], line)
 		label = ""
 	}
@@ -173,11 +173,11 @@ func passed(a run.AssertResult) bool { return a.OK != nil && *a.OK }
 // verdict says in words what the run is worth, and why.
 func (p *page) verdict(r *run.Run, opts Options) {
 	p.rule("verdict", fmt.Sprintf("exit code %d", r.ExitCode))
-	for _, line := range wrap(strings.Join(verdictOf(r), " "), p.width-2) {
+	for _, line := range Wrap(strings.Join(verdictOf(r), " "), p.width-2) {
 		p.line("  %s", line)
 	}
 	for _, why := range reasons(r) {
-		for i, line := range wrap(why, p.width-4) {
+		for i, line := range Wrap(why, p.width-4) {
 			p.line("  %s%s", []string{"- ", "  "}[min(i, 1)], line)
 		}
 	}

@@ -44,7 +44,7 @@ func (p *page) tight(t run.Table) {
 	t, names := shortNames(t)
 	t, all := same(t)
 	if len(all) > 0 {
-		for _, line := range wrap("in all rows: "+strings.Join(all, ", "), leastWide-2) {
+		for _, line := range Wrap("in all rows: "+strings.Join(all, ", "), leastWide-2) {
 			p.line("  %s", line)
 		}
 	}
