@@ -6,12 +6,14 @@
 //
 // # Executors
 //
-// The same loop runs over three transports:
+// The same loop runs over four transports:
 //
 //   - wire, for a driver.Wire. Over epoll, with non-blocking sockets and a locked OS thread, this is the event loop executor. Over pipes, with a
 //     goroutine that reads and one that writes for each connection, it is the blocking executor, and carries TLS.
 //   - blocking, for a driver.Dialer: one goroutine for each session and endpoint, which the loop hands requests to. This is the
 //     blocking executor.
+//   - local, for a driver.Local: the loop's own thread works on the files. All ops are one request there, so they are carried out without their
+//     program.
 //   - timed, for a driver.Timed: no transport at all; the loop's own timers complete requests. Either executor can carry it.
 //
 // Over wire, the ops of the plain program are carried out directly: they have a place in the queue of replies and no state of their own. So are,

@@ -116,18 +116,18 @@ func (d *direct) sendAll(v *volley, ops []op.Op, from int) {
 	for _, endpoint := range q.of(from) {
 		c := w.conn(v.session, endpoint)
 		n := min(w.room(c), len(ops)-from)
+		if n > 0 {
+			w.touch(c)
+		}
 		at := len(c.out)
 		switch {
 		case n == 0:
 		case requests != nil:
-			w.touch(c)
 			c.out = append(c.out, requests[:q.ends[from+n-1]]...)
 		case n == len(ops)-from:
-			w.touch(c)
 			c.out = d.encode(c.out, ops, from)
 			requests = c.out[at:]
 		default:
-			w.touch(c)
 			q.page = d.encode(q.page[:0], ops, from)
 			requests = q.page
 			c.out = append(c.out, requests[:q.ends[from+n-1]]...)
