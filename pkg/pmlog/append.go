@@ -88,7 +88,7 @@ type Recovery struct {
 // Append is a log of records one after another. Its methods may be called by several goroutines.
 type Append struct {
 	region  Region
-	size    int64
+	size    int64 // of the region, in whole words: those of its first line are stored one by one
 	relaxed bool
 	length  bool
 	padding int64
@@ -134,7 +134,7 @@ func OpenAppend(r Region) (*Append, error) {
 
 func newAppend(r Region, heads *headers) *Append {
 	return &Append{
-		region: r, size: r.Size(), relaxed: heads.relaxed, length: heads.length, padding: int64(heads.padding),
+		region: r, size: r.Size() / 8 * 8, relaxed: heads.relaxed, length: heads.length, padding: int64(heads.padding),
 		heads: heads, read: window{region: r}, end: int64(heads.checkpoint), next: heads.next,
 	}
 }

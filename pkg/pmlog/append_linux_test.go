@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/pkg/pmem"
+	"github.com/loadgen/loadgen/pkg/pmem/pmemtest"
 )
 
 // file makes a file of its own for a region.
@@ -115,6 +116,29 @@ func TestAppendUntilFull(t *testing.T) {
 				p[0] = byte(round)
 			}
 		})
+	}
+}
+
+// TestLogsEndAnywhere fills regions of all sizes, up to their last bytes.
+func TestLogsEndAnywhere(t *testing.T) {
+	for _, o := range forms() {
+		for more := range int64(64) {
+			for payload := range 42 {
+				r := &pmemtest.Memory{Bytes: make([]byte, dataStart+256+more)}
+				l, err := CreateAppend(r, o)
+				require.NoError(t, err)
+				w, appended := l.Writer(), uint64(0)
+				for ; err == nil; appended++ {
+					_, err = w.Append(make([]byte, payload))
+				}
+				appended--
+				require.Equal(t, ErrFull, err, "%s, %d bytes more, payloads of %d", o.name(), more, payload)
+				require.GreaterOrEqual(t, AppendSize(o, int64(payload), int64(appended)+1), r.Size())
+				l, err = OpenAppend(r)
+				require.NoError(t, err, "%s, %d bytes more, payloads of %d", o.name(), more, payload)
+				require.Equal(t, appended, l.Recovered().Records)
+			}
+		}
 	}
 }
 
