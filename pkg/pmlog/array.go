@@ -109,10 +109,10 @@ func newArray(r Region, heads *headers) *Array {
 	return l
 }
 
-// adopt makes the header's era that of what is written from now on.
+// adopt makes the header's era that of what is written from now on. Who loads them the other way round never has an era with an older generation.
 func (l *Array) adopt() {
-	l.era.Store(l.heads.era)
 	l.generation.Store(l.heads.generation)
+	l.era.Store(l.heads.era)
 }
 
 // at returns the offset of a copy of a slot's value.
@@ -149,11 +149,12 @@ func (w *ArrayWriter) Write(slot int, p []byte) error {
 	s := &l.slots[slot]
 	s.Lock()
 	defer s.Unlock()
+	era := l.era.Load()
 	s.refresh(l.generation.Load())
 	if s.err != nil {
 		return s.err
 	}
-	next := state{era: l.era.Load(), seq: s.seq + 1, size: n, copy: 1 - s.copy}
+	next := state{era: era, seq: s.seq + 1, size: n, copy: 1 - s.copy}
 	off := l.at(slot, next.copy)
 	seal(&w.head, len(p), 0, next.seq, mark(l.salt, off, next.era))
 	if err := writeRecord(w.m, off, w.head[:], p, l.stride-recordHeader-n); err != nil {

@@ -5,11 +5,14 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/pkg/pmem"
+	"github.com/loadgen/loadgen/pkg/pmem/pmemtest"
 )
 
 func TestSlotsAreThereWhenOpenedAgain(t *testing.T) {
@@ -100,5 +103,34 @@ func TestWritersOfSlotsSideBySide(t *testing.T) {
 			}
 		})
 	}
+	wait.Wait()
+}
+
+// TestAClearBesideWritesLosesNone: a slot's first value after a clear has the number 1, or a recovery would take it for one that lost the value before.
+func TestAClearBesideWritesLosesNone(t *testing.T) {
+	o := ArrayOptions{Slots: 1, Capacity: 8}
+	l, err := CreateArray(&pmemtest.Memory{Bytes: make([]byte, ArraySize(o))}, o)
+	require.NoError(t, err)
+	var wait sync.WaitGroup
+	var done atomic.Bool
+	wait.Go(func() {
+		for !done.Load() {
+			if err := l.Clear(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	w, s := l.Writer(), &l.slots[0]
+	for end := time.Now().Add(500 * time.Millisecond); time.Now().Before(end); {
+		before := s.era
+		if err := w.Write(0, []byte("x")); err != nil {
+			t.Error(err)
+		}
+		if s.era != before && s.seq != 1 {
+			t.Errorf("value %d is the first of era %d", s.seq, s.era)
+			break
+		}
+	}
+	done.Store(true)
 	wait.Wait()
 }
