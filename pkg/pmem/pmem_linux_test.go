@@ -3,6 +3,7 @@ package pmem
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -460,6 +462,86 @@ func TestPutsOfAllSizes(t *testing.T) {
 			}
 		}
 	}
+}
+
+// cache is a processor that keeps what is stored until it is told to write it back and has waited for that.
+type cache struct {
+	mapping, memory []byte
+	written         map[int][]byte // lines that are on their way, by their offset
+	again           int            // lines that were written back twice without a fence between
+}
+
+// writeBack sends the lines of a part of the mapping on their way, as they are now.
+func (c *cache) writeBack(p []byte) {
+	if len(p) == 0 {
+		return
+	}
+	from := int(uintptr(unsafe.Pointer(unsafe.SliceData(p))) - uintptr(unsafe.Pointer(unsafe.SliceData(c.mapping))))
+	for at := from / line * line; at < from+len(p); at += line {
+		if c.written[at] != nil {
+			c.again++
+		}
+		c.written[at] = bytes.Clone(c.mapping[at:][:line])
+	}
+}
+
+func (c *cache) processor() processor {
+	return processor{
+		flush: c.writeBack,
+		aside: func(to, from []byte) {
+			copy(to, from)
+			c.writeBack(to)
+		},
+		begin: func(to []byte, from *[line]byte, word uint64) {
+			copy(to, from[:])
+			binary.LittleEndian.PutUint64(to, word)
+			c.writeBack(to[:line])
+		},
+		store8: func(p *byte, v uint64) { binary.LittleEndian.PutUint64(unsafe.Slice(p, 8), v) },
+		fence: func() {
+			for at, p := range c.written {
+				copy(c.memory[at:], p)
+			}
+			clear(c.written)
+		},
+	}
+}
+
+// TestAFenceLeavesNothingInTheCache is about what no crash of a process shows: each line that is stored to is written back, once and as it is in the
+// end, and waited for.
+func TestAFenceLeavesNothingInTheCache(t *testing.T) {
+	const size = 16 << 10
+	f := create(t, t.TempDir(), size, None)
+	c := &cache{mapping: f.data, memory: make([]byte, size), written: map[int][]byte{}}
+	f.cpu = c.processor()
+	w, p := f.Writer(), make([]byte, size)
+	fenced := func(at string) {
+		require.NoError(t, w.Fence())
+		require.True(t, bytes.Equal(f.data, c.memory), at)
+		require.Zero(t, c.again, at)
+	}
+	for _, n := range []int{0, 1, 40, 63, 64, 100, 128, atOnce - 1, atOnce + 63, 2*atOnce + 69} {
+		for _, head := range []int{0, 4, 24, 64, 130} {
+			for _, off := range []int64{0, 1, 40, 63, 64} {
+				at := fmt.Sprintf("%d behind %d at %d", n, head, off)
+				for i := range p {
+					p[i]++
+				}
+				require.NoError(t, w.Put(off, p[:head], p[head:head+n]))
+				fenced("put " + at)
+				for _, room := range []int64{0, 30, 200} {
+					p[head+n/2]++
+					_, err := w.Seal(off, p[:head], p[head:head+n], room)
+					require.NoError(t, err)
+					fenced(fmt.Sprintf("seal %s, %d behind them", at, room))
+				}
+			}
+		}
+	}
+	require.NoError(t, w.Store8(72, 1))
+	require.NoError(t, w.Store8(128, 2))
+	require.NoError(t, w.Flush(72, 60))
+	fenced("words")
 }
 
 // TestSealWritesNothingBehindItsRoom has bytes behind the pieces that are not zero.
