@@ -248,6 +248,20 @@ func TestEntriesAreReadInOrder(t *testing.T) {
 	}
 }
 
+// TestARawFileIsReadToItsLastWholeEntry reads one whose size is no multiple of an entry's.
+func TestARawFileIsReadToItsLastWholeEntry(t *testing.T) {
+	s := open(t, config(t, func(c *Config) { c.Layout, c.FileSize = layoutRaw, 10_050 }), siteOf(t, 1))
+	entries := 10_050 / s.kind.Size
+	require.Positive(t, 10_050%s.kind.Size)
+	require.NoError(t, do(s.sessions[0], driver.Append, entries, 0))
+	for i := range 2 * (entries + 1) {
+		var reply driver.Reply
+		require.NoError(t, s.sessions[0].Do(&driver.Request{Verb: driver.Read}, &reply))
+		require.Equal(t, i%(entries+1) == entries, reply.Outcome == driver.Miss)
+	}
+	whole(t, verify(t, s))
+}
+
 // TestFullLogThatIsNeverCleared is an error for the op, and for nothing else.
 func TestFullLogThatIsNeverCleared(t *testing.T) {
 	s := open(t, config(t, func(c *Config) { c.Full = "never" }), siteOf(t, 2))

@@ -267,9 +267,11 @@ func (v rawVolume) writer(i, n int) (any, error) {
 	return rawWriter{w, turns{int(from), uint64(to - from)}}, err
 }
 
-func (v rawVolume) reader() reader { return &pieces{of: v, size: v.size} }
-func (v rawVolume) clear() error   { return nil }
-func (v rawVolume) close() error   { return v.Close() }
+func (v rawVolume) reader() reader {
+	return &pieces{of: io.NewSectionReader(v, 0, v.pieces*int64(v.size)), size: v.size} // behind them may be less than an entry
+}
+func (v rawVolume) clear() error { return nil }
+func (v rawVolume) close() error { return v.Close() }
 
 type rawWriter struct {
 	*pmlog.RawWriter
