@@ -60,7 +60,7 @@ type Need struct {
 	Bytes  int64 // of their files
 	Memory int64 // bytes, of the process beside them
 	Slots  int64 // that a log has for values; 0 where it has none, and a later phase may write whatever there is room for
-	Value  int   // bytes that a slot holds
+	Value  int   // bytes that a slot holds; where there are none, those of each entry of every phase, unless it is 0
 }
 
 // Store is the files that a worker's sessions load in a phase. Its methods are for one goroutine at a time.

@@ -107,14 +107,17 @@ func (fakeLocal) Check(config any, v driver.Verb) error {
 	return nil
 }
 
-// Need has a file of the file_size for all sessions, or slots.
+// Need has a file of the file_size for all sessions, or slots. A channel has entries of one size.
 func (fakeLocal) Need(config any, site driver.Site) (driver.Need, error) {
 	c := config.(*fakeLog)
 	if int64(site.Value.Size) > int64(c.FileSize) {
 		return driver.Need{}, errors.New("the file does not hold a value")
 	}
-	if c.Layout != "array" {
+	switch c.Layout {
+	case "append":
 		return driver.Need{Logs: 1, Bytes: int64(c.FileSize)}, nil
+	case "channel":
+		return driver.Need{Logs: 1, Bytes: int64(c.FileSize), Value: site.Value.Size}, nil
 	}
 	slots := site.Keys
 	if site.Pools {

@@ -60,7 +60,10 @@ func (v *validator) localRoom(ph *Phase, t *Target, local driver.Local, at part)
 	if need.Slots > has.Slots {
 		v.fault(fmt.Sprintf("%s: %d slots, where phase %q has made %d", what, need.Slots, first.Name, has.Slots), write, "dataset."+d.Name+".keys.count", at.path+".dataset")
 	}
-	if need.Value > has.Value {
+	if need.Slots == 0 && need.Value != has.Value {
+		v.fault(fmt.Sprintf("%s: entries of %d bytes, where phase %q has written some of %d and nothing says where one ends", what, need.Value, first.Name, has.Value),
+			"Write values of one size, or another target.", "dataset."+d.Name+".values.size", at.path+".dataset")
+	} else if need.Value > has.Value {
 		v.fault(fmt.Sprintf("%s: values of %d bytes, where phase %q has made slots of %d", what, need.Value, first.Name, has.Value), write,
 			"dataset."+d.Name+".values.size", at.path+".dataset")
 	}

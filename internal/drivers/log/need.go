@@ -92,6 +92,8 @@ func (d *design) need(c *Config, site *driver.Site) driver.Need {
 	case layoutArray:
 		n.Slots, n.Value = int64(d.form.Slots), d.form.Size
 		n.Memory += all * n.Slots * slotMemory
+	case layoutChannel:
+		n.Value = d.form.Size
 	case layoutRaw:
 		n.Memory += all * d.entries * pieceMemory
 	}

@@ -14,6 +14,11 @@ target "pools" {
 
 target "wal" { driver = "log" }
 
+target "bytes" {
+  driver = "log"
+  layout = "channel"
+}
+
 target "short" { driver = "log" }
 
 dataset "few" {
@@ -96,5 +101,19 @@ phase "g" {
   target  = target.pools
   dataset = dataset.few
   ops     = { write = 1 }
+  closed { iterations = 1 }
+}
+
+phase "h" {
+  target  = target.bytes
+  dataset = dataset.few
+  ops     = { append = 1 }
+  closed { iterations = 1 }
+}
+
+phase "i" {
+  target  = target.bytes
+  dataset = dataset.many
+  ops     = { read = 1 }
   closed { iterations = 1 }
 }
