@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -360,45 +359,4 @@ func environmentSecrets(name string) (string, error) {
 		return "", fmt.Errorf("secret %q: the environment variable %s is not set", name, key)
 	}
 	return value, nil
-}
-
-// checkOut finds out before the load whether the result could be written.
-func checkOut(flag, path string) error {
-	if path == "" {
-		return nil
-	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o644)
-	if err != nil {
-		return fmt.Errorf("%s: %w", flag, err)
-	}
-	return f.Close()
-}
-
-// replace replaces a file with what write writes, whole or not at all. The file keeps its permissions.
-func replace(path string, write func(io.Writer) error) error {
-	mode := os.FileMode(0o644)
-	if info, err := os.Stat(path); err == nil {
-		mode = info.Mode().Perm()
-	}
-	temp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(write(temp), temp.Chmod(mode), temp.Close()); err != nil {
-		return errors.Join(err, os.Remove(temp.Name()))
-	}
-	if err := os.Rename(temp.Name(), path); err != nil {
-		return errors.Join(err, os.Remove(temp.Name()))
-	}
-	return nil
-}
-
-// writeJSON replaces a file with v's JSON, whole or not at all.
-func writeJSON(path string, v any) error {
-	return replace(path, func(w io.Writer) error {
-		enc := json.NewEncoder(w)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		return enc.Encode(v)
-	})
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -96,9 +95,6 @@ func formatFile(cmd *cobra.Command, path string, check bool) (changed bool, err 
 	text, err := format(cmd, path, src)
 	if err != nil || bytes.Equal(text, src) || check {
 		return err == nil && !bytes.Equal(text, src), err
-	}
-	if path, err = filepath.EvalSymlinks(path); err != nil {
-		return false, err
 	}
 	return true, replace(path, func(w io.Writer) error {
 		_, err := w.Write(text)
