@@ -33,8 +33,9 @@ type fakeWorker struct {
 	nodes      []string // that it finds in a cluster
 	// count fills in what a step counted; it may wait.
 	count func(ctx context.Context, w *fakeWorker, step run.Step, t *measure.Totals)
-	// lie changes the final totals.
-	lie  func(t *measure.Totals)
+	// lie changes the last word on a step.
+	lie  func(f *run.Final)
+	open bool // no snapshot says that it is the last
 	step run.Step
 	seq  uint64
 }
@@ -79,14 +80,14 @@ func (w *fakeWorker) Run(ctx context.Context, at time.Duration, sink func(*measu
 	w.seq++
 	kept, err := sink(&measure.Snapshot{
 		Step: w.step.Seq, SeqFirst: w.seq, SeqLast: w.seq, From: int64(at), To: int64(at) + 1e9,
-		Delta: *t, Running: t.Counters(), Final: true,
+		Delta: *t, Running: t.Counters(), Final: !w.open,
 	})
 	if err == nil {
 		err = kept()
 	}
 	final := run.Final{Step: w.step.Seq, Totals: t}
 	if w.lie != nil {
-		w.lie(final.Totals)
+		w.lie(&final)
 	}
 	return final, err
 }
@@ -237,10 +238,29 @@ func TestWorkerContradictsItself(t *testing.T) { overBoth(t, testWorkerContradic
 
 func testWorkerContradictsItself(t *testing.T, join joiner) {
 	w := newFake()
-	w.lie = func(t *measure.Totals) { t.Reconnects++ }
+	w.lie = func(f *run.Final) { f.Totals.Reconnects++ }
 	r := coord.Run(context.Background(), config(t, join, w))
 	require.Equal(t, run.ExitFailed, r.ExitCode)
 	require.Contains(t, r.Verdict.Reasons[0], "the sum of its snapshots is not its total")
+
+	w = newFake()
+	w.lie = func(f *run.Final) { f.Step = 7 }
+	r = coord.Run(context.Background(), config(t, join, w))
+	require.Equal(t, run.ExitFailed, r.ExitCode)
+	require.Contains(t, r.Verdict.Reasons[0], "it has ended step 7, not 0")
+}
+
+// TestWorkerEndsWithoutItsLastSnapshot must not pass for a run in which the others have counted nothing.
+func TestWorkerEndsWithoutItsLastSnapshot(t *testing.T) {
+	overBoth(t, testWorkerEndsWithoutItsLastSnapshot)
+}
+
+func testWorkerEndsWithoutItsLastSnapshot(t *testing.T, join joiner) {
+	w, hasty := newFake(), newFake()
+	hasty.open = true
+	r := coord.Run(context.Background(), config(t, join, w, hasty))
+	require.Equal(t, run.ExitFailed, r.ExitCode)
+	require.Contains(t, r.Verdict.Reasons[0], "it has ended step 0, and its snapshots have not")
 }
 
 func TestStoreFails(t *testing.T) { overBoth(t, testStoreFails) }

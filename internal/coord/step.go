@@ -184,7 +184,7 @@ func (s *step) carryOut(ctx context.Context, i int, m Member) error {
 	}
 	s.generators[i], s.logs[i] = final.Generator, final.Log
 	s.c.result.Fleet[i].CPUSeconds += final.Generator.CPUSeconds
-	if err := agree(&s.sources[i].counted, final.Totals); err != nil {
+	if err := s.agrees(i, &final); err != nil {
 		return s.c.blame(m, err)
 	}
 	switch {
@@ -223,11 +223,20 @@ func (s *step) drain() {
 	}
 }
 
-// agree compares the sum of a worker's snapshots with its own totals.
-func agree(sum *measure.Account, final *measure.Totals) error {
+// agrees holds a worker's last word on the step against its snapshots: they have come up to the last, without which what others count would wait for
+// it, and their sum is its total.
+func (s *step) agrees(worker int, final *run.Final) error {
+	s.mu.Lock()
+	src := &s.sources[worker]
+	s.mu.Unlock()
 	var own measure.Account
-	own.Add(final)
-	if !sum.Equal(&own) {
+	own.Add(final.Totals)
+	switch {
+	case final.Step != s.steps[worker].Seq:
+		return fmt.Errorf("it has ended step %d, not %d", final.Step, s.steps[worker].Seq)
+	case !src.final:
+		return fmt.Errorf("it has ended step %d, and its snapshots have not", final.Step)
+	case !src.counted.Equal(&own):
 		return errors.New("the sum of its snapshots is not its total")
 	}
 	return nil

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/coord"
-	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -52,7 +51,7 @@ func TestLongWaitsAreTold(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newFake()
 			w.prepare = func(context.Context) { time.Sleep(2500 * time.Millisecond) }
-			w.lie = func(*measure.Totals) { time.Sleep(1500 * time.Millisecond) }
+			w.lie = func(*run.Final) { time.Sleep(1500 * time.Millisecond) }
 			cfg := configOf(t, text, local, w)
 			all := said(&cfg)
 			coord.Run(t.Context(), cfg)

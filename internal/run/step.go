@@ -69,7 +69,6 @@ type Final struct {
 	Log       *Log // of the last step of a phase on log files; nil of any other
 	Stopped   bool // asked to end early
 	Expired   bool // ended early by itself: its lease was over
-	Error     string
 }
 
 // Generator is what a worker's own process spent on a step, and what kept it from running. A null is a quantity that the kernel or the
