@@ -105,7 +105,11 @@ func foundOf(ph *run.Phase, s *run.Search) string {
 		i := slices.IndexFunc(ph.Levels, func(l run.Level) bool {
 			return l.Rate == *rate && l.Why != "" && (l.Outcome == clientBound) == bound
 		})
-		parts = append(parts, whole(*rate)+"/s "+what+" ("+ph.Levels[i].Why+")")
+		part := whole(*rate) + "/s " + what
+		if i >= 0 {
+			part += " (" + ph.Levels[i].Why + ")"
+		}
+		parts = append(parts, part)
 	}
 	above(s.FirstFailed, "do not", false)
 	above(s.ClientBound, "are client-bound", true)

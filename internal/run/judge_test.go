@@ -504,8 +504,8 @@ func TestCheckValid(t *testing.T) {
 		want  string
 	}{
 		"schema":   {func(r *Run) { r.Schema = 9 }, "result of schema 9, this loadgen reads 2"},
-		"order":    {func(r *Run) { r.PhaseOrder = nil }, "0 phases in phase_order, 1 in phase"},
-		"name":     {func(r *Run) { r.PhaseOrder[0] = "put" }, `phase "put" of phase_order is not in phase`},
+		"order":    {func(r *Run) { r.PhaseOrder = nil }, "phase_order does not name each phase once: []"},
+		"name":     {func(r *Run) { r.PhaseOrder[0] = "put" }, `phase_order does not name each phase once: ["put"]`},
 		"due":      {func(r *Run) { r.Phase["get"].Op["get"].Due++ }, `phase "get" is judged valid: get: due 2001, but 2000 ended and 0 in flight`},
 		"sent":     {func(r *Run) { r.Phase["get"].Op["get"].Sent-- }, `phase "get" is judged valid: get: sent 1999, but due 2000 and shed 0`},
 		"requests": {func(r *Run) { r.Phase["get"].Requests[0].Sent++ }, `phase "get" is judged valid: get at 127.0.0.1:7001: sent 2001, but 2000 ended and 0 in flight`},
