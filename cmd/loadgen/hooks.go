@@ -101,9 +101,6 @@ func (s *series) restart(ctx context.Context, drain <-chan struct{}, header run.
 		}
 	}()
 	out, err := s.allowed[s.Restart].Run(ctx, told(header, values))
-	if err != nil && out.Last() != "" {
-		err = fmt.Errorf("%w; the last that it printed: %s", err, out.Last())
-	}
 	text := out.Text
 	if out.Cut {
 		text += fmt.Sprintf("\n(cut: it printed more than %d KiB)\n", hook.MaxOutput>>10)
@@ -115,9 +112,6 @@ func (s *series) restart(ctx context.Context, drain <-chan struct{}, header run.
 func (h hooks) observed(header run.Header) func(ctx context.Context, name string) (string, error) {
 	return func(ctx context.Context, name string) (string, error) {
 		out, err := h[name].Run(ctx, told(header, nil))
-		if err != nil && out.Last() != "" {
-			err = fmt.Errorf("%w; the last that it printed: %s", err, out.Last())
-		}
 		return out.Text, err
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode"
 )
 
 const (
@@ -109,7 +110,8 @@ type Output struct {
 	Cut  bool   // there was more
 }
 
-// Run carries the command out, until ctx ends at the longest. Told is what it is told, as NAME=VALUE.
+// Run carries the command out, until ctx ends at the longest. Told is what it is told, as NAME=VALUE. The error of one that goes wrong ends with the
+// last line that it printed.
 func (h Hook) Run(ctx context.Context, told []string) (Output, error) {
 	var out bounded
 	cmd := exec.CommandContext(ctx, h.path, h.Argv[1:]...)
@@ -131,7 +133,11 @@ func (h Hook) Run(ctx context.Context, told []string) (Output, error) {
 	case err != nil:
 		err = fmt.Errorf("hook %s: %w", h.Name, err)
 	}
-	return Output{Text: strings.ToValidUTF8(out.kept.String(), "�"), Cut: out.cut}, err
+	text := strings.ToValidUTF8(out.kept.String(), "�")
+	if last := lastLine(text); err != nil && last != "" {
+		err = fmt.Errorf("%w; the last that it printed: %s", err, last)
+	}
+	return Output{Text: text, Cut: out.cut}, err
 }
 
 // end makes sure that a group which was asked to end does.
@@ -168,11 +174,19 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Last returns the last line that is not empty, shortened, for an error's words.
-func (o Output) Last() string {
-	lines := strings.Split(strings.TrimSpace(o.Text), "\n")
+// colours are what makes words red on a terminal, and moves its cursor (ECMA-48, section 5.4: control sequences).
+var colours = regexp.MustCompile(`\x1b\[[0-?]*[ -/]*[@-~]`)
+
+// lastLine returns the last line that is not empty, shortened and without what a terminal would obey: it becomes part of a result.
+func lastLine(text string) string {
 	const most = 200
-	last := []rune(strings.TrimSpace(lines[len(lines)-1]))
+	lines := strings.Split(strings.TrimSpace(colours.ReplaceAllString(text, "")), "\n")
+	last := []rune(strings.TrimSpace(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, lines[len(lines)-1])))
 	if len(last) > most {
 		return string(last[:most]) + "…"
 	}

@@ -96,11 +96,17 @@ func TestEnvironmentIsScrubbed(t *testing.T) {
 }
 
 func TestRunFails(t *testing.T) {
-	out, err := run(t, `x=sh -c 'echo one; echo; echo "  what was wrong  "; echo; exit 3'`, 5*time.Second)
-	require.EqualError(t, err, "hook x: exit status 3")
-	require.Equal(t, "what was wrong", out.Last())
+	_, err := run(t, `x=sh -c 'echo one; echo; echo "  what was wrong  "; echo; exit 3'`, 5*time.Second)
+	require.EqualError(t, err, "hook x: exit status 3; the last that it printed: what was wrong")
 	_, err = run(t, `x=sh -c 'kill -9 $$'`, 5*time.Second)
 	require.EqualError(t, err, "hook x: signal: killed")
+}
+
+// What a command prints in colours, or with a bell, is kept as it came, and is plain in its error: that stands in results.
+func TestErrorIsPlain(t *testing.T) {
+	out, err := run(t, `x=sh -c 'printf "\\033[1;31mError:\\033[0m no\\tdisk\\007\\n"; exit 1'`, 5*time.Second)
+	require.EqualError(t, err, "hook x: exit status 1; the last that it printed: Error: no disk")
+	require.Equal(t, "\x1b[1;31mError:\x1b[0m no\tdisk\a\n", out.Text)
 }
 
 func TestOutputIsBounded(t *testing.T) {
