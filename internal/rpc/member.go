@@ -36,7 +36,7 @@ type member struct {
 
 func newMember(s *Server, h *pb.Hello) *member {
 	m := &member{
-		server: s, name: h.GetName(), incarnation: h.GetIncarnation(), host: utf8(h.GetHost()), version: utf8(h.GetVersion()),
+		server: s, name: h.GetName(), incarnation: h.GetIncarnation(), host: plain(h.GetHost()), version: plain(h.GetVersion()),
 		metrics: h.GetMetrics(),
 		arrived: make(chan struct{}, 1), gone: make(chan struct{}), heard: s.now(),
 	}
@@ -142,7 +142,7 @@ func (m *member) handle(c *conn, msg *pb.FromWorker, at time.Duration) error {
 		}
 		return m.accept(e)
 	case *pb.FromWorker_Goodbye:
-		m.lose("it has left: " + utf8(msg.Goodbye.GetReason()))
+		m.lose("it has left: " + plain(msg.Goodbye.GetReason()))
 		return nil
 	}
 	return errors.New("a message that has no place there")

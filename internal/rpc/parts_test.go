@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -91,6 +92,19 @@ func TestTurns(t *testing.T) {
 	require.Equal(t, 32*time.Millisecond, turn(40, 50))
 	require.Less(t, turn(999, 1000), spread)
 	require.Less(t, turn(maxWorkers-1, maxWorkers), spread)
+}
+
+// What the other end says is shown to people: a terminal must not obey it, and what is kept must be text.
+func TestTextsArePlain(t *testing.T) {
+	require.EqualError(t, errorOf("no \x1b[2Jroom\x00\nat \xffall\u009b"), "no \uFFFD[2Jroom\uFFFD\nat \uFFFDall\uFFFD")
+	require.Len(t, errorOf(strings.Repeat("x", 1<<20)).Error(), maxText)
+	ready, err := decodeReady(&pb.Ready{
+		Executor: "\x1b", Endpoint: []string{"a\x07:1"}, Servers: map[string]*pb.Facts{"a\x07:1": {Fact: map[string]string{"version": "1\x1b[0m"}}},
+	})
+	require.NoError(t, err)
+	require.Equal(t, "\uFFFD", ready.Executor)
+	require.Equal(t, []string{"a\uFFFD:1"}, ready.Endpoints)
+	require.Equal(t, map[string]map[string]string{"a\uFFFD:1": {"version": "1\uFFFD[0m"}}, ready.Servers)
 }
 
 func TestRoundTrips(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/pace"
@@ -90,11 +92,7 @@ func encodeReady(r run.Ready, e exchange, err error) *pb.Envelope {
 		OffsetNs: int64(e.offset), UncertaintyNs: int64(e.rtt / 2), RttNs: int64(e.rtt),
 	}
 	for endpoint, facts := range r.Servers {
-		valid := map[string]string{}
-		for name, fact := range facts {
-			valid[utf8(name)] = utf8(fact)
-		}
-		m.Servers[endpoint] = &pb.Facts{Fact: valid}
+		m.Servers[endpoint] = &pb.Facts{Fact: plainFacts(facts)}
 	}
 	return &pb.Envelope{Content: &pb.Envelope_Ready{Ready: m}}
 }
@@ -102,17 +100,27 @@ func encodeReady(r run.Ready, e exchange, err error) *pb.Envelope {
 func decodeReady(m *pb.Ready) (run.Ready, error) {
 	r := run.Ready{
 		Step: int(m.GetStep()), Sessions: int(m.GetSessions()), Connections: int(m.GetConnections()), Ops: m.GetOps(),
-		Executor: m.GetExecutor(), Loops: int(m.GetLoops()), Servers: map[string]map[string]string{},
-		Endpoints: m.GetEndpoint(),
-		Remote:    true, Offset: time.Duration(m.GetOffsetNs()), Uncertainty: time.Duration(m.GetUncertaintyNs()), RTT: time.Duration(m.GetRttNs()),
+		Executor: plain(m.GetExecutor()), Loops: int(m.GetLoops()), Servers: map[string]map[string]string{},
+		Remote: true, Offset: time.Duration(m.GetOffsetNs()), Uncertainty: time.Duration(m.GetUncertaintyNs()), RTT: time.Duration(m.GetRttNs()),
+	}
+	for _, endpoint := range m.GetEndpoint() {
+		r.Endpoints = append(r.Endpoints, plain(endpoint))
 	}
 	for endpoint, facts := range m.GetServers() {
-		r.Servers[endpoint] = facts.GetFact()
+		r.Servers[plain(endpoint)] = plainFacts(facts.GetFact())
 	}
 	if r.Uncertainty < 0 || r.RTT < 0 || r.Uncertainty > time.Minute || r.RTT > time.Minute || r.Sessions > maxSessions {
 		return run.Ready{}, errors.New("it is ready with figures that cannot be")
 	}
 	return r, nil
+}
+
+func plainFacts(facts map[string]string) map[string]string {
+	all := map[string]string{}
+	for name, fact := range facts {
+		all[plain(name)] = plain(fact)
+	}
+	return all
 }
 
 func encodeSnapshot(s *measure.Snapshot) (*pb.Envelope, error) {
@@ -191,7 +199,7 @@ func encodeGenerator(g *run.Generator) *pb.Generator {
 // decodeGenerator reports false for figures that cannot be.
 func decodeGenerator(m *pb.Generator) (run.Generator, bool) {
 	g := run.Generator{
-		Executor: m.GetExecutor(), Loops: int(m.GetLoops()), CPUSeconds: m.GetCpuSeconds(), GCCycles: m.GetGcCycles(),
+		Executor: plain(m.GetExecutor()), Loops: int(m.GetLoops()), CPUSeconds: m.GetCpuSeconds(), GCCycles: m.GetGcCycles(),
 		MaxRSSBytes: m.GetMaxRssBytes(), Mallocs: m.GetMallocs(), Busy: m.GetBusy(), ProductiveSeconds: m.GetProductiveSeconds(),
 		GCPauseMaxSeconds: m.GetGcPauseMaxSeconds(), SchedLatencyP99Seconds: m.GetSchedLatencyP99Seconds(),
 	}
@@ -251,15 +259,23 @@ func textOf(err error) string {
 	if text == "" {
 		text = "unknown error"
 	}
-	return utf8(text)
+	return plain(text)
 }
 
-// utf8 makes a text one that may cross the wire: servers say what they like.
-func utf8(text string) string { return strings.ToValidUTF8(text[:min(len(text), maxText)], "\uFFFD") }
+// plain makes a text one that may cross the wire, and may be shown where it has come from there: servers and the other end say what they like, and a
+// terminal must not obey it.
+func plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return utf8.RuneError
+		}
+		return r
+	}, strings.ToValidUTF8(text[:min(len(text), maxText)], string(utf8.RuneError)))
+}
 
 func errorOf(text string) error {
 	if text == "" {
 		return nil
 	}
-	return errors.New(text[:min(len(text), maxText)])
+	return errors.New(plain(text))
 }
