@@ -144,7 +144,7 @@ func (s Source) take(dst []byte, lines *fields.Reader) ([]byte, error) {
 // the file is a *fields.Error.
 func Read(r io.Reader, from Source, count, bytes int64) (*Set, string, error) {
 	s := &Set{}
-	if bytes = min(bytes, maxBytes); count > 0 && bytes >= count*each {
+	if bytes = min(bytes, maxBytes); count > 0 && count <= bytes/each {
 		s.text, s.ends = make([]byte, 0, bytes-count*each), make([]uint32, 0, count)
 	}
 	digest, err := s.read(r, from, maxBytes, func(*fields.Reader) error { return nil })

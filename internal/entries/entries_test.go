@@ -131,6 +131,15 @@ func TestBound(t *testing.T) {
 	require.ErrorContains(t, err, "3:1: more than the 256 MiB that keys may take")
 }
 
+// What a plan says that a file holds is no more than a hint: it may come from anywhere.
+func TestRoomIsMadeForWhatCanBe(t *testing.T) {
+	for _, count := range []int64{1, 3, 1 << 26, 1 << 62, 1<<63 - 1} {
+		s, _, err := Read(strings.NewReader("a\nb\nc\n"), Source{Form: Lines}, count, 1<<63-1)
+		require.NoError(t, err)
+		require.Equal(t, 3, s.Len())
+	}
+}
+
 // Keys that are there twice are found among many, wherever they stand.
 func TestTwice(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
