@@ -290,6 +290,18 @@ func TestProcessesOfATarget(t *testing.T) {
 	require.Greater(t, both["rss_bytes"], 1.02*own["rss_bytes"])
 }
 
+// A process that listens on all addresses is found by each of them.
+func TestProcessOnAllAddresses(t *testing.T) {
+	all, err := net.Listen("tcp4", "0.0.0.0:0")
+	require.NoError(t, err)
+	defer all.Close()
+	port := all.Addr().(*net.TCPAddr).Port
+	p := probe(t, "redis", fmt.Sprintf(`"127.0.0.1:%d", "127.0.0.2:%d"`, port, port), "process { target = target.t }")
+	value, missing := take(t, p)
+	require.Empty(t, missing)
+	require.Greater(t, value["rss_bytes"], 1e6)
+}
+
 func TestProcessElsewhere(t *testing.T) {
 	value, missing := take(t, probe(t, "redis", `"192.0.2.1:6379"`, "process { target = target.t }"))
 	require.Empty(t, value)

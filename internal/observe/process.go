@@ -121,8 +121,8 @@ func (p *process) find(ctx context.Context) error {
 	return nil
 }
 
-// sockets returns the numbers of the sockets that listen where they should, each with its endpoint.
-func (p *process) sockets(ctx context.Context) (map[string]string, error) {
+// sockets returns the numbers of the sockets that listen where they should, each with its endpoints: one may listen on all of a machine's addresses.
+func (p *process) sockets(ctx context.Context) (map[string][]string, error) {
 	var listening []listener
 	for _, name := range []string{"tcp", "tcp6"} {
 		some, err := listeners(filepath.Join(p.proc, "self", "net", name))
@@ -131,14 +131,14 @@ func (p *process) sockets(ctx context.Context) (map[string]string, error) {
 		}
 		listening = append(listening, some...)
 	}
-	sockets := map[string]string{}
+	sockets := map[string][]string{}
 	for _, at := range p.where {
 		if path, ok := plan.SocketPath(at); ok {
 			socket, err := listenerAt(filepath.Join(p.proc, "self", "net", "unix"), path)
 			if err != nil {
 				return nil, err
 			}
-			sockets[socket] = at
+			sockets[socket] = append(sockets[socket], at)
 			continue
 		}
 		want, err := addresses(ctx, at)
@@ -148,7 +148,7 @@ func (p *process) sockets(ctx context.Context) (map[string]string, error) {
 		found := false
 		for _, l := range listening {
 			if slices.ContainsFunc(want, l.takes) {
-				sockets[l.socket], found = at, true
+				sockets[l.socket], found = append(sockets[l.socket], at), true
 			}
 		}
 		if !found {
@@ -272,7 +272,7 @@ func parseAddress(text string) (at netip.AddrPort, ok bool) {
 }
 
 // owners finds the processes that hold the sockets. Hidden says what could not be looked into.
-func (p *process) owners(ctx context.Context, sockets map[string]string) (all []known, hidden string, err error) {
+func (p *process) owners(ctx context.Context, sockets map[string][]string) (all []known, hidden string, err error) {
 	entries, err := os.ReadDir(p.proc)
 	if err != nil {
 		return nil, "", err
@@ -295,12 +295,14 @@ func (p *process) owners(ctx context.Context, sockets map[string]string) (all []
 			if err != nil {
 				continue
 			}
-			at, ok := sockets[strings.TrimSuffix(strings.TrimPrefix(link, "socket:["), "]")]
-			if !ok || !strings.HasPrefix(link, "socket:[") {
+			number, isSocket := strings.CutPrefix(link, "socket:[")
+			if !isSocket {
 				continue
 			}
-			if stat, err := readStat(p.proc, pid); err == nil {
-				all = append(all, known{pid, stat.start, at})
+			for _, at := range sockets[strings.TrimSuffix(number, "]")] {
+				if stat, err := readStat(p.proc, pid); err == nil {
+					all = append(all, known{pid, stat.start, at})
+				}
 			}
 		}
 	}

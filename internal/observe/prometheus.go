@@ -65,7 +65,7 @@ func (p *prometheus) Take(ctx context.Context) (value map[string]float64, missin
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return nothing("the endpoint says %s", response.Status)
+		return nothing("the endpoint says %d %s", response.StatusCode, http.StatusText(response.StatusCode))
 	}
 	sums, err := p.read(response.Body)
 	if err != nil {
