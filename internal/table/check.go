@@ -110,7 +110,7 @@ func unknown(path hcl.Traversal, name string, names []string, at hcl.Range) *hcl
 	if len(names) == 0 {
 		instead = "By this plan there is nothing."
 	}
-	if near := nearest(name, names); near != "" {
+	if near := plan.DidYouMean(name, names); near != "" {
 		instead = fmt.Sprintf("Did you mean %q? %s", near, instead)
 	}
 	return &hcl.Diagnostic{
@@ -140,36 +140,4 @@ func article(noun string) string {
 		return "an " + noun
 	}
 	return "a " + noun
-}
-
-// nearest returns the name that a wrong one is most likely a slip of, with a letter or a third of them wrong; "" for none.
-func nearest(wrong string, names []string) string {
-	best, least := "", max(len(wrong)/3, 1)
-	for _, name := range names {
-		if d := distance(wrong, name); d <= least {
-			best, least = name, d-1
-		}
-	}
-	return best
-}
-
-// distance is how many bytes have to be put in, left out or changed to turn a into b (V. I. Levenshtein, 1966).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		above := row[0]
-		row[0]++
-		for j := range len(b) {
-			changed := above
-			if a[i] != b[j] {
-				changed++
-			}
-			above = row[j+1]
-			row[j+1] = min(changed, above+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
 }

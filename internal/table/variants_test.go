@@ -37,7 +37,7 @@ func TestCheckColumnsOfOtherVariants(t *testing.T) {
 	require.Empty(t, CheckTables(testPlan(), []plan.Table{columns(`phase.get.op.get.ok`, `a / variant.w2.a`)}, variants))
 	for value, want := range map[string]string{
 		"a / variant.w3.a": `table "t", column "b": variant has no "w3". Did you mean "w1"? There are w1, w2.`,
-		"a / variant.w2.b": `table "t", column "b": variant.w2 has no "b". Did you mean "a"? There are a.`,
+		"a / variant.w2.b": `table "t", column "b": variant.w2 has no "b". There are a.`,
 		"variant.w2":       `table "t", column "b": the value is an object, not a number. Write a figure, such as phase.NAME.op.get.rate.`,
 	} {
 		diags := CheckTables(testPlan(), []plan.Table{columns(`phase.get.op.get.ok`, value)}, variants)
