@@ -33,16 +33,11 @@ machine. The same runs make the same file.`,
 			if err != nil {
 				return err
 			}
-			var all []string
-			var refused error
-			err = replace(out, func(w io.Writer) error {
-				all, refused = rundir.Pack(w, root, args)
-				return refused
-			})
-			switch {
-			case refused != nil:
-				return fmt.Errorf("%w; loadgen runs list names those there are", refused)
-			case err != nil:
+			all, err := rundir.Packable(root, args)
+			if err != nil {
+				return fmt.Errorf("%w; loadgen runs list names those there are", err)
+			}
+			if err := replace(out, func(w io.Writer) error { return rundir.Pack(w, root, all) }); err != nil {
 				return failed("%w", err)
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", out, strings.Join(all, ", "))

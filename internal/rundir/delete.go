@@ -3,7 +3,6 @@ package rundir
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -64,7 +63,7 @@ func Delete(root, id string) error {
 	if err := checkID(id); err != nil {
 		return err
 	}
-	if err := sweep(root); err != nil {
+	if err := alone(root, func() error { return sweep(root) }); err != nil {
 		return fmt.Errorf("delete %s: %w", id, err)
 	}
 	taken, err := lock(filepath.Join(root, id))
@@ -82,12 +81,9 @@ func Delete(root, id string) error {
 	return nil
 }
 
-// sweep removes what crashes have left in the middle of a deletion or an import.
+// sweep removes what crashes have left in the middle of a deletion or an import. It is called in an alone for root.
 func sweep(root string) error {
 	entries, err := os.ReadDir(root)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	if err != nil {
 		return err
 	}

@@ -26,6 +26,21 @@ func lock(path string) (*os.File, error) {
 	return dir, nil
 }
 
+// alone calls f while nobody else is in an alone for the same directory, which it waits for.
+func alone(path string, f func() error) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	for err = syscall.EINTR; errors.Is(err, syscall.EINTR); {
+		err = syscall.Flock(int(dir.Fd()), syscall.LOCK_EX)
+	}
+	if err == nil {
+		err = f()
+	}
+	return errors.Join(err, dir.Close())
+}
+
 // release gives back what lock has taken, if anything.
 func release(taken *os.File) error {
 	if taken == nil {

@@ -28,7 +28,7 @@ const (
 )
 
 // packed are the files of a directory that go into a pack.
-var packed = []string{planFile, logFile, probesFile, resultFile, experimentFile}
+var packed = []string{planFile, logFile, probesFile, resultFile, experimentFile, tablesFile}
 
 // manifest is the first file of a pack.
 type manifest struct {
@@ -50,34 +50,30 @@ func (f packedFile) split() (id, name string) {
 	return id, name
 }
 
-// Pack writes runs and experiments, with the runs of these, as a pack. Each has to have finished, or to be an experiment that nobody writes
-// any more. It returns the names of all that went into it.
-func Pack(w io.Writer, root string, ids []string) ([]string, error) {
-	all, err := together(root, ids)
-	if err != nil {
-		return nil, err
-	}
+// Pack writes runs and experiments, which are as Packable returns them, as a pack.
+func Pack(w io.Writer, root string, ids []string) error {
 	m := manifest{Format: packFormat, Version: packVersion}
-	for _, id := range all {
+	for _, id := range ids {
 		for _, name := range packed {
 			f, err := digestOf(root, id+"/"+name)
 			if errors.Is(err, os.ErrNotExist) {
 				continue
 			}
 			if err != nil {
-				return nil, fmt.Errorf("pack %s: %w", id, err)
+				return fmt.Errorf("pack %s: %w", id, err)
 			}
 			m.Files = append(m.Files, f)
 		}
 	}
 	if err := writePack(w, root, &m); err != nil {
-		return nil, fmt.Errorf("pack %s: %w", strings.Join(ids, ", "), err)
+		return fmt.Errorf("pack %s: %w", strings.Join(ids, ", "), err)
 	}
-	return all, nil
+	return nil
 }
 
-// together lists what is to be packed in the order of names.
-func together(root string, ids []string) ([]string, error) {
+// Packable returns what a pack of those with the given names holds, in the order of names: experiments take their runs with them. Each has to have
+// finished, or to be an experiment that nobody writes any more.
+func Packable(root string, ids []string) ([]string, error) {
 	var all []string
 	for _, id := range ids {
 		if err := checkID(id); err != nil {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -41,6 +42,7 @@ func study(t testing.TB) (root string, x *run.Experiment) {
 	x = experiment()
 	d, err := CreateExperiment(root, x)
 	require.NoError(t, err)
+	require.NoError(t, d.KeepTables([]byte(`[]`)))
 	for _, name := range []string{"r1", "r2"} {
 		finished(t, root, name, x.ID)
 		x.Runs = append(x.Runs, run.ExperimentRun{ID: name, Variant: "a"})
@@ -56,8 +58,9 @@ func study(t testing.TB) (root string, x *run.Experiment) {
 func pack(t testing.TB, root string, ids ...string) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	_, err := Pack(&b, root, ids)
+	all, err := Packable(root, ids)
 	require.NoError(t, err)
+	require.NoError(t, Pack(&b, root, all))
 	return b.Bytes()
 }
 
@@ -116,25 +119,45 @@ func TestPackAndImport(t *testing.T) {
 	require.Equal(t, before, treeOf(t, other))
 }
 
+// TestImportsAtTheSameTime must not take each other for what a crash has left.
+func TestImportsAtTheSameTime(t *testing.T) {
+	from, to := t.TempDir(), t.TempDir()
+	var all sync.WaitGroup
+	for i := range 8 {
+		name := fmt.Sprintf("r%d", i)
+		finished(t, from, name, "")
+		packed := pack(t, from, name)
+		all.Go(func() {
+			for range 20 {
+				if _, _, err := Import(to, bytes.NewReader(packed), plenty); err != nil {
+					t.Errorf("import beside others: %v", err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	require.Equal(t, treeOf(t, from), treeOf(t, to))
+}
+
 func TestPackRefuses(t *testing.T) {
 	root, x := study(t)
 	abandon(t, create(t, filepath.Join(root, "others")))
 	for ids, want := range map[string]string{
 		"none": "no run none in ", "../r1": "a name has", "": "a name has",
 	} {
-		_, err := Pack(&bytes.Buffer{}, root, []string{ids})
+		_, err := Packable(root, []string{ids})
 		require.ErrorContains(t, err, want)
 	}
-	_, err := Pack(&bytes.Buffer{}, filepath.Join(root, "others"), []string{id})
+	_, err := Packable(filepath.Join(root, "others"), []string{id})
 	require.EqualError(t, err, "run "+id+" is unfinished: it has no result.json")
 
 	x.ID, x.Finished = "going-on", false
 	going, err := CreateExperiment(root, x)
 	require.NoError(t, err)
-	_, err = Pack(&bytes.Buffer{}, root, []string{x.ID})
+	_, err = Packable(root, []string{x.ID})
 	require.ErrorIs(t, err, ErrInUse)
 	require.NoError(t, going.Close())
-	_, err = Pack(&bytes.Buffer{}, root, []string{x.ID})
+	_, err = Packable(root, []string{x.ID})
 	require.NoError(t, err, "it was cut off")
 }
 
@@ -316,8 +339,9 @@ func FuzzImport(f *testing.F) {
 			require.Empty(t, treeOf(t, root))
 			return
 		}
-		_, err = Pack(&bytes.Buffer{}, root, added)
+		_, err = Packable(root, added)
 		require.NoError(t, err)
+		require.NoError(t, Pack(&bytes.Buffer{}, root, added))
 	})
 }
 

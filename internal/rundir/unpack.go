@@ -35,14 +35,18 @@ func Import(root string, pack io.Reader, limit int64) (added, there []string, er
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return nil, nil, fmt.Errorf("make directory for runs: %w", err)
 	}
-	if err := sweep(root); err != nil {
-		return nil, nil, fmt.Errorf("import: %w", err)
-	}
-	temp, err := os.MkdirTemp(root, incoming)
-	if err != nil {
-		return nil, nil, fmt.Errorf("import: %w", err)
-	}
-	taken, err := lock(temp)
+	var temp string
+	var taken *os.File
+	err = alone(root, func() (err error) { // else who sweeps could take the new directory for what a crash has left
+		if err = sweep(root); err != nil {
+			return err
+		}
+		if temp, err = os.MkdirTemp(root, incoming); err != nil {
+			return err
+		}
+		taken, err = lock(temp)
+		return err
+	})
 	if err == nil {
 		u := unpacking{root: root, temp: temp, limit: limit}
 		err = u.all(pack)
@@ -239,11 +243,15 @@ func (u *unpacking) verify(id string) error {
 	if err := u.plainTexts(id); err != nil {
 		return err
 	}
-	if _, err := LoadExperiment(u.temp, id); !errors.Is(err, os.ErrNotExist) {
-		if rest, _ := filepath.Glob(filepath.Join(u.temp, id, "*")); err == nil && len(rest) > 1 {
-			return errors.New("a run and an experiment at once")
-		}
+	if u.has(id, experimentFile) == u.has(id, planFile, logFile, probesFile, resultFile) {
+		return errors.New("a run and an experiment at once, or neither")
+	}
+	if u.has(id, experimentFile) {
+		_, err := LoadExperiment(u.temp, id)
 		return err
+	}
+	if u.has(id, tablesFile) {
+		return errors.New("the tables of an experiment, in a run")
 	}
 	r, err := Load(u.temp, id)
 	if err != nil {
@@ -264,7 +272,7 @@ func (u *unpacking) verify(id string) error {
 
 // plainTexts refuses texts that a terminal would obey: control characters, which loadgen writes none of.
 func (u *unpacking) plainTexts(id string) error {
-	for _, name := range []string{planFile, resultFile, experimentFile} {
+	for _, name := range []string{planFile, resultFile, experimentFile, tablesFile} {
 		f, err := os.Open(filepath.Join(u.temp, id, name))
 		if errors.Is(err, os.ErrNotExist) {
 			continue
@@ -330,8 +338,16 @@ func (u *unpacking) move(ids []string) error {
 }
 
 func (u *unpacking) rank(id string) int {
-	if slices.ContainsFunc(u.files.Files, func(f packedFile) bool { return f.Path == id+"/"+experimentFile }) {
+	if u.has(id, experimentFile) {
 		return 1
 	}
 	return 0
+}
+
+// has reports whether the pack has one of these files of a run.
+func (u *unpacking) has(id string, names ...string) bool {
+	return slices.ContainsFunc(u.files.Files, func(f packedFile) bool {
+		of, name := f.split()
+		return of == id && slices.Contains(names, name)
+	})
 }
