@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -21,15 +20,12 @@ import (
 // compareFlags are the flags of runs compare.
 type compareFlags struct {
 	*runFlags
-	form     string
+	form     formFlags
 	exitCode bool
 }
 
 // comparisonForms are what a comparison can be written as.
-var comparisonForms = [...]struct {
-	name, suffix string
-	write        func(io.Writer, ...*comparison.Result) error
-}{
+var comparisonForms = [...]form[[]*comparison.Result]{
 	{"text", ".txt", report.Comparison},
 	{"markdown", ".md", report.ComparisonMarkdown},
 	{"json", ".json", report.ComparisonJSON},
@@ -66,15 +62,13 @@ is not there.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args[0], args[1]) },
 	}
-	f := c.Flags()
-	f.StringVarP(&flags.out, "out", "o", "", "write to `FILE`, whose end says the format: .txt .md .json (default: to standard output)")
-	f.StringVar(&flags.form, "format", "", "write `FORMAT`: text, markdown or json (default: as the file's name says, or text)")
-	f.BoolVar(&flags.exitCode, "exit-code", false, "end with exit code 1 when a difference was shown")
+	addForms(c, &flags.form, comparisonForms[:])
+	c.Flags().BoolVar(&flags.exitCode, "exit-code", false, "end with exit code 1 when a difference was shown")
 	return c
 }
 
 func (f *compareFlags) run(cmd *cobra.Command, a, b string) error {
-	write, err := f.writer()
+	form, err := formOf(&f.form, comparisonForms[:])
 	if err != nil {
 		return err
 	}
@@ -83,7 +77,14 @@ func (f *compareFlags) run(cmd *cobra.Command, a, b string) error {
 		return err
 	}
 	var results []*comparison.Result
-	x, y := whole(root, a), whole(root, b)
+	x, err := whole(root, a)
+	if err != nil {
+		return err
+	}
+	y, err := whole(root, b)
+	if err != nil {
+		return err
+	}
 	if x != nil && y != nil {
 		results, err = byVariant(root, x, y, cmd.ErrOrStderr())
 	} else {
@@ -93,27 +94,22 @@ func (f *compareFlags) run(cmd *cobra.Command, a, b string) error {
 	if err != nil {
 		return err
 	}
-	if f.out == "" {
-		err = write(cmd.OutOrStdout(), results...)
-	} else {
-		err = replace(f.out, func(w io.Writer) error { return write(w, results...) })
-	}
-	if err != nil {
-		return failed("%w", err)
+	if err := form.into(&f.form, cmd.OutOrStdout(), results); err != nil {
+		return err
 	}
 	return f.verdict(results)
 }
 
 // whole returns the experiment that an argument names, nil if it names something else.
-func whole(root, text string) *run.Experiment {
-	if strings.Contains(text, "/") {
-		return nil
+func whole(root, text string) (*run.Experiment, error) {
+	if strings.ContainsAny(text, "/,") || strings.Contains(text, "..") {
+		return nil, nil
 	}
 	x, err := rundir.LoadExperiment(root, text)
-	if err != nil {
-		return nil
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
 	}
-	return x
+	return x, err
 }
 
 // between compares two sides.
@@ -172,19 +168,6 @@ func (f *compareFlags) verdict(results []*comparison.Result) error {
 		return &exitError{code: run.ExitAssert}
 	}
 	return nil
-}
-
-func (f *compareFlags) writer() (func(io.Writer, ...*comparison.Result) error, error) {
-	for _, form := range comparisonForms {
-		byDefault := f.out == "" && form.name == "text" || f.out != "" && strings.EqualFold(filepath.Ext(f.out), form.suffix)
-		if f.form == form.name || f.form == "" && byDefault {
-			return form.write, nil
-		}
-	}
-	if f.form != "" {
-		return nil, fmt.Errorf("--format %s: write text, markdown or json", f.form)
-	}
-	return nil, fmt.Errorf("-o %s: its end says no format: write .txt, .md or .json, or --format", f.out)
 }
 
 // side returns the runs that an argument names.

@@ -75,10 +75,12 @@ func complete(c *cobra.Command) {
 		c.ValidArgsFunction = completeRuns
 	}
 	for name, f := range map[string]cobra.CompletionFunc{
-		"variant":  completeVariants,
-		"driver":   words(starters()...),
-		"progress": words(progressForms[:]...),
-		"protocol": words("resp", "memcached"),
+		"variant":        completeVariants,
+		"driver":         words(starters()...),
+		"progress":       words(progressForms[:]...),
+		"on-worker-loss": words("continue", "abort"),
+		"protocol":       words("resp", "memcached"),
+		"op":             words("get", "put"),
 	} {
 		if c.Flags().Lookup(name) == nil {
 			continue

@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,14 +17,11 @@ import (
 // reportFlags are the flags of report.
 type reportFlags struct {
 	runFlags
-	form string
+	form formFlags
 }
 
-// forms are what a report can be, and the ends of file names that ask for it.
-var forms = [...]struct {
-	name, suffix string
-	write        func(io.Writer, []report.Source) error
-}{
+// forms are what a report can be.
+var forms = [...]form[[]report.Source]{
 	{"text", ".txt", report.Texts},
 	{"html", ".html", report.HTML},
 	{"markdown", ".md", report.Markdown},
@@ -48,15 +44,13 @@ has a line for each second, or row of a long load; JSON is the result as it is k
   loadgen report 20261120T173438Z-nwr-9b01 -o nwr.html`,
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args) },
 	}
-	f := c.Flags()
-	f.StringVar(&flags.runs, "runs", "", "look for runs in `DIR` (default: in the user's state directory)")
-	f.StringVarP(&flags.out, "out", "o", "", "write to `FILE`, whose end says the format: .html .txt .md .csv .json (default: to standard output)")
-	f.StringVar(&flags.form, "format", "", "write `FORMAT`: text, html, markdown, csv or json (default: as the file's name says, or text)")
+	c.Flags().StringVar(&flags.runs, "runs", "", "look for runs in `DIR` (default: in the user's state directory)")
+	addForms(c, &flags.form, forms[:])
 	return c
 }
 
 func (f *reportFlags) run(cmd *cobra.Command, ids []string) error {
-	write, err := f.writer()
+	form, err := formOf(&f.form, forms[:])
 	if err != nil {
 		return err
 	}
@@ -79,15 +73,7 @@ func (f *reportFlags) run(cmd *cobra.Command, ids []string) error {
 		}
 		all = append(all, s)
 	}
-	if f.out == "" {
-		err = write(cmd.OutOrStdout(), all)
-	} else {
-		err = replace(f.out, func(w io.Writer) error { return write(w, all) })
-	}
-	if err != nil {
-		return failed("%w", err)
-	}
-	return nil
+	return form.into(&f.form, cmd.OutOrStdout(), all)
 }
 
 // writePage writes the page of the run that a directory holds.
@@ -97,24 +83,6 @@ func (f *runFlags) writePage(dir string, words io.Writer) error {
 		return err
 	}
 	return replace(f.report, func(w io.Writer) error { return report.HTML(w, []report.Source{s}) })
-}
-
-// writer picks the format.
-func (f *reportFlags) writer() (func(io.Writer, []report.Source) error, error) {
-	for _, form := range forms {
-		switch {
-		case f.form == form.name:
-		case f.form == "" && f.out == "" && form.name == "text":
-		case f.form == "" && f.out != "" && strings.EqualFold(filepath.Ext(f.out), form.suffix):
-		default:
-			continue
-		}
-		return form.write, nil
-	}
-	if f.form != "" {
-		return nil, fmt.Errorf("--format %s: write text, html, markdown, csv or json", f.form)
-	}
-	return nil, fmt.Errorf("-o %s: its end says no format: write .html, .txt, .md, .csv or .json, or --format", f.out)
 }
 
 // latest returns the newest run that has finished, or the experiment that it is of.

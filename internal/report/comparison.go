@@ -11,7 +11,7 @@ import (
 
 // Comparison writes how two sides of runs compare: what is not the same of plan and environment first, then the tables. Of two experiments
 // there is a result for each variant.
-func Comparison(w io.Writer, results ...*comparison.Result) error {
+func Comparison(w io.Writer, results []*comparison.Result) error {
 	p := newPage(0)
 	for i, c := range results {
 		if i > 0 {
@@ -97,7 +97,7 @@ func cut(text string) string {
 }
 
 // ComparisonMarkdown writes what Comparison does as Markdown (GitHub Flavored), with the same texts, whole.
-func ComparisonMarkdown(w io.Writer, results ...*comparison.Result) error {
+func ComparisonMarkdown(w io.Writer, results []*comparison.Result) error {
 	var b strings.Builder
 	for i, c := range results {
 		if i > 0 {
@@ -141,7 +141,7 @@ func comparisonMarkdown(b *strings.Builder, c *comparison.Result) {
 }
 
 // ComparisonJSON writes a comparison as docs/result.md describes it: an object, or of two experiments an array with one for each variant.
-func ComparisonJSON(w io.Writer, results ...*comparison.Result) error {
+func ComparisonJSON(w io.Writer, results []*comparison.Result) error {
 	var value any = results
 	if len(results) == 1 && results[0].Variant == "" {
 		value = results[0]

@@ -24,7 +24,7 @@ func TestComparison(t *testing.T) {
 		Title: "rate", Columns: []run.Column{{Name: "score", Title: "mean"}}, Rows: []run.TableRow{{Name: "A", Cells: []run.Cell{{Text: "1,000"}}}},
 	}}
 	var text, md strings.Builder
-	require.NoError(t, Comparison(&text, c))
+	require.NoError(t, Comparison(&text, []*comparison.Result{c}))
 	require.Equal(t, `A  a1  complete, suspect
    a2  complete, suspect
 B  b  complete, suspect
@@ -41,12 +41,12 @@ A note.
       mean
   A  1,000
 `, text.String())
-	require.NoError(t, ComparisonMarkdown(&md, c))
+	require.NoError(t, ComparisonMarkdown(&md, []*comparison.Result{c}))
 	require.Contains(t, md.String(), "The plan is the same.\n\n## Not the same: environment\n\n| | A | B |\n|---|---|---|\n| kernel | 6.1 | "+long+" |\n")
 	require.Contains(t, md.String(), "| A | 1,000 |\n")
 
 	c.Tables = nil
 	text.Reset()
-	require.NoError(t, Comparison(&text, c))
+	require.NoError(t, Comparison(&text, []*comparison.Result{c}))
 	require.Contains(t, text.String(), "no phase and op in common that could be compared")
 }

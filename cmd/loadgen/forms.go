@@ -1,0 +1,72 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// form is what a report or a comparison can be written as, and the end of file names that asks for it. The first of several is the default.
+type form[T any] struct {
+	name, suffix string
+	write        func(io.Writer, T) error
+}
+
+// formFlags say in which form to write something, and where.
+type formFlags struct{ out, format string }
+
+// addForms adds the flags of a command that writes one of these forms.
+func addForms[T any](c *cobra.Command, f *formFlags, all []form[T]) {
+	names, suffixes := namesOf(all)
+	c.Flags().StringVarP(&f.out, "out", "o", "", "write to `FILE`, whose end says the format: "+strings.Join(suffixes, " ")+" (default: to standard output)")
+	c.Flags().StringVar(&f.format, "format", "", "write `FORMAT`: "+either(names)+" (default: as the file's name says, or "+names[0]+")")
+	if err := c.RegisterFlagCompletionFunc("format", words(names...)); err != nil {
+		panic(err) // no such flag
+	}
+}
+
+// namesOf lists the names and suffixes of forms.
+func namesOf[T any](all []form[T]) (names, suffixes []string) {
+	for _, one := range all {
+		names, suffixes = append(names, one.name), append(suffixes, one.suffix)
+	}
+	return names, suffixes
+}
+
+// either writes a choice: a, b or c.
+func either(list []string) string {
+	last := len(list) - 1
+	return strings.Join(list[:last], ", ") + " or " + list[last]
+}
+
+// formOf returns the form that the flags ask for.
+func formOf[T any](f *formFlags, all []form[T]) (form[T], error) {
+	for i, one := range all {
+		byName := f.out == "" && i == 0 || f.out != "" && strings.EqualFold(filepath.Ext(f.out), one.suffix)
+		if f.format == one.name || f.format == "" && byName {
+			return one, nil
+		}
+	}
+	names, suffixes := namesOf(all)
+	if f.format != "" {
+		return form[T]{}, fmt.Errorf("--format %s: write %s", f.format, either(names))
+	}
+	return form[T]{}, fmt.Errorf("-o %s: its end says no format: write %s, or --format", f.out, either(suffixes))
+}
+
+// into writes to the file that the flags name, or to w.
+func (one form[T]) into(f *formFlags, w io.Writer, what T) error {
+	var err error
+	if f.out == "" {
+		err = one.write(w, what)
+	} else {
+		err = replace(f.out, func(w io.Writer) error { return one.write(w, what) })
+	}
+	if err != nil {
+		return failed("%w", err)
+	}
+	return nil
+}
