@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"os/signal"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,8 +45,8 @@ another machine is asked with sslmode=verify-full unless the URL names another m
 			if err := p.choose(args[1:]); err != nil {
 				return err
 			}
-			_, ctx, release := interrupts(cmd.Context())
-			defer release()
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
 			return p.to(ctx, args[0], within)
 		},
 	}
