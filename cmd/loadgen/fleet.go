@@ -41,9 +41,9 @@ type fleetFlags struct {
 func (f *fleetFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:7464", "`ADDRESS` that workers come to; loopback, port 0 for any free one")
 	flags.IntVar(&f.workers, "workers", 0, "wait for `N` workers (loadgen worker --join) instead of loading from this process")
-	flags.DurationVar(&f.wait, "wait", time.Minute, "wait for the workers for a `DURATION`, and then fail")
+	flags.DurationVar(&f.wait, "wait", time.Minute, "fail when the workers have not come within a `DURATION`")
 	flags.BoolVar(&f.process, "worker-process", false, "load from one worker in a process of its own, so that nothing here disturbs it")
-	flags.DurationVar(&f.lease, "lease", rpc.DefaultTiming().Lease, "for this `DURATION` a worker may load, and is not given up, without a word from the other end")
+	flags.DurationVar(&f.lease, "lease", rpc.DefaultTiming().Lease, "after a `DURATION` without a word from the other, a worker stops loading and the coordinator gives it up")
 	flags.StringVar(&f.onLoss, "on-worker-loss", "continue", "`WHAT` to do when a worker is lost: continue with the others, or abort")
 }
 

@@ -39,13 +39,13 @@ All sessions use one key, which must be there if it is to be got.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
 	flags := c.Flags()
-	flags.StringVar(&f.driver, "driver", "redis", "what the server speaks: redis or memcached")
-	flags.StringVar(&f.op, "op", "get", "get or put")
-	flags.StringVar(&f.cfg.Key, "key", "key:000000000000", "of all requests")
-	flags.IntVar(&f.cfg.Size, "size", 32, "of the value that is put, in bytes")
-	flags.IntVar(&f.cfg.Sessions, "sessions", 50, "connections")
-	flags.IntVar(&f.cfg.Pipeline, "pipeline", 1, "requests that a session writes together")
-	flags.Int64Var(&f.cfg.Ops, "ops", 1_000_000, "of all sessions together")
+	flags.StringVar(&f.driver, "driver", "redis", "speak as `NAME` does: redis or memcached")
+	flags.StringVar(&f.op, "op", "get", "send this `OP`: get or put")
+	flags.StringVar(&f.cfg.Key, "key", "key:000000000000", "ask for this `KEY` in all requests")
+	flags.IntVar(&f.cfg.Size, "size", 32, "put a value of so many `BYTES`")
+	flags.IntVar(&f.cfg.Sessions, "sessions", 50, "open `N` connections")
+	flags.IntVar(&f.cfg.Pipeline, "pipeline", 1, "write `N` requests of a session together")
+	flags.Int64Var(&f.cfg.Ops, "ops", 1_000_000, "send `N` ops, all sessions together")
 	flags.BoolVar(&f.json, "json", false, "print the figures as JSON")
 	return c
 }

@@ -97,8 +97,10 @@ on (INFO queue), from which anybody can compute how long it took.`,
 	f.StringVar(&flags.passwordEnv, "password-env", "", "ask for the password that the environment variable `NAME` holds")
 	f.BoolVar(&parentPipe, "parent-pipe", false, "obey lines on standard input, and end with it")
 	f.BoolVar(&attentive, "attentive", false, "look for requests instead of sleeping, while there are any; takes a processor")
-	if err := f.MarkHidden("attentive"); err != nil {
-		panic(err) // no such flag
+	for _, own := range []string{"parent-pipe", "attentive"} { // for nodes that loadgen starts
+		if err := f.MarkHidden(own); err != nil {
+			panic(err) // no such flag
+		}
 	}
 	return c
 }

@@ -31,9 +31,9 @@ type workerFlags struct {
 func newWorker() *cobra.Command {
 	var flags workerFlags
 	c := &cobra.Command{
-		Use:   "worker",
-		Short: "Load for a coordinator",
-		Long: `Load for a coordinator: come to it, take part in its run, and come again for the next. It may be started before the coordinator,
+		Use:   "worker --join HOST:PORT",
+		Short: "Send load for a coordinator",
+		Long: `Send load for a coordinator: come to it, take part in its run, and come again for the next. It may be started before the coordinator,
 and tries until that is there. It opens no port, unless --http asks for one.
 
 Load stops when the coordinator has not been heard of for 10 s (its --lease). Ctrl-C stops at once; the run then goes on without this worker.`,
