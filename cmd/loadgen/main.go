@@ -1,4 +1,12 @@
 // Loadgen drives GET and PUT load, planned in HCL, onto remote caches, and appends to log files. It reports throughput and latency.
+//
+// A command is in the file of its name: coordinator run in coordinator.go, plan fmt in plan_fmt.go. What several have in common:
+//
+//	experiment.go   a run again and again            plan_read.go   a plan's text, variables and variants
+//	fleet.go        where workers come from          plan_files.go  traces, keys and values that plans name
+//	nodes.go        built-in cache nodes             forms.go       what reports can be written as
+//	hooks.go        commands that plans may ask for  output.go      files that are written, whole or not at all
+//	http.go         metrics                          loops.go       how a worker uses this machine
 package main
 
 import (
