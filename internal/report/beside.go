@@ -101,8 +101,8 @@ func tickObserved(v float64, f *run.Observed) string {
 // besideLoad draws a field that changed over the phase's time, and behind it the ops that ended ok, in a scale of their own.
 func besideLoad(ph *run.Phase, observation, field string) (figure, *chart.Chart) {
 	f := ph.Observe[observation][field]
-	rows := ph.Probes[observation].Series
-	if len(rows) < fewPoints || f.Min == nil || *f.Min == *f.Max {
+	how := ph.Probes[observation]
+	if len(how.Series) < fewPoints || f.Min == nil || *f.Min == *f.Max {
 		return figure{}, nil
 	}
 	fig := figure{Title: observation + ": " + field, Note: "at each probe"}
@@ -112,31 +112,23 @@ func besideLoad(ph *run.Phase, observation, field string) (figure, *chart.Chart)
 	line := chart.Line{Name: field, Class: "c0"}
 	most, end := 0.0, 0.0
 	var hits []chart.Hit
-	for i, row := range rows {
-		v, t := math.NaN(), max(row.T, 0)
-		from := t
-		if i > 0 {
-			from = max(rows[i-1].T, 0)
-		}
-		end = max(end, t)
-		switch at := row.Value[field]; {
-		case at == nil:
-		case !f.Counter:
-			v = *at
-		case i > 0 && rows[i-1].Value[field] != nil && row.T > rows[i-1].T:
-			v = max((*at-*rows[i-1].Value[field])/(row.T-rows[i-1].T), 0)
-		}
-		text := between(from, t) + "\n" + field + " "
-		if math.IsNaN(v) {
+	for _, s := range stretchesOf(how, field, f.Counter) {
+		end = max(end, s.to)
+		text := between(s.from, s.to) + "\n" + field + " "
+		if math.IsNaN(s.value) {
 			text += "is missing"
 		} else {
-			text += observedText(v, &f, f.Counter)
-			most = max(most, v)
+			text += observedText(s.value, &f, f.Counter)
+			most = max(most, s.value)
 		}
-		if t > from {
-			hits = append(hits, chart.Hit{X0: from, X1: t, Text: text})
+		if s.to > s.from {
+			hits = append(hits, chart.Hit{X0: s.from, X1: s.to, Text: text})
 		}
-		line.Points = append(line.Points, chart.Point{X: t, Y: v})
+		at := s.to
+		if f.Counter {
+			at = (s.from + s.to) / 2 // as the load behind it
+		}
+		line.Points = append(line.Points, chart.Point{X: at, Y: s.value})
 	}
 	if most <= 0 || end <= 0 {
 		return figure{}, nil
@@ -148,6 +140,38 @@ func besideLoad(ph *run.Phase, observation, field string) (figure, *chart.Chart)
 	}
 	c.Lines = append(c.Lines, line)
 	return fig, c
+}
+
+// stretch is what a probe brought of a field, and the time since the one before it, in seconds since the phase's origin.
+type stretch struct {
+	from, to float64
+	value    float64 // of a counter its growth a second; NaN: missing
+}
+
+// stretchesOf lists the stretches of a field. The one before the last probe, which follows the end of the load, may be a splinter of a second: the growth
+// in it says nothing, and is left out.
+func stretchesOf(how *run.Probes, field string, counter bool) (all []stretch) {
+	widest := 0.0
+	for i, row := range how.Series {
+		s := stretch{from: max(row.T, 0), to: max(row.T, 0), value: math.NaN()}
+		now := row.Value[field]
+		if !counter && now != nil {
+			s.value = *now
+		}
+		if i > 0 {
+			last := how.Series[i-1]
+			s.from = max(last.T, 0)
+			if before := last.Value[field]; counter && now != nil && before != nil && row.T > last.T {
+				s.value = max((*now-*before)/(row.T-last.T), 0)
+			}
+		}
+		if counter && (i == 0 || s.to-s.from < widest/2) {
+			continue
+		}
+		widest = max(widest, s.to-s.from)
+		all = append(all, s)
+	}
+	return all
 }
 
 // behind is the rate of ops that ended ok, so high that it fits a chart that goes up to most.
