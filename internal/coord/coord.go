@@ -119,7 +119,7 @@ type coordinator struct {
 }
 
 // Run carries the plan out and returns its result, also when it fails; the verdict says so. Asserts are left to the caller. When ctx
-// ends, it returns within a second with what there is.
+// ends, it returns within a second with what there is, but not while the store is in the middle of something.
 func Run(ctx context.Context, cfg Config) *run.Run {
 	for _, m := range cfg.Workers {
 		cfg.Header.Workers = append(cfg.Header.Workers, m.Name)
@@ -132,6 +132,7 @@ func Run(ctx context.Context, cfg Config) *run.Run {
 		c.result.Fleet = append(c.result.Fleet, run.Worker{Name: m.Name, Host: m.Host, Loadgen: m.Version})
 	}
 	err := c.all(ctx)
+	c.journal.close()
 	c.result.Seconds = time.Since(c.zero).Seconds()
 	c.conclude(ctx, err)
 	return c.result

@@ -8,7 +8,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -274,6 +276,31 @@ func testStoreFails(t *testing.T, join joiner) {
 	require.Contains(t, r.Verdict.Reasons[0], "no space left on device")
 	<-w.drained
 	require.NotContains(t, w.noted(), "run first load")
+}
+
+// stuck is a Store on a disk that hangs.
+type stuck struct {
+	memory
+	inUse atomic.Bool
+}
+
+func (s *stuck) Sync() error {
+	s.inUse.Store(true)
+	time.Sleep(time.Minute)
+	s.inUse.Store(false)
+	return nil
+}
+
+// TestStoreHangs for longer than a run waits: it fails, and returns when nothing of it uses the store any more, which its owner closes then.
+func TestStoreHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg, store := config(t, local, newFake()), &stuck{}
+		cfg.Store = store
+		r := coord.Run(context.Background(), cfg)
+		require.Equal(t, run.ExitFailed, r.ExitCode)
+		require.Contains(t, r.Verdict.Reasons[0], "not kept after 30s")
+		require.False(t, store.inUse.Load())
+	})
 }
 
 func TestDrain(t *testing.T) { overBoth(t, testDrain) }

@@ -15,8 +15,9 @@ const (
 // journal keeps snapshots in commits: one write and one sync for all that came since the last. Nobody but who waits for a commit waits for
 // the disk.
 type journal struct {
-	store Store
-	disk  chan struct{} // holds one while the store is in use
+	store   Store
+	disk    chan struct{}  // holds one while the store is in use
+	pending sync.WaitGroup // commits that are not done
 
 	mu   sync.Mutex
 	open *commit // of what has come since the last; nil when nothing has
@@ -50,6 +51,7 @@ func (j *journal) put(r record) *commit {
 	defer j.mu.Unlock()
 	if j.open == nil {
 		c := &commit{done: make(chan struct{})}
+		j.pending.Add(1)
 		c.timer = time.AfterFunc(commitWithin, func() { j.write(c) })
 		j.open = c
 	}
@@ -57,7 +59,10 @@ func (j *journal) put(r record) *commit {
 	return j.open
 }
 
-// write does a commit now, unless somebody else does or has done.
+// hurry has the commit done now. It does not wait for that: the disk may hang.
+func (c *commit) hurry() { c.timer.Reset(0) }
+
+// write does a commit, unless somebody else does or has done.
 func (j *journal) write(c *commit) {
 	j.mu.Lock()
 	mine := j.open == c
@@ -73,6 +78,18 @@ func (j *journal) write(c *commit) {
 	c.err = j.keep(c.records)
 	<-j.disk
 	close(c.done)
+	j.pending.Done()
+}
+
+// close returns once every commit is done, also those that nobody has waited for to the end: the store is somebody else's then.
+func (j *journal) close() {
+	j.mu.Lock()
+	open := j.open
+	j.mu.Unlock()
+	if open != nil {
+		j.write(open)
+	}
+	j.pending.Wait()
 }
 
 func (j *journal) keep(records []record) error {

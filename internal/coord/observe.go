@@ -201,7 +201,7 @@ func (w *watcher) kept() error {
 	if w.last == nil || w.err != nil {
 		return w.err
 	}
-	w.c.journal.write(w.last)
+	w.last.hurry()
 	if err := w.last.wait(); err != nil {
 		return fmt.Errorf("observe %q: keep a probe: %w", w.o.Name, err)
 	}

@@ -252,7 +252,7 @@ func (s *step) take(worker int, snap *measure.Snapshot) (kept func() error, err 
 	first, step := snap.SeqFirst, snap.Step
 	return func() error {
 		if whole {
-			s.c.journal.write(commit)
+			commit.hurry()
 		}
 		if err := commit.wait(); err != nil {
 			return s.fail(fmt.Errorf("store snapshot %d of step %d: %w", first, step, err))
