@@ -159,14 +159,7 @@ func (d *Dir) Finish(r *run.Run) error {
 }
 
 func (d *Dir) write(r *run.Run) error {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(r); err != nil {
-		return fmt.Errorf("encode the result of run %s: %w", r.ID, err)
-	}
-	if err := replaceFile(filepath.Join(d.path, resultFile), b.Bytes()); err != nil {
+	if err := replaceJSON(filepath.Join(d.path, resultFile), r); err != nil {
 		return fmt.Errorf("write result: %w", err)
 	}
 	return nil
@@ -182,6 +175,18 @@ func (d *Dir) closeLog() error {
 		return fmt.Errorf("close snapshots: %w", err)
 	}
 	return synced
+}
+
+// replaceJSON is replaceFile for the JSON of a result, as people read it.
+func replaceJSON(path string, v any) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	return replaceFile(path, b.Bytes())
 }
 
 // replaceFile makes a file hold the given bytes, whole or not at all, and makes that last.

@@ -1,8 +1,6 @@
 package rundir
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -69,14 +67,7 @@ func Tables(root, id string) ([]byte, error) {
 
 // Save replaces what the directory says, whole or not at all.
 func (e *Experiment) Save(x *run.Experiment) error {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(x); err != nil {
-		return fmt.Errorf("encode experiment %s: %w", x.ID, err)
-	}
-	if err := replaceFile(filepath.Join(e.path, experimentFile), b.Bytes()); err != nil {
+	if err := replaceJSON(filepath.Join(e.path, experimentFile), x); err != nil {
 		return fmt.Errorf("keep experiment %s: %w", x.ID, err)
 	}
 	return nil
