@@ -149,6 +149,9 @@ func sentencesOf(ph *run.Phase) []string {
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 }
 
+// noBreak stands between a number and its unit where a line may end.
+const noBreak = "\u00a0"
+
 // latencySentence says of something that was done how long it took; "" when that is not known.
 func latencySentence(done string, l *run.Latency) string {
 	var parts []string
@@ -157,7 +160,7 @@ func latencySentence(done string, l *run.Latency) string {
 		text string
 	}{{l.P50, "half of them within "}, {l.P99, "99 % within "}, {l.P999, "99.9 % within "}, {l.Max, "the slowest after "}} {
 		if q.v != nil {
-			parts = append(parts, q.text+quantity.Duration(*q.v))
+			parts = append(parts, q.text+strings.ReplaceAll(quantity.Duration(*q.v), " ", noBreak))
 		}
 	}
 	if parts == nil {

@@ -45,7 +45,7 @@ func TestWhatTheLoadCounts(t *testing.T) {
 		"scenarios": {
 			phase:    closed(func(ph *plan.Phase) { ph.Scenarios = scenarios }),
 			text:     []string{"closed, 10 sessions, 1,000 scenarios each; took", "scenario    change: get → put\n              100 due = 100 ok\n"},
-			page:     []string{"Scenario change, 100 times: half of them within 2.00 ms"},
+			page:     []string{"Scenario change, 100 times: half of them within 2.00\u00a0ms"},
 			markdown: []string{"| get | scenario change | "},
 		},
 		"arriving scenarios": {
