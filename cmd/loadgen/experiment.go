@@ -36,6 +36,8 @@ type series struct {
 
 	rounds   int  // that every variant has had when differences were last foreseen
 	foreseen bool // all of them
+
+	timedOut func() bool // whether --timeout has ended it; to be asked once it has ended
 }
 
 // experiment runs every variant of a plan's experiment as often as it says, and reports how they compare.
@@ -69,9 +71,10 @@ func (f *runFlags) experiment(cmd *cobra.Command, t *trial) error {
 	drain, ctx, release := interrupts(cmd.Context())
 	defer release()
 	limit, timedOut := limited(drain, f.timeout, f.timeout)
+	s.timedOut = timedOut
 	s.run(ctx, limit)
 	if timedOut() {
-		fmt.Fprintf(s.words, "ended by --timeout %v\n", f.timeout)
+		fmt.Fprintln(s.words, s.endedBy())
 	}
 	return errors.Join(s.finish(cmd.OutOrStdout()), dir.Close())
 }
@@ -81,7 +84,7 @@ func (s *series) run(ctx context.Context, drain <-chan struct{}) {
 	turns := experiment.Schedule(s.Experiment, s.result.Seed)
 	for i, t := range turns {
 		if interrupted(ctx, drain) {
-			s.result.Abort()
+			s.result.Abort(s.endedBy())
 			return
 		}
 		if s.Cap > 0 && s.spent[t.Variant] >= s.Cap {
@@ -96,8 +99,16 @@ func (s *series) run(ctx context.Context, drain <-chan struct{}) {
 		s.foresee()
 	}
 	if interrupted(ctx, drain) {
-		s.result.Abort()
+		s.result.Abort(s.endedBy())
 	}
+}
+
+// endedBy says what has ended the experiment early.
+func (s *series) endedBy() string {
+	if s.timedOut() {
+		return fmt.Sprintf("ended by --timeout %v", s.timeout)
+	}
+	return "stopped by the user"
 }
 
 // interrupted says whether the user has asked for an end.
@@ -142,8 +153,12 @@ func (s *series) carryOut(ctx context.Context, drain <-chan struct{}, p *plan.Pl
 		return unable(err)
 	}
 	conclude := func(r *run.Run) {
-		if capped() && r.Verdict.Completeness == run.Aborted {
+		switch {
+		case r.Verdict.Completeness != run.Aborted:
+		case capped():
 			r.Conclude(run.Capped, fmt.Sprintf("ended by the cap of %v on the runs of a variant", s.Cap))
+		case interrupted(ctx, drain) && s.timedOut():
+			r.Conclude(run.Aborted, s.endedBy())
 		}
 	}
 	var result *run.Run

@@ -220,7 +220,7 @@ func (p *page) variants(x *run.Experiment) {
 func becameOf(v run.Variant, repeat int) string {
 	how := map[run.Stop]string{
 		run.StopFinished: "finished", run.StopCap: "ended by its CAP, and counts as far as it got",
-		run.StopAborted: "ABORTED: stopped by the user, or by on_error", run.StopFailed: "FAILED in part",
+		run.StopAborted: "ABORTED: by the user, --timeout or on_error", run.StopFailed: "FAILED in part",
 	}[v.Stopped]
 	return count(v.Runs) + " of " + plural(repeat, "run") + " that count, " + how
 }

@@ -243,15 +243,15 @@ func (x *Experiment) Add(r *Run, capped bool) {
 	x.judge(one)
 }
 
-// Abort says that the user has ended the experiment; variants that lack runs were stopped by that.
-func (x *Experiment) Abort() {
+// Abort says that the experiment was ended early, and by what; variants that lack runs were stopped by that.
+func (x *Experiment) Abort(by string) {
 	for i := range x.Variants {
 		if v := &x.Variants[i]; v.Runs < x.Repeat {
 			v.Stopped = worst(stops[:], v.Stopped, StopAborted)
 		}
 	}
 	x.Verdict.Completeness = worst(completenesses[:], x.Verdict.Completeness, Aborted)
-	x.Verdict.Reasons = append([]string{fmt.Sprintf("stopped by the user after %s", plural(uint64(len(x.Runs)), "run"))}, x.Verdict.Reasons...)
+	x.Verdict.Reasons = append([]string{fmt.Sprintf("%s after %s", by, plural(uint64(len(x.Runs)), "run"))}, x.Verdict.Reasons...)
 	x.ExitCode = worst(exitCodes[:], x.ExitCode, ExitAborted)
 }
 
