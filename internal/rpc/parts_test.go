@@ -107,6 +107,15 @@ func TestTextsArePlain(t *testing.T) {
 	require.Equal(t, map[string]map[string]string{"a\uFFFD:1": {"version": "1\uFFFD[0m"}}, ready.Servers)
 }
 
+// TestLogOfAnotherBuild: a worker of the same protocol may say more of its log files than this program knows.
+func TestLogOfAnotherBuild(t *testing.T) {
+	l, err := decodeLog([]byte(`{"files": 2, "phase_of_the_moon": "full"}`))
+	require.NoError(t, err)
+	require.Equal(t, 2, l.Files)
+	_, err = decodeLog([]byte(`{"files": 2} {}`))
+	require.Error(t, err)
+}
+
 func TestRoundTrips(t *testing.T) {
 	step := run.Step{
 		Seq: 3, Phase: "p", Kind: run.Setup, Last: true, From: 2, To: 9,

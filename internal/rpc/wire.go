@@ -1,7 +1,6 @@
 package rpc
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -164,15 +163,14 @@ func encodeFinal(f *run.Final, cause error) (*pb.Envelope, error) {
 	}}}, nil
 }
 
-// decodeLog reads what a worker says of its log files; nil for nothing.
+// decodeLog reads what a worker says of its log files; nil for nothing. Fields that another build has are passed over, as everywhere on the wire: the load
+// is done by then.
 func decodeLog(b []byte) (*run.Log, error) {
 	if len(b) == 0 {
 		return nil, nil
 	}
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
 	var l run.Log
-	if err := d.Decode(&l); err != nil {
+	if err := json.Unmarshal(b, &l); err != nil {
 		return nil, fmt.Errorf("log files: %w", err)
 	}
 	return &l, l.CheckValid()
