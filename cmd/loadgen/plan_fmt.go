@@ -32,7 +32,7 @@ With --check nothing is rewritten: the exit code is 1 when a file would be.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && args[0] == "-" {
-				return formatStream(cmd)
+				return formatStream(cmd, check)
 			}
 			return formatFiles(cmd, args, check)
 		},
@@ -41,15 +41,24 @@ With --check nothing is rewritten: the exit code is 1 when a file would be.`,
 	return c
 }
 
-// formatStream formats standard input onto standard output.
-func formatStream(cmd *cobra.Command) error {
+// stdin is what standard input is called.
+const stdin = "<stdin>"
+
+// formatStream formats standard input onto standard output, or says whether that would change it.
+func formatStream(cmd *cobra.Command, check bool) error {
 	src, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), plan.MaxSize+1))
 	if err != nil {
 		return failed("read standard input: %w", err)
 	}
-	text, err := format(cmd, "<stdin>", src)
-	if err != nil {
+	text, err := format(cmd, stdin, src)
+	switch {
+	case err != nil:
 		return err
+	case check && bytes.Equal(text, src):
+		return nil
+	case check:
+		fmt.Fprintln(cmd.OutOrStdout(), stdin)
+		return &exitError{code: run.ExitAssert}
 	}
 	if _, err := cmd.OutOrStdout().Write(text); err != nil {
 		return failed("%w", err)
