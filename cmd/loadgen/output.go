@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 )
 
-// checkOut finds out before the load whether a file could be written, and leaves nothing behind.
+// checkOut finds out before the load whether a file could be written, and leaves nothing behind. A pipe is not tried: who reads it would take that for all.
 func checkOut(flag, path string) error {
-	if path == "" {
+	if path == "" || isDevice(path) {
 		return nil
 	}
 	o, err := newOutput(path)
@@ -38,6 +38,12 @@ func replace(path string, write func(io.Writer) error) error {
 	return o.keep()
 }
 
+// isDevice says whether there is something to write to at a path that is neither a plain file nor a directory: a pipe, a terminal.
+func isDevice(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.Mode().IsRegular() && !info.IsDir()
+}
+
 // output is a file that is being written.
 type output struct {
 	file  *os.File
@@ -47,6 +53,10 @@ type output struct {
 
 // newOutput begins a file, under another name until it is kept.
 func newOutput(path string) (*output, error) {
+	if isDevice(path) {
+		file, err := os.OpenFile(path, os.O_WRONLY, 0)
+		return &output{file: file, asked: path}, err
+	}
 	o := &output{asked: path, path: path}
 	mode := os.FileMode(0o644)
 	info, err := os.Stat(path)
@@ -54,10 +64,6 @@ func newOutput(path string) (*output, error) {
 	case err != nil: // it is new, or what follows says what is wrong
 	case info.IsDir():
 		return nil, fmt.Errorf("%s is a directory: write the name of a file", path)
-	case !info.Mode().IsRegular():
-		o.path = ""
-		o.file, err = os.OpenFile(path, os.O_WRONLY, 0)
-		return o, err
 	default:
 		mode = info.Mode().Perm()
 		if o.path, err = filepath.EvalSymlinks(path); err != nil {
