@@ -104,6 +104,10 @@ func (b *builder) openRates(ph *plan.Phase, s pace.Shape) {
 	b.phase.AchievedRate = number(rate)
 }
 
+// hiccup is for how long a target, or its generator, may pause at the end of a load without having fallen short: who has to share a processor
+// waits for a few of the scheduler's ticks.
+const hiccup = 50 * time.Millisecond
+
 // arrivals is what arrived in an open phase, and what became of it. Times are nanoseconds, 0 where nothing ended.
 type arrivals struct {
 	ops    []*measure.Op
@@ -153,6 +157,15 @@ func (a *arrivals) endsOf(w window) (perSecond float64, why string) {
 	})
 }
 
+// madeUp returns how many ended per second where the end of w behind the window early was a pause that was made up for: of what was due in early,
+// or, if that is less, of what was due in w and had ended by as long behind w as it is longer. Who fell short all the time did so in early.
+func (a *arrivals) madeUp(early, w window) (perSecond float64) {
+	kept, _ := a.endsOf(early)
+	more := window{w.from, 2*w.to - early.to}
+	all, _ := a.endsOf(more)
+	return min(kept, all*seconds(more.to-more.from)/seconds(w.to-w.from))
+}
+
 // sum adds up the rates of ops of each kind in a window of theirs.
 func (a *arrivals) sum(of func(*measure.Op) window) (perSecond float64, why string) {
 	for _, o := range a.ops {
@@ -179,8 +192,9 @@ func (a *arrivals) sum(of func(*measure.Op) window) (perSecond float64, why stri
 // An op due at x ends at about x + the median service time of its kind (verb, or scenario), so ends are counted in the plateau moved by that
 // much; without it, every phase would seem to fall short by one service time. Where service times of a kind differ much, a part of what was due in the plateau ends outside of the moved
 // one: of ops that take 50 ms on average and exponentially, as many as are due in 35 ms. Such a load is even once the slowest ops of its
-// beginning have ended. What is then left of the plateau, if that is at least half, counts where more ended in it, up to what was offered. The
-// ops of a trace come at no even rate, and are counted from the first to a little behind the last.
+// beginning have ended. What is then left of the plateau, if that is at least half, counts where more ended in it, up to what was offered. A
+// pause in the middle is made up for in the plateau, and one at its end right behind it. The ops of a trace come at no even rate, and are
+// counted from the first to a little behind the last.
 //
 // It also enters how far chance may have the two rates apart. Offered are all arrivals, of which those on the plateau are some: of Poisson's λ
 // a second, they differ by a standard deviation of √(λ/plateau − λ/full). How many are under way at either end of the plateau varies, too,
@@ -202,6 +216,11 @@ func (b *builder) achieved(ph *plan.Phase, s pace.Shape, a *arrivals, full float
 		if later, why := a.ends(late); why == "" {
 			rate = max(rate, min(later, offered))
 			even, variance = late, 2/math.Sqrt(3)*offered*a.varied/1e9
+		}
+	}
+	if early := (window{w.from, w.to - min(hiccup.Nanoseconds(), (w.to-w.from)/20)}); rate < offered {
+		if kept := min(a.madeUp(early, w), offered); kept > rate {
+			rate, even = kept, early
 		}
 	}
 	lasts := seconds(even.to - even.from)

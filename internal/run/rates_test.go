@@ -201,3 +201,44 @@ func TestABurstOfATraceIsNoShortfall(t *testing.T) {
 	p = replayed(6 * ms) // 167 a second
 	require.Contains(t, strings.Join(texts(p), " "), " sustained ")
 }
+
+// A target that pauses for an instant makes up for it, and has not fallen short where the load ends just then: it had kept up before, and did the
+// rest at once. One that lets fewer ops through than are due has some left at the end, too, and has more and more of them all the time.
+func TestAPauseAtTheEndIsNoShortfall(t *testing.T) {
+	const d = time.Second
+	shape := pace.Shape{Rate: 1000, Duration: d}
+	short := func(arrivals string, from, to, perOp time.Duration) (short int) {
+		for seed := range uint64(20) {
+			load := measure.NewTotals(origin, len(endpoints))
+			pacer := pace.NewConstant(shape, 1, 0)
+			if arrivals == "poisson" {
+				pacer = pace.NewPoisson(shape, 1, 0, seed)
+			}
+			var free int64
+			for due, ok := pacer.Next(); ok; due, ok = pacer.Next() {
+				begun := max(due, free)
+				if begun >= int64(from) && begun < int64(to) {
+					begun = int64(to)
+				}
+				free = begun + int64(perOp)
+				record(load, measure.Sample{Verb: driver.Get, Due: origin + due, Start: origin + due, End: origin + free})
+			}
+			load.Span.Session(origin, origin+free)
+			if strings.Contains(strings.Join(texts(newPhase(scheduled(shape, arrivals), load)), " "), " sustained ") {
+				short++
+			}
+		}
+		return short
+	}
+	for _, arrivals := range []string{"constant", "poisson"} {
+		for _, pause := range []time.Duration{10 * time.Millisecond, 20 * time.Millisecond, 40 * time.Millisecond} {
+			for _, from := range []time.Duration{d / 2, d - pause, d - pause/2} {
+				require.Zero(t, short(arrivals, from, from+pause, 100*time.Microsecond), "%s, for %v from %v on", arrivals, pause, from)
+			}
+		}
+		require.Equal(t, 20, short(arrivals, d-200*time.Millisecond, d+time.Millisecond, 100*time.Microsecond), "%s, long", arrivals)
+		require.Equal(t, 20, short(arrivals, 0, 0, d/900), "%s, 900 a second", arrivals)
+	}
+	require.Equal(t, 20, short("constant", 0, 0, d/980), "980 a second")
+	require.Equal(t, 20, short("constant", d-80*time.Millisecond, d+10*time.Millisecond, d/990), "990 a second, and a pause")
+}
