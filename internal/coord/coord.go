@@ -53,6 +53,9 @@ type Member struct {
 	Host    string // "": this process
 	Version string // of its program
 	Worker  Worker
+
+	// Attend waits until ctx ends or the worker is lost, and returns the loss then. Nil for a worker that cannot be lost.
+	Attend func(ctx context.Context) *run.Loss
 }
 
 // Store keeps snapshots, and what was observed.

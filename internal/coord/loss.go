@@ -17,6 +17,7 @@ type source struct {
 	seq     uint64 // of its last snapshot in this step; 0: none yet
 	upTo    int64  // run clock
 	final   bool
+	whole   bool            // it did its part to the end
 	counted measure.Account // sum of its snapshots
 }
 
@@ -69,6 +70,27 @@ func (c *coordinator) isLost(worker int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.lost[worker]
+}
+
+// left is how many workers are not lost.
+func (c *coordinator) left() (n int) {
+	for i := range c.Workers {
+		if !c.isLost(i) {
+			n++
+		}
+	}
+	return n
+}
+
+// missing lists the losses for which a part of the step's load is missing, or ended early.
+func (s *step) missing() (list []run.Loss) {
+	for _, l := range s.c.result.Losses {
+		i := slices.IndexFunc(s.c.Workers, func(m Member) bool { return m.Name == l.Worker })
+		if part := s.steps[i]; part.From < part.To && !s.sources[i].whole {
+			list = append(list, l)
+		}
+	}
+	return list
 }
 
 // lose goes on without a worker: what it has counted so far stands, and what it may have done since is bounded. It returns an error

@@ -80,7 +80,7 @@ func (p *passage) all(ctx context.Context) (began bool, err error) {
 
 // take enters what a step has counted.
 func (p *passage) take(s *step, aborted bool) {
-	p.m.Aborted, p.m.Losses = aborted, p.c.result.Losses
+	p.m.Aborted, p.m.Losses = aborted, s.missing()
 	if why := p.c.braked.Load(); why != nil {
 		p.m.Braked = p.ph.Stop.String()
 	}

@@ -163,7 +163,20 @@ func (s *step) run(ctx context.Context) error {
 			s.joiner.Add(i, int64(s.at), true, &measure.Totals{})
 		}
 	}
-	err := s.each(new(errgroup.Group), func(i int, m Member) error { return s.carryOut(ctx, i, m) })
+	attending, end := context.WithCancel(ctx)
+	defer end()
+	var busy atomic.Int64
+	busy.Store(int64(s.c.left()))
+	err := s.each(new(errgroup.Group), func(i int, m Member) error {
+		err := s.carryOut(ctx, i, m)
+		if busy.Add(-1) == 0 {
+			end()
+		}
+		if err != nil || s.c.isLost(i) {
+			return err
+		}
+		return s.attend(attending, i, m)
+	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
@@ -193,6 +206,18 @@ func (s *step) carryOut(ctx context.Context, i int, m Member) error {
 		return s.lose(i, &run.Loss{Worker: m.Name, Why: "it stopped by itself, because it had not heard of the coordinator for the length of its lease"})
 	case final.Stopped:
 		return s.lose(i, &run.Loss{Worker: m.Name, Why: "it was stopped on its own machine"})
+	}
+	return nil
+}
+
+// attend looks after a worker that has done its part, or had none, while others are at theirs.
+func (s *step) attend(ctx context.Context, i int, m Member) error {
+	s.sources[i].whole = true
+	if m.Attend == nil {
+		return nil
+	}
+	if lost := m.Attend(ctx); lost != nil {
+		return s.lose(i, lost)
 	}
 	return nil
 }

@@ -168,6 +168,47 @@ func TestWorkerLeaves(t *testing.T) {
 	})
 }
 
+// TestWorkerWithNothingToDoLeaves takes away a worker that has no sessions while the others load: it is missed, and the figures are as good as ever.
+func TestWorkerWithNothingToDoLeaves(t *testing.T) {
+	leave := map[string]struct {
+		how func(*node)
+		why string
+	}{
+		"stopped": {func(n *node) { n.stop() }, "it has left: it was stopped on its own machine"},
+		"silent":  {func(n *node) { n.cable.set(cut) }, "no heartbeat for 10s"},
+	}
+	for name, l := range leave {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, 7, func(t *testing.T, f *fleet) {
+				f.members()
+				time.AfterFunc(5500*time.Millisecond, func() { l.how(f.nodes[0]) })
+				r := carryOut(t, f)
+				require.Equal(t, run.ExitDegraded, r.ExitCode, r.Verdict.Reasons)
+				require.Len(t, r.Losses, 1)
+				require.Equal(t, "w1", r.Losses[0].Worker)
+				require.Equal(t, "load", r.Losses[0].Phase)
+				require.Equal(t, l.why, r.Losses[0].Why)
+				require.Zero(t, r.Losses[0].UnseenOps)
+				for _, reason := range r.Phase["load"].Reasons {
+					require.NotContains(t, reason.Text, "w1")
+				}
+				got := uint64(f.got())
+				require.Equal(t, got, r.Phase["load"].Op["put"].OK)
+				require.InDelta(t, 6*30/0.010007, got, 12, "nobody else was disturbed")
+			})
+		})
+	}
+	virtual(t, 7, func(t *testing.T, f *fleet) {
+		cfg := config(t, `duration = "30s"`, f.members())
+		cfg.AbortOnLoss = true
+		time.AfterFunc(5500*time.Millisecond, f.nodes[0].stop)
+		began := time.Now()
+		r := coord.Run(context.Background(), cfg)
+		require.Equal(t, run.ExitAborted, r.ExitCode, r.Verdict.Reasons)
+		require.Less(t, time.Since(began), 7*time.Second, "the others stop at once")
+	})
+}
+
 // TestOneSyncForAll counts how often a fleet of three is synced to disk: once for each second, not for each worker.
 func TestOneSyncForAll(t *testing.T) {
 	virtual(t, 3, func(t *testing.T, f *fleet) {

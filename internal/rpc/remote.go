@@ -37,6 +37,16 @@ func (m *member) next(ctx context.Context) (*pb.Envelope, error) {
 	}
 }
 
+// attend waits until the worker is lost, or ctx ends.
+func (m *member) attend(ctx context.Context) *run.Loss {
+	select {
+	case <-m.gone:
+		return m.lost
+	case <-ctx.Done():
+		return nil
+	}
+}
+
 // taken acknowledges the envelope that next returned.
 func (m *member) taken() {
 	m.mu.Lock()

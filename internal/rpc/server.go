@@ -177,7 +177,7 @@ func (s *Server) gather(n int) []*member {
 func listed(members []*member) []coord.Member {
 	var list []coord.Member
 	for _, m := range members {
-		list = append(list, coord.Member{Name: m.name, Host: m.host, Version: m.version, Worker: m})
+		list = append(list, coord.Member{Name: m.name, Host: m.host, Version: m.version, Worker: m, Attend: m.attend})
 	}
 	return list
 }
