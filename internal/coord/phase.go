@@ -92,7 +92,7 @@ func (p *passage) take(s *step, aborted bool) {
 		p.m.Setup = s.totals
 	case p.ph.Stages == nil && p.ph.Search == nil:
 		p.m.Load, p.m.Series, p.m.Generators, p.m.Unfinished = s.totals, s.series.Rows(), s.generators, s.unfinished
-		p.m.Logs, p.m.Unread = s.logs, s.unread
+		p.m.Logs, p.m.Unread, p.m.Apart = s.logs, s.unread, s.apart()
 	default:
 		p.level(s, step)
 	}
@@ -110,7 +110,7 @@ func (p *passage) level(s *step, step run.Step) {
 	}
 	p.m.AddLevel(p.c.Plan, p.ph, run.Measured{
 		Endpoints: p.m.Endpoints, Load: s.totals, Shape: step.Shape, Generators: s.generators,
-		Aborted: p.m.Aborted, Braked: p.m.Braked, Losses: p.m.Losses, Unfinished: s.unfinished,
+		Aborted: p.m.Aborted, Braked: p.m.Braked, Losses: p.m.Losses, Unfinished: s.unfinished, Apart: s.apart(),
 	}, since)
 }
 

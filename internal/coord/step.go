@@ -42,9 +42,10 @@ type step struct {
 	failed     uint64           // have failed
 	series     run.Series
 	generators []run.Generator
-	logs       []*run.Log // by worker; nil of one that loaded no log
-	unread     []string   // workers that were lost before they had said what became of theirs
-	ops        uint64     // fixed by the plan; 0: not known
+	unsure     []time.Duration // of each worker's clock
+	logs       []*run.Log      // by worker; nil of one that loaded no log
+	unread     []string        // workers that were lost before they had said what became of theirs
+	ops        uint64          // fixed by the plan; 0: not known
 	buf        []byte
 	err        error // of the store
 }
@@ -53,7 +54,7 @@ type step struct {
 // start. Ready is called when they can.
 func (c *coordinator) step(ctx context.Context, ph *plan.Phase, part run.Step, ready func()) (*step, error) {
 	n := len(c.Workers)
-	s := &step{c: c, ph: ph, totals: &measure.Totals{}, passed: make(chan struct{}), ready: make([]run.Ready, n), sources: make([]source, n), generators: make([]run.Generator, n), logs: make([]*run.Log, n)}
+	s := &step{c: c, ph: ph, totals: &measure.Totals{}, passed: make(chan struct{}), ready: make([]run.Ready, n), sources: make([]source, n), generators: make([]run.Generator, n), unsure: make([]time.Duration, n), logs: make([]*run.Log, n)}
 	for i := range c.Workers {
 		part.Seq = c.seq
 		part.From, part.To = share(ph.Sessions(), i, n)
@@ -117,10 +118,32 @@ func (s *step) prepare(ctx context.Context) error {
 		s.ops += r.Ops
 		if r.Remote {
 			w := &s.c.result.Fleet[i]
-			w.ClockOffsetSeconds, w.ClockUncertaintySeconds = r.Offset.Seconds(), r.Uncertainty.Seconds()
+			w.ClockOffsetSeconds = r.Offset.Seconds()
+			s.clock(i, r.Uncertainty)
 		}
 	}
 	return nil
+}
+
+// clock takes note of what a worker's clock may be wrong by.
+func (s *step) clock(worker int, uncertainty time.Duration) {
+	s.unsure[worker] = uncertainty
+	s.c.result.Fleet[worker].ClockUncertaintySeconds = uncertainty.Seconds()
+}
+
+// apart is by how much the clocks of two workers with a part in the step may differ.
+func (s *step) apart() time.Duration {
+	var most, second time.Duration
+	for i, u := range s.unsure {
+		switch part := s.steps[i]; {
+		case part.From == part.To:
+		case u > most:
+			most, second = u, most
+		case u > second:
+			second = u
+		}
+	}
+	return most + second
 }
 
 // agreeOnNodes takes the nodes of a cluster from the workers, which have all found the same: requests are counted by their order.
@@ -196,6 +219,7 @@ func (s *step) carryOut(ctx context.Context, i int, m Member) error {
 		return s.c.blame(m, err)
 	}
 	s.generators[i], s.logs[i] = final.Generator, final.Log
+	s.clock(i, final.Uncertainty)
 	s.c.result.Fleet[i].CPUSeconds += final.Generator.CPUSeconds
 	if err := s.agrees(i, &final); err != nil {
 		return s.c.blame(m, err)

@@ -3,6 +3,9 @@ package rpc_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -207,6 +210,39 @@ func TestWorkerWithNothingToDoLeaves(t *testing.T) {
 		require.Equal(t, run.ExitAborted, r.ExitCode, r.Verdict.Reasons)
 		require.Less(t, time.Since(began), 7*time.Second, "the others stop at once")
 	})
+}
+
+// TestClocksThatAreBadlyKnown has heartbeats of some workers take 200 ms to the coordinator, and nothing back: the clocks are off by 100 ms, for all
+// that anybody knows.
+func TestClocksThatAreBadlyKnown(t *testing.T) {
+	doubts := func(slow ...int) (found []string) {
+		virtual(t, 0, func(t *testing.T, f *fleet) {
+			for i := range 3 {
+				n := f.join(fmt.Sprintf("w%d", i+1))
+				if slices.Contains(slow, i) {
+					n.cable.set(func(c *cable) { c.long = 200 * time.Millisecond })
+				}
+			}
+			r := coord.Run(context.Background(), config(t, `duration = "10s"`, f.members()))
+			require.NoError(t, r.CheckValid())
+			for i, w := range r.Fleet {
+				if slices.Contains(slow, i) {
+					require.InDelta(t, 0.1, w.ClockUncertaintySeconds, 0.03)
+				} else {
+					require.Less(t, w.ClockUncertaintySeconds, 0.001)
+				}
+			}
+			for _, reason := range r.Phase["load"].Reasons {
+				if strings.Contains(reason.Text, "clocks") {
+					found = append(found, reason.Text)
+				}
+			}
+		})
+		return found
+	}
+	require.Empty(t, doubts())
+	require.Empty(t, doubts(1), "1 %, or a little less")
+	require.Len(t, doubts(0, 2), 1)
 }
 
 // TestOneSyncForAll counts how often a fleet of three is synced to disk: once for each second, not for each worker.

@@ -30,6 +30,7 @@ type member struct {
 	heard     time.Duration  // coordinator's clock, when the newest heartbeat came
 	health    health         // what it said
 	zero      time.Duration  // coordinator's clock at the run clock's zero
+	clock     health         // its clock, as it has taken it to be for the run
 	lost      *run.Loss
 	dismissed bool // the run is over, or goes on without it from the start
 }
@@ -174,6 +175,17 @@ func (m *member) beat(h health, at time.Duration) {
 	m.heard, m.health = at, h
 	m.suspected.set()
 	m.givenUp.set()
+}
+
+// uncertainty bounds how far the worker's clock is now from what it was taken to be for the run: clocks drift, and heartbeats go on comparing
+// them.
+func (m *member) uncertainty() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.health.offset == 0 && m.health.uncertainty == 0 { // it has said nothing of it
+		return m.clock.uncertainty
+	}
+	return (m.health.offset - m.clock.offset).Abs() + m.health.uncertainty
 }
 
 func (m *member) suspect() {

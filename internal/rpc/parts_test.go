@@ -87,6 +87,16 @@ func TestSpoolIsBounded(t *testing.T) {
 	require.Equal(t, sent, string(first.GetSnapshot()))
 }
 
+// TestClocksThatDrift: a run keeps the clocks as they were compared for it, and says how far they are from that in the end.
+func TestClocksThatDrift(t *testing.T) {
+	m := &member{clock: health{offset: time.Second, uncertainty: time.Millisecond}}
+	require.Equal(t, time.Millisecond, m.uncertainty(), "no heartbeat has said more")
+	m.health = health{offset: time.Second + 40*time.Millisecond, uncertainty: 2 * time.Millisecond}
+	require.Equal(t, 42*time.Millisecond, m.uncertainty())
+	m.clock.uncertainty = 100 * time.Millisecond
+	require.Equal(t, 42*time.Millisecond, m.uncertainty(), "what is known now is better")
+}
+
 func TestTurns(t *testing.T) {
 	require.Zero(t, turn(2, 3), "small fleets are not held up")
 	require.Equal(t, 32*time.Millisecond, turn(40, 50))

@@ -104,6 +104,10 @@ func (m *member) Prepare(ctx context.Context, step run.Step) (run.Ready, error) 
 		return run.Ready{}, m.broke("%v", err)
 	}
 	ready.Step = step.Seq
+	m.mu.Lock()
+	m.clock = health{offset: ready.Offset, uncertainty: ready.Uncertainty}
+	m.mu.Unlock()
+	ready.Uncertainty = m.uncertainty()
 	return ready, nil
 }
 
@@ -154,6 +158,7 @@ func (m *member) Run(ctx context.Context, at time.Duration, sink func(*measure.S
 			if err != nil {
 				return run.Final{}, m.broke("%v", err)
 			}
+			final.Uncertainty = m.uncertainty()
 			return final, nil
 		default:
 			return run.Final{}, m.broke("a step was running, and a %T came", content)

@@ -52,7 +52,7 @@ type health struct{ offset, uncertainty, cpu time.Duration }
 
 func decodeHealth(m *pb.Heartbeat) (health, error) {
 	h := health{time.Duration(m.GetOffsetNs()), time.Duration(m.GetUncertaintyNs()), time.Duration(m.GetCpuNs())}
-	if h.uncertainty < 0 || h.cpu < 0 {
+	if h.uncertainty < 0 || h.uncertainty > maxRunTime || h.offset.Abs() > maxRunTime || h.cpu < 0 {
 		return health{}, fmt.Errorf("a heartbeat with an uncertainty of %v and a processor time of %v", h.uncertainty, h.cpu)
 	}
 	return h, nil

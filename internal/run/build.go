@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
@@ -28,10 +29,11 @@ type Measured struct {
 	Braked     string          // the words of the plan that ended it early; "": none did
 	WarmUp     WarmUp          // made by FindWarmUp; the zero value: there is none
 	Settled    *measure.Totals // of the measured step after WarmUp; nil when that is all of it
-	Losses     []Loss          // of workers, in this phase or before it
+	Losses     []Loss          // of workers, in this phase or before it, for which a part of its load is missing
 	Levels     []*Level        // of stages and of a search, in their order
 	Ended      search.End      // why a search tried no more rates
 	Origin     float64         // when the load began, in seconds on the run clock
+	Apart      time.Duration   // by how much the clocks of two workers that loaded may differ
 
 	Observed map[string]*Observation // by name; those of the plan that are not here were not made
 
@@ -92,6 +94,7 @@ func newStep(p *plan.Plan, ph *plan.Phase, m Measured) *Phase {
 	b := builder{phase: r, totals: m.Load, settled: m.Load}
 	b.window, b.noWindow = plateau(ph, m.Shape, m.Load, m.Aborted || len(m.Losses) > 0)
 	b.warmUp(m)
+	r.even = seconds(b.window.to - b.window.from)
 	r.Seconds = seconds(m.Load.Span.Last - m.Load.Span.First)
 	r.Op = b.ops("op.", verbsOf(ph.Ops))
 	r.Scenario = b.scenarios(ph)

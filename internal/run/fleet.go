@@ -14,7 +14,7 @@ type Worker struct {
 	Sessions int    `json:"sessions"` // the most that it had in a phase
 
 	ClockOffsetSeconds      float64 `json:"clock_offset_seconds"`      // its monotonic clock minus the coordinator's, as fixed for the run
-	ClockUncertaintySeconds float64 `json:"clock_uncertainty_seconds"` // half of the round trip that the offset is from; 0 in the coordinator's own process
+	ClockUncertaintySeconds float64 `json:"clock_uncertainty_seconds"` // by which the offset may be wrong at the end of its last step; 0 in the coordinator's own process
 	CPUSeconds              float64 `json:"cpu_seconds"`               // user + system of its process, over all steps that it finished
 }
 

@@ -29,6 +29,7 @@ const (
 	suspectLagShare = 0.10   // of the p99 service time
 	suspectResent   = 0.0001 // of the bytes sent, by TCP
 	suspectSched    = 1e-3   // p99 scheduling latency on the blocking executor, seconds
+	suspectApart    = 0.01   // of the plateau, by which workers' clocks may differ
 	suspectDrift    = 0.02   // of the mean rate, over the phase
 	suspectSlope    = 0.10   // of the mean response
 	chanceOfDrift   = 0.01   // above this probability a trend is taken for chance
@@ -85,6 +86,7 @@ func (p *Phase) judge(ph *plan.Phase, m Measured) {
 	}
 	p.judgeOutcomes(ph)
 	p.judgePlateau()
+	p.judgeClocks(m)
 	p.judgeLog(m)
 	p.judgeGenerator()
 	p.judgeMachine()
@@ -176,6 +178,16 @@ func (p *Phase) judgeEnded(m Measured) {
 func (p *Phase) judgeFleet(m Measured) {
 	for _, l := range m.Losses {
 		p.doubt(Suspect, append(p.each(rateFigures), "offered_rate", "achieved_rate", "steady.rate"), "the load of worker %s ended early or is missing: rates are those of fewer workers", l.Worker)
+	}
+}
+
+// judgeClocks asks whether workers that were to load at the same time did.
+func (p *Phase) judgeClocks(m Measured) {
+	apart := m.Apart.Seconds()
+	if p.even > 0 && apart > suspectApart*p.even {
+		p.doubt(Suspect, append(p.each(rateFigures), "offered_rate", "achieved_rate", "steady.rate"),
+			"the clocks of workers may be %s apart, which is %s of the plateau: for so long some may have loaded without the others",
+			quantity.Duration(apart), quantity.Percent(apart/p.even))
 	}
 }
 

@@ -55,6 +55,17 @@ func TestJudge(t *testing.T) {
 			},
 		},
 		{
+			name: "clocks that are known well enough", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
+			edit:     func(_ *plan.Phase, m *Measured) { m.Apart = 9 * time.Millisecond },
+			validity: Valid,
+		},
+		{
+			name: "clocks that are not", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
+			edit:     func(_ *plan.Phase, m *Measured) { m.Apart = 20 * time.Millisecond },
+			validity: Suspect,
+			reasons:  []string{"the clocks of workers may be 20.0 ms apart, which is 2 % of the plateau: for so long some may have loaded without the others"},
+		},
+		{
 			name: "conflicts are not bad", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.Conflict)),
 			validity: Valid,
 		},

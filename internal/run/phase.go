@@ -46,6 +46,7 @@ type Phase struct {
 	Levels []Level `json:"levels"` // of stages and of a search, in their order
 	Search *Search `json:"search"` // null: the phase is none
 
+	even    float64 // seconds of the plateau; 0: there is none
 	plateau float64 // seconds of it that the achieved rate may be of
 	chance  float64 // ops/s by which offered and achieved may differ though nothing fell short: a standard deviation
 }

@@ -69,6 +69,8 @@ type Final struct {
 	Log       *Log // of the last step of a phase on log files; nil of any other
 	Stopped   bool // asked to end early
 	Expired   bool // ended early by itself: its lease was over
+
+	Uncertainty time.Duration // as that of Ready, by the end of the step
 }
 
 // Generator is what a worker's own process spent on a step, and what kept it from running. A null is a quantity that the kernel or the
