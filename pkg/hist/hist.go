@@ -50,7 +50,7 @@ const (
 // Hist counts values. The zero value is empty and ready. It is used by one goroutine at a time. A copy shares memory with its
 // original: use one of the two only.
 //
-// It counts up to 2^64 − 1 values, one a nanosecond for 584 years; beyond, counts wrap.
+// It counts up to 2^64 − 1 values, one a nanosecond for 584 years; beyond, counts wrap, and mean, deviation and quantiles mean nothing.
 //
 // Most values are neither the least nor the largest so far and are no event for the sums: they take a short way, which adds to a bucket
 // of inner and to two words, and has nothing else to look at.
@@ -285,8 +285,10 @@ func (h *Hist) Mean() float64 {
 	if count == 0 {
 		return 0
 	}
-	// The sum is at most count·max, so the quotient fits 64 bits.
 	m := h.moments()
+	if m.sum[1] >= count { // the count has wrapped: else the sum is at most count·max, and the quotient fits 64 bits
+		return h.Sum() / float64(count)
+	}
 	q, r := bits.Div64(m.sum[1], m.sum[0], count)
 	return float64(q) + float64(r)/float64(count)
 }

@@ -375,3 +375,21 @@ func TestRecordNOfVeryMany(t *testing.T) {
 		require.Equal(t, bytesOf(t, added), bytesOf(t, &many))
 	})
 }
+
+// TestCountThatWrapsIsNoPanic merges what two liars say that they have counted: each form is one that Decode takes.
+func TestCountThatWrapsIsNoPanic(t *testing.T) {
+	var h, half Hist
+	half.RecordN(math.MaxInt64, 1<<63+1)
+	b, err := half.AppendBinary(nil)
+	require.NoError(t, err)
+	_, err = half.Decode(b)
+	require.NoError(t, err)
+	h.Merge(&half)
+	h.Merge(&half)
+	require.EqualValues(t, 2, h.Count())
+	require.NotPanics(t, func() {
+		h.Mean()
+		h.SD()
+		h.Quantile(0.5)
+	})
+}
