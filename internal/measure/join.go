@@ -1,6 +1,9 @@
 package measure
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Interval is what several sources counted in the same stretch of a step.
 type Interval struct {
@@ -31,7 +34,7 @@ func NewJoiner(sources int, at int64) *Joiner {
 // interval that all sources have now got past, if there is one.
 func (j *Joiner) Add(source int, upTo int64, final bool, t *Totals) (Interval, bool) {
 	j.upTo[source], j.final[source] = max(upTo, j.upTo[source]), final
-	i, there := slices.BinarySearchFunc(j.waiting, upTo, func(w Interval, to int64) int { return int(w.To - to) })
+	i, there := slices.BinarySearchFunc(j.waiting, upTo, func(w Interval, to int64) int { return cmp.Compare(w.To, to) })
 	if !there {
 		j.waiting = slices.Insert(j.waiting, i, Interval{To: upTo, Delta: &Totals{Origin: t.Origin}})
 	}
@@ -41,19 +44,11 @@ func (j *Joiner) Add(source int, upTo int64, final bool, t *Totals) (Interval, b
 
 // pass takes out what lies before the source that is furthest behind.
 func (j *Joiner) pass() (Interval, bool) {
-	to, done := int64(0), true
-	behind := int64(-1)
+	done, to := !slices.Contains(j.final, false), slices.Max(j.upTo)
 	for i, t := range j.upTo {
-		to = max(to, t)
 		if !j.final[i] {
-			done = false
-			if behind < 0 || t < behind {
-				behind = t
-			}
+			to = min(to, t)
 		}
-	}
-	if !done {
-		to = behind
 	}
 	if !done && to <= j.at {
 		return Interval{}, false

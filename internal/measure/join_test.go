@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -76,6 +77,21 @@ func TestJoiner(t *testing.T) {
 		require.Equal(t, went, came)
 		require.Equal(t, 1, finals)
 	})
+}
+
+// TestJoinerKeepsFarBoundariesInOrder has a source hand over at boundaries that are further apart than an int64 can say.
+func TestJoinerKeepsFarBoundariesInOrder(t *testing.T) {
+	const early, late = math.MinInt64 + 20, math.MaxInt64
+	j := NewJoiner(2, math.MinInt64)
+	for _, upTo := range []int64{early, late} {
+		part := NewTotals(1, 1)
+		part.AddDue(driver.Get)
+		_, ok := j.Add(0, upTo, upTo == late, part)
+		require.False(t, ok)
+	}
+	joint, ok := j.Add(1, early, false, NewTotals(1, 1))
+	require.True(t, ok)
+	require.EqualValues(t, 1, joint.Delta.Ops[driver.Get].Due)
 }
 
 func b2i(b bool) int {
