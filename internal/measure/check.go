@@ -41,15 +41,21 @@ func (o *Op) check(name string) error {
 			errs = append(errs, fmt.Errorf("%s: %s %d, but %s %d", name, what, got, of, want))
 		}
 	}
+	inBins := func(of string, bins *[driver.NumOutcomes]*Bins, outcomes *[driver.NumOutcomes]uint64) {
+		for i, n := range outcomes {
+			if out := driver.Outcome(i); out != driver.Shed {
+				same("ends"+of+" in bins", bins[i].Total(), out.String(), n)
+			} else { // what never starts has no end
+				same("ends"+of+" that were shed in bins", bins[i].Total(), "want", 0)
+			}
+		}
+	}
+	inBins("", &o.Bins, &o.Outcomes)
 	var classes [NumClasses]uint64
 	for i, n := range o.Outcomes {
-		out := driver.Outcome(i)
-		if out == driver.Shed {
-			same("ends of shed ops in bins", o.Bins[i].Total(), "none can be", 0)
-			continue
+		if out := driver.Outcome(i); out != driver.Shed {
+			classes[classOf(out)] += n
 		}
-		classes[classOf(out)] += n
-		same("ends in bins", o.Bins[i].Total(), out.String(), n)
 	}
 	var causes, ended uint64
 	for _, n := range o.Causes {
@@ -64,11 +70,7 @@ func (o *Op) check(name string) error {
 	if err := o.Keys.check(name); err != nil {
 		errs = append(errs, fmt.Errorf("keys of %w", err))
 	}
-	for i, n := range o.Keys.Outcomes {
-		if out := driver.Outcome(i); out != driver.Shed {
-			same("ends of keys in bins", o.Keys.Bins[i].Total(), out.String(), n)
-		}
-	}
+	inBins(" of keys", &o.Keys.Bins, &o.Keys.Outcomes)
 	same("causes", causes, ClassBad.String(), classes[ClassBad])
 	same("lags", o.Lag.Count(), "ended", ended)
 	return errors.Join(errs...)

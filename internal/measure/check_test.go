@@ -53,7 +53,13 @@ func TestCheckValidFindsEachDefect(t *testing.T) {
 		{"bins", func(t *Totals) { t.Ops[driver.Delete].Bins[driver.Miss].Add(1) }, "delete: ends in bins 2, but miss 1"},
 		{
 			"bins of shed", func(t *Totals) { madeBins(&t.Ops[driver.Get].Bins, driver.Shed).Add(1) },
-			"get: ends of shed ops in bins 1, but none can be 0",
+			"get: ends that were shed in bins 1, but want 0",
+		},
+		{"due keys", func(t *Totals) { t.AddKeysDue(driver.Get, 1) }, "keys of get: due 17, but ok 13 + miss 2 +"},
+		{"bins of keys", func(t *Totals) { t.Ops[driver.Get].Keys.Bins[driver.Miss].Add(1) }, "get: ends of keys in bins 3, but miss 2"},
+		{
+			"bins of shed keys", func(t *Totals) { madeBins(&t.Ops[driver.Get].Keys.Bins, driver.Shed).Add(1) },
+			"get: ends of keys that were shed in bins 1, but want 0",
 		},
 		{
 			"a shed sample", func(t *Totals) { t.AddDue(driver.Get); t.Record(&Sample{Outcome: driver.Shed}) },

@@ -1,22 +1,25 @@
 package measure
 
-// WithoutBins returns a copy without bins and origin, which shares all else with t: only so can steps that began at different times be
-// merged. CheckValid does not hold for it.
+// WithoutBins returns a copy of t without bins and without origin, so that steps that began at different times can be merged. It shares all else
+// with t, and is to be read only; CheckValid does not hold for it.
 func (t *Totals) WithoutBins() *Totals {
 	flat := *t
 	flat.Origin = 0
 	for v, o := range t.Ops {
 		if o != nil {
-			c := *o
-			clear(c.Bins[:])
-			flat.Ops[v] = &c
+			flat.Ops[v] = o.withoutBins()
 		}
 	}
 	flat.Scenarios = nil
 	for _, o := range t.Scenarios {
-		c := *o
-		clear(c.Bins[:])
-		flat.Scenarios = append(flat.Scenarios, &c)
+		flat.Scenarios = append(flat.Scenarios, o.withoutBins())
 	}
+	return &flat
+}
+
+func (o *Op) withoutBins() *Op {
+	flat := *o
+	clear(flat.Bins[:])
+	clear(flat.Keys.Bins[:])
 	return &flat
 }
