@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/loadgen/loadgen/internal/varint"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/hist"
 )
@@ -15,37 +16,37 @@ import (
 // whether the ledgers balance is for CheckValid to say. It keeps nothing of b, reuses the memory of s and allocates no more than
 // the step's latencies can fill: 57 KiB for each histogram, whatever b says. After an error s is empty.
 func (s *Snapshot) Decode(b []byte) (rest []byte, err error) {
-	r := reader{b: b}
+	r := reader{varint.Reader{Rest: b}}
 	s.decode(&r)
-	if r.err != nil {
+	if r.Err != nil {
 		s.Step, s.SeqFirst, s.SeqLast, s.From, s.To, s.Final = 0, 0, 0, 0, 0, false
 		s.Delta.empty()
 		s.Running.empty()
-		return nil, fmt.Errorf("decode snapshot: %w", r.err)
+		return nil, fmt.Errorf("decode snapshot: %w", r.Err)
 	}
-	return r.b, nil
+	return r.Rest, nil
 }
 
 // Decode replaces c by the counters at the front of b, as [Snapshot.Decode] does.
 func (c *Counters) Decode(b []byte) (rest []byte, err error) {
-	r := reader{b: b}
+	r := reader{varint.Reader{Rest: b}}
 	c.decode(&r)
-	if r.err != nil {
+	if r.Err != nil {
 		c.empty()
-		return nil, fmt.Errorf("decode counters: %w", r.err)
+		return nil, fmt.Errorf("decode counters: %w", r.Err)
 	}
-	return r.b, nil
+	return r.Rest, nil
 }
 
 // Decode replaces t by the totals at the front of b, as [Snapshot.Decode] does.
 func (t *Totals) Decode(b []byte) (rest []byte, err error) {
-	r := reader{b: b}
+	r := reader{varint.Reader{Rest: b}}
 	t.decode(&r)
-	if r.err != nil {
+	if r.Err != nil {
 		t.empty()
-		return nil, fmt.Errorf("decode totals: %w", r.err)
+		return nil, fmt.Errorf("decode totals: %w", r.Err)
 	}
-	return r.b, nil
+	return r.Rest, nil
 }
 
 // empty is Reset, and forgets the origin and the number of endpoints.
@@ -62,24 +63,24 @@ func (c *Counters) empty() {
 
 func (s *Snapshot) decode(r *reader) {
 	r.version()
-	step := r.uvarint()
+	step := r.Uvarint()
 	if step > math.MaxInt32 {
-		r.fail("step %d", step)
+		r.Fail("step %d", step)
 	}
 	s.Step = int(step)
-	s.SeqFirst = r.uvarint()
-	s.SeqLast = s.SeqFirst + r.uvarint()
+	s.SeqFirst = r.Uvarint()
+	s.SeqLast = s.SeqFirst + r.Uvarint()
 	if s.SeqLast < s.SeqFirst {
-		r.fail("sequence numbers above 2^64 − 1")
+		r.Fail("sequence numbers above 2^64 − 1")
 	}
-	s.From = r.varint()
-	s.To = int64(uint64(s.From) + r.uvarint())
+	s.From = r.Varint()
+	s.To = int64(uint64(s.From) + r.Uvarint())
 	if s.To < s.From {
-		r.fail("an interval to beyond 2^63 ns")
+		r.Fail("an interval to beyond 2^63 ns")
 	}
-	final := r.byte()
+	final := r.Byte()
 	if final > 1 {
-		r.fail("final is %d, want 0 or 1", final)
+		r.Fail("final is %d, want 0 or 1", final)
 	}
 	s.Final = final == 1
 	s.Running.decode(r)
@@ -96,7 +97,7 @@ func (c *Counters) decode(r *reader) {
 		}
 		c.Ops[v] = r.ledger()
 		if c.Ops[v] == (Ledger{}) {
-			r.fail("%s: written, but empty", driver.Verb(v))
+			r.Fail("%s: written, but empty", driver.Verb(v))
 		}
 	}
 	r.requests(&c.Requests)
@@ -105,177 +106,124 @@ func (c *Counters) decode(r *reader) {
 func (t *Totals) decode(r *reader) {
 	t.empty()
 	r.version()
-	t.Origin = r.varint()
-	if b := r.take(8); r.err == nil {
+	t.Origin = r.Varint()
+	if b := r.Take(8); r.Err == nil {
 		t.Digest = binary.LittleEndian.Uint64(b)
 	}
 	for _, n := range [...]*uint64{&t.Reconnects, &t.LateReplies, &t.Foreign, &t.Stalls} {
-		*n = r.uvarint()
+		*n = r.Uvarint()
 	}
-	t.MaxStall = r.varint()
+	t.MaxStall = r.Varint()
 	r.span(&t.Span)
 	r.errors(&t.Errors)
 	r.requests(&t.Requests)
 	present := r.set(driver.NumVerbs, "verbs")
 	for v := range t.Ops {
-		if present>>v&1 == 0 || r.err != nil {
+		if present>>v&1 == 0 || r.Err != nil {
 			continue
 		}
 		o := t.of(driver.Verb(v))
 		r.op(o)
 		switch {
-		case r.err != nil:
-			r.err = fmt.Errorf("%s: %w", driver.Verb(v), r.err)
+		case r.Err != nil:
+			r.Err = fmt.Errorf("%s: %w", driver.Verb(v), r.Err)
 		case o.empty():
-			r.fail("%s: written, but empty", driver.Verb(v))
+			r.Fail("%s: written, but empty", driver.Verb(v))
 		}
 	}
 	t.decodeScenarios(r)
 }
 
 func (t *Totals) decodeScenarios(r *reader) {
-	present := r.uvarint()
+	present := r.Uvarint()
 	if present>>MaxScenarios != 0 {
-		r.fail("a set %#x of %d scenarios", present, MaxScenarios)
+		r.Fail("a set %#x of %d scenarios", present, MaxScenarios)
 	}
-	for i := 0; present>>i != 0 && r.err == nil; i++ {
+	for i := 0; present>>i != 0 && r.Err == nil; i++ {
 		if present>>i&1 == 0 {
 			continue
 		}
 		o := t.scenario(i)
 		r.op(o)
 		switch {
-		case r.err != nil:
-			r.err = fmt.Errorf("%s: %w", scenarioName(i), r.err)
+		case r.Err != nil:
+			r.Err = fmt.Errorf("%s: %w", scenarioName(i), r.Err)
 		case o.empty():
-			r.fail("%s: written, but empty", scenarioName(i))
+			r.Fail("%s: written, but empty", scenarioName(i))
 		}
 	}
 }
 
-// reader takes a binary form apart from the front of b. After the first error everything it returns is 0.
-type reader struct {
-	b   []byte
-	err error
-}
-
-func (r *reader) fail(format string, args ...any) {
-	if r.err == nil {
-		r.err = fmt.Errorf(format, args...)
-	}
-}
-
-func (r *reader) take(n int) []byte {
-	if r.err != nil || len(r.b) < n {
-		r.fail("it ends early")
-		return nil
-	}
-	b := r.b[:n]
-	r.b = r.b[n:]
-	return b
-}
-
-func (r *reader) byte() byte {
-	if b := r.take(1); r.err == nil {
-		return b[0]
-	}
-	return 0
-}
+// reader takes a binary form apart.
+type reader struct{ varint.Reader }
 
 func (r *reader) version() {
-	if v := r.byte(); v != version {
-		r.fail("version %d, want %d", v, version)
+	if v := r.Byte(); v != version {
+		r.Fail("version %d, want %d", v, version)
 	}
 }
 
 // set reads a byte that has a bit for each of n things.
 func (r *reader) set(n int, of string) byte {
-	s := r.byte()
+	s := r.Byte()
 	if int(s)>>n != 0 {
-		r.fail("a set %#x of %d %s", s, n, of)
+		r.Fail("a set %#x of %d %s", s, n, of)
 		return 0
 	}
 	return s
 }
 
-// uvarint reads a varint and refuses one that is longer than need be.
-func (r *reader) uvarint() uint64 {
-	if r.err != nil {
-		return 0
-	}
-	v, n := binary.Uvarint(r.b)
-	switch {
-	case n == 0:
-		r.fail("it ends early")
-		return 0
-	case n < 0:
-		r.fail("a number above 2^64 − 1")
-		return 0
-	case n > 1 && r.b[n-1] == 0:
-		r.fail("a number longer than need be")
-		return 0
-	}
-	r.b = r.b[n:]
-	return v
-}
-
-// varint reads a signed number: 0, −1, 1, −2, … as 0, 1, 2, 3, …
-func (r *reader) varint() int64 {
-	u := r.uvarint()
-	return int64(u>>1) ^ -int64(u&1)
-}
-
 func (r *reader) span(s *Span) {
-	if s.Sessions = r.uvarint(); s.Sessions == 0 {
+	if s.Sessions = r.Uvarint(); s.Sessions == 0 {
 		return
 	}
 	for _, at := range [...]*int64{&s.First, &s.LastFirst, &s.FirstLast, &s.Last} {
-		*at = r.varint()
+		*at = r.Varint()
 	}
 }
 
 func (r *reader) errors(e *Errors) {
-	e.total = r.uvarint()
-	kept := int(r.byte())
+	e.total = r.Uvarint()
+	kept := int(r.Byte())
 	if kept > maxTexts {
-		r.fail("%d error texts, want at most %d", kept, maxTexts)
+		r.Fail("%d error texts, want at most %d", kept, maxTexts)
 		return
 	}
 	left := e.total
 	for e.kept < kept {
 		t := &e.texts[e.kept]
-		b := r.take(int(r.byte()))
-		t.n = r.uvarint()
+		b := r.Take(int(r.Byte()))
+		t.n = r.Uvarint()
 		switch {
-		case r.err != nil:
+		case r.Err != nil:
 			return
 		case len(b) > maxText || !bytes.Equal(appendPrintable(t.b[:0], b), b):
-			r.fail("an error text of %d bytes that is too long or not escaped", len(b))
+			r.Fail("an error text of %d bytes that is too long or not escaped", len(b))
 			return
 		case t.n == 0 || t.n > left:
-			r.fail("an error text that occurred %d times, want 1 to %d", t.n, left)
+			r.Fail("an error text that occurred %d times, want 1 to %d", t.n, left)
 			return
 		}
 		t.size = uint8(len(b))
 		if e.kept > 0 && bytes.Compare(e.texts[e.kept-1].bytes(), b) >= 0 {
-			r.fail("error texts out of order")
+			r.Fail("error texts out of order")
 			return
 		}
 		left -= t.n
 		e.kept++
 	}
 	if left > 0 && kept < maxTexts {
-		r.fail("%d errors without a text", left)
+		r.Fail("%d errors without a text", left)
 	}
 }
 
 func (r *reader) requests(all *[]Requests) {
-	endpoints, used := r.uvarint(), r.uvarint()
+	endpoints, used := r.Uvarint(), r.Uvarint()
 	if endpoints > maxEndpoints || used > endpoints*uint64(driver.NumVerbs) {
-		r.fail("%d request ledgers of %d endpoints, want at most %d of %d",
+		r.Fail("%d request ledgers of %d endpoints, want at most %d of %d",
 			used, endpoints, endpoints*uint64(driver.NumVerbs), maxEndpoints)
 	}
-	if r.err != nil {
+	if r.Err != nil {
 		return
 	}
 	n := int(endpoints) * driver.NumVerbs
@@ -283,18 +231,18 @@ func (r *reader) requests(all *[]Requests) {
 	clear(*all)
 	left := *all
 	for range used {
-		skipped := r.uvarint()
+		skipped := r.Uvarint()
 		if skipped >= uint64(len(left)) {
-			r.fail("a request ledger beyond the %d endpoints", endpoints)
+			r.Fail("a request ledger beyond the %d endpoints", endpoints)
 			return
 		}
 		q := &left[skipped]
 		for _, n := range [...]*uint64{&q.Sent, &q.Answered, &q.Timeout, &q.Error, &q.Refused, &q.Moved, &q.Ask} {
-			*n = r.uvarint()
+			*n = r.Uvarint()
 		}
-		q.InFlight = r.varint()
+		q.InFlight = r.Varint()
 		if *q == (Requests{}) {
-			r.fail("a request ledger that is written, but empty")
+			r.Fail("a request ledger that is written, but empty")
 			return
 		}
 		left = left[skipped+1:]
@@ -302,11 +250,11 @@ func (r *reader) requests(all *[]Requests) {
 }
 
 func (r *reader) ledger() (l Ledger) {
-	l.Due = r.uvarint()
+	l.Due = r.Uvarint()
 	for i := range l.Outcomes {
-		l.Outcomes[i] = r.uvarint()
+		l.Outcomes[i] = r.Uvarint()
 	}
-	l.InFlight = r.varint()
+	l.InFlight = r.Varint()
 	return l
 }
 
@@ -314,19 +262,19 @@ func (r *reader) op(o *Op) {
 	l := r.ledger()
 	o.Due, o.Outcomes, o.InFlight = l.Due, l.Outcomes, l.InFlight
 	for i := range o.Causes {
-		o.Causes[i] = r.uvarint()
+		o.Causes[i] = r.Uvarint()
 	}
-	o.In, o.Out = r.uvarint(), r.uvarint()
+	o.In, o.Out = r.Uvarint(), r.Uvarint()
 	for _, h := range o.hists() {
 		r.hist(h)
 	}
-	n := int(r.byte())
-	for k := 1; k <= n && r.err == nil; k++ {
+	n := int(r.Byte())
+	for k := 1; k <= n && r.Err == nil; k++ {
 		o.growAcks(k)
 		r.hist(&o.Acks[k-1])
 	}
-	if r.err == nil && len(o.acks()) != n {
-		r.fail("the last of %d acks is empty", n)
+	if r.Err == nil && len(o.acks()) != n {
+		r.Fail("the last of %d acks is empty", n)
 	}
 	r.allBins(&o.Bins)
 	if r.set(1, "ledgers of keys") == 0 {
@@ -334,8 +282,8 @@ func (r *reader) op(o *Op) {
 	}
 	o.Keys.Ledger = r.ledger()
 	r.allBins(&o.Keys.Bins)
-	if r.err == nil && o.Keys.empty() {
-		r.fail("a ledger of keys that is written, but empty")
+	if r.Err == nil && o.Keys.empty() {
+		r.Fail("a ledger of keys that is written, but empty")
 	}
 }
 
@@ -349,39 +297,39 @@ func (r *reader) allBins(all *[driver.NumOutcomes]*Bins) {
 }
 
 func (r *reader) hist(h *hist.Hist) {
-	if r.err != nil {
+	if r.Err != nil {
 		return
 	}
-	rest, err := h.Decode(r.b)
+	rest, err := h.Decode(r.Rest)
 	if err != nil {
-		r.err = err
+		r.Err = err
 		return
 	}
-	r.b = rest
+	r.Rest = rest
 }
 
 // bins reads the bins of one outcome. The width must be the finest that holds the last end.
 func (r *reader) bins(b *Bins) {
-	b.Shift = r.byte()
-	left := r.uvarint()
-	if r.err != nil {
+	b.Shift = r.Byte()
+	left := r.Uvarint()
+	if r.Err != nil {
 		return
 	}
 	if b.Shift < minShift || b.Shift > maxShift || left == 0 {
-		r.fail("%d ends in bins of 2^%d ns, want some in 2^%d to 2^%d", left, b.Shift, minShift, maxShift)
+		r.Fail("%d ends in bins of 2^%d ns, want some in 2^%d to 2^%d", left, b.Shift, minShift, maxShift)
 		return
 	}
 	next := 0
 	for left > 0 {
-		skipped, n := r.uvarint(), r.uvarint()
+		skipped, n := r.Uvarint(), r.Uvarint()
 		switch {
-		case r.err != nil:
+		case r.Err != nil:
 			return
 		case skipped >= uint64(NumBins-next):
-			r.fail("a bin above the last of %d", NumBins)
+			r.Fail("a bin above the last of %d", NumBins)
 			return
 		case n == 0 || n > left:
-			r.fail("a bin of %d ends, want 1 to %d", n, left)
+			r.Fail("a bin of %d ends, want 1 to %d", n, left)
 			return
 		}
 		next += int(skipped)
@@ -390,6 +338,6 @@ func (r *reader) bins(b *Bins) {
 		left -= n
 	}
 	if b.Shift > minShift && next <= NumBins/2 {
-		r.fail("bins of 2^%d ns, where half of that would do", b.Shift)
+		r.Fail("bins of 2^%d ns, where half of that would do", b.Shift)
 	}
 }

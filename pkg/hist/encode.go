@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+
+	"github.com/loadgen/loadgen/internal/varint"
 )
 
 const version = 2
@@ -58,36 +60,36 @@ func appendBucket(b []byte, skipped, more uint64) []byte {
 // is empty.
 func (h *Hist) Decode(b []byte) (rest []byte, err error) {
 	h.Reset()
-	r := reader{b: b}
+	r := reader{varint.Reader{Rest: b}}
 	h.decode(&r)
-	if r.err != nil {
+	if r.Err != nil {
 		h.Reset()
-		return nil, fmt.Errorf("decode histogram: %w", r.err)
+		return nil, fmt.Errorf("decode histogram: %w", r.Err)
 	}
-	return r.b, nil
+	return r.Rest, nil
 }
 
 func (h *Hist) decode(r *reader) {
-	if v := r.byte(); v != version {
-		r.fail("version %d, want %d", v, version)
+	if v := r.Byte(); v != version {
+		r.Fail("version %d, want %d", v, version)
 		return
 	}
-	count := r.uvarint()
+	count := r.Uvarint()
 	if count == 0 {
 		return
 	}
-	lo, width := r.uvarint(), r.uvarint()
+	lo, width := r.Uvarint(), r.Uvarint()
 	if lo > math.MaxInt64 || width > math.MaxInt64-lo {
-		r.fail("values from %d and %d up, above 2^63 − 1", lo, width)
+		r.Fail("values from %d and %d up, above 2^63 − 1", lo, width)
 	}
 	m := &h.carried
 	for i := range m.sum {
-		m.sum[i] = r.uvarint()
+		m.sum[i] = r.Uvarint()
 	}
 	for i := range m.squares {
-		m.squares[i] = r.uvarint()
+		m.squares[i] = r.Uvarint()
 	}
-	if r.err != nil {
+	if r.Err != nil {
 		return
 	}
 	h.extend(lo, lo+width)
@@ -103,16 +105,16 @@ func (h *Hist) decodeBuckets(r *reader, count uint64) {
 		skipped, more := r.bucket()
 		n := more + 1
 		switch {
-		case r.err != nil:
+		case r.Err != nil:
 			return
 		case skipped > 0 && left == count:
-			r.fail("the bucket of the minimum %d is empty", h.min)
+			r.Fail("the bucket of the minimum %d is empty", h.min)
 			return
 		case next > last || skipped > uint64(last-next):
-			r.fail("a bucket above that of the maximum %d", h.max)
+			r.Fail("a bucket above that of the maximum %d", h.max)
 			return
 		case n == 0 || n > left:
-			r.fail("a bucket of %d values, want 1 to %d", n, left)
+			r.Fail("a bucket of %d values, want 1 to %d", n, left)
 			return
 		}
 		i := next + int(skipped)
@@ -123,17 +125,17 @@ func (h *Hist) decodeBuckets(r *reader, count uint64) {
 		allowed.add(n, max(lower, h.min), min(upper, h.max))
 	}
 	if next != last+1 {
-		r.fail("the bucket of the maximum %d is empty", h.max)
+		r.Fail("the bucket of the maximum %d is empty", h.max)
 	}
 	m := &h.carried
 	if sum := (wide{m.sum[0], m.sum[1]}); sum.less(&allowed.least) || allowed.most.less(&sum) {
-		r.fail("a sum that its buckets do not allow")
+		r.Fail("a sum that its buckets do not allow")
 	}
 	if squares := (wide{m.squares[0], m.squares[1], m.squares[2]}); squares.less(&allowed.leastSquares) || allowed.mostSquares.less(&squares) {
-		r.fail("a sum of squares that its buckets do not allow")
+		r.Fail("a sum of squares that its buckets do not allow")
 	}
 	if _, negative := m.spread(count); negative {
-		r.fail("a sum of squares that its sum does not allow")
+		r.Fail("a sum of squares that its sum does not allow")
 	}
 }
 
@@ -160,31 +162,12 @@ func (l *limits) add(n, lower, upper uint64) {
 	l.mostSquares.addProduct(n, hi, lo)
 }
 
-// reader takes numbers from the front of b. After the first error everything it returns is 0.
-type reader struct {
-	b   []byte
-	err error
-}
-
-func (r *reader) fail(format string, args ...any) {
-	if r.err == nil {
-		r.err = fmt.Errorf(format, args...)
-	}
-}
-
-func (r *reader) byte() byte {
-	if r.err != nil || len(r.b) == 0 {
-		r.fail("it ends early")
-		return 0
-	}
-	c := r.b[0]
-	r.b = r.b[1:]
-	return c
-}
+// reader takes the binary form apart.
+type reader struct{ varint.Reader }
 
 // bucket reads what appendBucket writes.
 func (r *reader) bucket() (skipped, more uint64) {
-	c := uint64(r.byte())
+	c := uint64(r.Byte())
 	if skipped, more = c>>4, c&long; skipped != long && more != long {
 		return skipped, more
 	}
@@ -192,32 +175,11 @@ func (r *reader) bucket() (skipped, more uint64) {
 		if *half != long {
 			continue
 		}
-		rest := r.uvarint()
+		rest := r.Uvarint()
 		if rest > math.MaxUint64-long {
-			r.fail("a number above 2^64 − 1")
+			r.Fail("a number above 2^64 − 1")
 		}
 		*half += rest
 	}
 	return skipped, more
-}
-
-// uvarint reads a varint and refuses one that is longer than need be.
-func (r *reader) uvarint() uint64 {
-	if r.err != nil {
-		return 0
-	}
-	v, n := binary.Uvarint(r.b)
-	switch {
-	case n == 0:
-		r.fail("it ends early")
-		return 0
-	case n < 0:
-		r.fail("a number above 2^64 − 1")
-		return 0
-	case n > 1 && r.b[n-1] == 0:
-		r.fail("a number longer than need be")
-		return 0
-	}
-	r.b = r.b[n:]
-	return v
 }
