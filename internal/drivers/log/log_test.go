@@ -742,6 +742,30 @@ func TestOpenIsGivenUp(t *testing.T) {
 	}
 }
 
+// endsWith is a context that ends once there is a file of a name.
+type endsWith struct {
+	context.Context
+	path string
+}
+
+func (c endsWith) Err() error {
+	if _, err := os.Stat(c.path); err == nil {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestOpenIsGivenUpBetweenFiles has the first file of a channel, and leaves that not there either.
+func TestOpenIsGivenUpBetweenFiles(t *testing.T) {
+	at := siteOf(t, 1)
+	ctx := endsWith{t.Context(), filepath.Join(at.Root, "wal-w0.pmlog.side")}
+	_, err := Driver{}.Open(ctx, config(t, func(c *Config) { c.Layout = layoutChannel }), at)
+	require.ErrorContains(t, err, "wal-w0.pmlog.side: reserve")
+	left, err := os.ReadDir(at.Root)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
 // TestNoSpaceNamesARemedy wants a file that is larger than the file system in memory, and leaves nothing there.
 func TestNoSpaceNamesARemedy(t *testing.T) {
 	at := siteOf(t, 1)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/pmem"
@@ -78,40 +79,40 @@ func (f *form) fileSize(asked int64) (size, entries int64, err error) {
 // sideName is the name of a channel's second file.
 func sideName(name string) string { return name + ".side" }
 
-// open opens the log with a name, or makes it when size is above 0, unless ctx ends before. It returns the files that it is in.
+// open opens the log with a name, or makes it when size is above 0, unless ctx ends before. It returns the files that it is in; after an error, none of
+// those that it was to make is there.
 func (f *form) open(ctx context.Context, root *os.Root, name string, size int64, mode pmem.Mode) (volume, []*pmem.File, error) {
-	files := opener{root: root, mode: mode}
+	files := opener{root: root, mode: mode, create: size > 0}
 	data := files.open(ctx, name, size)
 	var side *pmem.File
 	if f.Layout == layoutChannel {
-		if size > 0 {
-			size = pmlog.SideSize
-		}
-		side = files.open(ctx, sideName(name), size)
+		side = files.open(ctx, sideName(name), pmlog.SideSize)
 	}
 	if files.err != nil {
-		return nil, nil, errors.Join(files.err, files.close())
+		return nil, nil, errors.Join(files.err, files.discard())
 	}
-	v, err := f.over(data, side, size > 0)
+	v, err := f.over(data, side, files.create)
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("%s: %w", name, err), files.close())
+		return nil, nil, errors.Join(fmt.Errorf("%s: %w", name, err), files.discard())
 	}
 	return v, files.all, nil
 }
 
-// opener opens files until one cannot be.
+// opener opens files, or makes them, until one cannot be had.
 type opener struct {
-	root *os.Root
-	mode pmem.Mode
-	all  []*pmem.File
-	err  error
+	root   *os.Root
+	mode   pmem.Mode
+	create bool
+	all    []*pmem.File
+	err    error
 }
 
+// open opens a file, or makes it of a size in bytes; nil once one could not be had.
 func (o *opener) open(ctx context.Context, name string, size int64) (f *pmem.File) {
 	if o.err != nil {
 		return nil
 	}
-	if size > 0 {
+	if o.create {
 		f, o.err = pmem.CreateIn(ctx, o.root, name, size, o.mode)
 	} else {
 		f, o.err = pmem.OpenIn(o.root, name, o.mode)
@@ -123,10 +124,14 @@ func (o *opener) open(ctx context.Context, name string, size int64) (f *pmem.Fil
 	return f
 }
 
-func (o *opener) close() error {
+// discard closes the files, and deletes those that it has made.
+func (o *opener) discard() error {
 	var errs []error
-	for _, c := range o.all {
-		errs = append(errs, c.Close())
+	for _, f := range o.all {
+		errs = append(errs, f.Close())
+		if o.create {
+			errs = append(errs, o.root.Remove(filepath.Base(f.Name())))
+		}
 	}
 	return errors.Join(errs...)
 }
