@@ -6,7 +6,8 @@
 //	read    the next record   the next bytes    the key's slot           the session's next piece
 //	clear   the whole log     the whole log     the key's slot           -
 //
-// A session reads a log from its beginning, and again from there once it has come to the end, which is a miss; so is an empty slot.
+// A session reads a log, and its own part of a raw file, from the beginning, and again from there once it has come to the end, which is a miss; so is an
+// empty slot.
 //
 // # Entries
 //

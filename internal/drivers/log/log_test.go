@@ -262,6 +262,28 @@ func TestARawFileIsReadToItsLastWholeEntry(t *testing.T) {
 	whole(t, verify(t, s))
 }
 
+// TestSessionsReadTheirPartsOfARawFile reads what each session has written, then has a miss, and again from the beginning of its part.
+func TestSessionsReadTheirPartsOfARawFile(t *testing.T) {
+	s := open(t, config(t, func(c *Config) { c.Layout = layoutRaw }), siteOf(t, 2))
+	load(t, s, func(one *session) error { return do(one, driver.Append, int(one.turns.places), 0) })
+	check := newChecker(s.kind)
+	for _, one := range s.sessions {
+		for range 2 {
+			for i := range one.turns.places {
+				var reply driver.Reply
+				require.NoError(t, one.Do(&driver.Request{Verb: driver.Read}, &reply))
+				m, ok := check.read(reply.Value)
+				require.True(t, ok)
+				require.Equal(t, markOf(one.id, i+1), m)
+			}
+			var reply driver.Reply
+			require.NoError(t, one.Do(&driver.Request{Verb: driver.Read}, &reply))
+			require.Equal(t, driver.Miss, reply.Outcome)
+		}
+	}
+	whole(t, verify(t, s))
+}
+
 // TestFullLogThatIsNeverCleared is an error for the op, and for nothing else.
 func TestFullLogThatIsNeverCleared(t *testing.T) {
 	s := open(t, config(t, func(c *Config) { c.Full = "never" }), siteOf(t, 2))

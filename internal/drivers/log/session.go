@@ -47,7 +47,7 @@ func newSession(s *store, f *file, id, i, n int) (*session, error) {
 	if raw, ok := w.(rawWriter); ok {
 		one.turns = raw.turns
 	}
-	one.reader = f.volume.reader()
+	one.reader = f.volume.reader(i, n)
 	return one, nil
 }
 
@@ -223,7 +223,7 @@ func (s *session) next(req *driver.Request, reply *driver.Reply) (err error) {
 	}
 	reply.Value, err = s.reader.next()
 	if errors.Is(err, io.EOF) || errors.Is(err, pmlog.ErrCleared) {
-		s.reader = s.file.volume.reader()
+		s.reader = s.file.volume.reader(s.id-s.file.sessions[0].id, len(s.file.sessions))
 		reply.Value, reply.Outcome = nil, driver.Miss
 		return nil
 	}

@@ -163,7 +163,7 @@ func (f *file) look(s *store) error {
 	if f.again || f.fresh {
 		return nil
 	}
-	n, err := each(f.volume.reader(), func([]byte) {})
+	n, err := each(f.volume.reader(0, 1), func([]byte) {})
 	f.older.Store(n)
 	return err
 }

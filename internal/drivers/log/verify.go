@@ -149,7 +149,7 @@ func (v *verifier) file(root *os.Root, f *fileClaim) error {
 			return to, err
 		})
 	} else {
-		v.entries(f, volume.reader())
+		v.entries(f, volume.reader(0, 1))
 	}
 	return volume.close()
 }

@@ -17,8 +17,9 @@ import (
 type volume interface {
 	// writer returns what the i-th of the n sessions on the log writes with: a *slotWriter, or an appender.
 	writer(i, n int) (any, error)
-	// reader returns what a session reads with.
-	reader() reader
+	// reader returns what the i-th of the n sessions on the log reads with: all of it, or of a raw file its own part. nil for an array, whose
+	// slots are read by their number.
+	reader(i, n int) reader
 	// clear empties all of it.
 	clear() error
 	// close closes the files; its error says that what was acknowledged may be lost.
@@ -178,7 +179,7 @@ func either[T any](first bool, a, b func() (T, error)) (T, error) {
 type appendVolume struct{ *pmlog.Append }
 
 func (v appendVolume) writer(int, int) (any, error) { return v.Writer(), nil }
-func (v appendVolume) reader() reader               { return appendReader{v.Reader()} }
+func (v appendVolume) reader(int, int) reader       { return appendReader{v.Reader()} }
 func (v appendVolume) clear() error                 { return v.Clear() }
 func (v appendVolume) close() error                 { return v.Close() }
 
@@ -196,7 +197,7 @@ type channelVolume struct {
 }
 
 func (v channelVolume) writer(int, int) (any, error) { return channelWriter{v.Channel}, nil }
-func (v channelVolume) reader() reader               { return &pieces{of: v, size: v.size} }
+func (v channelVolume) reader(int, int) reader       { return &pieces{of: v, size: v.size} }
 func (v channelVolume) clear() error                 { return v.Clear() }
 func (v channelVolume) close() error                 { return v.Close() }
 
@@ -240,9 +241,9 @@ func (v arrayVolume) writer(i, n int) (any, error) {
 	return &slotWriter{ArrayWriter: v.Writer(), slot: i, first: i, apart: n, slots: v.slots}, nil
 }
 
-func (v arrayVolume) reader() reader { return nil } // slots are read by their number
-func (v arrayVolume) clear() error   { return v.Clear() }
-func (v arrayVolume) close() error   { return v.Close() }
+func (v arrayVolume) reader(int, int) reader { return nil }
+func (v arrayVolume) clear() error           { return v.Clear() }
+func (v arrayVolume) close() error           { return v.Close() }
 
 // slotWriter writes slots, and knows whose turn it is of the session's own.
 type slotWriter struct {
@@ -266,15 +267,23 @@ type rawVolume struct {
 	pieces int64
 }
 
+// part returns the pieces of the i-th of n sessions: from ≤ piece < to.
+func (v rawVolume) part(i, n int) (from, to int64) {
+	return v.pieces * int64(i) / int64(n), v.pieces * int64(i+1) / int64(n)
+}
+
 func (v rawVolume) writer(i, n int) (any, error) {
-	from, to := v.pieces*int64(i)/int64(n), v.pieces*int64(i+1)/int64(n)
+	from, to := v.part(i, n)
 	w, err := v.Writer(from*int64(v.size), to*int64(v.size))
 	return rawWriter{w, turns{int(from), uint64(to - from)}}, err
 }
 
-func (v rawVolume) reader() reader {
-	return &pieces{of: io.NewSectionReader(v, 0, v.pieces*int64(v.size)), size: v.size} // behind them may be less than an entry
+func (v rawVolume) reader(i, n int) reader {
+	from, to := v.part(i, n)
+	size := int64(v.size)
+	return &pieces{of: io.NewSectionReader(v, from*size, (to-from)*size), size: v.size} // behind the last may be less than an entry
 }
+
 func (v rawVolume) clear() error { return nil }
 func (v rawVolume) close() error { return v.Close() }
 
