@@ -38,7 +38,8 @@
 // # Several keys
 //
 // An op of several keys is a request to each endpoint that holds some of them, with those. It is done with the last of them, or with the first that
-// fails: one that timed out makes it timeout, any other error. Of answers it is ok when one of the keys was there, and else miss.
+// fails: with timeout when that was not answered in time, with error when it could not be, and else with the answer, conflict or error. When all are
+// answered well, it is ok if one of the keys was there, and else miss.
 //
 // # N, W and R
 //
