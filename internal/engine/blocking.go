@@ -114,8 +114,13 @@ func (b *blocking) serve(ctx context.Context, c *blockingConn, client driver.Ses
 
 // do carries out a call and reports whether the client is of further use.
 func (b *blocking) do(ctx context.Context, call *blockingCall, client driver.Session) bool {
-	call.start = b.l.clock.now()
-	left := b.timeout - time.Duration(call.start-call.handed)
+	now := b.l.clock.now()
+	left := b.timeout - time.Duration(now-call.handed)
+	if left <= 0 { // it has waited behind others for so long: the client knows nothing of it
+		call.failed, call.cause, call.end = op.RequestTimeout, context.DeadlineExceeded, now
+		return true
+	}
+	call.start = now
 	by, done := context.WithTimeout(ctx, left)
 	defer done()
 	call.reply = driver.Reply{}
