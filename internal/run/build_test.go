@@ -406,7 +406,7 @@ func TestOpenRates(t *testing.T) {
 		ph.Open.Ramp = 10 * time.Second
 		p := newPhase(ph, openLoad(ms, 0))
 		require.Nil(t, p.OfferedRate)
-		require.Equal(t, "no plateau: the phase ended before its ramp did", p.Nulls["achieved_rate"])
+		require.Equal(t, "no plateau: the ramp lasted to the end of the phase", p.Nulls["achieved_rate"])
 		require.Equal(t, Suspect, p.Validity)
 	})
 }

@@ -31,14 +31,14 @@ func plateau(ph *plan.Phase, s pace.Shape, t *measure.Totals, cut bool) (w windo
 			w.to = min(w.to, t.Span.Last-t.Origin)
 		}
 		if w.to <= w.from {
-			return window{}, "no plateau: the phase ended before its ramp did"
+			return window{}, "no plateau: the ramp lasted to the end of the phase"
 		}
 		return w, ""
 	}
 	if c := ph.Closed; c != nil && c.Trace != nil { // which says when a session has work
 		w = window{c.Ramp.Nanoseconds(), t.Span.Last - t.Origin}
 		if w.to <= w.from {
-			return window{}, "no plateau: the phase ended before its ramp did"
+			return window{}, "no plateau: the ramp lasted to the end of the phase"
 		}
 		return w, ""
 	}
