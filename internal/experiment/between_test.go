@@ -134,7 +134,7 @@ func TestBetweenShowsWhatWasObserved(t *testing.T) {
 		got[column.Title] = []string{last.Rows[0].Cells[i].Text, last.Rows[1].Cells[i].Text}
 	}
 	require.Equal(t, map[string][]string{
-		"cpu": {"50.0 %", "–"}, "calls, /s": {"10.0", "–"}, "sent, MB/s": {"3.00", "–"}, "evicted, /s": {"0", "2.00"}, "cpu_us, us/s": {"1,234", "–"},
-		"memory, MiB": {"2.00", "4.00"}, "lag, us": {"7.00", "–"},
+		"cpu": {"50.0 %", "–"}, "calls, /s": {"10.0", "–"}, "sent, MB/s": {"3.00", "–"}, "evicted, /s": {"0", "2.00"}, "cpu_us, µs/s": {"1,234", "–"},
+		"memory, MiB": {"2.00", "4.00"}, "lag, µs": {"7.00", "–"},
 	}, got)
 }

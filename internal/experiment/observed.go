@@ -63,7 +63,7 @@ func (c *comparer) observedIn(all []*run.Run, phase, name string) run.Table {
 		o := moved[field]
 		unit, title := shownIn(&o), field
 		if unit != "" && unit != "%" { // which stands behind each figure
-			title += ", " + unit
+			title += ", " + table.UnitText(unit)
 		}
 		t.Columns = append(t.Columns, run.Column{Name: field, Title: title, Unit: unit})
 	}

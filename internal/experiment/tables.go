@@ -32,7 +32,7 @@ func tableOf(x *run.Experiment, figures []run.Figure) run.Table {
 		of = "values of single seconds"
 	}
 	t := run.Table{
-		Title: fmt.Sprintf("phase %s, %s: %s, %s; %s", first.Phase, first.Op, first.Metric, unit, of),
+		Title: fmt.Sprintf("phase %s, %s: %s, %s; %s", first.Phase, first.Op, first.Metric, table.UnitText(unit), of),
 		Columns: []run.Column{
 			{Name: "score", Title: "mean ± 99.9 %", Unit: unit},
 			{Name: "median", Title: "median", Unit: unit},

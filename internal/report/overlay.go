@@ -269,7 +269,7 @@ func planned(x *run.Experiment, i int) (figure, *chart.Chart) {
 	if len(c.Lines) == 0 || end == 0 {
 		return f, nil
 	}
-	label := shownUnit(of.Unit)
+	label := table.UnitText(of.Unit)
 	if of.Log && up.least > 0 {
 		c.Y = chart.Log(strings.TrimSpace(label+" (log)"), up.least, up.most, tickPlain)
 	} else {
@@ -301,14 +301,7 @@ func lineClass(x *run.Experiment, i, several int, variant string) string {
 	return class
 }
 
-// shownUnit is a unit of a plan as people write it, unitBehind the same behind a number that has none yet.
-func shownUnit(unit string) string {
-	if unit == "us" {
-		return "µs"
-	}
-	return unit
-}
-
+// unitBehind is a unit of a plan as people read it behind a number that has none yet.
 func unitBehind(unit string) string {
 	switch unit {
 	case "", "%", "x":
@@ -316,7 +309,7 @@ func unitBehind(unit string) string {
 	case "/s", "/min":
 		return unit
 	}
-	return " " + shownUnit(unit)
+	return " " + table.UnitText(unit)
 }
 
 // hitsBetween makes the places of points readable, each up to the middle between it and the next.

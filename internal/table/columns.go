@@ -353,11 +353,21 @@ func plusMinus(c plan.Column, v Variant, ctx *hcl.EvalContext) string {
 	return " ± " + Format(mean-lo, c.Unit)
 }
 
+// titled is a column's title with its unit, where the title does not end in it.
 func titled(c plan.Column) string {
-	if c.Unit == "" || c.Unit == "%" || c.Unit == "x" || strings.HasSuffix(c.Title, c.Unit) {
+	unit := UnitText(c.Unit)
+	if unit == "" || unit == "%" || unit == "x" || c.Title == unit {
 		return c.Title
 	}
-	return c.Title + " " + c.Unit
+	for _, end := range []string{unit, c.Unit} {
+		if !strings.HasPrefix(end, "/") {
+			end = " " + end // "hits" ends in no unit
+		}
+		if strings.HasSuffix(c.Title, end) {
+			return c.Title
+		}
+	}
+	return c.Title + " " + unit
 }
 
 func expectedRow(t plan.Table, e plan.Expected) run.TableRow {

@@ -42,6 +42,21 @@ func TestColumnsOfTextErrorAndBound(t *testing.T) {
 }
 
 // TestOtherDurabilityHasNoShare has variants that wrote logs in two modes, and entries of two sizes: no figure stands for both.
+func TestTitlesHaveTheirUnitOnce(t *testing.T) {
+	for _, c := range [...]struct{ title, unit, want string }{
+		{"p99", "us", "p99 µs"},
+		{"p99 in µs", "us", "p99 in µs"},
+		{"p99, us", "us", "p99, us"},
+		{"MB/s", "MB/s", "MB/s"},
+		{"GET/s", "/s", "GET/s"},
+		{"a day of gets", "s", "a day of gets s"},
+		{"hits", "%", "hits"},
+		{"size", "", "size"},
+	} {
+		require.Equal(t, c.want, titled(plan.Column{Title: c.title, Unit: c.unit}))
+	}
+}
+
 func TestOtherDurabilityHasNoShare(t *testing.T) {
 	p := testPlan()
 	at := func(sync string, entry int) []*run.Run {

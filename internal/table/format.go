@@ -72,6 +72,14 @@ func Shown(v float64, name string) float64 {
 	return v
 }
 
+// UnitText is a unit of columns, or of what a server counts, as people read it.
+func UnitText(name string) string {
+	if rest, ok := strings.CutPrefix(name, "us"); ok {
+		return "µs" + rest
+	}
+	return name
+}
+
 // UnitOf returns the unit of time in which a quantity, in seconds, has digits before its point.
 func UnitOf(seconds float64) string {
 	switch {
