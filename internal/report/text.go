@@ -198,8 +198,8 @@ func verdictOf(r *run.Run) []string {
 	if len(r.PhaseOrder) > 0 {
 		sentences = append(sentences, map[run.Validity]string{
 			run.Valid:   "Its figures are valid.",
-			run.Suspect: "Its figures are SUSPECT: quote none without the reasons.",
-			run.Invalid: "Its figures are INVALID: use none of them.",
+			run.Suspect: "Its figures are SUSPECT: quote none without the reasons. What to do about them: docs/truth.md.",
+			run.Invalid: "Its figures are INVALID: use none of them. What to do about the reasons: docs/truth.md.",
 		}[r.Verdict.Validity])
 	}
 	return append(sentences, assertions(r.Asserts)...)
