@@ -46,7 +46,11 @@ func (c *comparer) logs() []string {
 }
 
 func durability(l *run.Log) string {
-	text := fmt.Sprintf("sync %s used on %s", l.SyncUsed, l.FileSystem)
+	asked := ""
+	if l.SyncAsked != l.SyncUsed {
+		asked = " where " + l.SyncAsked + " was asked,"
+	}
+	text := fmt.Sprintf("sync %s used%s on %s", l.SyncUsed, asked, l.FileSystem)
 	if !l.Durable {
 		text += ", NOT durable"
 	}

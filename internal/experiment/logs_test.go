@@ -13,22 +13,23 @@ import (
 func TestLogsAreSaidOnce(t *testing.T) {
 	x := run.NewExperiment("x")
 	x.Variants = []run.Variant{{Name: "a"}, {Name: "b"}}
-	logged := func(id, variant, sync string, durable bool, proof *driver.Proof) *run.Run {
+	logged := func(id, variant, asked, sync string, durable bool, proof *driver.Proof) *run.Run {
 		x.Runs = append(x.Runs, run.ExperimentRun{ID: id, Variant: variant, Stopped: run.StopFinished})
 		r := &run.Run{Phase: map[string]*run.Phase{"p": {}, "q": {}}, PhaseOrder: []string{"p", "q"}}
 		r.ID, r.Variant = id, variant
-		r.Phase["p"].Log = &run.Log{Log: driver.Log{SyncUsed: sync, FileSystem: "ext4 on /dev/vda", Durable: durable, Caveats: []string{"a cache"}, Bytes: 1}, Proof: proof}
+		r.Phase["p"].Log = &run.Log{Log: driver.Log{SyncAsked: asked, SyncUsed: sync, FileSystem: "ext4 on /dev/vda", Durable: durable, Caveats: []string{"a cache"}, Bytes: 1}, Proof: proof}
 		return r
 	}
 	runs := []*run.Run{
-		logged("1", "a", "msync", true, &driver.Proof{Acknowledged: 5, Verified: 5}),
-		logged("2", "a", "msync", true, &driver.Proof{Acknowledged: 7, Verified: 6}),
-		logged("3", "b", "clwb", false, nil),
+		logged("1", "a", "msync", "msync", true, &driver.Proof{Acknowledged: 5, Verified: 5}),
+		logged("2", "a", "auto", "msync", true, &driver.Proof{Acknowledged: 7, Verified: 6}),
+		logged("3", "b", "clwb", "clwb", false, nil),
 	}
-	failed := logged("4", "b", "none", false, nil)
+	failed := logged("4", "b", "none", "none", false, nil)
 	x.Runs[3].Stopped = run.StopFailed
 	require.Equal(t, []string{
-		"sync msync used on ext4 on /dev/vda", "a cache", "sync clwb used on ext4 on /dev/vda, NOT durable",
+		"sync msync used on ext4 on /dev/vda", "a cache", "sync msync used where auto was asked, on ext4 on /dev/vda",
+		"sync clwb used on ext4 on /dev/vda, NOT durable",
 		"verified 11/12 entries that had to be there, by another process; nothing in 1 of 3 phases",
 	}, newComparer(x, append(runs, failed)).logs())
 	require.Empty(t, newComparer(x, nil).logs())
