@@ -21,7 +21,7 @@ type formFlags struct{ out, format string }
 // addForms adds the flags of a command that writes one of these forms.
 func addForms[T any](c *cobra.Command, f *formFlags, all []form[T]) {
 	names, suffixes := namesOf(all)
-	c.Flags().StringVarP(&f.out, "out", "o", "", "write to `FILE`, whose end says the format: "+strings.Join(suffixes, " ")+" (default: to standard output)")
+	c.Flags().StringVarP(&f.out, "out", "o", "", "write to `FILE`, in place of what was there; its end says the format: "+strings.Join(suffixes, " ")+" (default: to standard output)")
 	c.Flags().StringVar(&f.format, "format", "", "write `FORMAT`: "+either(names)+" (default: as the file's name says, or "+names[0]+")")
 	if err := c.RegisterFlagCompletionFunc("format", words(names...)); err != nil {
 		panic(err) // no such flag
