@@ -81,8 +81,27 @@ func right(text string, width int) string { return spaces(width-columns(text)) +
 
 func spaces(n int) string { return strings.Repeat(" ", max(n, 0)) }
 
-// Wrap breaks text between words into lines of a width, where words allow.
-func Wrap(text string, width int) []string { return flow(strings.Fields(text), " ", width) }
+// Wrap breaks text between words into lines of a width, where words allow. A quantity is one word with its unit.
+func Wrap(text string, width int) []string {
+	var words []string
+	for _, word := range strings.Fields(text) {
+		if n := len(words); n > 0 && isUnit(word) && strings.ContainsAny(words[n-1][len(words[n-1])-1:], "0123456789") {
+			words[n-1] += " " + word
+			continue
+		}
+		words = append(words, word)
+	}
+	return flow(words, " ", width)
+}
+
+// isUnit reports whether a word, with what may stand behind it, is a unit.
+func isUnit(word string) bool {
+	switch strings.TrimRight(word, ".,:;)") {
+	case "%", "ns", "µs", "ms", "s", "B", "kB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB":
+		return true
+	}
+	return false
+}
 
 // flow joins parts by sep into lines of a width, where parts allow, and breaks none of them.
 func flow(parts []string, sep string, width int) []string {
