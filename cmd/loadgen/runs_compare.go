@@ -56,7 +56,7 @@ is not there.`,
   loadgen runs compare 20261120T200000Z-nwr-9b01/w=2,r=1 20261121T200000Z-nwr-51fe/w=2,r=1 --format markdown`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return fmt.Errorf("%d arguments where two sides are wanted: write %s", len(args), cmd.UseLine())
+				return fmt.Errorf("two sides are wanted, not %d: write %s", len(args), cmd.UseLine())
 			}
 			return nil
 		},
