@@ -7,13 +7,13 @@ const line = 64
 
 // processor is how a processor writes lines of its caches back to memory.
 type processor struct {
-	name   string                                         // of the instruction
-	flush  func(p []byte)                                 // starts the write-back of each line of p, which is not empty; nil where there is no instruction for it
-	past   string                                         // name of the instruction that aside stores with
-	aside  func(to, from []byte)                          // copies whole lines past the caches: they need no flush
-	begin  func(to []byte, from *[line]byte, word uint64) // the same for one line, with other first 8 bytes
-	store8 func(p *byte, v uint64)                        // stores v whole, and waits for no flush, as an atomic store would
-	fence  func()                                         // waits for what was flushed
+	name   string                               // of the instruction
+	flush  func(p []byte)                       // starts the write-back of each line of p, which is not empty; nil where there is no instruction for it
+	past   string                               // name of the instruction that aside stores with
+	aside  func(to, from []byte)                // copies whole lines past the caches: they need no flush
+	line   func(to, head, p []byte, sum uint32) // stores a line of headSize bytes or none, then p, then zeros past the caches, with sum in its first 4 bytes by XOR
+	store8 func(p *byte, v uint64)              // stores v whole, and waits for no flush, as an atomic store would
+	fence  func()                               // waits for what was flushed
 }
 
 // chunk is what is stored at once: a head, which may be empty, and bytes behind it.
@@ -34,9 +34,9 @@ func (p *chunk) combine(sum uint32) {
 	}
 }
 
-// scratch is where the first and the last line of a chunk are put together, of its head, its bytes and zeros. That is done before anything is stored
-// past the caches: who loads bytes that several stores have put together waits until all stores before have ended.
-type scratch struct{ front, back [line]byte }
+// headSize is how many bytes a head has that is put together with what follows it in the registers of the processor. Who loads bytes that several
+// stores have put together waits until all stores before have ended.
+const headSize = 24
 
 // atOnce is how many bytes are stored before their checksum is computed. A processor that waits for its stores computes meanwhile, as far as it
 // looks ahead.
@@ -44,40 +44,32 @@ const atOnce = 4 << 10
 
 // put stores a chunk to the mapping. Lines of which it has all bytes, or all but its room, go past the caches; the others are flushed. It returns the
 // CRC32C if that is asked for. The line of the head is last, since it has to wait for the checksum.
-func (c *processor) put(s *scratch, mapping []byte, p *chunk) (sum uint32) {
+func (c *processor) put(mapping []byte, p *chunk) (sum uint32) {
 	head, size := len(p.head), int(p.size())
 	at := min(size, head+int(-(p.off+int64(head))&(line-1))) // behind head, a line begins
 	end := at + (size-at)/line*line
 	first, last := p.p[:at-head], p.p[end-head:]
 	to := mapping[p.off:]
 
-	front := at > 0 && p.off%line == 0 && (at == line || at < line && int64(at)+p.room >= line)
-	if front {
-		n := copy(s.front[:], p.head)
-		clear(s.front[n+copy(s.front[n:], first):])
-	}
-	back := len(last) > 0 && int64(len(last))+p.room >= line
-	if back {
-		clear(s.back[copy(s.back[:], last):])
-	}
-
 	if p.seal {
 		sum = c.sum(to[at:end], p.p, at-head)
-		p.combine(sum)
 	} else {
 		c.aside(to[at:end], p.p[at-head:])
 	}
 	switch {
-	case back:
-		c.aside(to[end:end+line], s.back[:])
-	case len(last) > 0:
+	case len(last) == 0:
+	case int64(len(last))+p.room >= line:
+		c.line(to[end:end+line], nil, last, 0)
+	default:
 		copy(to[end:], last)
 		c.flush(to[end:size])
 	}
 	switch {
-	case front:
-		c.begin(to[:line], &s.front, binary.LittleEndian.Uint64(s.front[:])^uint64(sum))
-	case at > 0:
+	case at == 0:
+	case head == headSize && p.off%line == 0 && (at == line || int64(at)+p.room >= line):
+		c.line(to[:line], p.head, first, sum)
+	default:
+		p.combine(sum)
 		copy(to, p.head)
 		copy(to[head:], first)
 		c.flush(to[:at])

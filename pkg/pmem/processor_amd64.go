@@ -1,6 +1,12 @@
 package pmem
 
-import "golang.org/x/sys/cpu"
+import (
+	"encoding/binary"
+
+	"golang.org/x/sys/cpu"
+)
+
+var canMask = cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasBMI2
 
 // detect returns the best way of this processor. Where the bits are: Intel SDM, volume 2A, CPUID.
 func detect() processor {
@@ -15,9 +21,9 @@ func detect() processor {
 		_, extended, _ = cpuid(7)
 	}
 	_, _, basic := cpuid(1)
-	p := processor{past: "MOVNTDQ", aside: movnt, begin: movntFirst, store8: store8, fence: sfence}
-	if cpu.X86.HasAVX512F {
-		p.aside, p.begin = movnt512, movntFirst512
+	p := processor{past: "MOVNTDQ", aside: movnt, line: lineByWords, store8: store8, fence: sfence}
+	if canMask {
+		p.aside, p.line = movnt512, line512
 	}
 	switch {
 	case extended&clwbBit != 0:
@@ -55,20 +61,29 @@ func clflush(p []byte)
 //go:noescape
 func movnt(to, from []byte)
 
-// movntFirst executes MOVNTI for word and the second 8 bytes of from, and MOVNTDQ for the others. to begins with a 64-byte line.
+// lineByWords puts a line together in memory. Each of its words is stored there whole, so that no load has to wait.
+func lineByWords(to, head, p []byte, sum uint32) {
+	var all [line]byte
+	n := copy(all[:], head)
+	copy(all[n:], p)
+	binary.LittleEndian.PutUint64(all[:], binary.LittleEndian.Uint64(all[:])^uint64(sum))
+	movntWords(to, &all)
+}
+
+// movntWords executes MOVNTI for each 8 bytes of from. to begins with a 64-byte line.
 //
 //go:noescape
-func movntFirst(to []byte, from *[line]byte, word uint64)
+func movntWords(to []byte, from *[line]byte)
 
 // movnt512 is movnt with a whole line at once.
 //
 //go:noescape
 func movnt512(to, from []byte)
 
-// movntFirst512 is movntFirst with the whole line at once.
+// line512 puts a line together in a register, with masked VMOVDQU8 and VPBROADCASTQ, and executes VMOVNTDQ. The bytes are those of line in processor.
 //
 //go:noescape
-func movntFirst512(to []byte, from *[line]byte, word uint64)
+func line512(to, head, p []byte, sum uint32)
 
 // prefetch executes PREFETCHT0 on each 64-byte line of p.
 //

@@ -78,20 +78,26 @@ next:
 done:
 	RET
 
-// func movntFirst(to []byte, from *[64]byte, word uint64)
-TEXT ·movntFirst(SB), NOSPLIT, $0-40
+// func movntWords(to []byte, from *[64]byte)
+TEXT ·movntWords(SB), NOSPLIT, $0-32
 	MOVQ    to_base+0(FP), DI
 	MOVQ    from+24(FP), SI
-	MOVQ    word+32(FP), AX
+	MOVQ    (SI), AX
 	MOVQ    8(SI), BX
-	MOVOU   16(SI), X1
-	MOVOU   32(SI), X2
-	MOVOU   48(SI), X3
+	MOVQ    16(SI), CX
+	MOVQ    24(SI), DX
+	MOVQ    32(SI), R8
+	MOVQ    40(SI), R9
+	MOVQ    48(SI), R10
+	MOVQ    56(SI), R11
 	MOVNTIQ AX, (DI)
 	MOVNTIQ BX, 8(DI)
-	MOVNTO  X1, 16(DI)
-	MOVNTO  X2, 32(DI)
-	MOVNTO  X3, 48(DI)
+	MOVNTIQ CX, 16(DI)
+	MOVNTIQ DX, 24(DI)
+	MOVNTIQ R8, 32(DI)
+	MOVNTIQ R9, 40(DI)
+	MOVNTIQ R10, 48(DI)
+	MOVNTIQ R11, 56(DI)
 	RET
 
 // func movnt512(to, from []byte)
@@ -130,16 +136,44 @@ done:
 	VZEROUPPER
 	RET
 
-// func movntFirst512(to []byte, from *[64]byte, word uint64)
-TEXT ·movntFirst512(SB), NOSPLIT, $0-40
-	MOVQ         to_base+0(FP), DI
-	MOVQ         from+24(FP), SI
-	MOVQ         word+32(FP), AX
+// func line512(to, head, p []byte, sum uint32)
+TEXT ·line512(SB), NOSPLIT, $0-76
+	MOVQ   to_base+0(FP), DI
+	MOVQ   head_base+24(FP), SI
+	MOVQ   head_len+32(FP), R8
+	MOVQ   p_base+48(FP), DX
+	MOVQ   p_len+56(FP), CX
+	VPXORQ Z0, Z0, Z0
+	TESTQ  CX, CX
+	JEQ    head
+
+	// of the bytes around p, those before and behind it are not loaded
+	MOVQ       $-1, BX
+	BZHIQ      CX, BX, BX
+	SHLXQ      R8, BX, BX
+	KMOVQ      BX, K1
+	SUBQ       R8, DX
+	VMOVDQU8.Z (DX), K1, Z0
+
+head:
+	TESTQ        R8, R8
+	JEQ          store
+	MOVL         sum+72(FP), AX
+	XORQ         (SI), AX
 	MOVL         $1, BX
-	KMOVW        BX, K1
-	VMOVDQU64    (SI), Z0
+	KMOVQ        BX, K1
 	VPBROADCASTQ AX, K1, Z0
-	VMOVNTDQ     Z0, (DI)
+	MOVQ         8(SI), AX
+	MOVL         $2, BX
+	KMOVQ        BX, K1
+	VPBROADCASTQ AX, K1, Z0
+	MOVQ         16(SI), AX
+	MOVL         $4, BX
+	KMOVQ        BX, K1
+	VPBROADCASTQ AX, K1, Z0
+
+store:
+	VMOVNTDQ Z0, (DI)
 	VZEROUPPER
 	RET
 

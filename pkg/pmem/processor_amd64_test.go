@@ -3,10 +3,10 @@ package pmem
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/cpu"
 )
 
 // TestInstructionsKeepTheBytes runs each instruction that an amd64 processor may be without only where it is there.
@@ -31,9 +31,9 @@ func TestInstructionsKeepTheBytes(t *testing.T) {
 
 // TestStoresPastTheCaches runs those that this processor has.
 func TestStoresPastTheCaches(t *testing.T) {
-	stores := map[string]processor{"16": {aside: movnt, begin: movntFirst}}
-	if cpu.X86.HasAVX512F {
-		stores["64"] = processor{aside: movnt512, begin: movntFirst512}
+	stores := map[string]processor{"16": {aside: movnt, line: lineByWords}}
+	if canMask {
+		stores["64"] = processor{aside: movnt512, line: line512}
 	}
 	from := make([]byte, 1000)
 	for i := range from {
@@ -51,9 +51,17 @@ func TestStoresPastTheCaches(t *testing.T) {
 				require.Equal(t, make([]byte, line), to[line+lines*line:][:line])
 			}
 		}
-		p.begin(to[line:2*line], (*[line]byte)(from), 0x0807060504030201)
-		sfence()
-		require.Equal(t, append(binary.LittleEndian.AppendUint64(nil, 0x0807060504030201), from[8:line]...), to[line:2*line], name)
+		for _, head := range []int{0, headSize} {
+			for n := range line - head + 1 {
+				whole := slices.Concat(make([]byte, line), from[:head], from[100:100+n], make([]byte, line-head-n), make([]byte, line))
+				sum := binary.LittleEndian.Uint32(whole[line:]) * uint32(head)
+				binary.LittleEndian.PutUint32(whole[line:], binary.LittleEndian.Uint32(whole[line:])^sum)
+				clear(to[:3*line])
+				p.line(to[line:2*line], from[:head], from[100:100+n], sum)
+				sfence()
+				require.Equal(t, whole, to[:3*line], "%s: %d behind %d", name, n, head)
+			}
+		}
 	}
 }
 

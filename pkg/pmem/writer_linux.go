@@ -25,12 +25,11 @@ func (e *FaultError) Error() string {
 
 // writer is the Medium of a File. It allocates nothing until something fails. It is alone on its lines of the cache.
 type writer struct {
-	file    *File
-	lo, hi  int64 // the bytes flushed since the last fence lie in [lo, hi)
-	before  int64 // where those of the last fence ended
-	fences  uint64
-	scratch scratch
-	_       [4*line - 5*8 - 2*line]byte
+	file   *File
+	lo, hi int64 // the bytes flushed since the last fence lie in [lo, hi)
+	before int64 // where those of the last fence ended
+	fences uint64
+	_      [2*line - 5*8]byte
 }
 
 // Writer returns a new Medium. Each goroutine has its own: a fence waits for what was flushed on the same Medium only.
@@ -71,7 +70,7 @@ func (w *writer) put(p *chunk) (sum uint32, err error) {
 	}
 	if f.cpu.flush != nil {
 		defer f.storing(debug.SetPanicOnFault(true), &err)
-		return f.cpu.put(&w.scratch, f.data, p), nil
+		return f.cpu.put(f.data, p), nil
 	}
 	if p.seal {
 		sum = checksum(0, p.p)

@@ -42,8 +42,7 @@ type record struct {
 // seal fills head for a payload of n bytes with the CRC32C sum, or with 0 where a medium's Seal is to add it.
 func seal(head *[recordHeader]byte, n int, sum uint32, seq, mark uint64) {
 	size := uint32(n) | published
-	binary.LittleEndian.PutUint32(head[:], sum^fold(size, seq, mark))
-	binary.LittleEndian.PutUint32(head[4:], size)
+	binary.LittleEndian.PutUint64(head[:], uint64(size)<<32|uint64(sum^fold(size, seq, mark)))
 	binary.LittleEndian.PutUint64(head[8:], seq)
 	binary.LittleEndian.PutUint64(head[16:], mark)
 }
