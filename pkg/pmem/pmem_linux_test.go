@@ -491,9 +491,9 @@ func (c *cache) processor() processor {
 			copy(to, from)
 			c.writeBack(to)
 		},
-		line: func(to, head, p []byte, sum uint32) {
+		line: func(to, head, p []byte, from, n int, sum uint32) {
 			clear(to)
-			copy(to[copy(to, head):], p)
+			copy(to[copy(to, head):], p[from:from+n])
 			binary.LittleEndian.PutUint32(to, binary.LittleEndian.Uint32(to)^sum)
 			c.writeBack(to)
 		},

@@ -7,13 +7,13 @@ const line = 64
 
 // processor is how a processor writes lines of its caches back to memory.
 type processor struct {
-	name   string                               // of the instruction
-	flush  func(p []byte)                       // starts the write-back of each line of p, which is not empty; nil where there is no instruction for it
-	past   string                               // name of the instruction that aside stores with
-	aside  func(to, from []byte)                // copies whole lines past the caches: they need no flush
-	line   func(to, head, p []byte, sum uint32) // stores a line of headSize bytes or none, then p, then zeros past the caches, with sum in its first 4 bytes by XOR
-	store8 func(p *byte, v uint64)              // stores v whole, and waits for no flush, as an atomic store would
-	fence  func()                               // waits for what was flushed
+	name   string                // of the instruction
+	flush  func(p []byte)        // starts the write-back of each line of p, which is not empty; nil where there is no instruction for it
+	past   string                // name of the instruction that aside stores with
+	aside  func(to, from []byte) // copies whole lines past the caches: they need no flush
+	line   edge
+	store8 func(p *byte, v uint64) // stores v whole, and waits for no flush, as an atomic store would
+	fence  func()                  // waits for what was flushed
 }
 
 // chunk is what is stored at once: a head, which may be empty, and bytes behind it.
@@ -34,6 +34,10 @@ func (p *chunk) combine(sum uint32) {
 	}
 }
 
+// edge stores the first or the last line of a chunk past the caches: a head of headSize bytes or none, with sum in its first 4 bytes by XOR, n bytes of p
+// from an index on, and zeros.
+type edge func(to, head, p []byte, from, n int, sum uint32)
+
 // headSize is how many bytes a head has that is put together with what follows it in the registers of the processor. Who loads bytes that several
 // stores have put together waits until all stores before have ended.
 const headSize = 24
@@ -51,7 +55,7 @@ func (c *processor) put(mapping []byte, p *chunk) (sum uint32) {
 	first, last := p.p[:at-head], p.p[end-head:]
 	to := mapping[p.off:]
 
-	if p.seal {
+	if p.seal && len(p.p) > 0 {
 		sum = c.sum(to[at:end], p.p, at-head)
 	} else {
 		c.aside(to[at:end], p.p[at-head:])
@@ -59,7 +63,7 @@ func (c *processor) put(mapping []byte, p *chunk) (sum uint32) {
 	switch {
 	case len(last) == 0:
 	case int64(len(last))+p.room >= line:
-		c.line(to[end:end+line], nil, last, 0)
+		c.line(to[end:end+line], nil, p.p, end-head, len(last), 0)
 	default:
 		copy(to[end:], last)
 		c.flush(to[end:size])
@@ -67,7 +71,7 @@ func (c *processor) put(mapping []byte, p *chunk) (sum uint32) {
 	switch {
 	case at == 0:
 	case head == headSize && p.off%line == 0 && (at == line || int64(at)+p.room >= line):
-		c.line(to[:line], p.head, first, sum)
+		c.line(to[:line], p.head, p.p, 0, len(first), sum)
 	default:
 		p.combine(sum)
 		copy(to, p.head)

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-var canMask = cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasBMI2
+var canPermute = cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VBMI && cpu.X86.HasBMI2
 
 // detect returns the best way of this processor. Where the bits are: Intel SDM, volume 2A, CPUID.
 func detect() processor {
@@ -22,8 +22,11 @@ func detect() processor {
 	}
 	_, _, basic := cpuid(1)
 	p := processor{past: "MOVNTDQ", aside: movnt, line: lineByWords, store8: store8, fence: sfence}
-	if canMask {
-		p.aside, p.line = movnt512, line512
+	if cpu.X86.HasAVX512F {
+		p.aside = movnt512
+	}
+	if canPermute {
+		p.line = lineByBytes
 	}
 	switch {
 	case extended&clwbBit != 0:
@@ -61,13 +64,23 @@ func clflush(p []byte)
 //go:noescape
 func movnt(to, from []byte)
 
-// lineByWords puts a line together in memory. Each of its words is stored there whole, so that no load has to wait.
-func lineByWords(to, head, p []byte, sum uint32) {
+// lineByWords is an edge that puts the line together in memory. Each of its words is stored there whole, so that no load has to wait.
+func lineByWords(to, head, p []byte, from, n int, sum uint32) {
 	var all [line]byte
-	n := copy(all[:], head)
-	copy(all[n:], p)
+	copy(all[copy(all[:], head):], p[from:from+n])
 	binary.LittleEndian.PutUint64(all[:], binary.LittleEndian.Uint64(all[:])^uint64(sum))
 	movntWords(to, &all)
+}
+
+// lineByBytes is an edge that puts the line together in a register, of 64 bytes of p around those that are wanted: a load that reaches beyond what
+// belongs to the caller takes long where there is no page.
+func lineByBytes(to, head, p []byte, from, n int, sum uint32) {
+	if n > 0 && len(p) < line {
+		lineByWords(to, head, p, from, n, sum)
+		return
+	}
+	begin := min(from, max(0, len(p)-line))
+	line512(to, head, p[begin:], from-begin, n, sum)
 }
 
 // movntWords executes MOVNTI for each 8 bytes of from. to begins with a 64-byte line.
@@ -80,10 +93,11 @@ func movntWords(to []byte, from *[line]byte)
 //go:noescape
 func movnt512(to, from []byte)
 
-// line512 puts a line together in a register, with masked VMOVDQU8 and VPBROADCASTQ, and executes VMOVNTDQ. The bytes are those of line in processor.
+// line512 executes VMOVNTDQ for head, of 0 or 24 bytes, with sum in the first 4 of them by XOR, then n of the first 64 bytes of p from an index on,
+// and zeros.
 //
 //go:noescape
-func line512(to, head, p []byte, sum uint32)
+func line512(to, head, p []byte, from, n int, sum uint32)
 
 // prefetch executes PREFETCHT0 on each 64-byte line of p.
 //

@@ -136,29 +136,43 @@ done:
 	VZEROUPPER
 	RET
 
-// func line512(to, head, p []byte, sum uint32)
-TEXT ·line512(SB), NOSPLIT, $0-76
+// the bytes 0 to 63
+DATA ·indices<>+0(SB)/8, $0x0706050403020100
+DATA ·indices<>+8(SB)/8, $0x0f0e0d0c0b0a0908
+DATA ·indices<>+16(SB)/8, $0x1716151413121110
+DATA ·indices<>+24(SB)/8, $0x1f1e1d1c1b1a1918
+DATA ·indices<>+32(SB)/8, $0x2726252423222120
+DATA ·indices<>+40(SB)/8, $0x2f2e2d2c2b2a2928
+DATA ·indices<>+48(SB)/8, $0x3736353433323130
+DATA ·indices<>+56(SB)/8, $0x3f3e3d3c3b3a3938
+GLOBL ·indices<>(SB), RODATA|NOPTR, $64
+
+// func line512(to, head, p []byte, from, n int, sum uint32)
+TEXT ·line512(SB), NOSPLIT, $0-92
 	MOVQ   to_base+0(FP), DI
 	MOVQ   head_base+24(FP), SI
 	MOVQ   head_len+32(FP), R8
 	MOVQ   p_base+48(FP), DX
-	MOVQ   p_len+56(FP), CX
+	MOVQ   from+72(FP), R9
+	MOVQ   n+80(FP), CX
 	VPXORQ Z0, Z0, Z0
 	TESTQ  CX, CX
 	JEQ    head
 
-	// of the bytes around p, those before and behind it are not loaded
-	MOVQ       $-1, BX
-	BZHIQ      CX, BX, BX
-	SHLXQ      R8, BX, BX
-	KMOVQ      BX, K1
-	SUBQ       R8, DX
-	VMOVDQU8.Z (DX), K1, Z0
+	// byte i of the line is byte i+R9-R8 of 64 at p
+	MOVQ         $-1, BX
+	BZHIQ        CX, BX, BX
+	SHLXQ        R8, BX, BX
+	KMOVQ        BX, K1
+	SUBQ         R8, R9
+	VPBROADCASTB R9, Z1
+	VPADDB       ·indices<>(SB), Z1, Z1
+	VPERMB.Z     (DX), Z1, K1, Z0
 
 head:
 	TESTQ        R8, R8
 	JEQ          store
-	MOVL         sum+72(FP), AX
+	MOVL         sum+88(FP), AX
 	XORQ         (SI), AX
 	MOVL         $1, BX
 	KMOVQ        BX, K1

@@ -31,20 +31,17 @@ func TestInstructionsKeepTheBytes(t *testing.T) {
 
 // TestStoresPastTheCaches runs those that this processor has.
 func TestStoresPastTheCaches(t *testing.T) {
-	stores := map[string]processor{"16": {aside: movnt, line: lineByWords}}
-	if canMask {
-		stores["64"] = processor{aside: movnt512, line: line512}
-	}
+	stores := map[string]processor{"16": {aside: movnt, line: lineByWords}, "detected": detect()}
 	from := make([]byte, 1000)
 	for i := range from {
 		from[i] = byte(i*7/3 + 1)
 	}
-	for name, p := range stores {
+	for name, store := range stores {
 		to := make([]byte, 64<<10) // which begins with a page
 		for lines := range 13 {
 			for at := range 70 {
 				clear(to)
-				p.aside(to[line:line+lines*line], from[at:])
+				store.aside(to[line:line+lines*line], from[at:])
 				sfence()
 				require.Equal(t, make([]byte, line), to[:line])
 				require.Equal(t, from[at:at+lines*line], to[line:line+lines*line], name)
@@ -53,13 +50,20 @@ func TestStoresPastTheCaches(t *testing.T) {
 		}
 		for _, head := range []int{0, headSize} {
 			for n := range line - head + 1 {
-				whole := slices.Concat(make([]byte, line), from[:head], from[100:100+n], make([]byte, line-head-n), make([]byte, line))
-				sum := binary.LittleEndian.Uint32(whole[line:]) * uint32(head)
-				binary.LittleEndian.PutUint32(whole[line:], binary.LittleEndian.Uint32(whole[line:])^sum)
-				clear(to[:3*line])
-				p.line(to[line:2*line], from[:head], from[100:100+n], sum)
-				sfence()
-				require.Equal(t, whole, to[:3*line], "%s: %d behind %d", name, n, head)
+				for _, size := range []int{n, line, 200} {
+					for _, at := range []int{0, (size - n) / 2, size - n} {
+						if at < 0 {
+							continue
+						}
+						front, p, sum := from[:head], from[100:100+size], uint32(0x01020304*head)
+						whole := slices.Concat(front, p[at:at+n], make([]byte, line-head-n))
+						binary.LittleEndian.PutUint32(whole, binary.LittleEndian.Uint32(whole)^sum)
+						clear(to[:3*line])
+						store.line(to[line:2*line], front, p, at, n, sum)
+						sfence()
+						require.Equal(t, slices.Concat(make([]byte, line), whole, make([]byte, line)), to[:3*line], "%s: %d from %d of %d behind %d", name, n, at, size, head)
+					}
+				}
 			}
 		}
 	}

@@ -18,9 +18,6 @@ const (
 	SideSize = entriesStart + 2*line
 )
 
-// zeros are behind an entry, up to the end of its line.
-var zeros [line - entrySize]byte
-
 // oneForce is that of all channels, but in tests: to compute the checksum of more takes longer than to wait twice.
 const oneForce = 4 << 10
 
@@ -35,9 +32,9 @@ type Channel struct {
 	m     pmem.Medium // of data
 	heads *headers
 	end   int64
-	turn  int64 // the entry that is written next, 0 or 1
-	buf   [entrySize]byte
-	lost  error // the first error of either region, after which neither is written
+	turn  int64      // the entry that is written next, 0 or 1
+	buf   [line]byte // an entry and the zeros behind it: a whole line
+	lost  error      // the first error of either region, after which neither is written
 }
 
 // CreateChannel makes an empty log in two regions of zeros, which belong to the log if there is no error.
@@ -211,11 +208,12 @@ func (l *Channel) large(p []byte) error {
 func (l *Channel) note(e entry) error {
 	p := l.buf[:]
 	binary.LittleEndian.PutUint64(p, e.end)
-	binary.LittleEndian.PutUint64(p[8:], uint64(e.sum)<<32|uint64(e.size))
+	binary.LittleEndian.PutUint32(p[8:], e.size)
+	binary.LittleEndian.PutUint32(p[12:], e.sum)
 	binary.LittleEndian.PutUint64(p[16:], e.check(l.heads.salt, l.heads.era))
 	off := entriesStart + line*l.turn
 	l.turn = 1 - l.turn
-	return l.heads.m.Put(off, p, zeros[:])
+	return l.heads.m.Put(off, nil, p)
 }
 
 // Len returns how many bytes the log holds.
