@@ -1,6 +1,7 @@
 package pmlog
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -71,6 +72,32 @@ func TestAShortenedFileIsCorrupt(t *testing.T) {
 		}
 		_, err = k.open(again)
 		require.ErrorIs(t, err, ErrCorrupt, k.name)
+	}
+}
+
+// TestALogOfAnotherVersionIsNotCorrupt opens logs that a later build has made.
+func TestALogOfAnotherVersionIsNotCorrupt(t *testing.T) {
+	for _, k := range kinds() {
+		if k.plain {
+			continue
+		}
+		dir := t.TempDir()
+		regions, _ := files(t, k, dir, pmem.None)
+		s, err := k.create(regions)
+		require.NoError(t, err)
+		require.NoError(t, s.close())
+		var again []Region
+		for i := range k.sizes {
+			path := filepath.Join(dir, string(rune('a'+i)))
+			p, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(path, bytes.ReplaceAll(p, []byte(magic), []byte(family+"2")), 0o600))
+			again = append(again, reopen(t, path))
+		}
+		_, err = k.open(again)
+		require.ErrorIs(t, err, ErrVersion, k.name)
+		require.NotErrorIs(t, err, ErrCorrupt, k.name)
+		require.ErrorContains(t, err, "another version of the format: 2, not 1; open it with a loadgen that writes version 2")
 	}
 }
 

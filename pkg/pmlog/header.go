@@ -8,13 +8,15 @@ import (
 	"hash/crc32"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/loadgen/loadgen/pkg/pmem"
 )
 
 // Where things are in a region with a header; the package comment shows it.
 const (
-	magic      = "LGPMLOG1"
+	family     = "LGPMLOG" // of all versions; a digit follows
+	magic      = family + "1"
 	headerSize = 128
 	secondCopy = 4096
 	dataStart  = 8192
@@ -79,7 +81,7 @@ func decodeHeader(p []byte, size int64) (header, error) {
 	var h header
 	switch {
 	case string(p[:len(magic)]) != magic:
-		return h, fmt.Errorf("it begins with %q instead of %q", p[:len(magic)], magic)
+		return h, stray(string(p[:len(magic)]))
 	case crc32.Checksum(p[:headerSize-4], castagnoli) != binary.LittleEndian.Uint32(p[headerSize-4:]):
 		return h, errors.New("its checksum is wrong")
 	}
@@ -89,6 +91,14 @@ func decodeHeader(p []byte, size int64) (header, error) {
 		*word = binary.LittleEndian.Uint64(p[16+8*i:])
 	}
 	return h, h.check(size)
+}
+
+// stray is the error of a header that does not begin with the magic.
+func stray(begins string) error {
+	if version, ok := strings.CutPrefix(begins, family); ok && version >= "0" && version <= "9" {
+		return fmt.Errorf("%w: %s, not %s; open it with a loadgen that writes version %s", ErrVersion, version, magic[len(family):], version)
+	}
+	return fmt.Errorf("it begins with %q instead of %q", begins, magic)
 }
 
 // check returns an error if a region of the given size cannot have the header.
@@ -166,6 +176,9 @@ func openHeaders(r Region, want layout) (*headers, error) {
 		if wrong[i] == nil && h.serial > hs.serial {
 			hs.header, hs.good = h, i
 		}
+	}
+	if hs.serial == 0 && errors.Is(wrong[0], ErrVersion) {
+		return nil, wrong[0]
 	}
 	if hs.serial == 0 {
 		return nil, fmt.Errorf("no copy of the header is valid: the first: %w; the second: %w: %w", wrong[0], wrong[1], ErrCorrupt)

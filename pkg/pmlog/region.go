@@ -15,6 +15,8 @@ var (
 	ErrTooLarge = errors.New("larger than the log has room for")
 	// ErrCorrupt is returned when bytes are not those that were acknowledged, and no crash explains it.
 	ErrCorrupt = errors.New("corrupt")
+	// ErrVersion is returned when a log to be opened was written in another version of its format. Nothing is wrong with it.
+	ErrVersion = errors.New("the log is of another version of the format")
 	// ErrCleared is returned by a Reader whose log was cleared after it began.
 	ErrCleared = errors.New("the log was cleared meanwhile")
 )
