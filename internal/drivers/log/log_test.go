@@ -295,6 +295,23 @@ func TestFullLogThatIsNeverCleared(t *testing.T) {
 	whole(t, verify(t, s))
 }
 
+// unclearable is a volume that cannot be cleared.
+type unclearable struct{ volume }
+
+func (unclearable) clear() error { return errors.New("no") }
+
+// TestOnlyClearsThatWereDoneAreCounted fills a log that cannot be cleared.
+func TestOnlyClearsThatWereDoneAreCounted(t *testing.T) {
+	for _, clears := range []string{"inside", "outside"} {
+		s := open(t, config(t, func(c *Config) { c.Full = clears }), siteOf(t, 2))
+		s.files[0].volume = unclearable{s.files[0].volume}
+		for _, one := range s.sessions {
+			require.ErrorContains(t, do(one, driver.Append, 1000, 0), "no")
+		}
+		require.Zero(t, s.Log().Resets)
+	}
+}
+
 // liar acknowledges one entry in so many without writing it.
 type liar struct {
 	appender

@@ -247,8 +247,11 @@ func (s *session) clearFull(seen uint64) error {
 	if s.file.resets.Load() != seen {
 		return nil
 	}
-	defer s.file.resets.Add(1)
-	return s.file.empty()
+	if err := s.file.empty(); err != nil {
+		return err
+	}
+	s.file.resets.Add(1)
+	return nil
 }
 
 // room says whether the log holds another entry, as far as that is told by their number: entries of an earlier phase may be of another
