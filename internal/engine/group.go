@@ -230,15 +230,15 @@ func (g *group) newTransport(e *Engine, d driver.Driver, l *loop) (transport, er
 		if err != nil {
 			return nil, err
 		}
-		p, err := g.newPoller(e)
-		if err != nil {
-			return nil, err
-		}
 		if g.cluster != nil {
 			if l.routes, err = newRoutes(g.cluster, codec); err != nil {
 				return nil, err
 			}
 			l.routes.renew()
+		}
+		p, err := g.newPoller(e)
+		if err != nil {
+			return nil, err
 		}
 		w := newWire(l, p, codec, g)
 		w.limit, w.timeout = limit, int64(g.target.Timeout)
