@@ -34,10 +34,15 @@ func (f *closedFeed) fire(t timer, now int64) {
 
 // start uses n free slots of the session, or retires them.
 func (f *closedFeed) start(s *session, n int, due, now int64) {
-	if !f.l.stopped && now < f.stopAt {
+	if !f.over(s, now) {
 		n -= f.l.start(s, &s.stream, n, due, now)
 	}
 	f.live -= n
+}
+
+// over says whether the session starts nothing any more, at a time that is not before now.
+func (f *closedFeed) over(s *session, at int64) bool {
+	return f.l.stopped || s.retired || at >= f.stopAt
 }
 
 func (f *closedFeed) freed(s *session, n int, now int64, held bool) {
@@ -48,7 +53,7 @@ func (f *closedFeed) freed(s *session, n int, now int64, held bool) {
 	switch due := now + delay; {
 	case delay == 0:
 		f.start(s, n, due, now)
-	case f.l.stopped || due >= f.stopAt:
+	case f.over(s, due):
 		f.live -= n
 	default:
 		f.l.timers.set(due, startSlots, int32(s.index), int32(n))

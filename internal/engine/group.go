@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -41,7 +42,8 @@ type group struct {
 	step      run.Step
 	connect   connector
 	sessions  int
-	parts     int // loops that the sessions are divided between
+	retired   atomic.Int64 // sessions that have failed for good
+	parts     int          // loops that the sessions are divided between
 	servers   map[string]map[string]string
 	trace     func() (io.ReadSeekCloser, error) // opens the trace that the phase replays; nil: it replays none
 	files     *files                            // of a local target; nil for any other, and once they were closed
@@ -208,6 +210,7 @@ func (g *group) newLoop(e *Engine, d driver.Driver, index int) (*loop, error) {
 	}
 	l := &loop{
 		clock: e.clock, index: index, wall: e.wall, spin: int64(max(0, e.cfg.Spin)), halt: &e.halt, lease: &e.lease,
+		retired: &g.retired, everyone: int64(g.sessions),
 		spare:     make(chan *measure.Totals, 4),
 		reqBefore: make([]measure.Requests, n), reqNow: make([]measure.Requests, n),
 	}

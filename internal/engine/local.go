@@ -106,6 +106,7 @@ func (t *local) carry(st *opState) (end int64) {
 	switch {
 	case err != nil:
 		t.sessions[st.session.index] = nil
+		l.retire(st.session)
 		l.rec.Errors.Add(fmt.Appendf(nil, "%v", err))
 		t.ended(st, driver.Error, op.Lost, end)
 	case end-start > t.timeout:

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/drivers"
 	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -69,7 +71,11 @@ func carryOut(t testing.TB, e *Engine, phase string, meanwhile func()) run.Final
 	ready, err := e.Prepare(t.Context(), step)
 	require.NoError(t, err)
 	require.Equal(t, plan.Thread, ready.Executor)
-	require.Equal(t, step.To, ready.Loops)
+	loops := step.To
+	if s := e.plan.Phase(phase).Schedule(); s != nil {
+		loops = min(loops, s.InFlight)
+	}
+	require.Equal(t, loops, ready.Loops)
 	if meanwhile != nil {
 		time.AfterFunc(200*time.Millisecond, meanwhile)
 	}
@@ -118,17 +124,53 @@ func TestLogsAreLoadedAndVerified(t *testing.T) {
 	}
 }
 
-// TestLogThatFails is truncated under way: its op is an error, and so are those that come after it, at 100 a second.
+// TestLogThatFails is truncated under way. Once each of its sessions has found that out, the load ends, however long it was to be.
 func TestLogThatFails(t *testing.T) {
-	e, root := localEngine(t, logPlan(t, "", logPhase("write", "ops = { append = 1 }\n closed {\n duration = \"500ms\"\n}")))
-	final := carryOut(t, e, "write", func() { _ = os.Truncate(filepath.Join(root, "wal-w0.pmlog"), 0) })
-	o := final.Totals.Ops[driver.Append]
-	require.Positive(t, o.Outcomes[driver.OK])
-	require.Positive(t, o.Outcomes[driver.Error])
-	require.Less(t, o.Outcomes[driver.Error], uint64(100))
-	require.Contains(t, final.Log.Failure, "the file was truncated")
-	require.Nil(t, final.Log.Proof)
-	require.Equal(t, "the log failed", final.Log.Unproven)
+	for _, load := range []string{
+		"closed { duration = \"1h\" }",
+		"closed {\n sessions = 2\n pipeline = 3\n iterations = 1000000000000\n}",
+		"closed {\n sessions = 2\n think = \"1ms\"\n iterations = 1000000000000\n}",
+		"open {\n sessions = 2\n rate = 20000\n duration = \"1h\"\n}",
+		"open {\n sessions = 3\n in_flight = 2\n rate = 20000\n duration = \"1h\"\n on_full = \"shed\"\n}",
+	} {
+		t.Run(load, func(t *testing.T) {
+			e, root := localEngine(t, logPlan(t, "", logPhase("write", "ops = { append = 1 }\n"+load)))
+			final := carryOut(t, e, "write", func() { _ = os.Truncate(filepath.Join(root, "wal-w0.pmlog"), 0) })
+			o := final.Totals.Ops[driver.Append]
+			require.Positive(t, o.Outcomes[driver.OK])
+			require.Positive(t, o.Causes[op.Lost])
+			require.Equal(t, o.Due, o.Outcomes[driver.OK]+o.Outcomes[driver.Error]+o.Outcomes[driver.Shed])
+			require.False(t, final.Stopped, "nobody has asked for it")
+			require.Contains(t, final.Log.Failure, "the file was truncated")
+			require.Nil(t, final.Log.Proof)
+			require.Equal(t, "the log failed", final.Log.Unproven)
+		})
+	}
+}
+
+// TestOneLogOfSeveralFails under a session of its own: the others go on, and what it was to do by itself is not begun.
+func TestOneLogOfSeveralFails(t *testing.T) {
+	const rate = 10_000
+	for load, due := range map[string]uint64{
+		"closed {\n sessions = 3\n duration = \"1s\"\n}":                                              0,
+		fmt.Sprintf("open {\n sessions = 3\n rate = %d\n duration = \"1s\"\n}", rate):                 rate,
+		fmt.Sprintf("open {\n sessions = 3\n in_flight = 2\n rate = %d\n duration = \"1s\"\n}", rate): rate,
+	} {
+		t.Run(load, func(t *testing.T) {
+			e, root := localEngine(t, logPlan(t, "share = \"session\"", logPhase("write", "ops = { append = 1 }\n"+load)))
+			final := carryOut(t, e, "write", func() { _ = os.Truncate(filepath.Join(root, "wal-w0-s1.pmlog"), 0) })
+			o := final.Totals.Ops[driver.Append]
+			require.EqualValues(t, 1, o.Causes[op.Lost])
+			require.Contains(t, final.Log.Failure, "wal-w0-s1.pmlog")
+			require.Greater(t, final.Totals.Span.Last-final.Totals.Origin, int64(900*time.Millisecond))
+			if due == 0 {
+				require.EqualValues(t, 1, o.Outcomes[driver.Error])
+				return
+			}
+			require.Equal(t, due, o.Due, "ops of an open load are due whatever became of those before them")
+			require.Positive(t, o.Causes[op.Refused])
+		})
+	}
 }
 
 // TestStoppedWorkerVerifiesNothing says so in its own words, not in those of the process that it did not wait for.

@@ -80,6 +80,7 @@ type session struct {
 	streams []*openStream // of the open feed, the earliest first
 	queued  bool          // among the sessions that the open feed can start
 	begun   bool
+	retired bool  // it has failed for good
 	first   int64 // start of its first op, and
 	last    int64 // end of its last, on the run clock
 }
@@ -146,6 +147,8 @@ type loop struct {
 	whole     driver.Reply // to a request of several keys
 	starting  *opState
 	halt      *atomic.Int32 // how the worker was asked to end the step
+	retired   *atomic.Int64 // sessions of all loops that have failed for good, of
+	everyone  int64         // so many
 	brake     *brake        // ends it when ops fail; nil: nothing does
 	lease     *atomic.Int64 // run clock from which on nothing may be started or sent
 	answers   int64         // run clock, when the last answer came
@@ -265,12 +268,22 @@ func (l *loop) forsaken(now int64) bool {
 	return l.stopped && now-max(l.stoppedAt, l.answers) > patience
 }
 
+// retire notes that a session has failed for good. A closed one starts nothing more. Ops of an open load are due whatever became of those before
+// them, and refused, while there are other sessions.
+func (l *loop) retire(s *session) {
+	s.retired = true
+	l.retired.Add(1)
+}
+
+// deserted says whether all sessions of this worker have failed for good: no op can go well any more.
+func (l *loop) deserted() bool { return l.retired.Load() == l.everyone }
+
 // turn does what the time asks for.
 func (l *loop) turn(now int64) {
 	if now >= l.sealAt {
 		l.seal(now)
 	}
-	if !l.stopped && l.halt.Load() != goOn {
+	if !l.stopped && (l.halt.Load() != goOn || l.deserted()) {
 		l.stopped, l.stoppedAt = true, now
 		l.feed.stop(now)
 		if l.scenes != nil {

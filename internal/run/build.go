@@ -41,6 +41,12 @@ type Measured struct {
 	Unfinished measure.Counters
 }
 
+// cut says whether the step may have ended early, on some worker at least.
+func (m *Measured) cut() bool {
+	failed := func(l *Log) bool { return l != nil && l.Failure != "" }
+	return m.Aborted || len(m.Losses) > 0 || slices.ContainsFunc(m.Logs, failed)
+}
+
 // NewPhase makes the result of phase ph of p and judges it. p is valid: ph is one of its phases, and what ph names is there.
 func NewPhase(p *plan.Plan, ph *plan.Phase, m Measured) *Phase {
 	r := newLoad(p, ph, m)
@@ -92,7 +98,7 @@ func newStep(p *plan.Plan, ph *plan.Phase, m Measured) *Phase {
 	}
 
 	b := builder{phase: r, totals: m.Load, settled: m.Load}
-	b.window, b.noWindow = plateau(ph, m.Shape, m.Load, m.Aborted || len(m.Losses) > 0)
+	b.window, b.noWindow = plateau(ph, m.Shape, m.Load, m.cut())
 	b.warmUp(m)
 	r.even = seconds(b.window.to - b.window.from)
 	r.Seconds = seconds(m.Load.Span.Last - m.Load.Span.First)

@@ -96,7 +96,7 @@ func TestOfferedOfAStepCutShort(t *testing.T) {
 	half := pace.Shape{Rate: 1000, Duration: 2 * time.Second}
 	ph := scheduled(pace.Shape{Rate: 1000, Duration: 4 * time.Second}, "constant")
 	load := served(half, "constant", 1, 0, quick)
-	for _, m := range []Measured{{Aborted: true}, {Losses: []Loss{{Worker: "w1"}}}} {
+	for _, m := range []Measured{{Aborted: true}, {Losses: []Loss{{Worker: "w1"}}}, {Logs: []*Log{nil, {Log: driver.Log{Failure: "no"}}}}} {
 		m.Endpoints, m.Load = endpoints, load
 		p := NewPhase(testPlan(), ph, m)
 		require.InEpsilon(t, 1000, *p.OfferedRate, 0.001)
