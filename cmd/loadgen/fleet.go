@@ -113,7 +113,7 @@ func (f *runFlags) open(id string, words io.Writer, log *slog.Logger) (*fleet, e
 	} else {
 		cfg.Waiting = func(come []string, of int) {
 			if len(come) == 0 {
-				fmt.Fprintf(words, "waiting for %d workers: loadgen worker --join %s\n", of, all.server.Addr())
+				fmt.Fprintf(words, "0 of %d workers; start each with loadgen worker --join %s\n", of, all.server.Addr())
 			} else {
 				fmt.Fprintf(words, "%d of %d workers: %s\n", len(come), of, strings.Join(come, ", "))
 			}

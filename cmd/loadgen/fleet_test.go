@@ -238,7 +238,7 @@ func TestWorkersThatDoNotCome(t *testing.T) {
 	l := begin(t, closedPlan, "--listen", "127.0.0.1:0", "--workers", "2", "--wait", "300ms")
 	r := l.result(10 * time.Second)
 	require.Equal(t, run.ExitFailed, r.ExitCode)
-	require.Contains(t, r.Verdict.Reasons[0], "none of 2 workers has come to 127.0.0.1:")
+	require.Contains(t, r.Verdict.Reasons[0], "no worker has come to 127.0.0.1:")
 }
 
 // TestWorkerProcess loads from a child: it is in the result with its own processor time, and it ends with the run however that ends.

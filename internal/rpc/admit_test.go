@@ -142,7 +142,7 @@ func TestWaitSaysWhoIsMissing(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		_, err := f.server.Wait(ctx, 3)
-		require.EqualError(t, err, "none of 3 workers has come to bufconn")
+		require.EqualError(t, err, "no worker has come to bufconn, of 3 wanted")
 	})
 }
 

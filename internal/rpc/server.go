@@ -185,7 +185,7 @@ func listed(members []*member) []coord.Member {
 // missing says who has come and how many have not.
 func (s *Server) missing(members []*member, n int) error {
 	if len(members) == 0 {
-		return fmt.Errorf("none of %d workers has come to %s", n, s.Addr())
+		return fmt.Errorf("no worker has come to %s, of %d wanted", s.Addr(), n)
 	}
 	var names []string
 	for _, m := range members {
