@@ -239,7 +239,7 @@ func TestTruncatedLogIsInvalid(t *testing.T) {
 	require.Nil(t, r.Phase["write"].Log.Proof)
 	require.Equal(t, "the log failed", r.Phase["write"].Log.Unproven)
 	said := strings.Join(strings.Fields(l.stdout.String()), " ")
-	require.Contains(t, said, "the log failed, and nothing was written after that")
+	require.Contains(t, said, "a log failed, and nothing was written to it after that")
 	require.Equal(t, 1, strings.Count(said, "nothing more is written: "), said)
 	require.Contains(t, said, "caused by 1 failed log")
 	require.NotContains(t, said, "connection")

@@ -270,7 +270,7 @@ func (p *Phase) judgeLog(m Measured) {
 	case l == nil:
 		return
 	case l.Failure != "":
-		p.doubt(Invalid, p.all(), "the log failed, and nothing was written after that: %s", l.Failure)
+		p.doubt(Invalid, p.all(), "a log failed, and nothing was written to it after that: %s", l.Failure)
 	case strings.Contains(l.SyncUsed, ", "):
 		p.doubt(Invalid, p.all(), "workers wrote with different durability: %s", l.SyncUsed)
 	}
