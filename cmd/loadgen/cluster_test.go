@@ -89,6 +89,7 @@ func redirects(p *run.Phase) (moved, ask uint64) {
 func requireAll(t *testing.T, r *run.Run) {
 	t.Helper()
 	read := r.Phase["read"]
+	require.NotNil(t, read, "%+v", r.Verdict)
 	require.EqualValues(t, clusterKeys, read.Op["get"].OK, "%+v", read.Op["get"])
 	require.Zero(t, read.Foreign)
 	require.Zero(t, r.Phase["mixed"].Foreign)
