@@ -34,11 +34,12 @@ var (
 // than of the arguments, each further call returns it too.
 type Medium interface {
 	// Put stores head, and p behind it, at off and flushes both, each line once. What a crash leaves of them may be torn between any two
-	// bytes.
+	// bytes. A head of 24 bytes, or none, costs least.
 	Put(off int64, head, p []byte) error
-	// Seal is Put for a head that begins with a checksum: its first 4 bytes are combined by XOR with the CRC32C of p, in little-endian order, and
-	// maybe in head itself, too. It returns the CRC32C, which costs less than before a Put: the processor computes while it waits for its stores. The room is how
-	// many bytes behind p belong to nobody: those up to the end of a line may become zeros.
+	// Seal is Put for a head that begins with a checksum: its first 4 bytes are combined by XOR with the CRC32C of p, in little-endian order,
+	// where they are stored; head itself may be left with either. It returns the CRC32C, which costs less than before a Put: the processor
+	// computes while it waits for its stores. The room is how many bytes behind p belong to nobody: those up to the end of a line may become
+	// zeros.
 	Seal(off int64, head, p []byte, room int64) (uint32, error)
 	// Store8 stores v at off, a multiple of 8, in little-endian order. A crash leaves all of it or nothing.
 	Store8(off int64, v uint64) error

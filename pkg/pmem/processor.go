@@ -7,11 +7,11 @@ const line = 64
 
 // processor is how a processor writes lines of its caches back to memory.
 type processor struct {
-	name   string                // of the instruction
-	flush  func(p []byte)        // starts the write-back of each line of p, which is not empty; nil where there is no instruction for it
-	past   string                // name of the instruction that aside stores with
-	aside  func(to, from []byte) // copies whole lines past the caches: they need no flush
-	line   edge
+	name   string                  // of the instruction
+	flush  func(p []byte)          // starts the write-back of each line of p, which is not empty; nil where there is no instruction for it
+	past   string                  // name of the instruction that aside stores with
+	aside  func(to, from []byte)   // copies whole lines past the caches: they need no flush
+	line   edge                    // stores a line past the caches that is put together: it needs no flush
 	store8 func(p *byte, v uint64) // stores v whole, and waits for no flush, as an atomic store would
 	fence  func()                  // waits for what was flushed
 }
@@ -34,8 +34,8 @@ func (p *chunk) combine(sum uint32) {
 	}
 }
 
-// edge stores the first or the last line of a chunk past the caches: a head of headSize bytes or none, with sum in its first 4 bytes by XOR, n bytes of p
-// from an index on, and zeros.
+// edge stores the first or the last line of a chunk: a head of headSize bytes or none, with sum in its first 4 bytes by XOR, n bytes of p from an
+// index on, and zeros.
 type edge func(to, head, p []byte, from, n int, sum uint32)
 
 // headSize is how many bytes a head has that is put together with what follows it in the registers of the processor. Who loads bytes that several

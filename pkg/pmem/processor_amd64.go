@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
+// canPermute says whether there are the instructions of line512.
 var canPermute = cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VBMI && cpu.X86.HasBMI2
 
 // detect returns the best way of this processor. Where the bits are: Intel SDM, volume 2A, CPUID.
