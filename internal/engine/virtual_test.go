@@ -40,10 +40,11 @@ type virtualServer struct {
 	latency func(n int) time.Duration // of the n-th request that it gets; negative: never
 	down    bool                      // refuses connections
 	keys    map[string][]byte
-	got     map[string]*int // requests by command
-	words   []byte          // when set, the reply to every GET and SET
-	piece   int             // when set, of how many bytes a piece of a reply is, each of which comes a little later than the one before
-	uneven  int             // when set, what makes its latencies differ from request to request, by key
+	got     map[string]*int           // requests by command
+	words   []byte                    // when set, the reply to every GET and SET
+	heard   func(command, key []byte) // when set, is told of every key that is asked for
+	piece   int                       // when set, of how many bytes a piece of a reply is, each of which comes a little later than the one before
+	uneven  int                       // when set, what makes its latencies differ from request to request, by key
 	scratch []byte
 	far     farEnd      // of in-memory connections
 	lists   [256][]byte // replies to MGET, of which no more than that are on their way
@@ -284,6 +285,14 @@ func (s *virtualServer) answer(fd int, sock *virtualSock, args [][]byte) {
 // reply carries a request out. A negative latency means that it is never answered.
 func (s *virtualServer) reply(args [][]byte) (reply []byte, latency time.Duration) {
 	*s.got[string(args[0])]++
+	for i := 1; s.heard != nil && i < len(args); i++ {
+		s.heard(args[0], args[i])
+		if string(args[0]) == "MSET" {
+			i++ // whose values stand between
+		} else if string(args[0]) != "MGET" {
+			break
+		}
+	}
 	switch string(args[0]) {
 	case "PING":
 		reply = pong

@@ -80,7 +80,7 @@ type Op struct {
 	Stream uint32 // the stream it came from
 	N      uint64 // its number in the stream, from 0
 	Verb   driver.Verb
-	Index  uint64 // of its key, in the key space or the session's pool
+	Index  uint64 // of its key, in the key space or the session's pool: no two keys of one have it in common
 	Key    []byte
 	Value  driver.Value
 	Batch  []driver.Item // all keys, where an op has several: Index, Key and Value are then those of the first

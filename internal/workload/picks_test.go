@@ -252,3 +252,27 @@ func TestHitRatioIsExact(t *testing.T) {
 	_, err := New(onePlan(keys("uniform", "shared", 10), ph), ph, Step{Kind: "load"})
 	require.ErrorContains(t, err, "a hit ratio of 0")
 }
+
+// What remembers where a key lives does so by its index: no two keys may have one in common, those that nobody puts included.
+func TestAnIndexNamesOneKey(t *testing.T) {
+	ratio := 0.7
+	for _, k := range []plan.Keys{keys("uniform", "shared", 50), keys("zipf", "shared", 50), hot(0.8, 0.2, 50), ycsbKeys(50), keys("latest", "shared", 50)} {
+		ph := closed("load", 3, 0)
+		ph.Ops = ops(3, 1)
+		if k.Pick != "latest" {
+			ph.HitRatio = &ratio
+		}
+		s := source(t, onePlan(k, ph), 0, "load")
+		named := map[uint64]string{}
+		for i := range s.Streams() {
+			st := s.Stream(i)
+			var o op.Op
+			for range 2000 {
+				require.True(t, st.Next(&o))
+				key, known := named[o.Index]
+				require.True(t, !known || key == string(o.Key), "%s: index %d is %s and %s", k.Pick, o.Index, key, o.Key)
+				named[o.Index] = string(o.Key)
+			}
+		}
+	}
+}

@@ -238,6 +238,7 @@ func (st *Stream) fill(o *op.Op, index uint64) {
 	s := st.source
 	o.Index = index
 	if s.misses && o.Verb == driver.Get && st.random.Uint64() >= s.hits {
+		o.Index += absent // it is another key, which may live elsewhere
 		o.Key = s.keys.appendAbsent(o.Key[:0], st.pool, index)
 	} else {
 		o.Key = s.keys.appendKey(o.Key[:0], st.pool, index)

@@ -1,0 +1,137 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// features are what workloads can be made of. None of them deletes, so that a get of a key of the dataset is a hit.
+var features = []struct {
+	name, keys, values, phase string
+	alone                     bool // not with several keys in a quorum op
+	traced                    bool
+}{
+	{name: "gets", phase: "ops = { get = 1 }"},
+	{name: "a mix", phase: "ops = { get = 2, put = 1 }"},
+	{name: "a hit ratio", phase: "ops = { get = 3, put = 1 }\nhit_ratio = \"90%\""},
+	{name: "a low hit ratio", phase: "ops = { get = 1 }\nhit_ratio = \"20%\""},
+	{name: "zipf", keys: "pick = \"zipf(0.99)\"", phase: "ops = { get = 2, put = 1 }\nhit_ratio = \"80%\""},
+	{name: "zipf as in YCSB", keys: "pick = \"zipf(0.99, ycsb)\"", phase: "ops = { get = 1 }\nhit_ratio = \"80%\""},
+	{name: "hotspot", keys: "pick = \"hotspot(80% on 20%)\"", phase: "ops = { get = 2, put = 1 }\nhit_ratio = \"80%\""},
+	{name: "latest", keys: "pick = \"latest(0.99)\"", phase: "ops = { get = 2, put = 1 }"},
+	{name: "sequence", keys: "pick = \"sequence\"", phase: "ops = { get = 1 }"},
+	{name: "checked values", values: "checked = true", phase: "ops = { get = 1, put = 1 }\nhit_ratio = \"70%\""},
+	{name: "values that expire", values: "ttl = \"1h\"", phase: "ops = { get = 1, put = 1 }\nhit_ratio = \"70%\""},
+	{name: "batches", phase: "ops = { get = 1, put = 1 }\nbatch = 4", alone: true},
+	{name: "scenarios", phase: "scenario \"modify\" {\n step \"get\" {}\n step \"put\" { key = \"same\" }\n step \"get\" {}\n}\n"},
+	{name: "a trace", traced: true},
+}
+
+// Every request goes to an endpoint that holds its key, whatever the workload is made of; so every get of a key that is there is a hit, and no other.
+func TestKeysAreAskedForWhereTheyLive(t *testing.T) {
+	for _, f := range features {
+		for _, endpoints := range []int{1, 4} {
+			for _, n := range []int{0, 1, 2} {
+				for _, indirect := range []bool{false, true} {
+					if f.alone && n > 0 || n > endpoints {
+						continue
+					}
+					t.Run(fmt.Sprintf("%s/endpoints=%d/n=%d/indirect=%v", f.name, endpoints, n, indirect), func(t *testing.T) {
+						askEverywhere(t, featurePlan(t, f.keys, f.values, f.phase, f.traced, endpoints, n), f.traced, n, indirect)
+					})
+				}
+			}
+		}
+	}
+}
+
+// featurePlan is a plan of a feature on so many endpoints, n of which hold a key; 0: without replication.
+func featurePlan(t *testing.T, keys, values, phase string, traced bool, endpoints, n int) *plan.Plan {
+	t.Helper()
+	var list []string
+	for i := range endpoints {
+		list = append(list, strconv.Quote(fmt.Sprintf("127.0.0.1:%d", firstPort+i)))
+	}
+	target := ""
+	if n > 0 {
+		target = fmt.Sprintf("replication {\n coordinate = \"client\"\n n = %d\n w = %d\n r = 1\n}", n, n)
+	}
+	load := "closed {\n sessions = 3\n duration = \"100ms\"\n pipeline = 4\n}"
+	if traced {
+		load = "open {\n trace {\n file = \"trace.csv\"\n }\n sessions = 3\n}"
+	}
+	return parsePlan(t, fmt.Sprintf(`
+		target "t" {
+			driver    = "redis"
+			endpoints = [%s]
+			%s
+		}
+		dataset "d" {
+			keys {
+				count = 500
+				%s
+			}
+			values {
+				size = 100
+				%s
+			}
+		}
+		phase "load" {
+			target      = target.t
+			dataset     = dataset.d
+			%s
+			%s
+		}`, strings.Join(list, ", "), target, keys, values, phase, load))
+}
+
+// askEverywhere carries a plan's load out on servers that hold the dataset, and holds what they hear against the placement.
+func askEverywhere(t *testing.T, p *plan.Plan, traced bool, n int, indirect bool) {
+	t.Helper()
+	b := newBench(t, p, "load", 100*time.Microsecond)
+	b.indirect = indirect
+	if traced {
+		const lines = 2000
+		_, trace := recorded(lines)
+		p.Phases[0].Open.Trace.Lines, p.Phases[0].Open.Duration = lines, time.Minute
+		b.g.trace = opened(trace)
+	}
+	n = max(1, n)
+	value := make([]byte, 100)
+	for i := range 500 {
+		key := fmt.Appendf(nil, "key:%012d", i)
+		for _, e := range b.g.placement.Place(nil, key, n) {
+			b.server(e).store(key, value)
+		}
+	}
+	strays, absent := 0, 0
+	for i := range b.g.endpoints {
+		b.server(i).heard = func(command, key []byte) {
+			if !slices.Contains(b.g.placement.Place(nil, key, n), i) {
+				strays++
+			}
+			if string(command) == "GET" && len(key) > len("key:000000000000") {
+				absent++
+			}
+		}
+	}
+	got := b.run(run.Load)
+	require.Zero(t, strays, "requests went to endpoints that do not hold their keys")
+	if traced {
+		return
+	}
+	get := got.Ops[driver.Get]
+	answered := get.Outcomes[driver.OK] + get.Outcomes[driver.Miss]
+	require.Greater(t, answered, uint64(100))
+	require.Equal(t, get.Due, answered)
+	require.EqualValues(t, absent/n, get.Outcomes[driver.Miss], "a get of a key that nobody puts is a miss, and no other")
+}
