@@ -1,9 +1,10 @@
 # What a developer does here, one target each. They want Go and a POSIX shell; test-servers says what the rest of the tests want.
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-servers lint fmt fuzz bench gobench golden
+.PHONY: help build test test-servers lint fmt fuzz mutants bench gobench golden
 
 FUZZTIME ?= 20s
+PKG ?= ./internal/op
 
 tool = go tool -modfile=tools/go.mod
 
@@ -31,6 +32,9 @@ fmt: ## format with gofumpt, and the plans
 fuzz: ## every fuzz target for FUZZTIME (20s)
 	@set -e; grep -r --include='*_test.go' '^func Fuzz' . | sed 's|/[^/]*:func \([A-Za-z0-9_]*\).*| \1|' | \
 	while read -r dir target; do echo "$$dir $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$dir" </dev/null; done
+
+mutants: ## change PKG in small ways, one at a time, and name the changes that its tests miss; MUTANTS="-n 100 -seed 2" or other flags
+	nice -n 19 go run -C tools ./mutants $(MUTANTS) $(PKG)
 
 bench: ## loadgen beside the other clients on PATH; BENCH="-quick" or other flags
 	go run ./bench $(BENCH)

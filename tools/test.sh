@@ -46,6 +46,7 @@ go vet $race ./... || status=$?
 # The command's tests measure what a user would, with real processes: they have the machine to themselves.
 go test $race -shuffle=on $(go list ./... | grep -v '/cmd/loadgen$') || status=$?
 go test $race -shuffle=on -timeout 25m ./cmd/loadgen || status=$?
+go test -C tools ./mutants || status=$?
 case ",${LOADGEN_TEST_REQUIRE:-}," in
 *,all,* | *,crash,*)
 	# A million images of crashes, for which the race detector is too slow.
