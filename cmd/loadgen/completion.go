@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/loadgen/loadgen/internal/drivers"
+	"github.com/loadgen/loadgen/internal/regular"
 	"github.com/loadgen/loadgen/internal/rundir"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -136,7 +137,7 @@ func completeVariants(_ *cobra.Command, args []string, _ string) ([]string, cobr
 	if len(args) == 0 {
 		return nil, how
 	}
-	src, err := readBounded(args[0])
+	src, err := regular.Read(args[0], plan.MaxSize)
 	if err != nil {
 		return nil, how
 	}

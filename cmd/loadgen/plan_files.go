@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strconv"
 	"text/tabwriter"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/entries"
 	"github.com/loadgen/loadgen/internal/fields"
+	"github.com/loadgen/loadgen/internal/regular"
 	"github.com/loadgen/loadgen/internal/trace"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -52,7 +52,10 @@ func (n *namedFiles) look(file string, read func(io.Reader) finding) finding {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(n.dir, path)
 	}
-	from, err := os.Open(path)
+	from, err := regular.Open(path)
+	if errors.Is(err, regular.ErrKind) {
+		return finding{err: err}
+	}
 	if err != nil {
 		return finding{err: fmt.Errorf("%w: paths begin where the plan is, or in --files DIR", err)}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/loadgen/loadgen/internal/regular"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -97,7 +98,7 @@ func complaint(err error) string {
 
 // formatFile formats one file, whole or not at all.
 func formatFile(cmd *cobra.Command, path string, check bool) (changed bool, err error) {
-	src, err := readBounded(path)
+	src, err := regular.Read(path, plan.MaxSize)
 	if err != nil {
 		return false, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/loadgen/loadgen/internal/drivers"
+	"github.com/loadgen/loadgen/internal/regular"
 	"github.com/loadgen/loadgen/internal/table"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -63,7 +64,7 @@ func (t *trial) baseline() *plan.Plan {
 
 // open reads a plan file.
 func (p *planFlags) open(path string) (*planText, error) {
-	src, err := readBounded(path)
+	src, err := regular.Read(path, plan.MaxSize)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %s", err, otherPlan(path))
 	}
@@ -75,7 +76,7 @@ func (p *planFlags) open(path string) (*planText, error) {
 		vars: plan.Vars{Variant: p.variant, Flags: p.vars, FileName: p.varFile, Environ: os.Environ()},
 	}
 	if p.varFile != "" {
-		if t.vars.File, err = readBounded(p.varFile); err != nil {
+		if t.vars.File, err = regular.Read(p.varFile, plan.MaxSize); err != nil {
 			return nil, err
 		}
 		t.sources[p.varFile] = t.vars.File
@@ -208,18 +209,4 @@ func (t *planText) report(w io.Writer, diags hcl.Diagnostics) error {
 		return &exitError{code: exitUsage}
 	}
 	return nil
-}
-
-// readBounded reads a file that must not be larger than a plan may be; the guard refuses one that is.
-func readBounded(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, plan.MaxSize+1))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	return b, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/loadgen/loadgen/internal/regular"
 	"github.com/loadgen/loadgen/internal/rundir"
 )
 
@@ -66,7 +67,7 @@ passed over; nothing is overwritten.`,
 			}
 			in := cmd.InOrStdin()
 			if args[0] != "-" {
-				f, err := os.Open(args[0])
+				f, err := regular.Open(args[0])
 				if err != nil {
 					return err
 				}
