@@ -16,19 +16,18 @@ var ErrKind = errors.New("only regular files are read")
 
 // Open opens a regular file for reading, and follows links to one. It never waits.
 func Open(path string) (*os.File, error) {
-	info, err := os.Stat(path) // to open a device may do something to it
-	if err != nil {
-		return nil, err
-	}
-	if err := check(path, info); err != nil {
-		return nil, err
+	if info, err := os.Stat(path); err == nil { // to open a device may do something to it
+		if err := check(path, info); err != nil {
+			return nil, err
+		}
 	}
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
 	if err != nil {
 		return nil, err
 	}
-	if info, err = f.Stat(); err == nil { // it may be another by now
-		err = check(path, info)
+	info, err := f.Stat()
+	if err == nil {
+		err = check(path, info) // it may be another by now
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
