@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"math"
-	"sync"
 )
 
 // HeaderSize is the length of a checked value's header in bytes, and so the least size of a checked value.
@@ -65,8 +64,11 @@ const fillingSize = 64 << 10
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// filling returns the alphanumeric text that all values are cut from.
-var filling = sync.OnceValue(func() []byte {
+// filling is the alphanumeric text that all values are cut from. It is made when the process starts: event loops append values at times when they
+// must not wait for each other.
+var filling = makeFilling()
+
+func makeFilling() []byte {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 	b := make([]byte, fillingSize)
 	x := uint64(0x9E3779B97F4A7C15)
@@ -77,7 +79,7 @@ var filling = sync.OnceValue(func() []byte {
 		b[i] = alphabet[(x>>32)*uint64(len(alphabet))>>32]
 	}
 	return b
-})
+}
 
 // AppendTo appends the value's bytes.
 func (v *Value) AppendTo(dst []byte) []byte {
@@ -104,7 +106,7 @@ func (v *Value) Text() bool { return v.Maker == nil && v.Fill>>16 == 0 }
 
 // Parts appends the parts of a text that a value without a header consists of, in their order, where it is such a value. They are to be read only.
 func (v *Value) Parts(dst [][]byte) [][]byte {
-	text := filling()
+	text := filling
 	for from, n := int(v.Seed%fillingSize), v.Size; n > 0; from = 0 {
 		part := text[from:min(from+n, len(text))]
 		dst = append(dst, part)
@@ -123,7 +125,7 @@ func (v *Value) Stamp(b []byte, stride int, seeds []uint64) {
 	if v.Checked {
 		head = HeaderSize
 	}
-	text, n := filling(), v.Size-head
+	text, n := filling, v.Size-head
 	for i, seed := range seeds {
 		to := b[i*stride+head:][:n]
 		if from := int(seed % fillingSize); from+n <= len(text) {
@@ -186,7 +188,7 @@ func appendMixed(dst []byte, seed uint64, n, zeros int) []byte {
 }
 
 func appendText(dst []byte, seed uint64, n int) []byte {
-	text := filling()
+	text := filling
 	for from := int(seed % fillingSize); n > 0; from = 0 {
 		part := text[from:]
 		if len(part) > n {

@@ -162,9 +162,9 @@ func TestFillingsDiffer(t *testing.T) {
 func TestLongFillingWrapsRound(t *testing.T) {
 	v := Value{Size: 3 * fillingSize, Seed: fillingSize - 10}
 	b := v.AppendTo(nil)
-	require.Equal(t, filling()[fillingSize-10:], b[:10])
-	require.Equal(t, filling(), b[10:10+fillingSize])
-	require.Equal(t, filling()[:fillingSize-10], b[10+2*fillingSize:])
+	require.Equal(t, filling[fillingSize-10:], b[:10])
+	require.Equal(t, filling, b[10:10+fillingSize])
+	require.Equal(t, filling[:fillingSize-10], b[10+2*fillingSize:])
 }
 
 func TestValueAllocatesNothing(t *testing.T) {

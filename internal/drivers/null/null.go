@@ -9,7 +9,6 @@ package null
 import (
 	"fmt"
 	"math"
-	"sync"
 	"time"
 
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -85,10 +84,7 @@ func (Driver) Outcomes(v driver.Verb) []driver.Outcome {
 var errorMessage = []byte("error asked for by error_every")
 
 // stored is the value that every get finds: a checked one, as datasets for replicated targets have.
-var stored = sync.OnceValue(func() []byte {
-	v := driver.Value{Size: driver.HeaderSize, Checked: true, Version: 1}
-	return v.AppendTo(nil)
-})
+var stored = (&driver.Value{Size: driver.HeaderSize, Checked: true, Version: 1}).AppendTo(nil)
 
 // Reply fills reply for req and returns its latency. Every get that is ok finds the same checked value. The config must be a valid *Config. Of the
 // requests of one stream to one endpoint exactly every MissEvery-th is a miss and every ErrorEvery-th an error, error first;
@@ -103,7 +99,7 @@ func (Driver) Reply(config any, req *driver.Request, reply *driver.Reply) time.D
 	case hits(turn, c.MissEvery) && req.Verb != driver.Put:
 		reply.Outcome = driver.Miss
 	case req.Verb == driver.Get:
-		reply.Value = stored()
+		reply.Value = stored
 	}
 	return c.latency(req)
 }
