@@ -175,6 +175,9 @@ type part struct {
 
 // run carries out the prepared step and returns when all of it has ended.
 func (l *loop) run() {
+	if f, ok := l.feed.(reading); ok {
+		f.open()
+	}
 	l.await()
 	l.enter()
 	for l.cycle() {

@@ -18,7 +18,8 @@ type replayFeed struct {
 	shed     bool
 	lasts    int64
 	drainAt  int64
-	ending   bool // nothing starts any more: what is held, and what was due by endBy, is shed, some with each turn
+	lookAt   int64 // when the trace is looked at again while the reader is not ahead
+	ending   bool  // nothing starts any more: what is held, and what was due by endBy, is shed, some with each turn
 	endBy    int64
 	busy     *session // an op of it is being started
 	scratch  op.Op    // room for one that is made
@@ -40,7 +41,6 @@ func newReplay(l *loop, source *workload.Source, o *plan.Open, open func() (io.R
 func (f *replayFeed) begin() {
 	f.drainAt = f.l.origin + f.lasts
 	f.tape.begin()
-	f.advance()
 }
 
 func (f *replayFeed) fire(timer, int64) {}
@@ -53,7 +53,7 @@ func (f *replayFeed) due(now int64) {
 		f.shedSome()
 		return
 	}
-	for !f.over && f.held.n < mostHeld && f.l.origin+f.head().due <= now {
+	for f.held.n < mostHeld && f.ready() && f.l.origin+f.head().due <= now {
 		x := f.head()
 		s, due := f.l.sessions[x.session], f.l.origin+x.due
 		switch room := s.active < f.pipeline && f.held.none(s); {
@@ -65,8 +65,9 @@ func (f *replayFeed) due(now int64) {
 		default:
 			f.fill(f.held.hold(s, due), x)
 		}
-		f.advance()
+		f.pos++
 	}
+	f.lookAt = now + starved
 }
 
 // start begins an op in a free slot of the session.
@@ -95,6 +96,8 @@ func (f *replayFeed) next() int64 {
 		return 0 // at once
 	case f.over || f.held.n >= mostHeld:
 		return f.drainAt
+	case !f.ready():
+		return min(f.lookAt, f.drainAt)
 	}
 	return min(f.l.origin+f.head().due, f.drainAt)
 }
@@ -114,14 +117,14 @@ func (f *replayFeed) shedSome() {
 			f.shedOp(&f.held.release(s).op)
 		}
 	}
-	for left := shedEach; !f.over && f.l.origin+f.head().due <= f.endBy; left-- {
+	for left := shedEach; f.ready() && f.l.origin+f.head().due <= f.endBy; left-- {
 		if left == 0 {
 			return
 		}
 		f.drop(f.head())
-		f.advance()
+		f.pos++
 	}
-	f.over = true
+	f.over = f.over || f.at != nil // what is at hand is due later; else it is not read yet
 }
 
 // drop sheds an op that was not held.

@@ -229,3 +229,39 @@ func TestReplayOfABrokenTrace(t *testing.T) {
 	_, err = e.openTrace(&plan.Trace{File: "/dev/null", SHA256: "00"})
 	require.ErrorContains(t, err, "is not the file that the plan was checked with")
 }
+
+// slowDisk reads a trace that comes to a halt at a byte until it is let go.
+type slowDisk struct {
+	*strings.Reader
+	halt int64
+	free chan struct{}
+}
+
+func (d *slowDisk) Read(b []byte) (int, error) {
+	at := d.Size() - int64(d.Len())
+	if at >= d.halt {
+		<-d.free
+		return d.Reader.Read(b)
+	}
+	return d.Reader.Read(b[:min(int64(len(b)), d.halt-at)])
+}
+
+func (d *slowDisk) Close() error { return nil }
+
+// A loop whose trace has not been read so far goes on with what else it has to do: one that parks while it is held ends the process.
+func TestReplayOfATraceThatIsReadTooSlowly(t *testing.T) {
+	const n = 10_000
+	_, text := recorded(n)
+	b := newReplayBench(t, "sessions = 4\n pipeline = 64", text, n, 100*time.Microsecond)
+	disk := &slowDisk{Reader: strings.NewReader(text), halt: int64(len(text) / 2), free: make(chan struct{})}
+	b.g.trace = func() (io.ReadSeekCloser, error) { return disk, nil }
+	late := false
+	b.net.at(time.Duration(b.net.clock.t)+4*time.Second, func() {
+		late = true
+		close(disk.free)
+	})
+	began, totals := b.replay()
+	require.True(t, late)
+	require.Len(t, began.at, n)
+	require.Greater(t, totals.Ops[driver.Get].Lag.Max(), int64(time.Second), "what was late counts from when it was due")
+}

@@ -9,10 +9,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-const (
-	starved  = int64(20 * time.Microsecond) // until the trace is looked at again when the reader is not ahead
-	dealEach = 256                          // lines of a trace that are given out in one turn
-)
+const dealEach = 256 // lines of a trace that are given out in one turn
 
 // rerunFeed starts the next line of a session when one of its slots becomes free: due = freed + think, or when the line was there if that is later.
 // While a session has nothing to do, the trace is read on, and what it has for busy sessions is held; beyond a bound it is not read further, and

@@ -126,6 +126,7 @@ func TestRerunAllocatesNothing(t *testing.T) {
 	b.equip(run.Load)
 	f := b.l.feed.(*rerunFeed)
 	f.t = &plan.Trace{File: "trace.csv", Form: "cache", Loop: true}
+	f.open()
 	f.tape.begin()
 	deal := func() {
 		for !f.ready() {

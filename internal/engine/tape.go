@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/internal/trace"
@@ -28,7 +29,7 @@ type tape struct {
 	t     *plan.Trace
 	timed bool
 	value driver.Value
-	open  func() (io.ReadSeekCloser, error)
+	file  func() (io.ReadSeekCloser, error)
 	from  int     // sessions of the phase that are the loop's: from ≤ i < from + here
 	here  int     //
 	all   int     // sessions of the phase
@@ -43,14 +44,27 @@ type tape struct {
 	full   chan *chunk
 	empty  chan *chunk
 	quit   chan struct{}
-	at     *chunk // taken from, at
+	ahead  chan struct{} // closed once the reader has filled what it may, or has read all
+	once   sync.Once     // of that
+	at     *chunk        // taken from, at
 	pos    int
 	over   bool  // nothing more comes
 	fault  error // why the trace ended early
 }
 
-// reading is a feed that has something to close when its step has ended.
-type reading interface{ close() error }
+// reading is a feed that reads ahead of its step on a goroutine.
+type reading interface {
+	// open starts to read.
+	open()
+	// close ends that when the step has ended, and returns why it ended early, if it did.
+	close() error
+}
+
+// starved is how long a loop waits until it looks again for lines that the reader has not read yet.
+const starved = int64(20 * time.Microsecond)
+
+// firstLines is how long a step waits for the reader to be ahead, at most.
+const firstLines = time.Second
 
 // chunk is ops of a trace in their order.
 type chunk struct {
@@ -74,22 +88,33 @@ type traced struct {
 // newTape returns what is for a loop of a trace that so many sessions replay.
 func newTape(l *loop, source *workload.Source, t *plan.Trace, all int, open func() (io.ReadSeekCloser, error)) tape {
 	here := len(l.sessions)
-	return tape{t: t, value: source.Value(), open: open, from: l.sessions[0].id, here: here, all: all, taken: make([]int64, here)}
+	return tape{t: t, value: source.Value(), file: open, from: l.sessions[0].id, here: here, all: all, taken: make([]int64, here)}
 }
 
-// begin starts to read.
-func (p *tape) begin() {
-	p.full, p.empty, p.quit = make(chan *chunk, chunks), make(chan *chunk, chunks), make(chan struct{})
+func (p *tape) open() {
+	p.full, p.empty = make(chan *chunk, chunks), make(chan *chunk, chunks)
+	p.quit, p.ahead = make(chan struct{}), make(chan struct{})
 	for range chunks {
 		p.empty <- &chunk{ops: make([]traced, 0, chunkOps), keys: make([]byte, 0, arenaSize)}
 	}
 	p.reader.Go(p.read)
 }
 
+// begin waits until the reader is ahead.
+func (p *tape) begin() {
+	limit := time.NewTimer(firstLines)
+	defer limit.Stop()
+	select {
+	case <-p.ahead:
+	case <-limit.C: // the first lines are late, then
+	}
+}
+
 // read is the goroutine that reads ahead; close waits for it.
 func (p *tape) read() {
+	defer p.leads()
 	defer close(p.full)
-	file, err := p.open()
+	file, err := p.file()
 	if err != nil {
 		p.pass(&chunk{err: err})
 		return
@@ -197,30 +222,28 @@ func (p *tape) blank() *chunk {
 	}
 }
 
+// leads says that the reader is ahead.
+func (p *tape) leads() { p.once.Do(func() { close(p.ahead) }) }
+
 func (p *tape) pass(c *chunk) bool {
 	select {
 	case p.full <- c:
+		if len(p.empty) == 0 {
+			p.leads()
+		}
 		return true
 	case <-p.quit:
 		return false
 	}
 }
 
-// close ends the reading and waits for its end. It returns why the trace ended early, if it did.
 func (p *tape) close() error {
 	close(p.quit)
 	p.reader.Wait()
 	return p.fault
 }
 
-// advance goes on to the next op, and waits for it to be read where it is not yet.
-func (p *tape) advance() {
-	for p.pos++; p.used(); {
-		p.load(<-p.full)
-	}
-}
-
-// ready says whether there is an op at hand, without waiting for one to be read.
+// ready says whether there is an op at hand. It does not wait for one to be read: the loop has replies to read meanwhile.
 func (p *tape) ready() bool {
 	for p.used() {
 		select {
@@ -246,7 +269,11 @@ func (p *tape) used() bool {
 		return false
 	}
 	p.at = nil
-	p.empty <- c
+	select {
+	case p.empty <- c:
+	default:
+		panic("more chunks of a trace than were made")
+	}
 	return true
 }
 
