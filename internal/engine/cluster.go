@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -35,16 +36,26 @@ type cluster struct {
 	doubt   chan struct{} // holds one
 	cancel  context.CancelFunc
 	keeper  sync.WaitGroup
+	known   atomic.Pointer[directory]
+}
 
-	mu     sync.Mutex
+// directory says which nodes of a cluster are which endpoints. It does not change: whoever learns of another node puts a copy in its place. Loops look
+// into it while they must not wait for each other.
+type directory struct {
 	index  map[string]int // endpoint by address, and by the other forms of it
 	joined []endpoint     // in this phase: those behind the group's
+}
+
+func newCluster(g *group, d driver.Cluster, secrets driver.Secrets) *cluster {
+	c := &cluster{group: g, driver: d, secrets: secrets, doubt: make(chan struct{}, 1), cancel: func() {}}
+	c.known.Store(&directory{index: map[string]int{}})
+	return c
 }
 
 // discover finds the nodes of the target's cluster by its endpoints, which it asks in turn until one answers, and puts them in their place,
 // in the order of their addresses.
 func (g *group) discover(ctx context.Context, d driver.Cluster, secrets driver.Secrets) error {
-	c := &cluster{group: g, driver: d, secrets: secrets, index: map[string]int{}, doubt: make(chan struct{}, 1), cancel: func() {}}
+	c := newCluster(g, d, secrets)
 	var errs []error
 	for i := range g.endpoints {
 		nodes, err := c.ask(ctx, &g.endpoints[i], identifyWithin)
@@ -59,9 +70,7 @@ func (g *group) discover(ctx context.Context, d driver.Cluster, secrets driver.S
 		g.endpoints = nil
 		for i, n := range nodes {
 			g.endpoints = append(g.endpoints, newEndpoint(fmt.Sprintf("n%d", i), n.Addr))
-			for _, name := range append(n.Aliases, n.Addr) {
-				c.index[name] = i
-			}
+			c.name(i, append(n.Aliases, n.Addr)...)
 		}
 		slots := op.NewSlots(c.places())
 		c.enter(slots, nodes)
@@ -120,30 +129,60 @@ func (c *cluster) enter(slots *op.Slots, nodes []driver.Node) {
 // places is how many endpoints there can be in the phase.
 func (c *cluster) places() int { return len(c.group.endpoints) + mostNew }
 
+// name has an endpoint known by addresses.
+func (c *cluster) name(at int, addrs ...string) {
+	c.change(func(d *directory) {
+		for _, addr := range addrs {
+			d.index[addr] = at
+		}
+	})
+}
+
+// change replaces the directory by a copy that was changed. Change may be called again, with another copy.
+func (c *cluster) change(change func(*directory)) {
+	for {
+		before := c.known.Load()
+		after := &directory{index: maps.Clone(before.index), joined: slices.Clone(before.joined)}
+		change(after)
+		if c.known.CompareAndSwap(before, after) {
+			return
+		}
+	}
+}
+
 // place returns the endpoint with an address. One that has joined gets a place now and is known by the aliases, too; −1: none is left, or its IP
 // address is not known.
 func (c *cluster) place(addr string, aliases ...string) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	at, known := c.index[addr]
+	at, known := c.knows(addr)
 	if !known {
 		ip, ok := ipPort(addr)
 		if !ok {
 			return -1
 		}
-		if at, known = c.index[ip.String()]; !known {
-			if len(c.joined) == mostNew {
-				return -1
-			}
-			at = len(c.group.endpoints) + len(c.joined)
-			c.joined = append(c.joined, endpoint{name: fmt.Sprintf("n%d", at), text: ip.String(), addr: ip})
-			c.index[ip.String()] = at
+		if at = c.join(ip); at < 0 {
+			return -1
 		}
-		c.index[addr] = at
 	}
-	for _, alias := range aliases {
-		c.index[alias] = at
+	if known && !slices.ContainsFunc(aliases, func(alias string) bool { return !c.names(at, alias) }) {
+		return at
 	}
+	c.name(at, append(aliases, addr)...)
+	return at
+}
+
+// join returns the endpoint with an IP address, which gets a place if it has none; −1: none is left.
+func (c *cluster) join(ip netip.AddrPort) (at int) {
+	c.change(func(d *directory) {
+		known := false
+		if at, known = d.index[ip.String()]; known {
+			return
+		}
+		if at = -1; len(d.joined) < mostNew {
+			at = len(c.group.endpoints) + len(d.joined)
+			d.joined = append(d.joined, endpoint{name: fmt.Sprintf("n%d", at), text: ip.String(), addr: ip})
+			d.index[ip.String()] = at
+		}
+	})
 	return at
 }
 
@@ -159,18 +198,18 @@ func ipPort(addr string) (netip.AddrPort, bool) {
 
 // knows returns the endpoint that is known by an address or another form of it.
 func (c *cluster) knows(addr string) (at int, ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	at, ok = c.index[addr]
+	at, ok = c.known.Load().index[addr]
 	return at, ok
 }
 
-// newcomer returns an endpoint that has joined.
-func (c *cluster) newcomer(at int) endpoint {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.joined[at-len(c.group.endpoints)]
+// names says whether an endpoint is known by an address.
+func (c *cluster) names(endpoint int, addr string) bool {
+	at, known := c.knows(addr)
+	return known && at == endpoint
 }
+
+// newcomer returns an endpoint that has joined.
+func (c *cluster) newcomer(at int) endpoint { return c.known.Load().joined[at-len(c.group.endpoints)] }
 
 // start has the map kept until close.
 func (c *cluster) start() {

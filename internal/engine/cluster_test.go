@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
@@ -117,7 +118,8 @@ func TestClusterRoutes(t *testing.T) {
 // TestClusterPlaces enters nodes that join, under all forms of their address, until there is no place left.
 func TestClusterPlaces(t *testing.T) {
 	first := newEndpoint("n0", "[::1]:7001")
-	c := &cluster{group: &group{endpoints: []endpoint{first}}, index: map[string]int{"[::1]:7001": 0}}
+	c := newCluster(&group{endpoints: []endpoint{first}}, nil, nil)
+	c.name(0, "[::1]:7001")
 	require.Equal(t, 0, c.place("::1:7001"), "as a redirect has it")
 	require.Equal(t, 1, c.place("::1:7002", "cache.example.org:7002"))
 	require.Equal(t, "[::1]:7002", c.newcomer(1).text)
@@ -143,4 +145,28 @@ func TestClusterPlaces(t *testing.T) {
 	})
 	require.Equal(t, op.NumSlots-1, slots.Held(mostNew))
 	require.Equal(t, 1, slots.Missing())
+}
+
+// Loops look up nodes, and let them join, without waiting for each other: one that parks while it is held ends the process.
+func TestLoopsShareTheNodesOfACluster(t *testing.T) {
+	c := newCluster(&group{endpoints: []endpoint{newEndpoint("n0", "10.0.0.1:1")}}, nil, nil)
+	c.name(0, "10.0.0.1:1")
+	var loops errgroup.Group
+	for range 4 {
+		loops.Go(func() error {
+			for i := range 100 {
+				port := 1 + i%(mostNew+2)
+				at := c.place(fmt.Sprintf("10.0.0.1:%d", port))
+				if known, ok := c.knows(fmt.Sprintf("10.0.0.1:%d", port)); at >= 0 && (!ok || known != at) {
+					return fmt.Errorf("port %d is endpoint %d, and then %d", port, at, known)
+				}
+			}
+			return nil
+		})
+	}
+	require.NoError(t, loops.Wait())
+	require.Len(t, c.known.Load().joined, mostNew)
+	for at := range mostNew {
+		require.Equal(t, fmt.Sprintf("n%d", 1+at), c.newcomer(1+at).name)
+	}
 }

@@ -92,10 +92,10 @@ func (b *bench) connect(p *plan.Plan, phase string, latency time.Duration, c clo
 
 // divide makes the endpoints a cluster whose slots are in turn those of each.
 func (b *bench) divide(d driver.Cluster) {
-	c := &cluster{group: b.g, driver: d, index: map[string]int{}, doubt: make(chan struct{}, 1), cancel: func() {}}
+	c := newCluster(b.g, d, nil)
 	slots := op.NewSlots(len(b.g.endpoints))
 	for i, end := range b.g.endpoints {
-		c.index[end.text] = i
+		c.name(i, end.text)
 	}
 	for slot := range op.NumSlots {
 		slots.Set(slot, slot%(len(b.g.endpoints)-b.slotless))
