@@ -214,7 +214,7 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink func(*measure.S
 				l.meter = newMeter()
 				defer l.meter.close()
 				_, sockets := l.tr.(*wire)
-				l.hold.may = sockets && measured
+				l.hold.may = sockets && measured && err == nil // a goroutine without a thread of its own may be moved
 				if t, ok := l.tr.(*local); ok {
 					t.seat.take(err == nil && e.cpu(l.index) >= 0)
 					defer t.seat.leave()
