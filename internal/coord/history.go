@@ -1,6 +1,10 @@
 package coord
 
-import "github.com/loadgen/loadgen/internal/measure"
+import (
+	"bytes"
+
+	"github.com/loadgen/loadgen/internal/measure"
+)
 
 // mostStretches bounds what a history keeps. When there are more, every two neighbours are joined, and later ones are twice as long.
 const mostStretches = 128
@@ -13,8 +17,9 @@ type history struct {
 	stretches []stretch
 	last      measure.Totals // of the stretch that is being filled
 	lastFrom  int64
-	filled    int   // intervals in it
-	err       error // what could not be encoded or decoded, which is a defect
+	buf       []byte // that a stretch is encoded in, to be kept in no more room than it takes
+	filled    int    // intervals in it
+	err       error  // what could not be encoded or decoded, which is a defect
 }
 
 // stretch is a number of intervals that follow each other.
@@ -29,7 +34,8 @@ func (h *history) add(joint *measure.Interval) {
 		return
 	}
 	if h.filled == 0 {
-		h.last, h.lastFrom = measure.Totals{}, joint.From
+		h.last.Reset()
+		h.last.Origin, h.last.Requests, h.lastFrom = 0, h.last.Requests[:0], joint.From
 	}
 	h.last.Merge(joint.Delta)
 	if h.filled++; h.filled < max(h.length, 1) {
@@ -44,12 +50,13 @@ func (h *history) add(joint *measure.Interval) {
 
 // keep appends a stretch.
 func (h *history) keep(from int64, t *measure.Totals) {
-	counts, err := t.AppendBinary(nil)
+	counts, err := t.AppendBinary(h.buf[:0])
 	if err != nil {
 		h.err = err
 		return
 	}
-	h.stretches = append(h.stretches, stretch{from, counts})
+	h.buf = counts
+	h.stretches = append(h.stretches, stretch{from, bytes.Clone(counts)})
 }
 
 // halve joins every two neighbours.

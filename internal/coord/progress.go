@@ -9,7 +9,6 @@ import (
 	"github.com/loadgen/loadgen/internal/pace"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
-	"github.com/loadgen/loadgen/pkg/hist"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -33,11 +32,12 @@ func (s *step) update(joint measure.Interval) run.Update {
 		u.Achieved = float64(ended) / span.Seconds()
 	}
 	u.Done, u.Bad = outcomes(s.totals)
-	var response hist.Hist
+	response := &s.response
+	response.Reset()
 	for _, o := range joint.Delta.Ops {
 		if o != nil {
-			all := o.ResponseAll()
-			response.Merge(&all)
+			response.Merge(&o.Response[measure.ClassOK])
+			response.Merge(&o.Response[measure.ClassMiss])
 		}
 	}
 	if response.Count() > 0 {

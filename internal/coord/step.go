@@ -14,6 +14,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/hist"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -41,6 +42,7 @@ type step struct {
 	ended      uint64           // ops, and how many of them
 	failed     uint64           // have failed
 	series     run.Series
+	response   hist.Hist // of an interval, as it is told
 	generators []run.Generator
 	unsure     []time.Duration // of each worker's clock
 	logs       []*run.Log      // by worker; nil of one that loaded no log

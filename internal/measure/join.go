@@ -7,9 +7,9 @@ import (
 
 // Interval is what several sources counted in the same stretch of a step.
 type Interval struct {
-	From, To int64 // nanoseconds on the run clock
-	Delta    *Totals
-	Final    bool // every source has finished the step
+	From, To int64   // nanoseconds on the run clock
+	Delta    *Totals // the Joiner's: it is valid until the next Add
+	Final    bool    // every source has finished the step
 }
 
 // Joiner joins what several sources (the loops of a worker, the workers of a run) count in one step, interval by interval. A
@@ -19,6 +19,8 @@ type Joiner struct {
 	upTo    []int64
 	final   []bool
 	waiting []Interval // by To, rising
+	free    []*Totals  // to be used again: a step that lasts for hours allocates no more than a short one
+	passed  *Totals    // what was returned last
 }
 
 // NewJoiner returns a Joiner for a step that starts at a time on the run clock.
@@ -34,9 +36,11 @@ func NewJoiner(sources int, at int64) *Joiner {
 // interval that all sources have now got past, if there is one.
 func (j *Joiner) Add(source int, upTo int64, final bool, t *Totals) (Interval, bool) {
 	j.upTo[source], j.final[source] = max(upTo, j.upTo[source]), final
+	j.recycle(j.passed)
+	j.passed = nil
 	i, there := slices.BinarySearchFunc(j.waiting, upTo, func(w Interval, to int64) int { return cmp.Compare(w.To, to) })
 	if !there {
-		j.waiting = slices.Insert(j.waiting, i, Interval{To: upTo, Delta: &Totals{Origin: t.Origin}})
+		j.waiting = slices.Insert(j.waiting, i, Interval{To: upTo, Delta: j.fresh(t.Origin)})
 	}
 	j.waiting[i].Delta.Merge(t)
 	return j.pass()
@@ -59,12 +63,33 @@ func (j *Joiner) pass() (Interval, bool) {
 			joint.Delta = j.waiting[0].Delta
 		} else {
 			joint.Delta.Merge(j.waiting[0].Delta)
+			j.recycle(j.waiting[0].Delta)
 		}
-		j.waiting = j.waiting[1:]
+		j.waiting = slices.Delete(j.waiting, 0, 1)
 	}
 	if joint.Delta == nil {
-		joint.Delta = &Totals{}
+		joint.Delta = j.fresh(0)
 	}
-	j.at = to
+	j.at, j.passed = to, joint.Delta
 	return joint, true
+}
+
+// fresh returns an empty Totals.
+func (j *Joiner) fresh(origin int64) *Totals {
+	n := len(j.free)
+	if n == 0 {
+		return &Totals{Origin: origin}
+	}
+	t := j.free[n-1]
+	j.free = j.free[:n-1]
+	t.Origin = origin
+	return t
+}
+
+func (j *Joiner) recycle(t *Totals) {
+	if t != nil {
+		t.Reset()
+		t.Requests = t.Requests[:0] // as many as the next that is merged into it
+		j.free = append(j.free, t)
+	}
 }

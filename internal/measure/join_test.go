@@ -100,3 +100,28 @@ func b2i(b bool) int {
 	}
 	return 0
 }
+
+// TestJoinerGrowsNotWithTime joins what two sources count for hours: after the first intervals it allocates nothing more.
+func TestJoinerGrowsNotWithTime(t *testing.T) {
+	j, part, at := NewJoiner(2, 0), NewTotals(0, 2), int64(0)
+	var last Interval
+	var whole bool
+	second := func() {
+		at += 1e9
+		for source := range 2 {
+			part.Reset()
+			part.AddDue(driver.Get)
+			part.Record(&Sample{Verb: driver.Get, Outcome: driver.OK, Due: at, Start: at + 10, End: at + 5000})
+			last, whole = j.Add(source, at, false, part)
+		}
+	}
+	second()
+	second()
+	require.Zero(t, testing.AllocsPerRun(100, second))
+	require.True(t, whole)
+	get := last.Delta.Ops[driver.Get]
+	require.EqualValues(t, 2, get.Due)
+	require.EqualValues(t, 2, get.Response[ClassOK].Count())
+	require.EqualValues(t, 2, get.Bins[driver.OK].Total())
+	require.Len(t, last.Delta.Requests, 2*driver.NumVerbs)
+}

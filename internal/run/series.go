@@ -1,6 +1,7 @@
 package run
 
 import (
+	"bytes"
 	"math"
 	"slices"
 
@@ -19,6 +20,7 @@ type Series struct {
 	rows      []Row
 	responses [][]byte  // of each row but the last: histogram of response, in its binary form
 	last      hist.Hist // the same of the last row
+	buf       []byte    // that a row's histogram is encoded in, to be kept in no more room than it takes
 	length    int       // intervals in a row
 	filled    int       // in the last one
 }
@@ -46,8 +48,8 @@ func (s *Series) Add(t float64, delta *measure.Totals) {
 		row.Bad += o.Outcomes[driver.Conflict] + o.Outcomes[driver.QuorumFailed] + o.Outcomes[driver.Timeout] + o.Outcomes[driver.Error]
 		row.KeysOK += o.Keys.Outcomes[driver.OK]
 		row.InFlight += o.InFlight
-		all := o.ResponseAll()
-		s.last.Merge(&all)
+		s.last.Merge(&o.Response[measure.ClassOK])
+		s.last.Merge(&o.Response[measure.ClassMiss])
 	}
 	row.respond(&s.last)
 }
@@ -69,11 +71,12 @@ func (s *Series) begin() {
 
 // keep appends the responses of a row.
 func (s *Series) keep(h *hist.Hist) {
-	b, err := h.AppendBinary(nil)
+	b, err := h.AppendBinary(s.buf[:0])
 	if err != nil {
 		panic(err) // of a histogram that nobody can make
 	}
-	s.responses = append(s.responses, b)
+	s.buf = b
+	s.responses = append(s.responses, bytes.Clone(b))
 }
 
 // halve joins every two neighbours.
