@@ -187,7 +187,7 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink func(*measure.S
 	stop := context.AfterFunc(ctx, func() { e.halt.Store(abandon) })
 	defer stop()
 	measured := g.step.Kind == run.Load
-	use := startUsage(measured)
+	use := startUsage(measured, g.target.Executor == plan.Blocking)
 	c := collector{g: g, begin: int64(at), seq: &e.seq}
 	c.sink = func(s *measure.Snapshot) {
 		kept, err := sink(s)

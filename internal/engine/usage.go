@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"io/fs"
 	"math"
 	"os"
 	"runtime"
@@ -25,13 +26,17 @@ type usage struct {
 	quiet     bool
 }
 
-// startUsage begins to count. While a measured step runs, the garbage collector works only to keep the heap below half of the
-// machine's memory; Prepare has left it a clean one.
-func startUsage(measured bool) usage {
+// startUsage begins to count. While a step is measured, the collector works only to keep the process below [memoryLimit]; Prepare has left it a
+// clean heap. Clients that block allocate for each op, and with them it goes on as ever.
+func startUsage(measured, blocks bool) usage {
 	u := usage{quiet: measured}
 	if measured {
-		u.limit = debug.SetMemoryLimit(heapLimit())
+		limit, known := memoryLimit(os.DirFS("/"), taken(), debug.SetMemoryLimit(-1))
+		u.limit = debug.SetMemoryLimit(limit)
 		u.percent = debug.SetGCPercent(-1)
+		if blocks || !known {
+			debug.SetGCPercent(u.percent)
+		}
 	}
 	u.throttled, _ = machine.Throttled(os.DirFS("/")) // stop finds the same error
 	u.now = spent()
@@ -119,13 +124,22 @@ func quantileSince(q float64, before, now *metrics.Float64Histogram) float64 {
 	return 0
 }
 
-// heapLimit is half of the machine's memory.
-func heapLimit() int64 {
-	var info unix.Sysinfo_t
-	if err := unix.Sysinfo(&info); err != nil {
-		return math.MaxInt64
+// memoryLimit is up to where the process may grow before its garbage is collected: by half of the room that the machine and the control
+// groups have left, and never beyond the limit that was set (GOMEMLIMIT). It is known when something says how much room there is. The other
+// half is for what the runtime does not count, such as the kernel's buffers of sockets, and for other processes.
+func memoryLimit(root fs.FS, taken, set int64) (limit int64, known bool) {
+	room, known := machine.Room(root)
+	if !known {
+		return set, false
 	}
-	return int64(uint64(info.Totalram) * uint64(info.Unit) / 2)
+	return min(set, taken+room/2), true
+}
+
+// taken is how much memory the runtime has of the system, as it counts that against a limit.
+func taken() int64 {
+	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(s)
+	return int64(s[0].Value.Uint64() - s[1].Value.Uint64())
 }
 
 // joined is what the loops of a worker used in a step, taken together.

@@ -3,10 +3,12 @@ package engine
 import (
 	"math"
 	"runtime"
+	"runtime/debug"
 	"runtime/metrics"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -128,6 +130,51 @@ func TestLoopsTakenTogether(t *testing.T) {
 	new(joined).enter(&g, 1)
 	require.InDelta(t, 0.9, g.Busy, 1e-9, "others than the loops work there")
 	require.Nil(t, g.RunQueueWait)
+}
+
+// TestMemoryLimit holds what a process may grow to against what its surroundings have left.
+func TestMemoryLimit(t *testing.T) {
+	const mib = 1 << 20
+	root := fstest.MapFS{}
+	limit, known := memoryLimit(root, 10*mib, 100*mib)
+	require.False(t, known)
+	require.EqualValues(t, 100*mib, limit)
+	root["proc/meminfo"] = &fstest.MapFile{Data: []byte("MemAvailable: 1048576 kB\n")}
+	for set, want := range map[int64]int64{math.MaxInt64: 522 * mib, 100 * mib: 100 * mib} {
+		limit, known = memoryLimit(root, 10*mib, set)
+		require.True(t, known)
+		require.EqualValues(t, want, limit)
+	}
+	root["proc/self/cgroup"] = &fstest.MapFile{Data: []byte("4:memory:/a/b\n")}
+	root["sys/fs/cgroup/memory/a/memory.limit_in_bytes"] = &fstest.MapFile{Data: []byte("37748736\n")}
+	root["sys/fs/cgroup/memory/a/memory.usage_in_bytes"] = &fstest.MapFile{Data: []byte("27262976\n")}
+	limit, _ = memoryLimit(root, 10*mib, math.MaxInt64)
+	require.EqualValues(t, 15*mib, limit, "half of the 10 MiB that are left of 36")
+}
+
+// TestCollectionWhileMeasured asks how the collector is set in a measured step, and behind it.
+func TestCollectionWhileMeasured(t *testing.T) {
+	percent, limit := debug.SetGCPercent(77), debug.SetMemoryLimit(-1)
+	defer debug.SetGCPercent(percent)
+	now := func() int {
+		p := debug.SetGCPercent(77)
+		debug.SetGCPercent(p)
+		return p
+	}
+	for _, tt := range []struct {
+		measured, blocks bool
+		want             int
+	}{{false, false, 77}, {true, false, -1}, {true, true, 77}} {
+		u := startUsage(tt.measured, tt.blocks)
+		require.Equal(t, tt.want, now(), "%+v", tt)
+		if within := debug.SetMemoryLimit(-1); tt.measured {
+			require.Less(t, within, int64(math.MaxInt64))
+			require.Greater(t, within, taken())
+		}
+		u.stop()
+		require.Equal(t, 77, now(), "%+v", tt)
+		require.Equal(t, limit, debug.SetMemoryLimit(-1))
+	}
 }
 
 // TestLookingInVainIsNotWork runs an op a millisecond on a loop that never sleeps: what it spends between them is not productive.

@@ -29,6 +29,7 @@ const (
 	suspectLagShare = 0.10   // of the p99 service time
 	suspectResent   = 0.0001 // of the bytes sent, by TCP
 	suspectSched    = 1e-3   // p99 scheduling latency on the blocking executor, seconds
+	suspectPause    = 1e-3   // longest stop for a garbage collection there, seconds
 	suspectApart    = 0.01   // of the plateau, by which workers' clocks may differ
 	suspectDrift    = 0.02   // of the mean rate, over the phase
 	suspectSlope    = 0.10   // of the mean response
@@ -337,10 +338,11 @@ func (p *Phase) judgeGenerator() {
 		p.doubt(p.stalled(), p.each(latencyFigures, []string{"lag"}), "the generator stood still %s for more than 250 ms, at most %s",
 			plural(p.Stalls, "time"), quantity.Duration(p.MaxStallSeconds))
 	}
-	if g.GCCycles > 0 {
+	blocks := strings.Contains(g.Executor, "blocking") // whose clients allocate: collections are part of them, long stops are not
+	if g.GCCycles > 0 && (!blocks || g.GCPauseMaxSeconds > suspectPause) {
 		p.doubt(Suspect, p.each(latencyFigures), "%s ran in the generator while it measured", plural(uint64(g.GCCycles), "garbage collection"))
 	}
-	if strings.Contains(g.Executor, "blocking") && g.SchedLatencyP99Seconds > suspectSched {
+	if blocks && g.SchedLatencyP99Seconds > suspectSched {
 		p.doubt(Suspect, p.each(latencyFigures, []string{"lag"}), "goroutines that could run waited for a thread: p99 %s", quantity.Duration(g.SchedLatencyP99Seconds))
 	}
 }

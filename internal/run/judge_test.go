@@ -163,6 +163,20 @@ func TestJudge(t *testing.T) {
 			validity: Suspect, reasons: []string{"the generator's loop was busy 80 % of the time"},
 		},
 		{
+			name: "garbage collection beside clients that block", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
+			edit: func(_ *plan.Phase, m *Measured) {
+				m.Generators = []Generator{{Executor: plan.Blocking, GCCycles: 7, GCPauseMaxSeconds: 0.9e-3}}
+			},
+			validity: Valid,
+		},
+		{
+			name: "a long stop for it", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
+			edit: func(_ *plan.Phase, m *Measured) {
+				m.Generators = []Generator{{Executor: plan.Blocking, GCCycles: 7, GCPauseMaxSeconds: 1.1e-3}}
+			},
+			validity: Suspect, reasons: []string{"7 garbage collections ran in the generator while it measured"},
+		},
+		{
 			name: "garbage collection", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
 			edit:     func(_ *plan.Phase, m *Measured) { m.Generators = []Generator{{GCCycles: 1}} },
 			validity: Suspect, reasons: []string{"1 garbage collection ran in the generator while it measured"},
