@@ -18,6 +18,7 @@ type source struct {
 	upTo    int64  // run clock
 	final   bool
 	whole   bool            // it did its part to the end
+	lost    bool            // what it counts from now on is not taken
 	counted measure.Account // sum of its snapshots
 }
 
@@ -110,7 +111,7 @@ func (s *step) lose(worker int, lost *run.Loss) error {
 		}
 		known := src.counted.Counters()
 		s.unfinished.Merge(&known)
-		src.final = true
+		src.lost = true
 		if part := s.steps[worker]; s.logs[worker] == nil && part.From < part.To {
 			s.unread = append(s.unread, lost.Worker)
 		}

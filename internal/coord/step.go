@@ -296,7 +296,11 @@ func (s *step) agrees(worker int, final *run.Final) error {
 // take joins a worker's snapshot to the others'. What it returns waits until the snapshot is kept.
 func (s *step) take(worker int, snap *measure.Snapshot) (kept func() error, err error) {
 	commit, whole, err := s.join(worker, snap)
-	if err != nil {
+	var lost *run.Loss
+	switch {
+	case errors.As(err, &lost): // what it had counted was bounded then
+		return nil, err
+	case err != nil:
 		return nil, s.fail(err)
 	}
 	s.brake()
@@ -346,6 +350,9 @@ func (s *step) fail(err error) error {
 func (s *step) join(worker int, snap *measure.Snapshot) (kept *commit, whole bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.sources[worker].lost {
+		return nil, false, &run.Loss{Worker: s.c.Workers[worker].Name, Why: fmt.Sprintf("snapshot %d came too late", snap.SeqFirst)}
+	}
 	if err := s.follows(worker, snap); err != nil {
 		return nil, false, s.c.blame(s.c.Workers[worker], err)
 	}
