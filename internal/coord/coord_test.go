@@ -209,6 +209,25 @@ func testStepsInOrder(t *testing.T, join joiner) {
 	require.Equal(t, r.Phase["first"].Validity, updates[2].Verdict.Validity, "of the phase that has ended")
 }
 
+// TestOpsWithoutRequestsAreInvalid has a worker count a million puts and no request.
+func TestOpsWithoutRequestsAreInvalid(t *testing.T) { overBoth(t, testOpsWithoutRequests) }
+
+func testOpsWithoutRequests(t *testing.T, join joiner) {
+	w := newFake()
+	w.count = func(_ context.Context, w *fakeWorker, step run.Step, t *measure.Totals) {
+		if done(t, w.step.To-w.step.From); step.Phase == "second" {
+			const more = 1_000_000
+			t.AddDueN(driver.Put, more)
+			t.RecordN(&measure.Sample{Verb: driver.Put, Outcome: driver.OK, Due: t.Origin, Start: t.Origin, End: t.Origin + 1e6}, more)
+		}
+	}
+	r := coord.Run(context.Background(), config(t, join, w))
+	require.Equal(t, run.Invalid, r.Verdict.Validity)
+	require.Equal(t, run.ExitInvalid, r.ExitCode)
+	require.Contains(t, r.Verdict.Reasons, "phase second: put: 1,000,003 ops ended ok or miss, which takes 1,000,003 answered requests, and 3 were")
+	require.NoError(t, r.CheckValid())
+}
+
 func TestPrepareFails(t *testing.T) { overBoth(t, testPrepareFails) }
 
 func testPrepareFails(t *testing.T, join joiner) {

@@ -280,6 +280,7 @@ func TestSetupStandsApart(t *testing.T) {
 	for k := 1; k <= 3; k++ {
 		setup.Ack(driver.Put, k, ms)
 	}
+	*setup.Request(1, driver.Put) = measure.Requests{Sent: 2, Answered: 2}
 	p := NewPhase(testPlan(), ph, Measured{Endpoints: endpoints, Load: closedLoad(1000, ms, 0, always(driver.OK)), Setup: setup})
 
 	require.Equal(t, Valid, p.Validity, p.Reasons)
@@ -289,7 +290,7 @@ func TestSetupStandsApart(t *testing.T) {
 	require.Nil(t, p.Setup.Op["put"].Rate)
 	require.Equal(t, []Requests{
 		{Endpoint: endpoints[0], Verb: "put", Sent: 1, Answered: 1},
-		{Endpoint: endpoints[1], Verb: "put"},
+		{Endpoint: endpoints[1], Verb: "put", Sent: 2, Answered: 2},
 	}, p.Setup.Requests)
 	require.NotContains(t, p.Op, "put")
 }

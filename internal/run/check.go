@@ -1,14 +1,21 @@
 package run
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+
+	"github.com/loadgen/loadgen/internal/search"
+	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// CheckValid reports whether the result is consistent in itself: its schema is the one this program writes, every phase of the
-// order is there, nothing is missing that figures come with, and a phase whose ledgers do not balance is judged invalid.
+// CheckValid reports whether the result is consistent in itself. Its schema is the one this program writes; every phase of the order is
+// there, with all that its figures come with; what the result says twice is the same both times; a phase whose ledgers do not balance, or that
+// has ops nobody was asked for, is judged invalid; no phase is better than its reasons, and the verdict and the exit code are those of the
+// phases and asserts.
 func (r *Run) CheckValid() error {
 	if r.Schema != schemaVersion {
 		return fmt.Errorf("result of schema %d, this loadgen reads %d", r.Schema, schemaVersion)
@@ -24,9 +31,67 @@ func (r *Run) CheckValid() error {
 		if err := p.checkWhole(); err != nil {
 			return fmt.Errorf("phase %q: %w", name, err)
 		}
-		if err := p.checkLedgers(); err != nil && p.Validity != Invalid {
+		if err := cmp.Or(p.checkLedgers(), p.checkRequests()); err != nil && p.Validity != Invalid {
 			return fmt.Errorf("phase %q is judged %s: %w", name, p.Validity, err)
 		}
+		if err := p.checkJudgement(); err != nil {
+			return fmt.Errorf("phase %q: %w", name, err)
+		}
+	}
+	return r.checkVerdict()
+}
+
+// checkVerdict holds the verdict and the exit code against what they are made of.
+func (r *Run) checkVerdict() error {
+	v := r.Verdict
+	made := Run{Header: r.Header, Asserts: r.Asserts, PhaseOrder: r.PhaseOrder, Phase: r.Phase, Verdict: Verdict{Completeness: v.Completeness}}
+	made.judge()
+	switch want := made.Verdict; {
+	case !slices.Contains(completenesses[:], v.Completeness):
+		return fmt.Errorf("verdict: completeness is %q", v.Completeness)
+	case v.Completeness == Complete && len(r.Losses) > 0:
+		return fmt.Errorf("verdict: complete, though worker %s was lost", r.Losses[0].Worker)
+	case v.Validity != want.Validity:
+		return fmt.Errorf("verdict: %s, but the worst phase is %s", v.Validity, want.Validity)
+	case v.Assertions != want.Assertions:
+		return fmt.Errorf("verdict: assertions are %s, but by the asserts they are %s", v.Assertions, want.Assertions)
+	case r.ExitCode != made.ExitCode:
+		return fmt.Errorf("exit code %d, but that of the verdict is %d", r.ExitCode, made.ExitCode)
+	default:
+		for _, why := range want.Reasons {
+			if !slices.Contains(v.Reasons, why) {
+				return fmt.Errorf("verdict: a reason is not among its own: %s", why)
+			}
+		}
+	}
+	return nil
+}
+
+// checkJudgement holds that a phase, and each of its levels, is exactly as good as the worst of its reasons.
+func (p *Phase) checkJudgement() error {
+	if err := checkReasons(p.Validity, p.Reasons); err != nil {
+		return err
+	}
+	for i := range p.Levels {
+		if err := checkReasons(p.Levels[i].Validity, p.Levels[i].Reasons); err != nil {
+			return fmt.Errorf("level %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func checkReasons(is Validity, reasons []Reason) error {
+	worst := Valid
+	for _, why := range reasons {
+		if !why.Validity.known() {
+			return fmt.Errorf("a reason is judged %q", why.Validity)
+		}
+		if why.Validity.rank() > worst.rank() {
+			worst = why.Validity
+		}
+	}
+	if is != worst {
+		return fmt.Errorf("judged %s, but the worst of its reasons is %s", is, worst)
 	}
 	return nil
 }
@@ -80,6 +145,20 @@ func (p *Phase) checkSearch() error {
 			return fmt.Errorf("search: level %d of %d", *at, len(p.Levels))
 		}
 	}
+	for _, c := range []struct {
+		name  string
+		rate  *float64
+		level *int
+	}{{"rate", s.Rate, s.Level}, {"knee", s.Knee, s.KneeLevel}} {
+		switch {
+		case (c.rate == nil) != (c.level == nil):
+			return fmt.Errorf("search: a %s without its level, or the other way round", c.name)
+		case c.rate != nil && p.Levels[*c.level].Rate != *c.rate:
+			return fmt.Errorf("search: %s %v, but its level is of %v", c.name, *c.rate, p.Levels[*c.level].Rate)
+		case c.rate != nil && p.Levels[*c.level].Outcome != outcomes[search.Held]:
+			return fmt.Errorf("search: the level of its %s is %q", c.name, p.Levels[*c.level].Outcome)
+		}
+	}
 	return nil
 }
 
@@ -88,7 +167,7 @@ func checkFigures(ops map[string]*Op, scenarios map[string]*scenario) error {
 		if o == nil {
 			return fmt.Errorf("%s is null", verb)
 		}
-		if err := o.check(o.Acks...); err != nil {
+		if err := cmp.Or(o.check(o.Acks...), o.checkHits()); err != nil {
 			return fmt.Errorf("%s: %w", verb, err)
 		}
 	}
@@ -103,19 +182,73 @@ func checkFigures(ops map[string]*Op, scenarios map[string]*scenario) error {
 	return nil
 }
 
-// check holds that rates come in both units, and that a latency with samples has what any number of samples has.
+// check holds that rates come in both units, and that latencies are whole.
 func (f *Figures) check(acks ...Latency) error {
-	if (f.Rate == nil) != (f.RatePerMinute == nil) {
+	const rounding = 1e-9
+	switch {
+	case (f.Rate == nil) != (f.RatePerMinute == nil):
 		return errors.New("a rate per second or per minute without the other")
+	case f.Rate != nil && math.Abs(*f.RatePerMinute-60**f.Rate) > rounding*math.Abs(*f.RatePerMinute):
+		return fmt.Errorf("a rate of %v/s, and of %v a minute", *f.Rate, *f.RatePerMinute)
 	}
 	latencies := []Latency{f.Response, f.Service, f.Lag}
 	for _, c := range []classLatency{f.Latency.OK, f.Latency.Miss, f.Latency.Bad} {
 		latencies = append(latencies, c.Response, c.Service)
 	}
 	for _, l := range append(latencies, acks...) {
-		if l.Count > 0 && (l.Mean == nil || l.SD == nil || l.Min == nil || l.Max == nil) {
-			return fmt.Errorf("%s without a mean, sd, min or max", plural(l.Count, "latency sample"))
+		if err := l.check(); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// checkCounts holds that an op that went wrong has a cause, and that latencies are of the ops they say.
+func (f *Figures) checkCounts() error {
+	c := f.Causes
+	if caused, bad := c.Reply+c.Timeout+c.Lost+c.Refused+c.OpTimeout, f.Conflict+f.QuorumFailed+f.Timeout+f.Error; caused != bad {
+		return fmt.Errorf("%d causes of %s that went wrong", caused, plural(bad, "op"))
+	}
+	ok, miss := f.Latency.OK, f.Latency.Miss
+	for _, c := range []struct {
+		name      string
+		is, parts uint64
+		of        string
+		most      uint64
+	}{
+		{"response", f.Response.Count, ok.Response.Count + miss.Response.Count, "ok and miss", f.OK + f.Miss},
+		{"service", f.Service.Count, ok.Service.Count + miss.Service.Count, "ok and miss", f.OK + f.Miss},
+		{"lag", f.Lag.Count, f.Lag.Count, "what was sent", f.Sent},
+	} {
+		if c.is != c.parts || c.is > c.most {
+			return fmt.Errorf("%s: %s, of %d %s", c.name, plural(c.is, "sample"), c.most, c.of)
+		}
+	}
+	return nil
+}
+
+// check holds that a latency has what any number of samples has, and that its figures rise.
+func (l *Latency) check() error {
+	if l.Count > 0 && (l.Mean == nil || l.SD == nil || l.Min == nil || l.Max == nil) {
+		return fmt.Errorf("%s without a mean, sd, min or max", plural(l.Count, "latency sample"))
+	}
+	least := math.Inf(-1)
+	for _, f := range []*float64{l.Min, l.P50, l.P90, l.P99, l.P999, l.Max} {
+		if f == nil {
+			continue
+		}
+		if *f < least {
+			return fmt.Errorf("a latency whose quantiles fall from %v to %v", least, *f)
+		}
+		least = *f
+	}
+	return nil
+}
+
+// checkHits holds the hit ratio against the keys that it is of.
+func (o *Op) checkHits() error {
+	if answered := float64(o.Keys.OK + o.Keys.Miss); o.HitRatio != nil && *o.HitRatio != float64(o.Keys.OK)/answered {
+		return fmt.Errorf("hit_ratio %v, but %d of %v keys that were answered hit", *o.HitRatio, o.Keys.OK, answered)
 	}
 	return nil
 }
@@ -130,6 +263,12 @@ func (p *Phase) checkLedgers() error {
 		if ended := s.OK + s.Miss + s.Conflict + s.QuorumFailed + s.Timeout + s.Error + s.Shed; s.Due != ended+uint64(s.InFlight) {
 			return fmt.Errorf("scenario %s: due %d, but %d ended and %d in flight", name, s.Due, ended, s.InFlight)
 		}
+		if err := s.checkCounts(); err != nil {
+			return fmt.Errorf("scenario %s: %w", name, err)
+		}
+	}
+	if (p.Stalls == 0) != (p.MaxStallSeconds == 0) {
+		return fmt.Errorf("%s, but the longest is %v s", plural(p.Stalls, "stall"), p.MaxStallSeconds)
 	}
 	return checkLedgers(p.Op, p.Requests)
 }
@@ -140,8 +279,14 @@ func checkLedgers(ops map[string]*Op, requests []Requests) error {
 		if o.Due != ended+uint64(o.InFlight) {
 			return fmt.Errorf("%s: due %d, but %d ended and %d in flight", verb, o.Due, ended, o.InFlight)
 		}
+		if k := o.Keys; k.Due != k.OK+k.Miss+k.Conflict+k.QuorumFailed+k.Timeout+k.Error+k.Shed+uint64(k.InFlight) {
+			return fmt.Errorf("%s: of %d keys due, another number ended", verb, k.Due)
+		}
 		if o.Sent != o.Due-o.Shed {
 			return fmt.Errorf("%s: sent %d, but due %d and shed %d", verb, o.Sent, o.Due, o.Shed)
+		}
+		if err := o.checkCounts(); err != nil {
+			return fmt.Errorf("%s: %w", verb, err)
 		}
 	}
 	for _, r := range requests {
@@ -150,4 +295,46 @@ func checkLedgers(ops map[string]*Op, requests []Requests) error {
 		}
 	}
 	return nil
+}
+
+// checkRequests holds ops against the requests that they take: what was done was asked for, and answered, by as many endpoints as it needs. It
+// names the first verb of which that is not so.
+func (p *Phase) checkRequests() error {
+	kind := StepKind(p.Kind)
+	if p.Setup != nil {
+		if err := checkAnswered(Setup, p.Target.Replication, p.Setup.Op, p.Setup.Requests); err != nil {
+			return fmt.Errorf("setup: %w", err)
+		}
+	}
+	return checkAnswered(kind, p.Target.Replication, p.Op, p.Requests)
+}
+
+func checkAnswered(kind StepKind, r *Replication, ops map[string]*Op, requests []Requests) error {
+	for _, verb := range slices.Sorted(maps.Keys(ops)) {
+		var answered uint64
+		for _, sent := range requests {
+			if sent.Verb == verb {
+				answered += sent.Answered
+			}
+		}
+		o, each := ops[verb], r.answers(kind, verb)
+		if done := o.OK + o.Miss; answered/each < done {
+			return fmt.Errorf("%s: %s ended ok or miss, which takes %s, and %s were",
+				verb, plural(done, "op"), plural(done*each, "answered request"), decimal(float64(answered)))
+		}
+	}
+	return nil
+}
+
+// answers is how many good answers an op takes to end ok or miss, of a target with the replication r, which is nil where there is none.
+func (r *Replication) answers(kind StepKind, verb string) uint64 {
+	switch {
+	case r == nil || r.Coordinate != "client":
+		return 1
+	case kind != Load: // these go to all of the endpoints of a key
+		return uint64(max(1, r.N))
+	case verb == driver.Get.String():
+		return uint64(max(1, r.R))
+	}
+	return uint64(max(1, r.W))
 }

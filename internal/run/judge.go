@@ -145,6 +145,9 @@ func (p *Phase) judgeLedgers(m Measured) {
 	if m.Setup != nil {
 		balance("the setup", m.Setup)
 	}
+	if err := p.checkRequests(); err != nil {
+		p.doubt(Invalid, append(p.all(), "requests", "setup"), "%v", err)
+	}
 	if m.Braked != "" {
 		p.doubt(Suspect, p.all(), "ended early, by %s", m.Braked)
 	}

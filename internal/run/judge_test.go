@@ -114,6 +114,20 @@ func TestJudge(t *testing.T) {
 			},
 		},
 		{
+			name: "ops that no request was made for", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
+			edit:     func(_ *plan.Phase, m *Measured) { *m.Load.Request(0, driver.Get) = measure.Requests{} },
+			validity: Invalid, reasons: []string{"get: 2,000 ops ended ok or miss, which takes 2,000 answered requests, and 0 were"},
+		},
+		{
+			name: "quorums of too few answers", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
+			edit: func(ph *plan.Phase, m *Measured) {
+				ph.Target = "three"
+				r := m.Load.Request(0, driver.Get)
+				r.Sent, r.Answered = r.Sent-1, r.Answered-1
+			},
+			validity: Invalid, reasons: []string{"get: 2,000 ops ended ok or miss, which takes 2,000 answered requests, and 1,999 were"},
+		},
+		{
 			name: "still in flight", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
 			edit: func(_ *plan.Phase, m *Measured) {
 				m.Load.AddDue(driver.Get)
@@ -540,13 +554,36 @@ func TestCheckValid(t *testing.T) {
 			},
 			`phase "get" is judged valid: setup: put: due 1, but 0 ended and 0 in flight`,
 		},
+		"keys": {func(r *Run) { r.Phase["get"].Op["get"].Keys.Due++ }, `phase "get" is judged valid: get: of 2001 keys due, another number ended`},
+		"requests that were not made": {
+			func(r *Run) { r.Phase["get"].Requests[0].Sent, r.Phase["get"].Requests[0].Answered = 1999, 1999 },
+			`phase "get" is judged valid: get: 2,000 ops ended ok or miss, which takes 2,000 answered requests, and 1,999 were`,
+		},
+		"causes":      {func(r *Run) { r.Phase["get"].Op["get"].Causes.Lost++ }, `phase "get" is judged valid: get: 1 causes of 0 ops that went wrong`},
+		"samples":     {func(r *Run) { r.Phase["get"].Op["get"].Response.Count-- }, `phase "get" is judged valid: get: response: 1,999 samples, of 2000 ok and miss`},
+		"lags":        {func(r *Run) { r.Phase["get"].Op["get"].Lag.Count++ }, `phase "get" is judged valid: get: lag: 2,001 samples, of 2000 what was sent`},
+		"quantiles":   {func(r *Run) { r.Phase["get"].Op["get"].Response.P50 = number(7) }, `phase "get": get: a latency whose quantiles fall from 7 to 0.001`},
+		"hits":        {func(r *Run) { r.Phase["get"].Op["get"].HitRatio = number(0.5) }, `phase "get": get: hit_ratio 0.5, but 2000 of 2000 keys that were answered hit`},
+		"rate":        {func(r *Run) { r.Phase["get"].Op["get"].Rate = number(2) }, `phase "get": get: a rate of 2/s, and of `},
+		"stalls":      {func(r *Run) { r.Phase["get"].Stalls = 1 }, `phase "get" is judged valid: 1 stall, but the longest is 0 s`},
+		"phase":       {func(r *Run) { r.Phase["get"].Validity = Suspect }, `phase "get": judged suspect, but the worst of its reasons is valid`},
+		"better":      {func(r *Run) { r.Phase["get"].doubt(Suspect, nil, "why") }, `verdict: valid, but the worst phase is suspect`},
+		"worse":       {func(r *Run) { r.Verdict.Validity = Invalid }, `verdict: invalid, but the worst phase is valid`},
+		"unknown":     {func(r *Run) { r.Phase["get"].doubt("fine", nil, "why") }, `phase "get": a reason is judged "fine"`},
+		"exit code":   {func(r *Run) { r.ExitCode = ExitInvalid }, `exit code 4, but that of the verdict is 0`},
+		"strict":      {func(r *Run) { r.Strict = true; r.Phase["get"].doubt(Suspect, nil, "why"); r.judge(); r.ExitCode = 0 }, `exit code 0, but that of the verdict is 4`},
+		"asserts":     {func(r *Run) { r.Asserts = []AssertResult{{Name: "a", Reason: "null"}} }, `verdict: assertions are none, but by the asserts they are fail`},
+		"kept silent": {func(r *Run) { r.Phase["get"].doubt(Suspect, nil, "why"); r.judge(); r.Verdict.Reasons = nil }, `verdict: a reason is not among its own: phase get: why`},
+		"complete":    {func(r *Run) { r.Losses = []Loss{{Worker: "w1"}} }, `verdict: complete, though worker w1 was lost`},
+		"incomplete":  {func(r *Run) { r.Verdict.Completeness = "done" }, `verdict: completeness is "done"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := good()
 			tt.spoil(r)
-			require.EqualError(t, r.CheckValid(), tt.want)
+			require.ErrorContains(t, r.CheckValid(), tt.want)
 			if p := r.Phase["get"]; name == "due" {
-				p.Validity = Invalid
+				p.doubt(Invalid, nil, "the ledgers do not balance")
+				r.judge()
 				require.NoError(t, r.CheckValid(), "an invalid phase may say what it is")
 			}
 		})

@@ -40,6 +40,9 @@ func (v Validity) rank() int {
 	}
 }
 
+// known says whether it is one of them.
+func (v Validity) known() bool { return v == Valid || v == Suspect || v == Invalid }
+
 // ValidityOf returns how far the figure at a path below the phase, such as "op.get.response.p99", may be believed: the worst of what
 // touches it.
 func (p *Phase) ValidityOf(path string) Validity {

@@ -65,7 +65,7 @@ func TestRun(t *testing.T) {
 
 	require.NoError(t, d.Append("w1", []byte("c")))
 	r := result()
-	r.Asserts = []run.AssertResult{{That: "a < 1 && b"}}
+	r.SetAsserts([]run.AssertResult{{That: "a < 1 && b"}})
 	require.NoError(t, d.Finish(r))
 	entries, _ = logOf(t, d)
 	require.Len(t, entries, 3)
