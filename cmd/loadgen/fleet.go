@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -15,8 +16,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/loadgen/loadgen/internal/coord"
+	"github.com/loadgen/loadgen/internal/identity"
 	"github.com/loadgen/loadgen/internal/prom"
 	"github.com/loadgen/loadgen/internal/rpc"
+	"github.com/loadgen/loadgen/internal/rundir"
 )
 
 // childWithin is how long a worker that this process has started may take to end after the run.
@@ -39,8 +42,8 @@ type fleetFlags struct {
 }
 
 func (f *fleetFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.listen, "listen", "127.0.0.1:7464", "`ADDRESS` that workers come to; loopback, port 0 for any free one")
-	flags.IntVar(&f.workers, "workers", 0, "wait for `N` workers (loadgen worker --join) instead of loading from this process")
+	flags.StringVar(&f.listen, "listen", identity.DefaultName, "`PLACE` that workers come to: socket:NAME in your state directory, or HOST:PORT on the loopback, port 0 for any free one")
+	flags.IntVar(&f.workers, "workers", 0, "wait for `N` workers (loadgen worker) instead of loading from this process")
 	flags.DurationVar(&f.wait, "wait", time.Minute, "fail when the workers have not come within a `DURATION`")
 	flags.BoolVar(&f.process, "worker-process", false, "load from one worker in a process of its own, so that nothing here disturbs it")
 	flags.DurationVar(&f.lease, "lease", rpc.DefaultTiming().Lease, "after a `DURATION` without a word from the other, a worker stops loading and the coordinator gives it up")
@@ -62,6 +65,11 @@ func (f *fleetFlags) check(loops *loopFlags) error {
 		return fmt.Errorf("--lease %v: write a duration from %v to %v", f.lease, minLease, maxLease)
 	case f.onLoss != "continue" && f.onLoss != "abort":
 		return fmt.Errorf("--on-worker-loss %q: write continue or abort", f.onLoss)
+	case f.workers == 0:
+		return nil
+	}
+	if _, err := meeting(f.listen); err != nil {
+		return fmt.Errorf("--listen %w", err)
 	}
 	return nil
 }
@@ -107,13 +115,19 @@ func (f *runFlags) open(id string, words io.Writer, log *slog.Logger) (*fleet, e
 		all.members = []coord.Member{{Name: inProcess, Version: version(), Worker: worker}}
 		return all, nil
 	}
-	cfg := rpc.Config{Address: f.fleet.listen, Run: id, Version: version(), Timing: rpc.TimingOf(f.fleet.lease), Logger: log}
+	at := f.fleet.listen
 	if f.fleet.process {
-		cfg.Address = "127.0.0.1:0"
-	} else {
+		at = fmt.Sprintf("socket:child-%d", os.Getpid())
+	}
+	place, err := meeting(at)
+	if err != nil {
+		return all, fmt.Errorf("--listen %w", err)
+	}
+	cfg := rpc.Config{Place: place, Run: id, Version: version(), Timing: rpc.TimingOf(f.fleet.lease), Logger: log}
+	if !f.fleet.process {
 		cfg.Waiting = func(come []string, of int) {
 			if len(come) == 0 {
-				fmt.Fprintf(words, "0 of %d workers; start each with loadgen worker --join %s\n", of, all.server.Addr())
+				fmt.Fprintf(words, "0 of %d workers; start each with loadgen worker%s\n", of, joinFlag(all.server.Addr()))
 			} else {
 				fmt.Fprintf(words, "%d of %d workers: %s\n", len(come), of, strings.Join(come, ", "))
 			}
@@ -129,6 +143,23 @@ func (f *runFlags) open(id string, words io.Writer, log *slog.Logger) (*fleet, e
 		f.fleet.listen = server.Addr() // where they will look for the next run of an experiment
 	}
 	return all, nil
+}
+
+// meeting returns the place of a name. What its two ends need to know each other is in the user's state directory.
+func meeting(name string) (identity.Place, error) {
+	runs, err := rundir.DefaultRoot(os.Getenv)
+	if err != nil {
+		return identity.Place{}, err
+	}
+	return identity.At(filepath.Join(filepath.Dir(runs), "fleet"), name)
+}
+
+// joinFlag is what a worker has to be told to find a place.
+func joinFlag(name string) string {
+	if name == identity.DefaultName {
+		return ""
+	}
+	return " --join " + name
 }
 
 // gather returns once the workers are there. When ctx or drain ends before, or they do not come, the error says so.

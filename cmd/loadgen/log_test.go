@@ -254,7 +254,7 @@ func TestBrokenDiskEndsALog(t *testing.T) {
 	src = strings.Replace(src, `{ driver = "log" }`, "{\n driver = \"log\"\n sync = \"msync\"\n file_size = \"4MiB\"\n}", 1)
 	src += "\nphase \"read\" {\n target = target.wal\n dataset = dataset.d\n ops = { read = 1 }\n closed { iterations = 10 }\n}"
 	tm := invite(t, 1, func(args ...string) *load { return begin(t, src, args...) })
-	worker := start(t, command(t, "worker", "--join", tm.addr, "--name", "w1", "--log-root", disk.Dir))
+	worker := start(t, tm.command("worker", "--join", tm.addr, "--name", "w1", "--log-root", disk.Dir))
 	appendedTo(t, filepath.Join(disk.Dir, "wal-w0.pmlog"))
 	disk.Break()
 	r := tm.result(30 * time.Second)

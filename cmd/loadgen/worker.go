@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/loadgen/loadgen/internal/identity"
 	"github.com/loadgen/loadgen/internal/prom"
 	"github.com/loadgen/loadgen/internal/rpc"
 )
@@ -31,20 +31,23 @@ type workerFlags struct {
 func newWorker() *cobra.Command {
 	var flags workerFlags
 	c := &cobra.Command{
-		Use:   "worker --join HOST:PORT",
+		Use:   "worker",
 		Short: "Send load for a coordinator",
 		Long: `Send load for a coordinator: come to it, take part in its run, and come again for the next. It may be started before the coordinator,
 and tries until that is there. It opens no port, unless --http asks for one.
 
+The two meet in the user's state directory, by a socket that nobody else can use. With --join HOST:PORT they meet by TCP and prove by a key
+there that they are the same user's.
+
 Load stops when the coordinator has not been heard of for 10 s (its --lease). Ctrl-C stops at once; the run then goes on without this worker.`,
-		Example: `  loadgen worker --join 127.0.0.1:7464 --name w1
-  loadgen worker --join 127.0.0.1:7464 --name w2 --once
+		Example: `  loadgen worker --name w1
+  loadgen worker --name w2 --once
   loadgen worker --join 127.0.0.1:7464 --name w3 --http 127.0.0.1:0`,
 		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
 	}
 	f := c.Flags()
-	f.StringVar(&flags.join, "join", "", "`ADDRESS` of the coordinator (its --listen)")
+	f.StringVar(&flags.join, "join", identity.DefaultName, "`PLACE` where the coordinator is, its --listen: socket:NAME, or HOST:PORT on the loopback")
 	f.StringVar(&flags.name, "name", "", "be called `NAME`; no two workers of a run share one (default: this machine's name)")
 	flags.loops.add(f)
 	f.BoolVar(&flags.once, "once", false, "end after one run")
@@ -59,11 +62,9 @@ Load stops when the coordinator has not been heard of for 10 s (its --lease). Ct
 
 // run takes part in runs.
 func (f *workerFlags) run(cmd *cobra.Command) error {
-	if f.join == "" {
-		return errors.New("--join: write the coordinator's address, such as 127.0.0.1:7464")
-	}
-	if hostPort(f.join) != nil {
-		return fmt.Errorf("--join %s: write the coordinator's HOST:PORT, such as 127.0.0.1:7464", f.join)
+	place, err := meeting(f.join)
+	if err != nil {
+		return fmt.Errorf("--join %w", err)
 	}
 	if err := f.loops.check(); err != nil {
 		return err
@@ -77,7 +78,7 @@ func (f *workerFlags) run(cmd *cobra.Command) error {
 	}
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: f.level()}))
 	cfg := rpc.JoinConfig{
-		Address: f.join, Name: f.name, Version: version(), Host: host, Once: f.once, Logger: log,
+		Place: place, Name: f.name, Version: version(), Host: host, Once: f.once, Logger: log,
 		New: func() rpc.Local {
 			return newEngine(&f.loops, log)
 		},

@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/loadgen/loadgen/internal/coord"
+	"github.com/loadgen/loadgen/internal/identity"
 	"github.com/loadgen/loadgen/internal/rpc"
 )
 
@@ -36,15 +38,20 @@ func local(_ *testing.T, workers []*fakeWorker) []coord.Member {
 func remote(t *testing.T, workers []*fakeWorker) []coord.Member {
 	lis := bufconn.Listen(1 << 20)
 	log := slog.New(slog.DiscardHandler)
-	server, err := rpc.Listen(rpc.Config{Listener: lis, Timing: rpc.DefaultTiming(), Logger: log})
+	keys, err := identity.NewAuthority()
+	require.NoError(t, err)
+	place := identity.Place{
+		Name: "memory", Listen: func() (net.Listener, error) { return lis, nil }, Dial: lis.DialContext,
+		Prove: func(role identity.Role) (credentials.TransportCredentials, error) { return keys.Credentials(role), nil },
+	}
+	server, err := rpc.Listen(rpc.Config{Place: place, Timing: rpc.DefaultTiming(), Logger: log})
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	var joins sync.WaitGroup
 	for i, w := range workers {
 		joins.Go(func() {
 			_ = rpc.Join(ctx, rpc.JoinConfig{ // how a run ends for it is what the test is about
-				Name: fmt.Sprintf("w%d", i), Once: true, Logger: log, New: func() rpc.Local { return w },
-				Dial: func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) },
+				Place: place, Name: fmt.Sprintf("w%d", i), Once: true, Logger: log, New: func() rpc.Local { return w },
 			})
 		})
 	}

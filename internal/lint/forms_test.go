@@ -81,6 +81,7 @@ func clock(m *module) []string {
 			"internal/coord":     "the run clock",
 			"internal/engine":    "due, start and end of ops",
 			"internal/floor":     "how long an exchange took",
+			"internal/identity":  "how long a certificate holds, and a silent connection is borne",
 			"internal/rpc":       "heartbeats, leases and how clocks stand to each other",
 			"internal/selfcheck": "what time costs on a machine",
 		},

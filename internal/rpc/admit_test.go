@@ -146,18 +146,6 @@ func TestWaitSaysWhoIsMissing(t *testing.T) {
 	})
 }
 
-// TestOnlyLoopback refuses what others could reach, on both sides, without a look at the network.
-func TestOnlyLoopback(t *testing.T) {
-	for _, address := range []string{"0.0.0.0:7464", ":7464", "10.0.0.1:7464", "[::]:7464", "example.org:7464", "127.0.0.1"} {
-		_, err := rpc.Listen(rpc.Config{Address: address})
-		require.Error(t, err, address)
-		require.Error(t, rpc.Join(context.Background(), rpc.JoinConfig{Address: address}), address)
-		if address != "127.0.0.1" {
-			require.ErrorContains(t, err, "TLS with certificates on both sides")
-		}
-	}
-}
-
 // TestWorkerSaysThatItWaits once, while there is no coordinator: whoever mistyped the address sees nothing else.
 func TestWorkerSaysThatItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -165,8 +153,8 @@ func TestWorkerSaysThatItWaits(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		require.NoError(t, rpc.Join(ctx, rpc.JoinConfig{
-			Address: "127.0.0.1:7464", Name: "w1", Version: "v1", Logger: slog.New(said),
-			Dial: func(context.Context, string) (net.Conn, error) { return nil, errors.New("nobody is there") },
+			Place: rpc.Trusting("127.0.0.1:7464", nil, func(context.Context) (net.Conn, error) { return nil, errors.New("nobody is there") }),
+			Name:  "w1", Version: "v1", Logger: slog.New(said),
 		}))
 		told := 0
 		for _, line := range said.with("no coordinator there; trying until there is one") {

@@ -42,15 +42,14 @@ import "time"
 const protocol = 3
 
 const (
-	maxMessage    = 16 << 20 // bytes: what a run directory takes as one snapshot, so whatever can be sent can be kept
-	maxHeaders    = 16 << 10 // bytes of a stream's headers
-	maxStreams    = 4        // on one connection, which needs one
-	windowBytes   = 1 << 20  // of envelopes that one end may have sent and not seen acknowledged; a single one may be larger
-	windowCount   = 256      // the same in envelopes
-	bufferBytes   = 4 << 10  // of a connection's reads and writes: as much as a worker has to say in a second
-	defaultSpool  = 64 << 20
-	maxText       = 4 << 10 // bytes of an error that a worker reports
-	connectWithin = 10 * time.Second
+	maxMessage   = 16 << 20 // bytes: what a run directory takes as one snapshot, so whatever can be sent can be kept
+	maxHeaders   = 16 << 10 // bytes of a stream's headers
+	maxStreams   = 4        // on one connection, which needs one
+	windowBytes  = 1 << 20  // of envelopes that one end may have sent and not seen acknowledged; a single one may be larger
+	windowCount  = 256      // the same in envelopes
+	bufferBytes  = 4 << 10  // of a connection's reads and writes: as much as a worker has to say in a second
+	defaultSpool = 64 << 20
+	maxText      = 4 << 10 // bytes of an error that a worker reports
 )
 
 // Timing is how long the two ends wait for each other.

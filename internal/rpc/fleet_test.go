@@ -66,7 +66,7 @@ type cable struct {
 	long     time.Duration // what each write takes on top
 }
 
-func (c *cable) dial(ctx context.Context, _ string) (net.Conn, error) {
+func (c *cable) dial(ctx context.Context) (net.Conn, error) {
 	c.mu.Lock()
 	down := c.down
 	c.mu.Unlock()
@@ -210,7 +210,7 @@ func newFleet(t testing.TB) *fleet { return newTimedFleet(t, rpc.DefaultTiming()
 func newTimedFleet(t testing.TB, timing rpc.Timing) *fleet {
 	f := &fleet{t: t, lis: bufconn.Listen(1 << 20), said: &said{began: time.Now()}}
 	f.log = slog.New(f.said)
-	server, err := rpc.Listen(rpc.Config{Listener: f.lis, Run: "r", Version: "v1", Timing: timing, Logger: f.log})
+	server, err := rpc.Listen(rpc.Config{Place: rpc.Trusting("bufconn", f.lis, nil), Run: "r", Version: "v1", Timing: timing, Logger: f.log})
 	require.NoError(t, err)
 	f.server = server
 	return f
@@ -221,7 +221,7 @@ func (f *fleet) join(name string, change ...func(*rpc.JoinConfig)) *node {
 	ctx, stop := context.WithCancel(context.Background())
 	n := &node{mill: newMill(), cable: &cable{lis: f.lis}, stop: stop, done: make(chan struct{})}
 	cfg := rpc.JoinConfig{
-		Address: "coordinator", Name: name, Version: "v1", Host: "here", Once: true, Dial: n.cable.dial, Logger: f.log.With("worker", name),
+		Place: rpc.Trusting("coordinator", nil, n.cable.dial), Name: name, Version: "v1", Host: "here", Once: true, Logger: f.log.With("worker", name),
 		New: func() rpc.Local { return newEngine(n.mill) },
 	}
 	for _, c := range change {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
@@ -161,16 +162,16 @@ func TestHeartbeatsOvertakeOnASlowLink(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var words strings.Builder // of one goroutine at a time: timers of one member
 				lis := bufconn.Listen(1 << 20)
-				server, err := Listen(Config{Listener: lis, Timing: DefaultTiming(), Logger: slog.New(slog.NewTextHandler(&words, nil))})
+				server, err := Listen(Config{Place: Trusting("memory", lis, nil), Timing: DefaultTiming(), Logger: slog.New(slog.NewTextHandler(&words, nil))})
 				require.NoError(t, err)
 				defer server.Close()
 				s := newSession(JoinConfig{
 					Name: "w", New: func() Local { return idle{} }, Logger: slog.New(slog.DiscardHandler), Spool: defaultSpool,
-					Dial: func(ctx context.Context, _ string) (net.Conn, error) {
+					Place: Trusting("memory", nil, func(ctx context.Context) (net.Conn, error) {
 						conn, err := lis.DialContext(ctx)
 						return narrow{conn}, err
-					},
-				})
+					}),
+				}, insecure.NewCredentials())
 				defer s.end()
 				for _, size := range sizes {
 					s.push(&pb.Envelope{Content: &pb.Envelope_Snapshot{Snapshot: make([]byte, max(size, 5000))}})

@@ -118,7 +118,7 @@ func FuzzFromCoordinator(f *testing.F) {
 			return
 		}
 		for _, assigned := range []bool{false, true} {
-			s := newSession(JoinConfig{Name: "w", New: func() Local { return idle{} }, Logger: slog.New(slog.DiscardHandler), Spool: 1})
+			s := newSession(JoinConfig{Name: "w", New: func() Local { return idle{} }, Logger: slog.New(slog.DiscardHandler), Spool: 1}, nil)
 			if assigned {
 				require.NoError(t, s.echoed(&pb.Echo{}, s.now(), time.Second))
 				require.NoError(t, s.assign(&pb.Assignment{Workers: 1}))

@@ -12,10 +12,11 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 
 	"github.com/loadgen/loadgen/internal/coord"
+	"github.com/loadgen/loadgen/internal/identity"
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
 )
 
@@ -30,7 +31,7 @@ type Local interface {
 
 // JoinConfig is what a worker's end needs.
 type JoinConfig struct {
-	Address string // the coordinator's; loopback
+	Place   identity.Place // where the coordinator is
 	Name    string
 	Version string // of this program
 	Host    string // this machine's name
@@ -45,9 +46,6 @@ type JoinConfig struct {
 
 	// Random returns a number of 0 ≤ n < below, by which pauses between attempts to reach the coordinator differ. Nil: math/rand's.
 	Random func(below int64) int64
-
-	// Dial takes the place of TCP.
-	Dial func(ctx context.Context, address string) (net.Conn, error)
 }
 
 const (
@@ -61,17 +59,13 @@ type RefusedError struct{ Reason string }
 
 func (e *RefusedError) Error() string { return "refused by the coordinator: " + e.Reason }
 
-// Join works for the coordinator at an address: it tries until one is there, takes part in its run, and begins again. It returns nil when
+// Join works for the coordinator at a place: it tries until one is there, takes part in its run, and begins again. It returns nil when
 // ctx ends, or after a run if that is to be the only one, and a *RefusedError when it need not try again. What it has started has
 // ended when it returns.
 func Join(ctx context.Context, cfg JoinConfig) error {
-	if cfg.Dial == nil {
-		if err := checkLoopback(cfg.Address); err != nil {
-			return fmt.Errorf("join: %w", err)
-		}
-		cfg.Dial = func(ctx context.Context, address string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "tcp", address)
-		}
+	proof, err := cfg.Place.Prove(identity.Worker)
+	if err != nil {
+		return err
 	}
 	if cfg.Spool <= 0 {
 		cfg.Spool = defaultSpool
@@ -82,7 +76,7 @@ func Join(ctx context.Context, cfg JoinConfig) error {
 	said := ""
 	retry := backoff{random: cfg.Random}
 	for {
-		s := newSession(cfg)
+		s := newSession(cfg, proof)
 		reason, err := s.live(ctx, &retry)
 		ran := s.end()
 		var refused *RefusedError
@@ -128,6 +122,7 @@ func (b *backoff) wait(ctx context.Context) {
 // it.
 type session struct {
 	cfg         JoinConfig
+	proof       credentials.TransportCredentials
 	incarnation string
 	epoch       time.Time // zero of the worker's clock
 	orders      chan *pb.Envelope
@@ -157,9 +152,9 @@ type streamState struct {
 	flight flight // of envelopes
 }
 
-func newSession(cfg JoinConfig) *session {
+func newSession(cfg JoinConfig, proof credentials.TransportCredentials) *session {
 	s := &session{
-		cfg: cfg, incarnation: rand.Text(), epoch: time.Now(),
+		cfg: cfg, proof: identity.Handshake(proof), incarnation: rand.Text(), epoch: time.Now(),
 		orders: make(chan *pb.Envelope, 16), synced: make(chan struct{}), idle: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
 	s.work, s.abandon = context.WithCancel(context.Background())
@@ -182,13 +177,13 @@ func (s *session) live(ctx context.Context, retry *backoff) (reason string, err 
 		case ctx.Err() != nil:
 			return "", nil
 		case s.overdue():
-			return "", fmt.Errorf("coordinator at %s: not reached for longer than the lease, the run is given up: %w", s.cfg.Address, err)
+			return "", fmt.Errorf("coordinator at %s: not reached for longer than the lease, the run is given up: %w", s.cfg.Place.Name, err)
 		}
 		level := slog.LevelDebug
 		if first {
 			level = slog.LevelInfo
 		}
-		s.cfg.Logger.Log(ctx, level, "no coordinator there; trying until there is one", "coordinator", s.cfg.Address, "err", status.Convert(err).Message())
+		s.cfg.Logger.Log(ctx, level, "no coordinator there; trying until there is one", "coordinator", s.cfg.Place.Name, "err", status.Convert(err).Message())
 		retry.wait(ctx)
 	}
 }
@@ -215,9 +210,9 @@ func (s *session) end() (ran bool) {
 
 // client makes a connection to the coordinator.
 func (s *session) client() (*grpc.ClientConn, error) {
-	return grpc.NewClient("passthrough:///"+s.cfg.Address,
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(s.cfg.Dial),
+	return grpc.NewClient("passthrough:///"+string(identity.Coordinator),
+		grpc.WithTransportCredentials(s.proof),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return s.cfg.Place.Dial(ctx) }),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage+maxHeaders), grpc.MaxCallSendMsgSize(maxMessage+maxHeaders)),
 		grpc.WithMaxHeaderListSize(maxHeaders),
 		grpc.WithStaticStreamWindowSize(windowBytes), grpc.WithStaticConnWindowSize(windowBytes),

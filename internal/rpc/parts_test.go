@@ -61,7 +61,7 @@ func interval(seq uint64, running *measure.Totals) *measure.Snapshot {
 // TestSpoolIsBounded keeps snapshots while no stream is there: beyond the bound they are joined, so that nothing is missing of what they
 // counted, and what was sent once stays as it is.
 func TestSpoolIsBounded(t *testing.T) {
-	s := newSession(JoinConfig{New: func() Local { return idle{} }, Logger: slog.New(slog.DiscardHandler), Spool: 1000})
+	s := newSession(JoinConfig{New: func() Local { return idle{} }, Logger: slog.New(slog.DiscardHandler), Spool: 1000}, nil)
 	defer s.end()
 	var running measure.Totals
 	require.NoError(t, s.keep(interval(1, &running)))

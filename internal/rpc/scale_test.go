@@ -24,6 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/coord"
+	"github.com/loadgen/loadgen/internal/identity"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/rundir"
@@ -31,11 +32,11 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// TestMain lets this test binary also be a process full of workers: its arguments are "workers", the coordinator's address, how many,
-// and for how long each of them loads.
+// TestMain lets this test binary also be a process full of workers: its arguments are "workers", the directory of the key, the coordinator's
+// address, how many, and for how long each of them loads.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 5 && os.Args[1] == "workers" {
-		if err := simulate(os.Args[2], os.Args[3], os.Args[4]); err != nil {
+	if len(os.Args) == 6 && os.Args[1] == "workers" {
+		if err := simulate(os.Args[2], os.Args[3], os.Args[4], os.Args[5]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -64,11 +65,11 @@ func BenchmarkFleet(b *testing.B) {
 // counted, and the run's directory, too.
 func TestFleetOfFifty(t *testing.T) {
 	const workers, loads = 50, 2 * time.Second
-	cost := operate(t, workers, loads, func(t testing.TB, addr string, workers int, loads time.Duration) (end func()) {
+	cost := operate(t, workers, loads, func(t testing.TB, place identity.Place, _ string, workers int, loads time.Duration) (end func()) {
 		ctx, cancel := context.WithCancel(context.Background())
 		var all sync.WaitGroup
 		all.Go(func() {
-			if err := work(ctx, addr, workers, loads); err != nil {
+			if err := work(ctx, place, workers, loads); err != nil {
 				t.Error(err)
 			}
 		})
@@ -95,10 +96,10 @@ func TestFleetOfFifty(t *testing.T) {
 }
 
 // spawn starts the workers in a process of their own.
-func spawn(t testing.TB, addr string, workers int, loads time.Duration) (end func()) {
+func spawn(t testing.TB, place identity.Place, dir string, workers int, loads time.Duration) (end func()) {
 	exe, err := os.Executable()
 	require.NoError(t, err)
-	cmd := exec.Command(exe, "workers", addr, strconv.Itoa(workers), loads.String())
+	cmd := exec.Command(exe, "workers", dir, place.Name, strconv.Itoa(workers), loads.String())
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	require.NoError(t, err)
@@ -110,7 +111,7 @@ func spawn(t testing.TB, addr string, workers int, loads time.Duration) (end fun
 }
 
 // simulate is that process. It ends with its standard input.
-func simulate(addr, workers, loads string) error {
+func simulate(dir, addr, workers, loads string) error {
 	n, err := strconv.Atoi(workers)
 	if err != nil {
 		return err
@@ -124,16 +125,20 @@ func simulate(addr, workers, loads string) error {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		cancel()
 	}()
-	return work(ctx, addr, n, d)
+	place, err := identity.At(dir, addr)
+	if err != nil {
+		return err
+	}
+	return work(ctx, place, n, d)
 }
 
 // work has workers take part in one run.
-func work(ctx context.Context, addr string, workers int, loads time.Duration) error {
+func work(ctx context.Context, place identity.Place, workers int, loads time.Duration) error {
 	shared := newSeconds()
 	errs := make(chan error, workers)
 	for i := range workers {
 		cfg := JoinConfig{
-			Address: addr, Name: fmt.Sprintf("w%04d", i), Version: "v1", Once: true, Logger: slog.New(slog.DiscardHandler),
+			Place: place, Name: fmt.Sprintf("w%04d", i), Version: "v1", Once: true, Logger: slog.New(slog.DiscardHandler),
 			New: func() Local { return &simulated{seconds: shared, loads: loads} },
 		}
 		go func() { errs <- Join(ctx, cfg) }() // received below
@@ -260,12 +265,19 @@ type cost struct {
 }
 
 // operate is the coordinator of one run.
-func operate(t testing.TB, workers int, loads time.Duration, start func(testing.TB, string, int, time.Duration) (end func())) cost {
+func operate(t testing.TB, workers int, loads time.Duration, start func(testing.TB, identity.Place, string, int, time.Duration) (end func())) cost {
 	var wire atomic.Int64
-	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	keys := t.TempDir()
+	require.NoError(t, os.Chmod(keys, 0o700))
+	place, err := identity.At(keys, "127.0.0.1:0")
 	require.NoError(t, err)
+	listen := place.Listen
+	place.Listen = func() (net.Listener, error) {
+		tcp, err := listen()
+		return metered{tcp, &wire}, err
+	}
 	quiet := slog.New(slog.DiscardHandler)
-	server, err := Listen(Config{Listener: metered{tcp, &wire}, Run: "r", Version: "v1", Timing: DefaultTiming(), Logger: quiet})
+	server, err := Listen(Config{Place: place, Run: "r", Version: "v1", Timing: DefaultTiming(), Logger: quiet})
 	require.NoError(t, err)
 	cfg := scaleConfig(t, workers)
 	dir, err := rundir.Create(t.TempDir(), "20260102T030405Z-0102", cfg.Canonical)
@@ -273,7 +285,9 @@ func operate(t testing.TB, workers int, loads time.Duration, start func(testing.
 
 	before := usage(t)
 	began := time.Now()
-	end := start(t, server.Addr(), workers, loads)
+	place, err = identity.At(keys, server.Addr())
+	require.NoError(t, err)
+	end := start(t, place, keys, workers, loads)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	cfg.Workers, err = server.Wait(ctx, workers)

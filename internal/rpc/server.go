@@ -18,18 +18,18 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/loadgen/loadgen/internal/coord"
+	"github.com/loadgen/loadgen/internal/identity"
 	"github.com/loadgen/loadgen/internal/measure"
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
 )
 
 // Config is what a coordinator's end needs.
 type Config struct {
-	Address  string       // where workers come to; loopback, port 0 for any free one
-	Listener net.Listener // takes the place of Address
-	Run      string       // its ID, for workers to tell
-	Version  string       // of this program
-	Timing   Timing
-	Logger   *slog.Logger
+	Place   identity.Place // where workers come to
+	Run     string         // its ID, for workers to tell
+	Version string         // of this program
+	Timing  Timing
+	Logger  *slog.Logger
 
 	// Waiting is told of each change while workers are awaited: who has come, of how many. May be nil.
 	Waiting func(come []string, of int)
@@ -39,7 +39,7 @@ type Config struct {
 type Server struct {
 	pb.UnimplementedControlServer
 	cfg     Config
-	lis     net.Listener
+	gate    *gate
 	grpc    *grpc.Server
 	epoch   time.Time              // zero of the coordinator's clock
 	awake   awake                  // what of it this process was awake
@@ -54,24 +54,21 @@ type Server struct {
 	closed  bool
 }
 
-// Listen opens the coordinator's door. It refuses every address but the loopback: until workers and coordinator prove who they are,
-// whoever reaches the port could join.
+// Listen opens the coordinator's door, to workers that prove to be the user's.
 func Listen(cfg Config) (*Server, error) {
-	lis := cfg.Listener
-	if lis == nil {
-		if err := checkLoopback(cfg.Address); err != nil {
-			return nil, fmt.Errorf("listen for workers: %w", err)
-		}
-		var err error
-		if lis, err = net.Listen("tcp", cfg.Address); err != nil {
-			return nil, fmt.Errorf("listen for workers: %w", err)
-		}
+	proof, err := cfg.Place.Prove(identity.Coordinator)
+	if err != nil {
+		return nil, fmt.Errorf("listen for workers: %w", err)
+	}
+	lis, err := cfg.Place.Listen()
+	if err != nil {
+		return nil, fmt.Errorf("listen for workers: %w", err)
 	}
 	s := newServer(cfg)
-	s.lis = lis
+	s.gate = newGate(lis, proof, cfg.Logger)
 	s.grpc = grpc.NewServer(
 		grpc.MaxRecvMsgSize(maxMessage+maxHeaders), grpc.MaxSendMsgSize(maxMessage+maxHeaders),
-		grpc.MaxConcurrentStreams(maxStreams), grpc.MaxHeaderListSize(maxHeaders), grpc.ConnectionTimeout(connectWithin),
+		grpc.MaxConcurrentStreams(maxStreams), grpc.MaxHeaderListSize(maxHeaders), grpc.ConnectionTimeout(identity.Within), grpc.Creds(s.gate),
 		grpc.StaticStreamWindowSize(windowBytes), grpc.StaticConnWindowSize(windowBytes),
 		grpc.ReadBufferSize(bufferBytes), grpc.WriteBufferSize(bufferBytes),
 		// Heartbeats find out who is alive; this only closes what dead connections leave behind.
@@ -79,7 +76,7 @@ func Listen(cfg Config) (*Server, error) {
 	)
 	pb.RegisterControlServer(s.grpc, s)
 	s.routine.Go(func() {
-		if err := s.grpc.Serve(lis); err != nil {
+		if err := s.grpc.Serve(s.gate); err != nil {
 			cfg.Logger.Error("listen for workers", "err", err)
 		}
 	})
@@ -104,21 +101,13 @@ func newScratch() chan *measure.Snapshot {
 	return scratch
 }
 
-// checkLoopback refuses addresses that others could reach, or overhear.
-func checkLoopback(address string) error {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return err
+// Addr returns where workers come to, as they are to write it.
+func (s *Server) Addr() string {
+	if tcp, ok := s.gate.Addr().(*net.TCPAddr); ok {
+		return tcp.String() // with the port that was free
 	}
-	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
-		return nil
-	}
-	return fmt.Errorf("address %q is not this machine's loopback (127.0.0.1): between machines workers and coordinator will have to prove "+
-		"who they are, by TLS with certificates on both sides, which this version does not have", address)
+	return s.cfg.Place.Name
 }
-
-// Addr returns where workers come to.
-func (s *Server) Addr() string { return s.lis.Addr().String() }
 
 // now is the coordinator's clock.
 func (s *Server) now() time.Duration { return time.Since(s.epoch) }
@@ -291,6 +280,7 @@ func (s *Server) Close() {
 	for _, m := range members {
 		m.dismiss("the run has ended")
 	}
+	s.gate.close()
 	late := time.AfterFunc(s.cfg.Timing.Farewell, s.grpc.Stop)
 	s.grpc.GracefulStop()
 	late.Stop()
