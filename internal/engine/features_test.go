@@ -135,3 +135,37 @@ func askEverywhere(t *testing.T, p *plan.Plan, traced bool, n int, indirect bool
 	require.Equal(t, get.Due, answered)
 	require.EqualValues(t, absent/n, get.Outcomes[driver.Miss], "a get of a key that nobody puts is a miss, and no other")
 }
+
+// No two values of a stream have the same version, and later ones have larger ones: also those that were put at the same time.
+func TestVersionsAreOfOnePutEach(t *testing.T) {
+	for name, phase := range map[string]string{
+		"puts": "ops = { put = 1 }", "a mix": "ops = { get = 1, put = 1 }", "batches": "ops = { put = 1 }\nbatch = 4",
+		"scenarios": "scenario \"s\" {\n step \"put\" {}\n step \"put\" {}\n}",
+	} {
+		for _, endpoints := range []int{1, 4} {
+			for _, n := range []int{0, 1} {
+				for _, indirect := range []bool{false, true} {
+					if name == "batches" && n > 0 {
+						continue
+					}
+					t.Run(fmt.Sprintf("%s/endpoints=%d/n=%d/indirect=%v", name, endpoints, n, indirect), func(t *testing.T) {
+						b := newBench(t, featurePlan(t, "", "checked = true", phase, false, endpoints, n), "load", 100*time.Microsecond)
+						b.indirect = indirect
+						puts, versions := 0, map[[2]uint64]bool{}
+						for i := range b.g.endpoints {
+							b.server(i).put = func(value []byte) {
+								writer, version, ok := driver.ReadHeader(value)
+								require.True(t, ok)
+								puts++
+								versions[[2]uint64{writer, version}] = true
+							}
+						}
+						b.run(run.Load)
+						require.Greater(t, puts, 1000)
+						require.Equal(t, puts, len(versions))
+					})
+				}
+			}
+		}
+	}
+}

@@ -127,9 +127,10 @@ type loop struct {
 	reqNow    []measure.Requests
 
 	index     int
-	origin    int64 // run clock at the step's start
-	wall      int64 // Unix nanoseconds of the run clock's zero
-	opTimeout int64 // 0: the request's timeout is enough
+	origin    int64  // run clock at the step's start
+	wall      int64  // Unix nanoseconds of the run clock's zero
+	version   uint64 // that no value has yet
+	opTimeout int64  // 0: the request's timeout is enough
 	sweepAt   int64
 	sealAt    int64
 	last      int64  // when the last cycle began, and
@@ -382,12 +383,22 @@ func (l *loop) proceed(s *session, sc *scene, now int64, held bool) {
 
 // sign says in a value who wrote it and when.
 func (l *loop) sign(o *op.Op, now int64) {
-	if o.Value.Checked {
-		o.Value.Writer, o.Value.Version = uint64(o.Stream), uint64(l.wall+now)
-		for i := range o.Batch {
-			o.Batch[i].Value.Writer, o.Batch[i].Value.Version = o.Value.Writer, o.Value.Version
-		}
+	if !o.Value.Checked {
+		return
 	}
+	version := l.versions(max(1, len(o.Batch)), now)
+	o.Value.Writer, o.Value.Version = uint64(o.Stream), version
+	for i := range o.Batch {
+		o.Batch[i].Value.Writer, o.Batch[i].Value.Version = o.Value.Writer, version+uint64(i)
+	}
+}
+
+// versions returns the first of n versions in a row for values that are put now. They are larger than all that the loop gave before, so the values of
+// a stream, which belongs to one loop, have versions of their own.
+func (l *loop) versions(n int, now int64) uint64 {
+	first := max(l.version, uint64(l.wall+now))
+	l.version = first + uint64(n)
+	return first
 }
 
 // occupy takes slots of the session for n ops.

@@ -162,7 +162,7 @@ func (d *direct) stampOn(c *wireConn, stream *workload.Stream, n int, now int64)
 	got := stream.Stamp(keys, sh.key, sh.size, sh.seeds[:n])
 	c.out = c.out[:at+got*sh.size]
 	if verb.Stores() {
-		sh.value.Writer, sh.value.Version = uint64(number), uint64(d.l.wall+now)
+		sh.value.Writer, sh.value.Version = uint64(number), d.l.versions(got, now)
 		sh.value.Stamp(c.out[at+sh.valueAt:], sh.size, sh.seeds[:got])
 	}
 	for i := 0; d.w.pipes != nil && i < got; i++ {

@@ -43,6 +43,7 @@ type virtualServer struct {
 	got     map[string]*int           // requests by command
 	words   []byte                    // when set, the reply to every GET and SET
 	heard   func(command, key []byte) // when set, is told of every key that is asked for
+	put     func(value []byte)        // when set, is told of every value that is put
 	piece   int                       // when set, of how many bytes a piece of a reply is, each of which comes a little later than the one before
 	uneven  int                       // when set, what makes its latencies differ from request to request, by key
 	scratch []byte
@@ -350,6 +351,9 @@ func (s *virtualServer) list(keys [][]byte) []byte {
 
 // store keeps the reply to a later GET. It allocates for a new key, or one whose value was of another size: the old reply may be on its way.
 func (s *virtualServer) store(key, value []byte) {
+	if s.put != nil {
+		s.put(value)
+	}
 	reply := append(s.scratch[:0], '$')
 	reply = strconv.AppendInt(reply, int64(len(value)), 10)
 	reply = append(reply, "\r\n"...)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"math"
+	"math/bits"
 )
 
 // HeaderSize is the length of a checked value's header in bytes, and so the least size of a checked value.
@@ -27,7 +28,7 @@ type Value struct {
 	TTL     uint32 // milliseconds after which a store is to forget it; 0: never
 	Maker   Maker  // makes the filling; nil: it is made as Fill says
 	Writer  uint64 // the stream that put it
-	Version uint64 // newer is larger; Unix nanoseconds. 0 is never written
+	Version uint64 // newer is larger, and no two of a writer's are alike; about Unix nanoseconds. 0 is never written
 }
 
 // Maker makes the filling of values in a way of its own: a pure function of the seed, which any number of goroutines may call.
@@ -115,8 +116,8 @@ func (v *Value) Parts(dst [][]byte) [][]byte {
 	return dst
 }
 
-// Stamp writes values of text that are v but for their seeds into b: the first begins it, and those of the others follow every stride bytes.
-// It leaves the bytes between them alone.
+// Stamp writes values of text that are v but for their seeds, and their versions, which count up from v's, into b: the first begins it, and those of
+// the others follow every stride bytes. It leaves the bytes between them alone.
 func (v *Value) Stamp(b []byte, stride int, seeds []uint64) {
 	if len(seeds) == 0 {
 		return
@@ -139,16 +140,33 @@ func (v *Value) Stamp(b []byte, stride int, seeds []uint64) {
 	}
 }
 
-// stampHeaders writes the headers of values whose fillings are there. They are alike but for their checksums.
+// stampHeaders writes the headers of values whose fillings are there. They are alike but for their versions and checksums.
 func (v *Value) stampHeaders(b []byte, stride, count int) {
 	head := v.appendHeader(b[:0])
 	sum := checksum(head)
 	for i := range count {
+		version := v.Version + uint64(i)
+		if i > 0 {
+			sum ^= versionSteps[bits.Len64(version^(version-1))-1]
+		}
 		to := b[i*stride:][:v.Size]
 		copy(to, head)
+		binary.LittleEndian.PutUint64(to[versionAt:], version)
 		binary.LittleEndian.PutUint32(to[checksumAt:], crc32.Update(sum, castagnoli, to[HeaderSize:]))
 	}
 }
+
+// versionSteps are what a header's checksum changes by from one version to the next, by the highest bit that differs: so do all below it, and by what a
+// checksum changes depends only on which bits do (it is linear).
+var versionSteps = func() (steps [64]uint32) {
+	b := make([]byte, 2*HeaderSize)
+	zero, other := b[:HeaderSize], b[HeaderSize:]
+	for bit := range steps {
+		binary.LittleEndian.PutUint64(other[versionAt:], 2<<bit-1)
+		steps[bit] = checksum(zero) ^ checksum(other)
+	}
+	return steps
+}()
 
 func (v *Value) appendFilling(dst []byte, n int) []byte {
 	if v.Maker != nil {
@@ -200,17 +218,22 @@ func appendText(dst []byte, seed uint64, n int) []byte {
 	return dst
 }
 
-const checksumAt = 16
+// Where the parts of a header are.
+const (
+	versionAt  = 8
+	checksumAt = 16
+	sizeAt     = 20
+)
 
 // checksum covers a checked value but for the checksum's own four bytes.
 func checksum(b []byte) uint32 {
-	return crc32.Update(crc32.Update(0, castagnoli, b[:checksumAt]), castagnoli, b[checksumAt+4:])
+	return crc32.Update(crc32.Update(0, castagnoli, b[:checksumAt]), castagnoli, b[sizeAt:])
 }
 
 // ReadHeader returns who wrote a checked value and its version. It reports false for any other bytes: another program's value,
 // a torn one, one cut short.
 func ReadHeader(b []byte) (writer, version uint64, ok bool) {
-	if len(b) < HeaderSize || uint64(binary.LittleEndian.Uint32(b[20:])) != uint64(len(b)) ||
+	if len(b) < HeaderSize || uint64(binary.LittleEndian.Uint32(b[sizeAt:])) != uint64(len(b)) ||
 		binary.LittleEndian.Uint32(b[checksumAt:]) != checksum(b) {
 		return 0, 0, false
 	}

@@ -50,7 +50,7 @@ func TestStampedValues(t *testing.T) {
 		got, want := make([]byte, len(seeds)*stride), make([]byte, len(seeds)*stride)
 		for i, seed := range seeds {
 			one := v
-			one.Seed = seed
+			one.Seed, one.Version = seed, v.Version+uint64(i)
 			copy(want[i*stride:], one.AppendTo(nil))
 		}
 		v.Stamp(got, stride, seeds)
@@ -216,6 +216,16 @@ func BenchmarkValue(b *testing.B) {
 			})
 		}
 		v := Value{Size: size, Checked: true, Version: 1}
+		seeds, rows := make([]uint64, 32), make([]byte, 32*size)
+		b.Run(fmt.Sprintf("verb=stamp/size=%d/values=%d", size, len(seeds)), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				for i := range seeds {
+					seeds[i] += 977
+				}
+				v.Stamp(rows, size, seeds)
+			}
+		})
 		text := v.AppendTo(nil)
 		b.Run(fmt.Sprintf("verb=read/size=%d", size), func(b *testing.B) {
 			b.ReportAllocs()
