@@ -16,37 +16,24 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
-// block reads the arguments of one block. Each of its readers leaves what it writes to as it is when the argument is missing or
+// Block reads the arguments of one block. Each of its readers leaves what it writes to as it is when the argument is missing or
 // null, so that defaults are set before; and when the argument is wrong, which it then reports.
-type block struct {
-	r     *resolver
+type Block struct {
+	r     *Reader
 	path  string // "phase.put.closed"; places of arguments are kept by path
 	where string // begins messages: `phase "put", closed`
 	body  *hclsyntax.Body
 	at    hcl.Range
 }
 
-// block returns a reader for a block of the file.
-func (r *resolver) block(b *hclsyntax.Block, path, where string) *block {
+// Block returns a reader for a block of the text. Path is where its arguments are kept under, where begins messages.
+func (r *Reader) Block(b *hclsyntax.Block, path, where string) *Block {
 	r.places[path] = b.DefRange()
-	return &block{r: r, path: path, where: where, body: b.Body, at: b.DefRange()}
-}
-
-// later returns what serves instead of a word of the plan language that this version does not know; "" for any other word.
-func later(word string) string {
-	switch word {
-	case "verify":
-		return "a phase that gets, with expect_hits"
-	case "ttl":
-		return "ttl in values"
-	case "growing":
-		return "size"
-	}
-	return ""
+	return &Block{r: r, path: path, where: where, body: b.Body, at: b.DefRange()}
 }
 
 // expect reports the attributes and blocks that the block does not know. Of the blocks in many it may have several.
-func (b *block) expect(attrs, blocks []string, many ...string) {
+func (b *Block) expect(attrs, blocks []string, many ...string) {
 	blocks = slices.Concat(blocks, many)
 	all := slices.Concat(attrs, blocks)
 	for _, a := range attributes(b.body) {
@@ -69,7 +56,7 @@ func (b *block) expect(attrs, blocks []string, many ...string) {
 			b.unknown(inner.Type, inner.TypeRange, fmt.Sprintf("%s: unknown block %s", b.where, quote(inner.Type)),
 				instead(inner.Type, all, "%s"))
 			b.r.wrong[b.path+"."+DidYouMean(inner.Type, blocks)] = true // that one is not missing, it is written wrong
-		case inner.Type == "scenario" || inner.Type == "step":
+		case b.r.Words.Labelled[inner.Type] != "":
 			b.hasName(inner)
 		case len(inner.Labels) > 0:
 			b.r.fault(inner.LabelRanges[0], fmt.Sprintf("%s: %s has no name", b.where, inner.Type), fmt.Sprintf("Write %s { … }.", inner.Type))
@@ -83,17 +70,17 @@ func (b *block) expect(attrs, blocks []string, many ...string) {
 }
 
 // hasName reports an inner block that does not have one name, as those that labelled returns do.
-func (b *block) hasName(inner *hclsyntax.Block) {
+func (b *Block) hasName(inner *hclsyntax.Block) {
 	if len(inner.Labels) != 1 {
 		b.r.fault(inner.DefRange(), fmt.Sprintf("%s: %s has %d names", b.where, inner.Type, len(inner.Labels)),
-			map[string]string{"scenario": `Write scenario "NAME" { … }.`, "step": `Write the op behind the word: step "get" {}.`}[inner.Type])
+			b.r.Words.Labelled[inner.Type])
 	}
 }
 
 // unknown reports a word that has no place in the block; one that a later version will know with what to use until then.
-func (b *block) unknown(word string, at hcl.Range, what, write string) {
+func (b *Block) unknown(word string, at hcl.Range, what, write string) {
 	b.r.wrong[b.path+"."+word] = true
-	if use := later(word); use != "" {
+	if use := b.r.Words.Later[word]; use != "" {
 		b.r.wrong[b.path+".model"] = true // what it stands for may have been meant as the load model
 		what, write = fmt.Sprintf("%s: %s is not supported by this version", b.where, word), "Use "+use+"."
 	}
@@ -101,22 +88,22 @@ func (b *block) unknown(word string, at hcl.Range, what, write string) {
 }
 
 // inner returns a reader for the first block of a type, nil if there is none.
-func (b *block) inner(blockType string) *block {
+func (b *Block) inner(blockType string) *Block {
 	for _, in := range b.body.Blocks {
 		if in.Type == blockType {
-			return b.r.block(in, b.path+"."+blockType, b.where+", "+blockType)
+			return b.r.Block(in, b.path+"."+blockType, b.where+", "+blockType)
 		}
 	}
 	return nil
 }
 
 // each returns readers for all blocks of a type, numbered from 1.
-func (b *block) each(blockType string) []*block {
-	var all []*block
+func (b *Block) each(blockType string) []*Block {
+	var all []*Block
 	for _, in := range b.body.Blocks {
 		if in.Type == blockType {
 			n := len(all) + 1
-			all = append(all, b.r.block(in, fmt.Sprintf("%s.%s.%d", b.path, blockType, n), fmt.Sprintf("%s, %s %d", b.where, blockType, n)))
+			all = append(all, b.r.Block(in, fmt.Sprintf("%s.%s.%d", b.path, blockType, n), fmt.Sprintf("%s, %s %d", b.where, blockType, n)))
 		}
 	}
 	return all
@@ -124,12 +111,12 @@ func (b *block) each(blockType string) []*block {
 
 // labelled is a reader for a block that has a name.
 type labelled struct {
-	*block
+	*Block
 	label string
 }
 
 // labelled returns readers for all blocks of a type that have one name, numbered from 1; with byName, by their names.
-func (b *block) labelled(blockType string, byName bool) []labelled {
+func (b *Block) labelled(blockType string, byName bool) []labelled {
 	var all []labelled
 	for _, in := range b.body.Blocks {
 		if in.Type != blockType || len(in.Labels) != 1 {
@@ -139,13 +126,13 @@ func (b *block) labelled(blockType string, byName bool) []labelled {
 		if byName {
 			id, what = in.Labels[0], quote(in.Labels[0])
 		}
-		all = append(all, labelled{b.r.block(in, b.path+"."+blockType+"."+id, b.where+", "+blockType+" "+what), in.Labels[0]})
+		all = append(all, labelled{b.r.Block(in, b.path+"."+blockType+"."+id, b.where+", "+blockType+" "+what), in.Labels[0]})
 	}
 	return all
 }
 
 // value evaluates an attribute. It returns false when there is none, it is null, or wrong.
-func (b *block) value(name string) (cty.Value, bool) {
+func (b *Block) value(name string) (cty.Value, bool) {
 	a := b.body.Attributes[name]
 	if a == nil {
 		return cty.NilVal, false
@@ -159,13 +146,13 @@ func (b *block) value(name string) (cty.Value, bool) {
 	return v, ok && !v.IsNull()
 }
 
-func (b *block) scope() scope { return scope{where: b.where, functions: b.r.functions} }
+func (b *Block) scope() scope { return scope{where: b.where, functions: b.r.functions} }
 
 // has says whether an attribute is written.
-func (b *block) has(name string) bool { return b.body.Attributes[name] != nil }
+func (b *Block) has(name string) bool { return b.body.Attributes[name] != nil }
 
 // require reports an attribute that is missing.
-func (b *block) require(name, write string) bool {
+func (b *Block) require(name, write string) bool {
 	if b.has(name) {
 		return true
 	}
@@ -175,14 +162,14 @@ func (b *block) require(name, write string) bool {
 }
 
 // bad reports an attribute's value.
-func (b *block) bad(name, what, write string) {
+func (b *Block) bad(name, what, write string) {
 	path := b.path + "." + name
 	b.r.wrong[path] = true
 	b.r.fault(b.r.places[path], fmt.Sprintf("%s: %s: %s", b.where, strings.TrimPrefix(name, "config."), what), write)
 }
 
 // mistaken reports an attribute's value by the error of one of the units' parsers.
-func (b *block) mistaken(name string, err error) {
+func (b *Block) mistaken(name string, err error) {
 	var m *mistake
 	if errors.As(err, &m) {
 		b.bad(name, m.what, m.write)
@@ -192,7 +179,7 @@ func (b *block) mistaken(name string, err error) {
 }
 
 // as evaluates an attribute and converts it.
-func (b *block) as(name string, t cty.Type, write string) (cty.Value, bool) {
+func (b *Block) as(name string, t cty.Type, write string) (cty.Value, bool) {
 	v, ok := b.value(name)
 	if !ok {
 		return v, false
@@ -206,21 +193,21 @@ func (b *block) as(name string, t cty.Type, write string) (cty.Value, bool) {
 }
 
 // text reads a string.
-func (b *block) text(name string, to *string) {
+func (b *Block) text(name string, to *string) {
 	if v, ok := b.as(name, cty.String, `Write text in quotes.`); ok {
 		*to = v.AsString()
 	}
 }
 
 // flag reads a bool.
-func (b *block) flag(name string, to *bool) {
+func (b *Block) flag(name string, to *bool) {
 	if v, ok := b.as(name, cty.Bool, "Write true or false."); ok {
 		*to = v.True()
 	}
 }
 
 // texts reads a list of strings.
-func (b *block) texts(name string, to *[]string) {
+func (b *Block) texts(name string, to *[]string) {
 	v, ok := b.value(name)
 	if !ok {
 		return
@@ -234,7 +221,7 @@ func (b *block) texts(name string, to *[]string) {
 }
 
 // integer reads a whole number.
-func integer[T int | int64](b *block, name string, to *T) {
+func integer[T int | int64](b *Block, name string, to *T) {
 	const write = "Write a whole number."
 	v, ok := b.as(name, cty.Number, write)
 	if !ok {
@@ -252,7 +239,7 @@ func integer[T int | int64](b *block, name string, to *T) {
 }
 
 // unsigned reads a whole number from 0 to 2⁶⁴ − 1.
-func (b *block) unsigned(name string, to *uint64) {
+func (b *Block) unsigned(name string, to *uint64) {
 	const write = "Write a whole number from 0 to 18446744073709551615."
 	v, ok := b.as(name, cty.Number, write)
 	if !ok {
@@ -270,7 +257,7 @@ func (b *block) unsigned(name string, to *uint64) {
 func number(v cty.Value) string { return v.AsBigFloat().Text('g', 10) }
 
 // measured reads a number in base units, or text with a unit.
-func measured[T any](b *block, name, write string, parse func(string) (T, error), from func(float64) (T, error)) (got T, ok bool) {
+func measured[T any](b *Block, name, write string, parse func(string) (T, error), from func(float64) (T, error)) (got T, ok bool) {
 	v, ok := b.value(name)
 	if !ok {
 		return got, false
@@ -297,14 +284,14 @@ func measured[T any](b *block, name, write string, parse func(string) (T, error)
 }
 
 // duration reads text such as "10s", or a number of seconds.
-func (b *block) duration(name string, to *time.Duration) {
+func (b *Block) duration(name string, to *time.Duration) {
 	if d, ok := measured(b, name, writeDuration, parseDuration, secondsToDuration); ok {
 		*to = d
 	}
 }
 
 // size reads text such as "64MiB", or a number of bytes.
-func size[T int | int64](b *block, name string, to *T) {
+func size[T int | int64](b *Block, name string, to *T) {
 	whole := func(f float64) (int64, error) {
 		if f != math.Trunc(f) || f > 1<<53 {
 			return 0, &mistake{fmt.Sprintf("%g is not a whole number of bytes below 8 PiB", f), writeSize}
@@ -317,7 +304,7 @@ func size[T int | int64](b *block, name string, to *T) {
 }
 
 // rate reads text such as "50k/s", or a number per second.
-func (b *block) rate(name string, to *float64) {
+func (b *Block) rate(name string, to *float64) {
 	same := func(f float64) (float64, error) { return f, nil }
 	if f, ok := measured(b, name, writeRate, parseRate, same); ok {
 		*to = f
@@ -325,7 +312,7 @@ func (b *block) rate(name string, to *float64) {
 }
 
 // share reads text such as "1%", or a number such as 0.01.
-func (b *block) share(name string, to *float64) bool {
+func (b *Block) share(name string, to *float64) bool {
 	same := func(f float64) (float64, error) { return f, nil }
 	f, ok := measured(b, name, writeShare, parseShare, same)
 	if ok {
@@ -335,7 +322,7 @@ func (b *block) share(name string, to *float64) bool {
 }
 
 // named reads a reference such as target.space and returns the name behind the dot.
-func (b *block) named(kind string) string {
+func (b *Block) named(kind string) string {
 	if !b.require(kind, fmt.Sprintf("Write %s = %s.NAME.", kind, kind)) {
 		return ""
 	}
@@ -343,10 +330,10 @@ func (b *block) named(kind string) string {
 }
 
 // reference is named for an attribute of any name, which is there.
-func (b *block) reference(attribute, kind string) string {
+func (b *Block) reference(attribute, kind string) string {
 	expr := b.body.Attributes[attribute].Expr
 	b.r.places[b.path+"."+attribute] = expr.Range()
-	known := b.r.file.names(kind)
+	known := b.r.Words.Names(kind)
 	steps, diags := hcl.AbsTraversalForExpr(expr)
 	if !diags.HasErrors() && len(steps) == 2 && steps.RootName() == kind {
 		if step, ok := steps[1].(hcl.TraverseAttr); ok {

@@ -33,7 +33,7 @@ const (
 
 // Charts reads the plan's chart blocks. Whether their expressions can be meant is found by package table.
 func (f *File) Charts() ([]Chart, hcl.Diagnostics) {
-	r := &resolver{file: f, functions: Functions(), places: map[string]hcl.Range{}, wrong: map[string]bool{}}
+	r := f.resolver()
 	var charts []Chart
 	for _, body := range f.blocks["chart"] {
 		if f.experiment == nil {
@@ -60,7 +60,7 @@ func (r *resolver) chart(body *hclsyntax.Block) Chart {
 			outer.Blocks = append(outer.Blocks, in)
 		}
 	}
-	b := &block{r: r, path: "chart." + c.Name, where: where, body: &outer, at: body.DefRange()}
+	b := r.block(&hclsyntax.Block{Body: &outer, TypeRange: body.TypeRange, LabelRanges: body.LabelRanges}, "chart."+c.Name, where)
 	b.expect([]string{"title", "over", "unit", "log"}, []string{"line"})
 	b.text("title", &c.Title)
 	over := string(c.Over)

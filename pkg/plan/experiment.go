@@ -38,7 +38,7 @@ type Variant struct {
 	Name   string            `json:"name"`
 	Values map[string]string `json:"values"` // HCL literals, by variable
 
-	given map[string]given
+	given map[string]Given
 }
 
 // Experiment reads the plan's experiment block; nil when it has none. Whether the values fit their variables is found by Resolve.
@@ -46,7 +46,7 @@ func (f *File) Experiment() (*Experiment, hcl.Diagnostics) {
 	if f.experiment == nil {
 		return nil, nil
 	}
-	r := &resolver{file: f, functions: Functions(), places: map[string]hcl.Range{}, wrong: map[string]bool{}}
+	r := f.resolver()
 	e := r.experiment(f.experiment)
 	if r.failed() {
 		return nil, r.result()
@@ -66,9 +66,9 @@ func (r *resolver) experiment(body *hclsyntax.Block) *Experiment {
 			variants.Blocks = append(variants.Blocks, in)
 		}
 	}
-	b := &block{r: r, path: "experiment", where: "experiment", body: &variants, at: body.DefRange()}
+	b := r.block(&hclsyntax.Block{Body: &variants, TypeRange: body.TypeRange, LabelRanges: body.LabelRanges}, "experiment", "experiment")
 	b.expect([]string{"repeat", "order", "baseline", "bound", "fork", "cap", "restart", "restart_timeout"}, []string{"variant", "matrix"})
-	integer(b, "repeat", &e.Repeat)
+	integer(b.Block, "repeat", &e.Repeat)
 	b.text("order", &e.Order)
 	b.text("baseline", &e.Baseline)
 	e.Bound = b.bound()
@@ -164,7 +164,7 @@ func (e *Experiment) BoundOf(name string) int {
 
 // variant reads a variant block: attributes are variables.
 func (r *resolver) variant(body *hclsyntax.Block) Variant {
-	v := Variant{Values: map[string]string{}, given: map[string]given{}}
+	v := Variant{Values: map[string]string{}, given: map[string]Given{}}
 	if len(body.Labels) != 1 || !namePattern.MatchString(body.Labels[0]) {
 		r.fault(body.DefRange(), "experiment: a variant without a proper name", `Write variant "NAME" { VARIABLE = VALUE }. `+writeName)
 		return v
@@ -197,13 +197,13 @@ func (r *resolver) isVariable(where string, a *hclsyntax.Attribute) bool {
 
 func (v *Variant) set(name string, value cty.Value, at hcl.Range) {
 	v.Values[name] = constant(value)
-	v.given[name] = given{from: "variant " + quote(v.Name), value: value, at: at}
+	v.given[name] = VariantValue("variant "+quote(v.Name), value, at)
 }
 
 // matrix reads a matrix block: attributes are variables with a list of values each, and every combination is a variant. The last one
 // changes first.
 func (b *block) matrix() []Variant {
-	all := []Variant{{Values: map[string]string{}, given: map[string]given{}}}
+	all := []Variant{{Values: map[string]string{}, given: map[string]Given{}}}
 	for _, in := range b.body.Blocks {
 		b.r.fault(in.TypeRange, b.where+" holds no blocks", "Write VARIABLE = [VALUE, …].")
 	}
@@ -252,7 +252,7 @@ func plainText(v cty.Value) string {
 }
 
 // variantNamed returns the values of a variant of the plan's experiment.
-func (r *resolver) variantNamed(name string) map[string]given {
+func (r *resolver) variantNamed(name string) map[string]Given {
 	e, diags := r.file.Experiment()
 	if e == nil {
 		if len(diags) == 0 {

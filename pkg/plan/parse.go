@@ -133,16 +133,6 @@ func (f *File) setExperiment(r *reporter, b *hclsyntax.Block) {
 	}
 }
 
-// attributes returns a body's attributes in the order of the text.
-func attributes(body *hclsyntax.Body) []*hclsyntax.Attribute {
-	list := make([]*hclsyntax.Attribute, 0, len(body.Attributes))
-	for _, a := range body.Attributes {
-		list = append(list, a)
-	}
-	slices.SortFunc(list, func(a, b *hclsyntax.Attribute) int { return a.NameRange.Start.Byte - b.NameRange.Start.Byte })
-	return list
-}
-
 // names returns the names of the blocks of a type.
 func (f *File) names(blockType string) []string {
 	list := make([]string, 0, len(f.blocks[blockType]))
@@ -150,4 +140,17 @@ func (f *File) names(blockType string) []string {
 		list = append(list, b.Labels[0])
 	}
 	return list
+}
+
+// labelledBlocks are the inner blocks that have a name, with how to write one.
+var labelledBlocks = map[string]string{
+	"scenario": `Write scenario "NAME" { … }.`,
+	"step":     `Write the op behind the word: step "get" {}.`,
+}
+
+// laterWords are words of the plan language that this version does not know, with what serves instead.
+var laterWords = map[string]string{
+	"verify":  "a phase that gets, with expect_hits",
+	"ttl":     "ttl in values",
+	"growing": "size",
 }

@@ -10,39 +10,30 @@ import (
 	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/zclconf/go-cty/cty"
-	"github.com/zclconf/go-cty/cty/function"
 )
 
 // resolver turns a File into a Plan.
 type resolver struct {
-	evaluator
-	file      *File
-	functions map[string]function.Function
-	places    map[string]hcl.Range // of blocks and arguments, by path
-	wrong     map[string]bool      // paths about which something is reported: nothing more is said of their values
-	plan      *Plan
-	traces    func(file, form string, timed bool) (TraceFacts, error) // of Vars
-	keys      func(file, form, field string) (EntryFacts, error)      // likewise
-	values    func(file, form, field, encoding string) (EntryFacts, error)
+	*Reader
+	file   *File
+	plan   *Plan
+	traces func(file, form string, timed bool) (TraceFacts, error) // of Vars
+	keys   func(file, form, field string) (EntryFacts, error)      // likewise
+	values func(file, form, field, encoding string) (EntryFacts, error)
+}
+
+// resolver returns one that has resolved nothing yet.
+func (f *File) resolver() *resolver {
+	return &resolver{Reader: NewReader(Words{Names: f.names, Labelled: labelledBlocks, Later: laterWords}), file: f}
 }
 
 // Resolve evaluates the plan with the given variables. The Plan is nil when anything is wrong with it, in Parse's eyes or its own;
 // the diagnostics are those that Parse has not reported.
 func (f *File) Resolve(vars Vars) (*Plan, hcl.Diagnostics) {
-	r := &resolver{
-		file:      f,
-		functions: Functions(),
-		places:    map[string]hcl.Range{},
-		wrong:     map[string]bool{},
-		traces:    vars.Trace,
-		keys:      vars.Keys,
-		values:    vars.Values,
-		plan:      &Plan{Seed: 1, Targets: []*Target{}, Datasets: []*Dataset{}, Observes: []*Observe{}, Phases: []*Phase{}, Asserts: []*Assert{}},
-	}
-	locals := r.collectLocals()
-	variables := r.resolveVariables(vars)
-	r.roots = map[string]names{"var": variables, "local": locals}
-	locals.resolve()
+	r := f.resolver()
+	r.traces, r.keys, r.values = vars.Trace, vars.Keys, vars.Values
+	r.plan = &Plan{Seed: 1, Targets: []*Target{}, Datasets: []*Dataset{}, Observes: []*Observe{}, Phases: []*Phase{}, Asserts: []*Assert{}}
+	r.Declare(f.blocks["variable"], f.locals, r.inputs(vars))
 	r.resolvePlan()
 	targets, datasets := map[string]*Target{}, map[string]*Dataset{}
 	for _, b := range f.blocks["target"] {
@@ -90,6 +81,15 @@ func (r *resolver) draft() *Plan {
 		}
 	}
 	return &Plan{Observes: r.plan.Observes, Phases: r.plan.Phases, Asserts: r.plan.Asserts}
+}
+
+// inputs are the values that variables are given from outside the plan.
+func (r *resolver) inputs(vars Vars) Inputs {
+	in := Inputs{Flags: vars.Flags, File: vars.File, FileName: vars.FileName, Environ: vars.Environ}
+	if vars.Variant != "" {
+		in.Variant = r.variantNamed(vars.Variant)
+	}
+	return in
 }
 
 // resolvePlan reads the plan block.

@@ -55,8 +55,8 @@ func (b *block) observed(o *Observe, targets map[string]*Target) {
 			o.Target = b.named("target")
 			b.combine(o)
 		}
-		integer(b, "port", &o.Port)
-		integer(b, "pid", &o.PID)
+		integer(b.Block, "port", &o.Port)
+		integer(b.Block, "pid", &o.PID)
 		o.Fields = FixedFields(o.Kind)
 	case ObserveDirectory:
 		b.expect([]string{"path"}, nil)

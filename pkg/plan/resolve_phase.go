@@ -36,7 +36,7 @@ func (r *resolver) phase(body *hclsyntax.Block) *Phase {
 			ph.Setup = setup.weights("ops")
 		}
 	}
-	integer(b, "batch", &ph.Batch)
+	integer(b.Block, "batch", &ph.Batch)
 	var hits float64
 	if b.share("expect_hits", &hits) {
 		ph.ExpectHits = &hits
@@ -77,7 +77,7 @@ func (b *block) stop() *Stop {
 	}
 	s := new(Stop)
 	if v.Type() == cty.Number && v.AsBigFloat().Cmp(big.NewFloat(1)) >= 0 {
-		integer(b, "stop_after", &s.Errors)
+		integer(b.Block, "stop_after", &s.Errors)
 		return s
 	}
 	if v.Type() == cty.String && !strings.HasSuffix(v.AsString(), "%") {
@@ -116,9 +116,9 @@ func (b *block) loadModel(ph *Phase) {
 func (b *block) closed() *Closed {
 	c := &Closed{Sessions: 1, Pipeline: 1}
 	b.expect([]string{"sessions", "iterations", "duration", "pipeline", "ramp", "warmup", "think"}, []string{"trace"})
-	integer(b, "sessions", &c.Sessions)
-	integer(b, "pipeline", &c.Pipeline)
-	integer(b, "iterations", &c.Iterations)
+	integer(b.Block, "sessions", &c.Sessions)
+	integer(b.Block, "pipeline", &c.Pipeline)
+	integer(b.Block, "iterations", &c.Iterations)
 	b.duration("duration", &c.Duration)
 	b.duration("ramp", &c.Ramp)
 	b.duration("warmup", &c.WarmUp)
@@ -180,10 +180,10 @@ func (b *block) level(rate *float64, duration, ramp *time.Duration) {
 func (b *block) schedule(drain time.Duration) Schedule {
 	s := Schedule{Arrivals: "constant", Sessions: 16, Pipeline: 1, OnFull: "wait", Drain: drain}
 	b.text("arrivals", &s.Arrivals)
-	integer(b, "sessions", &s.Sessions)
-	integer(b, "pipeline", &s.Pipeline)
+	integer(b.Block, "sessions", &s.Sessions)
+	integer(b.Block, "pipeline", &s.Pipeline)
 	s.InFlight = int(min(int64(s.Sessions)*int64(min(max(s.Pipeline, 0), maxPipeline)), math.MaxInt32))
-	integer(b, "in_flight", &s.InFlight)
+	integer(b.Block, "in_flight", &s.InFlight)
 	b.text("on_full", &s.OnFull)
 	b.duration("drain", &s.Drain)
 	s.Streams = streams(s.Sessions)
@@ -259,8 +259,8 @@ func streams(sessions int) int {
 func (b *block) walk() *Populate {
 	w := &Populate{Sessions: 16, Pipeline: 16}
 	b.expect([]string{"sessions", "pipeline"}, nil)
-	integer(b, "sessions", &w.Sessions)
-	integer(b, "pipeline", &w.Pipeline)
+	integer(b.Block, "sessions", &w.Sessions)
+	integer(b.Block, "pipeline", &w.Pipeline)
 	return w
 }
 
@@ -327,7 +327,7 @@ func (b *block) weights(name string) []Weight {
 
 func (b *block) unknownOp(name, op string) {
 	known := verbNames()
-	if use := later(op); use != "" {
+	if use := laterWords[op]; use != "" {
 		b.bad(name, op+" is not supported by this version", "Use "+use+".")
 		return
 	}

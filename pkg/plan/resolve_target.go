@@ -55,8 +55,8 @@ func (r *resolver) target(body *hclsyntax.Block) *Target {
 func (b *block) builtin() *Builtin {
 	n := &Builtin{Nodes: 1, Memory: 64 << 20}
 	b.expect([]string{"nodes", "memory", "delay"}, nil)
-	integer(b, "nodes", &n.Nodes)
-	size(b, "memory", &n.Memory)
+	integer(b.Block, "nodes", &n.Nodes)
+	size(b.Block, "memory", &n.Memory)
 	b.duration("delay", &n.Delay)
 	return n
 }
@@ -81,7 +81,7 @@ func (b *block) replication(timeout time.Duration) *Replication {
 	for i, to := range []*int{&p.N, &p.W, &p.R} {
 		name := []string{"n", "w", "r"}[i]
 		if b.require(name, fmt.Sprintf("Write %s = NUMBER; n, w and r have no defaults.", name)) {
-			integer(b, name, to)
+			integer(b.Block, name, to)
 		}
 	}
 	b.duration("timeout", &p.Timeout)

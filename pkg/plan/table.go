@@ -39,7 +39,7 @@ type Expected struct {
 
 // Tables reads the plan's table blocks. Whether their expressions can be meant is found by package table.
 func (f *File) Tables() ([]Table, hcl.Diagnostics) {
-	r := &resolver{file: f, functions: Functions(), places: map[string]hcl.Range{}, wrong: map[string]bool{}}
+	r := f.resolver()
 	var tables []Table
 	for _, body := range f.blocks["table"] {
 		if f.experiment == nil {
@@ -75,7 +75,7 @@ func (r *resolver) table(body *hclsyntax.Block) Table {
 			t.Expected = append(t.Expected, r.expected(in, t.Name, names))
 		}
 	}
-	b := &block{r: r, path: "table." + t.Name, where: "table " + quote(t.Name), body: &outer, at: body.DefRange()}
+	b := r.block(&hclsyntax.Block{Body: &outer, TypeRange: body.TypeRange, LabelRanges: body.LabelRanges}, "table."+t.Name, "table "+quote(t.Name))
 	b.expect([]string{"transpose"}, []string{"column", "expected"})
 	b.flag("transpose", &t.Transpose)
 	if len(t.Columns) == 0 {

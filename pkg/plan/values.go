@@ -114,7 +114,7 @@ func (b *block) sizes(d *Values) {
 			b.mistaken("size", err)
 		}
 	default:
-		size(b, "size", &d.Size)
+		size(b.Block, "size", &d.Size)
 	}
 }
 
@@ -205,7 +205,7 @@ func (r *resolver) dataset(body *hclsyntax.Block) *Dataset {
 // made reads how many keys there are and how they are written.
 func (b *block) made(k *Keys) {
 	if b.require("count", `Write count = 1000, or how many keys there are, or file = "keys.txt".`) {
-		integer(b, "count", &k.Count)
+		integer(b.Block, "count", &k.Count)
 	}
 	b.text("format", &k.Format)
 	b.withoutFile("keys", "form", "field")

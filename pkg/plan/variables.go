@@ -13,23 +13,15 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
-// Vars is where variables get their values from: a variant before flags, flags before the file, the file before the environment, the environment before the
-// variable's default. A string variable takes a flag's or the environment's text verbatim; others take it as an HCL literal.
-type Vars struct {
-	Flags    []string // NAME=TEXT each; the last one with a name counts
-	File     []byte   // attributes, NAME = literal; nil for none
-	FileName string   // stands in diagnostics about File
-	Environ  []string // KEY=TEXT each, as os.Environ gives them; LOADGEN_VAR_NAME counts
-	Variant  string   // of the plan's experiment, whose values come before all others; "" for none
-
-	// Trace reads a file of ops in one of the forms, whose times matter or not, and says what it holds. nil: traces are taken for what the plan says of them.
-	Trace func(file, form string, timed bool) (TraceFacts, error)
-
-	// Keys reads the keys of a file in one of the forms and says how many they are. nil: they are taken for one.
-	Keys func(file, form, field string) (EntryFacts, error)
-
-	// Values reads the values of a file likewise; encoding is "text" or "base64". nil: they are taken for one that is empty.
-	Values func(file, form, field, encoding string) (EntryFacts, error)
+// Inputs are the values that variables are given from outside the text. A variant's come before flags, flags before the file, the file before the
+// environment, the environment before the variable's default. A string variable takes a flag's or the environment's text verbatim; others
+// take it as an HCL literal.
+type Inputs struct {
+	Flags    []string         // NAME=TEXT each; the last one with a name counts
+	File     []byte           // attributes, NAME = literal; nil for none
+	FileName string           // stands in diagnostics about File
+	Environ  []string         // KEY=TEXT each, as os.Environ gives them; LOADGEN_VAR_NAME counts
+	Variant  map[string]Given // what the variant that was chosen sets; nil for none
 }
 
 const envPrefix = "LOADGEN_VAR_"
@@ -44,33 +36,49 @@ type variable struct {
 
 // variables are those of a plan, by name.
 type variables struct {
-	r    *resolver
+	r    *Reader
 	list map[string]*variable
+	all  []string // names, in the order of the text
 }
 
 // value implements names.
 func (vs *variables) value(where, name string, at hcl.Range) (cty.Value, bool) {
 	v, known := vs.list[name]
 	if !known {
-		vs.r.fault(at, fmt.Sprintf("%s: unknown variable var.%s", where, name), instead(name, vs.r.file.names("variable"), "var.%s"))
+		vs.r.fault(at, fmt.Sprintf("%s: unknown variable var.%s", where, name), instead(name, vs.all, "var.%s"))
 		return cty.NilVal, false
 	}
 	return v.value, v.ok
 }
 
-// given is a value from outside the plan, before it is known to which type it must fit.
-type given struct {
+// Given is a value from outside the text, before it is known to which type it must fit.
+type Given struct {
 	from  string // how messages call it: "-var w", "LOADGEN_VAR_w"
 	text  string //
 	value cty.Value
 	at    hcl.Range // of value; text has no place
 }
 
+// VariantValue is a value that a variant sets at a place of the text; from is how messages call it.
+func VariantValue(from string, value cty.Value, at hcl.Range) Given {
+	return Given{from: from, value: value, at: at}
+}
+
+// Declare gives the variables and locals of these blocks their values. Expressions may use them from then on.
+func (r *Reader) Declare(variables, locals []*hclsyntax.Block, in Inputs) {
+	ls := r.collectLocals(locals)
+	r.roots = map[string]names{"var": r.resolveVariables(variables, in), "local": ls}
+	ls.resolve()
+}
+
 // resolveVariables gives every variable its value.
-func (r *resolver) resolveVariables(vars Vars) *variables {
+func (r *Reader) resolveVariables(blocks []*hclsyntax.Block, in Inputs) *variables {
 	vs := &variables{r: r, list: map[string]*variable{}}
-	outside := r.outside(vars)
-	for _, b := range r.file.blocks["variable"] {
+	for _, b := range blocks {
+		vs.all = append(vs.all, b.Labels[0])
+	}
+	outside := r.outside(in, vs.all)
+	for _, b := range blocks {
 		name := b.Labels[0]
 		vs.list[name] = r.variable(name, b, outside[name])
 	}
@@ -86,17 +94,16 @@ func noVariable(name string, known []string, form string) string {
 }
 
 // outside collects the values given from outside the plan, by variable.
-func (r *resolver) outside(vars Vars) map[string]given {
-	from := map[string]given{}
-	known := r.file.names("variable")
-	for _, e := range vars.Environ {
+func (r *Reader) outside(in Inputs, known []string) map[string]Given {
+	from := map[string]Given{}
+	for _, e := range in.Environ {
 		key, text, _ := strings.Cut(e, "=")
 		if name, ok := strings.CutPrefix(key, envPrefix); ok && slices.Contains(known, name) {
-			from[name] = given{from: key, text: text}
+			from[name] = Given{from: key, text: text}
 		}
 	}
-	r.fileValues(vars, known, from)
-	for _, f := range vars.Flags {
+	r.fileValues(in, known, from)
+	for _, f := range in.Flags {
 		name, text, found := strings.Cut(f, "=")
 		at := hcl.Range{Filename: "-var"}
 		switch {
@@ -105,18 +112,16 @@ func (r *resolver) outside(vars Vars) map[string]given {
 		case !slices.Contains(known, name):
 			r.fault(at, "the plan has no variable "+quote(name), noVariable(name, known, "-var %s=…"))
 		default:
-			from[name] = given{from: "-var " + name, text: text}
+			from[name] = Given{from: "-var " + name, text: text}
 		}
 	}
-	if vars.Variant != "" {
-		r.variantValues(vars, from)
-	}
+	r.variantValues(in.Variant, from)
 	return from
 }
 
 // variantValues adds the values of a variant. What it sets, no flag may set as well.
-func (r *resolver) variantValues(vars Vars, to map[string]given) {
-	for name, value := range r.variantNamed(vars.Variant) {
+func (r *Reader) variantValues(variant, to map[string]Given) {
+	for name, value := range variant {
 		if from := to[name]; strings.HasPrefix(from.from, "-var ") {
 			r.fault(value.at, fmt.Sprintf("%s sets %s, and so does %s", value.from, name, from.from), "Leave one of them out.")
 		}
@@ -125,16 +130,16 @@ func (r *resolver) variantValues(vars Vars, to map[string]given) {
 }
 
 // fileValues adds the values of a variable file.
-func (r *resolver) fileValues(vars Vars, known []string, to map[string]given) {
-	if vars.File == nil {
+func (r *Reader) fileValues(in Inputs, known []string, to map[string]Given) {
+	if in.File == nil {
 		return
 	}
-	if d := guard(vars.File, vars.FileName); d != nil {
+	if d := guard(in.File, in.FileName); d != nil {
 		r.keep(d)
 		return
 	}
-	parsed, diags := hclsyntax.ParseConfig(vars.File, vars.FileName, hcl.InitialPos)
-	at := hcl.Range{Filename: vars.FileName, Start: hcl.InitialPos, End: hcl.InitialPos}
+	parsed, diags := hclsyntax.ParseConfig(in.File, in.FileName, hcl.InitialPos)
+	at := hcl.Range{Filename: in.FileName, Start: hcl.InitialPos, End: hcl.InitialPos}
 	if diags = append(diags, checkSyntax(parsed.Body.(*hclsyntax.Body))...); diags.HasErrors() {
 		r.adopt("", at, diags)
 		return
@@ -149,13 +154,13 @@ func (r *resolver) fileValues(vars Vars, known []string, to map[string]given) {
 			continue
 		}
 		if v, ok := r.literal(a.Expr, "variable file"); ok {
-			to[a.Name] = given{from: a.Name, value: v, at: a.Expr.Range()}
+			to[a.Name] = Given{from: a.Name, value: v, at: a.Expr.Range()}
 		}
 	}
 }
 
 // literal evaluates an expression that may use neither names nor functions.
-func (r *resolver) literal(x hclsyntax.Expression, where string) (cty.Value, bool) {
+func (r *Reader) literal(x hclsyntax.Expression, where string) (cty.Value, bool) {
 	roots := r.roots
 	r.roots = nil
 	v, ok := r.eval(x, scope{where: where})
@@ -164,8 +169,8 @@ func (r *resolver) literal(x hclsyntax.Expression, where string) (cty.Value, boo
 }
 
 // variable reads a variable block and gives it its value.
-func (r *resolver) variable(name string, body *hclsyntax.Block, from given) *variable {
-	b := r.block(body, "variable."+name, "variable "+quote(name))
+func (r *Reader) variable(name string, body *hclsyntax.Block, from Given) *variable {
+	b := r.Block(body, "variable."+name, "variable "+quote(name))
 	b.expect([]string{"type", "default", "description"}, nil)
 	v := &variable{at: body.DefRange()}
 	deflt, hasDefault, ok := r.declared(b, v)
@@ -186,7 +191,7 @@ func (r *resolver) variable(name string, body *hclsyntax.Block, from given) *var
 }
 
 // declared reads a variable's type and default. Without a type it has its default's; without either it is a string.
-func (r *resolver) declared(b *block, v *variable) (deflt cty.Value, hasDefault, ok bool) {
+func (r *Reader) declared(b *Block, v *variable) (deflt cty.Value, hasDefault, ok bool) {
 	v.typ = cty.String
 	typed := b.body.Attributes["type"]
 	if typed != nil {
@@ -215,7 +220,7 @@ func (r *resolver) declared(b *block, v *variable) (deflt cty.Value, hasDefault,
 }
 
 // fit converts a value to the variable's type.
-func (r *resolver) fit(v *variable, value cty.Value, where string, at hcl.Range) (cty.Value, bool) {
+func (r *Reader) fit(v *variable, value cty.Value, where string, at hcl.Range) (cty.Value, bool) {
 	fitted, err := convert.Convert(value, v.typ)
 	if err != nil || fitted.IsNull() {
 		r.fault(at, fmt.Sprintf("%s is of type %s, not %s", where, typeexpr.TypeString(v.typ), describe(value)),
@@ -226,7 +231,7 @@ func (r *resolver) fit(v *variable, value cty.Value, where string, at hcl.Range)
 }
 
 // fromText reads a value from the text of a flag or the environment.
-func (r *resolver) fromText(v *variable, from given, where string) (cty.Value, bool) {
+func (r *Reader) fromText(v *variable, from Given, where string) (cty.Value, bool) {
 	if v.typ == cty.String {
 		if !utf8.ValidString(from.text) {
 			r.fault(v.at, fmt.Sprintf("%s: the text of %s is not UTF-8", where, from.from), "Write UTF-8.")
@@ -250,7 +255,7 @@ func (r *resolver) fromText(v *variable, from given, where string) (cty.Value, b
 }
 
 // quietLiteral is literal for text that is not in the plan: where in it something is wrong helps nobody.
-func (r *resolver) quietLiteral(x hclsyntax.Expression) (cty.Value, bool) {
+func (r *Reader) quietLiteral(x hclsyntax.Expression) (cty.Value, bool) {
 	loud := r.reporter
 	r.reporter = reporter{}
 	v, ok := r.literal(x, "")
@@ -280,7 +285,7 @@ func example(t cty.Type) string {
 
 // locals are those of a plan. Each is evaluated when it is first asked for.
 type locals struct {
-	r    *resolver
+	r    *Reader
 	list map[string]*local
 	all  []*local // in the order of the text
 }
@@ -295,9 +300,9 @@ type local struct {
 }
 
 // collectLocals files the locals of all blocks.
-func (r *resolver) collectLocals() *locals {
+func (r *Reader) collectLocals(blocks []*hclsyntax.Block) *locals {
 	ls := &locals{r: r, list: map[string]*local{}}
-	for _, b := range r.file.locals {
+	for _, b := range blocks {
 		for _, inner := range b.Body.Blocks {
 			r.fault(inner.TypeRange, "locals hold no blocks", "Write NAME = VALUE.")
 		}
