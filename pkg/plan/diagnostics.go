@@ -1,10 +1,8 @@
 package plan
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"unicode"
@@ -74,56 +72,6 @@ func (r *reporter) result() hcl.Diagnostics {
 func byPlace(a, b *hcl.Diagnostic) int {
 	x, y := cmp.Or(a.Subject, &hcl.Range{}), cmp.Or(b.Subject, &hcl.Range{})
 	return cmp.Or(cmp.Compare(x.Filename, y.Filename), cmp.Compare(x.Start.Line, y.Start.Line), cmp.Compare(x.Start.Byte, y.Start.Byte))
-}
-
-// FormatDiagnostics writes the diagnostics in the order of the text. Each is a line "file:line: what is wrong. What to write
-// instead." and, below it, the line of the source it is about. Sources holds the text of each file by the name it was parsed under;
-// a diagnostic about anything else, such as a flag, has no second line. Nor has one about a secret that stands in the source.
-func FormatDiagnostics(w io.Writer, diags hcl.Diagnostics, sources map[string][]byte) error {
-	var b strings.Builder
-	for _, d := range slices.SortedStableFunc(slices.Values(diags), byPlace) {
-		if d.Subject != nil {
-			b.WriteString(d.Subject.Filename)
-			if d.Subject.Start.Line > 0 {
-				fmt.Fprintf(&b, ":%d", d.Subject.Start.Line)
-			}
-			b.WriteString(": ")
-		}
-		b.WriteString(printable(strings.TrimSuffix(d.Summary, ".")))
-		if d.Detail != "" {
-			b.WriteString(". " + printable(d.Detail))
-		}
-		b.WriteByte('\n')
-		if _, hide := d.Extra.(concealed); d.Subject != nil && !hide {
-			if line := sourceLine(sources[d.Subject.Filename], d.Subject.Start.Line); line != "" {
-				fmt.Fprintf(&b, "%6d | %s\n", d.Subject.Start.Line, line)
-			}
-		}
-	}
-	if _, err := io.WriteString(w, b.String()); err != nil {
-		return fmt.Errorf("write diagnostics: %w", err)
-	}
-	return nil
-}
-
-// sourceLine returns a line of src, counted from 1, cut to a readable length; "" when there is none.
-func sourceLine(src []byte, number int) string {
-	if number < 1 {
-		return ""
-	}
-	const longest = 160
-	for ; number > 1; number-- {
-		_, rest, found := bytes.Cut(src, []byte("\n"))
-		if !found {
-			return ""
-		}
-		src = rest
-	}
-	line, _, _ := bytes.Cut(src, []byte("\n"))
-	if len(line) > longest {
-		line = append(bytes.ToValidUTF8(line[:longest:longest], nil), "…"...)
-	}
-	return strings.TrimRight(printable(string(line)), " ")
 }
 
 // printable replaces what would move the cursor or end the line.
