@@ -20,9 +20,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/loadgen/loadgen/internal/lang"
 	"github.com/loadgen/loadgen/internal/report"
 	"github.com/loadgen/loadgen/internal/run"
-	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 func main() { os.Exit(execute(os.Args[1:])) }
@@ -111,7 +111,7 @@ func meantCommand(cmd *cobra.Command, word string) string {
 			known = append(known, c.Name())
 		}
 	}
-	if near := plan.DidYouMean(word, known); near != "" {
+	if near := lang.DidYouMean(word, known); near != "" {
 		return cmd.CommandPath() + " " + near
 	}
 	return ""
@@ -213,7 +213,7 @@ func nearest(cmd *cobra.Command, name string) string {
 			known = append(known, f.Name)
 		}
 	})
-	return plan.DidYouMean(name, known)
+	return lang.DidYouMean(name, known)
 }
 
 // failed is the error of something that could not be run.

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/loadgen/loadgen/internal/drivers"
+	"github.com/loadgen/loadgen/internal/lang"
 	"github.com/loadgen/loadgen/internal/regular"
 	"github.com/loadgen/loadgen/internal/table"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -92,7 +93,7 @@ func otherPlan(path string) string {
 	for _, file := range found {
 		there = append(there, filepath.Base(file))
 	}
-	if near := plan.DidYouMean(filepath.Base(path), there); near != "" {
+	if near := lang.DidYouMean(filepath.Base(path), there); near != "" {
 		return "did you mean " + filepath.Join(filepath.Dir(path), near) + "?"
 	}
 	return "loadgen plan init writes a plan to begin with"

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/loadgen/loadgen/internal/lang"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -76,7 +77,7 @@ func context(result cty.Value) *hcl.EvalContext {
 	for name := range result.Type().AttributeTypes() {
 		variables[name] = result.GetAttr(name)
 	}
-	return &hcl.EvalContext{Variables: variables, Functions: plan.Functions()}
+	return &hcl.EvalContext{Variables: variables, Functions: lang.Functions()}
 }
 
 // checkPath follows a path through the result's type and returns what is wrong with the first step that leads nowhere.
@@ -110,7 +111,7 @@ func unknown(path hcl.Traversal, name string, names []string, at hcl.Range) *hcl
 	if len(names) == 0 {
 		instead = "By this plan there is nothing."
 	}
-	if near := plan.DidYouMean(name, names); near != "" {
+	if near := lang.DidYouMean(name, names); near != "" {
 		instead = fmt.Sprintf("Did you mean %q? %s", near, instead)
 	}
 	return &hcl.Diagnostic{

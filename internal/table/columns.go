@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/loadgen/loadgen/internal/lang"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -165,7 +166,7 @@ func columnContext(phases cty.Value, row, baseline, bound map[string]cty.Value) 
 	for name, v := range row {
 		variables[name] = v
 	}
-	return &hcl.EvalContext{Variables: variables, Functions: plan.Functions()}
+	return &hcl.EvalContext{Variables: variables, Functions: lang.Functions()}
 }
 
 // Variant is what a row is made of.

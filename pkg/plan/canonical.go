@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/loadgen/loadgen/internal/lang"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -120,12 +121,12 @@ func Decode(b []byte, drivers []driver.Driver) (*Plan, error) {
 	}
 	for _, t := range p.Targets {
 		if err := decodeConfig(t, drivers); err != nil {
-			return nil, fmt.Errorf("decode plan: target %s: %w", quote(t.Name), err)
+			return nil, fmt.Errorf("decode plan: target %s: %w", lang.Quote(t.Name), err)
 		}
 	}
 	var errs []error
 	for _, problem := range p.validate(drivers) {
-		errs = append(errs, &mistake{problem.what, problem.write})
+		errs = append(errs, &lang.Mistake{What: problem.what, Write: problem.write})
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("decode plan: %w", err)
@@ -174,7 +175,7 @@ func (p *Plan) whole() error {
 func decodeConfig(t *Target, drivers []driver.Driver) error {
 	d := driverNamed(drivers, t.Driver)
 	if d == nil {
-		return fmt.Errorf("unknown driver %s", quote(t.Driver))
+		return fmt.Errorf("unknown driver %s", lang.Quote(t.Driver))
 	}
 	b, err := json.Marshal(t.Config)
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/loadgen/loadgen/internal/lang"
 )
 
 // Chart is a chart of an experiment's variants that the plan describes.
@@ -37,12 +39,12 @@ func (f *File) Charts() ([]Chart, hcl.Diagnostics) {
 	var charts []Chart
 	for _, body := range f.blocks["chart"] {
 		if f.experiment == nil {
-			r.fault(body.DefRange(), "a chart without an experiment", "Write experiment { … }: a chart has lines for each of its variants.")
+			r.Fault(body.DefRange(), "a chart without an experiment", "Write experiment { … }: a chart has lines for each of its variants.")
 		}
 		charts = append(charts, r.chart(body))
 	}
-	if r.failed() {
-		return nil, r.result()
+	if r.Failed() {
+		return nil, r.Result()
 	}
 	return charts, nil
 }
@@ -50,7 +52,7 @@ func (f *File) Charts() ([]Chart, hcl.Diagnostics) {
 // chart reads a chart block.
 func (r *resolver) chart(body *hclsyntax.Block) Chart {
 	c := Chart{Name: body.Labels[0], Title: body.Labels[0], Over: OverTime, File: filepath.Base(r.file.name)}
-	where := "chart " + quote(c.Name)
+	where := "chart " + lang.Quote(c.Name)
 	outer := *body.Body
 	outer.Blocks = nil
 	for _, in := range body.Body.Blocks {
@@ -61,25 +63,25 @@ func (r *resolver) chart(body *hclsyntax.Block) Chart {
 		}
 	}
 	b := r.block(&hclsyntax.Block{Body: &outer, TypeRange: body.TypeRange, LabelRanges: body.LabelRanges}, "chart."+c.Name, where)
-	b.expect([]string{"title", "over", "unit", "log"}, []string{"line"})
-	b.text("title", &c.Title)
+	b.Expect([]string{"title", "over", "unit", "log"}, []string{"line"})
+	b.Text("title", &c.Title)
 	over := string(c.Over)
-	b.text("over", &over)
-	b.text("unit", &c.Unit)
-	b.flag("log", &c.Log)
+	b.Text("over", &over)
+	b.Text("unit", &c.Unit)
+	b.Flag("log", &c.Log)
 	c.Line = body.DefRange().Start.Line
 	if unit := outer.Attributes["unit"]; unit != nil {
 		c.Line = unit.NameRange.Start.Line
 	}
 	switch c.Over = Over(over); {
 	case !slices.Contains([]Over{OverTime, OverOps, OverQuantile}, c.Over):
-		b.bad("over", "charts do not go over "+quote(over), `Write "time", "ops" or "quantile".`)
+		b.Bad("over", "charts do not go over "+lang.Quote(over), `Write "time", "ops" or "quantile".`)
 	case c.Over == OverQuantile && outer.Attributes["log"] != nil:
-		b.bad("log", "quantiles are always drawn by the logarithm", "Leave it out.")
+		b.Bad("log", "quantiles are always drawn by the logarithm", "Leave it out.")
 	}
 	c.Log = c.Log || c.Over == OverQuantile
 	if len(c.Lines) == 0 {
-		r.fault(body.DefRange(), where+": no lines", "Write line \"NAME\" { value = phase.NAME.series.rate }.")
+		r.Fault(body.DefRange(), where+": no lines", "Write line \"NAME\" { value = phase.NAME.series.rate }.")
 	}
 	return c
 }
@@ -87,22 +89,22 @@ func (r *resolver) chart(body *hclsyntax.Block) Chart {
 // line reads a line block of a chart, in which others stand before it.
 func (r *resolver) line(body *hclsyntax.Block, c Chart) Column {
 	l := Column{File: c.File}
-	where := "chart " + quote(c.Name) + ", line"
-	if len(body.Labels) != 1 || body.Labels[0] == "" || printable(body.Labels[0]) != body.Labels[0] {
-		r.fault(body.DefRange(), where+" without a proper name", `Write line "NAME" { … }: it stands in the chart's key.`)
+	where := "chart " + lang.Quote(c.Name) + ", line"
+	if len(body.Labels) != 1 || body.Labels[0] == "" || lang.Printable(body.Labels[0]) != body.Labels[0] {
+		r.Fault(body.DefRange(), where+" without a proper name", `Write line "NAME" { … }: it stands in the chart's key.`)
 		return l
 	}
 	l.Name = body.Labels[0]
 	l.Title = l.Name
 	if slices.ContainsFunc(c.Lines, func(other Column) bool { return other.Name == l.Name }) {
-		r.fault(body.DefRange(), fmt.Sprintf("chart %s: a second line %s", quote(c.Name), quote(l.Name)), "Give it another name.")
+		r.Fault(body.DefRange(), fmt.Sprintf("chart %s: a second line %s", lang.Quote(c.Name), lang.Quote(l.Name)), "Give it another name.")
 	}
-	b := r.block(body, "chart."+c.Name+"."+l.Name, where+" "+quote(l.Name))
-	b.expect([]string{"value"}, nil)
-	if b.require("value", "Write what is drawn, such as value = phase.NAME.series.rate.") {
-		value := b.body.Attributes["value"]
+	b := r.block(body, "chart."+c.Name+"."+l.Name, where+" "+lang.Quote(l.Name))
+	b.Expect([]string{"value"}, nil)
+	if b.Require("value", "Write what is drawn, such as value = phase.NAME.series.rate.") {
+		value := b.Body.Attributes["value"]
 		l.Line = value.NameRange.Start.Line
-		l.Value, _ = r.substitute(value, b.scope())
+		l.Value, _ = r.substitute(value, b.Scope())
 	}
 	return l
 }

@@ -1,158 +1,63 @@
 package plan
 
 import (
-	"cmp"
+	"bytes"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/hashicorp/hcl/v2"
+
+	"github.com/loadgen/loadgen/internal/lang"
 )
 
-// maxDiagnostics bounds how many are kept: nobody reads more, and a hostile plan is not worth the memory.
-const maxDiagnostics = 100
-
-// concealed marks a diagnostic whose source line must not be shown, since a secret may stand in it.
-type concealed struct{}
-
-// reporter collects diagnostics.
-type reporter struct {
-	kept    hcl.Diagnostics
-	dropped int
-}
-
-// fault reports that what is wrong at a place, and what to write instead.
-func (r *reporter) fault(at hcl.Range, what, write string) {
-	r.keep(&hcl.Diagnostic{Severity: hcl.DiagError, Summary: what, Detail: write, Subject: &at})
-}
-
-func (r *reporter) keep(d *hcl.Diagnostic) {
-	if len(r.kept) == maxDiagnostics {
-		r.dropped++
-		return
-	}
-	r.kept = append(r.kept, d)
-}
-
-// adopt reports what HCL found in where. The expression and its context are let go: they may hold values that must not be shown.
-func (r *reporter) adopt(where string, fallback hcl.Range, diags hcl.Diagnostics) {
-	for _, d := range diags {
-		subject := d.Subject
-		if subject == nil {
-			subject = &fallback
+// FormatDiagnostics writes the diagnostics in the order of the text. Each is a line "file:line: what is wrong. What to write
+// instead." and, below it, the line of the source it is about. Sources holds the text of each file by the name it was parsed under;
+// a diagnostic about anything else, such as a flag, has no second line. Nor has one about a secret that stands in the source.
+func FormatDiagnostics(w io.Writer, diags hcl.Diagnostics, sources map[string][]byte) error {
+	var b strings.Builder
+	for _, d := range slices.SortedStableFunc(slices.Values(diags), lang.ByPlace) {
+		if d.Subject != nil {
+			b.WriteString(d.Subject.Filename)
+			if d.Subject.Start.Line > 0 {
+				fmt.Fprintf(&b, ":%d", d.Subject.Start.Line)
+			}
+			b.WriteString(": ")
 		}
-		summary := d.Summary
-		if where != "" {
-			summary = where + ": " + summary
+		b.WriteString(lang.Printable(strings.TrimSuffix(d.Summary, ".")))
+		if d.Detail != "" {
+			b.WriteString(". " + lang.Printable(d.Detail))
 		}
-		r.keep(&hcl.Diagnostic{Severity: d.Severity, Summary: summary, Detail: d.Detail, Subject: subject})
-	}
-}
-
-// failed says whether anything was reported.
-func (r *reporter) failed() bool { return len(r.kept) > 0 }
-
-// result returns what was kept, in the order of the text.
-func (r *reporter) result() hcl.Diagnostics {
-	slices.SortStableFunc(r.kept, byPlace)
-	if r.dropped > 0 {
-		r.kept = append(r.kept, &hcl.Diagnostic{
-			Severity: hcl.DiagError,
-			Summary:  fmt.Sprintf("and %d more", r.dropped),
-			Detail:   "Mend these first.",
-			Subject:  r.kept[len(r.kept)-1].Subject,
-		})
-		r.dropped = 0
-	}
-	return r.kept
-}
-
-// byPlace orders diagnostics as the text they are about.
-func byPlace(a, b *hcl.Diagnostic) int {
-	x, y := cmp.Or(a.Subject, &hcl.Range{}), cmp.Or(b.Subject, &hcl.Range{})
-	return cmp.Or(cmp.Compare(x.Filename, y.Filename), cmp.Compare(x.Start.Line, y.Start.Line), cmp.Compare(x.Start.Byte, y.Start.Byte))
-}
-
-// printable replaces what would move the cursor or end the line.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == unicode.ReplacementChar {
-			return ' '
+		b.WriteByte('\n')
+		if _, hide := d.Extra.(lang.Concealed); d.Subject != nil && !hide {
+			if line := sourceLine(sources[d.Subject.Filename], d.Subject.Start.Line); line != "" {
+				fmt.Fprintf(&b, "%6d | %s\n", d.Subject.Start.Line, line)
+			}
 		}
-		return r
-	}, s)
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("write diagnostics: %w", err)
+	}
+	return nil
 }
 
-// DidYouMean returns the candidate that name is a slip of the pen of, "" for none. A third of the letters may be wrong: with more, rate
-// would be taken for ramp.
-func DidYouMean(name string, candidates []string) string {
-	if len(name) > 64 {
+// sourceLine returns a line of src, counted from 1, cut to a readable length; "" when there is none.
+func sourceLine(src []byte, number int) string {
+	if number < 1 {
 		return ""
 	}
-	best, least := "", (len(name)+1)/3+1
-	for _, c := range candidates {
-		if d := distance(name, c); d < least {
-			best, least = c, d
+	const longest = 160
+	for ; number > 1; number-- {
+		_, rest, found := bytes.Cut(src, []byte("\n"))
+		if !found {
+			return ""
 		}
+		src = rest
 	}
-	return best
-}
-
-// distance is the Levenshtein distance in bytes: insertions, deletions and substitutions (V. I. Levenshtein, 1966).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	line, _, _ := bytes.Cut(src, []byte("\n"))
+	if len(line) > longest {
+		line = append(bytes.ToValidUTF8(line[:longest:longest], nil), "…"...)
 	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
-}
-
-// maxListed bounds how many names a message lists.
-const maxListed = 20
-
-// listed joins words for a sentence: "a, b and c".
-func listed(words []string) string {
-	switch len(words) {
-	case 0:
-		return "nothing"
-	case 1:
-		return words[0]
-	}
-	if len(words) > maxListed {
-		return fmt.Sprintf("%s and %d more", strings.Join(words[:maxListed], ", "), len(words)-maxListed)
-	}
-	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
-}
-
-// instead is the remedy for an unknown name: the one probably meant, and all that there are.
-func instead(name string, known []string, form string) string {
-	remedy := ""
-	if guess := DidYouMean(name, known); guess != "" {
-		remedy = "Write " + fmt.Sprintf(form, guess) + ". "
-	}
-	return remedy + thereIs(known)
-}
-
-// thereIs is a sentence that says what there is.
-func thereIs(known []string) string {
-	if len(known) == 0 {
-		return "There is none."
-	}
-	if len(known) > 1 {
-		return "There are " + listed(known) + "."
-	}
-	return "There is " + listed(known) + "."
+	return strings.TrimRight(lang.Printable(string(line)), " ")
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/loadgen/loadgen/internal/lang"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -29,34 +30,34 @@ type EntryFacts struct {
 // keyFile reads where keys are, and from there how many they are.
 func (b *block) keyFile(k *Keys) {
 	for _, name := range []string{"count", "format"} {
-		if b.has(name) {
-			b.value(name)
-			b.bad(name, "the keys are those of the file", "Leave it out.")
+		if b.Has(name) {
+			b.Value(name)
+			b.Bad(name, "the keys are those of the file", "Leave it out.")
 		}
 	}
 	f := &EntryFile{}
 	k.File, k.Count = f, 1
 	b.entryFile(f, "key")
-	if b.r.keys != nil && b.r.readable(b.path, f) {
+	if b.r.keys != nil && b.r.readable(b.Path, f) {
 		facts, err := b.r.keys(f.Path, f.Form, f.Field)
 		if err == nil {
 			f.SHA256, f.Bytes, k.Count = facts.SHA256, facts.Bytes, facts.Count
 			return
 		}
-		b.bad("file", err.Error(), "")
+		b.Bad("file", err.Error(), "")
 	}
-	b.r.wrong[b.path+".count"] = true // it is not known
+	b.r.Wrong[b.Path+".count"] = true // it is not known
 }
 
 // entryFile reads where a file is and which part of its lines is meant, by default the field of that name.
 func (b *block) entryFile(f *EntryFile, field string) {
 	f.Form = "lines"
-	b.text("file", &f.Path)
-	b.text("form", &f.Form)
+	b.Text("file", &f.Path)
+	b.Text("form", &f.Form)
 	if f.Form != "lines" {
 		f.Field = field
 	}
-	if v, ok := b.as("field", cty.String, fmt.Sprintf("Write the name of a column or field, or a column's number: field = %q.", field)); ok {
+	if v, ok := b.As("field", cty.String, fmt.Sprintf("Write the name of a column or field, or a column's number: field = %q.", field)); ok {
 		f.Field = v.AsString()
 	}
 }
@@ -64,7 +65,7 @@ func (b *block) entryFile(f *EntryFile, field string) {
 // readable says whether it is clear where the entries are; what is not is reported later.
 func (r *resolver) readable(path string, f *EntryFile) bool {
 	for _, name := range []string{"file", "form", "field"} {
-		if r.wrong[path+"."+name] {
+		if r.Wrong[path+"."+name] {
 			return false
 		}
 	}
@@ -75,9 +76,9 @@ func (r *resolver) readable(path string, f *EntryFile) bool {
 // withoutFile reports arguments that say how to read a file that is not there.
 func (b *block) withoutFile(kind string, names ...string) {
 	for _, name := range names {
-		if b.has(name) {
-			b.value(name)
-			b.bad(name, "no file of "+kind, fmt.Sprintf("Write file = %q, or leave it out.", kind+".txt"))
+		if b.Has(name) {
+			b.Value(name)
+			b.Bad(name, "no file of "+kind, fmt.Sprintf("Write file = %q, or leave it out.", kind+".txt"))
 		}
 	}
 }
@@ -87,12 +88,12 @@ func (v *validator) entryFile(at part, f *EntryFile, kind string, count int64) {
 	v.oneOf(at, "form", f.Form, "lines", "csv", "json")
 	field := strings.TrimSuffix(kind, "s")
 	switch {
-	case f.Path == "" || len(f.Path) > maxString:
-		v.fault(fmt.Sprintf("%s: file = %s", at.where, quote(f.Path)), fmt.Sprintf("Write the path of a file: file = %q.", kind+".txt"), at.path+".file")
+	case f.Path == "" || len(f.Path) > lang.MaxString:
+		v.fault(fmt.Sprintf("%s: file = %s", at.where, lang.Quote(f.Path)), fmt.Sprintf("Write the path of a file: file = %q.", kind+".txt"), at.path+".file")
 	case f.Form == "lines" && f.Field != "":
 		v.fault(fmt.Sprintf("%s: a field of lines that are %s", at.where, kind), `Leave field out, or write form = "csv" or form = "json".`, at.path+".field", at.path+".form")
-	case f.Form != "lines" && (f.Field == "" || len(f.Field) > maxString):
-		v.fault(fmt.Sprintf("%s: field = %s", at.where, quote(f.Field)), fmt.Sprintf("Write the name of a column or field, or a column's number: field = %q.", field), at.path+".field")
+	case f.Form != "lines" && (f.Field == "" || len(f.Field) > lang.MaxString):
+		v.fault(fmt.Sprintf("%s: field = %s", at.where, lang.Quote(f.Field)), fmt.Sprintf("Write the name of a column or field, or a column's number: field = %q.", field), at.path+".field")
 	case f.SHA256 != "" && (!sha256Pattern.MatchString(f.SHA256) || f.Bytes < count):
 		v.fault(at.where+": what it says of the file cannot be", "Check the plan's text again.", at.path+".file")
 	}

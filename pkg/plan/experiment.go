@@ -10,6 +10,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/loadgen/loadgen/internal/lang"
 )
 
 const (
@@ -38,7 +40,7 @@ type Variant struct {
 	Name   string            `json:"name"`
 	Values map[string]string `json:"values"` // HCL literals, by variable
 
-	given map[string]Given
+	given map[string]lang.Given
 }
 
 // Experiment reads the plan's experiment block; nil when it has none. Whether the values fit their variables is found by Resolve.
@@ -48,8 +50,8 @@ func (f *File) Experiment() (*Experiment, hcl.Diagnostics) {
 	}
 	r := f.resolver()
 	e := r.experiment(f.experiment)
-	if r.failed() {
-		return nil, r.result()
+	if r.Failed() {
+		return nil, r.Result()
 	}
 	return e, nil
 }
@@ -67,21 +69,21 @@ func (r *resolver) experiment(body *hclsyntax.Block) *Experiment {
 		}
 	}
 	b := r.block(&hclsyntax.Block{Body: &variants, TypeRange: body.TypeRange, LabelRanges: body.LabelRanges}, "experiment", "experiment")
-	b.expect([]string{"repeat", "order", "baseline", "bound", "fork", "cap", "restart", "restart_timeout"}, []string{"variant", "matrix"})
-	integer(b.Block, "repeat", &e.Repeat)
-	b.text("order", &e.Order)
-	b.text("baseline", &e.Baseline)
+	b.Expect([]string{"repeat", "order", "baseline", "bound", "fork", "cap", "restart", "restart_timeout"}, []string{"variant", "matrix"})
+	lang.Integer(b.Block, "repeat", &e.Repeat)
+	b.Text("order", &e.Order)
+	b.Text("baseline", &e.Baseline)
 	e.Bound = b.bound()
-	b.flag("fork", &e.Fork)
-	b.duration("cap", &e.Cap)
-	if b.has("restart") {
+	b.Flag("fork", &e.Fork)
+	b.Duration("cap", &e.Cap)
+	if b.Has("restart") {
 		e.Restart = b.hook("restart")
 	}
-	b.duration("restart_timeout", &e.RestartTimeout)
+	b.Duration("restart_timeout", &e.RestartTimeout)
 	if m := b.inner("matrix"); m != nil {
 		e.Variants = append(e.Variants, m.matrix()...)
 	}
-	if !r.failed() {
+	if !r.Failed() {
 		b.checkExperiment(e)
 	}
 	return e
@@ -92,57 +94,57 @@ func (b *block) checkExperiment(e *Experiment) {
 	var names []string
 	for _, v := range e.Variants {
 		if slices.Contains(names, v.Name) {
-			b.r.fault(b.at, "experiment: two variants named "+quote(v.Name), "Give one another name.")
+			b.r.Fault(b.At, "experiment: two variants named "+lang.Quote(v.Name), "Give one another name.")
 		}
 		names = append(names, v.Name)
 	}
 	switch {
 	case len(names) < 2 || len(names) > maxVariants:
-		b.r.fault(b.at, fmt.Sprintf("experiment: %d variants", len(names)),
+		b.r.Fault(b.At, fmt.Sprintf("experiment: %d variants", len(names)),
 			fmt.Sprintf("Write 2 to %d of them: variant \"NAME\" { VARIABLE = VALUE }, or matrix { VARIABLE = [VALUE, …] }.", maxVariants))
 		return
 	case e.Baseline == "":
 		e.Baseline = names[0]
 	case !slices.Contains(names, e.Baseline):
-		b.bad("baseline", "unknown variant "+quote(e.Baseline), instead(e.Baseline, names, "%q"))
+		b.Bad("baseline", "unknown variant "+lang.Quote(e.Baseline), lang.Instead(e.Baseline, names, "%q"))
 	}
 	if len(e.Bound) > 0 && !slices.ContainsFunc(e.Variants, func(v Variant) bool { return e.BoundOf(v.Name) >= 0 }) {
-		b.bad("bound", "no variant is the bound of another", "Write values that a variant has, such as bound = { layout = \"raw\" }.")
+		b.Bad("bound", "no variant is the bound of another", "Write values that a variant has, such as bound = { layout = \"raw\" }.")
 	}
 	if e.Repeat < 1 || e.Repeat > maxRepeat {
-		b.bad("repeat", fmt.Sprint(e.Repeat), fmt.Sprintf("Write a number from 1 to %d.", maxRepeat))
+		b.Bad("repeat", fmt.Sprint(e.Repeat), fmt.Sprintf("Write a number from 1 to %d.", maxRepeat))
 	}
 	switch {
 	case e.RestartTimeout <= 0 || e.RestartTimeout > time.Hour:
-		b.bad("restart_timeout", e.RestartTimeout.String(), `Write more than 0 and at most "1h".`)
-	case b.has("restart_timeout") && e.Restart == "":
-		b.bad("restart_timeout", "nothing is restarted", "Write restart = hook.NAME, or leave it out.")
+		b.Bad("restart_timeout", e.RestartTimeout.String(), `Write more than 0 and at most "1h".`)
+	case b.Has("restart_timeout") && e.Restart == "":
+		b.Bad("restart_timeout", "nothing is restarted", "Write restart = hook.NAME, or leave it out.")
 	}
 	if e.Order != "interleaved" && e.Order != "sequential" {
-		b.bad("order", "unknown order "+quote(e.Order), `Write "interleaved" or "sequential".`)
+		b.Bad("order", "unknown order "+lang.Quote(e.Order), `Write "interleaved" or "sequential".`)
 	}
 }
 
 // bound reads which values make a variant the bound of others.
 func (b *block) bound() map[string]string {
 	values := map[string]string{}
-	a := b.body.Attributes["bound"]
+	a := b.Body.Attributes["bound"]
 	if a == nil {
 		return values
 	}
-	v, ok := b.r.literal(a.Expr, b.where)
+	v, ok := b.r.Literal(a.Expr, b.Where)
 	if !ok {
 		return values
 	}
 	if !v.Type().IsObjectType() || v.IsNull() {
-		b.bad("bound", describe(v), `Write values of variables, such as bound = { layout = "raw" }.`)
+		b.Bad("bound", lang.Describe(v), `Write values of variables, such as bound = { layout = "raw" }.`)
 		return values
 	}
 	known := b.r.file.names("variable")
 	for it := v.ElementIterator(); it.Next(); {
 		name, value := it.Element()
 		if !slices.Contains(known, name.AsString()) {
-			b.bad("bound", "the plan has no variable "+quote(name.AsString()), instead(name.AsString(), known, "bound = { %s = … }"))
+			b.Bad("bound", "the plan has no variable "+lang.Quote(name.AsString()), lang.Instead(name.AsString(), known, "bound = { %s = … }"))
 			continue
 		}
 		values[name.AsString()] = constant(value)
@@ -164,21 +166,21 @@ func (e *Experiment) BoundOf(name string) int {
 
 // variant reads a variant block: attributes are variables.
 func (r *resolver) variant(body *hclsyntax.Block) Variant {
-	v := Variant{Values: map[string]string{}, given: map[string]Given{}}
+	v := Variant{Values: map[string]string{}, given: map[string]lang.Given{}}
 	if len(body.Labels) != 1 || !namePattern.MatchString(body.Labels[0]) {
-		r.fault(body.DefRange(), "experiment: a variant without a proper name", `Write variant "NAME" { VARIABLE = VALUE }. `+writeName)
+		r.Fault(body.DefRange(), "experiment: a variant without a proper name", `Write variant "NAME" { VARIABLE = VALUE }. `+writeName)
 		return v
 	}
 	v.Name = body.Labels[0]
-	where := "variant " + quote(v.Name)
+	where := "variant " + lang.Quote(v.Name)
 	for _, in := range body.Body.Blocks {
-		r.fault(in.TypeRange, where+" holds no blocks", "Write VARIABLE = VALUE.")
+		r.Fault(in.TypeRange, where+" holds no blocks", "Write VARIABLE = VALUE.")
 	}
-	for _, a := range attributes(body.Body) {
+	for _, a := range lang.Attributes(body.Body) {
 		if !r.isVariable(where, a) {
 			continue
 		}
-		if value, ok := r.literal(a.Expr, where); ok {
+		if value, ok := r.Literal(a.Expr, where); ok {
 			v.set(a.Name, value, a.Expr.Range())
 		}
 	}
@@ -191,37 +193,37 @@ func (r *resolver) isVariable(where string, a *hclsyntax.Attribute) bool {
 	if slices.Contains(known, a.Name) {
 		return true
 	}
-	r.fault(a.NameRange, fmt.Sprintf("%s: the plan has no variable %s", where, quote(a.Name)), instead(a.Name, known, "%s = …"))
+	r.Fault(a.NameRange, fmt.Sprintf("%s: the plan has no variable %s", where, lang.Quote(a.Name)), lang.Instead(a.Name, known, "%s = …"))
 	return false
 }
 
 func (v *Variant) set(name string, value cty.Value, at hcl.Range) {
 	v.Values[name] = constant(value)
-	v.given[name] = VariantValue("variant "+quote(v.Name), value, at)
+	v.given[name] = lang.VariantValue("variant "+lang.Quote(v.Name), value, at)
 }
 
 // matrix reads a matrix block: attributes are variables with a list of values each, and every combination is a variant. The last one
 // changes first.
 func (b *block) matrix() []Variant {
-	all := []Variant{{Values: map[string]string{}, given: map[string]Given{}}}
-	for _, in := range b.body.Blocks {
-		b.r.fault(in.TypeRange, b.where+" holds no blocks", "Write VARIABLE = [VALUE, …].")
+	all := []Variant{{Values: map[string]string{}, given: map[string]lang.Given{}}}
+	for _, in := range b.Body.Blocks {
+		b.r.Fault(in.TypeRange, b.Where+" holds no blocks", "Write VARIABLE = [VALUE, …].")
 	}
-	for _, a := range attributes(b.body) {
-		if !b.r.isVariable(b.where, a) {
+	for _, a := range lang.Attributes(b.Body) {
+		if !b.r.isVariable(b.Where, a) {
 			continue
 		}
-		list, ok := b.r.literal(a.Expr, b.where)
+		list, ok := b.r.Literal(a.Expr, b.Where)
 		if !ok {
 			continue
 		}
-		b.r.places[b.path+"."+a.Name] = a.Expr.Range()
+		b.r.Places[b.Path+"."+a.Name] = a.Expr.Range()
 		if !list.CanIterateElements() || list.Type().IsMapType() || list.Type().IsObjectType() || list.LengthInt() == 0 {
-			b.bad(a.Name, describe(list), "Write a list of values: [1, 2, 3].")
+			b.Bad(a.Name, lang.Describe(list), "Write a list of values: [1, 2, 3].")
 			continue
 		}
 		if len(all)*list.LengthInt() > maxVariants {
-			b.bad(a.Name, "too many combinations", fmt.Sprintf("Write lists that make at most %d variants.", maxVariants))
+			b.Bad(a.Name, "too many combinations", fmt.Sprintf("Write lists that make at most %d variants.", maxVariants))
 			return nil
 		}
 		all = product(all, a, list)
@@ -246,20 +248,20 @@ func product(variants []Variant, a *hclsyntax.Attribute, list cty.Value) []Varia
 // plainText is a value as it stands in the name of a variant: a string without its quotes.
 func plainText(v cty.Value) string {
 	if v.Type() == cty.String {
-		return printable(v.AsString())
+		return lang.Printable(v.AsString())
 	}
 	return constant(v)
 }
 
 // variantNamed returns the values of a variant of the plan's experiment.
-func (r *resolver) variantNamed(name string) map[string]Given {
+func (r *resolver) variantNamed(name string) map[string]lang.Given {
 	e, diags := r.file.Experiment()
 	if e == nil {
 		if len(diags) == 0 {
-			r.fault(hcl.Range{Filename: "--variant"}, "the plan has no experiment block", "Leave --variant out.")
+			r.Fault(hcl.Range{Filename: "--variant"}, "the plan has no experiment block", "Leave --variant out.")
 		}
 		for _, d := range diags {
-			r.keep(d)
+			r.Keep(d)
 		}
 		return nil
 	}
@@ -270,6 +272,6 @@ func (r *resolver) variantNamed(name string) map[string]Given {
 		}
 		names = append(names, v.Name)
 	}
-	r.fault(hcl.Range{Filename: "--variant"}, "the plan has no variant "+quote(name), instead(name, names, "--variant %s"))
+	r.Fault(hcl.Range{Filename: "--variant"}, "the plan has no variant "+lang.Quote(name), lang.Instead(name, names, "--variant %s"))
 	return nil
 }

@@ -3,6 +3,7 @@ package plan
 import (
 	"time"
 
+	"github.com/loadgen/loadgen/internal/lang"
 	"github.com/loadgen/loadgen/internal/pace"
 )
 
@@ -107,17 +108,17 @@ func (ph *Phase) Pipeline() int {
 }
 
 // MaxSize is the length of the longest plan or variable file, in bytes.
-const MaxSize = maxSource
+const MaxSize = lang.MaxSource
 
 // ParseSize reads a size as plans write it, such as "64MiB", in bytes.
-func ParseSize(text string) (int64, error) { return parseSize(text) }
+func ParseSize(text string) (int64, error) { return lang.ParseSize(text) }
 
 // ParseShare reads a percentage as plans write it, such as "0.1%", or a number, such as 0.001, as a share.
 func ParseShare(text string) (float64, error) {
-	if n, rest, err := cutNumber(text); err == nil && rest == "" {
+	if n, rest, err := lang.CutNumber(text); err == nil && rest == "" {
 		return n, nil
 	}
-	return parseShare(text)
+	return lang.ParseShare(text)
 }
 
 // WarmUp returns how much of the phase's beginning the plan wants its figures to leave out; 0: it does not say.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/loadgen/loadgen/internal/lang"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -38,53 +39,53 @@ type File struct {
 // When the text is not HCL, or breaks a bound of the guard, the File is nil. When only its blocks are wrong there is a File, so
 // that Resolve can report what else is wrong; it then gives no Plan.
 func Parse(src []byte, filename string, drivers []driver.Driver) (*File, hcl.Diagnostics) {
-	if d := guard(src, filename); d != nil {
+	if d := lang.Guard(src, filename); d != nil {
 		return nil, hcl.Diagnostics{d}
 	}
-	var r reporter
+	var r lang.Reporter
 	parsed, diags := hclsyntax.ParseConfig(src, filename, hcl.InitialPos)
 	at := hcl.Range{Filename: filename, Start: hcl.InitialPos, End: hcl.InitialPos}
-	r.adopt("", at, diags)
-	if r.failed() {
-		return nil, r.result()
+	r.Adopt("", at, diags)
+	if r.Failed() {
+		return nil, r.Result()
 	}
 	body := parsed.Body.(*hclsyntax.Body)
-	if diags := checkSyntax(body); diags.HasErrors() {
-		r.adopt("", at, diags)
-		return nil, r.result()
+	if diags := lang.CheckSyntax(body); diags.HasErrors() {
+		r.Adopt("", at, diags)
+		return nil, r.Result()
 	}
 	f := &File{name: filename, src: src, drivers: drivers, blocks: map[string][]*hclsyntax.Block{}}
 	f.sort(&r, body)
 	if f.plan == nil {
-		r.fault(at, "the plan has no plan block", `Write plan "NAME" { description = "what it is for" } at the top.`)
+		r.Fault(at, "the plan has no plan block", `Write plan "NAME" { description = "what it is for" } at the top.`)
 	}
-	f.broken = r.failed()
-	return f, r.result()
+	f.broken = r.Failed()
+	return f, r.Result()
 }
 
 // blockTypes are the blocks of a plan.
 var blockTypes = []string{"plan", "variable", "locals", "target", "dataset", "observe", "phase", "assert", "experiment", "table", "chart"}
 
 // sort files the blocks by type and reports those that have no place.
-func (f *File) sort(r *reporter, body *hclsyntax.Body) {
-	for _, a := range attributes(body) {
-		r.fault(a.NameRange, fmt.Sprintf("attribute %s outside a block", quote(a.Name)),
-			"Write it in a block: a plan consists of "+listed(blockTypes)+" blocks.")
+func (f *File) sort(r *lang.Reporter, body *hclsyntax.Body) {
+	for _, a := range lang.Attributes(body) {
+		r.Fault(a.NameRange, fmt.Sprintf("attribute %s outside a block", lang.Quote(a.Name)),
+			"Write it in a block: a plan consists of "+lang.Listed(blockTypes)+" blocks.")
 	}
 	seen := map[[2]string]hcl.Range{}
 	for _, b := range body.Blocks {
 		switch {
 		case !slices.Contains(blockTypes, b.Type):
-			r.fault(b.TypeRange, "unknown block "+quote(b.Type), instead(b.Type, blockTypes, "%s"))
+			r.Fault(b.TypeRange, "unknown block "+lang.Quote(b.Type), lang.Instead(b.Type, blockTypes, "%s"))
 		case b.Type == "locals":
 			if len(b.Labels) > 0 {
-				r.fault(b.LabelRanges[0], "locals have no name", "Write locals { … }.")
+				r.Fault(b.LabelRanges[0], "locals have no name", "Write locals { … }.")
 			}
 			f.locals = append(f.locals, b)
 		case b.Type == "experiment":
 			f.setExperiment(r, b)
 		case len(b.Labels) != 1:
-			r.fault(b.DefRange(), fmt.Sprintf("%s has %d names", b.Type, len(b.Labels)), fmt.Sprintf("Write %s \"NAME\" { … }.", b.Type))
+			r.Fault(b.DefRange(), fmt.Sprintf("%s has %d names", b.Type, len(b.Labels)), fmt.Sprintf("Write %s \"NAME\" { … }.", b.Type))
 		default:
 			f.file(r, b, seen)
 		}
@@ -92,20 +93,20 @@ func (f *File) sort(r *reporter, body *hclsyntax.Body) {
 }
 
 // file puts a block with a name where Resolve finds it.
-func (f *File) file(r *reporter, b *hclsyntax.Block, seen map[[2]string]hcl.Range) {
+func (f *File) file(r *lang.Reporter, b *hclsyntax.Block, seen map[[2]string]hcl.Range) {
 	name, at := b.Labels[0], b.LabelRanges[0]
 	switch {
 	case b.Type == "assert":
-		if name == "" || len(name) > maxAssertName || printable(name) != name {
-			r.fault(at, "assert with an unprintable, empty or long name", fmt.Sprintf("Write 1 to %d bytes of plain text.", maxAssertName))
+		if name == "" || len(name) > maxAssertName || lang.Printable(name) != name {
+			r.Fault(at, "assert with an unprintable, empty or long name", fmt.Sprintf("Write 1 to %d bytes of plain text.", maxAssertName))
 			return
 		}
 	case !namePattern.MatchString(name):
-		r.fault(at, fmt.Sprintf("%s named %s", b.Type, quote(name)), writeName)
+		r.Fault(at, fmt.Sprintf("%s named %s", b.Type, lang.Quote(name)), writeName)
 		return
 	}
 	if first, twice := seen[[2]string{b.Type, name}]; twice {
-		r.fault(at, fmt.Sprintf("a second %s named %s", b.Type, quote(name)),
+		r.Fault(at, fmt.Sprintf("a second %s named %s", b.Type, lang.Quote(name)),
 			fmt.Sprintf("Give it another name: the first is at %s:%d.", first.Filename, first.Start.Line))
 		return
 	}
@@ -115,19 +116,19 @@ func (f *File) file(r *reporter, b *hclsyntax.Block, seen map[[2]string]hcl.Rang
 		return
 	}
 	if f.plan != nil {
-		r.fault(b.DefRange(), "a second plan block", fmt.Sprintf("Leave it out: the first is at %s:%d.", f.name, f.plan.DefRange().Start.Line))
+		r.Fault(b.DefRange(), "a second plan block", fmt.Sprintf("Leave it out: the first is at %s:%d.", f.name, f.plan.DefRange().Start.Line))
 		return
 	}
 	f.plan = b
 }
 
 // setExperiment files the experiment block.
-func (f *File) setExperiment(r *reporter, b *hclsyntax.Block) {
+func (f *File) setExperiment(r *lang.Reporter, b *hclsyntax.Block) {
 	switch {
 	case len(b.Labels) > 0:
-		r.fault(b.LabelRanges[0], "an experiment has no name", "Write experiment { … }.")
+		r.Fault(b.LabelRanges[0], "an experiment has no name", "Write experiment { … }.")
 	case f.experiment != nil:
-		r.fault(b.DefRange(), "a second experiment block", fmt.Sprintf("Leave it out: the first is at %s:%d.", f.name, f.experiment.DefRange().Start.Line))
+		r.Fault(b.DefRange(), "a second experiment block", fmt.Sprintf("Leave it out: the first is at %s:%d.", f.name, f.experiment.DefRange().Start.Line))
 	default:
 		f.experiment = b
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/loadgen/loadgen/internal/lang"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -21,7 +22,7 @@ const writePick = `Write "uniform", "zipf(0.99)", "zipf(0.99, ycsb)", "hotspot(8
 // pick reads the way keys are picked.
 func (b *block) pick(k *Keys) {
 	text := k.Pick
-	b.text("pick", &text)
+	b.Text("pick", &text)
 	word, rest, called := strings.Cut(text, "(")
 	inner, closed := strings.CutSuffix(rest, ")")
 	var ok bool
@@ -36,15 +37,15 @@ func (b *block) pick(k *Keys) {
 	case word == "hotspot":
 		ok = k.hotspot(inner)
 	}
-	if !ok && b.has("pick") {
-		b.bad("pick", "unknown way to pick keys "+quote(text), writePick)
+	if !ok && b.Has("pick") {
+		b.Bad("pick", "unknown way to pick keys "+lang.Quote(text), writePick)
 	}
 }
 
 // zipf reads "s" or "s, ycsb".
 func (k *Keys) zipf(pick, text string) bool {
 	skew, form, two := strings.Cut(text, ",")
-	s, rest, err := cutNumber(strings.TrimSpace(skew))
+	s, rest, err := lang.CutNumber(strings.TrimSpace(skew))
 	k.Pick, k.Skew, k.Form = pick, s, strings.TrimSpace(form)
 	return err == nil && rest == "" && two == (k.Form == YCSB)
 }
@@ -54,8 +55,8 @@ func (k *Keys) hotspot(text string) bool {
 	ops, keys, two := strings.Cut(text, " on ")
 	var errs [2]error
 	k.Pick = "hotspot"
-	k.HotOps, errs[0] = parseShare(strings.TrimSpace(ops))
-	k.HotKeys, errs[1] = parseShare(strings.TrimSpace(keys))
+	k.HotOps, errs[0] = lang.ParseShare(strings.TrimSpace(ops))
+	k.HotKeys, errs[1] = lang.ParseShare(strings.TrimSpace(keys))
 	return two && errs[0] == nil && errs[1] == nil
 }
 
@@ -87,7 +88,7 @@ func (v *validator) pick(at part, k *Keys) {
 	}
 	switch {
 	case k.Form != "" && (k.Form != YCSB || k.Pick != "zipf"):
-		v.fault(fmt.Sprintf("%s: form %s of %s", at.where, quote(k.Form), k.Pick), `Write "zipf(0.99, ycsb)", or no form.`, path)
+		v.fault(fmt.Sprintf("%s: form %s of %s", at.where, lang.Quote(k.Form), k.Pick), `Write "zipf(0.99, ycsb)", or no form.`, path)
 	case k.Form == YCSB && k.Skew != ycsbSkew:
 		v.fault(fmt.Sprintf("%s: zipf(%g, ycsb)", at.where, k.Skew), `Write "zipf(0.99, ycsb)", the only skew that form has, or another skew without ycsb.`, path)
 	}

@@ -8,13 +8,14 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
+	"github.com/loadgen/loadgen/internal/lang"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/zclconf/go-cty/cty"
 )
 
 // resolver turns a File into a Plan.
 type resolver struct {
-	*Reader
+	*lang.Reader
 	file   *File
 	plan   *Plan
 	traces func(file, form string, timed bool) (TraceFacts, error) // of Vars
@@ -24,7 +25,7 @@ type resolver struct {
 
 // resolver returns one that has resolved nothing yet.
 func (f *File) resolver() *resolver {
-	return &resolver{Reader: NewReader(Words{Names: f.names, Labelled: labelledBlocks, Later: laterWords}), file: f}
+	return &resolver{Reader: lang.NewReader(lang.Words{Names: f.names, Labelled: labelledBlocks, Later: laterWords}), file: f}
 }
 
 // Resolve evaluates the plan with the given variables. The Plan is nil when anything is wrong with it, in Parse's eyes or its own;
@@ -54,11 +55,11 @@ func (f *File) Resolve(vars Vars) (*Plan, hcl.Diagnostics) {
 		r.assert(b)
 	}
 	r.keepUsed(targets, datasets)
-	r.plan.applyDefaults(r.places, f.drivers)
+	r.plan.applyDefaults(r.Places, f.drivers)
 	r.check()
 	f.draft = r.draft()
-	if r.failed() || f.broken {
-		return nil, r.result()
+	if r.Failed() || f.broken {
+		return nil, r.Result()
 	}
 	return r.plan, nil
 }
@@ -71,12 +72,12 @@ func (f *File) Draft() *Plan { return f.draft }
 func (r *resolver) draft() *Plan {
 	for _, b := range r.file.blocks["phase"] {
 		path := "phase." + b.Labels[0]
-		if r.wrong[path] || r.wrong[path+".when"] || r.wrong[path+".ops"] || r.wrong[path+".setup"] || r.wrong[path+".setup.ops"] {
+		if r.Wrong[path] || r.Wrong[path+".when"] || r.Wrong[path+".ops"] || r.Wrong[path+".setup"] || r.Wrong[path+".setup.ops"] {
 			return nil
 		}
 	}
 	for _, o := range r.plan.Observes {
-		if path := "observe." + o.Name; r.wrong[path] || r.wrong[path+"."+o.Kind+".fields"] || r.wrong[path+"."+o.Kind+".series"] || r.wrong[path+"."+o.Kind+".target"] {
+		if path := "observe." + o.Name; r.Wrong[path] || r.Wrong[path+"."+o.Kind+".fields"] || r.Wrong[path+"."+o.Kind+".series"] || r.Wrong[path+"."+o.Kind+".target"] {
 			return nil
 		}
 	}
@@ -84,8 +85,8 @@ func (r *resolver) draft() *Plan {
 }
 
 // inputs are the values that variables are given from outside the plan.
-func (r *resolver) inputs(vars Vars) Inputs {
-	in := Inputs{Flags: vars.Flags, File: vars.File, FileName: vars.FileName, Environ: vars.Environ}
+func (r *resolver) inputs(vars Vars) lang.Inputs {
+	in := lang.Inputs{Flags: vars.Flags, File: vars.File, FileName: vars.FileName, Environ: vars.Environ}
 	if vars.Variant != "" {
 		in.Variant = r.variantNamed(vars.Variant)
 	}
@@ -95,14 +96,14 @@ func (r *resolver) inputs(vars Vars) Inputs {
 // resolvePlan reads the plan block.
 func (r *resolver) resolvePlan() {
 	if r.file.plan == nil {
-		r.wrong["plan"] = true
+		r.Wrong["plan"] = true
 		return
 	}
 	r.plan.Name = r.file.plan.Labels[0]
-	b := r.block(r.file.plan, "plan", "plan "+quote(r.plan.Name))
-	b.expect([]string{"description", "seed"}, nil)
-	b.text("description", &r.plan.Description)
-	b.unsigned("seed", &r.plan.Seed)
+	b := r.block(r.file.plan, "plan", "plan "+lang.Quote(r.plan.Name))
+	b.Expect([]string{"description", "seed"}, nil)
+	b.Text("description", &r.plan.Description)
+	b.Unsigned("seed", &r.plan.Seed)
 }
 
 // keepUsed puts the targets that a phase or an observation uses, and the datasets that a phase uses, into the plan, in the order of the text.
@@ -135,7 +136,7 @@ func (r *resolver) check() {
 			known = known && !r.isWrong(path)
 		}
 		if known {
-			r.fault(r.place(p.about[0]), p.what, p.write)
+			r.Fault(r.place(p.about[0]), p.what, p.write)
 		}
 	}
 }
@@ -143,7 +144,7 @@ func (r *resolver) check() {
 // isWrong says whether something is reported about a path or something that it is part of.
 func (r *resolver) isWrong(path string) bool {
 	for ; path != ""; path = parent(path) {
-		if r.wrong[path] {
+		if r.Wrong[path] {
 			return true
 		}
 	}
@@ -153,7 +154,7 @@ func (r *resolver) isWrong(path string) bool {
 // place returns where a path was written, or else what it is part of.
 func (r *resolver) place(path string) hcl.Range {
 	for ; path != ""; path = parent(path) {
-		if at, ok := r.places[path]; ok {
+		if at, ok := r.Places[path]; ok {
 			return at
 		}
 	}
@@ -167,29 +168,29 @@ func parent(path string) string { return path[:max(strings.LastIndexByte(path, '
 
 // missing reports a block that is not there.
 func (b *block) missing(name, write string) {
-	b.r.wrong[b.path+"."+name] = true
-	b.r.fault(b.at, fmt.Sprintf("%s: %s is missing", b.where, name), "Write "+write+".")
+	b.r.Wrong[b.Path+"."+name] = true
+	b.r.Fault(b.At, fmt.Sprintf("%s: %s is missing", b.Where, name), "Write "+write+".")
 }
 
 // assert reads an assert block. Its condition stays text; variables and locals in it are replaced by their values, since the result
 // it is evaluated over knows neither.
 func (r *resolver) assert(body *hclsyntax.Block) {
 	a := &Assert{Name: body.Labels[0], File: filepath.Base(r.file.name)} // where the plan lies must not change its digest
-	b := r.block(body, "assert."+a.Name, "assert "+quote(a.Name))
-	b.expect([]string{"that"}, nil)
-	if !b.require("that", "Write a condition, such as that = phase.NAME.op.get.response.p99 < duration(\"20ms\").") {
+	b := r.block(body, "assert."+a.Name, "assert "+lang.Quote(a.Name))
+	b.Expect([]string{"that"}, nil)
+	if !b.Require("that", "Write a condition, such as that = phase.NAME.op.get.response.p99 < duration(\"20ms\").") {
 		return
 	}
-	that := b.body.Attributes["that"]
+	that := b.Body.Attributes["that"]
 	a.Line = that.NameRange.Start.Line
-	r.places[b.path+".that"] = that.Expr.Range()
+	r.Places[b.Path+".that"] = that.Expr.Range()
 	if _, quoted := that.Expr.(*hclsyntax.TemplateExpr); quoted {
-		b.bad("that", "text, not a condition", "Write the condition without quotes.")
+		b.Bad("that", "text, not a condition", "Write the condition without quotes.")
 		return
 	}
-	text, ok := r.substitute(that, b.scope())
+	text, ok := r.substitute(that, b.Scope())
 	if !ok {
-		r.wrong[b.path+".that"] = true
+		r.Wrong[b.Path+".that"] = true
 		return
 	}
 	a.That = text
@@ -197,16 +198,16 @@ func (r *resolver) assert(body *hclsyntax.Block) {
 }
 
 // substitute returns the text of an attribute's expression, with the values of variables and locals in their place.
-func (r *resolver) substitute(a *hclsyntax.Attribute, s scope) (string, bool) {
+func (r *resolver) substitute(a *hclsyntax.Attribute, s lang.Scope) (string, bool) {
 	from, to := a.EqualsRange.End.Byte, a.SrcRange.End.Byte
 	var text strings.Builder
 	all := true
 	diags := hclsyntax.VisitAll(a.Expr, func(node hclsyntax.Node) hcl.Diagnostics {
 		x, ok := node.(*hclsyntax.ScopeTraversalExpr)
-		if !ok || !reserved(x.Traversal.RootName()) {
+		if !ok || !lang.Reserved(x.Traversal.RootName()) {
 			return nil
 		}
-		v, ok := r.eval(x, s)
+		v, ok := r.Eval(x, s)
 		if !ok {
 			all = false
 			return nil
@@ -214,14 +215,14 @@ func (r *resolver) substitute(a *hclsyntax.Attribute, s scope) (string, bool) {
 		text.Write(r.file.src[from:x.SrcRange.Start.Byte])
 		text.WriteString(constant(v))
 		from = x.SrcRange.End.Byte
-		if text.Len() > maxString {
+		if text.Len() > lang.MaxString {
 			all = false
-			return hcl.Diagnostics{guardDiag(x.SrcRange, fmt.Sprintf("%s: a condition of more than %d bytes", s.where, maxString), "Write a shorter one.")}
+			return hcl.Diagnostics{lang.GuardDiag(x.SrcRange, fmt.Sprintf("%s: a condition of more than %d bytes", s.Where, lang.MaxString), "Write a shorter one.")}
 		}
 		return nil
 	})
 	if len(diags) > 0 {
-		r.keep(diags[0])
+		r.Keep(diags[0])
 	}
 	text.Write(r.file.src[from:to])
 	return strings.TrimSpace(text.String()), all

@@ -1,10 +1,14 @@
 package plan
 
-import "github.com/hashicorp/hcl/v2/hclsyntax"
+import (
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/loadgen/loadgen/internal/lang"
+)
 
 // block reads the arguments of one block of a plan.
 type block struct {
-	*Block
+	*lang.Block
 	r *resolver
 }
 
@@ -15,7 +19,7 @@ func (r *resolver) block(b *hclsyntax.Block, path, where string) *block {
 
 // inner returns a reader for the first block of a type, nil if there is none.
 func (b *block) inner(blockType string) *block {
-	if in := b.Block.inner(blockType); in != nil {
+	if in := b.Block.Inner(blockType); in != nil {
 		return &block{in, b.r}
 	}
 	return nil
@@ -24,7 +28,7 @@ func (b *block) inner(blockType string) *block {
 // each returns readers for all blocks of a type, numbered from 1.
 func (b *block) each(blockType string) []*block {
 	var all []*block
-	for _, in := range b.Block.each(blockType) {
+	for _, in := range b.Block.Each(blockType) {
 		all = append(all, &block{in, b.r})
 	}
 	return all
@@ -39,8 +43,8 @@ type named struct {
 // labelled returns readers for all blocks of a type that have one name, numbered from 1; with byName, by their names.
 func (b *block) labelled(blockType string, byName bool) []named {
 	var all []named
-	for _, in := range b.Block.labelled(blockType, byName) {
-		all = append(all, named{&block{in.Block, b.r}, in.label})
+	for _, in := range b.Block.Labelled(blockType, byName) {
+		all = append(all, named{&block{in.Block, b.r}, in.Label})
 	}
 	return all
 }

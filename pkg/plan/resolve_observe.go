@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/loadgen/loadgen/internal/lang"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -18,8 +19,8 @@ var observeKinds = []string{ObserveServer, ObserveProcess, ObserveDirectory, Obs
 // observe reads an observe block.
 func (r *resolver) observe(body *hclsyntax.Block, targets map[string]*Target) *Observe {
 	o := &Observe{Name: body.Labels[0], Fields: []Field{}, Every: time.Second, Timeout: time.Second}
-	b := r.block(body, "observe."+o.Name, "observe "+quote(o.Name))
-	b.expect([]string{"every", "timeout"}, observeKinds)
+	b := r.block(body, "observe."+o.Name, "observe "+lang.Quote(o.Name))
+	b.Expect([]string{"every", "timeout"}, observeKinds)
 	var kinds []string
 	for _, kind := range observeKinds {
 		if inner := b.inner(kind); inner != nil {
@@ -30,14 +31,14 @@ func (r *resolver) observe(body *hclsyntax.Block, targets map[string]*Target) *O
 	}
 	switch {
 	case len(kinds) == 0:
-		r.wrong[b.path] = true
-		r.fault(b.at, b.where+": nothing to observe", "Write server { target = target.NAME }, process { port = 6379 }, directory { path = \"…\" }, prometheus { … } or hook { … }.")
+		r.Wrong[b.Path] = true
+		r.Fault(b.At, b.Where+": nothing to observe", "Write server { target = target.NAME }, process { port = 6379 }, directory { path = \"…\" }, prometheus { … } or hook { … }.")
 	case len(kinds) > 1:
-		r.wrong[b.path] = true
-		r.fault(b.at, b.where+": both "+listed(kinds), "Write one of them, and an observe block for each other.")
+		r.Wrong[b.Path] = true
+		r.Fault(b.At, b.Where+": both "+lang.Listed(kinds), "Write one of them, and an observe block for each other.")
 	}
-	b.duration("every", &o.Every)
-	b.duration("timeout", &o.Timeout)
+	b.Duration("every", &o.Every)
+	b.Duration("timeout", &o.Timeout)
 	return o
 }
 
@@ -45,36 +46,36 @@ func (r *resolver) observe(body *hclsyntax.Block, targets map[string]*Target) *O
 func (b *block) observed(o *Observe, targets map[string]*Target) {
 	switch o.Kind {
 	case ObserveServer:
-		b.expect([]string{"target", "fields", "combine"}, nil)
-		o.Target = b.named("target")
+		b.Expect([]string{"target", "fields", "combine"}, nil)
+		o.Target = b.Named("target")
 		b.combine(o)
 		b.serverFields(o, targets[o.Target])
 	case ObserveProcess:
-		b.expect([]string{"target", "port", "pid", "combine"}, nil)
-		if b.has("target") {
-			o.Target = b.named("target")
+		b.Expect([]string{"target", "port", "pid", "combine"}, nil)
+		if b.Has("target") {
+			o.Target = b.Named("target")
 			b.combine(o)
 		}
-		integer(b.Block, "port", &o.Port)
-		integer(b.Block, "pid", &o.PID)
+		lang.Integer(b.Block, "port", &o.Port)
+		lang.Integer(b.Block, "pid", &o.PID)
 		o.Fields = FixedFields(o.Kind)
 	case ObserveDirectory:
-		b.expect([]string{"path"}, nil)
-		if b.require("path", `Write path = "/var/lib/…", a directory on the coordinator's machine.`) {
-			b.text("path", &o.Path)
+		b.Expect([]string{"path"}, nil)
+		if b.Require("path", `Write path = "/var/lib/…", a directory on the coordinator's machine.`) {
+			b.Text("path", &o.Path)
 		}
 		o.Fields, o.Every, o.Timeout = FixedFields(o.Kind), 0, 5*time.Second
 	case ObservePrometheus:
-		b.expect([]string{"url", "series"}, nil)
-		if b.require("url", `Write url = "http://127.0.0.1:9100/metrics".`) {
-			b.text("url", &o.URL)
+		b.Expect([]string{"url", "series"}, nil)
+		if b.Require("url", `Write url = "http://127.0.0.1:9100/metrics".`) {
+			b.Text("url", &o.URL)
 		}
 		b.series(o)
 	case ObserveHook:
-		b.expect([]string{"run", "fields"}, nil)
+		b.Expect([]string{"run", "fields"}, nil)
 		o.Hook = b.hook("run")
 		o.Every, o.Timeout = 0, 10*time.Second
-		if b.require("fields", `Write fields = ["live_bytes"], the names of what the command prints.`) {
+		if b.Require("fields", `Write fields = ["live_bytes"], the names of what the command prints.`) {
 			b.fields(o, describeByName)
 		}
 	}
@@ -83,21 +84,21 @@ func (b *block) observed(o *Observe, targets map[string]*Target) {
 // combine reads how the figures of several endpoints become one.
 func (b *block) combine(o *Observe) {
 	o.Combine = "sum"
-	b.text("combine", &o.Combine)
+	b.Text("combine", &o.Combine)
 }
 
 // serverFields reads which figures of servers are wanted; without a list they are the driver's.
 func (b *block) serverFields(o *Observe, t *Target) {
 	if t == nil {
-		b.r.wrong[b.path+".fields"] = true
+		b.r.Wrong[b.Path+".fields"] = true
 		return
 	}
 	d, ok := driverNamed(b.r.file.drivers, t.Driver).(driver.Informant)
 	if !ok {
-		b.r.wrong[b.path+".fields"] = true // and validation says why
+		b.r.Wrong[b.Path+".fields"] = true // and validation says why
 		return
 	}
-	if b.has("fields") {
+	if b.Has("fields") {
 		b.fields(o, func(name string) Field { return fieldOf(d.Describe(name)) })
 		return
 	}
@@ -111,7 +112,7 @@ func fieldOf(f driver.Figure) Field { return Field{Name: f.Name, Unit: f.Unit, C
 // fields reads a list of names.
 func (b *block) fields(o *Observe, of func(name string) Field) {
 	var names []string
-	b.texts("fields", &names)
+	b.Texts("fields", &names)
 	for _, name := range names {
 		o.Fields = append(o.Fields, of(name))
 	}
@@ -120,22 +121,22 @@ func (b *block) fields(o *Observe, of func(name string) Field) {
 // series reads the names of series and what they are the sums of, in the order of the names.
 func (b *block) series(o *Observe) {
 	const write = `Write series = { gc = "jvm_gc_collection_seconds_sum" }.`
-	if !b.require("series", write) {
+	if !b.Require("series", write) {
 		return
 	}
-	v, ok := b.value("series")
+	v, ok := b.Value("series")
 	if !ok {
 		return
 	}
 	if !v.Type().IsObjectType() && !v.Type().IsMapType() {
-		b.bad("series", describe(v), write)
+		b.Bad("series", lang.Describe(v), write)
 		return
 	}
 	all := v.AsValueMap()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		texts, err := texts(cty.TupleVal([]cty.Value{all[name]}))
+		texts, err := lang.Texts(cty.TupleVal([]cty.Value{all[name]}))
 		if err != nil {
-			b.bad("series", name+": "+describe(all[name]), write)
+			b.Bad("series", name+": "+lang.Describe(all[name]), write)
 			return
 		}
 		metric, _, _ := strings.Cut(texts[0], "{")
@@ -170,17 +171,17 @@ func describeByName(name string) Field {
 // hook reads a reference such as hook.restart and returns the name behind the dot. Which hooks there are only the command line knows.
 func (b *block) hook(name string) string {
 	write := "Write " + name + " = hook.NAME; the command is named by --allow-exec 'NAME=COMMAND…' when the plan is run."
-	if !b.require(name, write) {
+	if !b.Require(name, write) {
 		return ""
 	}
-	expr := b.body.Attributes[name].Expr
-	b.r.places[b.path+"."+name] = expr.Range()
+	expr := b.Body.Attributes[name].Expr
+	b.r.Places[b.Path+"."+name] = expr.Range()
 	steps, diags := hcl.AbsTraversalForExpr(expr)
 	if !diags.HasErrors() && len(steps) == 2 && steps.RootName() == "hook" {
 		if step, ok := steps[1].(hcl.TraverseAttr); ok && namePattern.MatchString(step.Name) {
 			return step.Name
 		}
 	}
-	b.bad(name, "not a reference to a hook", write)
+	b.Bad(name, "not a reference to a hook", write)
 	return ""
 }

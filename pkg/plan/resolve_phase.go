@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/loadgen/loadgen/internal/lang"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -19,11 +20,11 @@ var loadModels = []string{"closed", "open", "stages", "search", "populate", "cle
 // phase reads a phase block; nil when it is not to run.
 func (r *resolver) phase(body *hclsyntax.Block) *Phase {
 	ph := &Phase{Name: body.Labels[0], Ops: []Weight{}, Scenarios: []Scenario{}, Setup: []Weight{}, Batch: 1, MaxBad: 0.01}
-	b := r.block(body, "phase."+ph.Name, "phase "+quote(ph.Name))
-	b.expect([]string{"target", "dataset", "ops", "batch", "when", "bound", "expect_hits", "hit_ratio", "max_bad", "on_error", "stop_after"}, slices.Concat([]string{"setup"}, loadModels), "scenario")
-	ph.Target, ph.Dataset = b.named("target"), b.named("dataset")
+	b := r.block(body, "phase."+ph.Name, "phase "+lang.Quote(ph.Name))
+	b.Expect([]string{"target", "dataset", "ops", "batch", "when", "bound", "expect_hits", "hit_ratio", "max_bad", "on_error", "stop_after"}, slices.Concat([]string{"setup"}, loadModels), "scenario")
+	ph.Target, ph.Dataset = b.Named("target"), b.Named("dataset")
 	when := true
-	b.flag("when", &when)
+	b.Flag("when", &when)
 	if !when {
 		return nil
 	}
@@ -31,24 +32,24 @@ func (r *resolver) phase(body *hclsyntax.Block) *Phase {
 	b.mix(ph)
 	b.scenarios(ph)
 	if setup := b.inner("setup"); setup != nil {
-		setup.expect([]string{"ops"}, nil)
-		if setup.require("ops", "Write ops = { put = 1 }.") {
+		setup.Expect([]string{"ops"}, nil)
+		if setup.Require("ops", "Write ops = { put = 1 }.") {
 			ph.Setup = setup.weights("ops")
 		}
 	}
-	integer(b.Block, "batch", &ph.Batch)
+	lang.Integer(b.Block, "batch", &ph.Batch)
 	var hits float64
-	if b.share("expect_hits", &hits) {
+	if b.Share("expect_hits", &hits) {
 		ph.ExpectHits = &hits
 	}
 	var ratio float64
-	if b.share("hit_ratio", &ratio) {
+	if b.Share("hit_ratio", &ratio) {
 		ph.HitRatio = &ratio
 	}
-	if b.has("bound") {
-		ph.Bound = b.reference("bound", "phase")
+	if b.Has("bound") {
+		ph.Bound = b.Reference("bound", "phase")
 	}
-	b.share("max_bad", &ph.MaxBad)
+	b.Share("max_bad", &ph.MaxBad)
 	ph.Stop = b.stop()
 	return ph
 }
@@ -56,36 +57,36 @@ func (r *resolver) phase(body *hclsyntax.Block) *Phase {
 // stop reads how many failures end the load; nil: none do.
 func (b *block) stop() *Stop {
 	onError := "continue"
-	if b.has("stop_after") {
+	if b.Has("stop_after") {
 		onError = "stop"
 	}
-	b.text("on_error", &onError)
+	b.Text("on_error", &onError)
 	switch {
-	case onError == "continue" && b.has("stop_after"):
-		b.bad("on_error", "\"continue\" beside stop_after", "Leave on_error out.")
+	case onError == "continue" && b.Has("stop_after"):
+		b.Bad("on_error", "\"continue\" beside stop_after", "Leave on_error out.")
 		return nil
 	case onError == "continue":
 		return nil
 	case onError != "stop":
-		b.bad("on_error", quote(onError), `Write "stop", to end the run with the first op that fails, or "continue"; stop_after = 100 ends it after so many.`)
+		b.Bad("on_error", lang.Quote(onError), `Write "stop", to end the run with the first op that fails, or "continue"; stop_after = 100 ends it after so many.`)
 		return nil
 	}
 	const write = `Write a number of errors such as 100, or a share of the ops below 100%, such as "5%".`
-	v, ok := b.value("stop_after")
+	v, ok := b.Value("stop_after")
 	if !ok {
 		return &Stop{Errors: 1}
 	}
 	s := new(Stop)
 	if v.Type() == cty.Number && v.AsBigFloat().Cmp(big.NewFloat(1)) >= 0 {
-		integer(b.Block, "stop_after", &s.Errors)
+		lang.Integer(b.Block, "stop_after", &s.Errors)
 		return s
 	}
 	if v.Type() == cty.String && !strings.HasSuffix(v.AsString(), "%") {
-		b.bad("stop_after", quote(v.AsString()), write)
+		b.Bad("stop_after", lang.Quote(v.AsString()), write)
 		return s
 	}
-	if b.share("stop_after", &s.Share) && !(s.Share > 0 && s.Share < 1) {
-		b.bad("stop_after", fmt.Sprintf("a share of %g", s.Share), write)
+	if b.Share("stop_after", &s.Share) && !(s.Share > 0 && s.Share < 1) {
+		b.Bad("stop_after", fmt.Sprintf("a share of %g", s.Share), write)
 	}
 	return s
 }
@@ -115,14 +116,14 @@ func (b *block) loadModel(ph *Phase) {
 // closed reads a closed load.
 func (b *block) closed() *Closed {
 	c := &Closed{Sessions: 1, Pipeline: 1}
-	b.expect([]string{"sessions", "iterations", "duration", "pipeline", "ramp", "warmup", "think"}, []string{"trace"})
-	integer(b.Block, "sessions", &c.Sessions)
-	integer(b.Block, "pipeline", &c.Pipeline)
-	integer(b.Block, "iterations", &c.Iterations)
-	b.duration("duration", &c.Duration)
-	b.duration("ramp", &c.Ramp)
-	b.duration("warmup", &c.WarmUp)
-	b.duration("think", &c.Think)
+	b.Expect([]string{"sessions", "iterations", "duration", "pipeline", "ramp", "warmup", "think"}, []string{"trace"})
+	lang.Integer(b.Block, "sessions", &c.Sessions)
+	lang.Integer(b.Block, "pipeline", &c.Pipeline)
+	lang.Integer(b.Block, "iterations", &c.Iterations)
+	b.Duration("duration", &c.Duration)
+	b.Duration("ramp", &c.Ramp)
+	b.Duration("warmup", &c.WarmUp)
+	b.Duration("think", &c.Think)
 	c.Trace = b.untimedTrace()
 	// 0 means that the argument is not there, so one that is must not be 0.
 	if c.Iterations == 0 {
@@ -141,11 +142,11 @@ const (
 
 // notZero reports an argument whose value came out as zero, if it is there at all.
 func (b *block) notZero(name, what, write string) {
-	if b.r.wrong[b.path+"."+name] {
+	if b.r.Wrong[b.Path+"."+name] {
 		return
 	}
-	if _, ok := b.value(name); ok {
-		b.bad(name, what, write)
+	if _, ok := b.Value(name); ok {
+		b.Bad(name, what, write)
 	}
 }
 
@@ -154,48 +155,48 @@ var scheduleWords = []string{"arrivals", "sessions", "pipeline", "in_flight", "o
 
 // open reads an open load.
 func (b *block) open() *Open {
-	b.expect(slices.Concat([]string{"rate", "duration", "ramp", "warmup"}, scheduleWords), []string{"trace"})
+	b.Expect(slices.Concat([]string{"rate", "duration", "ramp", "warmup"}, scheduleWords), []string{"trace"})
 	o := &Open{Schedule: b.schedule(5 * time.Second)}
 	if in := b.inner("trace"); in != nil {
 		b.trace(o, in)
 		return o
 	}
 	b.level(&o.Rate, &o.Duration, &o.Ramp)
-	b.duration("warmup", &o.WarmUp)
+	b.Duration("warmup", &o.WarmUp)
 	return o
 }
 
 // level reads a rate, how long it lasts and how it is got to.
 func (b *block) level(rate *float64, duration, ramp *time.Duration) {
-	if b.require("rate", `Write rate = "10k/s", or how much is to arrive.`) {
-		b.rate("rate", rate)
+	if b.Require("rate", `Write rate = "10k/s", or how much is to arrive.`) {
+		b.Rate("rate", rate)
 	}
-	if b.require("duration", `Write duration = "30s", or how long.`) {
-		b.duration("duration", duration)
+	if b.Require("duration", `Write duration = "30s", or how long.`) {
+		b.Duration("duration", duration)
 	}
-	b.duration("ramp", ramp)
+	b.Duration("ramp", ramp)
 }
 
 // schedule reads what all loads have whose ops are due by a schedule.
 func (b *block) schedule(drain time.Duration) Schedule {
 	s := Schedule{Arrivals: "constant", Sessions: 16, Pipeline: 1, OnFull: "wait", Drain: drain}
-	b.text("arrivals", &s.Arrivals)
-	integer(b.Block, "sessions", &s.Sessions)
-	integer(b.Block, "pipeline", &s.Pipeline)
+	b.Text("arrivals", &s.Arrivals)
+	lang.Integer(b.Block, "sessions", &s.Sessions)
+	lang.Integer(b.Block, "pipeline", &s.Pipeline)
 	s.InFlight = int(min(int64(s.Sessions)*int64(min(max(s.Pipeline, 0), maxPipeline)), math.MaxInt32))
-	integer(b.Block, "in_flight", &s.InFlight)
-	b.text("on_full", &s.OnFull)
-	b.duration("drain", &s.Drain)
+	lang.Integer(b.Block, "in_flight", &s.InFlight)
+	b.Text("on_full", &s.OnFull)
+	b.Duration("drain", &s.Drain)
 	s.Streams = streams(s.Sessions)
 	return s
 }
 
 // stages reads a load of one stage after another.
 func (b *block) stages() *Stages {
-	b.expect(scheduleWords, nil, "stage")
+	b.Expect(scheduleWords, nil, "stage")
 	s := &Stages{Schedule: b.schedule(5 * time.Second), Stages: []Stage{}}
 	for _, inner := range b.each("stage") {
-		inner.expect([]string{"rate", "duration", "ramp"}, nil)
+		inner.Expect([]string{"rate", "duration", "ramp"}, nil)
 		var stage Stage
 		inner.level(&stage.Rate, &stage.Duration, &stage.Ramp)
 		s.Stages = append(s.Stages, stage)
@@ -205,22 +206,22 @@ func (b *block) stages() *Stages {
 
 // search reads a search for a rate.
 func (b *block) search() *Search {
-	b.expect(slices.Concat([]string{"from", "to", "step_duration", "precision", "budget"}, scheduleWords), nil, "slo")
+	b.Expect(slices.Concat([]string{"from", "to", "step_duration", "precision", "budget"}, scheduleWords), nil, "slo")
 	s := &Search{
 		Schedule: b.schedule(time.Second),
 		From:     1000, To: maxRate, StepDuration: 2 * time.Second, Precision: 0.05, Budget: time.Minute, SLOs: []SLO{},
 	}
-	b.rate("from", &s.From)
-	b.rate("to", &s.To)
-	b.duration("step_duration", &s.StepDuration)
-	b.share("precision", &s.Precision)
-	b.duration("budget", &s.Budget)
+	b.Rate("from", &s.From)
+	b.Rate("to", &s.To)
+	b.Duration("step_duration", &s.StepDuration)
+	b.Share("precision", &s.Precision)
+	b.Duration("budget", &s.Budget)
 	for _, inner := range b.each("slo") {
-		inner.expect([]string{"op", "response_p50", "response_p90", "response_p99", "response_p999"}, nil)
+		inner.Expect([]string{"op", "response_p50", "response_p90", "response_p99", "response_p999"}, nil)
 		var slo SLO
-		inner.text("op", &slo.Op)
+		inner.Text("op", &slo.Op)
 		for _, q := range slo.limits() {
-			inner.duration(q.name, q.limit)
+			inner.Duration(q.name, q.limit)
 		}
 		s.SLOs = append(s.SLOs, slo)
 	}
@@ -258,9 +259,9 @@ func streams(sessions int) int {
 // walk reads the arguments of populate and clear.
 func (b *block) walk() *Populate {
 	w := &Populate{Sessions: 16, Pipeline: 16}
-	b.expect([]string{"sessions", "pipeline"}, nil)
-	integer(b.Block, "sessions", &w.Sessions)
-	integer(b.Block, "pipeline", &w.Pipeline)
+	b.Expect([]string{"sessions", "pipeline"}, nil)
+	lang.Integer(b.Block, "sessions", &w.Sessions)
+	lang.Integer(b.Block, "pipeline", &w.Pipeline)
 	return w
 }
 
@@ -273,20 +274,20 @@ func (b *block) mix(ph *Phase) {
 		ph.Ops = []Weight{{driver.Delete.String(), 1}}
 	case ph.Closed == nil && ph.Schedule() == nil: // reported as having no load model
 		ph.Ops = b.weights("ops")
-		b.r.wrong[b.path+".ops"] = true
+		b.r.Wrong[b.Path+".ops"] = true
 	case ph.Trace() != nil:
 		ph.Ops, ph.Trace().ops = ph.Trace().ops, nil
-		if b.has("ops") {
-			b.value("ops")
-			b.bad("ops", "the trace says what ops there are", "Leave ops out.")
+		if b.Has("ops") {
+			b.Value("ops")
+			b.Bad("ops", "the trace says what ops there are", "Leave ops out.")
 		}
-	case !b.has("ops") && slices.ContainsFunc(b.body.Blocks, func(in *hclsyntax.Block) bool { return in.Type == "scenario" }):
-	case b.require("ops", "Write ops = { get = 9, put = 1 }, or another mix."):
+	case !b.Has("ops") && slices.ContainsFunc(b.Body.Blocks, func(in *hclsyntax.Block) bool { return in.Type == "scenario" }):
+	case b.Require("ops", "Write ops = { get = 9, put = 1 }, or another mix."):
 		ph.Ops = b.weights("ops")
 	}
-	if b.has("ops") && (ph.Populate != nil || ph.Clear != nil) {
-		b.value("ops")
-		b.bad("ops", "populate always puts and clear always deletes", "Leave ops out.")
+	if b.Has("ops") && (ph.Populate != nil || ph.Clear != nil) {
+		b.Value("ops")
+		b.Bad("ops", "populate always puts and clear always deletes", "Leave ops out.")
 	}
 }
 
@@ -294,12 +295,12 @@ func (b *block) mix(ph *Phase) {
 func (b *block) weights(name string) []Weight {
 	const write = "Write a mix such as { put = 1, get = 9 }."
 	list := []Weight{}
-	v, ok := b.value(name)
+	v, ok := b.Value(name)
 	if !ok {
 		return list
 	}
 	if !v.Type().IsObjectType() && !v.Type().IsMapType() {
-		b.bad(name, describe(v), write)
+		b.Bad(name, lang.Describe(v), write)
 		return list
 	}
 	for it := v.ElementIterator(); it.Next(); {
@@ -310,12 +311,12 @@ func (b *block) weights(name string) []Weight {
 			continue
 		}
 		if w.IsNull() || w.Type() != cty.Number {
-			b.bad(name, fmt.Sprintf("the weight of %s is %s", op, describe(w)), write)
+			b.Bad(name, fmt.Sprintf("the weight of %s is %s", op, lang.Describe(w)), write)
 			continue
 		}
 		weight, _ := w.AsBigFloat().Float64()
 		if weight < 0 {
-			b.bad(name, fmt.Sprintf("the weight of %s is %g", op, weight), write)
+			b.Bad(name, fmt.Sprintf("the weight of %s is %g", op, weight), write)
 		}
 		if weight > 0 {
 			list = append(list, Weight{op, weight})
@@ -328,10 +329,10 @@ func (b *block) weights(name string) []Weight {
 func (b *block) unknownOp(name, op string) {
 	known := verbNames()
 	if use := laterWords[op]; use != "" {
-		b.bad(name, op+" is not supported by this version", "Use "+use+".")
+		b.Bad(name, op+" is not supported by this version", "Use "+use+".")
 		return
 	}
-	b.bad(name, "unknown op "+quote(op), instead(op, known, "%s"))
+	b.Bad(name, "unknown op "+lang.Quote(op), lang.Instead(op, known, "%s"))
 }
 
 func verbNames() []string {

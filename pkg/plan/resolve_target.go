@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/gohcl"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/loadgen/loadgen/internal/lang"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -22,14 +23,14 @@ var (
 // target reads a target block.
 func (r *resolver) target(body *hclsyntax.Block) *Target {
 	t := &Target{Name: body.Labels[0], Endpoints: []string{}, Timeout: time.Second, Placement: Ketama}
-	b := r.block(body, "target."+t.Name, "target "+quote(t.Name))
-	if b.require("driver", "Write driver = \"NAME\". "+thereIs(driverNames(r.file.drivers))) {
-		b.text("driver", &t.Driver)
+	b := r.block(body, "target."+t.Name, "target "+lang.Quote(t.Name))
+	if b.Require("driver", "Write driver = \"NAME\". "+lang.ThereIs(driverNames(r.file.drivers))) {
+		b.Text("driver", &t.Driver)
 	}
-	b.texts("endpoints", &t.Endpoints)
-	b.duration("timeout", &t.Timeout)
-	b.text("executor", &t.Executor)
-	b.text("placement", &t.Placement)
+	b.Texts("endpoints", &t.Endpoints)
+	b.Duration("timeout", &t.Timeout)
+	b.Text("executor", &t.Executor)
+	b.Text("placement", &t.Placement)
 	if inner := b.inner("builtin"); inner != nil {
 		t.Builtin = inner.builtin()
 	}
@@ -41,8 +42,8 @@ func (r *resolver) target(body *hclsyntax.Block) *Target {
 	}
 	d := driverNamed(r.file.drivers, t.Driver)
 	if d == nil {
-		if b.has("driver") && !r.isWrong(b.path+".driver") {
-			b.bad("driver", "unknown driver "+quote(t.Driver), instead(t.Driver, driverNames(r.file.drivers), "driver = %q"))
+		if b.Has("driver") && !r.isWrong(b.Path+".driver") {
+			b.Bad("driver", "unknown driver "+lang.Quote(t.Driver), lang.Instead(t.Driver, driverNames(r.file.drivers), "driver = %q"))
 		}
 		return t // which attributes there are depends on the driver
 	}
@@ -54,21 +55,21 @@ func (r *resolver) target(body *hclsyntax.Block) *Target {
 // builtin reads the block that asks for built-in nodes.
 func (b *block) builtin() *Builtin {
 	n := &Builtin{Nodes: 1, Memory: 64 << 20}
-	b.expect([]string{"nodes", "memory", "delay"}, nil)
-	integer(b.Block, "nodes", &n.Nodes)
-	size(b.Block, "memory", &n.Memory)
-	b.duration("delay", &n.Delay)
+	b.Expect([]string{"nodes", "memory", "delay"}, nil)
+	lang.Integer(b.Block, "nodes", &n.Nodes)
+	lang.Size(b.Block, "memory", &n.Memory)
+	b.Duration("delay", &n.Delay)
 	return n
 }
 
 // tls reads how connections are encrypted.
 func (b *block) tls() *TLS {
 	s := new(TLS)
-	b.expect([]string{"ca", "cert", "key", "server_name"}, nil)
-	b.text("ca", &s.CA)
-	b.text("cert", &s.Cert)
-	b.text("key", &s.Key)
-	b.text("server_name", &s.ServerName)
+	b.Expect([]string{"ca", "cert", "key", "server_name"}, nil)
+	b.Text("ca", &s.CA)
+	b.Text("cert", &s.Cert)
+	b.Text("key", &s.Key)
+	b.Text("server_name", &s.ServerName)
 	return s
 }
 
@@ -76,17 +77,17 @@ func (b *block) tls() *TLS {
 // never answered and for another in its place.
 func (b *block) replication(timeout time.Duration) *Replication {
 	p := &Replication{Coordinate: "client", Timeout: 2 * timeout, ReadFanout: "n", ReadFrom: "first"}
-	b.expect([]string{"coordinate", "n", "w", "r", "timeout", "read_fanout", "read_from"}, nil)
-	b.text("coordinate", &p.Coordinate)
+	b.Expect([]string{"coordinate", "n", "w", "r", "timeout", "read_fanout", "read_from"}, nil)
+	b.Text("coordinate", &p.Coordinate)
 	for i, to := range []*int{&p.N, &p.W, &p.R} {
 		name := []string{"n", "w", "r"}[i]
-		if b.require(name, fmt.Sprintf("Write %s = NUMBER; n, w and r have no defaults.", name)) {
-			integer(b.Block, name, to)
+		if b.Require(name, fmt.Sprintf("Write %s = NUMBER; n, w and r have no defaults.", name)) {
+			lang.Integer(b.Block, name, to)
 		}
 	}
-	b.duration("timeout", &p.Timeout)
-	b.text("read_fanout", &p.ReadFanout)
-	b.text("read_from", &p.ReadFrom)
+	b.Duration("timeout", &p.Timeout)
+	b.Text("read_fanout", &p.ReadFanout)
+	b.Text("read_from", &p.ReadFrom)
 	return p
 }
 
@@ -100,14 +101,14 @@ func (b *block) driverConfig(t *Target) {
 	for _, bl := range schema.Blocks {
 		blocks = append(blocks, bl.Type)
 	}
-	b.expect(attrs, blocks)
-	own := &hclsyntax.Body{Attributes: hclsyntax.Attributes{}, SrcRange: b.body.SrcRange, EndRange: b.at}
-	for _, a := range attributes(b.body) {
+	b.Expect(attrs, blocks)
+	own := &hclsyntax.Body{Attributes: hclsyntax.Attributes{}, SrcRange: b.Body.SrcRange, EndRange: b.At}
+	for _, a := range lang.Attributes(b.Body) {
 		if slices.Contains(attrs, a.Name) && !slices.Contains(targetAttributes, a.Name) {
 			own.Attributes[a.Name] = a
 		}
 	}
-	for _, bl := range b.body.Blocks {
+	for _, bl := range b.Body.Blocks {
 		if slices.Contains(blocks, bl.Type) && !slices.Contains(targetBlocks, bl.Type) {
 			own.Blocks = append(own.Blocks, bl)
 		}
@@ -115,9 +116,9 @@ func (b *block) driverConfig(t *Target) {
 	reported := map[hcl.Range]bool{}
 	diags := gohcl.DecodeBody(b.constants(own, reflect.TypeOf(t.Config), reported), nil, t.Config)
 	diags = slices.DeleteFunc(diags, func(d *hcl.Diagnostic) bool { return d.Subject != nil && reported[*d.Subject] })
-	b.r.adopt(b.where, b.at, diags)
+	b.r.Adopt(b.Where, b.At, diags)
 	if diags.HasErrors() || len(reported) > 0 {
-		b.r.wrong[b.path+".config"] = true
+		b.r.Wrong[b.Path+".config"] = true
 	}
 }
 
@@ -126,8 +127,8 @@ func (b *block) driverConfig(t *Target) {
 func (b *block) constants(body *hclsyntax.Body, into reflect.Type, reported map[hcl.Range]bool) *hclsyntax.Body {
 	fields := fieldTypes(into)
 	out := &hclsyntax.Body{Attributes: hclsyntax.Attributes{}, SrcRange: body.SrcRange, EndRange: body.EndRange}
-	for _, a := range attributes(body) {
-		b.r.places[b.path+".config."+a.Name] = a.Expr.Range()
+	for _, a := range lang.Attributes(body) {
+		b.r.Places[b.Path+".config."+a.Name] = a.Expr.Range()
 		v, ok := b.driverValue(a, fields[a.Name])
 		if !ok {
 			v, reported[a.Expr.Range()], reported[a.Expr.StartRange()] = cty.DynamicVal, true, true
@@ -150,13 +151,13 @@ func (b *block) constants(body *hclsyntax.Body, into reflect.Type, reported map[
 // driverValue evaluates one of the driver's attributes. Where the driver wants a secret only a secret may stand, and where it wants
 // a duration text with a unit.
 func (b *block) driverValue(a *hclsyntax.Attribute, field reflect.Type) (cty.Value, bool) {
-	s := b.scope()
-	s.functions = driverFunctions()
-	reported := len(b.r.kept)
-	v, ok := b.r.eval(a.Expr, s)
+	s := b.Scope()
+	s.Functions = lang.DriverFunctions()
+	reported := len(b.r.Kept)
+	v, ok := b.r.Eval(a.Expr, s)
 	if field == reflect.TypeFor[driver.Secret]() {
-		for _, d := range b.r.kept[reported:] {
-			d.Extra = concealed{}
+		for _, d := range b.r.Kept[reported:] {
+			d.Extra = lang.Concealed{}
 		}
 	}
 	if !ok || v.IsNull() {
@@ -166,10 +167,10 @@ func (b *block) driverValue(a *hclsyntax.Attribute, field reflect.Type) (cty.Val
 	case reflect.TypeFor[driver.Secret]():
 		if want := cty.Object(map[string]cty.Type{"secret": cty.String}); !v.Type().Equals(want) {
 			at := a.Expr.Range()
-			b.r.keep(&hcl.Diagnostic{
-				Severity: hcl.DiagError, Subject: &at, Extra: concealed{},
-				Summary: fmt.Sprintf("%s: %s: a secret does not stand in a plan", b.where, a.Name),
-				Detail:  strings.Replace(writeSecret, "password", a.Name, 1),
+			b.r.Keep(&hcl.Diagnostic{
+				Severity: hcl.DiagError, Subject: &at, Extra: lang.Concealed{},
+				Summary: fmt.Sprintf("%s: %s: a secret does not stand in a plan", b.Where, a.Name),
+				Detail:  strings.Replace(lang.WriteSecret, "password", a.Name, 1),
 			})
 			return cty.NilVal, false
 		}
@@ -177,20 +178,20 @@ func (b *block) driverValue(a *hclsyntax.Attribute, field reflect.Type) (cty.Val
 		if v.Type() != cty.String {
 			return v, true // a number of bytes
 		}
-		n, err := parseSize(v.AsString())
+		n, err := lang.ParseSize(v.AsString())
 		if err != nil {
-			b.mistaken("config."+a.Name, err)
+			b.Mistaken("config."+a.Name, err)
 			return cty.NilVal, false
 		}
 		return cty.NumberIntVal(n), true
 	case reflect.TypeFor[time.Duration]():
 		if v.Type() != cty.String {
-			b.r.fault(a.Expr.Range(), fmt.Sprintf("%s: %s: %s", b.where, a.Name, describe(v)), writeDuration)
+			b.r.Fault(a.Expr.Range(), fmt.Sprintf("%s: %s: %s", b.Where, a.Name, lang.Describe(v)), lang.WriteDuration)
 			return cty.NilVal, false
 		}
-		d, err := parseDuration(v.AsString())
+		d, err := lang.ParseDuration(v.AsString())
 		if err != nil {
-			b.mistaken("config."+a.Name, err)
+			b.Mistaken("config."+a.Name, err)
 			return cty.NilVal, false
 		}
 		return cty.NumberIntVal(int64(d)), true

@@ -7,6 +7,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/loadgen/loadgen/internal/lang"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -84,16 +85,16 @@ func mixOf(scenarios []Scenario) []Weight {
 func (b *block) scenarios(ph *Phase) {
 	ph.Scenarios = []Scenario{}
 	for _, inner := range b.labelled("scenario", true) {
-		inner.expect([]string{"weight"}, nil, "step")
+		inner.Expect([]string{"weight"}, nil, "step")
 		s := Scenario{Name: inner.label, Weight: 1, Steps: []ScenarioStep{}}
-		if v, ok := inner.as("weight", cty.Number, "Write a number, relative to the other weights."); ok {
+		if v, ok := inner.As("weight", cty.Number, "Write a number, relative to the other weights."); ok {
 			s.Weight, _ = v.AsBigFloat().Float64()
 		}
 		for _, step := range inner.labelled("step", false) {
-			step.expect([]string{"key", "think"}, nil)
+			step.Expect([]string{"key", "think"}, nil)
 			st := ScenarioStep{Op: step.label, Key: "new"}
-			step.text("key", &st.Key)
-			step.duration("think", &st.Think)
+			step.Text("key", &st.Key)
+			step.Duration("think", &st.Think)
 			s.Steps = append(s.Steps, st)
 		}
 		ph.Scenarios = append(ph.Scenarios, s)
@@ -124,7 +125,7 @@ func (v *validator) scenarios(ph *Phase, at part) {
 	seen := map[string]bool{}
 	for i := range ph.Scenarios {
 		s := &ph.Scenarios[i]
-		in := part{at.path + ".scenario." + s.Name, at.where + ", scenario " + quote(s.Name)}
+		in := part{at.path + ".scenario." + s.Name, at.where + ", scenario " + lang.Quote(s.Name)}
 		switch {
 		case !namePattern.MatchString(s.Name):
 			v.fault(in.where+": its name", writeName, in.path)
@@ -151,7 +152,7 @@ func (v *validator) scenario(ph *Phase, s *Scenario, at part) {
 		if verb := verbOf(step.Op); verb >= 0 {
 			v.supported(ph, in, driver.Verb(verb), in.path)
 		} else {
-			v.fault(fmt.Sprintf("%s: unknown op %s", in.where, quote(step.Op)), instead(step.Op, verbNames(), "%s"), in.path)
+			v.fault(fmt.Sprintf("%s: unknown op %s", in.where, lang.Quote(step.Op)), lang.Instead(step.Op, verbNames(), "%s"), in.path)
 		}
 		v.oneOf(in, "key", step.Key, "new", "same")
 		v.lasts(in, "think", step.Think, 0)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/loadgen/loadgen/internal/lang"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -53,7 +54,7 @@ type TraceFacts struct {
 func counts(of map[string]int64) []TraceCount {
 	list := []TraceCount{}
 	for _, name := range slices.Sorted(maps.Keys(of)) {
-		list = append(list, TraceCount{printable(name), of[name]})
+		list = append(list, TraceCount{lang.Printable(name), of[name]})
 	}
 	return list
 }
@@ -62,23 +63,23 @@ func counts(of map[string]int64) []TraceCount {
 func (b *block) trace(o *Open, in *block) {
 	t := in.traceFile()
 	t.Speed = 1
-	if v, ok := in.as("speed", cty.Number, "Write a number such as 2.0, how many times as fast as it was."); ok {
+	if v, ok := in.As("speed", cty.Number, "Write a number such as 2.0, how many times as fast as it was."); ok {
 		t.Speed, _ = v.AsBigFloat().Float64()
 	}
-	if in.has("loop") {
-		in.value("loop")
-		in.bad("loop", "an open load keeps the trace's times, and ends with it", "Leave it out, or write closed { trace { … } }.")
+	if in.Has("loop") {
+		in.Value("loop")
+		in.Bad("loop", "an open load keeps the trace's times, and ends with it", "Leave it out, or write closed { trace { … } }.")
 	}
 	o.Trace = t
 	for _, name := range []string{"duration", "ramp", "arrivals", "in_flight", "warmup"} {
-		if b.has(name) {
-			b.value(name)
-			b.bad(name, "the trace says when ops are due", "Leave it out.")
+		if b.Has(name) {
+			b.Value(name)
+			b.Bad(name, "the trace says when ops are due", "Leave it out.")
 		}
 	}
 	o.Duration = time.Second
-	if b.has("rate") {
-		b.rate("rate", &o.Rate)
+	if b.Has("rate") {
+		b.Rate("rate", &o.Rate)
 		t.Even = true
 	} else {
 		o.Rate = 1
@@ -98,10 +99,10 @@ func (b *block) untimedTrace() *Trace {
 		return nil
 	}
 	t := in.traceFile()
-	in.flag("loop", &t.Loop)
-	if in.has("speed") {
-		in.value("speed")
-		in.bad("speed", "sessions replay as fast as they can", "Leave it out, or write open { trace { … } }.")
+	in.Flag("loop", &t.Loop)
+	if in.Has("speed") {
+		in.Value("speed")
+		in.Bad("speed", "sessions replay as fast as they can", "Leave it out, or write open { trace { … } }.")
 	}
 	in.look(t, false)
 	return t
@@ -110,11 +111,11 @@ func (b *block) untimedTrace() *Trace {
 // traceFile reads which file a trace is.
 func (b *block) traceFile() *Trace {
 	t := &Trace{Form: "cache", Ops: []TraceCount{}, LeftOut: []TraceCount{}, ops: []Weight{{driver.Get.String(), 1}}}
-	b.expect([]string{"file", "form", "speed", "loop"}, nil)
-	if b.require("file", `Write file = "trace.csv".`) {
-		b.text("file", &t.File)
+	b.Expect([]string{"file", "form", "speed", "loop"}, nil)
+	if b.Require("file", `Write file = "trace.csv".`) {
+		b.Text("file", &t.File)
 	}
-	b.text("form", &t.Form)
+	b.Text("form", &t.Form)
 	return t
 }
 
@@ -125,7 +126,7 @@ func (b *block) look(t *Trace, timed bool) (facts TraceFacts, ok bool) {
 	}
 	facts, err := b.r.traces(t.File, t.Form, timed)
 	if err != nil {
-		b.bad("file", err.Error(), "")
+		b.Bad("file", err.Error(), "")
 		return facts, false
 	}
 	t.SHA256, t.Lines, t.Ops, t.LeftOut = facts.SHA256, facts.Lines, counts(facts.Ops), counts(facts.LeftOut)
@@ -153,8 +154,8 @@ var sha256Pattern = regexp.MustCompile("^[0-9a-f]{64}$")
 // trace checks the trace of a load.
 func (v *validator) trace(ph *Phase, t *Trace, at part) {
 	v.oneOf(at, "form", t.Form, "cache", "csv", "json")
-	if t.File == "" || len(t.File) > maxString {
-		v.fault(fmt.Sprintf("%s: file = %s", at.where, quote(t.File)), `Write the path of a file: file = "trace.csv".`, at.path+".file")
+	if t.File == "" || len(t.File) > lang.MaxString {
+		v.fault(fmt.Sprintf("%s: file = %s", at.where, lang.Quote(t.File)), `Write the path of a file: file = "trace.csv".`, at.path+".file")
 	}
 	switch timed := ph.Closed == nil; {
 	case !timed && (t.Speed != 0 || t.Even) || timed && t.Loop:

@@ -6,6 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/loadgen/loadgen/internal/lang"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -73,7 +74,7 @@ func (p *Plan) validate(drivers []driver.Driver) []problem {
 }
 
 func (v *validator) fault(what, write string, about ...string) {
-	if len(v.problems) <= maxDiagnostics {
+	if len(v.problems) <= lang.MaxDiagnostics {
 		v.problems = append(v.problems, problem{about, what, write})
 	}
 }
@@ -101,8 +102,8 @@ func (v *validator) lasts(at part, name string, d, least time.Duration) {
 // holds checks a size's bounds.
 func (v *validator) holds(at part, name string, n, least, most int64) {
 	if n < least || n > most {
-		v.fault(fmt.Sprintf("%s: %s = %s", at.where, name, sizeText(n)),
-			fmt.Sprintf("Write a size from %s to %s.", sizeText(least), sizeText(most)), at.path+"."+name)
+		v.fault(fmt.Sprintf("%s: %s = %s", at.where, name, lang.SizeText(n)),
+			fmt.Sprintf("Write a size from %s to %s.", lang.SizeText(least), lang.SizeText(most)), at.path+"."+name)
 	}
 }
 
@@ -113,7 +114,7 @@ func (v *validator) oneOf(at part, name, word string, words ...string) {
 			return
 		}
 	}
-	v.fault(fmt.Sprintf("%s: %s = %s", at.where, name, quote(word)), fmt.Sprintf(`Write "%s".`, strings.Join(words, `" or "`)), at.path+"."+name)
+	v.fault(fmt.Sprintf("%s: %s = %s", at.where, name, lang.Quote(word)), fmt.Sprintf(`Write "%s".`, strings.Join(words, `" or "`)), at.path+"."+name)
 }
 
 // lengths checks that the lists are of reasonable length: the other checks take the square of it.
@@ -135,9 +136,9 @@ func (v *validator) lengths() bool {
 func (v *validator) header() {
 	p := v.plan
 	if !namePattern.MatchString(p.Name) {
-		v.fault("a plan named "+quote(p.Name), writeName, "plan")
+		v.fault("a plan named "+lang.Quote(p.Name), writeName, "plan")
 	}
-	if len(p.Description) > maxString || !utf8.ValidString(p.Description) {
+	if len(p.Description) > lang.MaxString || !utf8.ValidString(p.Description) {
 		v.fault(fmt.Sprintf("the description has %d bytes", len(p.Description)), "Write at most 4096 bytes of UTF-8.", "plan.description")
 	}
 	if len(p.Phases) == 0 {
@@ -159,8 +160,8 @@ func (v *validator) header() {
 	}
 	clear(seen)
 	for _, a := range p.Asserts {
-		if a.Name == "" || len(a.Name) > maxAssertName || printable(a.Name) != a.Name || seen[a.Name] {
-			v.fault("an assert named "+quote(a.Name), fmt.Sprintf("Write 1 to %d bytes of plain text, different from other asserts.", maxAssertName), "assert")
+		if a.Name == "" || len(a.Name) > maxAssertName || lang.Printable(a.Name) != a.Name || seen[a.Name] {
+			v.fault("an assert named "+lang.Quote(a.Name), fmt.Sprintf("Write 1 to %d bytes of plain text, different from other asserts.", maxAssertName), "assert")
 		}
 		seen[a.Name] = true
 	}
@@ -169,9 +170,9 @@ func (v *validator) header() {
 func (v *validator) name(kind, name string, first bool) {
 	switch {
 	case !namePattern.MatchString(name):
-		v.fault(fmt.Sprintf("a %s named %s", kind, quote(name)), writeName, kind)
+		v.fault(fmt.Sprintf("a %s named %s", kind, lang.Quote(name)), writeName, kind)
 	case !first:
-		v.fault(fmt.Sprintf("a second %s named %s", kind, quote(name)), "Give it another name.", kind+"."+name)
+		v.fault(fmt.Sprintf("a second %s named %s", kind, lang.Quote(name)), "Give it another name.", kind+"."+name)
 	}
 }
 
@@ -181,10 +182,10 @@ func (v *validator) used() {
 	for _, ph := range v.plan.Phases {
 		used["target."+ph.Target], used["dataset."+ph.Dataset] = true, true
 		if v.plan.Target(ph.Target) == nil {
-			v.fault(fmt.Sprintf("phase %q: unknown target %s", ph.Name, quote(ph.Target)), "Write target = target.NAME.", "phase."+ph.Name+".target")
+			v.fault(fmt.Sprintf("phase %q: unknown target %s", ph.Name, lang.Quote(ph.Target)), "Write target = target.NAME.", "phase."+ph.Name+".target")
 		}
 		if v.plan.Dataset(ph.Dataset) == nil {
-			v.fault(fmt.Sprintf("phase %q: unknown dataset %s", ph.Name, quote(ph.Dataset)), "Write dataset = dataset.NAME.", "phase."+ph.Name+".dataset")
+			v.fault(fmt.Sprintf("phase %q: unknown dataset %s", ph.Name, lang.Quote(ph.Dataset)), "Write dataset = dataset.NAME.", "phase."+ph.Name+".dataset")
 		}
 	}
 	for _, o := range v.plan.Observes {
@@ -204,14 +205,14 @@ func (v *validator) used() {
 
 // dataset checks a key space and its values.
 func (v *validator) dataset(d *Dataset) {
-	at := part{"dataset." + d.Name, "dataset " + quote(d.Name)}
+	at := part{"dataset." + d.Name, "dataset " + lang.Quote(d.Name)}
 	keys, values := at.in("keys"), at.in("values")
 	v.pick(keys, &d.Keys)
 	v.keyFile(keys, &d.Keys)
 	v.within(keys, "count", d.Keys.Count, 1, maxKeys)
 	v.oneOf(keys, "scope", d.Keys.Scope, "shared", "session")
 	if err := checkKeyFormat(d.Keys.Format); err != nil {
-		v.fault(fmt.Sprintf("%s: format = %s: %v", keys.where, quote(d.Keys.Format), err), `Write text around one number, such as "key:%012d".`, keys.path+".format")
+		v.fault(fmt.Sprintf("%s: format = %s: %v", keys.where, lang.Quote(d.Keys.Format), err), `Write text around one number, such as "key:%012d".`, keys.path+".format")
 	}
 	v.values(values, &d.Values)
 }
@@ -224,15 +225,15 @@ func (v *validator) ttl(ph *Phase, d *Dataset, t *Target) {
 	if d.Values.TTL < time.Millisecond || weightOf(ph.Ops, driver.Put)+weightOf(ph.Setup, driver.Put) == 0 {
 		return
 	}
-	where, path := "dataset "+quote(d.Name)+", values", "dataset."+d.Name+".values.ttl"
+	where, path := "dataset "+lang.Quote(d.Name)+", values", "dataset."+d.Name+".values.ttl"
 	switch kind := driverNamed(v.drivers, t.Driver).(type) {
 	case nil:
 	case driver.Expirer:
 		if err := kind.CheckTTL(d.Values.TTL); err != nil {
-			v.fault(fmt.Sprintf("%s: ttl = %q for phase %s: %v", where, d.Values.TTL.String(), quote(ph.Name), err), "", path)
+			v.fault(fmt.Sprintf("%s: ttl = %q for phase %s: %v", where, d.Values.TTL.String(), lang.Quote(ph.Name), err), "", path)
 		}
 	default:
-		v.fault(fmt.Sprintf("%s: ttl, but phase %s puts them by driver %q, which keeps what it is given", where, quote(ph.Name), t.Driver),
+		v.fault(fmt.Sprintf("%s: ttl, but phase %s puts them by driver %q, which keeps what it is given", where, lang.Quote(ph.Name), t.Driver),
 			"Leave ttl out, or use another driver.", path)
 	}
 }
@@ -293,9 +294,9 @@ func keyWidth(digits string, width *int) bool {
 func (v *validator) assert(a *Assert) {
 	path := "assert." + a.Name + ".that"
 	if err := checkCondition(a.That); err != nil {
-		v.fault(fmt.Sprintf("assert %s: %v", quote(a.Name), err), "Write a condition over the result.", path)
+		v.fault(fmt.Sprintf("assert %s: %v", lang.Quote(a.Name), err), "Write a condition over the result.", path)
 	}
-	if len(a.File) > maxString || a.Line < 0 || a.Line > maxSource {
-		v.fault(fmt.Sprintf("assert %s: no place in a text", quote(a.Name)), "Write file and line.", path)
+	if len(a.File) > lang.MaxString || a.Line < 0 || a.Line > lang.MaxSource {
+		v.fault(fmt.Sprintf("assert %s: no place in a text", lang.Quote(a.Name)), "Write file and line.", path)
 	}
 }

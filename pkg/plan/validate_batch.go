@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 
+	"github.com/loadgen/loadgen/internal/lang"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -28,7 +29,7 @@ func (v *validator) batch(ph *Phase, d *Dataset, t *Target, at part) {
 	case t.Replication != nil:
 		v.fault(at.where+": batch on a replicated target", "Leave batch out, or replication: each key of a batch would have other replicas, and a quorum of its own.", path)
 	case d.Keys.Pick == "sequence" || d.Keys.Pick == "latest":
-		v.fault(fmt.Sprintf("%s: batch with the keys of dataset %s by %s", at.where, quote(d.Name), d.Keys.Pick),
+		v.fault(fmt.Sprintf("%s: batch with the keys of dataset %s by %s", at.where, lang.Quote(d.Name), d.Keys.Pick),
 			`Leave batch out, or write pick = "uniform", or another that draws keys: `+d.Keys.Pick+" has an order of single keys.", path)
 	default:
 		v.batches(ph, d, t, at)

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/loadgen/loadgen/internal/lang"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -25,7 +26,7 @@ var fieldPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 
 // observe checks an observation.
 func (v *validator) observe(o *Observe) {
-	at := part{"observe." + o.Name, "observe " + quote(o.Name)}
+	at := part{"observe." + o.Name, "observe " + lang.Quote(o.Name)}
 	v.oneOf(at, "kind", o.Kind, observeKinds...)
 	inner := at.in(o.Kind)
 	if o.Every != 0 && o.Every < leastBetween || o.Every > maxDuration {
@@ -41,14 +42,14 @@ func (v *validator) observe(o *Observe) {
 	case ObserveProcess:
 		v.observedProcess(o, inner)
 	case ObserveDirectory:
-		if o.Path == "" || len(o.Path) > maxString || strings.ContainsRune(o.Path, 0) || !utf8.ValidString(o.Path) {
-			v.fault(inner.where+": path = "+quote(o.Path), `Write the path of a directory on the coordinator's machine.`, inner.path+".path")
+		if o.Path == "" || len(o.Path) > lang.MaxString || strings.ContainsRune(o.Path, 0) || !utf8.ValidString(o.Path) {
+			v.fault(inner.where+": path = "+lang.Quote(o.Path), `Write the path of a directory on the coordinator's machine.`, inner.path+".path")
 		}
 	case ObservePrometheus:
 		v.observedURL(o, inner)
 	case ObserveHook:
 		if !namePattern.MatchString(o.Hook) {
-			v.fault(inner.where+": a hook named "+quote(o.Hook), writeName, inner.path+".run")
+			v.fault(inner.where+": a hook named "+lang.Quote(o.Hook), writeName, inner.path+".run")
 		}
 	}
 	v.foreign(o, at)
@@ -84,17 +85,17 @@ func (v *validator) fields(o *Observe, at part) {
 		_, err := ParseSelector(f.Series)
 		switch {
 		case !fieldPattern.MatchString(f.Name):
-			v.fault(fmt.Sprintf("%s: a field named %s", at.where, quote(f.Name)), "Write a letter or _, then up to 127 letters, digits and _.", path)
+			v.fault(fmt.Sprintf("%s: a field named %s", at.where, lang.Quote(f.Name)), "Write a letter or _, then up to 127 letters, digits and _.", path)
 		case seen[f.Name]:
-			v.fault(fmt.Sprintf("%s: field %s stands twice", at.where, quote(f.Name)), "Write it once.", path)
+			v.fault(fmt.Sprintf("%s: field %s stands twice", at.where, lang.Quote(f.Name)), "Write it once.", path)
 		case !slices.Contains([]string{"", "bytes", "s", "us"}, f.Unit):
-			v.fault(fmt.Sprintf("%s: field %s: unit %s", at.where, quote(f.Name), quote(f.Unit)), `Write "bytes", "s", "us" or "".`, path)
+			v.fault(fmt.Sprintf("%s: field %s: unit %s", at.where, lang.Quote(f.Name), lang.Quote(f.Unit)), `Write "bytes", "s", "us" or "".`, path)
 		case (f.Series != "") != (o.Kind == ObservePrometheus):
-			v.fault(fmt.Sprintf("%s: field %s: series %s", at.where, quote(f.Name), quote(f.Series)), `Write the name of a metric, with labels or without: "jvm_memory_bytes_used{area=\"heap\"}".`, path)
+			v.fault(fmt.Sprintf("%s: field %s: series %s", at.where, lang.Quote(f.Name), lang.Quote(f.Series)), `Write the name of a metric, with labels or without: "jvm_memory_bytes_used{area=\"heap\"}".`, path)
 		case len(f.Series) > maxSelector:
 			v.fault(fmt.Sprintf("%s: series %s: longer than %d bytes", at.where, f.Name, maxSelector), "Write fewer labels.", path)
 		case f.Series != "" && err != nil:
-			v.fault(fmt.Sprintf("%s: series %s: %s: %v", at.where, f.Name, quote(f.Series), err), `Write the name of a metric, with labels or without: "jvm_memory_bytes_used{area=\"heap\"}".`, path)
+			v.fault(fmt.Sprintf("%s: series %s: %s: %v", at.where, f.Name, lang.Quote(f.Series), err), `Write the name of a metric, with labels or without: "jvm_memory_bytes_used{area=\"heap\"}".`, path)
 		}
 		seen[f.Name] = true
 	}
@@ -118,7 +119,7 @@ func (v *validator) observedServer(o *Observe, at part) {
 func (v *validator) observedTarget(o *Observe, at part) {
 	v.oneOf(at, "combine", o.Combine, "sum", "mean", "min", "max")
 	if v.plan.Target(o.Target) == nil {
-		v.fault(fmt.Sprintf("%s: unknown target %s", at.where, quote(o.Target)), "Write target = target.NAME.", at.path+".target")
+		v.fault(fmt.Sprintf("%s: unknown target %s", at.where, lang.Quote(o.Target)), "Write target = target.NAME.", at.path+".target")
 	}
 }
 
@@ -164,8 +165,8 @@ func (v *validator) observedSockets(o *Observe, at part) {
 func (v *validator) observedURL(o *Observe, at part) {
 	u, err := url.Parse(o.URL)
 	switch {
-	case err != nil || len(o.URL) > maxString || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		v.fault(at.where+": url = "+quote(o.URL), `Write "http://HOST:PORT/metrics".`, at.path+".url")
+	case err != nil || len(o.URL) > lang.MaxString || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		v.fault(at.where+": url = "+lang.Quote(o.URL), `Write "http://HOST:PORT/metrics".`, at.path+".url")
 	case u.User != nil:
 		v.fault(at.where+": url with a user", "Leave user and password out: they would stand in the plan and in every result.", at.path+".url")
 	}
@@ -194,19 +195,19 @@ func ParseSelector(text string) (Selector, error) {
 	case rest == "":
 		return s, nil
 	case rest[0] != '{' || rest[len(rest)-1] != '}':
-		return s, fmt.Errorf("%s behind the metric's name is not {LABEL=\"VALUE\",…}", quote(rest))
+		return s, fmt.Errorf("%s behind the metric's name is not {LABEL=\"VALUE\",…}", lang.Quote(rest))
 	}
 	for rest = rest[1 : len(rest)-1]; strings.TrimSpace(rest) != ""; {
 		m := labelPattern.FindStringSubmatch(rest)
 		if m == nil {
-			return s, fmt.Errorf("%s is not LABEL=\"VALUE\"", quote(rest))
+			return s, fmt.Errorf("%s is not LABEL=\"VALUE\"", lang.Quote(rest))
 		}
 		if _, twice := s.Labels[m[1]]; twice {
 			return s, fmt.Errorf("label %s stands twice", m[1])
 		}
 		s.Labels[m[1]] = unescapeLabel.Replace(m[2])
 		if rest = rest[len(m[0]):]; rest != "" && rest[0] != ',' {
-			return s, fmt.Errorf("%s where a comma should be", quote(rest))
+			return s, fmt.Errorf("%s where a comma should be", lang.Quote(rest))
 		}
 		rest = strings.TrimPrefix(rest, ",")
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/loadgen/loadgen/internal/lang"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -16,12 +17,12 @@ func (v *validator) bound(ph *Phase, at part) {
 	i := slices.Index(v.plan.Phases, ph)
 	j := slices.IndexFunc(v.plan.Phases, func(p *Phase) bool { return p.Name == ph.Bound })
 	if j < 0 || j >= i {
-		v.fault(fmt.Sprintf("%s: its bound %s does not run before it", at.where, quote(ph.Bound)), "Write the bound's phase above this one, and when on both or neither.", at.path+".bound")
+		v.fault(fmt.Sprintf("%s: its bound %s does not run before it", at.where, lang.Quote(ph.Bound)), "Write the bound's phase above this one, and when on both or neither.", at.path+".bound")
 		return
 	}
 	for _, p := range []*Phase{ph, v.plan.Phases[j]} {
 		if t := v.plan.Target(p.Target); t != nil && t.Executor != Thread {
-			v.fault(fmt.Sprintf("%s: bound, and the target of phase %s is no log", at.where, quote(p.Name)), "Leave bound out.", at.path+".bound")
+			v.fault(fmt.Sprintf("%s: bound, and the target of phase %s is no log", at.where, lang.Quote(p.Name)), "Leave bound out.", at.path+".bound")
 			return
 		}
 	}
@@ -29,7 +30,7 @@ func (v *validator) bound(ph *Phase, at part) {
 
 // phase checks a phase.
 func (v *validator) phase(ph *Phase) {
-	at := part{"phase." + ph.Name, "phase " + quote(ph.Name)}
+	at := part{"phase." + ph.Name, "phase " + lang.Quote(ph.Name)}
 	v.oneModel(ph, at)
 	v.scenarios(ph, at)
 	if len(ph.Scenarios) == 0 {
@@ -127,7 +128,7 @@ func (v *validator) oneModel(ph *Phase, at part) {
 		v.fault(at.where+": no load model", "Write closed { … }, open { … }, stages { … }, search { … }, populate {} or clear {}.",
 			append([]string{at.path, at.path + ".model"}, eachIn(at.path, loadModels)...)...)
 	case len(models) > 1:
-		v.fault(fmt.Sprintf("%s: %d load models: %s", at.where, len(models), listed(models)), "Write one, and a phase for each other.", at.path)
+		v.fault(fmt.Sprintf("%s: %d load models: %s", at.where, len(models), lang.Listed(models)), "Write one, and a phase for each other.", at.path)
 	}
 }
 
@@ -192,9 +193,9 @@ func (v *validator) mix(ph *Phase, at part, name string, mix []Weight) {
 		verb := verbOf(w.Op)
 		switch {
 		case verb < 0:
-			v.fault(fmt.Sprintf("%s: unknown op %s", at.where, quote(w.Op)), instead(w.Op, verbNames(), "%s"), path)
+			v.fault(fmt.Sprintf("%s: unknown op %s", at.where, lang.Quote(w.Op)), lang.Instead(w.Op, verbNames(), "%s"), path)
 		case verb <= last:
-			v.fault(fmt.Sprintf("%s: %s out of order or twice", at.where, w.Op), "Write each op once, in the order "+listed(verbNames())+".", path)
+			v.fault(fmt.Sprintf("%s: %s out of order or twice", at.where, w.Op), "Write each op once, in the order "+lang.Listed(verbNames())+".", path)
 		case !(w.Weight > 0 && w.Weight <= maxWeightOf):
 			v.fault(fmt.Sprintf("%s: the weight of %s is %g", at.where, w.Op, w.Weight), "Write a weight above 0 and up to 1e9.", path)
 		default:
@@ -223,7 +224,7 @@ func (v *validator) supported(ph *Phase, at part, verb driver.Verb, path string)
 				known = append(known, driver.Verb(k).String())
 			}
 		}
-		v.fault(fmt.Sprintf("%s: driver %q has no %s", at.where, t.Driver, verb), "It has "+listed(known)+".", path, at.path+".target")
+		v.fault(fmt.Sprintf("%s: driver %q has no %s", at.where, t.Driver, verb), "It has "+lang.Listed(known)+".", path, at.path+".target")
 	}
 }
 

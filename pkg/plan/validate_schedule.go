@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/loadgen/loadgen/internal/lang"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -137,7 +138,7 @@ func (v *validator) slo(ph *Phase, slo *SLO, at part) {
 	}
 	verb, known := driver.ParseVerb(slo.Op)
 	if slo.Op != "" && (!known || weightOf(ph.Ops, verb) == 0) {
-		v.fault(fmt.Sprintf("%s: op = %s is not in the mix", at.where, quote(slo.Op)), "Write an op of the mix, or none for each of them.", at.path+".op")
+		v.fault(fmt.Sprintf("%s: op = %s is not in the mix", at.where, lang.Quote(slo.Op)), "Write an op of the mix, or none for each of them.", at.path+".op")
 		return
 	}
 	ops *= ph.Search.From * ph.Search.StepDuration.Seconds() * ph.StepsPerArrival() / weight

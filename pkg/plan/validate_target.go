@@ -12,16 +12,17 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/loadgen/loadgen/internal/lang"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
 // target checks a target.
 func (v *validator) target(t *Target) {
-	at := part{"target." + t.Name, "target " + quote(t.Name)}
+	at := part{"target." + t.Name, "target " + lang.Quote(t.Name)}
 	v.lasts(at, "timeout", t.Timeout, 1)
 	d := driverNamed(v.drivers, t.Driver)
 	if d == nil {
-		v.fault(fmt.Sprintf("%s: unknown driver %s", at.where, quote(t.Driver)), instead(t.Driver, driverNames(v.drivers), "driver = %q"), at.path+".driver")
+		v.fault(fmt.Sprintf("%s: unknown driver %s", at.where, lang.Quote(t.Driver)), lang.Instead(t.Driver, driverNames(v.drivers), "driver = %q"), at.path+".driver")
 		return
 	}
 	v.endpoints(t, d, at)
@@ -46,7 +47,7 @@ func (v *validator) target(t *Target) {
 // cluster checks what a target that is one cannot have beside that.
 func (v *validator) cluster(t *Target, at part) {
 	if t.Placement != Slots {
-		v.fault(fmt.Sprintf("%s: placement = %s of a cluster", at.where, quote(t.Placement)),
+		v.fault(fmt.Sprintf("%s: placement = %s of a cluster", at.where, lang.Quote(t.Placement)),
 			"Leave placement out: a cluster's nodes have divided the keys themselves.", at.path+".placement")
 	}
 	if t.Replication != nil {
@@ -74,10 +75,10 @@ func (v *validator) endpoints(t *Target, d driver.Driver, at part) {
 	seen := map[string]bool{}
 	for _, e := range t.Endpoints {
 		if err := checkEndpoint(e, wire); err != nil {
-			v.fault(fmt.Sprintf("%s: endpoint %s: %v", at.where, quote(e), err),
+			v.fault(fmt.Sprintf("%s: endpoint %s: %v", at.where, lang.Quote(e), err),
 				`Write "HOST:PORT", such as "127.0.0.1:6379", or a Unix socket's path, such as "unix:///run/redis.sock".`, place)
 		} else if seen[e] {
-			v.fault(fmt.Sprintf("%s: endpoint %s stands twice", at.where, quote(e)), "Write it once.", place)
+			v.fault(fmt.Sprintf("%s: endpoint %s stands twice", at.where, lang.Quote(e)), "Write it once.", place)
 		}
 		seen[e] = true
 	}
@@ -100,7 +101,7 @@ func checkEndpoint(e string, wire bool) error {
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || n < 1 || strconv.FormatUint(n, 10) != port {
-		return fmt.Errorf("port %s is not a number from 1 to 65535", quote(port))
+		return fmt.Errorf("port %s is not a number from 1 to 65535", lang.Quote(port))
 	}
 	return nil
 }
@@ -162,7 +163,7 @@ func (v *validator) executor(t *Target, d driver.Driver, at part) {
 	if t.TLS != nil {
 		reason = "TLS"
 	} else if _, dials := d.(driver.Dialer); dials {
-		reason = "driver " + quote(t.Driver)
+		reason = "driver " + lang.Quote(t.Driver)
 	}
 	if reason != "" {
 		v.fault(fmt.Sprintf("%s: the event loop does not carry %s", at.where, reason), "Leave executor out.", at.path+".executor")
@@ -178,7 +179,7 @@ func (v *validator) tls(t *Target, d driver.Driver, at part) {
 		v.fault(at.where+": built-in nodes do not speak TLS", `Write endpoints = ["HOST:PORT"], or leave tls out.`, at.path)
 	}
 	if i := slices.IndexFunc(t.Endpoints, isSocket); i >= 0 {
-		v.fault(fmt.Sprintf("%s: endpoint %s is a Unix socket, over which servers speak no TLS", at.where, quote(t.Endpoints[i])), "Leave tls out: what goes through it stays in this machine.", at.path)
+		v.fault(fmt.Sprintf("%s: endpoint %s is a Unix socket, over which servers speak no TLS", at.where, lang.Quote(t.Endpoints[i])), "Leave tls out: what goes through it stays in this machine.", at.path)
 	}
 	if (t.TLS.Cert == "") != (t.TLS.Key == "") {
 		v.fault(at.where+": cert and key belong together", "Write both paths: a client shows its certificate and proves that it has the key.",
@@ -187,7 +188,7 @@ func (v *validator) tls(t *Target, d driver.Driver, at part) {
 	name := t.TLS.ServerName
 	odd := func(r rune) bool { return r <= ' ' || r >= 0x7f || r == ':' }
 	if len(name) > 253 || net.ParseIP(name) == nil && strings.ContainsFunc(name, odd) {
-		v.fault(fmt.Sprintf("%s: server_name = %s is not the name of a host", at.where, quote(name)),
+		v.fault(fmt.Sprintf("%s: server_name = %s is not the name of a host", at.where, lang.Quote(name)),
 			`Write the name that stands in the server's certificate, without a port: "cache.example.org".`, at.path+".server_name")
 	}
 }
@@ -238,7 +239,7 @@ func (v *validator) config(t *Target, d driver.Driver, at part) {
 		}
 	}
 	if !secretsNamed(reflect.ValueOf(t.Config)) {
-		v.fault(at.where+": a secret without a proper name", writeSecret, at.path+".config")
+		v.fault(at.where+": a secret without a proper name", lang.WriteSecret, at.path+".config")
 	}
 }
 
@@ -266,7 +267,7 @@ func secretsNamed(v reflect.Value) bool {
 		}
 	case reflect.Struct:
 		if s, ok := reflect.TypeAssert[driver.Secret](v); ok {
-			return s.Name == "" || secretNames.MatchString(s.Name)
+			return s.Name == "" || lang.SecretNames.MatchString(s.Name)
 		}
 		for i := range v.NumField() {
 			if v.Type().Field(i).IsExported() && !secretsNamed(v.Field(i)) {
@@ -279,15 +280,15 @@ func secretsNamed(v reflect.Value) bool {
 
 // checkCondition checks an assert's text by the guard and the parser.
 func checkCondition(text string) error {
-	if text == "" || len(text) > maxString {
-		return fmt.Errorf("a condition of %d bytes, of 1 to %d", len(text), maxString)
+	if text == "" || len(text) > lang.MaxString {
+		return fmt.Errorf("a condition of %d bytes, of 1 to %d", len(text), lang.MaxString)
 	}
-	if d := guard([]byte(text), ""); d != nil {
+	if d := lang.Guard([]byte(text), ""); d != nil {
 		return errors.New(d.Summary)
 	}
 	x, diags := hclsyntax.ParseExpression([]byte(text), "", hcl.InitialPos)
 	if !diags.HasErrors() {
-		diags = checkSyntax(x)
+		diags = lang.CheckSyntax(x)
 	}
 	if diags.HasErrors() {
 		return errors.New(diags[0].Summary)

@@ -44,14 +44,14 @@ func (b *block) valueFile(d *Values) {
 	f := &ValueFile{Encoding: "text", Pick: randomValue, Count: 1}
 	d.File = f
 	b.entryFile(&f.EntryFile, "value")
-	b.text("encoding", &f.Encoding)
-	b.text("pick", &f.Pick)
-	if b.r.values == nil || !b.r.readable(b.path, &f.EntryFile) || b.r.wrong[b.path+".encoding"] || f.Encoding != "text" && f.Encoding != "base64" {
+	b.Text("encoding", &f.Encoding)
+	b.Text("pick", &f.Pick)
+	if b.r.values == nil || !b.r.readable(b.Path, &f.EntryFile) || b.r.Wrong[b.Path+".encoding"] || f.Encoding != "text" && f.Encoding != "base64" {
 		return
 	}
 	facts, err := b.r.values(f.Path, f.Form, f.Field, f.Encoding)
 	if err != nil {
-		b.bad("file", err.Error(), "")
+		b.Bad("file", err.Error(), "")
 		return
 	}
 	f.SHA256, f.Bytes, f.Count, f.Least, f.Largest = facts.SHA256, facts.Bytes, facts.Count, facts.Least, facts.Largest

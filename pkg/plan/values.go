@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/loadgen/loadgen/internal/lang"
 	"github.com/loadgen/loadgen/internal/record"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/zclconf/go-cty/cty"
@@ -45,25 +47,25 @@ const writeSizes = `Write a size such as "200B", "uniform(100B, 10KiB)", "lognor
 
 // values reads a values block.
 func (b *block) values(d *Values) {
-	b.expect([]string{"size", "checked", "fill", "compressibility", "record", "ttl", "file", "form", "field", "encoding", "pick"}, nil)
+	b.Expect([]string{"size", "checked", "fill", "compressibility", "record", "ttl", "file", "form", "field", "encoding", "pick"}, nil)
 	switch {
-	case b.has("file"):
+	case b.Has("file"):
 		b.valueFile(d)
-	case b.has("record"):
+	case b.Has("record"):
 		b.record(d)
-	case b.require("size", `Write size = "200B", or how large a value is, or file = "values.txt".`):
+	case b.Require("size", `Write size = "200B", or how large a value is, or file = "values.txt".`):
 		b.sizes(d)
 	}
 	if d.File == nil {
 		b.withoutFile("values", "form", "field", "encoding", "pick")
 	}
-	b.flag("checked", &d.Checked)
-	b.text("fill", &d.Fill)
+	b.Flag("checked", &d.Checked)
+	b.Text("fill", &d.Fill)
 	var share float64
-	if b.share("compressibility", &share) {
+	if b.Share("compressibility", &share) {
 		d.Compressibility = &share
 	}
-	b.duration("ttl", &d.TTL)
+	b.Duration("ttl", &d.TTL)
 	if d.TTL == 0 {
 		b.notZero("ttl", "0 is no time to live", "Write how long a value lives, or leave it out: it then lives until it is deleted.")
 	}
@@ -73,19 +75,19 @@ func (b *block) values(d *Values) {
 func (b *block) record(d *Values) {
 	const write = `Write the types of fields by their names: record = { id = "uuid", visits = "int" }.`
 	b.without("a record has its own", "size", "fill", "compressibility")
-	v, ok := b.value("record")
+	v, ok := b.Value("record")
 	if !ok {
 		return
 	}
 	if !v.Type().IsObjectType() && !v.Type().IsMapType() {
-		b.bad("record", describe(v), write)
+		b.Bad("record", lang.Describe(v), write)
 		return
 	}
 	d.Record = map[string]string{}
 	for it := v.ElementIterator(); it.Next(); {
 		name, kind := it.Element()
 		if kind.IsNull() || kind.Type() != cty.String {
-			b.bad("record", fmt.Sprintf("the type of %s is %s", quote(name.AsString()), describe(kind)), write)
+			b.Bad("record", fmt.Sprintf("the type of %s is %s", lang.Quote(name.AsString()), lang.Describe(kind)), write)
 			return
 		}
 		d.Record[name.AsString()] = kind.AsString()
@@ -95,26 +97,26 @@ func (b *block) record(d *Values) {
 // without reports arguments that are said otherwise.
 func (b *block) without(why string, names ...string) {
 	for _, name := range names {
-		if b.has(name) {
-			b.value(name)
-			b.bad(name, why, "Leave it out.")
+		if b.Has(name) {
+			b.Value(name)
+			b.Bad(name, why, "Leave it out.")
 		}
 	}
 }
 
 // sizes reads a size, or how sizes differ.
 func (b *block) sizes(d *Values) {
-	v, ok := b.value("size")
+	v, ok := b.Value("size")
 	switch {
 	case !ok:
 	case v.Type().IsObjectType() || v.Type().IsMapType():
 		b.listed(d, v)
 	case v.Type() == cty.String && strings.Contains(v.AsString(), "("):
 		if err := d.called(v.AsString()); err != nil {
-			b.mistaken("size", err)
+			b.Mistaken("size", err)
 		}
 	default:
-		size(b.Block, "size", &d.Size)
+		lang.Size(b.Block, "size", &d.Size)
 	}
 }
 
@@ -126,10 +128,10 @@ func (b *block) listed(d *Values, v cty.Value) {
 		size, err := bytesOf(k.AsString())
 		switch {
 		case err != nil:
-			b.mistaken("size", err)
+			b.Mistaken("size", err)
 			return
 		case w.IsNull() || w.Type() != cty.Number:
-			b.bad("size", fmt.Sprintf("the weight of %s is %s", quote(k.AsString()), describe(w)), writeSizes)
+			b.Bad("size", fmt.Sprintf("the weight of %s is %s", lang.Quote(k.AsString()), lang.Describe(w)), writeSizes)
 			return
 		}
 		weight, _ := w.AsBigFloat().Float64()
@@ -154,15 +156,15 @@ func (d *Values) called(text string) error {
 	case closed && word == LognormalSizes && len(args) == 3:
 		d.Sizes = &Sizes{Kind: word}
 		var unit string
-		d.Sizes.Sigma, unit, err = cutNumber(strings.TrimSpace(args[1]))
+		d.Sizes.Sigma, unit, err = lang.CutNumber(strings.TrimSpace(args[1]))
 		if err != nil || unit != "" {
-			return &mistake{quote(text) + " has no sigma", writeSizes}
+			return &lang.Mistake{What: lang.Quote(text) + " has no sigma", Write: writeSizes}
 		}
 		if d.Sizes.Median, err = bytesOf(args[0]); err == nil {
 			d.Size, err = bytesOf(args[2])
 		}
 	default:
-		return &mistake{"unknown sizes " + quote(text), writeSizes}
+		return &lang.Mistake{What: "unknown sizes " + lang.Quote(text), Write: writeSizes}
 	}
 	return err
 }
@@ -173,19 +175,19 @@ func bytesOf(text string) (int, error) {
 	if n, err := strconv.ParseUint(text, 10, 31); err == nil {
 		return int(n), nil
 	}
-	n, err := parseSize(text)
+	n, err := lang.ParseSize(text)
 	return int(n), err
 }
 
 // dataset reads a dataset block.
 func (r *resolver) dataset(body *hclsyntax.Block) *Dataset {
 	d := &Dataset{Name: body.Labels[0], Keys: Keys{Pick: "uniform", Scope: "shared", Format: "key:%012d"}, Values: Values{Fill: "text"}}
-	b := r.block(body, "dataset."+d.Name, "dataset "+quote(d.Name))
-	b.expect(nil, []string{"keys", "values"})
+	b := r.block(body, "dataset."+d.Name, "dataset "+lang.Quote(d.Name))
+	b.Expect(nil, []string{"keys", "values"})
 	if keys := b.inner("keys"); keys != nil {
-		keys.expect([]string{"pick", "count", "scope", "format", "file", "form", "field"}, nil)
-		keys.text("scope", &d.Keys.Scope)
-		if keys.has("file") {
+		keys.Expect([]string{"pick", "count", "scope", "format", "file", "form", "field"}, nil)
+		keys.Text("scope", &d.Keys.Scope)
+		if keys.Has("file") {
 			keys.keyFile(&d.Keys)
 		} else {
 			keys.made(&d.Keys)
@@ -204,10 +206,10 @@ func (r *resolver) dataset(body *hclsyntax.Block) *Dataset {
 
 // made reads how many keys there are and how they are written.
 func (b *block) made(k *Keys) {
-	if b.require("count", `Write count = 1000, or how many keys there are, or file = "keys.txt".`) {
-		integer(b.Block, "count", &k.Count)
+	if b.Require("count", `Write count = 1000, or how many keys there are, or file = "keys.txt".`) {
+		lang.Integer(b.Block, "count", &k.Count)
 	}
-	b.text("format", &k.Format)
+	b.Text("format", &k.Format)
 	b.withoutFile("keys", "form", "field")
 }
 
@@ -258,9 +260,9 @@ func (d *Values) Form() string {
 	switch s := d.Sizes; {
 	case s == nil:
 	case s.Kind == UniformSizes:
-		parts = append(parts, fmt.Sprintf("uniform(%s, %s)", sizeText(int64(s.Least)), sizeText(int64(d.Size))))
+		parts = append(parts, fmt.Sprintf("uniform(%s, %s)", lang.SizeText(int64(s.Least)), lang.SizeText(int64(d.Size))))
 	case s.Kind == LognormalSizes:
-		parts = append(parts, fmt.Sprintf("lognormal(%s, %g, %s)", sizeText(int64(s.Median)), s.Sigma, sizeText(int64(d.Size))))
+		parts = append(parts, fmt.Sprintf("lognormal(%s, %g, %s)", lang.SizeText(int64(s.Median)), s.Sigma, lang.SizeText(int64(d.Size))))
 	default:
 		parts = append(parts, fmt.Sprintf("one of %d sizes", len(s.List)))
 	}
@@ -284,7 +286,7 @@ func (v *validator) values(at part, d *Values) {
 	v.valueFile(at, d)
 	v.holds(at, "size", int64(d.Size), 0, maxValueSize)
 	if _, err := parseFill(d.Fill); err != nil {
-		v.fault(fmt.Sprintf("%s: fill = %s: %v", at.where, quote(d.Fill), err), `Write "text", or a byte such as "0xff".`, at.path+".fill")
+		v.fault(fmt.Sprintf("%s: fill = %s: %v", at.where, lang.Quote(d.Fill), err), `Write "text", or a byte such as "0xff".`, at.path+".fill")
 	}
 	if c := d.Compressibility; c != nil && !(*c >= 0 && *c <= 1) {
 		v.fault(fmt.Sprintf("%s: compressibility = %g", at.where, *c), `Write a share from 0 to 1, or "50%".`, at.path+".compressibility")
@@ -352,13 +354,25 @@ func (v *validator) sizeList(at part, d *Values) {
 	for _, s := range d.Sizes.List {
 		switch {
 		case s.Size <= last:
-			v.fault(fmt.Sprintf("%s: the size %s twice", at.where, sizeText(int64(s.Size))), "Write it once.", path)
+			v.fault(fmt.Sprintf("%s: the size %s twice", at.where, lang.SizeText(int64(s.Size))), "Write it once.", path)
 		case !(s.Weight > 0 && s.Weight <= maxWeightOf):
-			v.fault(fmt.Sprintf("%s: the weight of %s is %g", at.where, sizeText(int64(s.Size)), s.Weight), "Write a weight above 0 and up to 1e9.", path)
+			v.fault(fmt.Sprintf("%s: the weight of %s is %g", at.where, lang.SizeText(int64(s.Size)), s.Weight), "Write a weight above 0 and up to 1e9.", path)
 		}
 		last = s.Size
 	}
 	if last != d.Size {
 		v.fault(fmt.Sprintf("%s: a size of %d bytes that is not the largest of the list", at.where, d.Size), "Write the list alone.", path)
 	}
+}
+
+// parseFill reads what values are filled with: "text" (or "") for letters and digits, or a byte such as "0xff".
+func parseFill(text string) (driver.Fill, error) {
+	if text == "" || text == "text" {
+		return 0, nil
+	}
+	b, err := strconv.ParseUint(strings.TrimPrefix(text, "0x"), 16, 8)
+	if err != nil || !strings.HasPrefix(text, "0x") {
+		return 0, errors.New(`neither "text" nor a byte`)
+	}
+	return driver.FillByte(byte(b)), nil
 }

@@ -1,4 +1,4 @@
-package plan
+package lang
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 
 // Bounds on values. Every value that an expression or a part of one yields is weighed as soon as there is one.
 const (
-	maxString     = 4 << 10  // bytes
+	MaxString     = 4 << 10  // bytes
 	maxCollection = 10_000   // elements
 	maxWeight     = 16 << 20 // bytes of all values that resolving a plan yields, as weigh counts them
 	valueWeight   = 256      // bytes of a value beside its text and elements, its making included
@@ -26,7 +26,7 @@ const (
 // It walks expressions itself and hands HCL single operations over operands that are known: HCL would evaluate the whole tree
 // without bounds.
 type evaluator struct {
-	reporter
+	Reporter
 	roots  map[string]names // what var and local mean
 	weight int
 	depth  int
@@ -39,20 +39,20 @@ type names interface {
 	value(where, name string, at hcl.Range) (cty.Value, bool)
 }
 
-// scope is what an expression may use.
-type scope struct {
-	where     string                       // begins each message: `phase "put"`
-	functions map[string]function.Function //
+// Scope is what an expression may use.
+type Scope struct {
+	Where     string                       // begins each message: `phase "put"`
+	Functions map[string]function.Function //
 	loop      map[string]cty.Value         // a for's variables
 }
 
-// eval returns the value of x. When it returns false, the reason is reported.
-func (e *evaluator) eval(x hclsyntax.Expression, s scope) (cty.Value, bool) {
+// Eval returns the value of x. When it returns false, the reason is reported.
+func (e *evaluator) Eval(x hclsyntax.Expression, s Scope) (cty.Value, bool) {
 	if e.spent {
 		return cty.NilVal, false
 	}
 	if e.depth == maxDepth {
-		e.fault(x.StartRange(), s.where+": an expression of too many parts within one another", "Split it, or shorten the chain of locals.")
+		e.Fault(x.StartRange(), s.Where+": an expression of too many parts within one another", "Split it, or shorten the chain of locals.")
 		return cty.NilVal, false
 	}
 	e.depth++
@@ -65,18 +65,18 @@ func (e *evaluator) eval(x hclsyntax.Expression, s scope) (cty.Value, bool) {
 }
 
 // admit weighs a value and reports one that breaks a bound.
-func (e *evaluator) admit(v cty.Value, x hclsyntax.Expression, s scope) bool {
+func (e *evaluator) admit(v cty.Value, x hclsyntax.Expression, s Scope) bool {
 	if e.spent {
 		return false
 	}
 	weight, err := weigh(v)
 	if err != nil {
-		e.fault(x.Range(), s.where+": "+err.Error(), "Write a smaller value.")
+		e.Fault(x.Range(), s.Where+": "+err.Error(), "Write a smaller value.")
 		return false
 	}
 	if e.weight += weight; e.weight > maxWeight {
 		e.spent = true
-		e.fault(x.Range(), s.where+": the plan's values need more than 16 MiB", "Write smaller values, or fewer.")
+		e.Fault(x.Range(), s.Where+": the plan's values need more than 16 MiB", "Write smaller values, or fewer.")
 		return false
 	}
 	return true
@@ -94,8 +94,8 @@ func weigh(v cty.Value) (int, error) {
 	switch {
 	case t == cty.String:
 		n := len(v.AsString())
-		if n > maxString {
-			return 0, fmt.Errorf("a string of %d bytes, of at most %d", n, maxString)
+		if n > MaxString {
+			return 0, fmt.Errorf("a string of %d bytes, of at most %d", n, MaxString)
 		}
 		return valueWeight + n, nil
 	case t == cty.Number:
@@ -138,14 +138,14 @@ func finite(v cty.Value) bool {
 }
 
 // node evaluates the parts of x, then x over their values.
-func (e *evaluator) node(x hclsyntax.Expression, s scope) (cty.Value, bool) {
+func (e *evaluator) node(x hclsyntax.Expression, s Scope) (cty.Value, bool) {
 	switch x := x.(type) {
 	case *hclsyntax.LiteralValueExpr:
 		return x.Val, true
 	case *hclsyntax.ParenthesesExpr:
-		return e.eval(x.Expression, s)
+		return e.Eval(x.Expression, s)
 	case *hclsyntax.TemplateWrapExpr:
-		return e.eval(x.Wrapped, s)
+		return e.Eval(x.Wrapped, s)
 	case *hclsyntax.ScopeTraversalExpr:
 		return e.reference(x, s)
 	case *hclsyntax.TemplateExpr:
@@ -170,7 +170,7 @@ func (e *evaluator) node(x hclsyntax.Expression, s scope) (cty.Value, bool) {
 }
 
 // operation evaluates an expression of a fixed number of operands.
-func (e *evaluator) operation(x hclsyntax.Expression, s scope) (cty.Value, bool) {
+func (e *evaluator) operation(x hclsyntax.Expression, s Scope) (cty.Value, bool) {
 	var to [2]hclsyntax.Expression
 	switch x := x.(type) {
 	case *hclsyntax.UnaryOpExpr:
@@ -196,15 +196,15 @@ func (e *evaluator) operation(x hclsyntax.Expression, s scope) (cty.Value, bool)
 		}
 		return e.finish(s, x, &hclsyntax.RelativeTraversalExpr{Source: to[0], Traversal: x.Traversal, SrcRange: x.SrcRange})
 	}
-	e.fault(x.StartRange(), s.where+": this kind of expression is not supported", "Write it with operators, functions or one for.")
+	e.Fault(x.StartRange(), s.Where+": this kind of expression is not supported", "Write it with operators, functions or one for.")
 	return cty.NilVal, false
 }
 
 // operands evaluates expressions and puts literals of their values into to. All are evaluated, so that all errors are found.
-func (e *evaluator) operands(s scope, from, to []hclsyntax.Expression) bool {
+func (e *evaluator) operands(s Scope, from, to []hclsyntax.Expression) bool {
 	all := true
 	for i, x := range from {
-		v, ok := e.eval(x, s)
+		v, ok := e.Eval(x, s)
 		all = all && ok
 		to[i] = &hclsyntax.LiteralValueExpr{Val: v, SrcRange: x.Range()}
 	}
@@ -212,80 +212,80 @@ func (e *evaluator) operands(s scope, from, to []hclsyntax.Expression) bool {
 }
 
 // finish evaluates c, whose operands are literals, in place of x.
-func (e *evaluator) finish(s scope, x, c hclsyntax.Expression) (cty.Value, bool) {
-	v, diags := c.Value(&hcl.EvalContext{Functions: s.functions})
+func (e *evaluator) finish(s Scope, x, c hclsyntax.Expression) (cty.Value, bool) {
+	v, diags := c.Value(&hcl.EvalContext{Functions: s.Functions})
 	if diags.HasErrors() {
-		e.adopt(s.where, x.StartRange(), diags)
+		e.Adopt(s.Where, x.StartRange(), diags)
 		return cty.NilVal, false
 	}
 	return v, true
 }
 
 // reference looks up a name and what follows it.
-func (e *evaluator) reference(x *hclsyntax.ScopeTraversalExpr, s scope) (cty.Value, bool) {
+func (e *evaluator) reference(x *hclsyntax.ScopeTraversalExpr, s Scope) (cty.Value, bool) {
 	root := x.Traversal.RootName()
 	if v, ok := s.loop[root]; ok {
 		return e.traverse(v, x.Traversal[1:], x, s)
 	}
 	of, ok := e.roots[root]
 	if !ok {
-		what, write := "unknown name "+quote(root), `Write text in quotes, a variable as var.NAME, a local as local.NAME.`
+		what, write := "unknown name "+Quote(root), `Write text in quotes, a variable as var.NAME, a local as local.NAME.`
 		switch {
 		case root == "target" || root == "dataset":
 			write = "Only a phase refers to targets and datasets: target = target.NAME, dataset = dataset.NAME."
-		case e.roots == nil && reserved(root):
+		case e.roots == nil && Reserved(root):
 			what, write = root+".NAME where only a literal may stand", "Write the value itself, or compute a local from the variable."
 		}
-		e.fault(x.SrcRange, s.where+": "+what, write)
+		e.Fault(x.SrcRange, s.Where+": "+what, write)
 		return cty.NilVal, false
 	}
 	if len(x.Traversal) > 1 {
 		if name, ok := x.Traversal[1].(hcl.TraverseAttr); ok {
-			v, ok := of.value(s.where, name.Name, x.SrcRange)
+			v, ok := of.value(s.Where, name.Name, x.SrcRange)
 			if !ok {
 				return cty.NilVal, false
 			}
 			return e.traverse(v, x.Traversal[2:], x, s)
 		}
 	}
-	e.fault(x.SrcRange, s.where+": "+root+" by itself is no value", fmt.Sprintf("Write %s.NAME.", root))
+	e.Fault(x.SrcRange, s.Where+": "+root+" by itself is no value", fmt.Sprintf("Write %s.NAME.", root))
 	return cty.NilVal, false
 }
 
 // traverse follows attributes and indices.
-func (e *evaluator) traverse(v cty.Value, steps hcl.Traversal, x hclsyntax.Expression, s scope) (cty.Value, bool) {
+func (e *evaluator) traverse(v cty.Value, steps hcl.Traversal, x hclsyntax.Expression, s Scope) (cty.Value, bool) {
 	v, diags := steps.TraverseRel(v)
 	if diags.HasErrors() {
-		e.adopt(s.where, x.StartRange(), diags)
+		e.Adopt(s.Where, x.StartRange(), diags)
 		return cty.NilVal, false
 	}
 	return v, true
 }
 
 // template joins the parts of a quoted text.
-func (e *evaluator) template(x *hclsyntax.TemplateExpr, s scope) (cty.Value, bool) {
+func (e *evaluator) template(x *hclsyntax.TemplateExpr, s Scope) (cty.Value, bool) {
 	var text strings.Builder
 	for _, part := range x.Parts {
-		v, ok := e.eval(part, s)
+		v, ok := e.Eval(part, s)
 		if !ok {
 			return cty.NilVal, false
 		}
 		str, err := convert.Convert(v, cty.String)
 		if err != nil || str.IsNull() {
-			e.fault(part.Range(), s.where+": text cannot hold "+describe(v), "Write a string, number or bool between ${ and }.")
+			e.Fault(part.Range(), s.Where+": text cannot hold "+Describe(v), "Write a string, number or bool between ${ and }.")
 			return cty.NilVal, false
 		}
 		text.WriteString(str.AsString())
-		if text.Len() > maxString {
-			e.fault(x.SrcRange, fmt.Sprintf("%s: a string of more than %d bytes", s.where, maxString), "Write a smaller value.")
+		if text.Len() > MaxString {
+			e.Fault(x.SrcRange, fmt.Sprintf("%s: a string of more than %d bytes", s.Where, MaxString), "Write a smaller value.")
 			return cty.NilVal, false
 		}
 	}
 	return cty.StringVal(text.String()), true
 }
 
-// describe names a value's kind, for messages; never the value.
-func describe(v cty.Value) string {
+// Describe names a value's kind, for messages; never the value.
+func Describe(v cty.Value) string {
 	if v.IsNull() {
 		return "null"
 	}
@@ -293,44 +293,44 @@ func describe(v cty.Value) string {
 }
 
 // conditional evaluates the branch that is taken, and no other.
-func (e *evaluator) conditional(x *hclsyntax.ConditionalExpr, s scope) (cty.Value, bool) {
+func (e *evaluator) conditional(x *hclsyntax.ConditionalExpr, s Scope) (cty.Value, bool) {
 	yes, ok := e.truth(x.Condition, s)
 	if !ok {
 		return cty.NilVal, false
 	}
 	if yes {
-		return e.eval(x.TrueResult, s)
+		return e.Eval(x.TrueResult, s)
 	}
-	return e.eval(x.FalseResult, s)
+	return e.Eval(x.FalseResult, s)
 }
 
 // truth evaluates a condition.
-func (e *evaluator) truth(x hclsyntax.Expression, s scope) (value, ok bool) {
-	v, ok := e.eval(x, s)
+func (e *evaluator) truth(x hclsyntax.Expression, s Scope) (value, ok bool) {
+	v, ok := e.Eval(x, s)
 	if !ok {
 		return false, false
 	}
 	b, err := convert.Convert(v, cty.Bool)
 	if err != nil || b.IsNull() {
-		e.fault(x.Range(), s.where+": a condition cannot be "+describe(v), "Write true, false or a comparison.")
+		e.Fault(x.Range(), s.Where+": a condition cannot be "+Describe(v), "Write true, false or a comparison.")
 		return false, false
 	}
 	return b.True(), true
 }
 
 // call calls a function that the scope has.
-func (e *evaluator) call(x *hclsyntax.FunctionCallExpr, s scope) (cty.Value, bool) {
-	if _, known := s.functions[x.Name]; !known {
-		what, write := fmt.Sprintf("unknown function %s", quote(x.Name)), instead(x.Name, functionNames(), "%s(…)")
+func (e *evaluator) call(x *hclsyntax.FunctionCallExpr, s Scope) (cty.Value, bool) {
+	if _, known := s.Functions[x.Name]; !known {
+		what, write := fmt.Sprintf("unknown function %s", Quote(x.Name)), Instead(x.Name, functionNames(), "%s(…)")
 		switch {
 		case x.Name == secretName:
 			what, write = "secret() has no place here", `Only a target's attributes that want a secret take one: password = secret("NAME").`
 		case x.Name == "zipf":
 			what, write = "zipf without quotes", `Write pick = "zipf(0.99)".`
-		case len(s.functions) == 0:
+		case len(s.Functions) == 0:
 			what, write = "a function where only a literal may stand", "Write the value itself."
 		}
-		e.fault(x.NameRange, s.where+": "+what, write)
+		e.Fault(x.NameRange, s.Where+": "+what, write)
 		return cty.NilVal, false
 	}
 	c := *x
@@ -345,24 +345,24 @@ func (e *evaluator) call(x *hclsyntax.FunctionCallExpr, s scope) (cty.Value, boo
 		}
 	}
 	if n > maxArguments {
-		e.fault(x.NameRange, fmt.Sprintf("%s: %s with %d arguments", s.where, x.Name, n), fmt.Sprintf("Write at most %d.", maxArguments))
+		e.Fault(x.NameRange, fmt.Sprintf("%s: %s with %d arguments", s.Where, x.Name, n), fmt.Sprintf("Write at most %d.", maxArguments))
 		return cty.NilVal, false
 	}
 	return e.finish(s, x, &c)
 }
 
 // object evaluates { key = value, … }. A key that is a name stands for itself.
-func (e *evaluator) object(x *hclsyntax.ObjectConsExpr, s scope) (cty.Value, bool) {
+func (e *evaluator) object(x *hclsyntax.ObjectConsExpr, s Scope) (cty.Value, bool) {
 	values, all := make(map[string]cty.Value, len(x.Items)), true
 	for _, item := range x.Items {
 		key, ok := e.key(item.KeyExpr, s)
-		v, valueOK := e.eval(item.ValueExpr, s)
+		v, valueOK := e.Eval(item.ValueExpr, s)
 		if !ok || !valueOK {
 			all = false
 			continue
 		}
 		if _, twice := values[key]; twice {
-			e.fault(item.KeyExpr.Range(), fmt.Sprintf("%s: %s stands twice", s.where, quote(key)), "Write it once.")
+			e.Fault(item.KeyExpr.Range(), fmt.Sprintf("%s: %s stands twice", s.Where, Quote(key)), "Write it once.")
 			all = false
 		}
 		values[key] = v
@@ -371,37 +371,37 @@ func (e *evaluator) object(x *hclsyntax.ObjectConsExpr, s scope) (cty.Value, boo
 }
 
 // key evaluates an object's key.
-func (e *evaluator) key(x hclsyntax.Expression, s scope) (string, bool) {
+func (e *evaluator) key(x hclsyntax.Expression, s Scope) (string, bool) {
 	if k, ok := x.(*hclsyntax.ObjectConsKeyExpr); ok {
 		if word := hcl.ExprAsKeyword(k.Wrapped); word != "" && !k.ForceNonLiteral {
 			return word, true
 		}
 		x = k.Wrapped
 	}
-	v, ok := e.eval(x, s)
+	v, ok := e.Eval(x, s)
 	if !ok {
 		return "", false
 	}
 	return e.keyText(v, x.Range(), s)
 }
 
-func (e *evaluator) keyText(v cty.Value, at hcl.Range, s scope) (string, bool) {
+func (e *evaluator) keyText(v cty.Value, at hcl.Range, s Scope) (string, bool) {
 	str, err := convert.Convert(v, cty.String)
 	if err != nil || str.IsNull() {
-		e.fault(at, s.where+": a key cannot be "+describe(v), "Write a name or a string.")
+		e.Fault(at, s.Where+": a key cannot be "+Describe(v), "Write a name or a string.")
 		return "", false
 	}
 	return str.AsString(), true
 }
 
 // loop evaluates [for …] and {for …}, up to the first element that fails.
-func (e *evaluator) loop(x *hclsyntax.ForExpr, s scope) (cty.Value, bool) {
-	over, ok := e.eval(x.CollExpr, s)
+func (e *evaluator) loop(x *hclsyntax.ForExpr, s Scope) (cty.Value, bool) {
+	over, ok := e.Eval(x.CollExpr, s)
 	if !ok {
 		return cty.NilVal, false
 	}
 	if over.IsNull() || !over.CanIterateElements() {
-		e.fault(x.CollExpr.Range(), s.where+": for cannot go through "+describe(over), "Write a list or an object after in.")
+		e.Fault(x.CollExpr.Range(), s.Where+": for cannot go through "+Describe(over), "Write a list or an object after in.")
 		return cty.NilVal, false
 	}
 	tuple, object := []cty.Value{}, map[string]cty.Value{}
@@ -423,13 +423,13 @@ func (e *evaluator) loop(x *hclsyntax.ForExpr, s scope) (cty.Value, bool) {
 }
 
 // iteration adds what one element gives to the tuple or, when there is a key, to the object.
-func (e *evaluator) iteration(x *hclsyntax.ForExpr, s scope, tuple *[]cty.Value, object map[string]cty.Value) bool {
+func (e *evaluator) iteration(x *hclsyntax.ForExpr, s Scope, tuple *[]cty.Value, object map[string]cty.Value) bool {
 	if x.CondExpr != nil {
 		if include, ok := e.truth(x.CondExpr, s); !ok || !include {
 			return ok
 		}
 	}
-	v, ok := e.eval(x.ValExpr, s)
+	v, ok := e.Eval(x.ValExpr, s)
 	if !ok {
 		return false
 	}
@@ -437,13 +437,13 @@ func (e *evaluator) iteration(x *hclsyntax.ForExpr, s scope, tuple *[]cty.Value,
 		*tuple = append(*tuple, v)
 		return true
 	}
-	k, ok := e.eval(x.KeyExpr, s)
+	k, ok := e.Eval(x.KeyExpr, s)
 	if !ok {
 		return false
 	}
 	key, ok := e.keyText(k, x.KeyExpr.Range(), s)
 	if _, twice := object[key]; ok && twice {
-		e.fault(x.KeyExpr.Range(), fmt.Sprintf("%s: two elements give the key %s", s.where, quote(key)), "Write a key that differs.")
+		e.Fault(x.KeyExpr.Range(), fmt.Sprintf("%s: two elements give the key %s", s.Where, Quote(key)), "Write a key that differs.")
 		return false
 	}
 	object[key] = v

@@ -1,4 +1,4 @@
-package plan
+package lang
 
 import (
 	"errors"
@@ -8,19 +8,18 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// mistake is a wrong value with its remedy: what is wrong, and what to write instead as a sentence.
-type mistake struct{ what, write string }
+// Mistake is a wrong value with its remedy: what is wrong, and what to write instead as a sentence.
+type Mistake struct{ What, Write string }
 
-func (m *mistake) Error() string {
-	return m.what + "; " + strings.TrimSuffix(strings.Replace(m.write, "Write", "write", 1), ".")
+func (m *Mistake) Error() string {
+	return m.What + "; " + strings.TrimSuffix(strings.Replace(m.Write, "Write", "write", 1), ".")
 }
 
 const (
-	writeDuration = `Write a duration such as "10s", "1m30s" or "100us".`
+	// WriteDuration says how to write a duration.
+	WriteDuration = `Write a duration such as "10s", "1m30s" or "100us".`
 	writeSize     = `Write a size such as "64MiB" or "200B", or a whole number of bytes.`
 	writeRate     = `Write a rate such as "50k/s" or "300/min", or a number per second.`
 	writeShare    = `Write a percentage such as "1%", or a share such as 0.01.`
@@ -29,30 +28,18 @@ const (
 	maxQuantity = 32
 )
 
-// parseFill reads what values are filled with: "text" (or "") for letters and digits, or a byte such as "0xff".
-func parseFill(text string) (driver.Fill, error) {
-	if text == "" || text == "text" {
-		return 0, nil
-	}
-	b, err := strconv.ParseUint(strings.TrimPrefix(text, "0x"), 16, 8)
-	if err != nil || !strings.HasPrefix(text, "0x") {
-		return 0, errors.New(`neither "text" nor a byte`)
-	}
-	return driver.FillByte(byte(b)), nil
-}
-
-// parseDuration reads what time.ParseDuration reads, but for signs.
-func parseDuration(text string) (time.Duration, error) {
+// ParseDuration reads what time.ParseDuration reads, but for signs.
+func ParseDuration(text string) (time.Duration, error) {
 	if len(text) > maxQuantity || strings.HasPrefix(text, "-") || strings.HasPrefix(text, "+") {
-		return 0, &mistake{quote(text) + " is not a duration", writeDuration}
+		return 0, &Mistake{Quote(text) + " is not a duration", WriteDuration}
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		what := quote(text) + " is not a duration"
+		what := Quote(text) + " is not a duration"
 		if _, err := strconv.ParseFloat(text, 64); err == nil {
-			what = "duration " + quote(text) + " has no unit"
+			what = "duration " + Quote(text) + " has no unit"
 		}
-		return 0, &mistake{what, writeDuration}
+		return 0, &Mistake{what, WriteDuration}
 	}
 	return d, nil
 }
@@ -61,29 +48,29 @@ func parseDuration(text string) (time.Duration, error) {
 func secondsToDuration(s float64) (time.Duration, error) {
 	ns := math.Round(s * 1e9)
 	if !(ns >= 0 && ns < math.MaxInt64) {
-		return 0, &mistake{fmt.Sprintf("a duration of %g seconds", s), writeDuration}
+		return 0, &Mistake{fmt.Sprintf("a duration of %g seconds", s), WriteDuration}
 	}
 	return time.Duration(ns), nil
 }
 
-// parseSize reads a number of bytes, KiB (1,024), kB (1,000) and so on up to TiB and TB. The size is a whole number of bytes.
-func parseSize(text string) (int64, error) {
-	n, unit, err := cutNumber(text)
+// ParseSize reads a number of bytes, KiB (1,024), kB (1,000) and so on up to TiB and TB. The size is a whole number of bytes.
+func ParseSize(text string) (int64, error) {
+	n, unit, err := CutNumber(text)
 	factor := sizeUnit(unit)
 	if err != nil || factor == 0 {
-		what, write := quote(text)+" is not a size", writeSize
+		what, write := Quote(text)+" is not a size", writeSize
 		switch right := inCapitals(unit, sizeUnits); {
 		case err != nil:
 		case unit == "":
-			what, write = quote(text)+" has no unit", fmt.Sprintf("Write %q, %q or %q.", text+"B", text+"KiB", text+"MiB")
+			what, write = Quote(text)+" has no unit", fmt.Sprintf("Write %q, %q or %q.", text+"B", text+"KiB", text+"MiB")
 		case right != "":
 			write = fmt.Sprintf("Write %q, in these capitals.", strings.TrimSuffix(text, unit)+right)
 		}
-		return 0, &mistake{what, write}
+		return 0, &Mistake{what, write}
 	}
 	size := n * factor
 	if size != math.Trunc(size) || size > 1<<53 {
-		return 0, &mistake{"size " + quote(text) + " is not a whole number of bytes below 8 PiB", writeSize}
+		return 0, &Mistake{"size " + Quote(text) + " is not a whole number of bytes below 8 PiB", writeSize}
 	}
 	return int64(size), nil
 }
@@ -99,8 +86,8 @@ func inCapitals(text string, units []string) string {
 	return units[i]
 }
 
-// sizeText writes a size in the largest unit of which it is a whole number.
-func sizeText(n int64) string {
+// SizeText writes a size in the largest unit of which it is a whole number.
+func SizeText(n int64) string {
 	for i := len(sizeUnits) - 1; i > 0; i-- {
 		unit := sizeUnits[i]
 		if per := int64(sizeUnit(unit)); n != 0 && n%per == 0 {
@@ -138,34 +125,34 @@ func sizeUnit(unit string) float64 {
 // parseRate reads a number, with k, M or G behind it or not, per s, min or h. It returns the rate per second.
 func parseRate(text string) (float64, error) {
 	amount, per, found := strings.Cut(text, "/")
-	n, multiple, err := cutNumber(amount)
+	n, multiple, err := CutNumber(amount)
 	if err != nil {
-		return 0, &mistake{quote(text) + " is not a rate", writeRate}
+		return 0, &Mistake{Quote(text) + " is not a rate", writeRate}
 	}
 	factor, known := map[string]float64{"": 1, "k": 1e3, "M": 1e6, "G": 1e9}[multiple]
 	seconds := map[string]float64{"s": 1, "min": 60, "h": 3600}[per]
 	switch {
 	case !found:
-		return 0, &mistake{"rate " + quote(text) + " does not say per what", writeRate}
+		return 0, &Mistake{"rate " + Quote(text) + " does not say per what", writeRate}
 	case !known || seconds == 0:
-		return 0, &mistake{quote(text) + " is not a rate", writeRate}
+		return 0, &Mistake{Quote(text) + " is not a rate", writeRate}
 	}
 	return n * factor / seconds, nil
 }
 
-// parseShare reads a percentage and returns it as a share: 0.01 for "1%".
-func parseShare(text string) (float64, error) {
-	n, unit, err := cutNumber(text)
+// ParseShare reads a percentage and returns it as a share: 0.01 for "1%".
+func ParseShare(text string) (float64, error) {
+	n, unit, err := CutNumber(text)
 	if err != nil || unit != "%" {
-		return 0, &mistake{quote(text) + " is not a percentage", writeShare}
+		return 0, &Mistake{Quote(text) + " is not a percentage", writeShare}
 	}
 	return n / 100, nil
 }
 
 var errNumber = errors.New("not a number")
 
-// cutNumber cuts the decimal number that begins text from what follows it. There are no signs, exponents or names such as NaN.
-func cutNumber(text string) (n float64, rest string, err error) {
+// CutNumber cuts the decimal number that begins text from what follows it. There are no signs, exponents or names such as NaN.
+func CutNumber(text string) (n float64, rest string, err error) {
 	if len(text) > maxQuantity {
 		return 0, "", errNumber
 	}
@@ -179,8 +166,8 @@ func cutNumber(text string) (n float64, rest string, err error) {
 	return n, text[end:], nil
 }
 
-// quote puts text in quotes for a message, cut to a length that leaves the message readable.
-func quote(text string) string {
+// Quote puts text in quotes for a message, cut to a length that leaves the message readable.
+func Quote(text string) string {
 	if runes := []rune(text[:min(len(text), 4*maxQuantity)]); len(runes) > maxQuantity {
 		return strconv.Quote(string(runes[:maxQuantity])) + "…"
 	}

@@ -1,4 +1,11 @@
-package plan
+// Package lang is the language of plans, apart from what a plan says: HCL within bounds.
+//
+//	text --Guard--> tokens --HCL--> blocks --Reader--> values, each with its place
+//
+// [Guard] stands before HCL's parser, which bounds neither recursion nor memory. A [Reader] evaluates variables, locals and the arguments of
+// blocks, weighs every value that comes of it, and collects what is wrong as diagnostics with a place and a remedy. The functions that
+// expressions may call are [Functions]; quantities are text with a unit ("64MiB", "10s", "50k/s", "1%").
+package lang
 
 import (
 	"slices"
@@ -14,8 +21,8 @@ type Reader struct {
 	evaluator
 	Words     Words
 	functions map[string]function.Function
-	places    map[string]hcl.Range // of blocks and arguments, by path
-	wrong     map[string]bool      // paths about which something is reported: nothing more is said of their values
+	Places    map[string]hcl.Range // of blocks and arguments, by path
+	Wrong     map[string]bool      // paths about which something is reported: nothing more is said of their values
 }
 
 // Words are what messages about blocks have to know of the text's own words.
@@ -27,11 +34,11 @@ type Words struct {
 
 // NewReader returns a reader of a text with these words. Expressions may call [Functions].
 func NewReader(w Words) *Reader {
-	return &Reader{Words: w, functions: Functions(), places: map[string]hcl.Range{}, wrong: map[string]bool{}}
+	return &Reader{Words: w, functions: Functions(), Places: map[string]hcl.Range{}, Wrong: map[string]bool{}}
 }
 
-// attributes returns a body's attributes in the order of the text.
-func attributes(body *hclsyntax.Body) []*hclsyntax.Attribute {
+// Attributes returns a body's attributes in the order of the text.
+func Attributes(body *hclsyntax.Body) []*hclsyntax.Attribute {
 	list := make([]*hclsyntax.Attribute, 0, len(body.Attributes))
 	for _, a := range body.Attributes {
 		list = append(list, a)

@@ -1,4 +1,4 @@
-package plan
+package lang
 
 import (
 	"fmt"
@@ -16,10 +16,11 @@ import (
 // secretName is the function that only a driver's attributes may call.
 const secretName = "secret"
 
-// secretNames are the names of secrets: LOADGEN_SECRET_NAME has to be an environment variable.
-var secretNames = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,63}$`)
+// SecretNames are the names of secrets: LOADGEN_SECRET_NAME has to be an environment variable.
+var SecretNames = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,63}$`)
 
-const writeSecret = `Write password = secret("NAME") and set LOADGEN_SECRET_NAME where the load runs.`
+// WriteSecret says how to write a secret.
+const WriteSecret = `Write password = secret("NAME") and set LOADGEN_SECRET_NAME where the load runs.`
 
 // Functions returns the functions that expressions in plans, those of asserts included, may call. They are pure, and bounded: none
 // returns a string of more than 4 KiB or a collection of more than 10,000 elements from arguments that keep to these bounds. The
@@ -30,11 +31,11 @@ const writeSecret = `Write password = secret("NAME") and set LOADGEN_SECRET_NAME
 func Functions() map[string]function.Function {
 	return map[string]function.Function{
 		"duration": quantity(func(text string) (cty.Value, error) {
-			d, err := parseDuration(text)
+			d, err := ParseDuration(text)
 			return cty.NumberFloatVal(d.Seconds()), err
 		}),
 		"size": quantity(func(text string) (cty.Value, error) {
-			n, err := parseSize(text)
+			n, err := ParseSize(text)
 			return cty.NumberIntVal(n), err
 		}),
 		"rate": quantity(func(text string) (cty.Value, error) {
@@ -42,7 +43,7 @@ func Functions() map[string]function.Function {
 			return cty.NumberFloatVal(r), err
 		}),
 		"percent": quantity(func(text string) (cty.Value, error) {
-			p, err := parseShare(text)
+			p, err := ParseShare(text)
 			return cty.NumberFloatVal(p), err
 		}),
 		"abs":      stdlib.AbsoluteFunc,
@@ -66,14 +67,14 @@ func Functions() map[string]function.Function {
 
 func functionNames() []string { return slices.Sorted(maps.Keys(Functions())) }
 
-// driverFunctions returns the functions that a driver's attributes may call.
-func driverFunctions() map[string]function.Function {
+// DriverFunctions returns the functions that a driver's attributes may call.
+func DriverFunctions() map[string]function.Function {
 	fs := Functions()
 	fs[secretName] = function.New(&function.Spec{
 		Params: []function.Parameter{{Name: "name", Type: cty.String}},
 		Type:   function.StaticReturnType(cty.Object(map[string]cty.Type{"secret": cty.String})),
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-			if !secretNames.MatchString(args[0].AsString()) {
+			if !SecretNames.MatchString(args[0].AsString()) {
 				return cty.NilVal, function.NewArgErrorf(0, "a secret's name is capital letters, digits and _, such as REDIS_PASSWORD")
 			}
 			return cty.ObjectVal(map[string]cty.Value{"secret": args[0]}), nil
@@ -152,15 +153,15 @@ func joinFunc() function.Function {
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 			separator := ""
 			var b strings.Builder
-			words, err := texts(args[1])
+			words, err := Texts(args[1])
 			if err != nil {
 				return cty.NilVal, function.NewArgError(1, err)
 			}
 			for _, w := range words {
 				b.WriteString(separator + w)
 				separator = args[0].AsString()
-				if b.Len() > maxString {
-					return cty.NilVal, fmt.Errorf("the string would be longer than %d bytes", maxString)
+				if b.Len() > MaxString {
+					return cty.NilVal, fmt.Errorf("the string would be longer than %d bytes", MaxString)
 				}
 			}
 			return cty.StringVal(b.String()), nil
@@ -168,17 +169,17 @@ func joinFunc() function.Function {
 	})
 }
 
-// texts returns the elements of a list, tuple or set as strings.
-func texts(v cty.Value) ([]string, error) {
+// Texts returns the elements of a list, tuple or set as strings.
+func Texts(v cty.Value) ([]string, error) {
 	if !v.Type().IsListType() && !v.Type().IsTupleType() && !v.Type().IsSetType() {
-		return nil, fmt.Errorf("%s is no list", describe(v))
+		return nil, fmt.Errorf("%s is no list", Describe(v))
 	}
 	words := make([]string, 0, v.LengthInt())
 	for it := v.ElementIterator(); it.Next(); {
 		_, element := it.Element()
 		s, err := convert.Convert(element, cty.String)
 		if err != nil || s.IsNull() {
-			return nil, fmt.Errorf("the list holds %s", describe(element))
+			return nil, fmt.Errorf("the list holds %s", Describe(element))
 		}
 		words = append(words, s.AsString())
 	}
@@ -218,7 +219,7 @@ func format(text string, values []cty.Value) (string, error) {
 		m := formatVerb.FindStringSubmatch(text)
 		switch {
 		case m == nil || tooWide(m[2]) || tooWide(strings.TrimPrefix(m[3], ".")):
-			return "", function.NewArgErrorf(0, "%s is not a verb it knows: %%s %%q %%d %%x %%X %%f %%e %%g %%%%, widths to %d", quote("%"+rest), maxString)
+			return "", function.NewArgErrorf(0, "%s is not a verb it knows: %%s %%q %%d %%x %%X %%f %%e %%g %%%%, widths to %d", Quote("%"+rest), MaxString)
 		case m[4] == "%":
 			b.WriteByte('%')
 		case used == len(values):
@@ -231,8 +232,8 @@ func format(text string, values []cty.Value) (string, error) {
 			b.WriteString(s)
 			used++
 		}
-		if text = text[len(m[0]):]; b.Len() > maxString {
-			return "", fmt.Errorf("the string would be longer than %d bytes", maxString)
+		if text = text[len(m[0]):]; b.Len() > MaxString {
+			return "", fmt.Errorf("the string would be longer than %d bytes", MaxString)
 		}
 	}
 	if used < len(values) {

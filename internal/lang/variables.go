@@ -1,4 +1,4 @@
-package plan
+package lang
 
 import (
 	"fmt"
@@ -45,7 +45,7 @@ type variables struct {
 func (vs *variables) value(where, name string, at hcl.Range) (cty.Value, bool) {
 	v, known := vs.list[name]
 	if !known {
-		vs.r.fault(at, fmt.Sprintf("%s: unknown variable var.%s", where, name), instead(name, vs.all, "var.%s"))
+		vs.r.Fault(at, fmt.Sprintf("%s: unknown variable var.%s", where, name), Instead(name, vs.all, "var.%s"))
 		return cty.NilVal, false
 	}
 	return v.value, v.ok
@@ -88,9 +88,9 @@ func (r *Reader) resolveVariables(blocks []*hclsyntax.Block, in Inputs) *variabl
 // noVariable is the remedy for a value of a variable that the plan does not have.
 func noVariable(name string, known []string, form string) string {
 	if len(known) == 0 {
-		return fmt.Sprintf("There are none: write variable %s {} in the plan to have it.", quote(name))
+		return fmt.Sprintf("There are none: write variable %s {} in the plan to have it.", Quote(name))
 	}
-	return instead(name, known, form)
+	return Instead(name, known, form)
 }
 
 // outside collects the values given from outside the plan, by variable.
@@ -108,9 +108,9 @@ func (r *Reader) outside(in Inputs, known []string) map[string]Given {
 		at := hcl.Range{Filename: "-var"}
 		switch {
 		case !found:
-			r.fault(at, quote(f)+" has no value", "Write -var NAME=TEXT.")
+			r.Fault(at, Quote(f)+" has no value", "Write -var NAME=TEXT.")
 		case !slices.Contains(known, name):
-			r.fault(at, "the plan has no variable "+quote(name), noVariable(name, known, "-var %s=…"))
+			r.Fault(at, "the plan has no variable "+Quote(name), noVariable(name, known, "-var %s=…"))
 		default:
 			from[name] = Given{from: "-var " + name, text: text}
 		}
@@ -123,7 +123,7 @@ func (r *Reader) outside(in Inputs, known []string) map[string]Given {
 func (r *Reader) variantValues(variant, to map[string]Given) {
 	for name, value := range variant {
 		if from := to[name]; strings.HasPrefix(from.from, "-var ") {
-			r.fault(value.at, fmt.Sprintf("%s sets %s, and so does %s", value.from, name, from.from), "Leave one of them out.")
+			r.Fault(value.at, fmt.Sprintf("%s sets %s, and so does %s", value.from, name, from.from), "Leave one of them out.")
 		}
 		to[name] = value
 	}
@@ -134,44 +134,44 @@ func (r *Reader) fileValues(in Inputs, known []string, to map[string]Given) {
 	if in.File == nil {
 		return
 	}
-	if d := guard(in.File, in.FileName); d != nil {
-		r.keep(d)
+	if d := Guard(in.File, in.FileName); d != nil {
+		r.Keep(d)
 		return
 	}
 	parsed, diags := hclsyntax.ParseConfig(in.File, in.FileName, hcl.InitialPos)
 	at := hcl.Range{Filename: in.FileName, Start: hcl.InitialPos, End: hcl.InitialPos}
-	if diags = append(diags, checkSyntax(parsed.Body.(*hclsyntax.Body))...); diags.HasErrors() {
-		r.adopt("", at, diags)
+	if diags = append(diags, CheckSyntax(parsed.Body.(*hclsyntax.Body))...); diags.HasErrors() {
+		r.Adopt("", at, diags)
 		return
 	}
 	body := parsed.Body.(*hclsyntax.Body)
 	for _, b := range body.Blocks {
-		r.fault(b.TypeRange, "a variable file has no blocks", "Write NAME = VALUE, one on a line.")
+		r.Fault(b.TypeRange, "a variable file has no blocks", "Write NAME = VALUE, one on a line.")
 	}
-	for _, a := range attributes(body) {
+	for _, a := range Attributes(body) {
 		if !slices.Contains(known, a.Name) {
-			r.fault(a.NameRange, "the plan has no variable "+quote(a.Name), noVariable(a.Name, known, "%s = …"))
+			r.Fault(a.NameRange, "the plan has no variable "+Quote(a.Name), noVariable(a.Name, known, "%s = …"))
 			continue
 		}
-		if v, ok := r.literal(a.Expr, "variable file"); ok {
+		if v, ok := r.Literal(a.Expr, "variable file"); ok {
 			to[a.Name] = Given{from: a.Name, value: v, at: a.Expr.Range()}
 		}
 	}
 }
 
-// literal evaluates an expression that may use neither names nor functions.
-func (r *Reader) literal(x hclsyntax.Expression, where string) (cty.Value, bool) {
+// Literal evaluates an expression that may use neither names nor functions.
+func (r *Reader) Literal(x hclsyntax.Expression, where string) (cty.Value, bool) {
 	roots := r.roots
 	r.roots = nil
-	v, ok := r.eval(x, scope{where: where})
+	v, ok := r.Eval(x, Scope{Where: where})
 	r.roots = roots
 	return v, ok
 }
 
 // variable reads a variable block and gives it its value.
 func (r *Reader) variable(name string, body *hclsyntax.Block, from Given) *variable {
-	b := r.Block(body, "variable."+name, "variable "+quote(name))
-	b.expect([]string{"type", "default", "description"}, nil)
+	b := r.Block(body, "variable."+name, "variable "+Quote(name))
+	b.Expect([]string{"type", "default", "description"}, nil)
 	v := &variable{at: body.DefRange()}
 	deflt, hasDefault, ok := r.declared(b, v)
 	if !ok {
@@ -179,13 +179,13 @@ func (r *Reader) variable(name string, body *hclsyntax.Block, from Given) *varia
 	}
 	switch {
 	case from.value != cty.NilVal:
-		v.value, v.ok = r.fit(v, from.value, b.where, from.at)
+		v.value, v.ok = r.fit(v, from.value, b.Where, from.at)
 	case from.from != "":
-		v.value, v.ok = r.fromText(v, from, b.where)
+		v.value, v.ok = r.fromText(v, from, b.Where)
 	case hasDefault:
 		v.value, v.ok = deflt, true
 	default:
-		r.fault(v.at, b.where+" has no value", fmt.Sprintf("Write -var %s=%s, or a default.", name, example(v.typ)))
+		r.Fault(v.at, b.Where+" has no value", fmt.Sprintf("Write -var %s=%s, or a default.", name, example(v.typ)))
 	}
 	return v
 }
@@ -193,20 +193,20 @@ func (r *Reader) variable(name string, body *hclsyntax.Block, from Given) *varia
 // declared reads a variable's type and default. Without a type it has its default's; without either it is a string.
 func (r *Reader) declared(b *Block, v *variable) (deflt cty.Value, hasDefault, ok bool) {
 	v.typ = cty.String
-	typed := b.body.Attributes["type"]
+	typed := b.Body.Attributes["type"]
 	if typed != nil {
 		t, diags := typeexpr.TypeConstraint(typed.Expr)
 		if diags.HasErrors() {
-			r.fault(typed.Expr.Range(), b.where+": no type", "Write string, number, bool, list(string) or the like, without quotes.")
+			r.Fault(typed.Expr.Range(), b.Where+": no type", "Write string, number, bool, list(string) or the like, without quotes.")
 			return cty.NilVal, false, false
 		}
 		v.typ = t
 	}
-	a := b.body.Attributes["default"]
+	a := b.Body.Attributes["default"]
 	if a == nil {
 		return cty.NilVal, false, true
 	}
-	deflt, ok = r.literal(a.Expr, b.where)
+	deflt, ok = r.Literal(a.Expr, b.Where)
 	if !ok || deflt.IsNull() {
 		return cty.NilVal, false, ok
 	}
@@ -215,7 +215,7 @@ func (r *Reader) declared(b *Block, v *variable) (deflt cty.Value, hasDefault, o
 			v.typ = cty.DynamicPseudoType
 		}
 	}
-	deflt, ok = r.fit(v, deflt, b.where, a.Expr.Range())
+	deflt, ok = r.fit(v, deflt, b.Where, a.Expr.Range())
 	return deflt, true, ok
 }
 
@@ -223,43 +223,43 @@ func (r *Reader) declared(b *Block, v *variable) (deflt cty.Value, hasDefault, o
 func (r *Reader) fit(v *variable, value cty.Value, where string, at hcl.Range) (cty.Value, bool) {
 	fitted, err := convert.Convert(value, v.typ)
 	if err != nil || fitted.IsNull() {
-		r.fault(at, fmt.Sprintf("%s is of type %s, not %s", where, typeexpr.TypeString(v.typ), describe(value)),
+		r.Fault(at, fmt.Sprintf("%s is of type %s, not %s", where, typeexpr.TypeString(v.typ), Describe(value)),
 			fmt.Sprintf("Write a value such as %s.", example(v.typ)))
 		return cty.NilVal, false
 	}
-	return fitted, r.admit(fitted, &hclsyntax.LiteralValueExpr{Val: fitted, SrcRange: at}, scope{where: where})
+	return fitted, r.admit(fitted, &hclsyntax.LiteralValueExpr{Val: fitted, SrcRange: at}, Scope{Where: where})
 }
 
 // fromText reads a value from the text of a flag or the environment.
 func (r *Reader) fromText(v *variable, from Given, where string) (cty.Value, bool) {
 	if v.typ == cty.String {
 		if !utf8.ValidString(from.text) {
-			r.fault(v.at, fmt.Sprintf("%s: the text of %s is not UTF-8", where, from.from), "Write UTF-8.")
+			r.Fault(v.at, fmt.Sprintf("%s: the text of %s is not UTF-8", where, from.from), "Write UTF-8.")
 			return cty.NilVal, false
 		}
 		return r.fit(v, cty.StringVal(from.text), where+": "+from.from, v.at)
 	}
-	var quiet reporter
-	if d := guard([]byte(from.text), from.from); d != nil {
-		quiet.keep(d)
+	var quiet Reporter
+	if d := Guard([]byte(from.text), from.from); d != nil {
+		quiet.Keep(d)
 	} else if x, diags := hclsyntax.ParseExpression([]byte(from.text), from.from, hcl.InitialPos); diags.HasErrors() {
-		quiet.adopt("", v.at, diags)
-	} else if diags := checkSyntax(x); diags.HasErrors() {
-		quiet.adopt("", v.at, diags)
+		quiet.Adopt("", v.at, diags)
+	} else if diags := CheckSyntax(x); diags.HasErrors() {
+		quiet.Adopt("", v.at, diags)
 	} else if value, ok := r.quietLiteral(x); ok {
 		return r.fit(v, value, where+": "+from.from, v.at)
 	}
-	r.fault(v.at, fmt.Sprintf("%s: %s=%s is no %s", where, from.from, quote(from.text), typeexpr.TypeString(v.typ)),
+	r.Fault(v.at, fmt.Sprintf("%s: %s=%s is no %s", where, from.from, Quote(from.text), typeexpr.TypeString(v.typ)),
 		fmt.Sprintf("Write %s=%s.", from.from, example(v.typ)))
 	return cty.NilVal, false
 }
 
 // quietLiteral is literal for text that is not in the plan: where in it something is wrong helps nobody.
 func (r *Reader) quietLiteral(x hclsyntax.Expression) (cty.Value, bool) {
-	loud := r.reporter
-	r.reporter = reporter{}
-	v, ok := r.literal(x, "")
-	r.reporter = loud
+	loud := r.Reporter
+	r.Reporter = Reporter{}
+	v, ok := r.Literal(x, "")
+	r.Reporter = loud
 	return v, ok
 }
 
@@ -304,11 +304,11 @@ func (r *Reader) collectLocals(blocks []*hclsyntax.Block) *locals {
 	ls := &locals{r: r, list: map[string]*local{}}
 	for _, b := range blocks {
 		for _, inner := range b.Body.Blocks {
-			r.fault(inner.TypeRange, "locals hold no blocks", "Write NAME = VALUE.")
+			r.Fault(inner.TypeRange, "locals hold no blocks", "Write NAME = VALUE.")
 		}
-		for _, a := range attributes(b.Body) {
+		for _, a := range Attributes(b.Body) {
 			if first, twice := ls.list[a.Name]; twice {
-				r.fault(a.NameRange, "a second local named "+quote(a.Name),
+				r.Fault(a.NameRange, "a second local named "+Quote(a.Name),
 					fmt.Sprintf("Give it another name: the first is at %s:%d.", a.NameRange.Filename, first.attr.NameRange.Start.Line))
 				continue
 			}
@@ -333,7 +333,7 @@ func (ls *locals) evaluate(l *local) {
 		return
 	}
 	l.started = true
-	l.value, l.ok = ls.r.eval(l.attr.Expr, scope{where: "local " + quote(l.attr.Name), functions: ls.r.functions})
+	l.value, l.ok = ls.r.Eval(l.attr.Expr, Scope{Where: "local " + Quote(l.attr.Name), Functions: ls.r.functions})
 	l.done = true
 }
 
@@ -345,11 +345,11 @@ func (ls *locals) value(where, name string, at hcl.Range) (cty.Value, bool) {
 		for _, l := range ls.all {
 			all = append(all, l.attr.Name)
 		}
-		ls.r.fault(at, fmt.Sprintf("%s: unknown local.%s", where, name), instead(name, all, "local.%s"))
+		ls.r.Fault(at, fmt.Sprintf("%s: unknown local.%s", where, name), Instead(name, all, "local.%s"))
 		return cty.NilVal, false
 	}
 	if l.started && !l.done {
-		ls.r.fault(at, fmt.Sprintf("%s: local.%s depends on itself", where, name), "Write one of the locals on the way as a value.")
+		ls.r.Fault(at, fmt.Sprintf("%s: local.%s depends on itself", where, name), "Write one of the locals on the way as a value.")
 		return cty.NilVal, false
 	}
 	ls.evaluate(l)

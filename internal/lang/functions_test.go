@@ -1,4 +1,4 @@
-package plan_test
+package lang_test
 
 import (
 	"strings"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
-	"github.com/loadgen/loadgen/pkg/plan"
+	"github.com/loadgen/loadgen/internal/lang"
 	"github.com/stretchr/testify/require"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -15,7 +15,7 @@ func evaluate(t *testing.T, text string) (cty.Value, hcl.Diagnostics) {
 	t.Helper()
 	x, diags := hclsyntax.ParseExpression([]byte(text), "x", hcl.InitialPos)
 	require.Empty(t, diags)
-	return x.Value(&hcl.EvalContext{Functions: plan.Functions()})
+	return x.Value(&hcl.EvalContext{Functions: lang.Functions()})
 }
 
 func TestFunctions(t *testing.T) {

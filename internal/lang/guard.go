@@ -1,4 +1,4 @@
-package plan
+package lang
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 // the parser's stack beyond recovery, and 24 locals that each double the one before fill gigabytes from 300 bytes. These are its
 // bounds on text; those on values are in eval.go.
 const (
-	maxSource  = 1 << 20  // bytes of a plan or variable file
+	MaxSource  = 1 << 20  // bytes of a plan or variable file
 	maxTokens  = 20_000   // line breaks included; a phase takes about 45
 	maxToken   = 4 << 10  // bytes of one literal or name
 	maxNesting = 100      // brackets and quotes within one another
@@ -19,14 +19,14 @@ const (
 	lexWindow  = 16 << 10 // bytes given to the lexer at once
 )
 
-// guard reports the first reason not to parse src, nil if there is none.
+// Guard reports the first reason not to parse src, nil if there is none.
 //
 // The lexer needs over 100 bytes a token, so it too must be kept from a hostile text. It is given a window at a time, each beginning
 // behind a line break outside any quote, comment and template, where the lexer has no state. A window without such a line break is
 // refused: no string may be that long anyway.
-func guard(src []byte, filename string) *hcl.Diagnostic {
-	if len(src) > maxSource {
-		return guardDiag(hcl.Range{Filename: filename, Start: hcl.InitialPos, End: hcl.InitialPos},
+func Guard(src []byte, filename string) *hcl.Diagnostic {
+	if len(src) > MaxSource {
+		return GuardDiag(hcl.Range{Filename: filename, Start: hcl.InitialPos, End: hcl.InitialPos},
 			fmt.Sprintf("%d bytes are more than a plan may have", len(src)), "Write at most 1 MiB.")
 	}
 	var b bounds
@@ -51,7 +51,7 @@ func guard(src []byte, filename string) *hcl.Diagnostic {
 		}
 		switch {
 		case endless:
-			return guardDiag(hcl.Range{Filename: filename, Start: pos, End: pos}, "a string, comment or line of more than 16 KiB",
+			return GuardDiag(hcl.Range{Filename: filename, Start: pos, End: pos}, "a string, comment or line of more than 16 KiB",
 				"Write at most 4 KiB in a string, and shorter lines.")
 		case last:
 			return nil
@@ -96,13 +96,13 @@ func (b *bounds) take(t *hclsyntax.Token) *hcl.Diagnostic {
 	b.tokens++
 	switch {
 	case b.tokens > maxTokens:
-		return guardDiag(t.Range, fmt.Sprintf("more than %d words and signs", maxTokens), "Write a smaller plan, or several.")
+		return GuardDiag(t.Range, fmt.Sprintf("more than %d words and signs", maxTokens), "Write a smaller plan, or several.")
 	case len(t.Bytes) > maxToken && t.Type != hclsyntax.TokenComment:
-		return guardDiag(t.Range, fmt.Sprintf("a word or string of %d bytes", len(t.Bytes)), "Write at most 4 KiB.")
+		return GuardDiag(t.Range, fmt.Sprintf("a word or string of %d bytes", len(t.Bytes)), "Write at most 4 KiB.")
 	}
 	switch t.Type {
 	case hclsyntax.TokenTemplateControl:
-		return guardDiag(t.Range, "%{ } is not supported", `Write a condition as "${a ? b : c}"; for a percent sign before a brace, %%{.`)
+		return GuardDiag(t.Range, "%{ } is not supported", `Write a condition as "${a ? b : c}"; for a percent sign before a brace, %%{.`)
 	case hclsyntax.TokenNewline:
 		if len(b.open) == 0 || b.open[len(b.open)-1] == hclsyntax.TokenCBrace {
 			b.chain[len(b.open)] = 0
@@ -114,7 +114,7 @@ func (b *bounds) take(t *hclsyntax.Token) *hcl.Diagnostic {
 		hclsyntax.TokenOr, hclsyntax.TokenEqualOp, hclsyntax.TokenNotEqual, hclsyntax.TokenLessThan,
 		hclsyntax.TokenLessThanEq, hclsyntax.TokenGreaterThan, hclsyntax.TokenGreaterThanEq:
 		if b.chain[len(b.open)]++; b.chain[len(b.open)] > maxChain {
-			return guardDiag(t.Range, fmt.Sprintf("an expression of more than %d operators", maxChain), "Split it into locals.")
+			return GuardDiag(t.Range, fmt.Sprintf("an expression of more than %d operators", maxChain), "Split it into locals.")
 		}
 	}
 	return b.nest(t)
@@ -125,7 +125,7 @@ func (b *bounds) nest(t *hclsyntax.Token) *hcl.Diagnostic {
 	closing, opens := closes(t.Type)
 	switch {
 	case opens && len(b.open) == maxNesting:
-		return guardDiag(t.Range, fmt.Sprintf("more than %d brackets within one another", maxNesting), "Split the expression into locals.")
+		return GuardDiag(t.Range, fmt.Sprintf("more than %d brackets within one another", maxNesting), "Split the expression into locals.")
 	case opens:
 		b.open = append(b.open, closing)
 		b.chain[len(b.open)] = 0
@@ -154,9 +154,9 @@ func closes(t hclsyntax.TokenType) (hclsyntax.TokenType, bool) {
 	return 0, false
 }
 
-// checkSyntax reports what the guard refuses in a parsed text: loops within loops and splats, whose work grows with the power of
+// CheckSyntax reports what the guard refuses in a parsed text: loops within loops and splats, whose work grows with the power of
 // their depth, and loop variables that hide the plan's own names.
-func checkSyntax(node hclsyntax.Node) hcl.Diagnostics {
+func CheckSyntax(node hclsyntax.Node) hcl.Diagnostics {
 	var w syntaxWalker
 	return hclsyntax.Walk(node, &w)
 }
@@ -168,16 +168,16 @@ type syntaxWalker struct{ loops int }
 func (w *syntaxWalker) Enter(node hclsyntax.Node) hcl.Diagnostics {
 	switch n := node.(type) {
 	case *hclsyntax.SplatExpr:
-		return hcl.Diagnostics{guardDiag(n.MarkerRange, "[*] is not supported", "Write [for x in LIST : x.NAME].")}
+		return hcl.Diagnostics{GuardDiag(n.MarkerRange, "[*] is not supported", "Write [for x in LIST : x.NAME].")}
 	case *hclsyntax.ForExpr:
 		w.loops++
 		switch {
 		case w.loops > 1:
-			return hcl.Diagnostics{guardDiag(n.OpenRange, "a for within a for", "Write the inner one as a local.")}
+			return hcl.Diagnostics{GuardDiag(n.OpenRange, "a for within a for", "Write the inner one as a local.")}
 		case n.Group:
-			return hcl.Diagnostics{guardDiag(n.OpenRange, "grouping with ... is not supported", "Leave the dots out.")}
-		case reserved(n.KeyVar) || reserved(n.ValVar):
-			return hcl.Diagnostics{guardDiag(n.OpenRange, "a loop variable named var or local", "Give it another name.")}
+			return hcl.Diagnostics{GuardDiag(n.OpenRange, "grouping with ... is not supported", "Leave the dots out.")}
+		case Reserved(n.KeyVar) || Reserved(n.ValVar):
+			return hcl.Diagnostics{GuardDiag(n.OpenRange, "a loop variable named var or local", "Give it another name.")}
 		}
 	}
 	return nil
@@ -191,8 +191,10 @@ func (w *syntaxWalker) Exit(node hclsyntax.Node) hcl.Diagnostics {
 	return nil
 }
 
-func reserved(name string) bool { return name == "var" || name == "local" }
+// Reserved says whether a name is one that expressions begin with.
+func Reserved(name string) bool { return name == "var" || name == "local" }
 
-func guardDiag(at hcl.Range, what, write string) *hcl.Diagnostic {
+// GuardDiag is an error at a place, with what to write instead.
+func GuardDiag(at hcl.Range, what, write string) *hcl.Diagnostic {
 	return &hcl.Diagnostic{Severity: hcl.DiagError, Summary: what, Detail: write, Subject: &at}
 }
