@@ -1,9 +1,9 @@
 #!/bin/sh
-# Installs what the tests want beside Go: a redis-server and a memcached to drive, redis-py to drive the built-in node with, zsh and fish
-# to complete commands in, a postgresql to keep runs in, a prometheus to scrape with, a chromium to open reports in, a JDK and the log
-# library Mashona to exchange files with, a C compiler for the race detector, and for guests with persistent memory a QEMU, a busybox,
-# mkfs for two file systems and a kernel, which is unpacked and not installed. Uses apt-get, with sudo when not root; where there is none,
-# says what is missing and fails.
+# Installs what the tests want beside Go: a redis-server and a memcached to drive, nutcracker as a proxy before them, redis-py to drive the
+# built-in node with, zsh and fish to complete commands in, a postgresql to keep runs in, a prometheus to scrape with, a chromium to open
+# reports in, a JDK and the log library Mashona, which Maven fetches, to exchange files with, a C compiler for the race detector, and for
+# guests with persistent memory a QEMU, a busybox, mkfs for two file systems and a kernel, which is unpacked and not installed. Uses apt-get,
+# with sudo when not root; where there is none, says what is missing and fails.
 set -eu
 
 cache=${XDG_CACHE_HOME:-$HOME/.cache}
@@ -19,7 +19,8 @@ missing() {
 	command -v chromium >/dev/null || echo chromium
 	{ command -v prometheus && command -v promtool; } >/dev/null || echo prometheus
 	command -v javac >/dev/null || echo default-jdk-headless
-	command -v curl >/dev/null || echo curl
+	command -v mvn >/dev/null || echo maven
+	{ command -v nutcracker || ls /usr/sbin/nutcracker; } >/dev/null 2>&1 || echo nutcracker
 	command -v qemu-system-x86_64 >/dev/null || echo qemu-system-x86
 	command -v busybox >/dev/null || echo busybox-static
 	command -v mkfs.ext4 >/dev/null || echo e2fsprogs
@@ -38,21 +39,24 @@ install() {
 	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@"
 }
 
-# jar fetches one from Maven Central (its place there, its SHA-256) to where the tests look for it.
+# jar has Maven fetch one (its coordinates, its SHA-256) to where the tests look for it.
 jar() {
 	dir=$cache/loadgen
-	file=$dir/${1##*/}
-	if [ ! -f "$file" ]; then
+	name=${1#*:}
+	name=$(echo "$name" | tr : -).jar
+	if [ ! -f "$dir/$name" ]; then
+		part=$(mktemp -d)
+		timeout 600 mvn --batch-mode --quiet dependency:copy "-Dartifact=$1" "-DoutputDirectory=$part"
+		echo "$2  $part/$name" | sha256sum -c --quiet
 		mkdir -p "$dir"
-		curl -fsSL --max-time 120 -o "$file.part" "https://repo1.maven.org/maven2/$1"
-		echo "$2  $file.part" | sha256sum -c --quiet
-		mv "$file.part" "$file"
+		mv "$part/$name" "$dir/$name"
+		rmdir "$part"
 	fi
 }
 
 jars() {
-	jar io/mashona/mashona-logwriting/1.1.0/mashona-logwriting-1.1.0.jar ee3b0aecd98de8f5971786bbb6d623235d4f77916da19089ca2209b9910c4a21
-	jar org/jboss/logging/jboss-logging/3.4.1.Final/jboss-logging-3.4.1.Final.jar 8efe877d93e5e1057a1388b2950503b88b0c28447364fde08adbec61e524eeb8
+	jar io.mashona:mashona-logwriting:1.1.0 ee3b0aecd98de8f5971786bbb6d623235d4f77916da19089ca2209b9910c4a21
+	jar org.jboss.logging:jboss-logging:3.4.1.Final 8efe877d93e5e1057a1388b2950503b88b0c28447364fde08adbec61e524eeb8
 }
 
 # guest_kernel unpacks the kernel that guests boot to where the tests look for it.

@@ -27,6 +27,7 @@ var rules = map[string]func(*module) []string{
 	"marks":      marks,
 	"places":     places,
 	"plans":      plans,
+	"registries": registries,
 	"require":    required,
 	"skips":      skips,
 	"unsafe":     unsafes,

@@ -28,6 +28,26 @@ func marks(m *module) []string {
 	return found
 }
 
+// registry is how the names of hosts begin that packages are fetched from.
+var registry = regexp.MustCompile(`(?i)\b((repo[0-9]*|search|central)\.(maven|sonatype)|(proxy|sum|index)\.golang|registry\.(npmjs|yarnpkg)|files\.pythonhosted|(static|index)\.crates|(deb|archive|security)\.(debian|ubuntu)|registry-1\.docker)\b`)
+
+// registries finds hosts of package registries: their ordinary clients know where to fetch from, and a machine may have a mirror.
+func registries(m *module) []string {
+	var found []string
+	for _, name := range m.texts {
+		if strings.HasPrefix(name, "internal/lint/") { // which has to spell them
+			continue
+		}
+		found = append(found, m.lines(name, func(line string) (hosts []string) {
+			for _, host := range registry.FindAllString(line, -1) {
+				hosts = append(hosts, host+": a registry's host; have its own client fetch by name")
+			}
+			return hosts
+		})...)
+	}
+	return found
+}
+
 // assembly finds files of assembly where none has to be. One of comments only lets a package have functions without a body.
 func assembly(m *module) []string {
 	var found []string
