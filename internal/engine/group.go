@@ -194,9 +194,10 @@ func (g *group) identifyOne(ctx context.Context, end *endpoint, w driver.Wire, s
 	if err := conn.SetDeadline(deadline); err != nil {
 		return nil, fmt.Errorf("%v: %w", end, err)
 	}
-	facts, err := w.Identify(ctx, conn, g.target.Config, secrets)
+	heard := &witness{Conn: conn}
+	facts, err := w.Identify(ctx, heard, g.target.Config, secrets)
 	if err != nil {
-		return nil, fmt.Errorf("%v: %w", end, g.connect.explain(err))
+		return nil, fmt.Errorf("%v: %w", end, heard.explain(g.connect.explain(err)))
 	}
 	maps.Copy(facts, g.connect.facts(conn))
 	return facts, nil

@@ -125,9 +125,13 @@ type Wire interface {
 	// Builtin names the protocol a built-in node must speak to serve this driver; "" when none does.
 	Builtin() string
 	// Identify asks the server at the far end of a fresh connection what it is: version and the settings that bear on
-	// a measurement, by name ("version" and "server" at least). The connection's deadline is set by the caller.
+	// a measurement, by name: "version" and "server", or [Note] in their place when the server greets well and will not say. The error of one that is not
+	// there for loads says what it is. The connection's deadline is set by the caller.
 	Identify(ctx context.Context, conn net.Conn, config any, secrets Secrets) (map[string]string, error)
 }
+
+// Note is the name under which Identify says why a server's facts are missing.
+const Note = "note"
 
 // Codec writes requests and reads replies. It does no I/O, keeps nothing of the bytes it is given, and allocates nothing
 // per request. Used by one goroutine at a time.

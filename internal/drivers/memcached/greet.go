@@ -50,6 +50,8 @@ func parseGreeting(b []byte, i int) (n int, rest string, err error) {
 	switch {
 	case want == "MN" && string(line) == "ERROR":
 		return 0, "", errTooOld
+	case want == "VERSION" && string(line) == "ERROR": // its answer to mn has to do
+		return n, "", nil
 	case isError(word):
 		return 0, "", fmt.Errorf("server says %s", printable(string(line)))
 	case string(word) != want:

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strings"
+	"syscall"
 
 	"github.com/loadgen/loadgen/pkg/driver"
 )
@@ -26,14 +28,16 @@ var questions = [...]struct {
 }
 
 // Identify greets the server and asks stats and stats settings. The result holds "server" (memcached, loadgen) and "version", and
-// of the other figures those that the server tells. It returns soon after ctx is cancelled.
+// of the other figures those that the server tells; a "note" says why they are missing where it would not. It returns soon after ctx is cancelled.
 func (Driver) Identify(ctx context.Context, conn net.Conn, config any, _ driver.Secrets) (map[string]string, error) {
 	if err := check(config); err != nil {
 		return nil, err
 	}
 	var id map[string]string
 	err := driver.Interruptible(ctx, conn, func() (err error) {
-		id, err = identify(conn)
+		if id, err = identify(conn); err == nil && errors.Is(ctx.Err(), context.Canceled) {
+			err = ctx.Err()
+		}
 		return err
 	})
 	if err != nil {
@@ -42,40 +46,67 @@ func (Driver) Identify(ctx context.Context, conn net.Conn, config any, _ driver.
 	return id, nil
 }
 
+// identify greets first and waits for the answers: a proxy that closes the connection for a question would take them along.
 func identify(conn net.Conn) (map[string]string, error) {
-	request, _ := codec{}.Greet(nil)
-	for _, q := range questions {
-		request = append(append(request, q.ask...), "\r\n"...)
-	}
-	if _, err := conn.Write(request); err != nil {
+	hello, _ := codec{}.Greet(nil)
+	if _, err := conn.Write(hello); err != nil {
 		return nil, err
 	}
 	in := newLineReader(conn)
 	id := map[string]string{"server": "memcached"}
 	for i, g := range greetings {
 		rest, err := greet(in, i)
-		if err != nil {
+		switch {
+		case errors.Is(err, errClosed) && g.want == "MN":
+			return nil, fmt.Errorf("%s: %w: it may be a proxy that does not know the meta commands, as twemproxy: it must be memcached 1.6.10 or newer", g.ask, err)
+		case err != nil:
 			return nil, fmt.Errorf("%s: %w", g.ask, err)
-		}
-		if g.want == "VERSION" {
+		case g.want == "VERSION" && rest != "":
 			id["version"] = rest
 		}
 	}
 	for _, q := range questions {
-		stats, err := readStats(in)
+		stats, err := ask(conn, in, q.ask)
+		if err == nil && len(stats) == 0 && q.ask == "stats" {
+			err = errors.New("server tells nothing")
+		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", q.ask, err)
+			id[driver.Note] = fmt.Sprintf("the server says nothing of itself: %s: %v", q.ask, err)
+			break
 		}
 		describe(id, stats, q.fields)
 	}
 	return id, nil
 }
 
+// ask asks for stats.
+func ask(conn net.Conn, in *lineReader, question string) (map[string]string, error) {
+	_, _ = conn.Write(append([]byte(question), "\r\n"...)) // where that fails, so does reading the answer
+	stats, err := readStats(in)
+	if err != nil {
+		return nil, silence(err)
+	}
+	return stats, nil
+}
+
+// silence says in words that a server did not answer.
+func silence(err error) error {
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return errors.New("no answer in time")
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrClosedPipe), errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET):
+		return errClosed
+	}
+	return err
+}
+
+var errClosed = errors.New("server closed the connection")
+
 // greet reads the reply to a greeting and returns what stands behind its first word.
 func greet(in *lineReader, i int) (rest string, err error) {
 	line, err := in.next()
 	if err != nil {
-		return "", err
+		return "", silence(err)
 	}
 	_, rest, err = parseGreeting(line, i)
 	return rest, err
@@ -144,7 +175,7 @@ func (r *lineReader) next() ([]byte, error) {
 	case errors.Is(err, io.EOF) && r.limited.N == 0:
 		return nil, fmt.Errorf("reply goes on beyond %d bytes", maxIdentity)
 	case errors.Is(err, io.EOF):
-		return nil, errors.New("server closed the connection")
+		return nil, errClosed
 	default:
 		return nil, err
 	}

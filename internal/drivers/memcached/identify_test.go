@@ -5,28 +5,26 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// script is a server that expects the greeting and the questions of Identify, then says its lines and closes.
+// script is a server that says its lines, whatever it is asked, and closes.
 func script(t *testing.T, says string) net.Conn {
 	t.Helper()
 	client, server := net.Pipe()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		defer server.Close()
-		const asks = "mn\r\nversion\r\nstats\r\nstats settings\r\n"
-		got := make([]byte, len(asks))
-		if _, err := io.ReadFull(server, got); err != nil || string(got) != asks {
-			t.Errorf("server got %q, %v; want %q", got, err, asks)
-		}
+	var ended sync.WaitGroup
+	ended.Go(func() { _, _ = io.Copy(io.Discard, server) })
+	ended.Go(func() {
 		_, _ = io.WriteString(server, says) // the client may have heard enough
-	}()
-	t.Cleanup(func() { _ = client.Close(); <-ended })
+		_ = server.Close()
+	})
+	t.Cleanup(func() { _ = client.Close(); ended.Wait() })
 	require.NoError(t, client.SetDeadline(time.Now().Add(10*time.Second)))
 	return client
 }
@@ -47,7 +45,14 @@ func TestIdentify(t *testing.T) {
 				"evictions": "on", "item_size_max": "1048576",
 			},
 		},
-		{"nothing is told", greeted + "END\r\nEND\r\n", map[string]string{"server": "memcached", "version": "1.6.18"}},
+		{
+			"nothing is told", greeted + "END\r\nEND\r\n",
+			map[string]string{"server": "memcached", "version": "1.6.18", "note": "the server says nothing of itself: stats: server tells nothing"},
+		},
+		{
+			"version is refused", "MN\r\nERROR\r\nSTAT pid 7\r\nEND\r\nEND\r\n",
+			map[string]string{"server": "memcached", "pid": "7"},
+		},
 		{
 			"settings are refused", greeted + "STAT pid 7\r\nEND\r\nCLIENT_ERROR no\r\n",
 			map[string]string{"server": "memcached", "version": "1.6.18", "pid": "7"},
@@ -73,18 +78,35 @@ func TestIdentifyErrors(t *testing.T) {
 		{"memcached 1.4", "ERROR\r\nVERSION 1.4.39\r\nSTAT pid 7\r\nEND\r\n", "mn: the server does not know the meta commands: it must be memcached 1.6.10 or newer"},
 		{"memcached 1.6.9", "MN\r\nVERSION 1.6.9\r\n", "version: the meta commands of memcached 1.6.9 have an earlier form"},
 		{"another protocol", "HTTP/1.1 400\r\n", `mn: want MN, got "HTTP/1.1 400\r\n"`},
-		{"closes at once", "", "mn: server closed the connection"},
-		{"closes in stats", greeted + "STAT pid", "stats: server closed the connection"},
-		{"stats is odd", greeted + "STAT pid 7\r\nHD\r\n", `stats: want STAT or END, got "HD\r\n"`},
-		{"stats break off", greeted + "STAT pid 7\r\nSERVER_ERROR out of memory\r\n", `stats: want STAT or END, got "SERVER_ERROR out of memory\r\n"`},
-		{"settings are odd", greeted + "END\r\n+OK\r\n", `stats settings: not the memcached protocol: got "+OK\r\n"`},
-		{"line without end", greeted + "STAT " + strings.Repeat("x", 3000), "stats: line does not end within 2048 bytes"},
-		{"stats without end", greeted + strings.Repeat("STAT pid 7\r\n", 100_000), "stats: reply goes on beyond 1048576 bytes"},
+		{"closes at once", "", "mn: server closed the connection: it may be a proxy that does not know the meta commands"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := Driver{}.Identify(context.Background(), script(t, test.says), new(Config), nil)
 			require.ErrorContains(t, err, "ask memcached what it is: "+test.want)
+		})
+	}
+}
+
+// A server that greets well can be loaded, whatever it says to questions about itself.
+func TestServersThatSayNothingOfThemselves(t *testing.T) {
+	tests := []struct {
+		name, says, want string
+	}{
+		{"closes for stats", greeted, "the server says nothing of itself: stats: server closed the connection"},
+		{"closes in stats", greeted + "STAT pid", "stats: server closed the connection"},
+		{"stats is odd", greeted + "STAT pid 7\r\nHD\r\n", `stats: want STAT or END, got "HD\r\n"`},
+		{"stats break off", greeted + "STAT pid 7\r\nSERVER_ERROR out of memory\r\n", `stats: want STAT or END, got "SERVER_ERROR out of memory\r\n"`},
+		{"settings are odd", greeted + "STAT pid 7\r\nEND\r\n+OK\r\n", `stats settings: not the memcached protocol: got "+OK\r\n"`},
+		{"line without end", greeted + "STAT " + strings.Repeat("x", 3000), "stats: line does not end within 2048 bytes"},
+		{"stats without end", greeted + strings.Repeat("STAT pid 7\r\n", 100_000), "stats: reply goes on beyond 1048576 bytes"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			id, err := Driver{}.Identify(context.Background(), script(t, test.says), new(Config), nil)
+			require.NoError(t, err)
+			require.Contains(t, id[driver.Note], test.want)
+			require.Equal(t, "1.6.18", id["version"])
 		})
 	}
 }

@@ -83,3 +83,12 @@ func TestServerErrors(t *testing.T) {
 	require.Equal(t, driver.OK, replies[2].Outcome)
 	require.Len(t, replies[3].Value, 200)
 }
+
+// TestConformanceWithOddServers loads servers with manners of their own.
+func TestConformanceWithOddServers(t *testing.T) {
+	for _, odd := range drivertest.OddMemcached() {
+		t.Run(odd.Name, func(t *testing.T) {
+			drivertest.Run(t, drivertest.Suite{Driver: Driver{}, Dial: odd.DialMemcached(t), Note: odd.Note, MaxKey: 250, TextKeys: true})
+		})
+	}
+}

@@ -140,7 +140,7 @@ func (c *codec) parse(b []byte, verb driver.Verb, reply *driver.Reply, read read
 		reply.Outcome, reply.Message = driver.Error, c.told(r.text)
 	case verb == driver.Get && r.kind == bulk:
 		reply.Outcome, reply.Value = driver.OK, r.text
-	case verb == driver.Get && r.kind == null:
+	case verb != driver.Put && r.missing():
 		reply.Outcome = driver.Miss
 	case verb == driver.Put && r.kind == status && string(r.text) == "OK":
 		reply.Outcome = driver.OK

@@ -18,7 +18,9 @@ type greeting struct {
 // step is one command of a greeting.
 type step struct {
 	name string // the command as an error may show it: without the password
-	want string // the status that answers it; "" for a HELLO, which a map answers
+	want string // the status that answers it, which some servers send as a bulk string; "" for a HELLO, which a map answers
+
+	courtesy bool // the load needs it not: a server may refuse it
 }
 
 func newGreeting(cfg *Config, password string) greeting {
@@ -34,9 +36,9 @@ func newGreeting(cfg *Config, password string) greeting {
 	}
 	if cfg.Database != 0 {
 		n := strconv.Itoa(cfg.Database)
-		add(step{"SELECT " + n, "OK"}, "SELECT", n)
+		add(step{name: "SELECT " + n, want: "OK"}, "SELECT", n)
 	}
-	add(step{"PING", "PONG"}, "PING")
+	add(step{name: "PING", want: "PONG", courtesy: true}, "PING")
 	return g
 }
 
@@ -57,12 +59,12 @@ func (g *greeting) introduce(cfg *Config, add func(s step, args ...string)) {
 	switch {
 	case cfg.Password == nil:
 	case cfg.Username == "":
-		add(step{"AUTH", "OK"}, "AUTH", g.password)
+		add(step{name: "AUTH", want: "OK"}, "AUTH", g.password)
 	default:
-		add(step{"AUTH " + cfg.Username, "OK"}, "AUTH", cfg.Username, g.password)
+		add(step{name: "AUTH " + cfg.Username, want: "OK"}, "AUTH", cfg.Username, g.password)
 	}
 	if cfg.ClientName != "" {
-		add(step{"CLIENT SETNAME", "OK"}, "CLIENT", "SETNAME", cfg.ClientName)
+		add(step{name: "CLIENT SETNAME", want: "OK", courtesy: true}, "CLIENT", "SETNAME", cfg.ClientName)
 	}
 }
 
@@ -82,6 +84,7 @@ func (g *greeting) parse(b []byte, i int, read reader) (int, error) {
 		return 0, fmt.Errorf("%s: %s", step.name, g.words(b, err.Error()))
 	case n == 0:
 		return 0, nil
+	case r.kind == errorReply && step.courtesy && refuses(r.text):
 	case r.kind == errorReply:
 		return 0, fmt.Errorf("%s: server says %s%s", step.name, g.words(r.text, printable(r.text)), step.remedy(r.text))
 	case step.want == "" && r.kind == mapping:
@@ -90,10 +93,15 @@ func (g *greeting) parse(b []byte, i int, read reader) (int, error) {
 		}
 	case step.want == "":
 		return 0, fmt.Errorf("%s: want a map, got %s", step.name, g.words(b[:n], quote(b[:n])))
-	case r.kind != status || string(r.text) != step.want:
+	case r.kind != status && r.kind != bulk || string(r.text) != step.want:
 		return 0, fmt.Errorf("%s: want +%s, got %s", step.name, step.want, g.words(b[:n], quote(b[:n])))
 	}
 	return n, nil
+}
+
+// refuses says whether a server does not know a command, or has not given it to the user.
+func refuses(words []byte) bool {
+	return bytes.HasPrefix(words, []byte("NOPERM ")) || bytes.Contains(bytes.ToLower(words), []byte("unknown command"))
 }
 
 // remedy is what to do about a server that wants a password, and about a HELLO that it does not know: it is older than RESP3, or another

@@ -58,7 +58,7 @@ func TestParseGreeting(t *testing.T) {
 		{"control characters", 2, "-ERR \x1b[2J\"x\"\t\xff\r\n", `PING: server says ERR \x1b[2J"x"\t\xff`},
 		{"long error", 2, "-" + strings.Repeat("x", 1000) + "\r\n", "PING: server says " + strings.Repeat("x", 300)},
 		{"another status", 2, "+OK\r\n", `PING: want +PONG, got "+OK\r\n"`},
-		{"bulk", 2, "$4\r\nPONG\r\n", `PING: want +PONG, got "$4\r\nPONG\r\n"`},
+		{"another bulk", 2, "$4\r\nPANG\r\n", `PING: want +PONG, got "$4\r\nPANG\r\n"`},
 		{"array", 2, "*2\r\n$4\r\npong\r\n$0\r\n\r\n", `PING: want +PONG, got "*2\r\n"`},
 		{"web server", 0, "HTTP/1.1 400 Bad Request\r\nServer: nginx/1.24.0\r\n\r\n", `AUTH worker: not RESP2: got "HTTP/1.1 400 Bad Request\r\nServer: nginx/"…`},
 		{"mail server", 2, "220 mail ESMTP\r\n", `PING: not RESP2: got "220 mail ESMTP\r\n"`},
@@ -75,6 +75,11 @@ func TestParseGreeting(t *testing.T) {
 			require.EqualError(t, err, test.want)
 			require.Zero(t, n)
 		})
+	}
+	for _, in := range []string{"$4\r\nPONG\r\n", "-NOPERM this user has no permissions to run the 'ping' command\r\n", "-ERR unknown command 'PING'\r\n"} {
+		n, err := c.ParseGreeting([]byte(in+"+more"), 2)
+		require.NoError(t, err, "a server may answer PING by %q", in)
+		require.Equal(t, len(in), n)
 	}
 	for i, in := range []string{"+OK\r\n", "+OK\r\n", "+PONG\r\n"} {
 		n, err := c.ParseGreeting([]byte(in+"+more"), i)

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strings"
+	"syscall"
 
 	"github.com/loadgen/loadgen/pkg/driver"
 )
@@ -24,23 +26,18 @@ var infoFields = [...]string{
 var configFields = [...]string{"save", "appendfsync", "io-threads"}
 
 // Identify greets the server and asks INFO and CONFIG GET. The result holds "server" (redis, valkey, loadgen, …) and
-// "version", and of the other settings those that the server tells. It returns soon after ctx is cancelled.
+// "version", and of the other settings those that the server tells. One that greets well and then says nothing of itself is as good for a load: the result
+// holds a "note" that says why nothing is known. It returns soon after ctx is cancelled.
 func (d Driver) Identify(ctx context.Context, conn net.Conn, config any, secrets driver.Secrets) (map[string]string, error) {
 	c, err := d.NewCodec(config, secrets)
 	if err != nil {
 		return nil, err
 	}
-	request, replies := c.Greet(nil)
-	request = appendCommand(request, "INFO")
-	for _, name := range configFields {
-		request = appendCommand(request, "CONFIG", "GET", name)
-	}
 	var id map[string]string
-	err = driver.Interruptible(ctx, conn, func() error {
-		if _, err := conn.Write(request); err != nil {
-			return err
+	err = driver.Interruptible(ctx, conn, func() (err error) {
+		if id, err = identify(conn, c); err == nil && errors.Is(ctx.Err(), context.Canceled) {
+			err = ctx.Err()
 		}
-		id, err = readIdentity(&replyReader{conn: conn}, c, replies)
 		return err
 	})
 	if err != nil {
@@ -49,26 +46,58 @@ func (d Driver) Identify(ctx context.Context, conn net.Conn, config any, secrets
 	return id, nil
 }
 
-func readIdentity(in *replyReader, c driver.Codec, greetings int) (map[string]string, error) {
-	for i := range greetings {
+// identify greets first and waits for the answers: a proxy that closes the connection for a question would take them along.
+func identify(conn net.Conn, c driver.Codec) (map[string]string, error) {
+	in := &replyReader{conn: conn}
+	hello, replies := c.Greet(nil)
+	if _, err := conn.Write(hello); err != nil {
+		return nil, err
+	}
+	for i := range replies {
 		if err := in.next(func(b []byte) (int, error) { return c.ParseGreeting(b, i) }); err != nil {
 			return nil, err
 		}
 	}
-	info, err := in.value()
+	id, err := readInfo(conn, in)
 	if err != nil {
-		return nil, fmt.Errorf("INFO: %w", err)
+		return map[string]string{driver.Note: fmt.Sprintf("the server says nothing of itself: INFO: %v", err)}, nil
 	}
-	if info.kind != bulk {
-		return nil, fmt.Errorf("INFO: want a text, server says %q", printable(info.text))
+	if id["redis_mode"] == "sentinel" {
+		return nil, errors.New("it is a Sentinel, which holds no keys: write the endpoint of the server that it watches (redis-cli -p PORT SENTINEL MASTERS names it)")
 	}
-	id := describe(parseInfo(string(info.text)))
 	for _, name := range configFields {
-		if err := readSetting(in, name, id); err != nil {
-			return nil, fmt.Errorf("CONFIG GET %s: %w", name, err)
+		if err := readSetting(conn, in, name, id); err != nil {
+			id[driver.Note] = fmt.Sprintf("the server says nothing of its settings: CONFIG GET %s: %v", name, err)
+			break
 		}
 	}
 	return id, nil
+}
+
+// readInfo asks INFO.
+func readInfo(conn net.Conn, in *replyReader) (map[string]string, error) {
+	_, _ = conn.Write(appendCommand(nil, "INFO")) // where that fails, so does reading the answer
+	info, err := in.value()
+	switch {
+	case err != nil:
+		return nil, silence(err)
+	case info.kind == errorReply:
+		return nil, fmt.Errorf("server says %s", printable(info.text))
+	case info.kind != bulk:
+		return nil, fmt.Errorf("want a text, server says %q", printable(info.text))
+	}
+	return describe(parseInfo(string(info.text))), nil
+}
+
+// silence says in words that a server did not answer.
+func silence(err error) error {
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return errors.New("no answer in time")
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrClosedPipe), errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET):
+		return errClosed
+	}
+	return err
 }
 
 // parseInfo returns the name:value lines of an INFO reply.
@@ -100,12 +129,16 @@ func describe(info map[string]string) map[string]string {
 	return id
 }
 
-// readSetting reads a reply to CONFIG GET: a map, or an array of name and value, empty for a setting the server does not have, or an
+// readSetting asks CONFIG GET. The reply is a map, or an array of name and value, empty for a setting the server does not have, or an
 // error when it does not tell.
-func readSetting(in *replyReader, name string, id map[string]string) error {
+func readSetting(conn net.Conn, in *replyReader, name string, id map[string]string) error {
+	_, _ = conn.Write(appendCommand(nil, "CONFIG", "GET", name)) // as above
 	head, err := in.value()
-	if err != nil || head.kind == errorReply {
-		return err
+	if err != nil {
+		return silence(err)
+	}
+	if head.kind == errorReply {
+		return nil
 	}
 	if head.kind != array && head.kind != mapping || head.elements()%2 != 0 {
 		return errors.New("reply is not an array of names and values")
@@ -113,12 +146,12 @@ func readSetting(in *replyReader, name string, id map[string]string) error {
 	for range head.elements() / 2 {
 		key, err := in.value()
 		if err != nil {
-			return err
+			return silence(err)
 		}
 		found := string(key.text) == name
 		value, err := in.value()
 		if err != nil {
-			return err
+			return silence(err)
 		}
 		if found {
 			id[name] = string(value.text)
@@ -126,6 +159,8 @@ func readSetting(in *replyReader, name string, id map[string]string) error {
 	}
 	return nil
 }
+
+var errClosed = errors.New("server closed the connection")
 
 // replyReader reads replies from a blocking connection, maxIdentity bytes in all.
 type replyReader struct {
@@ -172,7 +207,7 @@ func (r *replyReader) fill() error {
 	case n > 0:
 		return nil
 	case errors.Is(err, io.EOF):
-		return errors.New("server closed the connection")
+		return errClosed
 	default:
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,23 +15,17 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// script is a server that expects the greeting and the questions of Identify, then says its lines and closes.
+// script is a server that says its lines, whatever it is asked, and closes.
 func script(t *testing.T, says string) net.Conn {
 	t.Helper()
 	client, server := net.Pipe()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		defer server.Close()
-		const asks = "*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nINFO\r\n*3\r\n$6\r\nCONFIG\r\n$3\r\nGET\r\n$4\r\nsave\r\n" +
-			"*3\r\n$6\r\nCONFIG\r\n$3\r\nGET\r\n$11\r\nappendfsync\r\n*3\r\n$6\r\nCONFIG\r\n$3\r\nGET\r\n$10\r\nio-threads\r\n"
-		got := make([]byte, len(asks))
-		if _, err := io.ReadFull(server, got); err != nil || string(got) != asks {
-			t.Errorf("server got %q, %v; want %q", got, err, asks)
-		}
+	var ended sync.WaitGroup
+	ended.Go(func() { _, _ = io.Copy(io.Discard, server) })
+	ended.Go(func() {
 		_, _ = io.WriteString(server, says) // the client may have heard enough
-	}()
-	t.Cleanup(func() { _ = client.Close(); <-ended })
+		_ = server.Close()
+	})
+	t.Cleanup(func() { _ = client.Close(); ended.Wait() })
 	require.NoError(t, client.SetDeadline(time.Now().Add(10*time.Second)))
 	return client
 }
@@ -74,21 +69,14 @@ func TestIdentify(t *testing.T) {
 }
 
 func TestIdentifyErrors(t *testing.T) {
-	info := bulkString("redis_version:7\r\n")
+	sentinel := bulkString("redis_version:7.0.15\r\nredis_mode:sentinel\r\n")
 	tests := []struct {
 		name, says, want string
 	}{
 		{"loading", "-LOADING soon\r\n", "PING: server says LOADING soon"},
 		{"another protocol", "HTTP/1.1 400\r\n", "PING: not RESP2"},
 		{"closes at once", "", "server closed the connection"},
-		{"closes in INFO", "+PONG\r\n$100\r\nredis", "INFO: server closed the connection"},
-		{"INFO is refused", "+PONG\r\n-NOPERM no permission\r\n", `INFO: want a text, server says "NOPERM no permission"`},
-		{"INFO is a number", "+PONG\r\n:1\r\n", `INFO: want a text`},
-		{"INFO has no end", "+PONG\r\n$9999999\r\n" + strings.Repeat("x", 2<<20), "INFO: reply goes on beyond 1048576 bytes"},
-		{"setting is a number", "+PONG\r\n" + info + ":1\r\n", "CONFIG GET save: reply is not an array"},
-		{"setting is odd", "+PONG\r\n" + info + "*1\r\n", "CONFIG GET save: reply is not an array"},
-		{"setting breaks off", "+PONG\r\n" + info + "*2\r\n$4\r\nsave\r\n", "CONFIG GET save: server closed the connection"},
-		{"setting has no name", "+PONG\r\n" + info + "*2\r\n", "CONFIG GET save: server closed the connection"},
+		{"a Sentinel", "+PONG\r\n" + sentinel, "it is a Sentinel, which holds no keys"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -96,6 +84,46 @@ func TestIdentifyErrors(t *testing.T) {
 			require.ErrorContains(t, err, "ask redis what it is: "+test.want)
 		})
 	}
+}
+
+// A server that greets well can be loaded, whatever it says to questions about itself.
+func TestServersThatSayNothingOfThemselves(t *testing.T) {
+	info := bulkString("redis_version:7\r\n")
+	tests := []struct {
+		name, says, want string
+	}{
+		{"closes in INFO", "+PONG\r\n$100\r\nredis", "INFO: server closed the connection"},
+		{"closes for INFO", "+PONG\r\n", "INFO: server closed the connection"},
+		{"INFO is refused", "+PONG\r\n-NOPERM no permission\r\n", "the server says nothing of itself: INFO: server says NOPERM no permission"},
+		{"INFO is a number", "+PONG\r\n:1\r\n", "INFO: want a text"},
+		{"INFO has no end", "+PONG\r\n$9999999\r\n" + strings.Repeat("x", 2<<20), "INFO: reply goes on beyond 1048576 bytes"},
+		{"setting is a number", "+PONG\r\n" + info + ":1\r\n", "the server says nothing of its settings: CONFIG GET save: reply is not an array"},
+		{"setting is odd", "+PONG\r\n" + info + "*1\r\n", "CONFIG GET save: reply is not an array"},
+		{"setting breaks off", "+PONG\r\n" + info + "*2\r\n$4\r\nsave\r\n", "CONFIG GET save: server closed the connection"},
+		{"setting has no name", "+PONG\r\n" + info + "*2\r\n", "CONFIG GET save: server closed the connection"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			id, err := Driver{}.Identify(context.Background(), script(t, test.says), &Config{Protocol: 2}, nil)
+			require.NoError(t, err)
+			require.Contains(t, id[driver.Note], test.want)
+		})
+	}
+}
+
+// A proxy may pass over what it does not know.
+func TestIdentifyDoesNotWaitForInfo(t *testing.T) {
+	client, server := net.Pipe()
+	var ended sync.WaitGroup
+	ended.Go(func() { _, _ = io.Copy(io.Discard, server) })
+	ended.Go(func() { _, _ = io.WriteString(server, "+PONG\r\n") })
+	defer ended.Wait()
+	defer client.Close()
+	defer server.Close()
+	require.NoError(t, client.SetDeadline(time.Now().Add(100*time.Millisecond)))
+	id, err := Driver{}.Identify(context.Background(), client, &Config{Protocol: 2}, nil)
+	require.NoError(t, err)
+	require.Equal(t, "the server says nothing of itself: INFO: no answer in time", id[driver.Note])
 }
 
 func TestIdentifyEndsWithContext(t *testing.T) {

@@ -2,18 +2,18 @@
 //
 // A get is GET, a put is SET, a delete is DEL with one key; of several keys a get is MGET and a put MSET. A connection begins with AUTH, CLIENT SETNAME and SELECT where the target asks
 // for them, in RESP3 with HELLO in the place of the first two, and always with PING: the answers tell a server that is not Redis, wants a password,
-// or still loads its data, before any load is sent.
+// or still loads its data, before any load is sent. A server that greets well and will not say what it is is loaded all the same.
 //
 // # Replies
 //
 //	verb    reply            outcome
 //	get     $n … bulk        ok, with the value
-//	get     $-1, _           miss
+//	get     $-1, _, *-1      miss
 //	put     +OK              ok
 //	mget    *n … elements    ok or miss for each, as for a get
 //	mset    +OK              ok for each
 //	delete  :1               ok
-//	delete  :0               miss
+//	delete  :0, $-1, _, *-1  miss
 //	any     -words           error, with the words
 //
 // Anything else is not an answer to the request: the stream of replies cannot be trusted any more, and Parse returns an error.

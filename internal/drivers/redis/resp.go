@@ -42,6 +42,9 @@ type reply struct {
 	text    []byte
 }
 
+// missing says whether it is one of the ways to say that there is nothing: a null string, a null array, the null of RESP3.
+func (r *reply) missing() bool { return r.kind == null || r.kind == array && r.integer == -1 }
+
 // readValue reads the RESP2 value at the front of b and returns the bytes it took, 0 when it is not complete. An array ends
 // with its header.
 func readValue(b []byte) (reply, int, error) {
@@ -64,6 +67,9 @@ func readValue(b []byte) (reply, int, error) {
 	case '*':
 		v, n, err := readNumber(b)
 		return reply{kind: array, integer: v}, n, err
+	case '_': // of RESP3, and what some servers say unasked
+		_, n, err := readWord(b, "")
+		return reply{kind: null}, n, err
 	default:
 		return reply{}, 0, fmt.Errorf("not RESP2: got %s", quote(b))
 	}

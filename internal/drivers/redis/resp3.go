@@ -132,9 +132,6 @@ func readValue3(b []byte) (reply, int, error) {
 		return reply{}, 0, nil
 	}
 	switch b[0] {
-	case '_':
-		_, n, err := readWord(b, "")
-		return reply{kind: null}, n, err
 	case '#':
 		text, n, err := readWord(b, "tf")
 		return reply{kind: scalar, text: text}, n, err
@@ -255,7 +252,7 @@ func readHeader(b []byte, k kind) (reply, int, error) {
 // isRESP2 says whether a value of RESP2 begins with the byte.
 func isRESP2(c byte) bool {
 	switch c {
-	case '+', '-', ':', '$', '*':
+	case '+', '-', ':', '$', '*', '_':
 		return true
 	}
 	return false

@@ -106,3 +106,24 @@ func TestServerErrors(t *testing.T) {
 	require.Equal(t, "OOM command not allowed when used memory > 'maxmemory'.", string(replies[0].Message))
 	require.Equal(t, driver.Miss, replies[1].Outcome)
 }
+
+// TestConformanceWithOddServers loads servers with manners of their own.
+func TestConformanceWithOddServers(t *testing.T) {
+	for _, odd := range drivertest.OddRESP() {
+		t.Run(odd.Name, func(t *testing.T) {
+			drivertest.Run(t, drivertest.Suite{Driver: Driver{}, Dial: odd.DialRESP(t), Note: odd.Note})
+		})
+	}
+}
+
+// A user who may do no more than read, write and connect is enough for a load.
+func TestConformanceWithALeastPrivilegedUser(t *testing.T) {
+	addr := servertest.Redis(t, "--user", "worker", "on", ">opensesame", "~*", "+@read", "+@write", "+@connection")
+	drivertest.Run(t, drivertest.Suite{
+		Driver:  Driver{},
+		Config:  &Config{Protocol: 2, Username: "worker", Password: &driver.Secret{Name: "cache"}},
+		Secrets: func(string) (string, error) { return "opensesame", nil },
+		Dial:    dialer(addr),
+		Note:    "the server says nothing of itself: INFO: server says NOPERM",
+	})
+}

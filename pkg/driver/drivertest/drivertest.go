@@ -37,6 +37,9 @@ type Suite struct {
 	// Open begins a session with the target. nil for OverConn on Dial, or for the replies of a driver.Timed.
 	Open func(t testing.TB) Executor
 
+	// Note is what a server that tells nothing of itself is noted to say; "" for one that does tell.
+	Note string
+
 	// MaxKey is the longest key the protocol takes, in bytes; 0 for no limit under 512.
 	MaxKey int
 	// TextKeys says that keys are printable and hold no space.

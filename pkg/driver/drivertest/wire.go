@@ -133,6 +133,10 @@ func (s *Suite) identity(t *testing.T, d driver.Wire) {
 	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
 	id, err := d.Identify(context.Background(), conn, s.Config, s.Secrets)
 	require.NoError(t, err)
+	if s.Note != "" {
+		require.Contains(t, id[driver.Note], s.Note)
+		return
+	}
 	require.NotEmpty(t, id["server"])
 	require.NotEmpty(t, id["version"])
 }

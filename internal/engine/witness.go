@@ -1,0 +1,54 @@
+package engine
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+
+	"golang.org/x/sys/unix"
+)
+
+// witness is a connection that remembers what its far end said first: it tells what answers there when that is not what the target's driver speaks to.
+type witness struct {
+	net.Conn
+	first []byte // no more than mostFirst
+}
+
+const mostFirst = 8
+
+// Read implements net.Conn.
+func (w *witness) Read(p []byte) (int, error) {
+	n, err := w.Conn.Read(p)
+	w.first = append(w.first, p[:min(n, mostFirst-len(w.first))]...)
+	return n, err
+}
+
+// explain adds to an error of talking to a server what it looks like that is at the far end.
+func (w *witness) explain(err error) error {
+	_, secure := w.Conn.(*tls.Conn)
+	remedy := ""
+	switch {
+	case bytes.HasPrefix(w.first, []byte("HTTP/")):
+		remedy = "a web server answers at this port: write the endpoint of the target"
+	case !secure && bytes.HasPrefix(w.first, []byte{0x15, 0x03}): // a TLS alert
+		remedy = "the server speaks TLS at this port: write tls {} in the target"
+	case !secure && len(w.first) == 0 && w.cut(err):
+		remedy = "it may speak TLS at this port: then write tls {} in the target"
+	}
+	if remedy == "" {
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, remedy)
+}
+
+// cut says whether the far end has broken the connection off.
+func (w *witness) cut(err error) bool {
+	if errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE) {
+		return true
+	}
+	_, err = w.Conn.Read(make([]byte, 1)) // says so again
+	var waited net.Error
+	return err != nil && !(errors.As(err, &waited) && waited.Timeout())
+}

@@ -1,0 +1,94 @@
+package engine
+
+import (
+	"context"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/drivers/memcached"
+	"github.com/loadgen/loadgen/internal/drivers/redis"
+	"github.com/loadgen/loadgen/internal/servertest"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// identified prepares a target at an address as far as asking the server what it is.
+func identified(t *testing.T, d driver.Driver, addr string, secure *plan.TLS) (map[string]string, error) {
+	t.Helper()
+	g := &group{target: &plan.Target{Driver: d.Name(), Endpoints: []string{addr}, TLS: secure, Config: d.NewConfig()}, sessions: 1}
+	require.NoError(t, g.locate(nil))
+	var err error
+	g.connect, err = newConnector(new(net.Dialer).DialContext, secure)
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	err = g.identify(ctx, d, nil)
+	return g.servers[addr], err
+}
+
+// saying is a server that says a few words to whoever has said something, and hangs up.
+func saying(t *testing.T, words string) (addr string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Read(make([]byte, 1024))
+			_, _ = io.WriteString(conn, words)
+			_ = conn.Close()
+		}
+	})
+	t.Cleanup(func() { _ = listener.Close(); ended.Wait() })
+	return listener.Addr().String()
+}
+
+// A server that is not there for the load says so before the load, with what to do.
+func TestServersThatAreNotThereForLoads(t *testing.T) {
+	const web = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"
+	a := servertest.NewAuthority(t)
+	secureRedis := servertest.StartRedisTLS(t, a, a.Issue("127.0.0.1", time.Hour))
+	secureMemcached := servertest.StartMemcachedTLS(t, a, a.Issue("127.0.0.1", time.Hour))
+	plainRedis, plainMemcached := servertest.Redis(t), servertest.Memcached(t)
+	for _, test := range []struct {
+		name   string
+		driver driver.Driver
+		addr   string
+		secure *plan.TLS
+		want   string
+	}{
+		{"a Sentinel", redis.Driver{}, servertest.Sentinel(t, plainRedis), nil, "it is a Sentinel, which holds no keys"},
+		{"Redis over TLS", redis.Driver{}, secureRedis.Addr, nil, "TLS at this port"},
+		{"memcached over TLS", memcached.Driver{}, secureMemcached.Addr, nil, "TLS at this port"},
+		{"a TLS alert", redis.Driver{}, saying(t, "\x15\x03\x01\x00\x02\x02\x46"), nil, "the server speaks TLS at this port: write tls {} in the target"},
+		{"Redis without TLS", redis.Driver{}, plainRedis, &plan.TLS{}, "speak TLS at this port"},
+		{"memcached without TLS", memcached.Driver{}, plainMemcached, &plan.TLS{}, "speak TLS at this port"},
+		{"the web, asked as Redis", redis.Driver{}, saying(t, web), nil, "a web server answers at this port"},
+		{"the web, asked as memcached", memcached.Driver{}, saying(t, web), nil, "a web server answers at this port"},
+		{"Redis, asked as memcached", memcached.Driver{}, plainRedis, nil, "not the memcached protocol"},
+		{"memcached, asked as Redis", redis.Driver{}, plainMemcached, nil, "not RESP2"},
+		{"a proxy without meta commands", memcached.Driver{}, servertest.Nutcracker(t, plainMemcached, false), nil, "does not know the meta commands"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := identified(t, test.driver, test.addr, test.secure)
+			require.ErrorContains(t, err, test.want)
+			t.Log(err)
+		})
+	}
+}
+
+// A proxy that hangs up for INFO is loaded, and noted to say nothing.
+func TestNutcrackerIsIdentified(t *testing.T) {
+	facts, err := identified(t, redis.Driver{}, servertest.Nutcracker(t, servertest.Redis(t), true), nil)
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{driver.Note: "the server says nothing of itself: INFO: server closed the connection"}, facts)
+}

@@ -1,0 +1,63 @@
+package servertest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Nutcracker starts a nutcracker (twemproxy) before a server on a free loopback port, which speaks Redis' protocol or memcached's, and returns its
+// address once it answers. It is killed at the end of the test.
+func Nutcracker(t testing.TB, server string, redis bool) (addr string) {
+	t.Helper()
+	exe, err := exec.LookPath("nutcracker")
+	if err != nil {
+		if _, there := os.Stat("/usr/sbin/nutcracker"); there != nil {
+			err = errors.New("nutcracker not found")
+		} else {
+			exe, err = "/usr/sbin/nutcracker", nil
+		}
+	}
+	Require(t, "nutcracker", err)
+	s := &Server{t: t, Addr: "127.0.0.1:" + freePort(t), done: make(chan struct{})}
+	ask := "get nothing\r\n"
+	if redis {
+		ask = "*2\r\n$3\r\nGET\r\n$7\r\nnothing\r\n"
+	}
+	config := fmt.Sprintf("pool:\n  listen: %s\n  hash: fnv1a_64\n  distribution: ketama\n  redis: %t\n  servers:\n   - %s:1\n", s.Addr, redis, server)
+	path := written(t, "nutcracker.yml", config)
+	s.start(exec.Command(exe, "-c", path, "-a", "127.0.0.1", "-s", freePort(t)))
+	if !s.ready(ask, nil) {
+		t.Fatalf("nutcracker does not answer at %s:\n%s", s.Addr, &s.output)
+	}
+	return s.Addr
+}
+
+// Sentinel starts a Redis Sentinel that watches a server, and returns its address once it answers. It is killed at the end of the test.
+func Sentinel(t testing.TB, server string) (addr string) {
+	t.Helper()
+	exe, err := exec.LookPath("redis-server")
+	Require(t, "redis", err)
+	s := &Server{t: t, Addr: "127.0.0.1:" + freePort(t), done: make(chan struct{})}
+	path := written(t, "sentinel.conf", fmt.Sprintf("port %s\nbind 127.0.0.1\nsentinel monitor main %s 1\n",
+		strings.TrimPrefix(s.Addr, "127.0.0.1:"), strings.Replace(server, ":", " ", 1)))
+	s.start(exec.Command(exe, path, "--sentinel"))
+	if !s.ready("*1\r\n$4\r\nPING\r\n", nil) {
+		t.Fatalf("the Sentinel does not answer at %s:\n%s", s.Addr, &s.output)
+	}
+	return s.Addr
+}
+
+// written writes a file of the test's own and returns its path.
+func written(t testing.TB, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
