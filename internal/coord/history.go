@@ -16,6 +16,7 @@ type history struct {
 	length    int   // intervals in a stretch
 	stretches []stretch
 	last      measure.Totals // of the stretch that is being filled
+	decoded   measure.Totals // of the stretch that is being looked into
 	lastFrom  int64
 	buf       []byte // that a stretch is encoded in, to be kept in no more room than it takes
 	filled    int    // intervals in it
@@ -63,8 +64,9 @@ func (h *history) keep(from int64, t *measure.Totals) {
 func (h *history) halve() {
 	pairs := h.stretches
 	h.stretches = nil
+	var sum measure.Totals // one for all: histograms of their own would be megabytes
 	for i := 0; i+1 < len(pairs) && h.err == nil; i += 2 {
-		var sum measure.Totals
+		sum.Reset()
 		h.addTo(&sum, &pairs[i])
 		h.addTo(&sum, &pairs[i+1])
 		h.keep(pairs[i].from, &sum)
@@ -74,12 +76,11 @@ func (h *history) halve() {
 
 // addTo adds a stretch to a sum.
 func (h *history) addTo(sum *measure.Totals, s *stretch) {
-	var t measure.Totals
-	if _, err := t.Decode(s.counts); err != nil {
+	if _, err := h.decoded.Decode(s.counts); err != nil {
 		h.err = err
 		return
 	}
-	sum.Merge(&t)
+	sum.Merge(&h.decoded)
 }
 
 // since returns what was counted from a time on, or from the next later one at which a stretch begins, and that time; nil when there is none.

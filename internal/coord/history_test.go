@@ -1,6 +1,7 @@
 package coord
 
 import (
+	"runtime"
 	"testing"
 	"time"
 
@@ -50,4 +51,25 @@ func TestHistoryBeginsWhereThePlanSays(t *testing.T) {
 	_, from, err := h.since(0)
 	require.NoError(t, err)
 	require.EqualValues(t, 30, from)
+}
+
+// TestHistoryLeavesNoGarbage counts for minutes with the collector at rest: what is allocated is what is kept, and not the histograms it is joined in.
+func TestHistoryLeavesNoGarbage(t *testing.T) {
+	h := history{}
+	delta := measure.NewTotals(1, 1)
+	delta.AddDue(driver.Get)
+	delta.Record(&measure.Sample{Verb: driver.Get, Due: 1, Start: 2, End: int64(time.Minute)})
+	minutes := func() {
+		for i := range int64(4 * mostStretches) {
+			h.add(&measure.Interval{From: i, To: i + 1, Delta: delta})
+		}
+		require.NoError(t, h.err)
+	}
+	minutes()
+	h.stretches, h.length = nil, 0
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	minutes()
+	runtime.ReadMemStats(&after)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(4*mostStretches<<10), "1 KiB an interval")
 }
