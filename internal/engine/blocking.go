@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -33,11 +35,16 @@ type blocking struct {
 	counted   uint64 // of redialed, what is in the ledger
 	redialed  atomic.Uint64
 	timer     *time.Timer
+	idle      int64 // that the loop had nothing to do, in this step
+	late      int64 // that calls were not with their client because of this executor, summed over calls, in this step
 }
 
 // blockingConn is one session's client of one endpoint.
 type blockingConn struct {
 	endpoint int
+	ended    int64 // run clock, when its last call did; the loop's
+	emptied  int64 // run clock, when the loop had its last call back and it had no other; 0: never in this step
+	idle     int64 // of the loop in this step, by then
 	calls    chan *blockingCall
 	handed   []*blockingCall // and not returned, the oldest first; the loop's
 	up       atomic.Bool
@@ -58,7 +65,16 @@ type blockingCall struct {
 	ok     bool // reply is valid
 	cause  error
 	taken  uint32 // 1 once it was taken up or taken back, whichever came first; atomic
+	lost   bool   // nobody waits for it any more; the loop's
 }
+
+const (
+	mostDials   = 64                                    // under way in a loop at a time
+	overtime    = int64(500 * time.Millisecond)         // beyond its deadline that a client has to return
+	closeWithin = time.Duration(overtime) + time.Second // that goroutines have to end, once their contexts have
+)
+
+var errOverdue = errors.New("the client did not return by its deadline")
 
 // take reports whether the call was still untaken. It decides between the goroutine that is about to carry it out and the loop that wants
 // it back.
@@ -67,27 +83,55 @@ func (c *blockingCall) take() bool { return atomic.CompareAndSwapUint32(&c.taken
 func (b *blocking) open(deadline int64) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	b.cancel = cancel
-	b.returned = make(chan *blockingCall, len(b.l.sessions)*len(b.endpoints)*b.limit)
+	b.returned = make(chan *blockingCall, len(b.l.sessions)*len(b.endpoints)*(b.limit+2)) // two that nobody waits for
 	b.timer = time.NewTimer(0)
 	by, done := context.WithTimeout(ctx, time.Duration(deadline-b.l.clock.now()))
 	defer done()
-	for range b.l.sessions {
-		for e := range b.endpoints {
-			client, err := b.dial(by, e)
-			if err != nil {
-				return fmt.Errorf("connect to %v: %w", b.endpoints[e], err)
-			}
-			c := &blockingConn{endpoint: e, calls: make(chan *blockingCall, b.limit)}
-			c.up.Store(true)
-			b.conns = append(b.conns, c)
-			b.group.Go(func() { b.serve(ctx, c, client) })
-		}
+	clients := make([]driver.Session, len(b.l.sessions)*len(b.endpoints))
+	if err := b.dialAll(by, clients); err != nil {
+		return err
+	}
+	for i, client := range clients {
+		c := &blockingConn{endpoint: i % len(b.endpoints), calls: make(chan *blockingCall, b.limit)}
+		c.up.Store(true)
+		b.conns = append(b.conns, c)
+		b.group.Go(func() { b.serve(ctx, c, client) })
 	}
 	return nil
 }
 
+// dialAll connects all clients, some at a time. The first that cannot be connected ends it; those that were are closed then.
+func (b *blocking) dialAll(ctx context.Context, clients []driver.Session) error {
+	dials, ctx := errgroup.WithContext(ctx)
+	dials.SetLimit(mostDials)
+	for i := range clients {
+		if ctx.Err() != nil {
+			break
+		}
+		dials.Go(func() (err error) {
+			e := i % len(b.endpoints)
+			if clients[i], err = b.dial(ctx, e); err != nil {
+				return fmt.Errorf("connect to %v: %w", b.endpoints[e], err)
+			}
+			return nil
+		})
+	}
+	err := dials.Wait()
+	if err == nil {
+		return nil
+	}
+	for _, client := range clients {
+		if client != nil {
+			_ = client.Close() // nothing was sent on it
+		}
+	}
+	return err
+}
+
 // serve is a connection's goroutine. It ends when calls is closed.
 func (b *blocking) serve(ctx context.Context, c *blockingConn, client driver.Session) {
+	calling, release := newCallContext(ctx)
+	defer release()
 	for call := range c.calls {
 		if b.l.clock.now() >= b.l.lease.Load() || !call.take() {
 			continue // the loop ends by itself, and takes back what was not taken up
@@ -97,7 +141,7 @@ func (b *blocking) serve(ctx context.Context, c *blockingConn, client driver.Ses
 			b.returned <- call
 			continue
 		}
-		if !b.do(ctx, call, client) {
+		if !b.do(calling, call, client) {
 			_ = client.Close() // it has failed already; that failure is the one reported
 			c.up.Store(false)
 			client = nil
@@ -113,19 +157,19 @@ func (b *blocking) serve(ctx context.Context, c *blockingConn, client driver.Ses
 }
 
 // do carries out a call and reports whether the client is of further use.
-func (b *blocking) do(ctx context.Context, call *blockingCall, client driver.Session) bool {
+func (b *blocking) do(calling *callContext, call *blockingCall, client driver.Session) bool {
 	now := b.l.clock.now()
 	left := b.timeout - time.Duration(now-call.handed)
 	if left <= 0 { // it has waited behind others for so long: the client knows nothing of it
 		call.failed, call.cause, call.end = op.RequestTimeout, context.DeadlineExceeded, now
 		return true
 	}
-	call.start = now
-	by, done := context.WithTimeout(ctx, left)
-	defer done()
+	calling.begin(left)
 	call.reply = driver.Reply{}
-	err := client.Do(by, &call.req, &call.reply)
+	call.start = b.l.clock.now()
+	err := client.Do(calling, &call.req, &call.reply)
 	call.end = b.l.clock.now()
+	calling.end()
 	call.cause = err
 	switch {
 	case err == nil:
@@ -167,8 +211,16 @@ func (b *blocking) send(s *session, st *opState, req *driver.Request) bool {
 	}
 	call := b.call()
 	*call = blockingCall{conn: c, st: st, req: *req, handed: b.l.clock.now(), value: call.value, words: call.words}
+	select {
+	case c.calls <- call:
+	default: // it holds limit, of which some were given up and the client is still busy with one
+		b.free = append(b.free, call)
+		return false
+	}
+	if len(c.handed) == 0 && c.emptied != 0 { // the loop was at work on this and others' ops, unless there was nothing to do
+		b.late += max(0, call.handed-c.emptied-(b.idle-c.idle))
+	}
 	c.handed = append(c.handed, call)
-	c.calls <- call // has room: it holds limit
 	return true
 }
 
@@ -182,16 +234,26 @@ func (b *blocking) call() *blockingCall {
 }
 
 func (b *blocking) wait(d time.Duration) bool {
-	b.timer.Reset(d)
-	finished := 0
-	select {
-	case call := <-b.returned:
-		b.finish(call)
-		finished++
-	case <-b.timer.C:
+	finished, now := 0, int64(0)
+	if len(b.returned) > 0 {
+		now = b.l.clock.now()
+	} else {
+		began := b.l.clock.now()
+		b.timer.Reset(d)
+		var call *blockingCall
+		select {
+		case call = <-b.returned:
+		case <-b.timer.C:
+		}
+		now = b.l.clock.now()
+		b.idle += now - began
+		if call != nil {
+			b.finish(call, now)
+			finished++
+		}
 	}
 	for len(b.returned) > 0 {
-		b.finish(<-b.returned)
+		b.finish(<-b.returned, now)
 		finished++
 	}
 	if n := b.redialed.Load(); n != b.counted {
@@ -201,20 +263,41 @@ func (b *blocking) wait(d time.Duration) bool {
 	return finished > 0
 }
 
-// finish tells the loop how a call ended.
-func (b *blocking) finish(call *blockingCall) {
-	call.conn.handed = slices.Delete(call.conn.handed, 0, 1)
-	st, endpoint := call.st, call.conn.endpoint
+// finish tells the loop how a call ended, which has come back at a time.
+func (b *blocking) finish(call *blockingCall, now int64) {
+	if call.lost {
+		if call.ok {
+			b.l.rec.LateReplies++
+		}
+		return
+	}
+	c := call.conn
+	at := slices.Index(c.handed, call)
+	c.handed = slices.Delete(c.handed, at, at+1)
+	if call.start != 0 {
+		b.late += max(0, call.start-max(call.handed, c.ended))
+		c.ended = call.end
+		if len(c.handed) == 0 { // what comes next has waited for this
+			b.late += max(0, now-call.end)
+			c.emptied, c.idle = now, b.idle
+		}
+	}
+	st := call.st
 	if st.start == 0 || call.start != 0 && call.start < st.start {
 		st.start = call.start
 	}
 	if call.ok {
-		b.l.answered(st, endpoint, &call.reply, len(call.value), call.end)
+		b.l.answered(st, c.endpoint, &call.reply, len(call.value), call.end)
 	} else {
-		b.l.rec.Errors.Add(fmt.Appendf(nil, "%v: %v", b.endpoints[endpoint], call.cause))
-		b.l.failed(st, endpoint, call.failed, 0, call.end)
+		b.fail(call, call.failed, call.cause, call.end)
 	}
 	b.free = append(b.free, call)
+}
+
+// fail ends a call that brought no reply.
+func (b *blocking) fail(call *blockingCall, how op.EventKind, cause error, now int64) {
+	b.l.rec.Errors.Add(fmt.Appendf(nil, "%v: %v", b.endpoints[call.conn.endpoint], cause))
+	b.l.failed(call.st, call.conn.endpoint, how, 0, now)
 }
 
 func (b *blocking) flush() {}
@@ -236,7 +319,43 @@ func (b *blocking) recall() {
 
 func (b *blocking) fire(timer, int64) {}
 
-func (b *blocking) sweep(int64) int64 { return never }
+// sweep ends calls whose time is over and that have not come back: those that no client has taken up, because theirs is at work on another or
+// is being connected again; and, somewhat later, one that its client should have returned. They are not used again: their connection's
+// goroutine still has them.
+func (b *blocking) sweep(now int64) int64 {
+	next := now + int64(b.timeout) // what is handed over from now on is not due before
+	for _, c := range b.conns {
+		for len(c.handed) > 0 {
+			call := c.handed[0]
+			over := call.handed + int64(b.timeout)
+			cause := context.DeadlineExceeded
+			if over <= now && !call.take() {
+				over += overtime
+				cause = errOverdue
+			}
+			if over > now {
+				next = min(next, over)
+				break
+			}
+			c.handed = slices.Delete(c.handed, 0, 1)
+			call.lost = true
+			b.fail(call, op.RequestTimeout, cause, now)
+		}
+	}
+	return next
+}
+
+// own returns how much of a step's time this executor was at work, or somebody waited for it: the loop, while it was not idle; or, where that
+// is more, the connections, while they had calls that were not with their clients yet, or had come back and were not seen.
+func (b *blocking) own(wall int64) int64 {
+	abreast := len(b.l.sessions) * min(len(b.endpoints), b.limit-backlog)
+	own := max(0, wall-b.idle, b.late/int64(max(1, abreast)))
+	b.idle, b.late = 0, 0
+	for _, c := range b.conns {
+		c.emptied = 0
+	}
+	return min(own, wall)
+}
 
 func (b *blocking) outstanding(into []measure.Requests) {
 	for _, c := range b.conns {
@@ -246,7 +365,8 @@ func (b *blocking) outstanding(into []measure.Requests) {
 	}
 }
 
-// close ends the goroutines and waits for them. Nothing may be outstanding, or what is is given up.
+// close ends the goroutines and waits for them, but not for a client that ignores the end of its context. Nothing may be outstanding, or what is
+// is given up.
 func (b *blocking) close() {
 	if b.cancel != nil {
 		b.cancel()
@@ -254,5 +374,15 @@ func (b *blocking) close() {
 	for _, c := range b.conns {
 		close(c.calls)
 	}
-	b.group.Wait()
+	ended := make(chan struct{})
+	go func() {
+		b.group.Wait()
+		close(ended)
+	}()
+	late := time.NewTimer(closeWithin)
+	defer late.Stop()
+	select {
+	case <-ended:
+	case <-late.C:
+	}
 }

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -9,8 +11,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/drivers/null"
+	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // slowClient takes a time for each request, or until its context ends, after which it is of no use.
@@ -56,4 +61,197 @@ func TestRequestsThatWaitTooLongCostNoClient(t *testing.T) {
 		require.LessOrEqual(t, used.Load(), int64(get.Outcomes[driver.OK])+dials.Load(), "one request for each client is its last")
 		require.Less(t, dials.Load(), int64(get.Outcomes[driver.Timeout])/2)
 	})
+}
+
+// dialed is a driver that brings its own client, which a test makes.
+type dialed struct {
+	driver.Driver // of whose other methods it has none
+	dial          func(ctx context.Context, endpoint string) (driver.Session, error)
+}
+
+func (d dialed) Dial(ctx context.Context, _ any, _ driver.Secrets, endpoint string) (driver.Session, error) {
+	return d.dial(ctx, endpoint)
+}
+
+// doing is a client that is a function.
+type doing func(ctx context.Context, req *driver.Request, reply *driver.Reply) error
+
+func (f doing) Do(ctx context.Context, req *driver.Request, reply *driver.Reply) error {
+	return f(ctx, req, reply)
+}
+
+func (f doing) Close() error { return nil }
+
+// always dials the same client.
+func always(client driver.Session) func(context.Context, string) (driver.Session, error) {
+	return func(context.Context, string) (driver.Session, error) { return client, nil }
+}
+
+// driveClients carries out a phase of clients that a test dials.
+func driveClients(t *testing.T, loops, endpoints int, dial func(context.Context, string) (driver.Session, error), target, phase string) (run.Final, error) {
+	t.Helper()
+	p := nullPlan(t, endpoints, onBlocking+target, "ops = { get = 1 }\n"+phase)
+	e := New(Config{Loops: loops, Drivers: []driver.Driver{dialed{null.Driver{}, dial}}, Logger: slog.New(slog.DiscardHandler), Spin: -1, Sleep: time.Sleep})
+	defer e.Close()
+	canonical, err := p.Canonical()
+	require.NoError(t, err)
+	require.NoError(t, e.Assign(t.Context(), run.Assignment{Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Workers: 1}))
+	if _, err := e.Prepare(t.Context(), stepOf(p.Phase("load"), run.Load)); err != nil {
+		return run.Final{}, err
+	}
+	final, err := e.Run(t.Context(), time.Duration(e.clock.now()), func(*measure.Snapshot) (func() error, error) {
+		return func() error { return nil }, nil
+	})
+	require.NoError(t, err)
+	require.NoError(t, final.Totals.CheckValid())
+	return final, nil
+}
+
+// TestTargetDiesWithCallsQueued has clients that fail, and cannot be connected again, while calls wait for them: these time out, and the load ends
+// when it was to.
+func TestTargetDiesWithCallsQueued(t *testing.T) {
+	for _, loops := range []int{1, 2, 4} {
+		for _, endpoints := range []int{1, 4} {
+			synctest.Test(t, func(t *testing.T) {
+				dies := time.Now().Add(500 * time.Millisecond)
+				client := doing(func(context.Context, *driver.Request, *driver.Reply) error {
+					time.Sleep(time.Millisecond)
+					if time.Now().After(dies) {
+						return errors.New("it is dead")
+					}
+					return nil
+				})
+				dial := func(context.Context, string) (driver.Session, error) {
+					if time.Now().After(dies) {
+						return nil, errors.New("it is dead")
+					}
+					return client, nil
+				}
+				began := time.Now()
+				final, err := driveClients(t, loops, endpoints, dial, `timeout = "300ms"`, "closed {\n sessions = 4\n duration = \"1s\"\n pipeline = 8\n}")
+				require.NoError(t, err)
+				require.Less(t, time.Since(began), 1400*time.Millisecond)
+				get := final.Totals.Ops[driver.Get]
+				require.Zero(t, get.InFlight)
+				require.Greater(t, get.Outcomes[driver.OK], uint64(1000))
+				require.Positive(t, get.Outcomes[driver.Timeout])
+			})
+		}
+	}
+}
+
+// TestClientsThatIgnoreTheirDeadline never return: what they have is given up a little after its deadline, what waits behind it at its own, and
+// neither the load nor closing waits for them.
+func TestClientsThatIgnoreTheirDeadline(t *testing.T) {
+	for _, loops := range []int{1, 2} {
+		synctest.Test(t, func(t *testing.T) {
+			release := make(chan struct{})
+			defer close(release)
+			stuck := doing(func(context.Context, *driver.Request, *driver.Reply) error {
+				<-release
+				return nil
+			})
+			began := time.Now()
+			final, err := driveClients(t, loops, 1, always(stuck), `timeout = "100ms"`, "closed {\n sessions = 2\n duration = \"1s\"\n pipeline = 8\n}")
+			require.NoError(t, err)
+			require.Less(t, time.Since(began), time.Second+100*time.Millisecond+time.Duration(overtime)+closeWithin+50*time.Millisecond)
+			get := final.Totals.Ops[driver.Get]
+			require.Zero(t, get.InFlight)
+			require.Positive(t, get.Outcomes[driver.Timeout])
+			require.Equal(t, get.Due, get.Outcomes[driver.Timeout]+get.Outcomes[driver.Error])
+		})
+	}
+}
+
+// TestBlockingClientsConnectSideBySide has 500 clients that take 300 ms each to connect: one after the other they would take minutes.
+func TestBlockingClientsConnectSideBySide(t *testing.T) {
+	for _, loops := range []int{1, 4} {
+		synctest.Test(t, func(t *testing.T) {
+			var now, most atomic.Int64
+			dial := func(context.Context, string) (driver.Session, error) {
+				for n, m := now.Add(1), most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+				}
+				time.Sleep(300 * time.Millisecond)
+				now.Add(-1)
+				return slowClient{takes: time.Millisecond, used: new(atomic.Int64)}, nil
+			}
+			began := time.Now()
+			_, err := driveClients(t, loops, 1, dial, "", "closed {\n sessions = 500\n iterations = 1\n}")
+			require.NoError(t, err)
+			require.Less(t, time.Since(began), openWithin)
+			require.LessOrEqual(t, most.Load(), int64(loops*mostDials))
+		})
+	}
+}
+
+// TestBlockingClientThatCannotConnect ends the others' attempts, and closes those that are connected.
+func TestBlockingClientThatCannotConnect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var dials, closed atomic.Int64
+		dial := func(ctx context.Context, _ string) (driver.Session, error) {
+			if dials.Add(1) == 100 {
+				return nil, errors.New("nobody there")
+			}
+			return closing{&closed}, nil
+		}
+		_, err := driveClients(t, 1, 1, dial, "", "closed {\n sessions = 500\n iterations = 1\n}")
+		require.ErrorContains(t, err, "nobody there")
+		require.Equal(t, dials.Load()-1, closed.Load())
+	})
+	synctest.Test(t, func(t *testing.T) {
+		dial := func(ctx context.Context, _ string) (driver.Session, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		began := time.Now()
+		_, err := driveClients(t, 1, 1, dial, "", "closed {\n sessions = 500\n iterations = 1\n}")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.LessOrEqual(t, time.Since(began), openWithin)
+	})
+}
+
+// closing is a client that counts how often it was closed.
+type closing struct{ closed *atomic.Int64 }
+
+func (c closing) Do(context.Context, *driver.Request, *driver.Reply) error { return nil }
+
+func (c closing) Close() error {
+	c.closed.Add(1)
+	return nil
+}
+
+// TestBlockingExecutorAllocatesNothingPerOp compares loads of different lengths: what the longer one allocates more is its clients', who allocate nothing.
+func TestBlockingExecutorAllocatesNothingPerOp(t *testing.T) {
+	nothing := doing(func(_ context.Context, _ *driver.Request, reply *driver.Reply) error { return nil })
+	allocated := func(iterations string) uint64 {
+		final, err := driveClients(t, 1, 1, always(nothing), "", "closed {\n sessions = 4\n pipeline = 2\n iterations = "+iterations+"\n}")
+		require.NoError(t, err)
+		return final.Generator.Mallocs
+	}
+	allocated("1000") // what is made once in a process
+	const more = 4 * 20_000
+	short, long := allocated("1000"), allocated("21000")
+	require.Less(t, float64(max(long, short)-short)/more, 0.05)
+}
+
+// TestExecutorThatIsTheBottleneckIsBusy has clients that take no time: what limits the rate is the executor. With clients that wait for a target,
+// or ops that wait for their time, it is not.
+func TestExecutorThatIsTheBottleneckIsBusy(t *testing.T) {
+	busy := func(takes time.Duration, phase string) float64 {
+		client := doing(func(context.Context, *driver.Request, *driver.Reply) error {
+			if takes > 0 {
+				time.Sleep(takes)
+			}
+			return nil
+		})
+		final, err := driveClients(t, 1, 1, always(client), "", phase)
+		require.NoError(t, err)
+		return final.Generator.Busy
+	}
+	for _, sessions := range []string{"1", "16"} {
+		require.Greater(t, busy(0, "closed {\n sessions = "+sessions+"\n iterations = 20000\n}"), 0.85, "%s sessions", sessions)
+	}
+	require.Less(t, busy(20*time.Millisecond, "closed {\n sessions = 1\n iterations = 20\n}"), 0.7)
+	require.Less(t, busy(0, "closed {\n sessions = 1\n iterations = 10\n think = \"20ms\"\n}"), 0.7)
+	require.Less(t, busy(0, "open {\n sessions = 1\n rate = 50\n duration = \"300ms\"\n}"), 0.7)
 }

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -448,9 +449,11 @@ func (g *group) close() {
 	if g.cluster != nil {
 		g.cluster.close()
 	}
+	var closing sync.WaitGroup
 	for _, l := range g.loops {
-		l.tr.close()
+		closing.Go(l.tr.close)
 	}
+	closing.Wait()
 	g.closeStore()
 }
 

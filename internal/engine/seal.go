@@ -33,7 +33,7 @@ func (l *loop) finish(now int64) {
 	}
 	use := l.meter.since(now-l.entered, l.spun)
 	use.gaps = l.gaps
-	if t, ok := l.tr.(*local); ok {
+	if t, ok := l.tr.(interface{ own(wall int64) int64 }); ok {
 		use.productive = t.own(now - l.entered)
 	}
 	l.parts <- part{loop: l.index, upTo: now, totals: l.rec, final: true, use: use}

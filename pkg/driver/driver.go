@@ -217,7 +217,7 @@ type Dialer interface {
 // Session is a blocking client of one endpoint. Used by one goroutine at a time.
 type Session interface {
 	// Do carries out req and fills reply. An error means that the session is of no further use.
-	// It returns by the deadline of ctx, with ctx's error if that is why.
+	// It returns by the deadline of ctx, with ctx's error if that is why. ctx is not to be used after it has returned, nor are req and reply.
 	Do(ctx context.Context, req *Request, reply *Reply) error
 	Close() error
 }

@@ -1,0 +1,87 @@
+package engine
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// over says whether a context is, in the ways in which one can ask.
+func over(t *testing.T, ctx context.Context) bool {
+	t.Helper()
+	synctest.Wait()
+	select {
+	case <-ctx.Done():
+		require.Error(t, ctx.Err())
+		return true
+	default:
+		require.NoError(t, ctx.Err())
+		return false
+	}
+}
+
+// TestCallContext goes through the ways in which a call's context ends, again and again on the same one.
+func TestCallContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		parent, cancel := context.WithCancel(context.WithValue(t.Context(), t, "value"))
+		defer cancel()
+		c, release := newCallContext(parent)
+		defer release()
+		require.Equal(t, "value", c.Value(t))
+		for range 3 {
+			c.begin(time.Second)
+			derived, drop := context.WithCancel(c)
+			called := false
+			context.AfterFunc(c, func() { called = true })
+			stopped := context.AfterFunc(c, func() { t.Error("it was stopped") })
+			require.True(t, stopped())
+			require.False(t, stopped())
+			deadline, ok := c.Deadline()
+			require.True(t, ok)
+			require.Equal(t, time.Second, time.Until(deadline))
+			time.Sleep(900 * time.Millisecond)
+			require.False(t, over(t, c))
+			c.end()
+			require.True(t, over(t, derived), "the call has ended")
+			require.True(t, called)
+			drop()
+
+			c.begin(time.Second) // while the timer of the one before is set
+			time.Sleep(900 * time.Millisecond)
+			require.False(t, over(t, c))
+			time.Sleep(100 * time.Millisecond)
+			require.True(t, over(t, c))
+			require.Equal(t, context.DeadlineExceeded, c.Err())
+			late := make(chan bool, 1)
+			require.False(t, context.AfterFunc(c, func() { late <- true })())
+			require.True(t, <-late)
+			c.end()
+			require.Equal(t, context.DeadlineExceeded, c.Err())
+			time.Sleep(time.Minute)
+		}
+		c.begin(time.Second)
+		require.False(t, over(t, c))
+		cancel()
+		require.True(t, over(t, c), "its parent has ended")
+		require.Equal(t, context.Canceled, c.Err())
+		c.end()
+		c.begin(time.Second)
+		require.True(t, over(t, c))
+		c.end()
+	})
+}
+
+func TestCallContextAllocatesNothing(t *testing.T) {
+	c, release := newCallContext(t.Context())
+	defer release()
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		c.begin(time.Minute)
+		if _, ok := c.Deadline(); !ok || c.Err() != nil {
+			t.Fail()
+		}
+		c.end()
+	}))
+}
