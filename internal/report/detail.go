@@ -46,6 +46,9 @@ type steps struct {
 // maxColumns bounds what is kept over time.
 const maxColumns = 360
 
+// maxSteps bounds the steps: snapshots may be somebody else's, and each step takes room.
+const maxSteps = 4096
+
 // lasts are the seconds that a column can last; each is a multiple of the one before.
 var lasts = [...]int{1, 2, 10, 30, 60, 300, 600, 1800, 3600, 6 * 3600, 24 * 3600, 7 * 24 * 3600}
 
@@ -56,6 +59,9 @@ func (d *Detail) Add(b []byte) error {
 		return fmt.Errorf("read a snapshot: %w", err)
 	}
 	i := slices.IndexFunc(d.steps, func(p *steps) bool { return p.seq == s.Step })
+	if i < 0 && len(d.steps) == maxSteps {
+		return fmt.Errorf("snapshots of more than %d steps", maxSteps)
+	}
 	if i < 0 {
 		i = len(d.steps)
 		d.steps = append(d.steps, &steps{seq: s.Step, seconds: lasts[0], parts: make([]measure.Totals, len(d.cuts)+1)})

@@ -18,6 +18,9 @@
 //	    experiment.json    which runs there are and, when it has finished, how variants compare; replaced whole after each run
 //	    tables.json        the tables of its plan, as the plan describes them; there when it has any
 //
+// A directory may have been filled by somebody else. Its files are read within bounds: regular files only, JSON of at most 32 MiB whose decoded form
+// takes at most 64 MiB, and 64 levels deep.
+//
 // Who writes in a directory holds a lock on it (flock), which ends with the process: nobody else opens or deletes it. Names that begin with a
 // dot are on their way out, or in: [Delete] renames before it removes, [Import] fills a directory and renames it, and both remove what a
 // crash has left of either.

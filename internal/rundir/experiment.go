@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/loadgen/loadgen/internal/regular"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -58,7 +59,7 @@ func Tables(root, id string) ([]byte, error) {
 	if err := checkID(id); err != nil {
 		return nil, err
 	}
-	b, err := os.ReadFile(filepath.Join(root, id, tablesFile))
+	b, err := regular.Read(filepath.Join(root, id, tablesFile), maxPlan)
 	if err != nil {
 		return nil, fmt.Errorf("read the tables of experiment %s: %w", id, err)
 	}

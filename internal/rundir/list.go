@@ -1,7 +1,6 @@
 package rundir
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -79,15 +78,4 @@ func Load(root, id string) (*run.Run, error) {
 		return nil, fmt.Errorf("load run %s: %w", id, err)
 	}
 	return &r, nil
-}
-
-func readJSON(path string, v any) error {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(b, v); err != nil {
-		return fmt.Errorf("%s: %w", filepath.Base(path), err)
-	}
-	return nil
 }

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/loadgen/loadgen/internal/regular"
 )
 
 // A pack is runs and experiments in one file:
@@ -99,19 +101,32 @@ func Packable(root string, ids []string) ([]string, error) {
 	slices.Sort(all)
 	all = slices.Compact(all)
 	for _, id := range all {
-		if _, err := LoadExperiment(root, id); err == nil {
-			continue
-		}
-		if _, err := Load(root, id); err != nil {
+		is, err := nameIn(root, id)
+		if err != nil {
 			return nil, err
+		}
+		if err := sameName(is, id); err != nil {
+			return nil, fmt.Errorf("%s: %w", id, err)
 		}
 	}
 	return all, nil
 }
 
+// nameIn returns the name in the result of an experiment or a run.
+func nameIn(root, id string) (string, error) {
+	if x, err := LoadExperiment(root, id); err == nil {
+		return x.ID, nil
+	}
+	r, err := Load(root, id)
+	if err != nil {
+		return "", err
+	}
+	return r.ID, nil
+}
+
 // digestOf reads a file of a run.
 func digestOf(root, path string) (packedFile, error) {
-	in, err := os.Open(filepath.Join(root, filepath.FromSlash(path)))
+	in, err := regular.Open(filepath.Join(root, filepath.FromSlash(path)))
 	if err != nil {
 		return packedFile{}, err
 	}
@@ -146,7 +161,7 @@ func writePack(w io.Writer, root string, m *manifest) error {
 }
 
 func packFile(out *tar.Writer, root string, f packedFile) error {
-	in, err := os.Open(filepath.Join(root, filepath.FromSlash(f.Path)))
+	in, err := regular.Open(filepath.Join(root, filepath.FromSlash(f.Path)))
 	if err != nil {
 		return err
 	}

@@ -2,14 +2,13 @@ package rundir
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 
+	"github.com/loadgen/loadgen/internal/regular"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -18,7 +17,7 @@ func Plan(root, id string) ([]byte, error) {
 	if err := checkID(id); err != nil {
 		return nil, err
 	}
-	b, err := os.ReadFile(filepath.Join(root, id, planFile))
+	b, err := regular.Read(filepath.Join(root, id, planFile), maxPlan)
 	if err != nil {
 		return nil, fmt.Errorf("read the plan of run %s: %w", id, err)
 	}
@@ -30,7 +29,7 @@ func Snapshots(root, id string, f func(worker, snapshot []byte) error) error {
 	if err := checkID(id); err != nil {
 		return err
 	}
-	log, err := os.Open(filepath.Join(root, id, logFile))
+	log, err := regular.Open(filepath.Join(root, id, logFile))
 	if err != nil {
 		return fmt.Errorf("read the snapshots of run %s: %w", id, err)
 	}
@@ -47,7 +46,7 @@ func Probes(root, id string, f func(run.Probe) error) error {
 	if err := checkID(id); err != nil {
 		return err
 	}
-	file, err := os.Open(filepath.Join(root, id, probesFile))
+	file, err := regular.Open(filepath.Join(root, id, probesFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -55,17 +54,19 @@ func Probes(root, id string, f func(run.Probe) error) error {
 		return fmt.Errorf("read what was observed in run %s: %w", id, err)
 	}
 	defer file.Close()
-	in := bufio.NewReader(file)
+	in := bufio.NewReaderSize(file, maxProbe)
 	for n := 1; ; n++ {
-		line, err := in.ReadBytes('\n')
+		line, err := in.ReadSlice('\n')
 		switch {
 		case err == io.EOF: // without a line break it is torn
 			return nil
+		case err == bufio.ErrBufferFull:
+			return fmt.Errorf("read what was observed in run %s: line %d has more than %d bytes", id, n, maxProbe)
 		case err != nil:
 			return fmt.Errorf("read what was observed in run %s: %w", id, err)
 		}
 		var p run.Probe
-		if err := json.Unmarshal(line, &p); err != nil {
+		if err := decode(line, &p); err != nil {
 			return fmt.Errorf("read what was observed in run %s: line %d: %w", id, n, err)
 		}
 		if err := f(p); err != nil {

@@ -14,11 +14,11 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
-	"strings"
 	"syscall"
-	"unicode"
 
+	"github.com/loadgen/loadgen/internal/regular"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -162,6 +162,10 @@ func (u *unpacking) readManifest(in *tar.Reader) error {
 	if err != nil {
 		return noEOF(err)
 	}
+	weight := weighing{text: text, left: maxDecoded}
+	if err := weight.value(reflect.TypeOf(&u.files), 0); err != nil {
+		return fmt.Errorf("%s: %w", manifestFile, err)
+	}
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&u.files); err != nil {
@@ -192,6 +196,9 @@ func (u *unpacking) checkManifest() error {
 		if f.Bytes < 0 || f.Bytes > math.MaxInt64-total {
 			return fmt.Errorf("%s: a size of %d", f.Path, f.Bytes)
 		}
+		if most := mostOf(name); f.Bytes > most {
+			return fmt.Errorf("%s: %d bytes, at most %d are read", f.Path, f.Bytes, most)
+		}
 		total += f.Bytes
 	}
 	if total > u.limit {
@@ -205,6 +212,17 @@ func (u *unpacking) checkManifest() error {
 		return fmt.Errorf("it unfolds to %d MiB, and %d MiB are free in %s", total>>20, free>>20, u.root)
 	}
 	return nil
+}
+
+// mostOf returns how many bytes a file of that name may have. What is read piece by piece has no bound of its own.
+func mostOf(name string) int64 {
+	switch name {
+	case planFile, tablesFile:
+		return maxPlan
+	case resultFile, experimentFile:
+		return maxText
+	}
+	return math.MaxInt64
 }
 
 // file writes a file and makes it last.
@@ -247,14 +265,20 @@ func (u *unpacking) verify(id string) error {
 		return errors.New("a run and an experiment at once, or neither")
 	}
 	if u.has(id, experimentFile) {
-		_, err := LoadExperiment(u.temp, id)
-		return err
+		x, err := LoadExperiment(u.temp, id)
+		if err != nil {
+			return err
+		}
+		return sameName(x.ID, id)
 	}
 	if u.has(id, tablesFile) {
 		return errors.New("the tables of an experiment, in a run")
 	}
 	r, err := Load(u.temp, id)
 	if err != nil {
+		return err
+	}
+	if err := sameName(r.ID, id); err != nil {
 		return err
 	}
 	plan, err := Plan(u.temp, id)
@@ -270,39 +294,30 @@ func (u *unpacking) verify(id string) error {
 	)
 }
 
+// sameName refuses a directory whose name is not the one in its result.
+func sameName(is, name string) error {
+	if is == name {
+		return nil
+	}
+	return fmt.Errorf("its result is that of %q: rename the directory to that", is)
+}
+
 // plainTexts refuses texts that a terminal would obey: control characters, which loadgen writes none of.
 func (u *unpacking) plainTexts(id string) error {
 	for _, name := range []string{planFile, resultFile, experimentFile, tablesFile} {
-		f, err := os.Open(filepath.Join(u.temp, id, name))
-		if errors.Is(err, os.ErrNotExist) {
+		if !u.has(id, name) {
 			continue
 		}
+		text, err := regular.Read(filepath.Join(u.temp, id, name), mostOf(name))
 		if err != nil {
 			return err
 		}
-		err = plainText(f)
-		if err := errors.Join(err, f.Close()); err != nil {
+		all := weighing{text: text, plain: true}
+		if err := all.value(nil, 0); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	return nil
-}
-
-func plainText(in io.Reader) error {
-	dec := json.NewDecoder(in)
-	for {
-		token, err := dec.Token()
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		text, _ := token.(string)
-		if strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }) {
-			return fmt.Errorf("a text with control characters: %q", text[:min(len(text), 80)])
-		}
-	}
 }
 
 // isThere reports whether root has the same run already.

@@ -1,0 +1,288 @@
+package rundir
+
+import (
+	"encoding"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"unicode"
+
+	"github.com/loadgen/loadgen/internal/regular"
+)
+
+// What a directory that somebody else has filled may cost to read.
+const (
+	maxText    = 32 << 20 // bytes of a JSON file
+	maxPlan    = 16 << 20 // bytes of a plan, and of the tables of one
+	maxProbe   = 1 << 20  // bytes of a line of what was observed
+	maxDecoded = 64 << 20 // bytes that what is decoded takes, as weighing counts them
+	maxString  = 1 << 20  // bytes of a text
+	maxNumber  = 400      // digits
+	maxDepth   = 64       // objects and arrays in each other
+)
+
+// readJSON reads a file of a run into v, within the bounds above.
+func readJSON(path string, v any) error {
+	b, err := regular.Read(path, maxText)
+	if err != nil {
+		return err
+	}
+	if err := decode(b, v); err != nil {
+		return fmt.Errorf("%s: %w", filepath.Base(path), err)
+	}
+	return nil
+}
+
+// decode is json.Unmarshal for texts that somebody else may have made: two bytes can ask for an element of a slice, which takes hundreds.
+func decode(b []byte, v any) error {
+	w := weighing{text: b, left: maxDecoded}
+	err := w.value(reflect.TypeOf(v), 0)
+	if err == nil || errors.Is(err, errNoJSON) && !json.Valid(b) { // Unmarshal says what is wrong, and decodes nothing of it
+		return json.Unmarshal(b, v)
+	}
+	return err
+}
+
+// weighing goes through a JSON text beside the type that it will be decoded into, and adds up what that takes. It keeps nothing but its depth.
+type weighing struct {
+	text  []byte
+	at    int
+	left  int64 // bytes
+	plain bool  // texts must not have control characters
+	known map[reflect.Type]map[string]reflect.Type
+}
+
+var (
+	errMuch   = fmt.Errorf("decoding it would take more than %d MiB", maxDecoded>>20)
+	errLong   = fmt.Errorf("a text of more than %d bytes, or a number of more than %d digits", maxString, maxNumber)
+	errDeep   = fmt.Errorf("more than %d objects and arrays in each other", maxDepth)
+	errNoJSON = errors.New("no JSON")
+)
+
+// take counts bytes.
+func (w *weighing) take(n int64) error {
+	if w.left -= n; w.left < 0 {
+		return errMuch
+	}
+	return nil
+}
+
+// next returns the first byte that is not space, and stays there; 0 at the end.
+func (w *weighing) next() byte {
+	for ; w.at < len(w.text); w.at++ {
+		if c := w.text[w.at]; c != ' ' && c != '\n' && c != '\t' && c != '\r' {
+			return c
+		}
+	}
+	return 0
+}
+
+// value weighs a value for a type; one that is nil is for nothing that is kept.
+func (w *weighing) value(t reflect.Type, depth int) error {
+	if depth > maxDepth {
+		return errDeep
+	}
+	for t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+		if err := w.take(int64(t.Size())); err != nil {
+			return err
+		}
+	}
+	if t != nil && ownDecoder(t) {
+		t = reflect.TypeFor[string]()
+	}
+	switch w.next() {
+	case '{':
+		return w.object(t, depth)
+	case '[':
+		return w.array(t, depth)
+	case '"':
+		text, err := w.string()
+		if err != nil || t == nil {
+			return err
+		}
+		return w.take(int64(len(text)))
+	case 0, '}', ']', ',', ':':
+		return fmt.Errorf("byte %d: %w", w.at, errNoJSON)
+	}
+	return w.word()
+}
+
+// word passes over a number, or true, false and null.
+func (w *weighing) word() error {
+	for from := w.at; w.at < len(w.text); w.at++ {
+		switch w.text[w.at] {
+		case ' ', '\n', '\t', '\r', ',', ':', ']', '}':
+			return nil
+		}
+		if w.at-from > maxNumber {
+			return errLong
+		}
+	}
+	return nil
+}
+
+// ownDecoder reports whether a type decodes itself, from a text that it keeps at most.
+func ownDecoder(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
+}
+
+// array weighs the elements. What a slice has grown out of is garbage, as much again.
+func (w *weighing) array(t reflect.Type, depth int) error {
+	var element reflect.Type
+	var size int64
+	if t != nil {
+		switch t.Kind() {
+		case reflect.Slice:
+			element = t.Elem()
+			size = 2 * int64(element.Size())
+		case reflect.Array:
+			element = t.Elem()
+		case reflect.Interface:
+			element, size = t, 2*int64(t.Size())
+		}
+	}
+	return w.list(']', func() error {
+		if err := w.take(size); err != nil {
+			return err
+		}
+		return w.value(element, depth+1)
+	})
+}
+
+// object weighs the members. A map has room for as many again.
+func (w *weighing) object(t reflect.Type, depth int) error {
+	var fields map[string]reflect.Type
+	var element reflect.Type
+	var size int64
+	if t != nil {
+		switch t.Kind() {
+		case reflect.Struct:
+			fields = w.fieldsOf(t)
+		case reflect.Map:
+			element = t.Elem()
+			size = 2 * int64(element.Size()+t.Key().Size())
+		case reflect.Interface:
+			element = t
+			size = 2 * int64(t.Size()+reflect.TypeFor[string]().Size())
+		}
+	}
+	return w.list('}', func() error {
+		if w.next() != '"' {
+			return fmt.Errorf("byte %d: %w", w.at, errNoJSON)
+		}
+		name, err := w.string()
+		if err != nil {
+			return err
+		}
+		if w.next() != ':' {
+			return fmt.Errorf("byte %d: %w", w.at, errNoJSON)
+		}
+		w.at++
+		if fields != nil {
+			return w.value(fields[folded(name)], depth+1)
+		}
+		if element == nil {
+			return w.value(nil, depth+1)
+		}
+		if err := w.take(size + int64(len(name))); err != nil {
+			return err
+		}
+		return w.value(element, depth+1)
+	})
+}
+
+// list goes through what stands between commas up to the end.
+func (w *weighing) list(end byte, each func() error) error {
+	w.at++
+	if w.next() == end {
+		w.at++
+		return nil
+	}
+	for {
+		if err := each(); err != nil {
+			return err
+		}
+		switch w.next() {
+		case ',':
+			w.at++
+		case end:
+			w.at++
+			return nil
+		default:
+			return fmt.Errorf("byte %d: %w", w.at, errNoJSON)
+		}
+	}
+}
+
+// string returns the text at hand, which is valid until the next call.
+func (w *weighing) string() (string, error) {
+	from, escaped := w.at, false
+	for w.at++; w.at < len(w.text); w.at++ {
+		switch w.text[w.at] {
+		case '\\':
+			escaped = true
+			w.at++
+		case '"':
+			w.at++
+			return w.unquoted(w.text[from:w.at], escaped)
+		}
+	}
+	return "", fmt.Errorf("byte %d: %w", from, errNoJSON)
+}
+
+func (w *weighing) unquoted(quoted []byte, escaped bool) (string, error) {
+	if len(quoted) > maxString {
+		return "", errLong
+	}
+	text := string(quoted[1 : len(quoted)-1])
+	if escaped {
+		if err := json.Unmarshal(quoted, &text); err != nil {
+			return "", err
+		}
+	}
+	if w.plain && strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }) {
+		return "", fmt.Errorf("a text with control characters: %q", text[:min(len(text), 80)])
+	}
+	return text, nil
+}
+
+// fieldsOf returns the types of a struct's fields by their names in JSON, as encoding/json compares them.
+func (w *weighing) fieldsOf(t reflect.Type) map[string]reflect.Type {
+	if fields, known := w.known[t]; known {
+		return fields
+	}
+	fields := map[string]reflect.Type{}
+	for _, f := range reflect.VisibleFields(t) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if !f.IsExported() || name == "-" || f.Anonymous && name == "" {
+			continue
+		}
+		if name == "" {
+			name = f.Name
+		}
+		if _, outer := fields[folded(name)]; !outer || len(f.Index) == 1 {
+			fields[folded(name)] = f.Type
+		}
+	}
+	if w.known == nil {
+		w.known = map[reflect.Type]map[string]reflect.Type{}
+	}
+	w.known[t] = fields
+	return fields
+}
+
+// folded is the same for names that differ in case only.
+func folded(name string) string {
+	return strings.Map(func(r rune) rune {
+		least := r
+		for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
+			least = min(least, next)
+		}
+		return least
+	}, name)
+}
