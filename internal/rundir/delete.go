@@ -59,7 +59,9 @@ func runsThere(root string, x *run.Experiment) (ids []string) {
 
 // Delete removes the directory of a run or an experiment. It is gone at once: a crash leaves a directory of a hidden name, which the next
 // Delete removes. It returns ErrInUse when a loadgen is writing in it.
-func Delete(root, id string) error {
+func Delete(root, id string) error { return remove(system{}, root, id) }
+
+func remove(on disk, root, id string) error {
 	if err := checkID(id); err != nil {
 		return err
 	}
@@ -71,9 +73,9 @@ func Delete(root, id string) error {
 		return fmt.Errorf("delete %s: %w", id, err)
 	}
 	gone := filepath.Join(root, deleted+id)
-	err = os.Rename(filepath.Join(root, id), gone)
+	err = on.Rename(filepath.Join(root, id), gone)
 	if err == nil {
-		err = errors.Join(syncDir(root), os.RemoveAll(gone))
+		err = errors.Join(on.SyncDir(root), on.RemoveAll(gone))
 	}
 	if err := errors.Join(err, taken.Close()); err != nil {
 		return fmt.Errorf("delete %s: %w", id, err)

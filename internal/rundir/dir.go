@@ -30,34 +30,39 @@ const minFree = 1 << 20
 // The first write or sync of the log that goes wrong is final: the kernel may have dropped the pages, so a later sync that goes
 // well would prove nothing. Every call after it returns the same error; Finish still writes the result.
 type Dir struct {
+	disk  disk
 	path  string
 	taken *os.File // the directory, locked
-	log   *os.File
+	log   file
 	buf   []byte // records not written yet
 	err   error  // of the log, or of what was observed
 
-	probes *os.File // nil: nothing has been observed
-	lines  []byte   // of it, not written yet
+	probes file   // nil: nothing has been observed
+	lines  []byte // of it, not written yet
 }
 
 // Create makes the directory of a run in root, which is made too if need be, and writes its plan. It fails when the directory
 // exists, when it cannot be written, or when the file system has less than 1 MiB free, and leaves nothing behind then.
 func Create(root, id string, planJSON []byte) (*Dir, error) {
+	return makeDir(system{}, root, id, planJSON)
+}
+
+func makeDir(on disk, root, id string, planJSON []byte) (*Dir, error) {
 	if err := checkID(id); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(root, 0o755); err != nil {
+	if err := os.MkdirAll(root, dirMode); err != nil {
 		return nil, fmt.Errorf("make directory for runs: %w", err)
 	}
 	if err := checkFree(root); err != nil {
 		return nil, err
 	}
-	d := &Dir{path: filepath.Join(root, id)}
-	if err := os.Mkdir(d.path, 0o755); err != nil {
+	d := &Dir{disk: on, path: filepath.Join(root, id)}
+	if err := on.Mkdir(d.path); err != nil {
 		return nil, fmt.Errorf("make directory for run: %w", err)
 	}
 	if err := d.begin(planJSON); err != nil {
-		return nil, fmt.Errorf("begin run %s: %w", id, errors.Join(err, os.RemoveAll(d.path), release(d.taken)))
+		return nil, fmt.Errorf("begin run %s: %w", id, errors.Join(err, on.RemoveAll(d.path), release(d.taken)))
 	}
 	return d, nil
 }
@@ -68,15 +73,15 @@ func (d *Dir) begin(planJSON []byte) error {
 	if d.taken, err = lock(d.path); err != nil {
 		return err
 	}
-	if err := writeFile(filepath.Join(d.path, planFile), planJSON); err != nil {
+	if err := writeFile(d.disk, filepath.Join(d.path, planFile), planJSON); err != nil {
 		return err
 	}
-	log, err := os.OpenFile(filepath.Join(d.path, logFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o644)
+	log, err := d.disk.OpenFile(filepath.Join(d.path, logFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND)
 	if err != nil {
 		return err
 	}
 	d.log, d.buf = log, []byte(magic)
-	if err := errors.Join(d.Sync(), syncDir(d.path), syncDir(filepath.Dir(d.path))); err != nil {
+	if err := errors.Join(d.Sync(), d.disk.SyncDir(d.path), d.disk.SyncDir(filepath.Dir(d.path))); err != nil {
 		return errors.Join(err, log.Close())
 	}
 	return nil
@@ -128,12 +133,12 @@ func (d *Dir) Observe(probe []byte) error {
 // syncProbes makes last what was observed.
 func (d *Dir) syncProbes() error {
 	if d.probes == nil {
-		file, err := os.OpenFile(filepath.Join(d.path, probesFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+		file, err := d.disk.OpenFile(filepath.Join(d.path, probesFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND)
 		if err != nil {
 			return err
 		}
 		d.probes = file
-		if err := syncDir(d.path); err != nil {
+		if err := d.disk.SyncDir(d.path); err != nil {
 			return err
 		}
 	}
@@ -144,7 +149,7 @@ func (d *Dir) syncProbes() error {
 
 // Keep writes a file of a name that the run does not use itself beside its own, whole or not at all.
 func (d *Dir) Keep(name string, text []byte) error {
-	if err := replaceFile(filepath.Join(d.path, name), text); err != nil {
+	if err := replaceFile(d.disk, filepath.Join(d.path, name), text); err != nil {
 		return fmt.Errorf("keep %s: %w", name, err)
 	}
 	return nil
@@ -159,7 +164,7 @@ func (d *Dir) Finish(r *run.Run) error {
 }
 
 func (d *Dir) write(r *run.Run) error {
-	if err := replaceJSON(filepath.Join(d.path, resultFile), r); err != nil {
+	if err := replaceJSON(d.disk, filepath.Join(d.path, resultFile), r); err != nil {
 		return fmt.Errorf("write result: %w", err)
 	}
 	return nil
@@ -178,7 +183,7 @@ func (d *Dir) closeLog() error {
 }
 
 // replaceJSON is replaceFile for the JSON of a result, as people read it.
-func replaceJSON(path string, v any) error {
+func replaceJSON(on disk, path string, v any) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -186,24 +191,24 @@ func replaceJSON(path string, v any) error {
 	if err := enc.Encode(v); err != nil {
 		return err
 	}
-	return replaceFile(path, b.Bytes())
+	return replaceFile(on, path, b.Bytes())
 }
 
 // replaceFile makes a file hold the given bytes, whole or not at all, and makes that last.
-func replaceFile(path string, b []byte) error {
+func replaceFile(on disk, path string, b []byte) error {
 	temp := path + ".tmp"
-	if err := writeFile(temp, b); err != nil {
+	if err := writeFile(on, temp, b); err != nil {
 		return err
 	}
-	if err := os.Rename(temp, path); err != nil {
-		return err
+	if err := on.Rename(temp, path); err != nil {
+		return errors.Join(err, on.Remove(temp))
 	}
-	return syncDir(filepath.Dir(path))
+	return on.SyncDir(filepath.Dir(path))
 }
 
 // writeFile writes a file of the given bytes and syncs it; on failure it removes what it wrote, so that a full disk is not kept full.
-func writeFile(path string, b []byte) error {
-	f, err := os.Create(path)
+func writeFile(on disk, path string, b []byte) error {
+	f, err := on.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
 		return err
 	}
@@ -212,18 +217,9 @@ func writeFile(path string, b []byte) error {
 		err = f.Sync()
 	}
 	if err := errors.Join(err, f.Close()); err != nil {
-		return errors.Join(err, os.Remove(path))
+		return errors.Join(err, on.Remove(path))
 	}
 	return nil
-}
-
-// syncDir makes the names in a directory last.
-func syncDir(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // checkFree fails when the file system of path has no room for a run.

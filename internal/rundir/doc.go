@@ -18,6 +18,8 @@
 //	    experiment.json    which runs there are and, when it has finished, how variants compare; replaced whole after each run
 //	    tables.json        the tables of its plan, as the plan describes them; there when it has any
 //
+// Directories are made for their user alone (0700, files 0600), the root among them; one that is there keeps its mode.
+//
 // A directory may have been filled by somebody else. Its files are read within bounds: regular files only, JSON of at most 32 MiB whose decoded form
 // takes at most 64 MiB, and 64 levels deep.
 //

@@ -13,6 +13,7 @@ import (
 
 // Experiment is the directory of an experiment that is going on, which nobody else can delete. It is used by one goroutine at a time.
 type Experiment struct {
+	disk  disk
 	path  string
 	taken *os.File // the directory, locked
 }
@@ -20,25 +21,29 @@ type Experiment struct {
 // CreateExperiment makes the directory of an experiment in root, as Create does that of a run, and writes the experiment as it is before
 // anything was run.
 func CreateExperiment(root string, x *run.Experiment) (*Experiment, error) {
+	return createExperiment(system{}, root, x)
+}
+
+func createExperiment(on disk, root string, x *run.Experiment) (*Experiment, error) {
 	if err := checkID(x.ID); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(root, 0o755); err != nil {
+	if err := os.MkdirAll(root, dirMode); err != nil {
 		return nil, fmt.Errorf("make directory for runs: %w", err)
 	}
 	if err := checkFree(root); err != nil {
 		return nil, err
 	}
-	e := &Experiment{path: filepath.Join(root, x.ID)}
-	if err := os.Mkdir(e.path, 0o755); err != nil {
+	e := &Experiment{disk: on, path: filepath.Join(root, x.ID)}
+	if err := on.Mkdir(e.path); err != nil {
 		return nil, fmt.Errorf("make directory for experiment: %w", err)
 	}
 	var err error
 	if e.taken, err = lock(e.path); err == nil {
-		err = errors.Join(e.Save(x), syncDir(root))
+		err = errors.Join(e.Save(x), on.SyncDir(root))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("begin experiment %s: %w", x.ID, errors.Join(err, os.RemoveAll(e.path), release(e.taken)))
+		return nil, fmt.Errorf("begin experiment %s: %w", x.ID, errors.Join(err, on.RemoveAll(e.path), release(e.taken)))
 	}
 	return e, nil
 }
@@ -48,7 +53,7 @@ func (e *Experiment) Path() string { return e.path }
 
 // KeepTables writes the JSON of the tables that the plan describes, from which those of an experiment that is cut off can be made.
 func (e *Experiment) KeepTables(tables []byte) error {
-	if err := replaceFile(filepath.Join(e.path, tablesFile), tables); err != nil {
+	if err := replaceFile(e.disk, filepath.Join(e.path, tablesFile), tables); err != nil {
 		return fmt.Errorf("keep tables: %w", err)
 	}
 	return nil
@@ -68,7 +73,7 @@ func Tables(root, id string) ([]byte, error) {
 
 // Save replaces what the directory says, whole or not at all.
 func (e *Experiment) Save(x *run.Experiment) error {
-	if err := replaceJSON(filepath.Join(e.path, experimentFile), x); err != nil {
+	if err := replaceJSON(e.disk, filepath.Join(e.path, experimentFile), x); err != nil {
 		return fmt.Errorf("keep experiment %s: %w", x.ID, err)
 	}
 	return nil

@@ -32,7 +32,11 @@ const (
 // limit bounds the bytes that it unfolds to. What root has already, byte for byte, is passed over; another run of the same name is an error.
 // A crash leaves whole runs, and a directory of a hidden name which the next Import removes.
 func Import(root string, pack io.Reader, limit int64) (added, there []string, err error) {
-	if err := os.MkdirAll(root, 0o755); err != nil {
+	return unpack(system{}, root, pack, limit)
+}
+
+func unpack(on disk, root string, pack io.Reader, limit int64) (added, there []string, err error) {
+	if err := os.MkdirAll(root, dirMode); err != nil {
 		return nil, nil, fmt.Errorf("make directory for runs: %w", err)
 	}
 	var temp string
@@ -48,10 +52,10 @@ func Import(root string, pack io.Reader, limit int64) (added, there []string, er
 		return err
 	})
 	if err == nil {
-		u := unpacking{root: root, temp: temp, limit: limit}
+		u := unpacking{disk: on, root: root, temp: temp, limit: limit}
 		err = u.all(pack)
 		added, there = u.added, u.there
-		err = errors.Join(err, os.RemoveAll(temp), taken.Close())
+		err = errors.Join(err, on.RemoveAll(temp), taken.Close())
 	}
 	if err != nil {
 		return added, there, fmt.Errorf("import: %w", err)
@@ -61,6 +65,7 @@ func Import(root string, pack io.Reader, limit int64) (added, there []string, er
 
 // unpacking is an import under way.
 type unpacking struct {
+	disk       disk
 	root, temp string
 	limit      int64
 	files      manifest
@@ -235,10 +240,10 @@ func (u *unpacking) file(in *tar.Reader, f packedFile) error {
 		return fmt.Errorf("%d bytes, the manifest says %d", size, f.Bytes)
 	}
 	id, name := f.split()
-	if err := os.MkdirAll(filepath.Join(u.temp, id), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(u.temp, id), dirMode); err != nil {
 		return err
 	}
-	out, err := os.OpenFile(filepath.Join(u.temp, id, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	out, err := u.disk.OpenFile(filepath.Join(u.temp, id, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL)
 	if err != nil {
 		return err
 	}
@@ -339,17 +344,17 @@ func (u *unpacking) isThere(id string) (bool, error) {
 func (u *unpacking) move(ids []string) error {
 	slices.SortStableFunc(ids, func(a, b string) int { return u.rank(a) - u.rank(b) })
 	for _, id := range ids {
-		if err := syncDir(filepath.Join(u.temp, id)); err != nil {
+		if err := u.disk.SyncDir(filepath.Join(u.temp, id)); err != nil {
 			return err
 		}
 	}
 	for _, id := range ids {
-		if err := os.Rename(filepath.Join(u.temp, id), filepath.Join(u.root, id)); err != nil {
+		if err := u.disk.Rename(filepath.Join(u.temp, id), filepath.Join(u.root, id)); err != nil {
 			return err
 		}
 		u.added = append(u.added, id)
 	}
-	return syncDir(u.root)
+	return u.disk.SyncDir(u.root)
 }
 
 func (u *unpacking) rank(id string) int {
