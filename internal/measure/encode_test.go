@@ -174,6 +174,8 @@ func TestDecodeIsStrict(t *testing.T) {
 		{"texts descend", head + span + "0202" + "016201" + "016101", "error texts out of order"},
 		{"text twice", head + span + "0202" + "016101" + "016101", "error texts out of order"},
 		{"endpoints", head + span + noErrs + "812000", "0 request ledgers of 4097 endpoints"},
+		{"2^63 endpoints", head + span + noErrs + "80808080808080808001" + "00", "0 request ledgers of 9223372036854775808 endpoints"},
+		{"2^63 endpoints in use", head + span + noErrs + "80808080808080808001" + "01", "1 request ledgers of 9223372036854775808 endpoints"},
 		{"requests", head + span + noErrs + "0108", "8 request ledgers of 1 endpoints"},
 		{"requests beyond", head + span + noErrs + "0101" + "07", "beyond the 1 endpoints"},
 		{"requests after the last", head + span + noErrs + "0102" + "060100000000000000" + "00", "beyond the 1 endpoints"},
@@ -204,7 +206,9 @@ func TestDecodeIsStrict(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b, err := hex.DecodeString(c.form)
 			require.NoError(t, err)
-			_, err = sampleTotals().Decode(b)
+			into := sampleTotals()
+			_, err = into.Decode(b)
+			require.Equal(t, bytesOf(t, new(Totals)), bytesOf(t, into), "empty after an error")
 			require.ErrorContains(t, err, "decode totals: ")
 			require.ErrorContains(t, err, c.want)
 		})
@@ -217,7 +221,9 @@ func TestDecodeIsStrict(t *testing.T) {
 		t.Run("counters/"+c.name, func(t *testing.T) {
 			b, err := hex.DecodeString(c.form)
 			require.NoError(t, err)
-			_, err = new(Counters).Decode(b)
+			into := sampleTotals().Counters()
+			_, err = into.Decode(b)
+			require.True(t, into.Equal(new(Counters)), "empty after an error")
 			require.ErrorContains(t, err, "decode counters: ")
 			require.ErrorContains(t, err, c.want)
 		})
@@ -233,7 +239,9 @@ func TestDecodeIsStrict(t *testing.T) {
 		t.Run("snapshot/"+c.name, func(t *testing.T) {
 			b, err := hex.DecodeString(c.form)
 			require.NoError(t, err)
-			_, err = new(Snapshot).Decode(b)
+			into := sampleSnapshot()
+			_, err = into.Decode(b)
+			require.Equal(t, bytesOf(t, new(Snapshot)), bytesOf(t, into), "empty after an error")
 			require.ErrorContains(t, err, "decode snapshot: ")
 			require.ErrorContains(t, err, c.want)
 		})

@@ -19,6 +19,7 @@ func TestErrorTexts(t *testing.T) {
 		{"control characters", "a\r\n\tb\x00\x1b[31m\x7f", `a\r\n\tb\x00\x1b[31m\x7f`},
 		{"unprintable runes", "a\u0085\u202e\U000e0001", `a\u0085\u202e\U000e0001`},
 		{"invalid UTF-8", "a\xff\xc3", `a\xff\xc3`},
+		{"the rune for invalid UTF-8", "a\ufffdb", "a\ufffdb"},
 		{"printable runes", "größe ≤ 日本", "größe ≤ 日本"},
 		{"just fits", long + "y", long + "y"},
 		{"cut", long + "yz", long + "y"},

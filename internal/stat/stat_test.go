@@ -66,6 +66,67 @@ func TestLineThroughRanks(t *testing.T) {
 	require.Zero(t, byChance([]float64{1, 2, 3, 4, 5}))
 }
 
+// Values by hand: the squares about the mean of what is left are 2.75 of four, 2 of three and 2 of two, which are divided by 16, 9 and 4.
+func TestMSER(t *testing.T) {
+	require.Zero(t, mser([]float64{2, 1, 0, 2}))
+	require.Equal(t, 1, mser([]float64{5, 1, 1, 1}))
+	require.Equal(t, 2, mser([]float64{5, 5, 1, 1}), "half, at most")
+	require.Zero(t, mser([]float64{3, 3, 3, 3}), "a constant series has no beginning")
+	require.Zero(t, mser([]float64{9, 1}), "what is left is more than one")
+	require.Zero(t, mser(nil))
+}
+
+// Values by hand: apart by 3, with an error of √(2 / 1 · (1 + 1/2)) = √3, t is √3, beyond which lies a third of Student's t of one degree of freedom.
+func TestAlike(t *testing.T) {
+	require.True(t, alike([]float64{13}, []float64{9, 11}, 0, 0.33))
+	require.False(t, alike([]float64{13}, []float64{9, 11}, 0, 0.34))
+	require.True(t, alike([]float64{7}, []float64{9, 11}, 0, 0.33), "below as above")
+	require.False(t, alike([]float64{7}, []float64{9, 11}, 0, 0.34))
+	require.True(t, alike([]float64{11}, []float64{10, 10}, 0.1, 1), "by no more than the share")
+	require.False(t, alike([]float64{11.1}, []float64{10, 10}, 0.1, 0.5))
+}
+
+// Values by hand. Of 1, 1, −1, −1 the correlations are 1, 1/4, −1/2 and −1/4: the second pair ends the sum.
+func TestInefficiency(t *testing.T) {
+	require.Equal(t, 1.5, inefficiency([]float64{1, 1, -1, -1}))
+	require.Equal(t, 1.0, inefficiency([]float64{1, -1, 1, -1}), "what swings is worth no more than it is long")
+	require.Equal(t, 1.0, inefficiency([]float64{5, 5, 5}))
+	require.Equal(t, []float64{1, 1, 1, 1}, without([]float64{1, 3, 5, 7}, 2))
+}
+
+// Values by hand: with twelve that are alike in pairs, r is 1/12, and without its bias 3/8; of twelve that swing it is −11/12, so −9/8.
+func TestLikenessOfNeighbours(t *testing.T) {
+	of := func(x ...float64) float64 {
+		_, squares := spread(x)
+		return line{rest: x, squares: squares}.likeness()
+	}
+	require.InDelta(t, 0.375+1.645*math.Sqrt((1-0.375*0.375)/12), of(1, 1, -1, -1, 1, 1, -1, -1, 1, 1, -1, -1), 1e-12)
+	require.Zero(t, of(1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1))
+	require.Equal(t, 0.95, of(1, 1, 1, 1, 1, -1, -1, -1, -1, -1), "at most")
+
+	l := line{rest: make([]float64, 4), squares: 1}
+	require.InDelta(t, math.Sqrt(0.9875/(4-2.0625-0.9875)/5), l.error(0.5), 1e-12)
+}
+
+// TestDescribeConstantAndLong series: neither has noise, so every figure is exact.
+func TestDescribeConstantAndLong(t *testing.T) {
+	for _, n := range []int{5, most, most + 1, 3*most + 1} {
+		flat, rising := make([]float64, n), make([]float64, n)
+		for i := range flat {
+			flat[i], rising[i] = 5, float64(i)
+		}
+		require.Equal(t, Trend{Mean: 5, Effective: float64(n), P: 1}, Describe(flat), "%d", n)
+		require.Zero(t, WarmUp(flat, 0, 0.3))
+		up, group := Describe(rising), (n+most-1)/most
+		require.Equal(t, float64(n-1)/2, up.Mean)
+		require.Equal(t, float64(group*(n/group-1)), up.Drift, "%d", n)
+		require.Equal(t, float64(n), up.Effective, "what is left without the drift is constant")
+		require.Zero(t, up.P)
+		// The squares of 0 to n − 1 about their mean are n(n² − 1)/12.
+		require.InEpsilon(t, 1.959964*math.Sqrt(float64(n+1)/12), up.HalfWidth, 1e-9)
+	}
+}
+
 func TestDescribe(t *testing.T) {
 	flat := Describe(noise(1, 100, 1000, 10, 0))
 	require.InDelta(t, 1000, flat.Mean, 4)
