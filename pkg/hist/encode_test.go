@@ -106,6 +106,7 @@ func TestDecodeIsStrict(t *testing.T) {
 		{"bucket far away", func(f *form) { f.buckets[2] = math.MaxUint64 }, "a bucket above that of the maximum 20"},
 		{"bucket after the maximum", func(f *form) { f.buckets = []uint64{0, 1, 9, 1, 0, 1} }, "a bucket above that of the maximum 20"},
 		{"min above int64", func(f *form) { f.min = 1 << 63 }, "above 2^63"},
+		{"max above uint64", func(f *form) { f.min, f.width = math.MaxUint64, 11 }, "above 2^63"},
 		{"max above int64", func(f *form) { f.width = math.MaxInt64 }, "above 2^63"},
 		{"sum too small", func(f *form) { f.sum[0] = 49 }, "a sum that its buckets do not allow"},
 		{"sum too large", func(f *form) { f.sum[0] = 51 }, "a sum that its buckets do not allow"},

@@ -321,11 +321,7 @@ func (m *moments) spread(n uint64) (d wide, negative bool) {
 // q is clamped to the first and the last rank, so q ≤ 0 stands for the smallest value and q ≥ 1 for the largest. A Hist of none
 // returns 0.
 func (h *Hist) Quantile(q float64) int64 {
-	count := h.Count()
-	if count == 0 {
-		return 0
-	}
-	rank := rank(q, count)
+	rank := rank(q, h.Count())
 	var below uint64
 	for i := int(index(h.min)); i < len(h.n); i++ {
 		if below += h.n[i]; below >= rank {
@@ -349,7 +345,7 @@ func rank(q float64, n uint64) uint64 {
 	if r > 1 && float64(r-1)/float64(n) >= q {
 		return r - 1
 	}
-	if r < n && float64(r)/float64(n) < q {
+	if float64(r)/float64(n) < q {
 		return r + 1
 	}
 	return r
