@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -25,7 +26,14 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-func main() { os.Exit(execute(os.Args[1:])) }
+func main() {
+	crashLoudly()
+	os.Exit(execute(os.Args[1:]))
+}
+
+// crashLoudly has a panic of loadgen's own end the process by SIGABRT, with the stacks of all goroutines: Go's own exit code for it is 2, which says that a
+// plan is invalid.
+func crashLoudly() { debug.SetTraceback("crash") }
 
 // exitUsage is the exit code for wrong usage and invalid plans; those of runs are package run's.
 const exitUsage = 2

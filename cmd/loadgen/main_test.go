@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	main "github.com/loadgen/loadgen/cmd/loadgen"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/rundir"
@@ -24,6 +25,10 @@ import (
 // TestMain builds the program once and puts it on PATH. The tests run it as users do: exit codes, signals and child processes are
 // those of the real binary.
 func TestMain(m *testing.M) {
+	if os.Getenv(ownPanic) != "" {
+		main.CrashLoudly()
+		panic("a bug of our own")
+	}
 	os.Exit(withProgram(m.Run))
 }
 

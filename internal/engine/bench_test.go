@@ -53,7 +53,7 @@ func benchmarkValues(b *testing.B, indirect bool, verb driver.Verb, nodes, size 
 	v := newBench(b, redisPlanOf(b, nodes, fmt.Sprintf("size = %d", size), target, fmt.Sprintf("ops = { %s = 1 }\n%s", verb, load)), "load", 0)
 	v.indirect = indirect
 	w := v.l.tr.(*wire)
-	net := newCannedNet(v.net, w.codec, verb, size)
+	net := newCannedNet(v.net, w.codec.codec, verb, size)
 	w.poll = net
 	if v.g.phase.Open != nil {
 		v.net.clock.tick = int64(time.Microsecond) // waits are short and spent looking

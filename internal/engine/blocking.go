@@ -167,7 +167,7 @@ func (b *blocking) do(calling *callContext, call *blockingCall, client driver.Se
 	calling.begin(left)
 	call.reply = driver.Reply{}
 	call.start = b.l.clock.now()
-	err := client.Do(calling, &call.req, &call.reply)
+	err := driver.Safely(func() error { return client.Do(calling, &call.req, &call.reply) })
 	call.end = b.l.clock.now()
 	calling.end()
 	call.cause = err
@@ -289,6 +289,7 @@ func (b *blocking) finish(call *blockingCall, now int64) {
 	if call.ok {
 		b.l.answered(st, c.endpoint, &call.reply, len(call.value), call.end)
 	} else {
+		b.l.panicked(st.session, call.cause, call.end)
 		b.fail(call, call.failed, call.cause, call.end)
 	}
 	b.free = append(b.free, call)

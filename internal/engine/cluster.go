@@ -104,8 +104,11 @@ func (c *cluster) ask(ctx context.Context, end *endpoint, within time.Duration) 
 	if err := conn.SetDeadline(deadline); err != nil {
 		return nil, fmt.Errorf("%v: %w", end, err)
 	}
-	nodes, err := c.driver.Nodes(ctx, conn, c.group.target.Config, c.secrets)
-	if err != nil {
+	var nodes []driver.Node
+	if err := driver.Safely(func() (err error) {
+		nodes, err = c.driver.Nodes(ctx, conn, c.group.target.Config, c.secrets)
+		return err
+	}); err != nil {
 		return nil, fmt.Errorf("%v: %w", end, c.group.connect.explain(err))
 	}
 	return nodes, nil
@@ -253,18 +256,17 @@ func (c *cluster) keep(ctx context.Context) {
 // routes is a loop's own view of a cluster. A nil one is of a target that is none.
 type routes struct {
 	*cluster
-	codec  driver.Redirector
+	codec  *guarded // of the loop
 	slots  *op.Slots
 	latest *op.Slots   // the newest map that slots has taken over
 	to     op.Redirect // of the reply at hand
 }
 
 func newRoutes(c *cluster, codec driver.Codec) (*routes, error) {
-	r, ok := codec.(driver.Redirector)
-	if !ok {
+	if _, ok := codec.(driver.Redirector); !ok {
 		return nil, fmt.Errorf("driver %q does not read redirects", c.driver.Name())
 	}
-	return &routes{cluster: c, codec: r, slots: op.NewSlots(c.places())}, nil
+	return &routes{cluster: c, slots: op.NewSlots(c.places())}, nil
 }
 
 // renew takes over the map if there is another.
@@ -297,7 +299,7 @@ func (r *routes) redirect(endpoint int, message []byte) *op.Redirect {
 	if r == nil {
 		return nil
 	}
-	addr, ask, ok := r.codec.Redirect(message)
+	addr, ask, ok := r.codec.redirect(message)
 	if !ok || !ask {
 		r.suspect()
 	}

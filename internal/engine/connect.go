@@ -80,7 +80,11 @@ func (w *wire) connected(c *wireConn) {
 		return
 	}
 	c.state = isGreeting
-	hello, replies := w.codec.Greet(w.buffer())
+	hello, replies, err := w.codec.greet(w.buffer())
+	if err != nil {
+		w.lose(c, err)
+		return
+	}
 	c.greets, c.greetAll = replies, replies
 	if replies == 0 {
 		w.recycle(hello)
@@ -125,7 +129,7 @@ func (w *wire) lose(c *wireConn, why error) {
 		w.tally(c, &w.ended)
 		w.poll.close(c.fd)
 	}
-	c.state, c.fd, c.blocked, c.greets = isDown, -1, false, 0
+	c.state, c.fd, c.blocked, c.greets, c.broken = isDown, -1, false, 0, nil
 	c.batch, c.behind, c.cuts = 0, 0, c.cuts[:0]
 	c.drop(w)
 	err := fmt.Errorf("%v: %w", w.group.endpoint(c.endpoint), why)
@@ -134,6 +138,7 @@ func (w *wire) lose(c *wireConn, why error) {
 		return
 	}
 	w.l.rec.Errors.Add([]byte(err.Error()))
+	w.l.panicked(w.l.sessions[int(c.index)/w.places], why, now)
 	w.l.routes.suspect()
 	c.backoff = min(max(2*c.backoff, firstBackoff), lastBackoff)
 	jittered := c.backoff/2 + time.Duration(w.rand.Int64N(int64(c.backoff)))

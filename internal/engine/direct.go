@@ -22,7 +22,6 @@ type direct struct {
 	ops   [drawn]op.Op
 	homes [drawn]int
 	enc   encoder
-	skim  driver.Skimmer // the codec, if it is one
 	sheet sheet
 	parts [][]byte // of a value that is lent
 
@@ -40,17 +39,16 @@ func (l *loop) bypass(source *workload.Source) {
 		return
 	}
 	d := &direct{l: l, w: w, enc: newEncoder(w.codec)}
-	d.skim, _ = w.codec.(driver.Skimmer)
 	switch prog := l.prog.(type) {
 	case *op.Plain:
 		d.prog, d.checked = prog, prog.Checked()
-		d.sheet.fits = alike(source, d.enc.layout, leastLent) && w.places == 1
+		d.sheet.fits = alike(source, d.enc.codec, leastLent) && w.places == 1
 	case *op.Quorum:
 		if w.pipes != nil || source.Draws(driver.Get) && !prog.AsksAll(driver.Get) { // pipes say later when each of the requests left
 			return
 		}
 		d.volleys, d.checked = newVolleys(prog, w.places), true
-		d.sheet.fits = alike(source, d.enc.layout, mostStamped+1) && d.volleys.all
+		d.sheet.fits = alike(source, d.enc.codec, mostStamped+1) && d.volleys.all
 	default:
 		return
 	}
@@ -138,6 +136,7 @@ func (d *direct) put(c *wireConn, o *op.Op) int {
 	}
 	at := len(c.out)
 	c.out = d.enc.append(c.out, o)
+	d.w.taint(c)
 	if d.w.pipes != nil {
 		c.cut(at)
 	}
@@ -166,17 +165,17 @@ func (d *direct) answered(c *wireConn, p *pending, b []byte, now int64) (took in
 	if p.volley != nil {
 		d.volleys.ended = tallied{}
 	}
-	blind := d.skim != nil && !(d.checked && p.verb == driver.Get) // nobody looks into the values
+	blind := w.codec.skimmer != nil && !(d.checked && p.verb == driver.Get) // nobody looks into the values
 	if blind {
-		got.n, took = d.skim.Skim(b, p.verb, most)
+		got.n, took, err = w.codec.skim(b, p.verb, most)
 		got.ended[driver.OK] = uint64(got.n)
 		if p.volley != nil {
 			d.volleys.count(p.volley, int(p.at), got.n, driver.OK)
 		}
 	}
-	for got.n < most && took < len(b) {
+	for err == nil && got.n < most && took < len(b) {
 		size := 0
-		if size, err = w.codec.Parse(b[took:], p.verb, &w.reply); size == 0 || err != nil {
+		if size, err = w.codec.parse(b[took:], p.verb, &w.reply); size == 0 || err != nil {
 			break
 		}
 		if p.volley != nil {
@@ -197,7 +196,9 @@ func (d *direct) answered(c *wireConn, p *pending, b []byte, now int64) (took in
 		d.settle(c, &got, now)
 	}
 	if blind && err == nil && !whole && took < len(b) {
-		took += c.outline(d.skim.Outline(b[took:], p.verb), len(b)-took)
+		size := 0
+		size, err = w.codec.outline(b[took:], p.verb)
+		took += c.outline(size, len(b)-took)
 	}
 	return took, whole, err
 }

@@ -24,7 +24,7 @@ func TestEncoderIsTheCodec(t *testing.T) {
 		require.Implements(t, (*driver.Layout)(nil), codec)
 		for _, c := range []driver.Codec{codec, opaque{codec}} {
 			rapid.Check(t, func(t *rapid.T) {
-				enc := newEncoder(c)
+				enc := newEncoder(newGuarded(c, new(hold)))
 				var got, want []byte
 				for range rapid.IntRange(1, 30).Draw(t, "ops") {
 					o := op.Op{

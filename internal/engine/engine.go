@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -221,10 +222,13 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink func(*measure.S
 				}
 			}
 			l.run()
-			if f, ok := l.feed.(reading); ok {
-				return f.close()
+			if l.fault != nil {
+				e.Drain() // the others end, too
 			}
-			return nil
+			if f, ok := l.feed.(reading); ok {
+				return cmp.Or(l.fault, f.close())
+			}
+			return l.fault
 		})
 	}
 	totals := c.collect(parts)

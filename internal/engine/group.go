@@ -196,8 +196,11 @@ func (g *group) identifyOne(ctx context.Context, end *endpoint, w driver.Wire, s
 		return nil, fmt.Errorf("%v: %w", end, err)
 	}
 	heard := &witness{Conn: conn}
-	facts, err := w.Identify(ctx, heard, g.target.Config, secrets)
-	if err != nil {
+	var facts map[string]string
+	if err := driver.Safely(func() (err error) {
+		facts, err = w.Identify(ctx, heard, g.target.Config, secrets)
+		return err
+	}); err != nil {
 		return nil, fmt.Errorf("%v: %w", end, heard.explain(g.connect.explain(err)))
 	}
 	maps.Copy(facts, g.connect.facts(conn))
@@ -211,7 +214,7 @@ func (g *group) newLoop(e *Engine, d driver.Driver, index int) (*loop, error) {
 		n += driver.NumVerbs // of all that join later
 	}
 	l := &loop{
-		clock: e.clock, index: index, wall: e.wall, spin: int64(max(0, e.cfg.Spin)), halt: &e.halt, lease: &e.lease,
+		clock: e.clock, index: index, wall: e.wall, spin: int64(max(0, e.cfg.Spin)), halt: &e.halt, lease: &e.lease, log: e.cfg.Logger,
 		retired: &g.retired, everyone: int64(g.sessions),
 		spare:     make(chan *measure.Totals, 4),
 		reqBefore: make([]measure.Requests, n), reqNow: make([]measure.Requests, n),
@@ -231,11 +234,15 @@ func (g *group) newTransport(e *Engine, d driver.Driver, l *loop) (transport, er
 	}
 	switch d := d.(type) {
 	case driver.Wire:
-		codec, err := d.NewCodec(g.target.Config, e.cfg.Secrets)
-		if err != nil {
+		var codec driver.Codec
+		if err := driver.Safely(func() (err error) {
+			codec, err = d.NewCodec(g.target.Config, e.cfg.Secrets)
+			return err
+		}); err != nil {
 			return nil, err
 		}
 		if g.cluster != nil {
+			var err error
 			if l.routes, err = newRoutes(g.cluster, codec); err != nil {
 				return nil, err
 			}
@@ -246,6 +253,9 @@ func (g *group) newTransport(e *Engine, d driver.Driver, l *loop) (transport, er
 			return nil, err
 		}
 		w := newWire(l, p, codec, g)
+		if l.routes != nil {
+			l.routes.codec = w.codec
+		}
 		w.limit, w.timeout = limit, int64(g.target.Timeout)
 		return w, nil
 	case driver.Timed:
@@ -258,8 +268,12 @@ func (g *group) newTransport(e *Engine, d driver.Driver, l *loop) (transport, er
 	case driver.Local:
 		return &local{l: l, store: g.files.store, timeout: int64(g.target.Timeout)}, nil
 	case driver.Dialer:
-		return newBlocking(func(ctx context.Context, i int) (driver.Session, error) {
-			return d.Dial(ctx, g.target.Config, e.cfg.Secrets, g.endpoints[i].text)
+		return newBlocking(func(ctx context.Context, i int) (s driver.Session, err error) {
+			err = driver.Safely(func() (err error) {
+				s, err = d.Dial(ctx, g.target.Config, e.cfg.Secrets, g.endpoints[i].text)
+				return err
+			})
+			return s, err
 		}), nil
 	}
 	return nil, fmt.Errorf("driver %q has no transport", d.Name())

@@ -49,6 +49,22 @@ func (h *hold) before(now, wait int64) {
 	}
 }
 
+// lend lets the runtime have its way until resume, if the loop is held.
+func (h *hold) lend() {
+	if h.held {
+		procUnpin()
+	}
+}
+
+func (h *hold) resume() {
+	if h.held {
+		procPin()
+	}
+}
+
+// lost ends the hold that was lent and is not resumed.
+func (h *hold) lost() { h.held = false }
+
 // release lets the runtime have its way. It may be called again.
 func (h *hold) release() {
 	if h.held {

@@ -26,11 +26,11 @@ type gatherer interface {
 // lend appends the request of an op with its value lent, and returns its bytes; 0 where it has to be encoded.
 func (d *direct) lend(c *wireConn, o *op.Op) int {
 	v, f := &o.Value, &d.enc.forms[driver.Put]
-	if o.Verb != driver.Put || v.Size < leastLent || v.Checked || !v.Text() || d.w.gatherer == nil || d.enc.layout == nil {
+	if o.Verb != driver.Put || v.Size < leastLent || v.Checked || !v.Text() || d.w.gatherer == nil || d.enc.codec.layout == nil {
 		return 0
 	}
-	if len(f.whole) == 0 {
-		d.enc.form(f, o)
+	if len(f.whole) == 0 && !d.enc.form(f, o) {
+		return 0
 	}
 	if len(o.Key) != f.key || v.Size != f.value {
 		return 0

@@ -33,8 +33,11 @@ const localTurn = int64(time.Millisecond)
 
 func (t *local) open(int64) error {
 	for _, s := range t.l.sessions {
-		session, err := t.store.Session(s.id)
-		if err != nil {
+		var session driver.LocalSession
+		if err := driver.Safely(func() (err error) {
+			session, err = t.store.Session(s.id)
+			return err
+		}); err != nil {
 			return err
 		}
 		t.sessions = append(t.sessions, session)
@@ -95,12 +98,8 @@ func (t *local) carry(st *opState) (end int64) {
 		req.Value = &st.Value
 	}
 	*reply = driver.Reply{}
-	err := session.Prepare(req)
-	start := l.clock.now()
+	start, err := t.work(session, req, reply)
 	st.start = start
-	if err == nil {
-		err = session.Do(req, reply)
-	}
 	end = l.clock.now()
 	t.inside += end - start
 	switch {
@@ -108,6 +107,7 @@ func (t *local) carry(st *opState) (end int64) {
 		t.sessions[st.session.index] = nil
 		l.retire(st.session)
 		l.rec.Errors.Add(fmt.Appendf(nil, "%v", err))
+		l.panicked(st.session, err, end)
 		t.ended(st, driver.Error, op.Lost, end)
 	case end-start > t.timeout:
 		t.ended(st, driver.Timeout, op.RequestTimeout, end)
@@ -115,6 +115,24 @@ func (t *local) carry(st *opState) (end int64) {
 		t.answered(st, reply, end)
 	}
 	return end
+}
+
+// work has a session carry a request out, and returns when that began. Its panic is an error.
+func (t *local) work(session driver.LocalSession, req *driver.Request, reply *driver.Reply) (start int64, err error) {
+	defer func() {
+		if e := driver.Recovered(recover()); e != nil {
+			err = e
+			if start == 0 {
+				start = t.l.clock.now()
+			}
+		}
+	}()
+	err = session.Prepare(req)
+	start = t.l.clock.now()
+	if err == nil {
+		err = session.Do(req, reply)
+	}
+	return start, err
 }
 
 // answered takes a reply to an op.

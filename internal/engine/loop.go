@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -155,7 +156,11 @@ type loop struct {
 	answers   int64         // run clock, when the last answer came
 	stopped   bool
 	stoppedAt int64
-	lapsed    bool // ended by the lease
+	lapsed    bool                 // ended by the lease
+	fault     error                // why the step fails
+	panics    map[*session][]int64 // of the driver, the last ones of each session
+	logged    int                  // of them
+	log       *slog.Logger
 }
 
 // Values of loop.halt.

@@ -343,7 +343,7 @@ func TestRepliesOfSeveralServersShareWrites(t *testing.T) {
 			pipeline = 16
 			duration = "1h"
 		}`), "load", 0)
-	net := newCannedNet(b.net, b.l.tr.(*wire).codec, driver.Put, 100)
+	net := newCannedNet(b.net, b.l.tr.(*wire).codec.codec, driver.Put, 100)
 	b.l.tr.(*wire).poll = net
 	b.equip(run.Load)
 	b.l.enter()

@@ -29,9 +29,9 @@ const (
 )
 
 // alike says whether a sheet does for the ops of a step, of puts if their values have fewer bytes than a limit.
-func alike(source *workload.Source, codec driver.Layout, limit int) bool {
+func alike(source *workload.Source, codec *guarded, limit int) bool {
 	value := source.Value()
-	return codec != nil && source.Alike() && (!source.Draws(driver.Put) || value.Text() && value.Size < limit)
+	return codec.layout != nil && source.Alike() && (!source.Draws(driver.Put) || value.Text() && value.Size < limit)
 }
 
 // stamp begins the next n ops of a stream, as start does. A plain op's connection has room for them.
@@ -51,14 +51,16 @@ func (d *direct) stamp(s *session, stream *workload.Stream, n int, due, now int6
 	return n
 }
 
-// layOut makes the sheet after the next op of the stream; false when there is none.
+// layOut makes the sheet after the next op of the stream; false when there is none, or it has no form.
 func (d *direct) layOut(stream workload.Stream) bool {
 	o := &d.ops[0]
 	if !stream.Next(o) {
 		return false
 	}
 	f := &d.enc.forms[o.Verb]
-	d.enc.form(f, o)
+	if !d.enc.form(f, o) {
+		return false
+	}
 	copies := sheetSize
 	if o.Verb.Stores() && o.Value.Size > mostStamped {
 		copies = 1

@@ -63,12 +63,16 @@ func (g *group) openStore(ctx context.Context, e *Engine, d driver.Local, step r
 	if of.failed != "" { // the kernel may show what never reached the disk
 		return fmt.Errorf("its files are not to be used any more: they failed in phase %q", of.failed)
 	}
-	store, err := d.Open(ctx, g.target.Config, driver.Site{
-		Root: root, Name: g.target.Name, Worker: e.run.Index, From: step.From, To: step.To, Fresh: fresh, Had: of.had,
-		Epoch:  epochOf(e.run.RunID, g.phase.Name),
-		Value:  value,
-		Memory: available,
-		Keys:   g.plan.Dataset(g.phase.Dataset).Keys.Count, Pools: g.plan.Dataset(g.phase.Dataset).Keys.Scope == "session",
+	var store driver.Store
+	err = driver.Safely(func() (err error) {
+		store, err = d.Open(ctx, g.target.Config, driver.Site{
+			Root: root, Name: g.target.Name, Worker: e.run.Index, From: step.From, To: step.To, Fresh: fresh, Had: of.had,
+			Epoch:  epochOf(e.run.RunID, g.phase.Name),
+			Value:  value,
+			Memory: available,
+			Keys:   g.plan.Dataset(g.phase.Dataset).Keys.Count, Pools: g.plan.Dataset(g.phase.Dataset).Keys.Scope == "session",
+		})
+		return err
 	})
 	if err != nil {
 		return err

@@ -53,13 +53,32 @@ func (t *timed) send(s *session, st *opState, req *driver.Request) bool {
 	i := t.call()
 	c := &t.calls[i]
 	*c = timedCall{st: st, endpoint: req.Endpoint, owed: owed, verb: req.Verb}
-	takes := int64(t.driver.Reply(t.config, req, &c.reply))
+	wait, err := t.ask(req, &c.reply)
+	if err != nil {
+		t.owed[owed]--
+		c.st = nil
+		t.free = append(t.free, i)
+		t.l.rec.Errors.Add([]byte(err.Error()))
+		t.l.panicked(s, err, now)
+		return false
+	}
+	takes := int64(wait)
 	if takes > t.timeout {
 		c.late = takes - t.timeout
 		takes = t.timeout
 	}
 	t.l.timers.set(now+takes, complete, i, 0)
 	return true
+}
+
+// ask has the driver reply. Its panic is an error.
+func (t *timed) ask(req *driver.Request, reply *driver.Reply) (d time.Duration, err error) {
+	defer func() {
+		if e := driver.Recovered(recover()); e != nil {
+			err = e
+		}
+	}()
+	return t.driver.Reply(t.config, req, reply), nil
 }
 
 func (t *timed) call() int32 {

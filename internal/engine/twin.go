@@ -4,15 +4,14 @@ import "github.com/loadgen/loadgen/pkg/driver"
 
 // twin appends requests, of which those to the replicas of a key have the same bytes: the second is a copy of the first.
 type twin struct {
-	codec driver.Codec
+	codec *guarded
 	same  bool           // requests with the same key and value have the same bytes
 	last  driver.Request // a request, and
 	bytes []byte         // where its bytes still lie; none: nowhere
 }
 
-func newTwin(c driver.Codec) twin {
-	_, same := c.(driver.Layout)
-	return twin{codec: c, same: same}
+func newTwin(c *guarded) twin {
+	return twin{codec: c, same: c.layout != nil}
 }
 
 func (t *twin) append(dst []byte, req *driver.Request) []byte {
@@ -20,8 +19,8 @@ func (t *twin) append(dst []byte, req *driver.Request) []byte {
 		return append(dst, t.bytes...)
 	}
 	at := len(dst)
-	dst = t.codec.AppendRequest(dst, req)
-	if t.same {
+	dst = t.codec.request(dst, req)
+	if t.same && t.codec.fault == nil {
 		t.last, t.bytes = *req, dst[at:]
 	}
 	return dst

@@ -16,7 +16,7 @@ func TestTwinIsTheCodec(t *testing.T) {
 	require.NoError(t, err)
 	for _, c := range []driver.Codec{codec, opaque{codec}} {
 		rapid.Check(t, func(t *rapid.T) {
-			tw := newTwin(c)
+			tw := newTwin(newGuarded(c, new(hold)))
 			var got [3][]byte
 			key, value := []byte("key:000000000000"), driver.Value{Size: 40, Checked: true}
 			for n := range rapid.IntRange(1, 20).Draw(t, "ops") {

@@ -132,8 +132,12 @@ func (d *direct) sendAll(v *volley, ops []op.Op, from int) {
 			requests = q.page
 			c.out = append(c.out, requests[:q.ends[from+n-1]]...)
 		}
+		if fault := w.codec.fault; fault != nil && n > 0 {
+			c.broken = fault
+		}
 		d.ask(c, v, from, n, len(ops)-from, len(c.out)-at)
 	}
+	w.codec.fault = nil // its connections know
 }
 
 // encode appends the requests of ops from one on, and notes where each ends.

@@ -36,10 +36,8 @@ type wire struct {
 	pipes    *pipes   // the poller, if that is what it is; else nil
 	gatherer gatherer // likewise
 	vector   [][]byte // scratch of it
-	codec    driver.Codec
-	aside    driver.Aside      // the codec, if it is one
-	batch    driver.BatchCodec // likewise
-	replies  []driver.Reply    // to the keys of a request that has several
+	codec    *guarded
+	replies  []driver.Reply // to the keys of a request that has several
 	group    *group
 	places   int   // endpoints that a session may have a connection to
 	limit    int   // requests outstanding on a connection
@@ -103,6 +101,7 @@ type wireConn struct {
 	fresh    int     // of its entries, the last ones are not written yet
 	freed    int     // slots of ops that the read at hand has ended, and the feed does not know of yet
 	out      []byte  // to be written, but for
+	broken   error   // why it is to be lost instead of written to
 	gone     int     // so many bytes at its front, which the socket has taken,
 	lent     []lent  // and with these between
 	in       []byte  // the beginning of a reply that is not complete
@@ -122,16 +121,14 @@ type wireConn struct {
 // newWire makes the connections of the loop's sessions, all down.
 func newWire(l *loop, p poller, codec driver.Codec, g *group) *wire {
 	w := &wire{
-		l: l, poll: p, codec: codec, group: g, places: g.places(),
+		l: l, poll: p, codec: newGuarded(codec, &l.hold), group: g, places: g.places(),
 		ready: make([]readiness, readyBatch),
 		rbuf:  make([]byte, readSize),
 		rand:  rand.New(rand.NewPCG(uint64(l.index), 0)),
 	}
 	w.pipes, _ = p.(*pipes)
 	w.gatherer, _ = p.(gatherer)
-	w.twin = newTwin(codec)
-	w.aside, _ = codec.(driver.Aside)
-	w.batch, _ = codec.(driver.BatchCodec)
+	w.twin = newTwin(w.codec)
 	for range l.sessions {
 		for e := range w.places {
 			w.conns = append(w.conns, &wireConn{index: int32(len(w.conns)), endpoint: e, fd: -1})
@@ -157,10 +154,11 @@ func (w *wire) send(s *session, st *opState, req *driver.Request) bool {
 	}
 	at := len(*to)
 	if len(req.Batch) > 0 {
-		*to = w.batch.AppendBatch(*to, req.Verb, req.Batch)
+		*to = w.codec.batch(*to, req.Verb, req.Batch)
 	} else {
 		*to = w.twin.append(*to, req)
 	}
+	w.taint(c)
 	if w.pipes != nil && c.state == isUp {
 		c.cut(at)
 	}
@@ -168,6 +166,13 @@ func (w *wire) send(s *session, st *opState, req *driver.Request) bool {
 	c.queue.push(pending{st: st, n: 1, keys: int16(len(req.Batch)), verb: req.Verb, asking: req.Asking})
 	c.fresh++
 	return true
+}
+
+// taint has the connection that a request was to be gathered for lost, with the next flush, if the codec panicked.
+func (w *wire) taint(c *wireConn) {
+	if w.codec.fault != nil {
+		c.broken = w.codec.took()
+	}
 }
 
 func (w *wire) conn(s *session, endpoint int) *wireConn {
@@ -216,6 +221,10 @@ func (w *wire) flush() {
 	for i := 0; i < len(w.dirty); i++ { // a write that fails can make others dirty
 		c := w.dirty[i]
 		c.dirty = false
+		if c.broken != nil {
+			w.lose(c, c.broken)
+			continue
+		}
 		if w.pipes != nil {
 			c.behind += c.fresh
 		}
@@ -376,6 +385,9 @@ func (w *wire) read(c *wireConn, ended bool) (more bool) {
 	now := w.arrival(c)
 	c.heard = now
 	rest, err := w.parse(c, room[:kept+n], now)
+	if err == nil {
+		err = w.codec.took()
+	}
 	if c.freed > 0 {
 		w.direct.freed(c, now)
 	}
@@ -390,8 +402,7 @@ func (w *wire) read(c *wireConn, ended bool) (more bool) {
 // parse answers the replies that b begins with and returns what is left.
 func (w *wire) parse(c *wireConn, b []byte, now int64) ([]byte, error) {
 	for c.state == isGreeting && len(b) > 0 {
-		w.l.hold.release() // what a driver does once in a connection's life may be what a held loop must not do
-		n, err := w.codec.ParseGreeting(b, c.greetAll-c.greets)
+		n, err := w.codec.parseGreeting(b, c.greetAll-c.greets)
 		if err != nil || n == 0 {
 			return b, err
 		}
@@ -426,7 +437,7 @@ func (w *wire) parse(c *wireConn, b []byte, now int64) ([]byte, error) {
 			continue
 		}
 		if p := c.queue.at(0); p.asking {
-			n, err := w.l.routes.codec.ParseAsking(b)
+			n, err := w.codec.parseAsking(b)
 			if err != nil || n == 0 {
 				return b, err
 			}
@@ -458,18 +469,18 @@ func (w *wire) parse(c *wireConn, b []byte, now int64) ([]byte, error) {
 // parseOne reads the reply to a request into w.reply, or of one with several keys into w.replies.
 func (w *wire) parseOne(b []byte, p *pending) (int, error) {
 	if p.keys == 0 {
-		return w.codec.Parse(b, p.verb, &w.reply)
+		return w.codec.parse(b, p.verb, &w.reply)
 	}
 	if len(w.replies) < int(p.keys) {
 		w.replies = make([]driver.Reply, p.keys)
 	}
-	return w.batch.ParseBatch(b, p.verb, w.replies[:p.keys])
+	return w.codec.parseBatch(b, p.verb, w.replies[:p.keys])
 }
 
 // unasked takes what came where nothing was asked.
 func (w *wire) unasked(b []byte) (int, error) {
-	if w.aside != nil {
-		if n, err := w.aside.Aside(b); err == nil {
+	if w.codec.asider != nil {
+		if n, err := w.codec.aside(b); err == nil {
 			return n, nil
 		}
 	}

@@ -42,8 +42,8 @@ func TestLentValuesLeaveInTheirPlaces(t *testing.T) {
 	require.NoError(t, err)
 	rapid.Check(t, func(t *rapid.T) {
 		sock := &narrow{most: rapid.SampledFrom([]int{700, 9000, 50_000, 10_000_000}).Draw(t, "most")}
-		w := &wire{poll: sock, gatherer: sock, codec: codec}
-		d, c := &direct{w: w, enc: newEncoder(codec)}, &wireConn{state: isUp}
+		w := &wire{poll: sock, gatherer: sock, codec: newGuarded(codec, new(hold))}
+		d, c := &direct{w: w, enc: newEncoder(w.codec)}, &wireConn{state: isUp}
 		var want []byte
 		for range rapid.IntRange(1, 25).Draw(t, "requests") {
 			o := op.Op{Verb: driver.Put, Key: fmt.Appendf(nil, "key:%012d", len(want))}

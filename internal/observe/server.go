@@ -115,13 +115,15 @@ func (a *asker) ask(ctx context.Context) (map[string]string, error) {
 	}
 	release := interruptible(ctx, conn)
 	defer release()
-	if _, err := conn.Write(a.d.AppendQuestion(nil)); err != nil {
-		return nil, err
-	}
 	var told map[string]string
-	err = a.read(conn, func(b []byte) (n int, err error) {
-		told, n, err = a.d.ParseFigures(b)
-		return n, err
+	err = driver.Safely(func() error {
+		if _, err := conn.Write(a.d.AppendQuestion(nil)); err != nil {
+			return err
+		}
+		return a.read(conn, func(b []byte) (n int, err error) {
+			told, n, err = a.d.ParseFigures(b)
+			return n, err
+		})
 	})
 	return told, err
 }
@@ -148,7 +150,7 @@ func (a *asker) connect(ctx context.Context) (net.Conn, error) {
 		return nil, err
 	}
 	a.buf = a.buf[:0]
-	if err := a.greet(ctx, conn, codec); err != nil {
+	if err := driver.Safely(func() error { return a.greet(ctx, conn, codec) }); err != nil {
 		_ = conn.Close() // the error that counts is the greeting's
 		return nil, err
 	}

@@ -1,0 +1,4 @@
+package main
+
+// CrashLoudly is for a test whose process panics.
+var CrashLoudly = crashLoudly

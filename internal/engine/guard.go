@@ -1,0 +1,159 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// guarded is a driver's codec as the loop of a wire calls it, and the only way in which one does.
+//
+// A loop is not held while it is in the driver's code, which may wait for something, and may panic: the runtime ends a process that does either while a
+// goroutine is held. A panic is an error of the connection at hand, which is opened again. What the loop itself does wrong is not recovered from.
+type guarded struct {
+	codec      driver.Codec
+	layout     driver.Layout // the codec, if it is one; likewise
+	skimmer    driver.Skimmer
+	asider     driver.Aside
+	batcher    driver.BatchCodec
+	redirector driver.Redirector
+	hold       *hold
+	fault      error // a panic of a call that returns no error, until somebody has taken it
+}
+
+func newGuarded(c driver.Codec, h *hold) *guarded {
+	g := &guarded{codec: c, hold: h}
+	g.layout, _ = c.(driver.Layout)
+	g.skimmer, _ = c.(driver.Skimmer)
+	g.asider, _ = c.(driver.Aside)
+	g.batcher, _ = c.(driver.BatchCodec)
+	g.redirector, _ = c.(driver.Redirector)
+	return g
+}
+
+// done is deferred by each call, after lend.
+func (g *guarded) done(err *error) {
+	if e := driver.Recovered(recover()); e != nil {
+		*err = e
+		g.hold.lost()
+		return
+	}
+	g.hold.resume()
+}
+
+// took returns the fault, and forgets it.
+func (g *guarded) took() error {
+	err := g.fault
+	g.fault = nil
+	return err
+}
+
+func (g *guarded) greet(dst []byte) (out []byte, replies int, err error) {
+	g.hold.lend()
+	defer g.done(&err)
+	out, replies = g.codec.Greet(dst)
+	return out, replies, nil
+}
+
+func (g *guarded) parseGreeting(b []byte, i int) (n int, err error) {
+	g.hold.lend()
+	defer g.done(&err)
+	return g.codec.ParseGreeting(b, i)
+}
+
+// request appends the bytes of a request; none where there is a fault, as in batch.
+func (g *guarded) request(dst []byte, req *driver.Request) (out []byte) {
+	out = dst
+	g.hold.lend()
+	defer g.done(&g.fault)
+	return g.codec.AppendRequest(dst, req)
+}
+
+func (g *guarded) batch(dst []byte, v driver.Verb, items []driver.Item) (out []byte) {
+	out = dst
+	g.hold.lend()
+	defer g.done(&g.fault)
+	return g.batcher.AppendBatch(dst, v, items)
+}
+
+func (g *guarded) offsets(req *driver.Request) (keyAt, valueAt int) {
+	g.hold.lend()
+	defer g.done(&g.fault)
+	return g.layout.Offsets(req)
+}
+
+func (g *guarded) parse(b []byte, v driver.Verb, reply *driver.Reply) (n int, err error) {
+	g.hold.lend()
+	defer g.done(&err)
+	return g.codec.Parse(b, v, reply)
+}
+
+func (g *guarded) parseBatch(b []byte, v driver.Verb, replies []driver.Reply) (n int, err error) {
+	g.hold.lend()
+	defer g.done(&err)
+	return g.batcher.ParseBatch(b, v, replies)
+}
+
+func (g *guarded) parseAsking(b []byte) (n int, err error) {
+	g.hold.lend()
+	defer g.done(&err)
+	return g.redirector.ParseAsking(b)
+}
+
+func (g *guarded) aside(b []byte) (n int, err error) {
+	g.hold.lend()
+	defer g.done(&err)
+	return g.asider.Aside(b)
+}
+
+func (g *guarded) skim(b []byte, v driver.Verb, most int) (n, took int, err error) {
+	g.hold.lend()
+	defer g.done(&err)
+	n, took = g.skimmer.Skim(b, v, most)
+	return n, took, nil
+}
+
+func (g *guarded) outline(b []byte, v driver.Verb) (size int, err error) {
+	g.hold.lend()
+	defer g.done(&err)
+	return g.skimmer.Outline(b, v), nil
+}
+
+func (g *guarded) redirect(message []byte) (addr []byte, ask, ok bool) {
+	g.hold.lend()
+	defer g.done(&g.fault)
+	return g.redirector.Redirect(message)
+}
+
+// A session whose driver panics goes on with a new connection so many times in so long. One more, and the step fails.
+const (
+	mostPanics  = 3
+	panicWindow = int64(time.Minute)
+)
+
+// panicked takes note of an error of the session's driver if that is a panic.
+func (l *loop) panicked(s *session, err error, now int64) {
+	var p *driver.PanicError
+	if !errors.As(err, &p) {
+		return
+	}
+	l.hold.release() // a logger may wait
+	if l.panics == nil {
+		l.panics = map[*session][]int64{}
+	}
+	times := l.panics[s]
+	if len(times) == mostPanics {
+		if now-times[0] < panicWindow && l.fault == nil {
+			l.fault = fmt.Errorf("session %d: %d panics within a minute: %w: this is a bug in the driver", s.id, mostPanics+1, p)
+			l.halt.CompareAndSwap(goOn, drain)
+		}
+		times = times[1:]
+	}
+	l.panics[s] = append(times, now)
+	if l.logged++; l.logged <= mostPanics && l.log != nil {
+		l.log.Error("driver panicked", slog.Int("session", s.id), slog.String("value", p.Value), slog.String("stack", string(p.Stack)))
+	}
+}
