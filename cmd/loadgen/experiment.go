@@ -14,11 +14,11 @@ import (
 
 	"github.com/loadgen/loadgen/internal/experiment"
 	"github.com/loadgen/loadgen/internal/machine"
+	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/report"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/rundir"
 	"github.com/loadgen/loadgen/internal/table"
-	"github.com/loadgen/loadgen/pkg/hist"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -262,7 +262,7 @@ func (s *series) ofPlan(study *report.Study) {
 	var variants []table.Variant
 	base := 0
 	for i, v := range s.Variants {
-		one := table.Variant{Name: v.Name, Plan: s.plans[i], Bound: s.BoundOf(v.Name), Latencies: func(phase, verb string, path ...string) *hist.Hist {
+		one := table.Variant{Name: v.Name, Plan: s.plans[i], Bound: s.BoundOf(v.Name), Latencies: func(phase, verb string, path ...string) *measure.Times {
 			return study.Latency(v.Name, phase, verb, path...)
 		}}
 		for j, r := range s.results {

@@ -168,7 +168,7 @@ func TestDrawnDelaysAreMeasured(t *testing.T) {
 	measure := func(node *server) (service hist.Hist, queued float64) {
 		l := begin(t, delaysPlan, "-var", nodes(node.addr))
 		queued = queuedFor(t, l.result(30 * time.Second).Phase["gets"], node)
-		return l.totals(t).ServiceAll(), queued
+		return l.totals(t).ServiceAll().Answered, queued
 	}
 	fixed, _ := measure(beginTarget(t, "--delay", constant.String()))
 	floor := float64(fixed.Quantile(0.99) - int64(constant))

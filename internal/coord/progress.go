@@ -40,8 +40,12 @@ func (s *step) update(joint measure.Interval) run.Update {
 			response.Merge(&o.Response[measure.ClassMiss])
 		}
 	}
-	if response.Count() > 0 {
-		u.P50, u.P99 = time.Duration(response.Quantile(0.5)), time.Duration(response.Quantile(0.99))
+	all := measure.Times{Answered: *response}
+	_, all.Failed = outcomes(joint.Delta)
+	for q, to := range map[float64]*time.Duration{0.5: &u.P50, 0.99: &u.P99} {
+		if ns, known := all.Quantile(q); known {
+			*to = time.Duration(ns)
+		}
 	}
 	return u
 }

@@ -45,7 +45,7 @@ func TestKnownDelays(t *testing.T) {
 				return d
 			}
 			get := b.run(run.Load).Ops[driver.Get]
-			response, service := get.ResponseAll(), get.ServiceAll()
+			response, service := get.ResponseAll().Answered, get.ServiceAll().Answered
 			requireQuantiles(t, selfcheck.Above(drawn, nil), &response)
 			requireQuantiles(t, selfcheck.Above(drawn, nil), &service)
 		})
@@ -77,7 +77,7 @@ func TestKnownQueue(t *testing.T) {
 				return time.Duration(free - v.Arrival)
 			}
 			get := b.run(run.Load).Ops[driver.Get]
-			response := get.ResponseAll()
+			response := get.ResponseAll().Answered
 			require.Less(t, get.Lag.Max(), int64(time.Millisecond), "there was room")
 			requireQuantiles(t, selfcheck.Above(selfcheck.Sojourns(visits), nil), &response)
 		})
@@ -101,7 +101,7 @@ func TestKnownStall(t *testing.T) {
 		b.server(0).latency = func(int) time.Duration { return time.Duration(max(until-b.net.clock.t, int64(10*time.Microsecond))) }
 	})
 	get := b.run(run.Load).Ops[driver.Get]
-	response, service := get.ResponseAll(), get.ServiceAll()
+	response, service := get.ResponseAll().Answered, get.ServiceAll().Answered
 	require.Equal(t, 4, above(&service, 100*time.Millisecond))
 	require.InDelta(t, 903, above(&response, 100*time.Millisecond), 3) // and those who wait while the queue is worked off
 	require.InDelta(t, 1e9, response.Max(), 1e7)

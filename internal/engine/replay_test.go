@@ -167,7 +167,7 @@ func TestReplayOfAStall(t *testing.T) {
 	for key, order := range began.keys {
 		require.IsIncreasing(t, order, key)
 	}
-	response := totals.Ops[driver.Get].ResponseAll()
+	response := totals.Ops[driver.Get].ResponseAll().Answered
 	require.InDelta(t, 500, above(&response, 10*time.Millisecond), 120, "half of the thousand ops of half a second are gets")
 }
 

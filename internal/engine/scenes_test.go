@@ -55,7 +55,7 @@ func TestClosedScenarios(t *testing.T) {
 			require.InDelta(t, []int{1000, 500, 500}[i], s.Due, 120)
 			require.Equal(t, s.Due, s.Outcomes[driver.OK]+s.Outcomes[driver.Miss])
 			require.Zero(t, s.InFlight)
-			response := s.ResponseAll()
+			response := s.ResponseAll().Answered
 			least := []time.Duration{time.Millisecond, 2 * time.Millisecond, 7 * time.Millisecond}[i] // deletes are answered at once
 			require.InDelta(t, least, response.Min(), float64(200*time.Microsecond))
 			require.InDelta(t, least, response.Quantile(0.5), float64(300*time.Microsecond))
@@ -88,7 +88,7 @@ func TestOpenScenarios(t *testing.T) {
 	got := b.run(run.Load)
 	late, due := 0, uint64(0)
 	for _, s := range got.Scenarios {
-		response := s.ResponseAll()
+		response := s.ResponseAll().Answered
 		due += s.Due
 		late += above(&response, 10*time.Millisecond)
 		require.Equal(t, s.Due, response.Count())

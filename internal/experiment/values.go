@@ -103,7 +103,23 @@ func (c *comparer) samples(s subject, m metric) samples {
 		}
 		return nil
 	})
+	for variant, runs := range c.runs {
+		if slices.ContainsFunc(runs, func(r *run.Run) bool { return censored(r, s, m) }) {
+			delete(by, variant)
+		}
+	}
 	return samples{by: by}
+}
+
+// censored says whether a repetition lacks a metric for the ops that failed in it, which are slower than any other. The repetitions that have it
+// are the better ones, and to compare a variant by these alone would flatter it.
+func censored(r *run.Run, s subject, m metric) bool {
+	p := r.Phase[s.phase]
+	if p == nil || p.Op[s.op] == nil || m.path[0] != "response" {
+		return false
+	}
+	o := p.Op[s.op]
+	return m.of(o) == nil && o.Response.Failed > 0
 }
 
 // has says whether a run has something to tell by the metric. One that has makes it worth comparing with all others: with ops of one key, say.

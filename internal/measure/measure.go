@@ -182,15 +182,3 @@ func (o *Op) record(s *Sample, n uint64, origin int64) {
 	}
 	madeBins(&o.Bins, s.Outcome).AddN(s.End-origin, n)
 }
-
-// ServiceAll returns the service times of ok and miss together.
-func (o *Op) ServiceAll() hist.Hist { return answered(&o.Service) }
-
-// ResponseAll returns the response times of ok and miss together.
-func (o *Op) ResponseAll() hist.Hist { return answered(&o.Response) }
-
-func answered(classes *[NumClasses]hist.Hist) (h hist.Hist) {
-	h.Merge(&classes[ClassOK])
-	h.Merge(&classes[ClassMiss])
-	return h
-}

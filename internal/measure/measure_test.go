@@ -55,10 +55,11 @@ func TestRecord(t *testing.T) {
 	require.Nil(t, o.Bins[driver.Conflict])
 
 	service, response := o.ServiceAll(), o.ResponseAll()
-	require.EqualValues(t, 2, service.Count(), "ok and miss")
-	require.EqualValues(t, 100, service.Max())
-	require.EqualValues(t, 2, response.Count())
-	require.EqualValues(t, 150, response.Max())
+	require.EqualValues(t, 2, service.Answered.Count(), "ok and miss")
+	require.EqualValues(t, 100, service.Answered.Max())
+	require.EqualValues(t, 2, response.Answered.Count())
+	require.EqualValues(t, 2, response.Failed)
+	require.EqualValues(t, 150, response.Answered.Max())
 	require.EqualValues(t, 1, o.Service[ClassOK].Count(), "the parts are left alone")
 }
 

@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/chart"
+	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/run"
-	"github.com/loadgen/loadgen/pkg/hist"
 )
 
 // figure is a chart on the page.
@@ -62,11 +62,12 @@ func figures(ph *run.Phase, st []*steps) []figure {
 }
 
 // supported returns a quantile in seconds, and NaN where too few values lie beyond it. q = 1 is the largest value.
-func supported(h *hist.Hist, q float64) float64 {
-	if n := float64(h.Count()); n == 0 || q < 1 && n*(1-q) < beyond {
+func supported(t *measure.Times, q float64) float64 {
+	ns, known := t.Quantile(q)
+	if !known || q < 1 && float64(t.Count())*(1-q) < beyond {
 		return math.NaN()
 	}
-	return float64(h.Quantile(q)) / 1e9
+	return float64(ns) / 1e9
 }
 
 // extent is where values above 0 lie.

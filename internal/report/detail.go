@@ -7,7 +7,6 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
-	"github.com/loadgen/loadgen/pkg/hist"
 )
 
 // Detail is what a run's snapshots hold beyond its result: histograms, over time and in all. It is made by [NewDetail]; a nil one stands for
@@ -40,7 +39,7 @@ type steps struct {
 	settled *measure.Totals  // of what the warm-up leaves, which figures are of
 	seconds int              // that a column lasts
 	most    int              // columns that are kept; 0: maxColumns
-	columns []hist.Hist      // response times of ok and miss that ended in it
+	columns []measure.Times  // response times of what ended in it
 }
 
 // maxColumns bounds what is kept over time.
@@ -81,8 +80,10 @@ func (p *steps) add(s *measure.Snapshot, cuts []float64) error {
 	column := p.at(middle)
 	for _, o := range s.Delta.Ops {
 		if o != nil {
-			column.Merge(&o.Response[measure.ClassOK])
-			column.Merge(&o.Response[measure.ClassMiss])
+			column.Answered.Merge(&o.Response[measure.ClassOK])
+			column.Answered.Merge(&o.Response[measure.ClassMiss])
+			ledger := o.Ledger()
+			column.Failed += ledger.Failed()
 		}
 	}
 	return nil
@@ -121,7 +122,7 @@ func (p *steps) digest() (sum uint64) {
 }
 
 // at returns the column of a time, in seconds since the start.
-func (p *steps) at(seconds float64) *hist.Hist {
+func (p *steps) at(seconds float64) *measure.Times {
 	most := maxColumns
 	if p.most > 0 {
 		most = p.most
@@ -133,7 +134,7 @@ func (p *steps) at(seconds float64) *hist.Hist {
 	}
 	i = min(i, most-1)
 	for len(p.columns) <= i {
-		p.columns = append(p.columns, hist.Hist{})
+		p.columns = append(p.columns, measure.Times{})
 	}
 	return &p.columns[i]
 }
@@ -142,7 +143,7 @@ func (p *steps) at(seconds float64) *hist.Hist {
 func (p *steps) coarsen() {
 	next := lasts[slices.Index(lasts[:], p.seconds)+1]
 	n := next / p.seconds
-	var joined []hist.Hist
+	var joined []measure.Times
 	for some := range slices.Chunk(p.columns, n) {
 		h := some[0]
 		for i := range some[1:] {

@@ -69,7 +69,7 @@ func TestUnitOf(t *testing.T) {
 		{1e-3, 10_000, "s", "0.001"},
 		{1, 2, "s", "1.000"},
 	} {
-		u := unitOf(run.Latency{P50: &tt.p50, Max: &tt.max})
+		u := unitOf(run.Latency{Min: &tt.p50, P50: &tt.p50, Max: &tt.max})
 		require.Equal(t, tt.unit, u.name)
 		require.Equal(t, tt.text, u.text(tt.p50))
 		require.Less(t, columns(u.text(tt.max)), cell)

@@ -324,14 +324,14 @@ func TestDetailIsOfItsRun(t *testing.T) {
 func TestCoarserColumns(t *testing.T) {
 	p := &steps{seconds: 1}
 	for second := range 100_000 {
-		p.at(float64(second) + 0.5).Record(int64(second))
+		p.at(float64(second) + 0.5).Answered.Record(int64(second))
 	}
 	require.Equal(t, 300, p.seconds)
 	require.Len(t, p.columns, 334)
 	var n uint64
 	for i := range p.columns {
 		n += p.columns[i].Count()
-		require.Equal(t, int64(i*300), p.columns[i].Min())
+		require.Equal(t, int64(i*300), p.columns[i].Answered.Min())
 	}
 	require.Equal(t, uint64(100_000), n)
 }

@@ -183,7 +183,7 @@ var latencyHeads = [...]string{"mean", "sd", "min", "p50", "p90", "p99", "p99.9"
 // shows says whether there is room for a column of latencies.
 func (p *page) shows(head string) bool { return p.roomy() || head != "sd" && head != "min" }
 
-// latencies adds a table. A mark stands behind each figure that is in doubt; a quantile that has too few samples is a dash.
+// latencies adds a table. A mark stands behind each figure that is in doubt; a quantile that has too few samples, or that of an op that failed, is a dash.
 func (p *page) latencies(ph *run.Phase, rows []row) {
 	rows = slices.DeleteFunc(rows, func(r row) bool { return r.l.Count == 0 })
 	if len(rows) == 0 {
@@ -205,6 +205,10 @@ func (p *page) latencies(ph *run.Phase, rows []row) {
 			}
 		}
 		p.line("  %s %s", line, u.name)
+	}
+	if i := slices.IndexFunc(rows, func(r row) bool { return r.l.Failed > 0 && strings.HasSuffix(r.path, ".response") }); i >= 0 {
+		l := rows[i].l
+		p.line("  %sslower than any of these: %s of %s, which failed", spaces(labelWidth+1), count(l.Failed), plural(l.Count+l.Failed, "op"))
 	}
 }
 
@@ -238,12 +242,17 @@ func (r row) cells(ph *run.Phase, u unit) []cellOf {
 
 // unitOf returns the unit that the median, or else the mean, has before its point, or a larger one where the maximum would not fit.
 func unitOf(l run.Latency) unit {
-	u, middle := unit{"µs", 1e-6, 1}, l.Mean
-	if l.P50 != nil {
-		middle = l.P50
+	u, middle, most := unit{"µs", 1e-6, 1}, *l.Min, *l.Min
+	for _, f := range []*float64{l.Max, l.Mean, l.P999, l.P99, l.P90, l.P50} {
+		if f != nil {
+			most, middle = max(most, *f), *f
+		}
+	}
+	if l.P50 == nil && l.Mean != nil {
+		middle = *l.Mean
 	}
 	for _, larger := range []unit{{"ms", 1e-3, 3}, {"s", 1, 3}} {
-		if *middle >= larger.seconds || columns(u.text(*l.Max)) >= cell {
+		if middle >= larger.seconds || columns(u.text(most)) >= cell {
 			u = larger
 		}
 	}

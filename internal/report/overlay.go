@@ -139,7 +139,7 @@ func overlaidQuantiles(s *Study, phase, verb string) (figure, *chart.Chart) {
 	if curves == nil {
 		return figure{}, nil
 	}
-	return figure{Title: "Quantiles of " + verb, Note: "all repetitions together; " + quantileNote}, quantileChart("response, ok and miss (log)", curves)
+	return figure{Title: "Quantiles of " + verb, Note: "all repetitions together; " + quantileNote}, quantileChart("response (log)", curves)
 }
 
 // overlaidRates draws the mean of the repetitions over time.

@@ -12,13 +12,12 @@ import (
 	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
-	"github.com/loadgen/loadgen/pkg/hist"
 )
 
-// named is a histogram to be drawn.
+// named is latencies to be drawn.
 type named struct {
 	name, class string
-	h           hist.Hist
+	of          measure.Times
 }
 
 // quantileCurves draws what share of the ops took no longer than what.
@@ -36,10 +35,10 @@ func quantileCurves(ph *run.Phase, st *steps) (figure, *chart.Chart) {
 		}
 		curves = append(curves, named{prefix + "response", "c" + strconv.Itoa(i), o.ResponseAll()}, named{prefix + "service", class + " thin", o.ServiceAll()})
 	}
-	return figure{Title: "Quantiles of latency", Note: quantileNote}, quantileChart("latency, ok and miss (log)", curves)
+	return figure{Title: "Quantiles of latency", Note: quantileNote}, quantileChart("latency (log)", curves)
 }
 
-const quantileNote = "each curve ends where fewer than 10 samples lie beyond"
+const quantileNote = "each curve ends where fewer than 10 samples lie beyond, or where the ops begin that failed"
 
 // ackCurves draws the time to the k-th good answer.
 func ackCurves(verb string, st *steps) (figure, *chart.Chart) {
@@ -50,7 +49,7 @@ func ackCurves(verb string, st *steps) (figure, *chart.Chart) {
 	const classes = 5
 	var curves []named
 	for k := range min(len(o.Acks), classes) {
-		curves = append(curves, named{"ack " + strconv.Itoa(k+1), "c" + strconv.Itoa(k), o.Acks[k]})
+		curves = append(curves, named{"ack " + strconv.Itoa(k+1), "c" + strconv.Itoa(k), o.AckAll(k + 1)})
 	}
 	return figure{Title: "To the k-th answer of a " + verb, Note: quantileNote}, quantileChart("since the start (log)", curves)
 }
@@ -71,7 +70,7 @@ func quantileChart(label string, curves []named) *chart.Chart {
 	for _, n := range curves {
 		line := chart.Line{Name: n.name, Class: n.class}
 		for i := range curveSize + 1 {
-			v := supported(&n.h, at(i))
+			v := supported(&n.of, at(i))
 			line.Points = append(line.Points, chart.Point{X: at(i), Y: v})
 			if v > 0 {
 				r.add(v)
@@ -102,7 +101,7 @@ func heatmap(st *steps) (figure, *chart.Chart) {
 	var r extent
 	most, columns := 0.0, 0
 	for x := range st.columns {
-		h := &st.columns[x]
+		h := &st.columns[x].Answered
 		if h.Count() > 0 {
 			columns++
 		}
@@ -132,7 +131,7 @@ func heatmap(st *steps) (figure, *chart.Chart) {
 		})
 	}
 	for x := range st.columns {
-		h := &st.columns[x]
+		h := &st.columns[x].Answered
 		if h.Count() == 0 {
 			continue
 		}

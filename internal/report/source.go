@@ -7,7 +7,6 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
-	"github.com/loadgen/loadgen/pkg/hist"
 )
 
 // Source is a run with all that is known of it, or an experiment.
@@ -131,9 +130,9 @@ func (p *pool) op(verb string) *measure.Op {
 	return opOf(&p.kept.totals, verb)
 }
 
-// Latency returns the histogram of which a latency of an op is the sum, over the repetitions of a variant that count; nil when there is none.
+// Latency returns what a latency of an op sums up, over the repetitions of a variant that count; nil when there is none.
 // The path is that below the op: response, latency.ok.service, acks.0.
-func (s *Study) Latency(variant, phase, verb string, path ...string) *hist.Hist {
+func (s *Study) Latency(variant, phase, verb string, path ...string) *measure.Times {
 	p := s.pools[poolKey{variant, phase}]
 	if p == nil {
 		return nil
@@ -142,15 +141,15 @@ func (s *Study) Latency(variant, phase, verb string, path ...string) *hist.Hist 
 	if o == nil {
 		return nil
 	}
-	all := map[string]hist.Hist{"response": o.ResponseAll(), "service": o.ServiceAll(), "lag": o.Lag}
+	all := map[string]measure.Times{"response": o.ResponseAll(), "service": o.ServiceAll(), "lag": {Answered: o.Lag}}
 	for class, name := range []string{measure.ClassOK: "ok", measure.ClassMiss: "miss", measure.ClassBad: "bad"} {
-		all["latency."+name+".response"], all["latency."+name+".service"] = o.Response[class], o.Service[class]
+		all["latency."+name+".response"], all["latency."+name+".service"] = measure.Times{Answered: o.Response[class]}, measure.Times{Answered: o.Service[class]}
 	}
 	for k := range o.Acks {
-		all["acks."+strconv.Itoa(k)] = o.Acks[k]
+		all["acks."+strconv.Itoa(k)] = o.AckAll(k + 1)
 	}
-	if h, ok := all[strings.Join(path, ".")]; ok {
-		return &h
+	if t, ok := all[strings.Join(path, ".")]; ok {
+		return &t
 	}
 	return nil
 }

@@ -124,7 +124,7 @@ func (p *Phase) count(ph *plan.Phase, m Measured) {
 	p.Stalls, p.MaxStallSeconds = t.Stalls, seconds(t.MaxStall)
 	p.Series = append([]Row{}, m.Series...)
 	if slices.ContainsFunc(p.Series, func(row Row) bool { return row.Response.P99 == nil }) {
-		p.Nulls["series"] = "no op ended ok or miss in that second, or fewer than 10 beyond that quantile"
+		p.Nulls["series"] = "no op ended ok or miss in that second, or fewer than 10 beyond that quantile; or ops failed, which are slower than any that did not"
 	}
 	if m.Setup == nil {
 		p.Nulls["setup"] = "the phase has no setup"
@@ -193,9 +193,10 @@ func (b *builder) op(at string, verb driver.Verb, t, settled *measure.Op) *Op {
 	r := &Op{Figures: b.figures(at, t, settled), BytesIn: t.In, BytesOut: t.Out, Acks: []Latency{}}
 	b.keys(at+".keys", r, t)
 	b.hitRatio(at, verb, r)
-	for k := range settled.Acks {
-		why := fmt.Sprintf("no op got %d good answers", k+1)
-		r.Acks = append(r.Acks, b.latency(fmt.Sprintf("%s.acks.%d", at, k), &settled.Acks[k], why))
+	for k := 1; k <= len(settled.Acks); k++ {
+		good := plural(uint64(k), "good answer")
+		all := settled.AckAll(k)
+		r.Acks = append(r.Acks, b.times(fmt.Sprintf("%s.acks.%d", at, k-1), &all, "no op got "+good, "never got "+good))
 	}
 	return r
 }
@@ -275,8 +276,9 @@ func (b *builder) hitRatio(at string, verb driver.Verb, r *Op) {
 
 func (b *builder) latencies(at string, r *Figures, t *measure.Op) {
 	response, service := t.ResponseAll(), t.ServiceAll()
-	r.Response = b.latency(at+".response", &response, "no op ended ok or miss")
-	r.Service = b.latency(at+".service", &service, "no op ended ok or miss")
+	const none, failed = "no op ended ok or miss", "failed"
+	r.Response = b.times(at+".response", &response, none, failed)
+	r.Service = b.times(at+".service", &service, none, failed)
 	r.Lag = b.latency(at+".lag", &t.Lag, "no op was started")
 	class := func(name string, c measure.Class, why string) classLatency {
 		return classLatency{
@@ -293,25 +295,38 @@ func (b *builder) latencies(at string, r *Figures, t *measure.Op) {
 
 // latency sums h up; without samples it keeps why.
 func (b *builder) latency(at string, h *hist.Hist, why string) Latency {
+	return b.times(at, &measure.Times{Answered: *h}, why, "")
+}
+
+// times sums up the latencies of ops of which some may have failed, in a way that has a name: these are slower than any that did not, so mean,
+// standard deviation and maximum are those of no op, and no quantile above their share is known. Without samples it keeps why.
+func (b *builder) times(at string, t *measure.Times, why, failed string) Latency {
+	h := &t.Answered
 	if h.Count() == 0 {
 		b.null(at, why)
-		return Latency{}
+		return Latency{Failed: t.Failed}
 	}
-	l := Latency{
-		Count: h.Count(),
-		Mean:  number(h.Mean() / 1e9),
-		SD:    number(h.SD() / 1e9),
-		Min:   number(seconds(h.Min())),
-		Max:   number(seconds(h.Max())),
+	l := Latency{Count: h.Count(), Failed: t.Failed, Min: number(seconds(h.Min()))}
+	slower := fmt.Sprintf("%s of %s %s, which counts as slower than any other", decimal(float64(t.Failed)), plural(t.Count(), "op"), failed)
+	if t.Failed == 0 {
+		l.Mean, l.SD, l.Max = number(h.Mean()/1e9), number(h.SD()/1e9), number(seconds(h.Max()))
+	} else {
+		for _, name := range []string{"mean", "sd", "max"} {
+			b.null(at+"."+name, slower)
+		}
 	}
 	for _, q := range []struct {
 		name     string
 		permille uint64
 		to       **float64
 	}{{"p50", 500, &l.P50}, {"p90", 900, &l.P90}, {"p99", 990, &l.P99}, {"p999", 999, &l.P999}} {
-		if *q.to = quantileOf(h, q.permille); *q.to == nil {
-			b.null(at+"."+q.name, fmt.Sprintf("%d of %s lie beyond it; a quantile takes %d", beyond(h.Count(), q.permille),
-				plural(h.Count(), "sample"), leastBeyond))
+		*q.to = quantileOf(t, q.permille)
+		switch more := beyond(t.Count(), q.permille); {
+		case *q.to != nil:
+		case more < leastBeyond:
+			b.null(at+"."+q.name, fmt.Sprintf("%d of %s lie beyond it; a quantile takes %d", more, plural(t.Count(), "sample"), leastBeyond))
+		default:
+			b.null(at+"."+q.name, slower)
 		}
 	}
 	return l
@@ -324,12 +339,15 @@ const leastBeyond = 10
 // beyond returns how many of n samples lie beyond the nearest rank of a quantile: n − ⌈n·q⌉.
 func beyond(n, permille uint64) uint64 { return n - (n*permille+999)/1000 }
 
-// quantileOf returns a quantile of nanoseconds in seconds, or nil when too few samples lie beyond it.
-func quantileOf(h *hist.Hist, permille uint64) *float64 {
-	if beyond(h.Count(), permille) < leastBeyond {
+// quantileOf returns a quantile in seconds, or nil when too few samples lie beyond it, or it is that of an op that failed.
+func quantileOf(t *measure.Times, permille uint64) *float64 {
+	if beyond(t.Count(), permille) < leastBeyond {
 		return nil
 	}
-	return number(seconds(h.Quantile(float64(permille) / 1000)))
+	if ns, known := t.Quantile(float64(permille) / 1000); known {
+		return number(seconds(ns))
+	}
+	return nil
 }
 
 func (b *builder) null(path, why string) { b.phase.Nulls[path] = why }

@@ -264,11 +264,14 @@ func TestEmptyIsNotNull(t *testing.T) {
 func TestAcks(t *testing.T) {
 	load := closedLoad(10, ms, 0, always(driver.OK))
 	for k := 1; k <= 3; k++ {
-		load.Ack(driver.Get, k, int64(k)*ms)
+		load.AckN(driver.Get, k, int64(k)*ms, 20-uint64(k/3))
 	}
-	acks := newPhase(closedPhase(), load).Op["get"].Acks
+	p := newPhase(closedPhase(), load)
+	acks := p.Op["get"].Acks
 	require.Len(t, acks, 3)
-	require.InDelta(t, 0.003, *acks[2].Max, 1e-9)
+	require.InDelta(t, 0.002, *acks[1].Max, 1e-9)
+	require.Nil(t, acks[2].Max)
+	require.Equal(t, "1 of 20 ops never got 3 good answers, which counts as slower than any other", p.Nulls["op.get.acks.2.max"])
 }
 
 func TestSetupStandsApart(t *testing.T) {

@@ -229,7 +229,7 @@ func (f *Figures) checkCounts() error {
 
 // check holds that a latency has what any number of samples has, and that its figures rise.
 func (l *Latency) check() error {
-	if l.Count > 0 && (l.Mean == nil || l.SD == nil || l.Min == nil || l.Max == nil) {
+	if l.Count > 0 && (l.Min == nil || l.Failed == 0 && (l.Mean == nil || l.SD == nil || l.Max == nil)) {
 		return fmt.Errorf("%s without a mean, sd, min or max", plural(l.Count, "latency sample"))
 	}
 	least := math.Inf(-1)

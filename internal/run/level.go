@@ -11,7 +11,6 @@ import (
 	"github.com/loadgen/loadgen/internal/pace"
 	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/search"
-	"github.com/loadgen/loadgen/pkg/hist"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -65,20 +64,23 @@ func (m *Measured) AddLevel(p *plan.Plan, ph *plan.Phase, step Measured, start t
 	m.Levels = append(m.Levels, l)
 }
 
-// powerOf is a rate divided by the mean response time of the ops of all verbs; 0 when there is none. Those of scenarios have think times in them,
+// powerOf is a rate divided by the mean response time of the ops of all verbs, of which one that failed counts as the slowest; 0 when there is none. Those of scenarios have think times in them,
 // which are the same at any rate and no waiting.
 func powerOf(rate *float64, t *measure.Totals) float64 {
-	var response hist.Hist
+	var response measure.Times
+	var slowest int64
 	for _, o := range t.Ops {
 		if o != nil {
 			all := o.ResponseAll()
 			response.Merge(&all)
+			slowest = max(slowest, all.Answered.Max(), o.Response[measure.ClassBad].Max())
 		}
 	}
-	if rate == nil || response.Count() == 0 || response.Mean() == 0 {
+	sum := response.Answered.Sum() + float64(response.Failed)*float64(slowest)
+	if rate == nil || sum == 0 {
 		return 0
 	}
-	return *rate * 1e9 / response.Mean()
+	return *rate * 1e9 / (sum / float64(response.Count()))
 }
 
 func (l *Level) asTry() search.Try {
@@ -183,7 +185,7 @@ func (l *Level) misses(ph *plan.Phase, slo *plan.SLO) string {
 			switch {
 			case q.limit == 0:
 			case q.is == nil:
-				return fmt.Sprintf("%s: no %s of the response times", w.Op, q.name)
+				return fmt.Sprintf("%s: no %s of the response times: %s", w.Op, q.name, l.phase.Nulls["op."+w.Op+".response."+q.path])
 			case *q.is > q.limit.Seconds():
 				service, lag := *services[i].is, *lags[i].is // of as many samples, or more
 				l.late = service <= q.limit.Seconds()
@@ -197,16 +199,17 @@ func (l *Level) misses(ph *plan.Phase, slo *plan.SLO) string {
 // quantile is one of a level, and what it must not exceed.
 type quantile struct {
 	name  string
+	path  string        // below the latency
 	limit time.Duration // 0: nothing
 	is    *float64
 }
 
 func quantiles(slo *plan.SLO, r Latency) []quantile {
 	return []quantile{
-		{"p50", slo.ResponseP50, r.P50},
-		{"p90", slo.ResponseP90, r.P90},
-		{"p99", slo.ResponseP99, r.P99},
-		{"p99.9", slo.ResponseP999, r.P999},
+		{"p50", "p50", slo.ResponseP50, r.P50},
+		{"p90", "p90", slo.ResponseP90, r.P90},
+		{"p99", "p99", slo.ResponseP99, r.P99},
+		{"p99.9", "p999", slo.ResponseP999, r.P999},
 	}
 }
 

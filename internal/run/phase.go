@@ -198,8 +198,8 @@ type Figures struct {
 	RateWall      *float64 `json:"rate_wall"` // ok per second from first start to last end
 	RatePerMinute *float64 `json:"rate_per_minute"`
 
-	Response Latency `json:"response"` // of ok and miss
-	Service  Latency `json:"service"`  // of ok and miss
+	Response Latency `json:"response"` // of all ops that were due
+	Service  Latency `json:"service"`  // of all ops that were due
 	Lag      Latency `json:"lag"`      // of every op that was started
 	Latency  classes `json:"latency"`
 }
@@ -255,16 +255,19 @@ type classLatency struct {
 
 // Latency sums a histogram up, in seconds. Quantiles are nearest ranks, reported as the upper bound of their bucket, less than
 // 0.8 % above the sample; one with fewer than 10 samples beyond it is null. Without samples Count is 0 and the rest null.
+//
+// Ops that failed count as slower than any sample: with one of them Mean, SD and Max are null, and so is each quantile above their share.
 type Latency struct {
-	Count uint64   `json:"count"`
-	Mean  *float64 `json:"mean"`
-	SD    *float64 `json:"sd"`
-	Min   *float64 `json:"min"`
-	P50   *float64 `json:"p50"`
-	P90   *float64 `json:"p90"`
-	P99   *float64 `json:"p99"`
-	P999  *float64 `json:"p999"`
-	Max   *float64 `json:"max"`
+	Count  uint64   `json:"count"`
+	Failed uint64   `json:"failed"`
+	Mean   *float64 `json:"mean"`
+	SD     *float64 `json:"sd"`
+	Min    *float64 `json:"min"`
+	P50    *float64 `json:"p50"`
+	P90    *float64 `json:"p90"`
+	P99    *float64 `json:"p99"`
+	P999   *float64 `json:"p999"`
+	Max    *float64 `json:"max"`
 }
 
 // Requests is the ledger of the messages with one verb to one endpoint: sent = answered + moved + ask + timeout + error + in_flight.
@@ -297,7 +300,7 @@ type Row struct {
 	Bad      uint64   `json:"bad"`       // conflict, quorum_failed, timeout, error
 	KeysOK   uint64   `json:"keys_ok"`   // keys of ops that have several; 0 where ops have one each
 	InFlight int64    `json:"in_flight"` // at T
-	Response struct { // of ok and miss, in seconds; null when no op ended so, or too few did for a quantile
+	Response struct { // of all that ended or were shed in it, in seconds; null when none did or too few for a quantile, and where the op meant failed
 		Mean *float64 `json:"mean"`
 		P50  *float64 `json:"p50"`
 		P99  *float64 `json:"p99"`

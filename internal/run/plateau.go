@@ -126,7 +126,7 @@ func arrived(ops []*measure.Op) arrivals {
 		}
 		a.due += o.Due
 		answered := o.ServiceAll()
-		services.Merge(&answered)
+		services.Merge(&answered.Answered)
 		for class := range o.Response {
 			responses.Merge(&o.Response[class])
 		}
@@ -150,8 +150,8 @@ func (a *arrivals) ends(w window) (perSecond float64, why string) {
 func (a *arrivals) endsOf(w window) (perSecond float64, why string) {
 	return a.sum(func(o *measure.Op) window {
 		answered, median := o.ServiceAll(), int64(0)
-		if answered.Count() > 0 {
-			median = answered.Quantile(0.5)
+		if answered.Answered.Count() > 0 {
+			median = answered.Answered.Quantile(0.5)
 		}
 		return window{w.from + median, w.to + median}
 	})

@@ -111,13 +111,14 @@ func decode(h *hist.Hist, b []byte) {
 // Rows returns the rows so far. They are the Series', and change with the next Add.
 func (s *Series) Rows() []Row { return s.rows }
 
-// respond describes response times.
+// respond describes response times, of which those of ok and miss are h.
 func (r *Row) respond(h *hist.Hist) {
+	t := measure.Times{Answered: *h, Failed: r.Bad + r.Due - r.Sent}
 	r.Response = Row{}.Response
-	if h.Count() > 0 {
+	if t.Failed == 0 && h.Count() > 0 {
 		r.Response.Mean = number(h.Mean() / 1e9)
-		r.Response.P50, r.Response.P99 = quantileOf(h, 500), quantileOf(h, 990)
 	}
+	r.Response.P50, r.Response.P99 = quantileOf(&t, 500), quantileOf(&t, 990)
 }
 
 // RowSeconds returns how long most rows of the phase's series are, in whole seconds, at least 1. The first and the last may be shorter, and one

@@ -30,7 +30,7 @@ func TestSeries(t *testing.T) {
 	s.Add(1.5, second)
 	rows := s.Rows()
 	require.Equal(t, Row{T: 1, Due: 2, Sent: 2, InFlight: 2}, rows[0])
-	require.InDelta(t, 0.003, *rows[1].Response.Mean, 1e-9)
+	require.Nil(t, rows[1].Response.Mean, "an op failed")
 	require.Nil(t, rows[1].Response.P50, "one sample is no median")
 	rows[1].Response = Row{}.Response
 	require.Equal(t, Row{T: 1.5, Due: 2, Sent: 1, OK: 1, Bad: 1, KeysOK: 5, InFlight: 1}, rows[1])

@@ -106,6 +106,14 @@ func (b *builder) warmUp(m Measured) {
 		return
 	}
 	b.settled = m.Settled
+	for v, o := range b.settled.Ops { // what is under way at the end is that of all of the load
+		if all := b.totals.Ops[v]; o != nil && all != nil {
+			o.InFlight = all.InFlight
+		}
+	}
+	for i, o := range b.settled.Scenarios {
+		o.InFlight = b.totals.Scenarios[i].InFlight
+	}
 	if b.window.from = max(b.window.from, int64(m.WarmUp.Seconds*1e9)); b.noWindow == "" && b.window.to <= b.window.from {
 		b.noWindow = "no plateau: the warm-up did not end before it"
 	}
@@ -133,7 +141,7 @@ func (b *builder) steady(series []Row) {
 		}
 	}
 	if len(means) < len(rows) {
-		b.null("steady.response", "in some seconds no op ended ok or miss")
+		b.null("steady.response", "in some seconds no op ended ok or miss, or some failed")
 		return
 	}
 	st.Response = b.trend("steady.response", means)

@@ -12,7 +12,7 @@ type Update struct {
 	Expected time.Duration // 0: not known
 	Offered  float64       // ops per second that the schedule wants, as many as scenarios have when none fails; 0 in a closed phase and after the schedule's end
 	Achieved float64       // ops ended per second
-	P50, P99 time.Duration // response of ok and miss; 0 when none ended
+	P50, P99 time.Duration // response of all that ended; 0 when none did, and where that op failed
 	Done     uint64        // ops ended so far
 	Total    uint64        // 0: not known
 	Bad      uint64        // of Done

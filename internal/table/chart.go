@@ -10,14 +10,14 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
-	"github.com/loadgen/loadgen/pkg/hist"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // Latencies returns the histogram, in nanoseconds, of which a latency of an op is the sum over all runs of a variant; nil when there is
 // none. The path is that below the op: response, latency.ok.service, acks.0.
-type Latencies func(phase, verb string, path ...string) *hist.Hist
+type Latencies func(phase, verb string, path ...string) *measure.Times
 
 const (
 	maxPoints  = 360 // of a line over time or ops
@@ -215,14 +215,14 @@ func pointsOf(l plan.Column, v Variant, over plan.Over) (points []point, why str
 	return meanSeries(expr, v, over)
 }
 
-// curve returns the points of a quantile curve, as far as enough ops lie beyond.
+// curve returns the points of a quantile curve, as far as enough ops lie beyond and none failed.
 func curve(expr hclsyntax.Expression, v Variant) (points []point, why string) {
 	phase, verb, path, _ := latencyPath(expr)
-	var h *hist.Hist
+	var t *measure.Times
 	if v.Latencies != nil {
-		h = v.Latencies(phase, verb, path...)
+		t = v.Latencies(phase, verb, path...)
 	}
-	if h == nil || h.Count() == 0 {
+	if t == nil || t.Answered.Count() == 0 {
 		if why := v.Runs[0].Why(append([]string{"phase", phase, "op", verb}, path...)...); why != "" {
 			return nil, why
 		}
@@ -230,10 +230,11 @@ func curve(expr hclsyntax.Expression, v Variant) (points []point, why string) {
 	}
 	for i := range curveSize + 1 {
 		q := 1 - math.Pow(10, -curveNines*float64(i)/curveSize)
-		if float64(h.Count())*(1-q) < leastBeyond {
+		ns, known := t.Quantile(q)
+		if !known || float64(t.Count())*(1-q) < leastBeyond {
 			break
 		}
-		y := float64(h.Quantile(q)) / 1e9
+		y := float64(ns) / 1e9
 		points = append(points, point{q, &y})
 	}
 	if points == nil {

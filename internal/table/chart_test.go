@@ -8,7 +8,6 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
-	"github.com/loadgen/loadgen/pkg/hist"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -134,11 +133,11 @@ func TestDrawSeries(t *testing.T) {
 // TestDrawCurve goes as far as the samples do.
 func TestDrawCurve(t *testing.T) {
 	p := testPlan()
-	var h hist.Hist
+	var h measure.Times
 	for i := range int64(1000) {
-		h.Record((i + 1) * ms)
+		h.Answered.Record((i + 1) * ms)
 	}
-	v := Variant{Name: "v", Plan: p, Runs: []*run.Run{repeated(p, 10)}, Latencies: func(phase, verb string, path ...string) *hist.Hist {
+	v := Variant{Name: "v", Plan: p, Runs: []*run.Run{repeated(p, 10)}, Latencies: func(phase, verb string, path ...string) *measure.Times {
 		if len(path) == 2 && path[0] == "acks" {
 			return nil
 		}
@@ -151,8 +150,8 @@ func TestDrawCurve(t *testing.T) {
 	require.InEpsilon(t, 0.9, got[30][1], 0.01)
 	require.InEpsilon(t, 0.99, got[60][1], 0.01)
 	require.Contains(t, draw(t, plan.OverQuantile, `phase.get.op.get.acks[5]`, v)[0].reason, "no samples of it")
-	h = hist.Hist{}
-	h.Record(1)
+	h = measure.Times{}
+	h.Answered.Record(1)
 	require.Equal(t, "fewer than 10 samples", draw(t, plan.OverQuantile, `phase.get.op.get.response`, v)[0].reason)
 }
 

@@ -53,7 +53,7 @@ func load(verb driver.Verb, n int) *measure.Totals {
 		t.Request(0, verb).Sent++
 		t.Request(0, verb).Answered++
 	}
-	t.Ack(verb, 1, 2*ms)
+	t.AckN(verb, 1, 2*ms, uint64(n))
 	t.Span.Session(0, int64(n)*ms)
 	return t
 }
@@ -116,7 +116,7 @@ func TestCheckRefuses(t *testing.T) {
 		{
 			"field", `phase.get.op.get.response.p95 > 1`,
 			`assert "a": phase.get.op.get.response has no "p95". Did you mean "p90"? There are ` +
-				`count, max, mean, min, p50, p90, p99, p999, sd.`,
+				`count, failed, max, mean, min, p50, p90, p99, p999, sd.`,
 		},
 		{
 			"field of an element", `phase.get.requests[0].verbs == "get"`,
@@ -215,7 +215,7 @@ func TestEvaluate(t *testing.T) {
 		},
 		{
 			"null in a list", `phase.get.series[1].response.p99 < 1`, nil,
-			"", "phase.get.series[1].response.p99 is null: no op ended ok or miss in that second, or fewer than 10 beyond that quantile",
+			"", "phase.get.series[1].response.p99 is null: no op ended ok or miss in that second, or fewer than 10 beyond that quantile; or ops failed, which are slower than any that did not",
 		},
 		{
 			"nulls within", `max([for row in phase.get.series : row.response.p99]...) < 1`, nil,

@@ -321,7 +321,14 @@ func (m *moments) spread(n uint64) (d wide, negative bool) {
 // q is clamped to the first and the last rank, so q ≤ 0 stands for the smallest value and q ≥ 1 for the largest. A Hist of none
 // returns 0.
 func (h *Hist) Quantile(q float64) int64 {
-	rank := rank(q, h.Count())
+	if count := h.Count(); count > 0 {
+		return h.At(Rank(q, count))
+	}
+	return 0
+}
+
+// At returns the value of a rank, from 1 to Count, as Quantile does.
+func (h *Hist) At(rank uint64) int64 {
 	var below uint64
 	for i := int(index(h.min)); i < len(h.n); i++ {
 		if below += h.n[i]; below >= rank {
@@ -332,9 +339,12 @@ func (h *Hist) Quantile(q float64) int64 {
 	return int64(h.max)
 }
 
-// rank returns the least r in 1…n with r/n ≥ q. The product q·n may be rounded across an integer (0.07·100 is above 7); the
-// quotient of two integers is rounded as q itself was, so it decides.
-func rank(q float64, n uint64) uint64 {
+// Rank returns the nearest rank of q among n values: the least r in 1…n with r/n ≥ q; 0 where n is. The product q·n may
+// be rounded across an integer (0.07·100 is above 7); the quotient of two integers is rounded as q itself was, so it decides.
+func Rank(q float64, n uint64) uint64 {
+	if n == 0 {
+		return 0
+	}
 	if !(q > 0) {
 		return 1
 	}

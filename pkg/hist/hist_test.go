@@ -122,7 +122,7 @@ func TestRank(t *testing.T) {
 		{2, 10, 10},
 		{math.Inf(1), 10, 10},
 	} {
-		require.Equal(t, c.want, rank(c.q, c.n), "q=%v n=%d", c.q, c.n)
+		require.Equal(t, c.want, Rank(c.q, c.n), "q=%v n=%d", c.q, c.n)
 	}
 }
 
@@ -153,7 +153,7 @@ func TestAgainstSortedValues(t *testing.T) {
 			h := of(values...)
 			slices.Sort(values)
 			for _, q := range quantiles {
-				exact := values[rank(q, uint64(n))-1]
+				exact := values[Rank(q, uint64(n))-1]
 				got := h.Quantile(q)
 				require.GreaterOrEqual(t, got, exact, "%s: n=%d q=%v", d.name, n, q)
 				require.LessOrEqual(t, got-exact, exact/128, "%s: n=%d q=%v", d.name, n, q)

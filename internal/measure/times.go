@@ -1,0 +1,68 @@
+package measure
+
+import (
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/hist"
+)
+
+// Times are the latencies of all ops that were due: of those that ended ok or miss as they were, of all others as longer than any of these. An op
+// that timed out after a second would have taken longer than that, and nobody knows how much; one that was refused at once took no time, and
+// its user has nothing. The zero value is of no op.
+type Times struct {
+	Answered hist.Hist // nanoseconds of ok and miss
+	Failed   uint64    // ops that ended otherwise, were shed, or had not ended
+}
+
+// Count returns how many ops they are of.
+func (t *Times) Count() uint64 { return t.Answered.Count() + t.Failed }
+
+// Quantile returns the nearest rank of q among all ops. known is false where that is an op that failed, and where there is none.
+func (t *Times) Quantile(q float64) (ns int64, known bool) {
+	rank := hist.Rank(q, t.Count())
+	if rank > t.Answered.Count() || rank == 0 {
+		return 0, false
+	}
+	return t.Answered.At(rank), true
+}
+
+// Merge adds what o is of.
+func (t *Times) Merge(o *Times) {
+	t.Answered.Merge(&o.Answered)
+	t.Failed += o.Failed
+}
+
+// Failed returns how many ops ended neither ok nor miss, or were shed.
+func (l *Ledger) Failed() uint64 {
+	var n uint64
+	for outcome := driver.Miss + 1; int(outcome) < driver.NumOutcomes; outcome++ {
+		n += l.Outcomes[outcome]
+	}
+	return n
+}
+
+// failed returns how many of the ops that were due ended neither ok nor miss, if nothing more comes.
+func (o *Op) failed() uint64 {
+	l := o.Ledger()
+	return l.Failed() + uint64(max(0, o.InFlight))
+}
+
+// ServiceAll returns the service times of a whole step.
+func (o *Op) ServiceAll() Times { return Times{Answered: answered(&o.Service), Failed: o.failed()} }
+
+// ResponseAll returns the response times of a whole step.
+func (o *Op) ResponseAll() Times { return Times{Answered: answered(&o.Response), Failed: o.failed()} }
+
+// AckAll returns the times to the k-th good answer, which ops that never got so many fail to have.
+func (o *Op) AckAll(k int) Times {
+	t := Times{}
+	t.Answered.Merge(&o.Acks[k-1])
+	all := o.Outcomes[driver.OK] + o.Outcomes[driver.Miss] + o.failed()
+	t.Failed = all - min(all, t.Answered.Count())
+	return t
+}
+
+func answered(classes *[NumClasses]hist.Hist) (h hist.Hist) {
+	h.Merge(&classes[ClassOK])
+	h.Merge(&classes[ClassMiss])
+	return h
+}
