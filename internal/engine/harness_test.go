@@ -40,6 +40,7 @@ type bench struct {
 	indirect bool    // plain ops are left to their program
 	log      *logged // when set, how ops ended is written to it; they are indirect then
 	refusal  string  // when set, how servers answer the greeting
+	silent   int     // so many endpoints, the last ones, do not answer the greeting
 	slotless int     // so many endpoints of a cluster, the last ones, have no slots
 }
 
@@ -77,7 +78,9 @@ func (b *bench) connect(p *plan.Plan, phase string, latency time.Duration, c clo
 	require.NoError(t, err)
 	require.NoError(t, b.g.locate(nil))
 	for i := range b.g.endpoints {
-		b.net.server(uint16(firstPort+i), latency).far.refusal = b.refusal
+		server := b.net.server(uint16(firstPort+i), latency)
+		server.far.refusal = b.refusal
+		server.mute = i >= len(b.g.endpoints)-b.silent
 		b.g.endpoints[i].addr = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(firstPort+i))
 	}
 	if c, ok := clustered(b.g.target, d); ok {

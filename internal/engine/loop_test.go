@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -110,6 +111,44 @@ func TestOpenLoopStallWithoutRoom(t *testing.T) {
 	require.LessOrEqual(t, above(&service, 10*time.Millisecond), 20)
 }
 
+// TestInFlightIsABound that is smaller than what the sessions have room for, whether ops wait for it or are shed.
+func TestInFlightIsABound(t *testing.T) {
+	const most = 3
+	for _, loop := range []string{"direct", "programs"} {
+		for onFull, ended := range map[string]int{"wait": 2000, "shed": 2000 / 10 * most} {
+			t.Run(loop+"/"+onFull, func(t *testing.T) {
+				p := redisPlan(t, 1, `timeout = "10s"`, `
+		ops = { get = 1 }
+		open {
+			rate      = 1000
+			duration  = "2s"
+			arrivals  = "constant"
+			sessions  = 10
+			pipeline  = 2
+			in_flight = 3
+			on_full   = "`+onFull+`"
+			drain     = "10s"
+		}`)
+				b := &bench{t: t, net: newVirtualNet(10), indirect: loop == "programs"}
+				require.NoError(t, b.connect(p, "load", 0, b.net.clock))
+				var open []int64 // when the requests that are under way will be answered
+				worst := 0
+				b.server(0).latency = func(int) time.Duration {
+					open = slices.DeleteFunc(open, func(until int64) bool { return until <= b.net.clock.t })
+					open = append(open, b.net.clock.t+int64(10*time.Millisecond))
+					worst = max(worst, len(open))
+					return 10 * time.Millisecond
+				}
+				get := b.run(run.Load).Ops[driver.Get]
+				require.Equal(t, most, worst, "ops under way at the same time")
+				require.EqualValues(t, 2000, get.Due)
+				require.InDelta(t, ended, get.Outcomes[driver.OK]+get.Outcomes[driver.Miss], float64(ended)*0.1)
+				require.EqualValues(t, 2000, get.Outcomes[driver.OK]+get.Outcomes[driver.Miss]+get.Outcomes[driver.Shed])
+			})
+		}
+	}
+}
+
 func TestOpenLoopSheds(t *testing.T) {
 	p := redisPlan(t, 1, "", `
 		ops = { get = 1 }
@@ -144,6 +183,24 @@ func TestOpenLoopDrains(t *testing.T) {
 	require.EqualValues(t, 1000, get.Due)
 	require.InDelta(t, 15, get.Outcomes[driver.OK]+get.Outcomes[driver.Miss], 1)
 	require.Zero(t, get.InFlight)
+}
+
+// TestNoConnectionComesUp: servers that accept and say nothing, all of them or the last ones.
+func TestNoConnectionComesUp(t *testing.T) {
+	p := redisPlan(t, 3, "", `
+		ops = { get = 1 }
+		closed {
+			sessions   = 2
+			iterations = 10
+		}`)
+	for silent, want := range map[int]string{
+		3: "connect to n0 (127.0.0.1:7001): no answer in time; 0 of 6 connections were made",
+		2: "connect to n1 (127.0.0.1:7002): no answer in time; 2 of 6 connections were made",
+		1: "connect to n2 (127.0.0.1:7003): no answer in time; 4 of 6 connections were made",
+	} {
+		b := &bench{t: t, net: newVirtualNet(10), silent: silent}
+		require.EqualError(t, b.connect(p, "load", time.Millisecond, b.net.clock), want)
+	}
 }
 
 func TestRequestTimeout(t *testing.T) {

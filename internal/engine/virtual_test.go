@@ -39,6 +39,7 @@ type virtualServer struct {
 	net     *virtualNet
 	latency func(n int) time.Duration // of the n-th request that it gets; negative: never
 	down    bool                      // refuses connections
+	mute    bool                      // does not answer the greeting
 	keys    map[string][]byte
 	got     map[string]*int           // requests by command
 	words   []byte                    // when set, the reply to every GET and SET
@@ -296,7 +297,9 @@ func (s *virtualServer) reply(args [][]byte) (reply []byte, latency time.Duratio
 	}
 	switch string(args[0]) {
 	case "PING":
-		reply = pong
+		if reply = pong; s.mute {
+			latency = -1
+		}
 	case "GET":
 		latency = s.latency(*s.got["GET"] + *s.got["SET"])
 		if reply = s.keys[string(args[1])]; reply == nil {
