@@ -95,6 +95,21 @@ func TestJudge(t *testing.T) {
 			validity: Suspect, reasons: []string{"get: 90 % were hits where hit_ratio = 94 % was asked, further off than chance: were all keys put before, and have none been evicted or put by others?"},
 		},
 		{
+			name: "all hits as asked", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
+			edit:     func(ph *plan.Phase, _ *Measured) { ph.HitRatio = share(1) },
+			validity: Valid,
+		},
+		{
+			name: "more hits than asked", phase: closedPhase(), load: closedLoad(1000, ms, 0, every(10, driver.Miss)),
+			edit:     func(ph *plan.Phase, _ *Measured) { ph.HitRatio = share(0.85) },
+			validity: Suspect, reasons: []string{"get: 90 % were hits where hit_ratio = 85 % was asked, further off than chance: were all keys put before, and have none been evicted or put by others?"},
+		},
+		{
+			name: "all hits where many misses were asked", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
+			edit:     func(ph *plan.Phase, _ *Measured) { ph.HitRatio = share(0.9) },
+			validity: Suspect, reasons: []string{"get: 100 % were hits where hit_ratio = 90 % was asked, further off than chance: were all keys put before, and have none been evicted or put by others?"},
+		},
+		{
 			name: "one miss where none was asked", phase: closedPhase(), load: closedLoad(1000, ms, 0, every(2000, driver.Miss)),
 			edit:     func(ph *plan.Phase, _ *Measured) { ph.HitRatio = share(1) },
 			validity: Suspect, reasons: []string{"get: 99.9 % were hits where hit_ratio = 100 % was asked, further off than chance: were all keys put before, and have none been evicted or put by others?"},

@@ -53,6 +53,37 @@ func drifting(i int) int  { return even(i) - 5*i }
 func slower(i int) int64  { return quickly(i) + int64(i)*µs }
 func always100(int) int64 { return 100 * µs }
 
+// slowFirst is a service time that is twice as long in the first ten seconds.
+func slowFirst(i int) int64 {
+	if i < 10 {
+		return 2 * quickly(i)
+	}
+	return quickly(i)
+}
+
+// TestWarmUpByEitherFigure: a beginning that shows in one of them is cut, and the longer of two.
+func TestWarmUpByEitherFigure(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		rate    func(int) int
+		service func(int) int64
+		want    WarmUp
+	}{
+		{"neither", even, quickly, WarmUp{By: "none", Reason: "MSER-5 finds nothing to cut"}},
+		{"rate alone", slowStart, quickly, WarmUp{Seconds: 10.5, By: "mser-5", Reason: "MSER-5 cuts 10 s of 59 s"}},
+		{"p99 alone", even, slowFirst, WarmUp{Seconds: 10.5, By: "mser-5", Reason: "MSER-5 cuts 10 s of 59 s"}},
+		{
+			"p99 for longer than the rate", func(i int) int { return even(i) - max(0, 5-i)*200 }, slowFirst,
+			WarmUp{Seconds: 10.5, By: "mser-5", Reason: "MSER-5 cuts 10 s of 59 s"},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			load, rows := longLoad(60, tt.rate, tt.service)
+			require.Equal(t, tt.want, FindWarmUp(longPhase(60), load, rows))
+		})
+	}
+}
+
 func TestFindWarmUp(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

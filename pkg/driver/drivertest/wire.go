@@ -3,6 +3,7 @@ package drivertest
 import (
 	"bytes"
 	"context"
+	"math"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -174,8 +175,10 @@ func layout(t *testing.T, codec driver.Codec, l driver.Layout) {
 				}
 				remade(t, codec, l, first, second)
 				if v == driver.Put {
-					first.Value.TTL, second.Value.TTL = 60_000, 60_000
-					remade(t, codec, l, first, second)
+					for _, ttl := range []uint32{1, 1000, 9_999, 10_000, 60_000, 99_999, 100_000, 3_600_000, math.MaxUint32} {
+						first.Value.TTL, second.Value.TTL = ttl, ttl
+						remade(t, codec, l, first, second)
+					}
 				}
 			}
 		}
