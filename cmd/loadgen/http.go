@@ -129,6 +129,8 @@ func (p *page) show(local rpc.Local) rpc.Local {
 
 func (w *shownWorker) SetLease(until time.Duration) { w.local.SetLease(until) }
 
+func (w *shownWorker) Progress() int64 { return coord.Progress(w.local) }
+
 func (w *shownWorker) Close() {
 	w.local.Close()
 	if w.feed != nil {

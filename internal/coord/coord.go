@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	answerWithin = 30 * time.Second // to an assignment, and to the order to prepare: with the usual lease, a loss is found before
+	answerWithin = 30 * time.Second // to an assignment, and without progress to the order to prepare: with the usual lease, a loss is found before
 	startNodes   = 15 * time.Second
 	flushWithin  = 10 * time.Second
 	startAhead   = 2 * time.Millisecond // between the order to start and the start: loops are in place by then

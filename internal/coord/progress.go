@@ -2,6 +2,7 @@ package coord
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -88,8 +89,59 @@ func (s *step) say(since time.Duration, doing string) {
 	}
 }
 
-// preparing is what workers do before a step.
+// Progress returns how many bytes of files a worker has read and written to make steps ready; 0 of one that does not say.
+func Progress(w Worker) int64 {
+	if p, ok := w.(interface{ Progress() int64 }); ok {
+		return p.Progress()
+	}
+	return 0
+}
+
+// whileMoving returns a context that ends when a worker has made no progress for so long. A file of a terabyte takes its time; one that is not read or
+// written any more is stuck.
+func whileMoving(parent context.Context, w Worker, within time.Duration) (ctx context.Context, cancel func()) {
+	ctx, end := context.WithCancelCause(parent)
+	done, seen := make(chan struct{}), Progress(w)
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		tick := time.NewTicker(min(patience, within))
+		defer tick.Stop()
+		for since := time.Now(); ; {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+			switch now := Progress(w); {
+			case now != seen:
+				seen, since = now, time.Now()
+			case time.Since(since) >= within:
+				end(fmt.Errorf("not ready, and no progress for %v", within))
+				return
+			}
+		}
+	})
+	return ctx, func() {
+		close(done)
+		watch.Wait()
+		end(nil)
+	}
+}
+
+// preparing is what workers do before a step, and how far they have come.
 func (s *step) preparing() string {
+	done := int64(0)
+	for i, m := range s.c.Workers {
+		done += Progress(m.Worker) - s.before[i]
+	}
+	if done <= 0 {
+		return s.awaited()
+	}
+	return fmt.Sprintf("%s: %d MiB so far", s.awaited(), done>>20)
+}
+
+// awaited is what workers do before a step.
+func (s *step) awaited() string {
 	local, stop := s.c.Plan.Target(s.ph.Target).Executor == plan.Thread, s.c.soFar().Completeness == run.Aborted
 	switch {
 	case local && stop:

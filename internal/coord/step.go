@@ -23,13 +23,14 @@ const remoteAhead = 50 * time.Millisecond
 
 // step is one step under way.
 type step struct {
-	c     *coordinator
-	ph    *plan.Phase
-	steps []run.Step  // by worker
-	ready []run.Ready // by worker
-	found []string    // nodes of a target that is a cluster, on which all workers agree; nil for any other
-	at    time.Duration
-	asked atomic.Bool // workers were told to end it early
+	c      *coordinator
+	ph     *plan.Phase
+	steps  []run.Step  // by worker
+	ready  []run.Ready // by worker
+	found  []string    // nodes of a target that is a cluster, on which all workers agree; nil for any other
+	at     time.Duration
+	before []int64     // progress of each worker when it was to make ready
+	asked  atomic.Bool // workers were told to end it early
 
 	passed chan struct{} // closed when all ops of all workers have ended
 
@@ -88,14 +89,19 @@ func (s *step) each(group *errgroup.Group, f func(i int, m Member) error) error 
 
 // prepare returns once every worker is ready or lost. The user's wish to end ends it too.
 func (s *step) prepare(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin, fmt.Errorf("not ready after %v", answerWithin))
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	for _, m := range s.c.Workers {
+		s.before = append(s.before, Progress(m.Worker))
+	}
 	defer s.c.onDrain(cancel)()
 	now := make(chan struct{})
 	close(now)
 	defer s.tell(now, s.preparing)()
 	group, ctx := errgroup.WithContext(ctx)
 	err := s.each(group, func(i int, m Member) (err error) {
+		ctx, cancel := whileMoving(ctx, m.Worker, answerWithin)
+		defer cancel()
 		s.ready[i], err = m.Worker.Prepare(ctx, s.steps[i])
 		var lost *run.Loss
 		if errors.As(err, &lost) {

@@ -59,6 +59,8 @@ type Engine struct {
 	halt   atomic.Int32
 	lease  atomic.Int64 // run clock; the end of it
 
+	progress atomic.Int64 // bytes of files that Prepare has read and written
+
 	newPoller func() (poller, error)
 	dial      func(ctx context.Context, network, addr string) (net.Conn, error)
 }
@@ -85,6 +87,10 @@ func New(cfg Config) *Engine {
 // SetLease says until when, on the run clock, the engine may load its targets. A loop that finds it over starts and sends nothing more,
 // and returns as if its context had ended. Without a call there is no such end. It may be called from any goroutine.
 func (e *Engine) SetLease(until time.Duration) { e.lease.Store(int64(until)) }
+
+// Progress returns how many bytes of files Prepare has read and written so far. It may be called from any goroutine: who waits can tell one that
+// has much to do from one that is stuck.
+func (e *Engine) Progress() int64 { return e.progress.Load() }
 
 // Assign takes on a run. It fails when the plan's bytes are not a valid plan of this version, or do not have the digest.
 func (e *Engine) Assign(_ context.Context, a run.Assignment) error {

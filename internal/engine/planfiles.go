@@ -25,6 +25,20 @@ func (e *Engine) openFile(what, name string) (*os.File, error) {
 	return file, nil
 }
 
+// counted is a file whose bytes count as progress when they are read.
+func (e *Engine) counted(file io.Reader) io.Reader { return counted{e, file} }
+
+type counted struct {
+	e    *Engine
+	from io.Reader
+}
+
+func (c counted) Read(p []byte) (int, error) {
+	n, err := c.from.Read(p)
+	c.e.progress.Add(int64(n))
+	return n, err
+}
+
 // same refuses a file that the plan was not checked with.
 func same(what, path, is, want string) error {
 	if is == want {
@@ -41,7 +55,7 @@ func (e *Engine) openTrace(t *plan.Trace) (func() (io.ReadSeekCloser, error), er
 	}
 	defer file.Close()
 	sum := sha256.New()
-	if _, err := io.Copy(sum, file); err != nil {
+	if _, err := io.Copy(sum, e.counted(file)); err != nil {
 		return nil, fmt.Errorf("trace %q: %w", t.File, err)
 	}
 	if err := same("trace", file.Name(), hex.EncodeToString(sum.Sum(nil)), t.SHA256); err != nil {
@@ -89,7 +103,7 @@ func (l *listed) of(e *Engine, f *plan.EntryFile, count int64, from entries.Sour
 		return nil, err
 	}
 	defer file.Close()
-	set, sum, err := entries.Read(file, from, count, f.Bytes)
+	set, sum, err := entries.Read(e.counted(file), from, count, f.Bytes)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s:%w", what, file.Name(), err)
 	}

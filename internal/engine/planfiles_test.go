@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -84,4 +85,15 @@ func TestValuesOfAFileAreHeldOnce(t *testing.T) {
 	file.Path = path
 	_, err = e.valuesOf(plan.Values{File: &file})
 	require.ErrorContains(t, err, "file of values "+path+" is not the file that the plan was checked with")
+}
+
+// TestReadingFilesIsProgress counts the bytes of files that a plan names as they are read.
+func TestReadingFilesIsProgress(t *testing.T) {
+	e := New(Config{Files: t.TempDir()})
+	text := strings.Repeat("key,1\n", 1000)
+	require.NoError(t, os.WriteFile(filepath.Join(e.cfg.Files, "trace.csv"), []byte(text), 0o600))
+	sum := sha256.Sum256([]byte(text))
+	_, err := e.openTrace(&plan.Trace{File: "trace.csv", SHA256: hex.EncodeToString(sum[:])})
+	require.NoError(t, err)
+	require.EqualValues(t, len(text), e.Progress())
 }

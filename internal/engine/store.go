@@ -70,6 +70,7 @@ func (g *group) openStore(ctx context.Context, e *Engine, d driver.Local, step r
 			Epoch:  epochOf(e.run.RunID, g.phase.Name),
 			Value:  value,
 			Memory: available,
+			Wrote:  func(n int64) { e.progress.Add(n) },
 			Keys:   g.plan.Dataset(g.phase.Dataset).Keys.Count, Pools: g.plan.Dataset(g.phase.Dataset).Keys.Scope == "session",
 		})
 		return err

@@ -36,6 +36,14 @@ func (w *watched) Assign(ctx context.Context, a run.Assignment) error {
 	return w.Runner.Assign(ctx, a)
 }
 
+// Progress is that of the Runner, where it says so.
+func (w *watched) Progress() int64 {
+	if p, ok := w.Runner.(interface{ Progress() int64 }); ok {
+		return p.Progress()
+	}
+	return 0
+}
+
 func (w *watched) Prepare(ctx context.Context, step run.Step) (run.Ready, error) {
 	w.step = step
 	return w.Runner.Prepare(ctx, step)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -374,11 +375,52 @@ func (h hung) Run(ctx context.Context, _ time.Duration, _ func(*measure.Snapshot
 	return run.Final{}, ctx.Err()
 }
 
+// laborious takes two minutes to make a step ready, and says how far it is.
+type laborious struct {
+	rpc.Local
+	done *atomic.Int64
+}
+
+func (l laborious) Progress() int64 { return l.done.Load() }
+
+func (l laborious) Prepare(ctx context.Context, step run.Step) (run.Ready, error) {
+	for range 12 {
+		select {
+		case <-ctx.Done():
+			return run.Ready{}, ctx.Err()
+		case <-time.After(10 * time.Second):
+			l.done.Add(1 << 30)
+		}
+	}
+	return l.Local.Prepare(ctx, step)
+}
+
+// TestSlowWorkerIsAwaited has a worker write large files for longer than one that does nothing is waited for, and the user told how far it is.
+func TestSlowWorkerIsAwaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t)
+		defer f.close()
+		f.join("w1")
+		f.join("w2", func(c *rpc.JoinConfig) {
+			fresh := c.New
+			c.New = func() rpc.Local { return laborious{fresh(), new(atomic.Int64)} }
+		})
+		var told []string
+		c := config(t, `duration = "2s"`, f.members())
+		c.Progress = func(u run.Update) { told = append(told, u.Doing) }
+		began := time.Now()
+		r := coord.Run(context.Background(), c)
+		require.Equal(t, run.ExitOK, r.ExitCode, "%v", r.Verdict.Reasons)
+		require.Greater(t, time.Since(began), 2*time.Minute)
+		require.Contains(t, told, "getting ready: 11264 MiB so far")
+	})
+}
+
 // TestAliveButStuck has workers that send heartbeats and nothing else: waiting for them ends, too.
 func TestAliveButStuck(t *testing.T) {
 	for name, want := range map[string]string{
 		"assign":  "worker w2: no answer to the plan within 30s",
-		"prepare": `phase "load": worker w2: not ready after 30s`,
+		"prepare": `phase "load": worker w2: not ready, and no progress for 30s`,
 		"run":     "it is alive, but has counted nothing for 30s",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -111,6 +111,13 @@ func (m *member) Prepare(ctx context.Context, step run.Step) (run.Ready, error) 
 	return ready, nil
 }
 
+// Progress returns what the worker has said that it has done to make steps ready.
+func (m *member) Progress() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.health.progress
+}
+
 // abandon tells the worker to stop at once.
 func (m *member) abandon() {
 	m.push(&pb.Envelope{Content: &pb.Envelope_Abandon{Abandon: &pb.Abandon{}}})

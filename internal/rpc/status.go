@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/loadgen/loadgen/internal/coord"
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
 )
 
@@ -48,12 +49,15 @@ func (m *member) status(now time.Duration) Status {
 }
 
 // health is how a worker is, as a heartbeat says.
-type health struct{ offset, uncertainty, cpu time.Duration }
+type health struct {
+	offset, uncertainty, cpu time.Duration
+	progress                 int64 // bytes of files that it has read and written to make steps ready
+}
 
 func decodeHealth(m *pb.Heartbeat) (health, error) {
-	h := health{time.Duration(m.GetOffsetNs()), time.Duration(m.GetUncertaintyNs()), time.Duration(m.GetCpuNs())}
-	if h.uncertainty < 0 || h.uncertainty > maxRunTime || h.offset.Abs() > maxRunTime || h.cpu < 0 {
-		return health{}, fmt.Errorf("a heartbeat with an uncertainty of %v and a processor time of %v", h.uncertainty, h.cpu)
+	h := health{time.Duration(m.GetOffsetNs()), time.Duration(m.GetUncertaintyNs()), time.Duration(m.GetCpuNs()), m.GetProgress()}
+	if h.uncertainty < 0 || h.uncertainty > maxRunTime || h.offset.Abs() > maxRunTime || h.cpu < 0 || h.progress < 0 {
+		return health{}, fmt.Errorf("a heartbeat with an uncertainty of %v, a processor time of %v and a progress of %d", h.uncertainty, h.cpu, h.progress)
 	}
 	return h, nil
 }
@@ -67,6 +71,9 @@ func (s *session) heartbeat() *pb.Heartbeat {
 	}
 	if s.cfg.CPU != nil {
 		h.CpuNs = int64(s.cfg.CPU())
+	}
+	if s.local != nil {
+		h.Progress = coord.Progress(s.local)
 	}
 	return h
 }

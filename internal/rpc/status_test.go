@@ -98,6 +98,6 @@ func TestHeartbeatThatCannotBe(t *testing.T) {
 		require.NoError(t, stream.Send(&pb.FromWorker{Message: &pb.FromWorker_Heartbeat{Heartbeat: &pb.Heartbeat{CpuNs: -1}}}))
 		msg, err := stream.Recv()
 		require.NoError(t, err)
-		require.Contains(t, msg.GetGoodbye().GetReason(), "a heartbeat with an uncertainty of 0s and a processor time of -1ns")
+		require.Contains(t, msg.GetGoodbye().GetReason(), "a heartbeat with an uncertainty of 0s, a processor time of -1ns and a progress of 0")
 	})
 }

@@ -52,6 +52,7 @@ type Site struct {
 	Keys   int64        // there are so many keys
 	Pools  bool         // for each session
 	Memory func() int64 // bytes that the process may take now; 0: nothing says
+	Wrote  func(int64)  // is told of bytes as files are made ready, so that who waits can tell slow from stuck; nil: nobody waits
 }
 
 // Need is what a worker's sessions take.

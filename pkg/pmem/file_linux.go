@@ -168,6 +168,19 @@ func (f *File) enlarge(off, end int64) {
 // unsynced is how many bytes of zeros are written before they are waited for, which nothing can end.
 const unsynced = 16 << 20
 
+// WithProgress returns a context with which [CreateIn] tells of bytes as it has written them, in parts of a new file.
+func WithProgress(ctx context.Context, wrote func(n int64)) context.Context {
+	return context.WithValue(ctx, progressKey{}, wrote)
+}
+
+type progressKey struct{}
+
+func progressed(ctx context.Context, n int64) {
+	if wrote, ok := ctx.Value(progressKey{}).(func(int64)); ok {
+		wrote(n)
+	}
+}
+
 // fill writes size bytes of zeros, so many at once, and makes them durable.
 func (f *File) fill(ctx context.Context, size, atOnce int64) error {
 	zeros := make([]byte, min(size, atOnce))
@@ -180,6 +193,7 @@ func (f *File) fill(ctx context.Context, size, atOnce int64) error {
 			return err
 		}
 		off += int64(n)
+		progressed(ctx, int64(n))
 		if off%unsynced == 0 {
 			if err := f.file.Sync(); err != nil {
 				return err

@@ -858,3 +858,15 @@ func TestShortOfMemoryNamesWhatFits(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, left)
 }
+
+// TestMakingFilesIsProgress counts the bytes of files as they are written, so that whoever waits for large ones knows that they are.
+func TestMakingFilesIsProgress(t *testing.T) {
+	const size = 20 << 20
+	at, wrote, parts := siteOf(t, 1), int64(0), 0
+	at.Wrote = func(n int64) { wrote, parts = wrote+n, parts+1 }
+	s := open(t, config(t, func(c *Config) { c.Layout, c.FileSize = layoutRaw, size }), at)
+	_, err := s.Close()
+	require.NoError(t, err)
+	require.EqualValues(t, size, wrote)
+	require.Greater(t, parts, 10)
+}

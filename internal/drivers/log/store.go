@@ -61,6 +61,9 @@ type slot struct {
 
 // Open implements driver.Local.
 func (Driver) Open(ctx context.Context, config any, site driver.Site) (driver.Store, error) {
+	if site.Wrote != nil {
+		ctx = pmem.WithProgress(ctx, site.Wrote)
+	}
 	for n := 1; ; n++ {
 		s, vanished, err := tryOpen(ctx, config.(*Config), site)
 		if err == nil {

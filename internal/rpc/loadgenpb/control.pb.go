@@ -530,6 +530,7 @@ type Heartbeat struct {
 	OffsetNs      int64                  `protobuf:"varint,2,opt,name=offset_ns,json=offsetNs,proto3" json:"offset_ns,omitempty"`                // worker's clock − coordinator's, as far as known, and
 	UncertaintyNs int64                  `protobuf:"varint,3,opt,name=uncertainty_ns,json=uncertaintyNs,proto3" json:"uncertainty_ns,omitempty"` // by how much that may be off; 0 while nothing is known
 	CpuNs         int64                  `protobuf:"varint,4,opt,name=cpu_ns,json=cpuNs,proto3" json:"cpu_ns,omitempty"`                         // processor time of its process, user + system
+	Progress      int64                  `protobuf:"varint,5,opt,name=progress,proto3" json:"progress,omitempty"`                                // bytes of files that it has read and written to make steps ready
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -588,6 +589,13 @@ func (x *Heartbeat) GetUncertaintyNs() int64 {
 func (x *Heartbeat) GetCpuNs() int64 {
 	if x != nil {
 		return x.CpuNs
+	}
+	return 0
+}
+
+func (x *Heartbeat) GetProgress() int64 {
+	if x != nil {
+		return x.Progress
 	}
 	return 0
 }
@@ -1983,12 +1991,13 @@ const file_control_proto_rawDesc = "" +
 	"\x03run\x18\x02 \x01(\tR\x03run\x12!\n" +
 	"\fheartbeat_ns\x18\x03 \x01(\x03R\vheartbeatNs\x12\x19\n" +
 	"\blease_ns\x18\x04 \x01(\x03R\aleaseNs\x12\x16\n" +
-	"\x06stored\x18\x05 \x01(\x04R\x06stored\"\x7f\n" +
+	"\x06stored\x18\x05 \x01(\x04R\x06stored\"\x9b\x01\n" +
 	"\tHeartbeat\x12\x17\n" +
 	"\asent_ns\x18\x01 \x01(\x03R\x06sentNs\x12\x1b\n" +
 	"\toffset_ns\x18\x02 \x01(\x03R\boffsetNs\x12%\n" +
 	"\x0euncertainty_ns\x18\x03 \x01(\x03R\runcertaintyNs\x12\x15\n" +
-	"\x06cpu_ns\x18\x04 \x01(\x03R\x05cpuNs\"]\n" +
+	"\x06cpu_ns\x18\x04 \x01(\x03R\x05cpuNs\x12\x1a\n" +
+	"\bprogress\x18\x05 \x01(\x03R\bprogress\"]\n" +
 	"\x04Echo\x12\x17\n" +
 	"\asent_ns\x18\x01 \x01(\x03R\x06sentNs\x12\x1f\n" +
 	"\vreceived_ns\x18\x02 \x01(\x03R\n" +
