@@ -308,6 +308,7 @@ func (r *routes) redirect(endpoint int, message []byte) *op.Redirect {
 	}
 	at, known := r.knows(string(addr))
 	if !known {
+		r.codec.hold.release()
 		if len(addr) > 0 && addr[0] == ':' { // another port of the same host
 			host, _, _ := net.SplitHostPort(r.group.endpoint(endpoint).text)
 			addr = []byte(net.JoinHostPort(host, string(addr[1:])))

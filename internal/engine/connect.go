@@ -51,6 +51,7 @@ func (w *wire) unanswered(all int) error {
 
 // dial begins to connect.
 func (w *wire) dial(c *wireConn) {
+	w.l.hold.release()
 	end := w.group.endpoint(c.endpoint)
 	fd, err := -1, errUnknownAddress
 	if end.addr.IsValid() || end.path != "" || w.pipes != nil {
@@ -70,6 +71,7 @@ var errUnknownAddress = errors.New("its address was not found when the phase beg
 
 // connected greets the endpoint once the connection is made.
 func (w *wire) connected(c *wireConn) {
+	w.l.hold.release()
 	if err := w.poll.connected(c.fd); err != nil {
 		end := w.group.endpoint(c.endpoint)
 		w.lose(c, explainSocket(&end, err))
@@ -115,6 +117,7 @@ func (w *wire) raise(c *wireConn) {
 
 // lose closes a connection, ends what was outstanding on it, and sets when to try again.
 func (w *wire) lose(c *wireConn, why error) {
+	w.l.hold.release()
 	now := w.l.clock.now()
 	kept := c.queue.len() - c.fresh // what was gathered behind it has not left, and never will
 	for ; c.fresh > 0; c.fresh-- {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"time"
 	"unsafe"
@@ -57,7 +58,7 @@ func (p *epoll) wait(ready []readiness, d time.Duration) (int, error) {
 	case unix.EINTR:
 		return 0, nil
 	default:
-		return 0, fmt.Errorf("epoll_wait: %w", errno)
+		return 0, os.NewSyscallError("epoll_wait", errno)
 	}
 	for i, ev := range p.events[:n] {
 		broken := ev.Events&(unix.EPOLLERR|unix.EPOLLHUP) != 0
@@ -142,7 +143,7 @@ func (p *epoll) watch(fd int, token int32, write bool) error {
 		ev.Events |= unix.EPOLLOUT
 	}
 	if err := unix.EpollCtl(p.fd, unix.EPOLL_CTL_MOD, fd, &ev); err != nil {
-		return fmt.Errorf("epoll_ctl: %w", err)
+		return os.NewSyscallError("epoll_ctl", err)
 	}
 	return nil
 }

@@ -15,7 +15,9 @@ import (
 // Whoever wants to stop the world waits for the loop meanwhile, and all others wait with it. While a load is measured nobody does, unless memory
 // runs out; and a loop is let go before each wait that may be long, and at least every [heldMost].
 //
-// A held goroutine must not park: no send, receive or lock that may wait.
+// A held goroutine must not park, nor panic: the runtime ends the process. So there is no send, receive or lock that may wait in what a held loop does; a rule
+// of internal/lint follows its calls. What may wait, such as package fmt, whose pools share a lock, comes after release, and what a driver brings between lend
+// and resume.
 type hold struct {
 	may   bool // the loop has a thread of its own and nothing in it parks
 	held  bool

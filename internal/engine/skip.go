@@ -36,6 +36,7 @@ func (w *wire) skip(c *wireConn, b []byte, now int64) (took int, whole bool, err
 		return took, false, nil
 	}
 	if end = end[:len(replyEnd)]; string(end) != replyEnd {
+		w.l.hold.release()
 		return took, false, fmt.Errorf("reply of %d bytes goes on after its end: got %q", s.size, end)
 	}
 	if c.queue.at(0).dead {

@@ -278,6 +278,7 @@ func (w *wire) write(c *wireConn) {
 	for {
 		n, whole, err := w.pass(c)
 		if err != nil && err != errAgain {
+			w.l.hold.release() // wording takes what loops share
 			w.lose(c, fmt.Errorf("write: %w", err))
 			return
 		}
@@ -376,6 +377,7 @@ func (w *wire) read(c *wireConn, ended bool) (more bool) {
 	case err == errAgain:
 		return false
 	case err != nil:
+		w.l.hold.release()
 		w.lose(c, fmt.Errorf("read: %w", err))
 		return false
 	case n == 0:
@@ -484,6 +486,7 @@ func (w *wire) unasked(b []byte) (int, error) {
 			return n, nil
 		}
 	}
+	w.l.hold.release()
 	return 0, fmt.Errorf("%w: %q", errUnasked, b[:min(len(b), 40)])
 }
 
@@ -539,6 +542,7 @@ func (w *wire) expire(c *wireConn, now int64) int64 {
 	}
 	silent := max(c.heard, c.queue.at(0).sent) + 2*w.timeout
 	if silent <= now {
+		w.l.hold.release()
 		w.lose(c, fmt.Errorf("silent for %v", time.Duration(2*w.timeout)))
 		return never
 	}

@@ -22,6 +22,7 @@ var rules = map[string]func(*module) []string{
 	"exports":    exports,
 	"failures":   failures,
 	"goroutines": goroutines,
+	"held":       heldLoops,
 	"inits":      inits,
 	"layers":     layers,
 	"marks":      marks,
