@@ -18,7 +18,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/drivers"
 	"github.com/loadgen/loadgen/internal/rundir"
-	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
 // verifyWithin is how long another process may take to read log files back.
@@ -69,22 +69,22 @@ func existing(asked string) (string, error) {
 }
 
 // verifyApart has a process of its own look whether a claim about a driver's log files is so.
-func verifyApart(ctx context.Context, name string, claim []byte) (driver.Proof, error) {
+func verifyApart(ctx context.Context, name string, claim []byte) (localfile.Proof, error) {
 	ctx, cancel := context.WithTimeout(ctx, verifyWithin)
 	defer cancel()
 	exe, err := os.Executable()
 	if err != nil {
-		return driver.Proof{}, err
+		return localfile.Proof{}, err
 	}
 	var out, words bytes.Buffer
 	cmd := exec.CommandContext(ctx, exe, "verify-log", name)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(claim), &out, &words
 	if err := cmd.Run(); err != nil {
-		return driver.Proof{}, fmt.Errorf("a process to verify with: %w: %s", errors.Join(err, ctx.Err()), strings.TrimSpace(words.String()))
+		return localfile.Proof{}, fmt.Errorf("a process to verify with: %w: %s", errors.Join(err, ctx.Err()), strings.TrimSpace(words.String()))
 	}
-	var proof driver.Proof
+	var proof localfile.Proof
 	if err := json.Unmarshal(out.Bytes(), &proof); err != nil {
-		return driver.Proof{}, fmt.Errorf("what the verifying process says: %w", err)
+		return localfile.Proof{}, fmt.Errorf("what the verifying process says: %w", err)
 	}
 	return proof, nil
 }
@@ -102,7 +102,7 @@ func newVerify() *cobra.Command {
 				return failed("read the claim: %w", err)
 			}
 			for _, d := range drivers.All() {
-				if local, ok := d.(driver.Local); ok && d.Name() == args[0] {
+				if local, ok := d.(localfile.Driver); ok && d.Name() == args[0] {
 					proof, err := local.Verify(claim)
 					if err != nil {
 						return failed("%w", err)

@@ -11,7 +11,7 @@ import (
 	"github.com/loadgen/loadgen/internal/coord"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
-	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
 // logger is a worker whose log files have been read back; it has the last word where nothing is to take its place.
@@ -28,9 +28,9 @@ func (w *logger) Run(ctx context.Context, at time.Duration, sink func(*measure.S
 		return run.Final{}, &run.Loss{Worker: "w1", Why: "it is gone"}
 	}
 	final.Stopped = w.stopped
-	final.Log = &run.Log{Log: driver.Log{SyncUsed: "msync", Durable: true}, Unproven: w.unproven}
+	final.Log = &run.Log{Log: localfile.Log{SyncUsed: "msync", Durable: true}, Unproven: w.unproven}
 	if w.unproven == "" {
-		final.Log.Proof = &driver.Proof{Acknowledged: 1, Verified: 1, Recovered: 1}
+		final.Log.Proof = &localfile.Proof{Acknowledged: 1, Verified: 1, Recovered: 1}
 	}
 	return final, err
 }

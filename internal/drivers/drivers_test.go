@@ -8,6 +8,7 @@ import (
 	"github.com/loadgen/loadgen/internal/drivers/null"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/drivertest"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
 func TestAll(t *testing.T) {
@@ -19,7 +20,7 @@ func TestAll(t *testing.T) {
 		_, dialer := d.(driver.Dialer)
 		_, timed := d.(driver.Timed)
 		ways := 0
-		_, local := d.(driver.Local)
+		_, local := d.(localfile.Driver)
 		for _, way := range []bool{wire, dialer, timed, local} {
 			if way {
 				ways++

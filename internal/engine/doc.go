@@ -12,7 +12,7 @@
 //     goroutine that reads and one that writes for each connection, it is the blocking executor, and carries TLS.
 //   - blocking, for a driver.Dialer: one goroutine for each session and endpoint, which the loop hands requests to. This is the
 //     blocking executor.
-//   - local, for a driver.Local: the loop's own thread works on the files. All ops are one request there, so they are carried out without their
+//   - local, for a localfile.Driver: the loop's own thread works on the files. All ops are one request there, so they are carried out without their
 //     program.
 //   - timed, for a driver.Timed: no transport at all; the loop's own timers complete requests. Either executor can carry it.
 //

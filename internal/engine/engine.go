@@ -18,6 +18,7 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/workload"
 	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -36,8 +37,8 @@ type Config struct {
 	// Files is the directory that paths of traces and of files of keys and values begin in, where they are not absolute; "": that in which the process was started.
 	Files string
 
-	// Verify looks in another process whether a claim about a driver's log files is so (driver.Local).
-	Verify func(ctx context.Context, driver string, claim []byte) (driver.Proof, error)
+	// Verify looks in another process whether a claim about a driver's log files is so (localfile.Driver).
+	Verify func(ctx context.Context, driver string, claim []byte) (localfile.Proof, error)
 
 	// Sleep waits on behalf of loops without sockets; nil: their threads sleep, which a bubble of testing/synctest does not see.
 	Sleep func(time.Duration)

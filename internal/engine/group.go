@@ -23,6 +23,7 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/workload"
 	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -82,7 +83,7 @@ func (e *Engine) openGroup(ctx context.Context, step run.Step) (*group, error) {
 		return nil, fmt.Errorf("target %q: %w", g.target.Name, err)
 	}
 	g.parts = min(e.cfg.Loops, g.sessions)
-	if local, ok := d.(driver.Local); ok && g.sessions > 0 {
+	if local, ok := d.(localfile.Driver); ok && g.sessions > 0 {
 		if err := g.openStore(unhurried, e, local, step); err != nil {
 			return nil, fmt.Errorf("target %q: %w", g.target.Name, err)
 		}
@@ -265,7 +266,7 @@ func (g *group) newTransport(e *Engine, d driver.Driver, l *loop) (transport, er
 			}), nil
 		}
 		return &timed{l: l, driver: d, config: g.target.Config, endpoints: len(g.endpoints), limit: limit, timeout: int64(g.target.Timeout)}, nil
-	case driver.Local:
+	case localfile.Driver:
 		return &local{l: l, store: g.files.store, timeout: int64(g.target.Timeout)}, nil
 	case driver.Dialer:
 		return newBlocking(func(ctx context.Context, i int) (s driver.Session, err error) {

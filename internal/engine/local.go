@@ -7,6 +7,7 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
 // local carries requests out on the loop's own thread: the transport of a driver whose target is files of this machine. An op on a mapped
@@ -16,9 +17,9 @@ import (
 // request, to the one endpoint: they need no program, which would take a third of the time that the loop spends on them.
 type local struct {
 	l        *loop
-	store    driver.Store
-	sessions []driver.LocalSession // by session.index; nil once one has failed
-	calls    []*opState            // sent and not begun, the oldest first from head on
+	store    localfile.Store
+	sessions []localfile.Session // by session.index; nil once one has failed
+	calls    []*opState          // sent and not begun, the oldest first from head on
 	head     int
 	req      driver.Request // at hand
 	reply    driver.Reply   // to it
@@ -33,7 +34,7 @@ const localTurn = int64(time.Millisecond)
 
 func (t *local) open(int64) error {
 	for _, s := range t.l.sessions {
-		var session driver.LocalSession
+		var session localfile.Session
 		if err := driver.Safely(func() (err error) {
 			session, err = t.store.Session(s.id)
 			return err
@@ -118,7 +119,7 @@ func (t *local) carry(st *opState) (end int64) {
 }
 
 // work has a session carry a request out, and returns when that began. Its panic is an error.
-func (t *local) work(session driver.LocalSession, req *driver.Request, reply *driver.Reply) (start int64, err error) {
+func (t *local) work(session localfile.Session, req *driver.Request, reply *driver.Reply) (start int64, err error) {
 	defer func() {
 		if e := driver.Recovered(recover()); e != nil {
 			err = e

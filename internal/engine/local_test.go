@@ -17,6 +17,7 @@ import (
 	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -48,13 +49,13 @@ func localEngine(t testing.TB, p *plan.Plan) (e *Engine, root string) {
 	e = New(Config{
 		Drivers: drivers.All(), Logger: slog.New(slog.DiscardHandler),
 		LogRoot: func() (string, error) { return root, nil },
-		Verify: func(_ context.Context, name string, claim []byte) (driver.Proof, error) {
+		Verify: func(_ context.Context, name string, claim []byte) (localfile.Proof, error) {
 			for _, d := range drivers.All() {
-				if local, ok := d.(driver.Local); ok && d.Name() == name {
+				if local, ok := d.(localfile.Driver); ok && d.Name() == name {
 					return local.Verify(claim)
 				}
 			}
-			return driver.Proof{}, errors.New("no such driver")
+			return localfile.Proof{}, errors.New("no such driver")
 		},
 	})
 	canonical, err := p.Canonical()

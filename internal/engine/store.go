@@ -12,13 +12,14 @@ import (
 	"github.com/loadgen/loadgen/internal/machine"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // files is what the sessions of a phase load that works on this machine's own files.
 type files struct {
-	store  driver.Store
-	driver driver.Local
+	store  localfile.Store
+	driver localfile.Driver
 	keep   bool // a later phase wants them
 	of     *localTarget
 	log    *slog.Logger
@@ -26,9 +27,9 @@ type files struct {
 
 // localTarget is what a run knows of a target that is this machine's own files.
 type localTarget struct {
-	had    map[int]bool   // sessions
-	left   []driver.Store // closed, their files still there
-	failed string         // the phase in which it failed; "" for none
+	had    map[int]bool      // sessions
+	left   []localfile.Store // closed, their files still there
+	failed string            // the phase in which it failed; "" for none
 }
 
 // remove deletes all files of a target, those of phases with other sessions too.
@@ -42,7 +43,7 @@ func (t *localTarget) remove(log *slog.Logger) {
 }
 
 // openStore opens the files of a phase's sessions, each of which has a thread.
-func (g *group) openStore(ctx context.Context, e *Engine, d driver.Local, step run.Step) error {
+func (g *group) openStore(ctx context.Context, e *Engine, d localfile.Driver, step run.Step) error {
 	if e.cfg.LogRoot == nil {
 		return errors.New("this worker has no directory for log files")
 	}
@@ -63,9 +64,9 @@ func (g *group) openStore(ctx context.Context, e *Engine, d driver.Local, step r
 	if of.failed != "" { // the kernel may show what never reached the disk
 		return fmt.Errorf("its files are not to be used any more: they failed in phase %q", of.failed)
 	}
-	var store driver.Store
+	var store localfile.Store
 	err = driver.Safely(func() (err error) {
-		store, err = d.Open(ctx, g.target.Config, driver.Site{
+		store, err = d.Open(ctx, g.target.Config, localfile.Site{
 			Root: root, Name: g.target.Name, Worker: e.run.Index, From: step.From, To: step.To, Fresh: fresh, Had: of.had,
 			Epoch:  epochOf(e.run.RunID, g.phase.Name),
 			Value:  value,
@@ -106,7 +107,7 @@ func laterUse(p *plan.Plan, ph *plan.Phase) bool {
 
 // settle ends the phase's use of its files, has another process verify what they hold, and says what came of it. It returns nil when the
 // phase has none.
-func (g *group) settle(ctx context.Context, verify func(context.Context, string, []byte) (driver.Proof, error)) *run.Log {
+func (g *group) settle(ctx context.Context, verify func(context.Context, string, []byte) (localfile.Proof, error)) *run.Log {
 	f := g.files
 	if f == nil {
 		return nil

@@ -6,23 +6,23 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/run"
-	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
 // TestLogsAreSaidOnce of all runs that count: each place and durability, each caveat, and one sum.
 func TestLogsAreSaidOnce(t *testing.T) {
 	x := run.NewExperiment("x")
 	x.Variants = []run.Variant{{Name: "a"}, {Name: "b"}}
-	logged := func(id, variant, asked, sync string, durable bool, proof *driver.Proof) *run.Run {
+	logged := func(id, variant, asked, sync string, durable bool, proof *localfile.Proof) *run.Run {
 		x.Runs = append(x.Runs, run.ExperimentRun{ID: id, Variant: variant, Stopped: run.StopFinished})
 		r := &run.Run{Phase: map[string]*run.Phase{"p": {}, "q": {}}, PhaseOrder: []string{"p", "q"}}
 		r.ID, r.Variant = id, variant
-		r.Phase["p"].Log = &run.Log{Log: driver.Log{SyncAsked: asked, SyncUsed: sync, FileSystem: "ext4 on /dev/vda", Durable: durable, Caveats: []string{"a cache"}, Bytes: 1}, Proof: proof}
+		r.Phase["p"].Log = &run.Log{Log: localfile.Log{SyncAsked: asked, SyncUsed: sync, FileSystem: "ext4 on /dev/vda", Durable: durable, Caveats: []string{"a cache"}, Bytes: 1}, Proof: proof}
 		return r
 	}
 	runs := []*run.Run{
-		logged("1", "a", "msync", "msync", true, &driver.Proof{Acknowledged: 5, Verified: 5}),
-		logged("2", "a", "auto", "msync", true, &driver.Proof{Acknowledged: 7, Verified: 6}),
+		logged("1", "a", "msync", "msync", true, &localfile.Proof{Acknowledged: 5, Verified: 5}),
+		logged("2", "a", "auto", "msync", true, &localfile.Proof{Acknowledged: 7, Verified: 6}),
 		logged("3", "b", "clwb", "clwb", false, nil),
 	}
 	failed := logged("4", "b", "none", "none", false, nil)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/experiment"
 	"github.com/loadgen/loadgen/internal/run"
-	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -325,7 +325,7 @@ func TestOtherDurabilityIsNotCompared(t *testing.T) {
 	for name, sync := range map[string]string{"a": "msync", "same": "msync", "other": "clwb"} {
 		for i := range e.Repeat {
 			r := measured(x, name, i+1, 12, 1000, random)
-			r.Phase["load"].Log = &run.Log{Log: driver.Log{SyncUsed: sync}}
+			r.Phase["load"].Log = &run.Log{Log: localfile.Log{SyncUsed: sync}}
 			x.Add(r, false)
 			runs = append(runs, r)
 		}

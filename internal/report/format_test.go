@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/run"
-	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
 func TestFormat(t *testing.T) {
@@ -112,7 +112,7 @@ func TestDatasetOf(t *testing.T) {
 	for layout, want := range map[string]string{
 		"append": "d: values of 1 KiB", "channel": "d: values of 1 KiB", "raw": "d: values of 1 KiB", "array": "d: 100 slots shared, uniform, values of 1 KiB",
 	} {
-		ph.Log = &run.Log{Log: driver.Log{Layout: layout}}
+		ph.Log = &run.Log{Log: localfile.Log{Layout: layout}}
 		require.Equal(t, want, datasetOf(ph), layout)
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
-	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
 // TestMarkdownSaysWhatALogPromised beside its figures, as a terminal does.
@@ -16,12 +16,12 @@ func TestMarkdownSaysWhatALogPromised(t *testing.T) {
 	r := run.New(run.Header{Plan: "p"}, run.Environment{})
 	r.PhaseOrder = []string{"fill"}
 	r.Phase["fill"] = &run.Phase{Log: &run.Log{
-		Log: driver.Log{
+		Log: localfile.Log{
 			Layout: "append", SyncAsked: "auto", SyncUsed: "msync", FileSystem: "tmpfs", Caveats: []string{"tmpfs lives in memory"}, Clear: "inside",
 			Files: 2, FileBytes: 1 << 20, Bytes: 2000,
 		},
 		Threads: []measure.Thread{{Sessions: 1}},
-		Proof:   &driver.Proof{Acknowledged: 20, Verified: 19},
+		Proof:   &localfile.Proof{Acknowledged: 20, Verified: 19},
 	}}
 	var b strings.Builder
 	require.NoError(t, Markdown(&b, []Source{{Run: r}}))

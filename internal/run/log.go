@@ -6,12 +6,12 @@ import (
 	"slices"
 
 	"github.com/loadgen/loadgen/internal/measure"
-	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
 // Log is what a phase did to log files, and whether what it wrote is there.
 type Log struct {
-	driver.Log
+	localfile.Log
 
 	EntryBytes     int      `json:"entry_bytes"`
 	BytesPerSecond *float64 `json:"bytes_per_second"` // of entries, while all sessions were at work
@@ -21,8 +21,8 @@ type Log struct {
 
 	Threads []measure.Thread `json:"threads"` // by session, of all workers
 
-	Proof    *driver.Proof `json:"proof"`    // by a process that did not write
-	Unproven string        `json:"unproven"` // why there is none
+	Proof    *localfile.Proof `json:"proof"`    // by a process that did not write
+	Unproven string           `json:"unproven"` // why there is none
 }
 
 // merge adds what another worker did to files of its own.

@@ -5,12 +5,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
 func TestShareOfBound(t *testing.T) {
 	log := func(sync string, size int, speed float64) *Log {
-		l := &Log{Log: driver.Log{SyncUsed: sync}, EntryBytes: size, Bound: "raw"}
+		l := &Log{Log: localfile.Log{SyncUsed: sync}, EntryBytes: size, Bound: "raw"}
 		if speed > 0 {
 			l.BytesPerSecond = &speed
 		}

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/run"
-	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -61,7 +61,7 @@ func TestOtherDurabilityHasNoShare(t *testing.T) {
 	p := testPlan()
 	at := func(sync string, entry int) []*run.Run {
 		r := testRun(p)
-		r.Phase["get"].Log = &run.Log{Log: driver.Log{SyncUsed: sync}, EntryBytes: entry}
+		r.Phase["get"].Log = &run.Log{Log: localfile.Log{SyncUsed: sync}, EntryBytes: entry}
 		return []*run.Run{r}
 	}
 	variants := []Variant{

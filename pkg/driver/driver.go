@@ -8,7 +8,7 @@
 //
 //   - [Wire]: a byte protocol with replies in the order of their requests on a connection. The executor owns the sockets.
 //   - [Dialer]: a client that does its own I/O and blocks. It runs on the blocking executor.
-//   - [Local]: files of the worker's own machine. Its sessions work on the executor's threads, without a hand-over.
+//   - localfile.Driver: files of the worker's own machine. Its sessions work on the executor's threads, without a hand-over.
 //   - [Timed]: no transport; a reply is a pure function of its request and arrives after a computed delay.
 //
 // Every driver runs the conformance suite in drivertest.

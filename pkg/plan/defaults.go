@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/loadgen/loadgen/internal/record"
 	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
 // defaultHits is the share of gets that must find a key when the plan itself has put every key there.
@@ -50,7 +51,7 @@ func (p *Plan) applyDefaults(places map[string]hcl.Range, drivers []driver.Drive
 // executor is what carries a target of which nothing is said.
 func executor(t *Target, d driver.Driver) string {
 	_, dials := d.(driver.Dialer)
-	_, local := d.(driver.Local)
+	_, local := d.(localfile.Driver)
 	switch {
 	case local:
 		return Thread
@@ -69,7 +70,7 @@ func clustered(t *Target, d driver.Driver) bool {
 // located says whether a driver needs no endpoints to find its target: what is given then are names and no more.
 func located(d driver.Driver) bool {
 	switch d.(type) {
-	case driver.Timed, driver.Local:
+	case driver.Timed, localfile.Driver:
 		return true
 	}
 	return false

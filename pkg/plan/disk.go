@@ -2,6 +2,7 @@ package plan
 
 import (
 	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
 // Kept is what a phase has one worker keep that carries all of it out.
@@ -15,7 +16,7 @@ type Kept struct {
 func (p *Plan) Keeps(drivers []driver.Driver) []Kept {
 	kept, any := make([]Kept, len(p.Phases)), false
 	for _, t := range p.Targets {
-		local, ok := driverNamed(drivers, t.Driver).(driver.Local)
+		local, ok := driverNamed(drivers, t.Driver).(localfile.Driver)
 		if !ok {
 			continue
 		}
@@ -29,7 +30,7 @@ func (p *Plan) Keeps(drivers []driver.Driver) []Kept {
 }
 
 // keep adds what a target's files are from its first phase to its last.
-func (p *Plan) keep(t *Target, local driver.Local, kept []Kept) {
+func (p *Plan) keep(t *Target, local localfile.Driver, kept []Kept) {
 	var phases []int
 	for i, ph := range p.Phases {
 		if ph.Target == t.Name {
@@ -59,9 +60,9 @@ func (p *Plan) keep(t *Target, local driver.Local, kept []Kept) {
 }
 
 // site is where so many sessions of a phase would be all on one worker, as far as the plan knows.
-func (p *Plan) site(ph *Phase, sessions int) driver.Site {
+func (p *Plan) site(ph *Phase, sessions int) localfile.Site {
 	d := p.Dataset(ph.Dataset)
-	return driver.Site{
+	return localfile.Site{
 		Name: ph.Target, To: sessions, Fresh: true, Value: driver.Value{Size: d.Values.Size},
 		Keys: d.Keys.Count, Pools: d.Keys.Scope == "session",
 	}

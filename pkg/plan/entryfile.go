@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/lang"
-	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -125,7 +125,7 @@ func (v *validator) listed(ph *Phase, d *Dataset, at part) {
 			"Leave hit_ratio out, or write count instead of file: keys that nobody puts are made by a format.", at.path+".hit_ratio", file)
 	}
 	if t := v.plan.Target(ph.Target); t != nil {
-		if _, local := driverNamed(v.drivers, t.Driver).(driver.Local); local {
+		if _, local := driverNamed(v.drivers, t.Driver).(localfile.Driver); local {
 			v.fault(fmt.Sprintf("%s: keys of a file on driver %q", at.where, t.Driver), "Write count instead of file: a log has slots and no keys.", file, at.path)
 		}
 	}

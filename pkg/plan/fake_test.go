@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
 // fakeConfig has one attribute of each kind that drivers have.
@@ -78,7 +79,7 @@ func (fakeTimed) Reply(any, *driver.Request, *driver.Reply) time.Duration { retu
 // fakeLocal is a driver of files, which appends and, where the layout is array, writes.
 type fakeLocal struct{}
 
-var _ driver.Local = fakeLocal{} // or it would be taken for another kind
+var _ localfile.Driver = fakeLocal{} // or it would be taken for another kind
 
 // fakeLog has the attributes that the plans of the repository use.
 type fakeLog struct {
@@ -108,30 +109,30 @@ func (fakeLocal) Check(config any, v driver.Verb) error {
 }
 
 // Need has a file of the file_size for all sessions, or slots. A channel has entries of one size.
-func (fakeLocal) Need(config any, site driver.Site) (driver.Need, error) {
+func (fakeLocal) Need(config any, site localfile.Site) (localfile.Need, error) {
 	c := config.(*fakeLog)
 	if int64(site.Value.Size) > int64(c.FileSize) {
-		return driver.Need{}, errors.New("the file does not hold a value")
+		return localfile.Need{}, errors.New("the file does not hold a value")
 	}
 	switch c.Layout {
 	case "append":
-		return driver.Need{Logs: 1, Bytes: int64(c.FileSize)}, nil
+		return localfile.Need{Logs: 1, Bytes: int64(c.FileSize)}, nil
 	case "channel":
-		return driver.Need{Logs: 1, Bytes: int64(c.FileSize), Value: site.Value.Size}, nil
+		return localfile.Need{Logs: 1, Bytes: int64(c.FileSize), Value: site.Value.Size}, nil
 	}
 	slots := site.Keys
 	if site.Pools {
 		slots *= int64(site.To - site.From)
 	}
-	return driver.Need{Logs: 1, Bytes: slots * int64(site.Value.Size), Slots: slots, Value: site.Value.Size}, nil
+	return localfile.Need{Logs: 1, Bytes: slots * int64(site.Value.Size), Slots: slots, Value: site.Value.Size}, nil
 }
 
-func (fakeLocal) Open(context.Context, any, driver.Site) (driver.Store, error) {
+func (fakeLocal) Open(context.Context, any, localfile.Site) (localfile.Store, error) {
 	return nil, errors.New("not in these tests")
 }
 
-func (fakeLocal) Verify([]byte) (driver.Proof, error) {
-	return driver.Proof{}, errors.New("not in these tests")
+func (fakeLocal) Verify([]byte) (localfile.Proof, error) {
+	return localfile.Proof{}, errors.New("not in these tests")
 }
 
 // drivers are those of all tests: redis has built-in nodes, plain has none and cannot delete, log has files, null has no transport.

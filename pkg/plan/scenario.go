@@ -9,6 +9,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/lang"
 	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
 const (
@@ -168,7 +169,7 @@ func (v *validator) scenario(ph *Phase, s *Scenario, at part) {
 			`Write key = "same" in all steps but the first: in a sequence each scenario takes one key.`, at.path, "dataset."+d.Name+".keys.pick")
 	}
 	if t := v.plan.Target(ph.Target); t != nil {
-		if _, local := driverNamed(v.drivers, t.Driver).(driver.Local); local {
+		if _, local := driverNamed(v.drivers, t.Driver).(localfile.Driver); local {
 			v.fault(fmt.Sprintf("%s: on driver %q", at.where, t.Driver), "Write ops = { write = 1 }, or another mix: the ops of a log stand for themselves.", at.path)
 		}
 	}

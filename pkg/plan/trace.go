@@ -12,6 +12,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/lang"
 	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
 const (
@@ -185,7 +186,7 @@ func (v *validator) trace(ph *Phase, t *Trace, at part) {
 			"Write a dataset with a plain size: the trace says how large values are.", at.path, "dataset."+d.Name+".values")
 	}
 	if target := v.plan.Target(ph.Target); target != nil {
-		if _, local := driverNamed(v.drivers, target.Driver).(driver.Local); local {
+		if _, local := driverNamed(v.drivers, target.Driver).(localfile.Driver); local {
 			v.fault(fmt.Sprintf("%s: on driver %q", at.where, target.Driver), "Write a target that is a cache.", at.path)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
 // local checks a phase whose target is files of the workers' own machines.
@@ -14,7 +15,7 @@ func (v *validator) local(ph *Phase, at part) {
 	if t == nil {
 		return
 	}
-	local, ok := driverNamed(v.drivers, t.Driver).(driver.Local)
+	local, ok := driverNamed(v.drivers, t.Driver).(localfile.Driver)
 	if !ok {
 		return
 	}
@@ -33,11 +34,11 @@ func (v *validator) local(ph *Phase, at part) {
 }
 
 // localRoom checks that values fit into what the target's first phase makes, as far as that does not depend on how many workers there are.
-func (v *validator) localRoom(ph *Phase, t *Target, local driver.Local, at part) {
+func (v *validator) localRoom(ph *Phase, t *Target, local localfile.Driver, at part) {
 	first := v.plan.Phases[slices.IndexFunc(v.plan.Phases, func(of *Phase) bool { return of.Target == ph.Target })]
 	d, made := v.plan.Dataset(ph.Dataset), v.plan.Dataset(first.Dataset)
 	for _, of := range []*Dataset{d, made} {
-		if of == nil || of.Keys.Count < 1 || of.Keys.Count > maxKeys || of.Values.Size < driver.StampSize {
+		if of == nil || of.Keys.Count < 1 || of.Keys.Count > maxKeys || of.Values.Size < localfile.StampSize {
 			return // reported
 		}
 	}
@@ -70,7 +71,7 @@ func (v *validator) localRoom(ph *Phase, t *Target, local driver.Local, at part)
 }
 
 // localOps checks that the target takes the ops, and can say of each value who wrote it.
-func (v *validator) localOps(ph *Phase, t *Target, local driver.Local, at part) {
+func (v *validator) localOps(ph *Phase, t *Target, local localfile.Driver, at part) {
 	stores := false
 	for _, w := range ph.Ops {
 		verb, ok := driver.ParseVerb(w.Op)
@@ -91,9 +92,9 @@ func (v *validator) localOps(ph *Phase, t *Target, local driver.Local, at part) 
 		v.fault(at.where+": entries that differ in size, compress, are records or come from a file in a log", fmt.Sprintf("Write one size and nothing of that in the values of dataset %q.", d.Name),
 			path+".size", path)
 	}
-	if d.Values.Size < driver.StampSize {
+	if d.Values.Size < localfile.StampSize {
 		v.fault(fmt.Sprintf("%s: entries of %d bytes", at.where, d.Values.Size),
-			fmt.Sprintf("Write size = %d or more in the values of dataset %q: each entry of a log says who wrote it.", driver.StampSize, d.Name), path+".size", path)
+			fmt.Sprintf("Write size = %d or more in the values of dataset %q: each entry of a log says who wrote it.", localfile.StampSize, d.Name), path+".size", path)
 	}
 	if stores && d.Values.Checked {
 		v.fault(at.where+": checked values in a log", fmt.Sprintf("Leave checked out of dataset %q: entries of logs are always verified, in a form of their own.", d.Name),

@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/loadgen/loadgen/internal/lang"
 	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
 // target checks a target.
@@ -152,7 +153,7 @@ func (v *validator) builtin(t *Target, d driver.Driver, at part) {
 // executor checks what carries the target.
 func (v *validator) executor(t *Target, d driver.Driver, at part) {
 	v.oneOf(at, "executor", t.Executor, EventLoop, Blocking, Thread)
-	if _, local := d.(driver.Local); local != (t.Executor == Thread) {
+	if _, local := d.(localfile.Driver); local != (t.Executor == Thread) {
 		v.fault(fmt.Sprintf("%s: executor %q does not carry driver %q", at.where, t.Executor, t.Driver), "Leave executor out.", at.path+".executor")
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
 // mark is a session and a number of its own; 0 is nobody's.
@@ -91,8 +92,8 @@ func (k *kind) stamp(to []byte, m mark) {
 type maker struct {
 	kind
 	text    []byte
-	covered [driver.StampSize]byte // what the stamp of the entry at hand stands over, from
-	at      int                    // on
+	covered [localfile.StampSize]byte // what the stamp of the entry at hand stands over, from
+	at      int                       // on
 }
 
 func newMaker(k kind) *maker {
@@ -126,7 +127,7 @@ func (c *checker) read(p []byte) (m mark, ok bool) {
 	}
 	m = mark(binary.LittleEndian.Uint64(p[8:]))
 	at := c.place(m)
-	return m, bytes.Equal(p[driver.StampSize:], c.text[at+driver.StampSize:at+c.Size])
+	return m, bytes.Equal(p[localfile.StampSize:], c.text[at+localfile.StampSize:at+c.Size])
 }
 
 // foreign reports whether p says that another phase wrote it.

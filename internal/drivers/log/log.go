@@ -28,6 +28,7 @@ import (
 	"slices"
 
 	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
 	"github.com/loadgen/loadgen/pkg/pmem"
 	"github.com/loadgen/loadgen/pkg/pmlog"
 )
@@ -113,10 +114,10 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Driver is the driver, a [driver.Local].
+// Driver is the driver, a [localfile.Driver].
 type Driver struct{}
 
-var _ driver.Local = Driver{}
+var _ localfile.Driver = Driver{}
 
 // Name returns "log".
 func (Driver) Name() string { return "log" }

@@ -22,6 +22,7 @@ import (
 	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/drivertest"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
 	"github.com/loadgen/loadgen/pkg/pmem"
 )
 
@@ -38,11 +39,11 @@ func config(t testing.TB, change func(c *Config)) *Config {
 }
 
 // siteOf is where n sessions of a worker work, in a directory of the test.
-func siteOf(t testing.TB, n int) driver.Site {
-	return driver.Site{Root: t.TempDir(), Name: "wal", From: 3, To: 3 + n, Epoch: 77, Fresh: true, Value: driver.Value{Size: 100}, Keys: 10, Memory: func() int64 { return 1 << 30 }}
+func siteOf(t testing.TB, n int) localfile.Site {
+	return localfile.Site{Root: t.TempDir(), Name: "wal", From: 3, To: 3 + n, Epoch: 77, Fresh: true, Value: driver.Value{Size: 100}, Keys: 10, Memory: func() int64 { return 1 << 30 }}
 }
 
-func open(t testing.TB, c *Config, at driver.Site) *store {
+func open(t testing.TB, c *Config, at localfile.Site) *store {
 	t.Helper()
 	s, err := Driver{}.Open(t.Context(), c, at)
 	require.NoError(t, err)
@@ -50,7 +51,7 @@ func open(t testing.TB, c *Config, at driver.Site) *store {
 }
 
 // do carries out ops of a verb in a session.
-func do(s driver.LocalSession, v driver.Verb, n int, keys uint64) error {
+func do(s localfile.Session, v driver.Verb, n int, keys uint64) error {
 	var reply driver.Reply
 	for i := range n {
 		req := driver.Request{Verb: v, N: uint64(i)}
@@ -89,7 +90,7 @@ func load(t testing.TB, s *store, f func(one *session) error) {
 }
 
 // verify closes the store and has the claim looked at.
-func verify(t testing.TB, s *store) driver.Proof {
+func verify(t testing.TB, s *store) localfile.Proof {
 	t.Helper()
 	claim, err := s.Close()
 	require.NoError(t, err)
@@ -99,7 +100,7 @@ func verify(t testing.TB, s *store) driver.Proof {
 }
 
 // whole says that all that was acknowledged is there.
-func whole(t testing.TB, p driver.Proof) {
+func whole(t testing.TB, p localfile.Proof) {
 	t.Helper()
 	require.Empty(t, p.Wrong)
 	require.Equal(t, p.Acknowledged, p.Verified)
@@ -329,14 +330,14 @@ func (l *liar) Append(p []byte) (uint64, error) {
 func TestLiesAreFound(t *testing.T) {
 	for _, layout := range []string{layoutAppend, layoutChannel, layoutArray, layoutRaw} {
 		c := config(t, func(c *Config) { c.Layout = layout })
-		filled := func(t *testing.T) (*store, driver.Site) {
+		filled := func(t *testing.T) (*store, localfile.Site) {
 			at := siteOf(t, 2)
 			at.Value.Fill = driver.FillByte(0xff)
 			s := open(t, c, at)
 			load(t, s, func(one *session) error { return do(one, driver.Append, 50, 0) })
 			return s, at
 		}
-		caught := func(t *testing.T, p driver.Proof, says string) {
+		caught := func(t *testing.T, p localfile.Proof, says string) {
 			t.Helper()
 			require.NotEmpty(t, p.Wrong)
 			require.Contains(t, p.Wrong[0], says)
@@ -498,7 +499,7 @@ func TestFilesThatCannotBeHad(t *testing.T) {
 	_, err = Driver{}.Open(t.Context(), array, at)
 	require.ErrorContains(t, err, "11 slots of 100 bytes where an earlier phase made 10 of 100; write no more keys")
 	at.Keys, at.Value.Size = 9, 100
-	whole(t, func() driver.Proof {
+	whole(t, func() localfile.Proof {
 		s := open(t, array, at)
 		require.NoError(t, do(s.sessions[0], driver.Append, 20, 0))
 		return verify(t, s)

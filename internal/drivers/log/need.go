@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
 	"github.com/loadgen/loadgen/pkg/pmem"
 	"github.com/loadgen/loadgen/pkg/pmlog"
 )
@@ -30,10 +31,10 @@ type design struct {
 }
 
 // design returns an error when the values, or so many sessions, do not fit.
-func (c *Config) design(site driver.Site) (design, error) {
+func (c *Config) design(site localfile.Site) (design, error) {
 	d := design{sharing: site.To - site.From}
-	if site.Value.Size < driver.StampSize {
-		return d, fmt.Errorf("entries of %d bytes; write %d or more in the dataset", site.Value.Size, driver.StampSize)
+	if site.Value.Size < localfile.StampSize {
+		return d, fmt.Errorf("entries of %d bytes; write %d or more in the dataset", site.Value.Size, localfile.StampSize)
 	}
 	if c.Share == "session" {
 		d.sharing = 1
@@ -63,22 +64,22 @@ func (c *Config) design(site driver.Site) (design, error) {
 }
 
 // new reports whether no earlier phase had the log whose first session is from.
-func (d *design) new(c *Config, site *driver.Site, from int) bool {
+func (d *design) new(c *Config, site *localfile.Site, from int) bool {
 	return site.Fresh || c.Share == "session" && site.Had != nil && !site.Had[from]
 }
 
-// Need implements driver.Local.
-func (Driver) Need(config any, site driver.Site) (driver.Need, error) {
+// Need implements localfile.Driver.
+func (Driver) Need(config any, site localfile.Site) (localfile.Need, error) {
 	c := config.(*Config)
 	d, err := c.design(site)
 	if err != nil {
-		return driver.Need{}, err
+		return localfile.Need{}, err
 	}
 	return d.need(c, &site), nil
 }
 
-func (d *design) need(c *Config, site *driver.Site) driver.Need {
-	var n driver.Need
+func (d *design) need(c *Config, site *localfile.Site) localfile.Need {
+	var n localfile.Need
 	all := int64(0)
 	for from := site.From; from < site.To; from += d.sharing {
 		all++
@@ -107,7 +108,7 @@ type room struct {
 }
 
 // short reports whether more is needed than there is, of disk and of memory, which is what a file system in memory takes.
-func (r *room) short(need driver.Need) (disk, memory bool) {
+func (r *room) short(need localfile.Need) (disk, memory bool) {
 	if r.place.Volatile() {
 		need.Memory += need.Bytes
 	}

@@ -51,7 +51,7 @@ func newSession(s *store, f *file, id, i, n int) (*session, error) {
 	return one, nil
 }
 
-// Prepare implements driver.LocalSession.
+// Prepare implements localfile.Session.
 func (s *session) Prepare(req *driver.Request) error {
 	if !req.Verb.Stores() {
 		return nil
@@ -70,7 +70,7 @@ func (s *session) Prepare(req *driver.Request) error {
 	return nil
 }
 
-// Do implements driver.LocalSession. Most appends are made right here: what is called from deeper takes longer to return behind a system call, where
+// Do implements localfile.Session. Most appends are made right here: what is called from deeper takes longer to return behind a system call, where
 // the kernel's own returns keep the processor from foretelling the next ones.
 func (s *session) Do(req *driver.Request, reply *driver.Reply) (err error) {
 	if req.Verb == driver.Append && s.alone && s.log != nil {

@@ -10,14 +10,14 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
 	"github.com/loadgen/loadgen/pkg/pmem"
 )
 
 // store is the log files of a worker's sessions in a phase.
 type store struct {
 	cfg      *Config
-	site     driver.Site
+	site     localfile.Site
 	kind     kind
 	form     form
 	top      *os.Root // that no file lies outside of
@@ -25,7 +25,7 @@ type store struct {
 	root     *os.Root // of the files
 	files    []*file
 	sessions []*session
-	account  driver.Log
+	account  localfile.Log
 
 	mu      sync.Mutex
 	failure string
@@ -59,8 +59,8 @@ type slot struct {
 	_      [32]byte
 }
 
-// Open implements driver.Local.
-func (Driver) Open(ctx context.Context, config any, site driver.Site) (driver.Store, error) {
+// Open implements localfile.Driver.
+func (Driver) Open(ctx context.Context, config any, site localfile.Site) (localfile.Store, error) {
 	if site.Wrote != nil {
 		ctx = pmem.WithProgress(ctx, site.Wrote)
 	}
@@ -76,7 +76,7 @@ func (Driver) Open(ctx context.Context, config any, site driver.Site) (driver.St
 }
 
 // tryOpen is Open, once. Vanished says that another store has deleted the directory in the meantime.
-func tryOpen(ctx context.Context, c *Config, site driver.Site) (s *store, vanished bool, err error) {
+func tryOpen(ctx context.Context, c *Config, site localfile.Site) (s *store, vanished bool, err error) {
 	s = &store{cfg: c, site: site, kind: kind{Epoch: epochOf(site.Epoch), Size: site.Value.Size, Fill: site.Value.Fill}}
 	d, err := c.design(site)
 	if err != nil {
@@ -225,7 +225,7 @@ func (s *store) foreign(name string) error {
 func (s *store) describe() {
 	first := s.files[0].regions[0]
 	place := first.Place()
-	s.account = driver.Log{
+	s.account = localfile.Log{
 		Layout: s.cfg.Layout, SyncAsked: s.cfg.Sync, SyncUsed: string(first.Mode()), Instruction: first.Instruction(s.kind.Size),
 		FileSystem: place.String(), Caveats: caveats(first.Mode(), place), Clear: s.clears(),
 		Files: len(s.files), FileBytes: first.Size(),
@@ -250,16 +250,16 @@ func (s *store) clears() string {
 	return s.cfg.Full
 }
 
-// Session implements driver.Store.
-func (s *store) Session(i int) (driver.LocalSession, error) {
+// Session implements localfile.Store.
+func (s *store) Session(i int) (localfile.Session, error) {
 	if i < s.site.From || i >= s.site.To {
 		return nil, fmt.Errorf("session %d is none of %d to %d", i, s.site.From, s.site.To-1)
 	}
 	return s.sessions[i-s.site.From], nil
 }
 
-// Log implements driver.Store.
-func (s *store) Log() driver.Log {
+// Log implements localfile.Store.
+func (s *store) Log() localfile.Log {
 	l := s.account
 	for _, f := range s.files {
 		l.Resets += f.resets.Load()
@@ -286,7 +286,7 @@ func (s *store) failed(err error) {
 	}
 }
 
-// Close implements driver.Store.
+// Close implements localfile.Store.
 func (s *store) Close() ([]byte, error) {
 	var errs []error
 	for _, f := range s.files {
@@ -300,7 +300,7 @@ func (s *store) Close() ([]byte, error) {
 	return s.claim()
 }
 
-// Remove implements driver.Store.
+// Remove implements localfile.Store.
 func (s *store) Remove() error {
 	var errs []error
 	for _, f := range s.files {

@@ -9,7 +9,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
 	"github.com/loadgen/loadgen/pkg/pmem"
 )
 
@@ -89,24 +89,24 @@ const maxWrong = 5
 type verifier struct {
 	*checker
 	form  form
-	proof driver.Proof
+	proof localfile.Proof
 }
 
-// Verify implements driver.Local.
-func (Driver) Verify(text []byte) (driver.Proof, error) {
+// Verify implements localfile.Driver.
+func (Driver) Verify(text []byte) (localfile.Proof, error) {
 	var c claim
 	if err := gob.NewDecoder(bytes.NewReader(text)).Decode(&c); err != nil {
-		return driver.Proof{}, fmt.Errorf("claim about log files: %w", err)
+		return localfile.Proof{}, fmt.Errorf("claim about log files: %w", err)
 	}
-	if c.Kind.Size < driver.StampSize {
-		return driver.Proof{}, fmt.Errorf("claim about log files: entries of %d bytes", c.Kind.Size)
+	if c.Kind.Size < localfile.StampSize {
+		return localfile.Proof{}, fmt.Errorf("claim about log files: entries of %d bytes", c.Kind.Size)
 	}
 	root, err := os.OpenRoot(c.Dir)
 	if err != nil {
-		return driver.Proof{}, err
+		return localfile.Proof{}, err
 	}
 	defer root.Close()
-	v := verifier{checker: newChecker(c.Kind), form: c.Form, proof: driver.Proof{Wrong: []string{}}}
+	v := verifier{checker: newChecker(c.Kind), form: c.Form, proof: localfile.Proof{Wrong: []string{}}}
 	for i := range c.Files {
 		if err := v.file(root, &c.Files[i]); err != nil {
 			v.wrong("%s: %v", c.Files[i].Name, err)

@@ -24,6 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
 // Suite says what to check and with what.
@@ -67,7 +68,7 @@ func Run(t *testing.T, s Suite) {
 	if timed, ok := s.Driver.(driver.Timed); ok {
 		t.Run("timed", func(t *testing.T) { s.timed(t, timed) })
 	}
-	if local, ok := s.Driver.(driver.Local); ok {
+	if local, ok := s.Driver.(localfile.Driver); ok {
 		t.Run("local", func(t *testing.T) { s.local(t, local) })
 	}
 	wire, isWire := s.Driver.(driver.Wire)

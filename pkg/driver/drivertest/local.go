@@ -7,11 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
 // local checks a driver of files: what its sessions store is there for another who looks, and nothing stays behind.
-func (s *Suite) local(t *testing.T, d driver.Local) {
-	site := driver.Site{Root: t.TempDir(), Name: "conformance", To: 2, Epoch: 1, Fresh: true, Value: driver.Value{Size: driver.StampSize}, Keys: 4, Memory: func() int64 { return 1 << 30 }}
+func (s *Suite) local(t *testing.T, d localfile.Driver) {
+	site := localfile.Site{Root: t.TempDir(), Name: "conformance", To: 2, Epoch: 1, Fresh: true, Value: driver.Value{Size: localfile.StampSize}, Keys: 4, Memory: func() int64 { return 1 << 30 }}
 	for phase := range uint64(2) {
 		site.Epoch, site.Fresh = phase+1, phase == 0
 		store, err := d.Open(t.Context(), s.Config, site)
@@ -42,7 +43,7 @@ func (s *Suite) local(t *testing.T, d driver.Local) {
 }
 
 // localSession has a session carry out each verb that the target takes.
-func (s *Suite) localSession(t *testing.T, d driver.Local, store driver.Store, i int) {
+func (s *Suite) localSession(t *testing.T, d localfile.Driver, store localfile.Store, i int) {
 	session, err := store.Session(i)
 	require.NoError(t, err)
 	for v := range driver.Verb(driver.NumVerbs) {

@@ -1,16 +1,18 @@
-package driver
+// Package localfile is what a driver implements whose target is files on the worker's own machine.
+package localfile
 
 import (
 	"context"
-	"fmt"
+
+	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// Local is a driver whose target is files on the worker's own machine. There is no connection: a session carries an op out on the thread
+// Driver is a driver whose target is files on the worker's own machine. There is no connection: a session carries an op out on the thread
 // that asks it to, and one that does not wait for a disk takes no longer than handing it to another thread would.
-type Local interface {
-	Driver
+type Driver interface {
+	driver.Driver
 	// Check says why a target with the config does not take a verb that Outcomes has; nil when it does.
-	Check(config any, v Verb) error
+	Check(config any, v driver.Verb) error
 	// Need says what the sessions of a site take that no earlier phase has loaded. It looks at nothing of this machine, and an error says what to write in
 	// the plan instead. The config is as for Open.
 	Need(config any, site Site) (Need, error)
@@ -22,21 +24,8 @@ type Local interface {
 	Verify(claim []byte) (Proof, error)
 }
 
-// StampSize is the least size of a value that a Local stores, in bytes: each says there who wrote it.
+// StampSize is the least size of a value that a Driver stores, in bytes: each says there who wrote it.
 const StampSize = 16
-
-// Size is an attribute of a driver's config that is in bytes. A plan may write it as "64MiB".
-type Size int64
-
-// String writes a size in the largest unit of which it is a whole number: "64 MiB", "1801 bytes".
-func (s Size) String() string {
-	for i, unit := range []string{"TiB", "GiB", "MiB", "KiB"} {
-		if one := Size(1) << (40 - 10*i); s >= one && s%one == 0 {
-			return fmt.Sprintf("%d %s", int64(s/one), unit)
-		}
-	}
-	return fmt.Sprintf("%d bytes", int64(s))
-}
 
 // Site is where a worker's sessions work, and what their values are like.
 type Site struct {
@@ -48,7 +37,7 @@ type Site struct {
 	Epoch  uint64       // tells what is written in this phase of this run from anything else
 	Fresh  bool         // the run has not opened the target before: what is there is of another run
 	Had    map[int]bool // the sessions that earlier phases had on this worker; nil: these
-	Value  Value        // what all values have in common
+	Value  driver.Value // what all values have in common
 	Keys   int64        // there are so many keys
 	Pools  bool         // for each session
 	Memory func() int64 // bytes that the process may take now; 0: nothing says
@@ -67,7 +56,7 @@ type Need struct {
 // Store is the files that a worker's sessions load in a phase. Its methods are for one goroutine at a time.
 type Store interface {
 	// Session returns session i, From ≤ i < To. Sessions of a store may be used at the same time.
-	Session(i int) (LocalSession, error)
+	Session(i int) (Session, error)
 	// Log says what is used, and what has been counted so far. No session may be at work.
 	Log() Log
 	// Close ends the sessions and gives the files back. The claim is for Verify; it is nil where there is nothing to verify.
@@ -76,13 +65,13 @@ type Store interface {
 	Remove() error
 }
 
-// LocalSession is one session of a Store. Used by one goroutine at a time.
-type LocalSession interface {
+// Session is one session of a Store. Used by one goroutine at a time.
+type Session interface {
 	// Prepare makes ready for req what is not part of the op: the value's bytes, and room for them where that is not to be measured.
-	Prepare(req *Request) error
+	Prepare(req *driver.Request) error
 	// Do carries the prepared request out, and returns when it is durable as far as the target promises. An error means that the
 	// session is of no further use.
-	Do(req *Request, reply *Reply) error
+	Do(req *driver.Request, reply *driver.Reply) error
 }
 
 // Log says which log files a phase loaded, what its sessions promised, and what they did. It is part of the result.
