@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/loadgen/loadgen/internal/drivers"
 	"github.com/loadgen/loadgen/internal/engine"
 	"github.com/loadgen/loadgen/internal/machine"
+	"github.com/loadgen/loadgen/internal/regular"
 )
 
 // loopFlags say how many event loops a worker has, how they wait and where they run, and where log files are.
@@ -24,6 +26,7 @@ type loopFlags struct {
 	pin     string
 	logRoot string
 	files   string
+	foreign bool // plans come from a coordinator that may be on another machine
 }
 
 // noSpin is the spin that was not given.
@@ -34,12 +37,14 @@ func (f *loopFlags) add(set *pflag.FlagSet) {
 	set.DurationVar(&f.spin, "spin", noSpin, "before an op of an open load is due, look at the clock for this `TIME` instead of sleeping; 0s: never")
 	set.Lookup("spin").DefValue = fmt.Sprintf("%v, with --pin %v", engine.DefaultSpin, engine.PinnedSpin)
 	set.StringVar(&f.pin, "pin", "", "run event loops, and threads of log files, on these `CPUS` and nowhere else, such as 1 or 2,3, or node0 for those of a NUMA node: one by one, then again from the first")
-	set.StringVar(&f.files, "files", "", "read the traces and files of keys and values that plans name below `DIR` (default: where the plan is; of a worker, where it was started)")
+	set.StringVar(&f.files, "files", "", "read the traces and files of keys and values that plans name below `DIR` (default: where the plan is; a worker without it reads none)")
 	set.StringVar(&f.logRoot, "log-root", "", "keep log files of plans below `DIR` and nowhere else (default: in the user's state directory)")
 }
 
 // given says whether there is anything that is for the worker in this process alone: the coordinator itself reads files, too.
-func (f *loopFlags) given() bool { return *f != loopFlags{spin: noSpin, files: f.files} }
+func (f *loopFlags) given() bool {
+	return *f != loopFlags{spin: noSpin, files: f.files, foreign: f.foreign}
+}
 
 func (f *loopFlags) check() error {
 	switch {
@@ -47,6 +52,17 @@ func (f *loopFlags) check() error {
 		return fmt.Errorf("--loops %d: write a number above 0", f.n)
 	case f.spin < 0 && f.spin != noSpin:
 		return fmt.Errorf("--spin %v: write 0s or more", f.spin)
+	}
+	if f.foreign && f.files != "" {
+		var err error
+		if f.files, err = filepath.Abs(f.files); err != nil {
+			return fmt.Errorf("--files: %w", err)
+		}
+		if info, err := os.Stat(f.files); err != nil {
+			return fmt.Errorf("--files: %w: write a directory that is there", err)
+		} else if !info.IsDir() {
+			return fmt.Errorf("--files: %s is no directory: write one", f.files)
+		}
 	}
 	_, err := f.cpus()
 	return err
@@ -98,9 +114,36 @@ func (f *loopFlags) args() []string {
 	return args
 }
 
+// open returns what opens the files that plans name: those of the user who started this process, who may name what they like, or for a plan that
+// comes from elsewhere those below --files; nil without that.
+func (f *loopFlags) open() func(path string) (*os.File, error) {
+	switch {
+	case !f.foreign:
+		return func(path string) (*os.File, error) {
+			if !filepath.IsAbs(path) {
+				path = filepath.Join(f.files, path)
+			}
+			file, err := regular.Open(path)
+			if err != nil {
+				return nil, fmt.Errorf("%w: paths begin where the plan is, or in --files DIR", err)
+			}
+			return file, nil
+		}
+	case f.files == "":
+		return nil
+	}
+	return func(path string) (*os.File, error) {
+		file, err := regular.OpenBelow(f.files, path)
+		if err != nil {
+			return nil, fmt.Errorf("%w: copy it to where this worker reads files, its --files DIR", err)
+		}
+		return file, nil
+	}
+}
+
 // newEngine returns the worker of this process.
 func newEngine(loops *loopFlags, log *slog.Logger) *engine.Engine {
-	cfg := engine.Config{Drivers: drivers.All(), Secrets: environmentSecrets, Logger: log, Verify: verifyApart, Files: loops.files}
+	cfg := engine.Config{Drivers: drivers.All(), Secrets: environmentSecrets, Logger: log, Verify: verifyApart, Open: loops.open()}
 	cfg.LogRoot = func() (string, error) { return logRoot(loops.logRoot) }
 	loops.set(&cfg)
 	return engine.New(cfg)

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"context"
+	"net"
+
 	"github.com/loadgen/loadgen/internal/coord"
 	"github.com/loadgen/loadgen/internal/drivers"
 	"github.com/loadgen/loadgen/internal/engine"
@@ -12,7 +15,10 @@ import (
 // probes returns what makes the probes of a plan's observations.
 func (f *runFlags) probes(p *plan.Plan, header run.Header) func(o *plan.Observe, endpoints []string) coord.Probe {
 	means := observe.Means{
-		Drivers: drivers.All(), Secrets: environmentSecrets, Dial: engine.Dial,
+		Drivers: drivers.All(), Secrets: environmentSecrets,
+		Dial: func(ctx context.Context, t *plan.Target, addr string) (net.Conn, error) {
+			return engine.Dial(ctx, t, addr, f.loops.open())
+		},
 		Hook: f.allowed.observed(header),
 	}
 	return func(o *plan.Observe, endpoints []string) coord.Probe {

@@ -66,6 +66,7 @@ func (f *workerFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return fmt.Errorf("--join %w", err)
 	}
+	f.loops.foreign = !f.parentPipe // a parent and its child are the same user's, and on one machine
 	if err := f.loops.check(); err != nil {
 		return err
 	}

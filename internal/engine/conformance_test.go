@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -77,7 +78,7 @@ func overExecutor(t testing.TB, d driver.Driver, addr, executor string, secure *
 	g := &group{target: target, phase: &plan.Phase{Closed: &plan.Closed{Sessions: 1, Pipeline: 1000}}, sessions: 1, parts: 1}
 	require.NoError(t, g.locate(nil))
 	var err error
-	g.connect, err = newConnector(e.dial, secure)
+	g.connect, err = newConnector(e.dial, os.ReadFile, secure)
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -108,7 +109,7 @@ func TestConformanceOnBothExecutors(t *testing.T) {
 				suite.Driver = kind.driver
 				suite.Open = func(t testing.TB) drivertest.Executor { return overExecutor(t, kind.driver, addr, executor, secure) }
 				suite.Dial = func() (net.Conn, error) {
-					c, err := newConnector(new(net.Dialer).DialContext, secure)
+					c, err := newConnector(new(net.Dialer).DialContext, os.ReadFile, secure)
 					if err != nil {
 						return nil, err
 					}

@@ -3,10 +3,10 @@ package engine
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -34,8 +34,9 @@ type Config struct {
 	// LogRoot returns the directory that log files are below, which is there; nil: there is none, and a plan with a log target is refused.
 	LogRoot func() (string, error)
 
-	// Files is the directory that paths of traces and of files of keys and values begin in, where they are not absolute; "": that in which the process was started.
-	Files string
+	// Open opens a file that a plan names, which has to be a regular one, without waiting; nil: this worker opens none. What its errors say, the
+	// coordinator may hear.
+	Open func(path string) (*os.File, error)
 
 	// Verify looks in another process whether a claim about a driver's log files is so (localfile.Driver).
 	Verify func(ctx context.Context, driver string, claim []byte) (localfile.Proof, error)
@@ -57,6 +58,7 @@ type Engine struct {
 	keys   listed                  // of the file of keys that was used last
 	values listed                  // and of that of values
 	seq    uint64                  // of the last snapshot
+	stage  stage
 	halt   atomic.Int32
 	lease  atomic.Int64 // run clock; the end of it
 
@@ -95,6 +97,9 @@ func (e *Engine) Progress() int64 { return e.progress.Load() }
 
 // Assign takes on a run. It fails when the plan's bytes are not a valid plan of this version, or do not have the digest.
 func (e *Engine) Assign(_ context.Context, a run.Assignment) error {
+	if e.stage != unassigned {
+		return errAssigned
+	}
 	p, err := plan.Decode(a.Plan, e.cfg.Drivers)
 	if err != nil {
 		return fmt.Errorf("plan of run %s: %w", a.RunID, err)
@@ -117,6 +122,7 @@ func (e *Engine) Assign(_ context.Context, a run.Assignment) error {
 	}
 	e.clock = &wallClock{zero: a.Zero, spin: spin, nap: e.cfg.Sleep}
 	e.wall = a.WallNS
+	e.stage = isIdle
 	return nil
 }
 
@@ -138,6 +144,18 @@ func (e *Engine) cpu(loop int) int {
 // connections, or gives up when ctx ends. An
 // error means that the step cannot be carried out; the engine may then be closed, and nothing else.
 func (e *Engine) Prepare(ctx context.Context, step run.Step) (run.Ready, error) {
+	if err := e.checkOrder(step); err != nil {
+		return run.Ready{}, err
+	}
+	ready, err := e.prepare(ctx, step)
+	if e.stage = isReady; err != nil {
+		e.stage = isSpent
+	}
+	return ready, err
+}
+
+// prepare carries out an order that has its turn.
+func (e *Engine) prepare(ctx context.Context, step run.Step) (run.Ready, error) {
 	if e.group != nil && e.group.phase.Name != step.Phase {
 		e.closeGroup()
 	}
@@ -151,11 +169,11 @@ func (e *Engine) Prepare(ctx context.Context, step run.Step) (run.Ready, error) 
 		e.group = g
 	}
 	data := e.plan.Dataset(e.group.phase.Dataset)
-	keys, err := e.keysOf(data.Keys)
+	keys, err := e.keysOf(ctx, data.Keys)
 	if err != nil {
 		return run.Ready{}, err
 	}
-	values, err := e.valuesOf(data.Values)
+	values, err := e.valuesOf(ctx, data.Values)
 	if err != nil {
 		return run.Ready{}, err
 	}
@@ -164,7 +182,7 @@ func (e *Engine) Prepare(ctx context.Context, step run.Step) (run.Ready, error) 
 		return run.Ready{}, err
 	}
 	if t := e.group.phase.Trace(); t != nil && step.Kind == run.Load {
-		if e.group.trace, err = e.openTrace(t); err != nil {
+		if e.group.trace, err = e.openTrace(ctx, t); err != nil {
 			return run.Ready{}, err
 		}
 	}
@@ -189,9 +207,10 @@ func (e *Engine) Prepare(ctx context.Context, step run.Step) (run.Ready, error) 
 // sink fails, the step ends early as by Drain, and Run returns that error.
 func (e *Engine) Run(ctx context.Context, at time.Duration, sink func(*measure.Snapshot) (kept func() error, err error)) (run.Final, error) {
 	g := e.group
-	if g == nil {
-		return run.Final{}, errors.New("no step is prepared")
+	if e.stage != isReady {
+		return run.Final{}, errUnprepared
 	}
+	e.stage = isIdle
 	stop := context.AfterFunc(ctx, func() { e.halt.Store(abandon) })
 	defer stop()
 	measured := g.step.Kind == run.Load

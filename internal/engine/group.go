@@ -68,7 +68,7 @@ func (e *Engine) openGroup(ctx context.Context, step run.Step) (*group, error) {
 	if err := g.locate(e.run.Nodes[g.target.Name]); err != nil {
 		return nil, fmt.Errorf("target %q: %w", g.target.Name, err)
 	}
-	if g.connect, err = newConnector(e.dial, g.target.TLS); err != nil {
+	if g.connect, err = newConnector(e.dial, e.readFile, g.target.TLS); err != nil {
 		return nil, fmt.Errorf("target %q: %w", g.target.Name, err)
 	}
 	if c, ok := clustered(g.target, d); ok && g.sessions > 0 {

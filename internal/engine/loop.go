@@ -208,10 +208,10 @@ func (l *loop) enter() {
 	l.feed.begin()
 }
 
-// await returns when the step is to start.
+// await returns when the step is to start, or when it is not to: the lease may be over before that.
 func (l *loop) await() {
-	for wait := l.origin - l.clock.now(); wait > 0 && l.halt.Load() != abandon; wait = l.origin - l.clock.now() {
-		l.clock.sleep(time.Duration(min(wait, maxSleep)))
+	for now := l.clock.now(); now < l.origin && now < l.lease.Load() && l.halt.Load() != abandon; now = l.clock.now() {
+		l.clock.sleep(time.Duration(min(l.origin-now, maxSleep)))
 	}
 }
 

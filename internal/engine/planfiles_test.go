@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"os"
@@ -10,8 +11,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/regular"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
+
+// in opens files below a directory.
+func in(dir string) func(string) (*os.File, error) {
+	return func(path string) (*os.File, error) { return regular.OpenBelow(dir, path) }
+}
 
 // The keys of a file are read once, as long as they are asked for, and only from the file that the plan was checked with.
 func TestKeysOfAFileAreHeldOnce(t *testing.T) {
@@ -22,39 +29,49 @@ func TestKeysOfAFileAreHeldOnce(t *testing.T) {
 		sum := sha256.Sum256([]byte(text))
 		return hex.EncodeToString(sum[:])
 	}
-	e := New(Config{Files: dir})
-	made, err := e.keysOf(plan.Keys{Count: 3})
+	e := New(Config{Open: in(dir)})
+	made, err := e.keysOf(t.Context(), plan.Keys{Count: 3})
 	require.NoError(t, err)
 	require.Nil(t, made)
 
 	file := plan.EntryFile{Path: "keys.txt", Form: "lines", SHA256: write("a\nb\n"), Bytes: 10}
-	first, err := e.keysOf(plan.Keys{Count: 2, File: &file})
+	first, err := e.keysOf(t.Context(), plan.Keys{Count: 2, File: &file})
 	require.NoError(t, err)
 	require.Equal(t, 2, first.Len())
 	other := write("c\nd\n")
 	same := file
-	again, err := e.keysOf(plan.Keys{Count: 2, File: &same})
+	again, err := e.keysOf(t.Context(), plan.Keys{Count: 2, File: &same})
 	require.NoError(t, err)
 	require.Same(t, first, again)
-	made, err = e.keysOf(plan.Keys{Count: 3})
+	made, err = e.keysOf(t.Context(), plan.Keys{Count: 3})
 	require.NoError(t, err)
 	require.Nil(t, made, "another dataset makes its keys")
 
 	file.Path = path
-	_, err = e.keysOf(plan.Keys{Count: 2, File: &file})
-	require.ErrorContains(t, err, "file of keys "+path+" is not the file that the plan was checked with: its SHA-256 is "+other)
+	_, err = e.keysOf(t.Context(), plan.Keys{Count: 2, File: &file})
+	require.ErrorContains(t, err, `file of keys "`+path+`" is not the file that the plan was checked with: copy that to where the load runs`)
+	require.NotContains(t, err.Error(), other)
 	file.SHA256 = other
-	next, err := e.keysOf(plan.Keys{Count: 2, File: &file})
+	next, err := e.keysOf(t.Context(), plan.Keys{Count: 2, File: &file})
 	require.NoError(t, err)
 	require.Equal(t, "c", string(next.Append(nil, 0)))
 
 	write("c\nd e\n")
 	file.Bytes++
-	_, err = e.keysOf(plan.Keys{Count: 2, File: &file})
+	_, err = e.keysOf(t.Context(), plan.Keys{Count: 2, File: &file})
+	require.ErrorContains(t, err, "is not the file that the plan was checked with", "what is wrong with another file is not said")
+	file.SHA256 = write("c\nd e\n")
+	_, err = e.keysOf(t.Context(), plan.Keys{Count: 2, File: &file})
 	require.ErrorContains(t, err, path+":2:1: a key with the byte 0x20")
-	_, err = e.keysOf(plan.Keys{Count: 2, File: &plan.EntryFile{Path: "none.txt"}})
-	require.ErrorContains(t, err, `file of keys "none.txt": open `)
-	require.ErrorContains(t, err, "copy it to where this worker was started")
+	_, err = e.keysOf(t.Context(), plan.Keys{Count: 2, File: &plan.EntryFile{Path: "none.txt"}})
+	require.ErrorContains(t, err, `file of keys "none.txt": open`)
+	_, err = New(Config{}).keysOf(t.Context(), plan.Keys{Count: 2, File: &file})
+	require.ErrorContains(t, err, "this worker opens no files: start it with --files DIR")
+	ended, end := context.WithCancel(t.Context())
+	end()
+	file.SHA256 = write("c\nd\n")
+	_, err = e.keysOf(ended, plan.Keys{Count: 2, File: &file})
+	require.ErrorIs(t, err, context.Canceled)
 }
 
 // Values of a file are held beside its keys, and are other ones in another encoding.
@@ -63,37 +80,38 @@ func TestValuesOfAFileAreHeldOnce(t *testing.T) {
 	path := filepath.Join(dir, "values.txt")
 	require.NoError(t, os.WriteFile(path, []byte("YQ==\nYg==\n"), 0o644))
 	sum := sha256.Sum256([]byte("YQ==\nYg==\n"))
-	e := New(Config{Files: dir})
-	made, err := e.valuesOf(plan.Values{Size: 3})
+	e := New(Config{Open: in(dir)})
+	made, err := e.valuesOf(t.Context(), plan.Values{Size: 3})
 	require.NoError(t, err)
 	require.Nil(t, made)
 
 	file := plan.ValueFile{EntryFile: plan.EntryFile{Path: "values.txt", Form: "lines", SHA256: hex.EncodeToString(sum[:]), Bytes: 16}, Encoding: "text", Count: 2}
-	first, err := e.valuesOf(plan.Values{File: &file})
+	first, err := e.valuesOf(t.Context(), plan.Values{File: &file})
 	require.NoError(t, err)
 	require.Equal(t, "YQ==", string(first.Append(nil, 0)))
-	_, err = e.keysOf(plan.Keys{Count: 2, File: &file.EntryFile})
+	_, err = e.keysOf(t.Context(), plan.Keys{Count: 2, File: &file.EntryFile})
 	require.NoError(t, err)
-	again, err := e.valuesOf(plan.Values{File: &file})
+	again, err := e.valuesOf(t.Context(), plan.Values{File: &file})
 	require.NoError(t, err)
 	require.Same(t, first, again)
 	file.Encoding, file.Bytes = "base64", 10
-	decoded, err := e.valuesOf(plan.Values{File: &file})
+	decoded, err := e.valuesOf(t.Context(), plan.Values{File: &file})
 	require.NoError(t, err)
 	require.Equal(t, "a", string(decoded.Append(nil, 0)))
 	require.NoError(t, os.WriteFile(path, []byte("YQ==\n"), 0o644))
 	file.Path = path
-	_, err = e.valuesOf(plan.Values{File: &file})
-	require.ErrorContains(t, err, "file of values "+path+" is not the file that the plan was checked with")
+	_, err = e.valuesOf(t.Context(), plan.Values{File: &file})
+	require.ErrorContains(t, err, `file of values "`+path+`" is not the file that the plan was checked with`)
 }
 
 // TestReadingFilesIsProgress counts the bytes of files that a plan names as they are read.
 func TestReadingFilesIsProgress(t *testing.T) {
-	e := New(Config{Files: t.TempDir()})
+	dir := t.TempDir()
+	e := New(Config{Open: in(dir)})
 	text := strings.Repeat("key,1\n", 1000)
-	require.NoError(t, os.WriteFile(filepath.Join(e.cfg.Files, "trace.csv"), []byte(text), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "trace.csv"), []byte(text), 0o600))
 	sum := sha256.Sum256([]byte(text))
-	_, err := e.openTrace(&plan.Trace{File: "trace.csv", SHA256: hex.EncodeToString(sum[:])})
+	_, err := e.openTrace(t.Context(), &plan.Trace{File: "trace.csv", SHA256: hex.EncodeToString(sum[:])})
 	require.NoError(t, err)
 	require.EqualValues(t, len(text), e.Progress())
 }

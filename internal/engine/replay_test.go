@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -222,12 +224,21 @@ func TestReplayOfABrokenTrace(t *testing.T) {
 	require.ErrorContains(t, b.l.feed.(reading).close(), "trace trace.csv:5001:1: ")
 	require.NotEmpty(t, parts)
 
-	e := New(Config{Files: t.TempDir()})
-	_, err := e.openTrace(&plan.Trace{File: "none.csv"})
-	require.ErrorContains(t, err, `trace "none.csv": open `)
-	require.ErrorContains(t, err, "copy it to where this worker was started")
-	_, err = e.openTrace(&plan.Trace{File: "/dev/null", SHA256: "00"})
-	require.ErrorContains(t, err, "is not the file that the plan was checked with")
+	dir := t.TempDir()
+	e := New(Config{Open: in(dir)})
+	_, err := e.openTrace(t.Context(), &plan.Trace{File: "none.csv"})
+	require.ErrorContains(t, err, `trace "none.csv": open`)
+	_, err = e.openTrace(t.Context(), &plan.Trace{File: "/dev/null", SHA256: "00"})
+	require.ErrorContains(t, err, "it is not below the directory")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "trace.csv"), nil, 0o600))
+	_, err = e.openTrace(t.Context(), &plan.Trace{File: "trace.csv", SHA256: "00"})
+	require.EqualError(t, err, `trace "trace.csv" is not the file that the plan was checked with: copy that to where the load runs`)
+	open, err := e.openTrace(t.Context(), &plan.Trace{File: "trace.csv", SHA256: "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"})
+	require.NoError(t, err)
+	require.NoError(t, os.Rename(filepath.Join(dir, "trace.csv"), filepath.Join(dir, "moved.csv")))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "trace.csv"), nil, 0o600))
+	_, err = open()
+	require.ErrorContains(t, err, "is not the file that the plan was checked with", "nor is one that took its place")
 }
 
 // slowDisk reads a trace that comes to a halt at a byte until it is let go.

@@ -22,8 +22,8 @@ type connector struct {
 	tls  *tls.Config // nil: plain TCP
 }
 
-// newConnector reads the files that t names; t is nil for plain TCP.
-func newConnector(dial func(ctx context.Context, network, addr string) (net.Conn, error), t *plan.TLS) (connector, error) {
+// newConnector has the files read that t names; t is nil for plain TCP.
+func newConnector(dial func(ctx context.Context, network, addr string) (net.Conn, error), read func(path string) ([]byte, error), t *plan.TLS) (connector, error) {
 	c := connector{dial: dial}
 	if t == nil {
 		return c, nil
@@ -31,14 +31,14 @@ func newConnector(dial func(ctx context.Context, network, addr string) (net.Conn
 	// Records are full from the first on: a write is a record, as far as it fits.
 	c.tls = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName, DynamicRecordSizingDisabled: true}
 	if t.CA != "" {
-		roots, err := readAuthorities(t.CA)
+		roots, err := readAuthorities(read, t.CA)
 		if err != nil {
 			return c, fmt.Errorf("tls, ca: %w", err)
 		}
 		c.tls.RootCAs = roots
 	}
 	if t.Cert != "" {
-		pair, err := readPair(t.Cert, t.Key)
+		pair, err := readPair(read, t.Cert, t.Key)
 		if err != nil {
 			return c, fmt.Errorf("tls, %w", err)
 		}
@@ -47,10 +47,27 @@ func newConnector(dial func(ctx context.Context, network, addr string) (net.Conn
 	return c, nil
 }
 
-func readAuthorities(path string) (*x509.CertPool, error) {
-	text, err := os.ReadFile(path)
+// maxTLSFile bounds a file of certificates, or of a key.
+const maxTLSFile = 4 << 20
+
+// readFile reads a file of certificates or of a key.
+func (e *Engine) readFile(path string) ([]byte, error) {
+	file, err := e.openNamed(path)
 	if err != nil {
-		return nil, fmt.Errorf("%w (paths are read where the load runs)", err)
+		return nil, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxTLSFile+1))
+	if len(text) > maxTLSFile {
+		return nil, fmt.Errorf("%s has more than %d bytes", path, maxTLSFile)
+	}
+	return text, err
+}
+
+func readAuthorities(read func(string) ([]byte, error), path string) (*x509.CertPool, error) {
+	text, err := read(path)
+	if err != nil {
+		return nil, fmt.Errorf("%w", err)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(text) {
@@ -60,14 +77,14 @@ func readAuthorities(path string) (*x509.CertPool, error) {
 }
 
 // readPair reads a client's certificate and key. Its errors say nothing of what the key's file holds but the names of its blocks.
-func readPair(cert, key string) (pair tls.Certificate, err error) {
-	certText, err := os.ReadFile(cert)
+func readPair(read func(string) ([]byte, error), cert, key string) (pair tls.Certificate, err error) {
+	certText, err := read(cert)
 	if err != nil {
-		return pair, fmt.Errorf("cert: %w (paths are read where the load runs)", err)
+		return pair, fmt.Errorf("cert: %w", err)
 	}
-	keyText, err := os.ReadFile(key)
+	keyText, err := read(key)
 	if err != nil {
-		return pair, fmt.Errorf("key: %w (paths are read where the load runs)", err)
+		return pair, fmt.Errorf("key: %w", err)
 	}
 	if block, _ := pem.Decode(keyText); block != nil && (block.Type == "ENCRYPTED PRIVATE KEY" || block.Headers["DEK-Info"] != "") {
 		return pair, fmt.Errorf("key: %s is encrypted: write it without a passphrase (openssl pkey -in %s -out PATH), readable for the worker alone", key, key)
@@ -191,9 +208,10 @@ func (c connector) refusal() string {
 	return "the server does not take the client's certificate: it must be signed by an authority that the server trusts, and not be over"
 }
 
-// Dial connects to an endpoint of a target as the target's load does: over TLS where the plan wants it, whose files it reads.
-func Dial(ctx context.Context, t *plan.Target, addr string) (net.Conn, error) {
-	c, err := newConnector(new(net.Dialer).DialContext, t.TLS)
+// Dial connects to an endpoint of a target as the target's load does: over TLS where the plan wants it, whose files are opened by open, as in Config.
+func Dial(ctx context.Context, t *plan.Target, addr string, open func(path string) (*os.File, error)) (net.Conn, error) {
+	e := &Engine{cfg: Config{Open: open}}
+	c, err := newConnector(new(net.Dialer).DialContext, e.readFile, t.TLS)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -23,7 +24,7 @@ func identified(t *testing.T, d driver.Driver, addr string, secure *plan.TLS) (m
 	g := &group{target: &plan.Target{Driver: d.Name(), Endpoints: []string{addr}, TLS: secure, Config: d.NewConfig()}, sessions: 1}
 	require.NoError(t, g.locate(nil))
 	var err error
-	g.connect, err = newConnector(new(net.Dialer).DialContext, secure)
+	g.connect, err = newConnector(new(net.Dialer).DialContext, os.ReadFile, secure)
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()

@@ -59,7 +59,7 @@ func probeOf(t *testing.T, text string) observe.Probe {
 		endpoints = target.Endpoints
 	}
 	made := observe.Means{
-		Drivers: drivers.All(), Dial: engine.Dial,
+		Drivers: drivers.All(), Dial: dial,
 		Secrets: func(string) (string, error) { return "correct", nil },
 		Hook: func(_ context.Context, name string) (string, error) {
 			if name == "fails" {
@@ -421,4 +421,9 @@ func TestHook(t *testing.T) {
 	value, missing = take(t, probe(t, "null", `"a"`, strings.Replace(block, "NAME", "fails", 1)))
 	require.Empty(t, value)
 	require.Equal(t, "exit status 3", missing[""])
+}
+
+// dial connects as the load does, with files of this process' user.
+func dial(ctx context.Context, t *plan.Target, endpoint string) (net.Conn, error) {
+	return engine.Dial(ctx, t, endpoint, os.Open)
 }

@@ -1,0 +1,45 @@
+package regular
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// OpenBelow opens a regular file below a directory for reading. A path that leads out of it, by its name or by a link, is refused, and so is one
+// from the root of the file system that does not begin with the directory. It never waits.
+func OpenBelow(dir, path string) (*os.File, error) {
+	name := path
+	if filepath.IsAbs(path) {
+		var err error
+		if name, err = filepath.Rel(dir, path); err != nil || !filepath.IsLocal(name) {
+			return nil, fmt.Errorf("open %s: %w", path, errOutside)
+		}
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	if info, err := root.Stat(name); err == nil { // to open a device may do something to it
+		if err := check(path, info); err != nil {
+			return nil, err
+		}
+	}
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil {
+		err = check(path, info) // it may be another by now
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+var errOutside = errors.New("it is not below the directory that files are read from")
