@@ -78,14 +78,51 @@ func (e entry) check(salt, era uint64) uint64 {
 	return mix(mix(mix(salt+era)+e.end) ^ (uint64(e.sum)<<32 | uint64(e.size)))
 }
 
-// entryAt reads an entry. It is none if its check is wrong: one of another era, or one that is torn.
-func (l *Channel) entryAt(turn int64) (e entry, valid bool, err error) {
+// What an entry can be.
+const (
+	blankEntry   = iota // none was written there
+	damagedEntry        // a torn one, or one that is not what it was
+	oldEntry            // one of an earlier era
+	validEntry
+)
+
+// mostEras is how many eras ago the entries can be from. Each opening and each clearing begins one.
+const mostEras = 1 << 16
+
+// entryAt reads an entry.
+func (l *Channel) entryAt(turn int64) (e entry, kind int, err error) {
 	p := l.buf[:entrySize]
 	if n, err := l.side.ReadAt(p, entriesStart+line*turn); n < len(p) {
-		return e, false, fmt.Errorf("read the index: %w", err)
+		return e, 0, fmt.Errorf("read the index: %w", err)
+	}
+	if blank(p) {
+		return e, blankEntry, nil
 	}
 	e = entry{binary.LittleEndian.Uint64(p), binary.LittleEndian.Uint32(p[8:]), binary.LittleEndian.Uint32(p[12:])}
-	return e, binary.LittleEndian.Uint64(p[16:]) == e.check(l.heads.salt, l.heads.era), nil
+	is, era := binary.LittleEndian.Uint64(p[16:]), l.heads.era
+	if is == e.check(l.heads.salt, era) {
+		return e, validEntry, nil
+	}
+	for age := uint64(1); age <= min(era, mostEras); age++ {
+		if is == e.check(l.heads.salt, era-age) {
+			return e, oldEntry, nil
+		}
+	}
+	return e, damagedEntry, nil
+}
+
+// blankOthers makes blank what is no entry of this era: of the two, a crash can then spoil the one at most that is written.
+func (l *Channel) blankOthers(kinds [2]int) error {
+	for turn, kind := range kinds {
+		if kind != damagedEntry && kind != oldEntry {
+			continue
+		}
+		l.buf = [line]byte{}
+		if err := persist(l.heads.m, entriesStart+line*int64(turn), l.buf[:]); err != nil {
+			return fmt.Errorf("blank an entry: %w", err)
+		}
+	}
+	return nil
 }
 
 // held returns how many bytes the header says there are.
@@ -112,13 +149,15 @@ func (l *Channel) recover() error {
 func (l *Channel) last() (uint64, error) {
 	base := l.held()
 	var newer, older entry
-	for turn := range int64(2) {
-		e, valid, err := l.entryAt(turn)
+	var kinds [2]int
+	for turn := range kinds {
+		e, kind, err := l.entryAt(int64(turn))
 		if err != nil {
 			return 0, err
 		}
+		kinds[turn] = kind
 		switch {
-		case !valid:
+		case kind != validEntry:
 		case e.end > uint64(l.data.Size()) || uint64(e.size) > e.end || l.heads.clean != (e.end <= base):
 			return 0, fmt.Errorf("an entry of %d bytes where the header says %d: %w", e.end, base, ErrCorrupt)
 		case e.end > newer.end:
@@ -126,6 +165,12 @@ func (l *Channel) last() (uint64, error) {
 		default:
 			older = e
 		}
+	}
+	if kinds == [2]int{damagedEntry, damagedEntry} && !l.heads.clean {
+		return 0, fmt.Errorf("both entries are damaged: %w", ErrCorrupt) // a crash spoils one
+	}
+	if err := l.blankOthers(kinds); err != nil {
+		return 0, err
 	}
 	if newer.end == 0 || l.heads.clean && newer.end < base {
 		return base, nil
@@ -250,6 +295,9 @@ func (l *Channel) Clear() error {
 	defer l.mu.Unlock()
 	if l.lost != nil {
 		return l.lost
+	}
+	if l.end == 0 {
+		return nil
 	}
 	h := l.heads.header
 	h.era++

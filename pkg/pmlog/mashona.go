@@ -94,7 +94,12 @@ func (l *Mashona) padding() int64 {
 
 // behind returns where the record behind one at off begins.
 func (l *Mashona) behind(off, payload int64) int64 {
-	return (off + mashonaHeader + payload + l.padding() - 1) / l.padding() * l.padding()
+	return l.aligned(off + mashonaHeader + payload)
+}
+
+// aligned returns the first place at or behind off where a record may begin; the first record is not at one.
+func (l *Mashona) aligned(off int64) int64 {
+	return (off + l.padding() - 1) / l.padding() * l.padding()
 }
 
 func (l *Mashona) readHeader() error {
@@ -119,34 +124,72 @@ func (l *Mashona) readHeader() error {
 // recover finds the end of the log.
 func (l *Mashona) recover() error {
 	w := window{region: l.region}
+	whole, err := l.walk(&w)
+	if err != nil {
+		return err
+	}
+	if err := l.missed(&w, whole, l.size); err != nil {
+		return err
+	}
+	return l.wipe(&w)
+}
+
+// walk moves the end of the log behind the last record, and returns where the last one ends that is whole.
+func (l *Mashona) walk(w *window) (whole int64, err error) {
+	whole = l.end
 	for {
-		p, next, err := l.record(&w, l.end)
+		p, next, err := l.record(w, l.end)
+		if err != nil || next == 0 {
+			return whole, err
+		}
+		if p != nil {
+			l.found.Records++
+			l.found.Walked++
+			l.end, whole = next, next
+			continue
+		}
+		behind, _, err := l.record(w, next)
+		switch {
+		case err != nil:
+			return whole, err
+		case l.o.Relaxed:
+			if err := l.missed(w, l.end, next); err != nil {
+				return whole, err
+			}
+			l.found.Holes++
+			l.end = next
+		case behind != nil:
+			return whole, fmt.Errorf("the record at %d is damaged, but one at %d is there: %w", l.end, next, ErrCorrupt)
+		default:
+			l.found.Torn++
+			return whole, nil
+		}
+	}
+}
+
+// missed returns an error if a whole record begins between the last one that was found and until: a length before it is not what it was. A log
+// whose first length is zero is empty, whatever is behind: a crash may have ended its Clear.
+func (l *Mashona) missed(w *window, whole, until int64) error {
+	if p, next, err := l.record(w, whole); err != nil || p == nil && next == 0 && whole == mashonaFirst {
+		return err
+	}
+	for off := l.aligned(whole + 1); off < until && off+mashonaHeader <= l.size; off += l.padding() {
+		head, err := w.view(off, mashonaHeader)
+		if err != nil || len(head) < mashonaHeader {
+			return err
+		}
+		if n := int64(binary.BigEndian.Uint32(head)); n == 0 || n > l.size-off-mashonaHeader {
+			continue
+		}
+		p, _, err := l.record(w, off)
 		if err != nil {
 			return err
 		}
-		if next == 0 {
-			break
+		if p != nil {
+			return fmt.Errorf("the record at %d is damaged, but one at %d is there: %w", whole, off, ErrCorrupt)
 		}
-		if p == nil {
-			behind, _, err := l.record(&w, next)
-			if err != nil {
-				return err
-			}
-			if !l.o.Relaxed {
-				if behind != nil {
-					return fmt.Errorf("the record at %d is damaged, but one at %d is there: %w", l.end, next, ErrCorrupt)
-				}
-				l.found.Torn++
-				break
-			}
-			l.found.Holes++
-		} else {
-			l.found.Records++
-			l.found.Walked++
-		}
-		l.end = next
 	}
-	return l.wipe(&w)
+	return nil
 }
 
 // record reads the record at off. There is none if next is 0; there is one that is torn if the payload is nil.
