@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -351,6 +352,52 @@ func TestFenceSyncsWhatItsWriterFlushed(t *testing.T) {
 	require.NoError(t, w.Fence())
 	require.NoError(t, other.Fence())
 	require.Equal(t, [][2]int64{{50, 110}, {0, 1}}, synced)
+}
+
+// What is flushed between two fences is synced whatever the order and the way it came in: upwards, downwards, within what is there already.
+func TestAFenceSyncsWhatCameInAnyOrder(t *testing.T) {
+	ways := map[string]func(w Medium, off, n int64) error{
+		"flush": func(w Medium, off, n int64) error { return w.Flush(off, n) },
+		"put":   func(w Medium, off, n int64) error { return w.Put(off, nil, make([]byte, n)) },
+		"put with a head": func(w Medium, off, n int64) error {
+			return w.Put(off, make([]byte, n/2), make([]byte, n-n/2))
+		},
+		"seal": func(w Medium, off, n int64) error {
+			_, err := w.Seal(off, make([]byte, 8), make([]byte, n-8), 0)
+			return err
+		},
+	}
+	orders := [][][2]int64{
+		{{100, 10}, {200, 10}, {300, 10}},
+		{{300, 10}, {200, 10}, {100, 10}},
+		{{200, 10}, {300, 10}, {100, 10}},
+		{{200, 10}, {100, 210}},
+		{{100, 210}, {200, 10}},
+		{{100, 10}, {110, 200}},
+	}
+	for _, mode := range []Mode{Msync, Fdatasync} {
+		for name, write := range ways {
+			for _, order := range orders {
+				f := create(t, t.TempDir(), 16384, mode)
+				f.returns = false
+				var synced [][2]int64
+				f.sync = func(lo, hi int64) error {
+					synced = append(synced, [2]int64{lo, hi})
+					return nil
+				}
+				w, want := f.Writer(), [2]int64{math.MaxInt64, 0}
+				for range 2 { // the second time, from an empty range again
+					for _, piece := range order {
+						require.NoError(t, write(w, piece[0], piece[1]))
+						want = [2]int64{min(want[0], piece[0]), max(want[1], piece[0]+piece[1])}
+					}
+					require.NoError(t, w.Fence())
+				}
+				require.Equal(t, [][2]int64{want, want}, synced, "%s by %s of %v", mode, name, order)
+				require.NoError(t, f.Close())
+			}
+		}
+	}
 }
 
 func TestRangesOutsideTheFile(t *testing.T) {
