@@ -255,6 +255,17 @@ func testSetupFallsShort(t *testing.T, join joiner) {
 	require.NotContains(t, w.noted(), "run first load")
 }
 
+// What a lost worker was to put is missing: that all ops were done that the others had does not make the setup whole.
+func TestSetupLosesAWorker(t *testing.T) {
+	a, b := newFake(), newFake()
+	cfg := config(t, local, a, b)
+	cfg.Workers[1].Worker = &leaving{fakeWorker: b}
+	r := coord.Run(context.Background(), cfg)
+	require.Equal(t, run.ExitFailed, r.ExitCode)
+	require.Contains(t, strings.Join(r.Verdict.Reasons, "\n"), "were never begun")
+	require.NotContains(t, a.noted(), "run first load")
+}
+
 func TestWorkerContradictsItself(t *testing.T) { overBoth(t, testWorkerContradictsItself) }
 
 func testWorkerContradictsItself(t *testing.T, join joiner) {

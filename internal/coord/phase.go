@@ -66,7 +66,7 @@ func (p *passage) all(ctx context.Context) (began bool, err error) {
 		p.m.Endpoints = s.endpoints()
 		p.take(s, p.c.stopping(ctx))
 		if err == nil && next.Kind != run.Load && !p.m.Aborted {
-			err = shortfall(next.Kind, p.c.Plan.Target(p.ph.Target), s.totals)
+			err = p.shortfall(next.Kind, s.totals)
 		}
 		if next.Kind == run.Load && err == nil {
 			err = p.settle(s)
@@ -142,12 +142,13 @@ func (c *coordinator) add(ph *plan.Phase, m run.Measured) {
 	c.result.Add(ph.Name, run.NewPhase(c.Plan, ph, m))
 }
 
-func shortfall(kind run.StepKind, t *plan.Target, totals *measure.Totals) error {
+// shortfall is the error of a step that must succeed whole and did not.
+func (p *passage) shortfall(kind run.StepKind, totals *measure.Totals) error {
 	copies := 1
-	if t.Replication != nil {
-		copies = t.Replication.N
+	if r := p.c.Plan.Target(p.ph.Target).Replication; r != nil {
+		copies = r.N
 	}
-	if short := kind.Shortfall(copies, totals); short != "" {
+	if short := kind.Shortfall(p.c.Plan.Once(p.ph, kind == run.Setup), copies, totals); short != "" {
 		return errors.New(short)
 	}
 	return nil

@@ -215,7 +215,7 @@ func broken() *run.Run {
 	s.totals.Span.Session(0, 1001*ms)
 	r.Seconds = 1.2
 	r.Add("fill", run.NewPhase(p, p.Phases[3], run.Measured{Endpoints: endpoints(1), Load: s.totals, Generators: []run.Generator{event}}))
-	r.Conclude(run.Failed, `phase "fill": populate: 1 of 2 put ops were done`)
+	r.Conclude(run.Failed, `phase "fill": populate: 1 of 1,000,000 put ops were done: 1 timed out, 999,998 were never begun`)
 	return r
 }
 

@@ -110,7 +110,7 @@ func newStep(p *plan.Plan, ph *plan.Phase, m Measured) *Phase {
 	b.log(ph, m)
 	b.queue()
 	b.steady(m.Series)
-	r.judge(ph, m)
+	r.judge(p, ph, m)
 	return r
 }
 

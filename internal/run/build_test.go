@@ -278,22 +278,25 @@ func TestSetupStandsApart(t *testing.T) {
 	ph := closedPhase()
 	ph.Target, ph.Setup = "three", []plan.Weight{{Op: "put", Weight: 1}}
 	setup := measure.NewTotals(origin, len(endpoints))
-	record(setup, measure.Sample{Verb: driver.Put, Due: origin, Start: origin, End: origin + ms})
-	setup.Span.Session(origin, origin+ms)
-	for k := 1; k <= 3; k++ {
-		setup.Ack(driver.Put, k, ms)
+	once := testPlan().Once(ph, true)
+	for range once {
+		record(setup, measure.Sample{Verb: driver.Put, Due: origin, Start: origin, End: origin + ms})
+		for k := 1; k <= 3; k++ {
+			setup.Ack(driver.Put, k, ms)
+		}
 	}
-	*setup.Request(1, driver.Put) = measure.Requests{Sent: 2, Answered: 2}
+	setup.Span.Session(origin, origin+ms)
+	*setup.Request(1, driver.Put) = measure.Requests{Sent: 2 * uint64(once), Answered: 2 * uint64(once)}
 	p := NewPhase(testPlan(), ph, Measured{Endpoints: endpoints, Load: closedLoad(1000, ms, 0, always(driver.OK)), Setup: setup})
 
 	require.Equal(t, Valid, p.Validity, p.Reasons)
 	require.Equal(t, &Replication{Coordinate: "client", N: 3, W: 2, R: 1, ReadFanout: "r", ReadFrom: "first"}, p.Target.Replication)
 	require.True(t, p.Target.Builtin)
-	require.Equal(t, uint64(1), p.Setup.Op["put"].OK)
+	require.EqualValues(t, once, p.Setup.Op["put"].OK)
 	require.Nil(t, p.Setup.Op["put"].Rate)
 	require.Equal(t, []Requests{
-		{Endpoint: endpoints[0], Verb: "put", Sent: 1, Answered: 1},
-		{Endpoint: endpoints[1], Verb: "put", Sent: 2, Answered: 2},
+		{Endpoint: endpoints[0], Verb: "put", Sent: uint64(once), Answered: uint64(once)},
+		{Endpoint: endpoints[1], Verb: "put", Sent: 2 * uint64(once), Answered: 2 * uint64(once)},
 	}, p.Setup.Requests)
 	require.NotContains(t, p.Op, "put")
 }

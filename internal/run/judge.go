@@ -77,12 +77,12 @@ func (p *Phase) each(figures ...[]string) (paths []string) {
 }
 
 // judge decides on the validity of a phase whose figures are complete.
-func (p *Phase) judge(ph *plan.Phase, m Measured) {
+func (p *Phase) judge(whole *plan.Plan, ph *plan.Phase, m Measured) {
 	p.Validity, p.Reasons = Valid, []Reason{}
 	p.judgeOffered()
 	p.judgeLedgers(m)
 	p.judgeFleet(m)
-	if whole := p.judgeWhole(m); !whole || p.Kind != string(Load) {
+	if !p.judgeWhole(whole, ph, m) || p.Kind != string(Load) {
 		return
 	}
 	p.judgeOutcomes(ph)
@@ -196,13 +196,13 @@ func (p *Phase) judgeClocks(m Measured) {
 }
 
 // judgeWhole asks whether the steps that must succeed whole did. After a setup that did not there is no load to judge.
-func (p *Phase) judgeWhole(m Measured) bool {
+func (p *Phase) judgeWhole(whole *plan.Plan, ph *plan.Phase, m Measured) bool {
 	var short string
 	if m.Setup != nil {
-		short = Setup.Shortfall(p.copies(), m.Setup)
+		short = Setup.Shortfall(whole.Once(ph, true), p.copies(), m.Setup)
 	}
 	if p.Kind != string(Load) {
-		short = StepKind(p.Kind).Shortfall(p.copies(), m.Load)
+		short = StepKind(p.Kind).Shortfall(whole.Once(ph, false), p.copies(), m.Load)
 	}
 	if short != "" {
 		p.doubt(Invalid, p.all(), "%s", short)
@@ -491,22 +491,25 @@ func (p *Phase) judgeSteady() {
 	}
 }
 
-// Shortfall says in what a step that must succeed whole (setup, populate, clear) fell short: it is "" when every op was done on all
-// of the endpoints that hold a key, copies in number. A clear may miss: the key is not there afterwards, which is what was asked for.
-func (kind StepKind) Shortfall(copies int, t *measure.Totals) string {
-	short := func(done, due uint64, what string) string {
-		return fmt.Sprintf("%s: %s of %s %s%s", kind, decimal(float64(done)), decimal(float64(due)), what, quote(errorTexts(&t.Errors)))
+// Shortfall says in what a step that must succeed whole (setup, populate, clear) fell short: it is "" when as many ops as the plan has were done, on all
+// of the endpoints that hold a key, copies in number. A part of them may never have been due, because its worker was lost. A clear may miss: the key is
+// not there afterwards, which is what was asked for.
+func (kind StepKind) Shortfall(planned int64, copies int, t *measure.Totals) string {
+	short := func(done, due uint64, what, ends string) string {
+		return fmt.Sprintf("%s: %s of %s %s%s%s", kind, decimal(float64(done)), decimal(float64(due)), what, ends, quote(errorTexts(&t.Errors)))
 	}
+	begun := false
 	for v, o := range t.Ops {
 		if o == nil {
 			continue
 		}
-		verb, done := driver.Verb(v), o.Outcomes[driver.OK]
+		begun = true
+		verb, done, due := driver.Verb(v), o.Outcomes[driver.OK], max(o.Due, uint64(planned)) // these steps have one verb
 		if kind == Clear {
 			done += o.Outcomes[driver.Miss]
 		}
-		if done != o.Due {
-			return short(done, o.Due, verb.String()+" ops were done")
+		if done != due {
+			return short(done, due, verb.String()+" ops were done", kind.ends(o, due))
 		}
 		if copies == 1 {
 			continue
@@ -515,9 +518,26 @@ func (kind StepKind) Shortfall(copies int, t *measure.Totals) string {
 		if len(o.Acks) >= copies {
 			everywhere = o.Acks[copies-1].Count()
 		}
-		if everywhere != o.Due {
-			return short(everywhere, o.Due, fmt.Sprintf("%s ops were done on all %d endpoints of their key", verb, copies))
+		if everywhere != due {
+			return short(everywhere, due, fmt.Sprintf("%s ops were done on all %d endpoints of their key", verb, copies), "")
 		}
 	}
+	if !begun && planned > 0 {
+		return short(0, uint64(planned), "ops were done", "")
+	}
 	return ""
+}
+
+// ends lists how ops of such a step ended that were not done.
+func (kind StepKind) ends(o *measure.Op, due uint64) string {
+	misses := o.Outcomes[driver.Miss]
+	if kind == Clear {
+		misses = 0
+	}
+	said := list(named{"timed out", o.Outcomes[driver.Timeout]}, named{"ended in an error", o.Outcomes[driver.Error]}, named{"missed their quorum", o.Outcomes[driver.QuorumFailed]},
+		named{"were refused as conflicts", o.Outcomes[driver.Conflict]}, named{"missed", misses}, named{"were never begun", due - o.Due})
+	if said == "" {
+		return ""
+	}
+	return ": " + said
 }

@@ -435,18 +435,33 @@ func TestShortfall(t *testing.T) {
 	refused.Errors.Add([]byte("READONLY"))
 
 	tests := []struct {
-		name   string
-		kind   StepKind
-		copies int
-		totals *measure.Totals
-		want   string
+		name    string
+		kind    StepKind
+		planned int64
+		copies  int
+		totals  *measure.Totals
+		want    string
 	}{
 		{name: "nothing to do", kind: Setup, copies: 3, totals: put(), want: ""},
+		{name: "all that was planned", kind: Populate, planned: 2, copies: 1, totals: put(driver.OK, driver.OK), want: ""},
+		{
+			name: "a part was never due", kind: Populate, planned: 5, copies: 1, totals: put(driver.OK, driver.OK),
+			want: "populate: 2 of 5 put ops were done: 3 were never begun",
+		},
+		{
+			name: "a part was never due on all", kind: Setup, planned: 4, copies: 2, totals: acked,
+			want: "setup: 2 of 4 put ops were done: 2 were never begun",
+		},
+		{name: "nothing was due", kind: Clear, planned: 3, copies: 1, totals: new(measure.Totals), want: "clear: 0 of 3 ops were done"},
+		{
+			name: "timeouts", kind: Populate, planned: 3, copies: 1, totals: put(driver.Timeout, driver.OK, driver.Timeout),
+			want: "populate: 1 of 3 put ops were done: 2 timed out",
+		},
 		{name: "all ok", kind: Populate, copies: 1, totals: put(driver.OK, driver.OK), want: ""},
 		{name: "all ok everywhere", kind: Setup, copies: 2, totals: acked, want: ""},
 		{
 			name: "an error", kind: Setup, copies: 1, totals: refused,
-			want: `setup: 1 of 2 put ops were done; "READONLY" × 1`,
+			want: `setup: 1 of 2 put ops were done: 1 ended in an error; "READONLY" × 1`,
 		},
 		{
 			name: "not everywhere", kind: Setup, copies: 2, totals: partly,
@@ -459,12 +474,12 @@ func TestShortfall(t *testing.T) {
 		{name: "a clear may miss", kind: Clear, copies: 1, totals: put(driver.OK, driver.Miss), want: ""},
 		{
 			name: "a populate may not", kind: Populate, copies: 1, totals: put(driver.OK, driver.Miss),
-			want: "populate: 1 of 2 put ops were done",
+			want: "populate: 1 of 2 put ops were done: 1 missed",
 		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			require.Equal(t, tt.want, tt.kind.Shortfall(tt.copies, tt.totals))
+			require.Equal(t, tt.want, tt.kind.Shortfall(tt.planned, tt.copies, tt.totals))
 		})
 	}
 }
@@ -475,12 +490,12 @@ func TestShortfallMakesInvalid(t *testing.T) {
 	populate := &plan.Phase{Name: "fill", Target: "one", Dataset: "items", Ops: []plan.Weight{{Op: "put", Weight: 1}}, Populate: &plan.Populate{Sessions: 4, Pipeline: 2}}
 	p := NewPhase(testPlan(), populate, Measured{Endpoints: endpoints, Load: load})
 	require.Equal(t, Invalid, p.Validity)
-	require.Equal(t, []string{"populate: 0 of 1 put ops were done"}, texts(p))
+	require.Equal(t, []string{"populate: 0 of 200 put ops were done: 1 timed out, 199 were never begun"}, texts(p))
 	require.Equal(t, "populate", p.Kind)
 
 	ph := closedPhase()
 	p = NewPhase(testPlan(), ph, Measured{Endpoints: endpoints, Load: closedLoad(1000, ms, 0, always(driver.OK)), Setup: load})
-	require.Equal(t, []string{"setup: 0 of 1 put ops were done"}, texts(p))
+	require.Equal(t, []string{"setup: 0 of 100 put ops were done: 1 timed out, 99 were never begun"}, texts(p))
 }
 
 func TestVerdict(t *testing.T) {

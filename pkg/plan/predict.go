@@ -84,7 +84,7 @@ func (p *Plan) predict(ph *Phase) Load {
 		l.Requests = &requests
 	}
 	if len(ph.Setup) > 0 {
-		l.SetupOps = multiply(int64(l.Sessions), d.Keys.Count)
+		l.SetupOps = p.Once(ph, true)
 		l.SetupRequests = scale(l.SetupOps, fanout(t.Replication, ph.Setup))
 	}
 	l.Connections = multiply(int64(l.Sessions), endpoints)
@@ -211,6 +211,16 @@ func (p *Plan) opsOf(ph *Phase, d *Dataset) (*int64, *time.Duration) {
 		ops = scale(ops, ph.StepsPerArrival())
 	}
 	return &ops, nil
+}
+
+// Once returns how many ops a step has that must succeed whole, over all workers: a phase's setup, or the populate or clear that a phase is.
+func (p *Plan) Once(ph *Phase, setup bool) int64 {
+	d := p.Dataset(ph.Dataset)
+	if setup {
+		return multiply(int64(ph.Sessions()), d.Keys.Count)
+	}
+	ops, _ := p.opsOf(ph, d)
+	return *ops
 }
 
 // pools returns how many session pools of a phase's dataset the plan's loads use.
