@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -42,7 +43,10 @@ func FormatDiagnostics(w io.Writer, diags hcl.Diagnostics, sources map[string][]
 	return nil
 }
 
-// sourceLine returns a line of src, counted from 1, cut to a readable length; "" when there is none.
+// credentials are the user and the password of an address in the form of a URL.
+var credentials = regexp.MustCompile(`[^\s"]+@`)
+
+// sourceLine returns a line of src, counted from 1, cut to a readable length and without what could be a password; "" when there is none.
 func sourceLine(src []byte, number int) string {
 	if number < 1 {
 		return ""
@@ -56,6 +60,7 @@ func sourceLine(src []byte, number int) string {
 		src = rest
 	}
 	line, _, _ := bytes.Cut(src, []byte("\n"))
+	line = credentials.ReplaceAll(line, []byte("…@"))
 	if len(line) > longest {
 		line = append(bytes.ToValidUTF8(line[:longest:longest], nil), "…"...)
 	}

@@ -75,6 +75,10 @@ func (v *validator) endpoints(t *Target, d driver.Driver, at part) {
 	_, wire := d.(driver.Wire)
 	seen := map[string]bool{}
 	for _, e := range t.Endpoints {
+		if write, ok := addressOf(e); wire && ok {
+			v.fault(at.where+": an endpoint that is a URL, or holds a user or a password", write, place)
+			continue
+		}
 		if err := checkEndpoint(e, wire); err != nil {
 			v.fault(fmt.Sprintf("%s: endpoint %s: %v", at.where, lang.Quote(e), err),
 				`Write "HOST:PORT", such as "127.0.0.1:6379", or a Unix socket's path, such as "unix:///run/redis.sock".`, place)
@@ -83,6 +87,33 @@ func (v *validator) endpoints(t *Target, d driver.Driver, at part) {
 		}
 		seen[e] = true
 	}
+}
+
+// addressOf says what to write in place of an endpoint in the form of other clients, SCHEME://USER:PASSWORD@HOST:PORT/DATABASE, or a part of that. Its
+// text is shown nowhere: it may hold a password.
+func addressOf(e string) (write string, ok bool) {
+	scheme, rest, isURL := strings.Cut(e, "://")
+	if isURL && scheme == "unix" {
+		return "", false
+	}
+	if !isURL {
+		scheme, rest = "", e
+	}
+	at := strings.LastIndexByte(rest, '@')
+	if !isURL && at < 0 {
+		return "", false
+	}
+	write = `Write "HOST:PORT"`
+	if at >= 0 {
+		write += `, and in the target username = "USER" and password = secret("NAME"), with the password in the environment of workers as LOADGEN_SECRET_NAME`
+	}
+	if scheme == "rediss" || scheme == "valkeys" || scheme == "https" || scheme == "tls" {
+		write += ", and tls {}"
+	}
+	if slash := strings.IndexByte(rest[at+1:], '/'); slash >= 0 && len(rest[at+1:]) > slash+1 {
+		write += ", and database = N"
+	}
+	return write + ".", true
 }
 
 // checkEndpoint checks an endpoint's form: host:port with a decimal port, or a socket's path, for a wire, any printable word for another driver.
