@@ -2,6 +2,10 @@
 # connection, a SET for every ten GETs, values of 32 bytes, keys memtier-0 to memtier-9999999 at random. It puts no keys beforehand, so on an
 # empty server nearly all of its GETs miss.
 #
+# What differs: all of memtier's clients draw the same keys, one after another, unless it is told --distinct-client-seed. 80 clients with 1,000
+# requests each leave the 91 keys of one client on the server, and theirs are hits as soon as one of them has put a key. Here each session draws
+# keys of its own, as with that flag.
+#
 #   loadgen coordinator run plans/memtier-default.hcl -var endpoint=127.0.0.1:6379
 #   loadgen coordinator run plans/memtier-default.hcl -var driver=memcached -var endpoint=127.0.0.1:11211
 #
