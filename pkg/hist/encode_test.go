@@ -36,6 +36,23 @@ func TestBinaryForm(t *testing.T) {
 	}
 }
 
+// TestBucketsAtTheEdgeOfAByte: halves of the first byte that just hold their number, and just do not.
+func TestBucketsAtTheEdgeOfAByte(t *testing.T) {
+	for _, skipped := range []int64{0, 1, long - 1, long, long + 1, 3 * long} {
+		for _, more := range []uint64{0, 1, long - 1, long, long + 1, 3 * long} {
+			h := of(5)
+			h.RecordN(5+1+skipped, more+1)
+			b := bytesOf(t, h)
+			var into Hist
+			rest, err := into.Decode(b)
+			require.NoError(t, err, "%d skipped, %d more", skipped, more)
+			require.Empty(t, rest)
+			require.Equal(t, b, bytesOf(t, &into))
+			require.Equal(t, more+2, into.Count())
+		}
+	}
+}
+
 func TestDecodeIsTheInverse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := drawHist(t, "h")

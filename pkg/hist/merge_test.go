@@ -100,3 +100,14 @@ func TestPrintAddsUp(t *testing.T) {
 	require.Zero(t, new(Hist).Print())
 	require.NotEqual(t, of(256).Print(), of(257).Print(), "of one bucket")
 }
+
+// TestWeights of what a print adds up: odd, so that no count is lost modulo 2^64, and no two the same.
+func TestWeights(t *testing.T) {
+	seen := map[uint64]bool{}
+	for x := range uint64(20_000) {
+		w := weight(x)
+		require.Equal(t, uint64(1), w&1)
+		require.False(t, seen[w], "%d", x)
+		seen[w] = true
+	}
+}
