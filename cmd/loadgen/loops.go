@@ -33,7 +33,7 @@ type loopFlags struct {
 const noSpin = time.Duration(math.MinInt64)
 
 func (f *loopFlags) add(set *pflag.FlagSet) {
-	set.IntVar(&f.n, "loops", 0, "use `N` event loops, one thread each (default: one less than there are processors)")
+	set.IntVar(&f.n, "loops", 0, "use `N` event loops, one thread each (default: LOADGEN_LOOPS, or else one less than there are processors)")
 	set.DurationVar(&f.spin, "spin", noSpin, "before an op of an open load is due, look at the clock for this `TIME` instead of sleeping; 0s: never")
 	set.Lookup("spin").DefValue = fmt.Sprintf("%v, with --pin %v", engine.DefaultSpin, engine.PinnedSpin)
 	set.StringVar(&f.pin, "pin", "", "run event loops, and threads of log files, on these `CPUS` and nowhere else, such as 1 or 2,3, or node0 for those of a NUMA node: one by one, then again from the first")
@@ -64,8 +64,24 @@ func (f *loopFlags) check() error {
 			return fmt.Errorf("--files: %s is no directory: write one", f.files)
 		}
 	}
+	if _, err := loopsByDefault(); err != nil {
+		return err
+	}
 	_, err := f.cpus()
 	return err
+}
+
+// loopsByDefault is how many event loops a worker has that was given no number.
+func loopsByDefault() (int, error) {
+	text := os.Getenv("LOADGEN_LOOPS")
+	if text == "" {
+		return engine.DefaultLoops(), nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0, fmt.Errorf("LOADGEN_LOOPS=%s: set a number above 0, or nothing", text)
+	}
+	return n, nil
 }
 
 func (f *loopFlags) cpus() ([]int, error) {
@@ -94,7 +110,9 @@ func (f *loopFlags) cpus() ([]int, error) {
 
 // set enters flags that check has found right.
 func (f *loopFlags) set(cfg *engine.Config) {
-	cfg.Loops = f.n
+	if cfg.Loops = f.n; f.n == 0 {
+		cfg.Loops, _ = loopsByDefault()
+	}
 	switch f.spin {
 	case noSpin:
 	case 0:

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,6 +21,7 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/rundir"
+	"github.com/loadgen/loadgen/internal/servertest"
 )
 
 // TestMain builds the program once and puts it on PATH. The tests run it as users do: exit codes, signals and child processes are
@@ -46,6 +48,10 @@ func withProgram(tests func() int) int {
 		return 1
 	}
 	if err := os.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH")); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if err := os.Setenv("LOADGEN_LOOPS", strconv.Itoa(servertest.Loops())); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

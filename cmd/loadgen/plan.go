@@ -274,7 +274,11 @@ func warn(b *bytes.Buffer, p *plan.Plan, ph *plan.Phase, memory int64) {
 	if short := p.MemoryShort(ph, ph.Sessions(), endpointsOf(p.Target(ph.Target)), memory); short != "" {
 		fmt.Fprintf(b, "\nWarning: phase %s: %s.\n", ph.Name, short)
 	}
-	loops := min(engine.DefaultLoops(), ph.Sessions())
+	loops, err := loopsByDefault()
+	if err != nil {
+		loops = engine.DefaultLoops() // what is wrong is said where the plan is run
+	}
+	loops = min(loops, ph.Sessions())
 	if most, rate := engine.MostPerLoop*float64(loops), ph.OpsPerSecond(); rate > most {
 		fmt.Fprintf(b, "\nWarning: phase %s wants %.0f ops a second, and a worker with as many event loops as here by default (%d) can send %.0f: use %.0f workers, or at most that rate on one.\n",
 			ph.Name, rate, loops, most, math.Ceil(rate/most))

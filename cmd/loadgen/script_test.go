@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"net"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -51,6 +52,7 @@ func setup(env *testscript.Env) error {
 	}
 	env.Defer(func() { _ = busy.Close() })
 	env.Setenv("ROOT", root)
+	env.Setenv("LOADGEN_LOOPS", os.Getenv("LOADGEN_LOOPS"))
 	env.Setenv("HOME", env.WorkDir)
 	env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
 	env.Setenv("REFUSING", refusing)

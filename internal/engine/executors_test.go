@@ -15,6 +15,7 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -216,7 +217,7 @@ func TestTimeoutsOnBothExecutors(t *testing.T) {
 // TestIdleWorker has no session in a step: it is ready, runs and is empty.
 func TestIdleWorker(t *testing.T) {
 	p := nullPlan(t, 1, "", mixed+"closed {\n iterations = 5\n}")
-	e := New(Config{Drivers: drivers.All(), Logger: slog.New(slog.DiscardHandler)})
+	e := New(Config{Drivers: drivers.All(), Loops: servertest.Loops(), Logger: slog.New(slog.DiscardHandler)})
 	canonical, err := p.Canonical()
 	require.NoError(t, err)
 	ctx := context.Background()

@@ -11,6 +11,7 @@ import (
 	"github.com/loadgen/loadgen/internal/drivers"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -92,7 +93,7 @@ func TestSendsNothingAfterWakingLate(t *testing.T) {
 func TestCallsThatNobodyTookUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := nullPlan(t, 1, "executor = \"blocking\"\nlatency = \"10ms\"", "ops = { get = 1 }\nclosed {\n sessions = 1\n pipeline = 8\n duration = \"10s\"\n}")
-		e := New(Config{Drivers: drivers.All(), Logger: slog.New(slog.DiscardHandler), Spin: -1, Sleep: time.Sleep})
+		e := New(Config{Drivers: drivers.All(), Loops: servertest.Loops(), Logger: slog.New(slog.DiscardHandler), Spin: -1, Sleep: time.Sleep})
 		defer e.Close()
 		canonical, err := p.Canonical()
 		require.NoError(t, err)

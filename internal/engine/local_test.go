@@ -16,6 +16,7 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -47,7 +48,7 @@ func localEngine(t testing.TB, p *plan.Plan) (e *Engine, root string) {
 	t.Helper()
 	root = t.TempDir()
 	e = New(Config{
-		Drivers: drivers.All(), Logger: slog.New(slog.DiscardHandler),
+		Drivers: drivers.All(), Loops: servertest.Loops(), Logger: slog.New(slog.DiscardHandler),
 		LogRoot: func() (string, error) { return root, nil },
 		Verify: func(_ context.Context, name string, claim []byte) (localfile.Proof, error) {
 			for _, d := range drivers.All() {
