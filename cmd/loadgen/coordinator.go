@@ -350,13 +350,3 @@ func interrupts(parent context.Context) (drain chan struct{}, ctx context.Contex
 		<-done
 	}
 }
-
-// environmentSecrets looks secrets up in this process' environment.
-func environmentSecrets(name string) (string, error) {
-	key := "LOADGEN_SECRET_" + name
-	value, ok := os.LookupEnv(key)
-	if !ok {
-		return "", fmt.Errorf("secret %q: the environment variable %s is not set", name, key)
-	}
-	return value, nil
-}

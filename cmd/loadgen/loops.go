@@ -26,6 +26,7 @@ type loopFlags struct {
 	pin     string
 	logRoot string
 	files   string
+	secrets *bindings
 	foreign bool // plans come from a coordinator that may be on another machine
 }
 
@@ -38,12 +39,14 @@ func (f *loopFlags) add(set *pflag.FlagSet) {
 	set.Lookup("spin").DefValue = fmt.Sprintf("%v, with --pin %v", engine.DefaultSpin, engine.PinnedSpin)
 	set.StringVar(&f.pin, "pin", "", "run event loops, and threads of log files, on these `CPUS` and nowhere else, such as 1 or 2,3, or node0 for those of a NUMA node: one by one, then again from the first")
 	set.StringVar(&f.files, "files", "", "read the traces and files of keys and values that plans name below `DIR` (default: where the plan is; a worker without it reads none)")
+	f.secrets = new(bindings)
+	set.Var(f.secrets, "secret", "send the secret of a name to these places only: `NAME=HOST:PORT`, where HOST is an address, a network or a name; also NAME=unix://PATH; repeatable (default: where the plan says; a worker without it sends none)")
 	set.StringVar(&f.logRoot, "log-root", "", "keep log files of plans below `DIR` and nowhere else (default: in the user's state directory)")
 }
 
 // given says whether there is anything that is for the worker in this process alone: the coordinator itself reads files, too.
 func (f *loopFlags) given() bool {
-	return *f != loopFlags{spin: noSpin, files: f.files, foreign: f.foreign}
+	return *f != loopFlags{spin: noSpin, files: f.files, secrets: f.secrets, foreign: f.foreign}
 }
 
 func (f *loopFlags) check() error {
@@ -129,6 +132,9 @@ func (f *loopFlags) args() []string {
 	if f.spin != noSpin {
 		args = append(args, "--spin", f.spin.String())
 	}
+	for _, text := range f.secrets.texts {
+		args = append(args, "--secret", text)
+	}
 	return args
 }
 
@@ -161,7 +167,7 @@ func (f *loopFlags) open() func(path string) (*os.File, error) {
 
 // newEngine returns the worker of this process.
 func newEngine(loops *loopFlags, log *slog.Logger) *engine.Engine {
-	cfg := engine.Config{Drivers: drivers.All(), Secrets: environmentSecrets, Logger: log, Verify: verifyApart, Open: loops.open()}
+	cfg := engine.Config{Drivers: drivers.All(), Secrets: environmentSecrets, Logger: log, Verify: verifyApart, Open: loops.open(), Allow: loops.secrets.allow(loops.foreign)}
 	cfg.LogRoot = func() (string, error) { return logRoot(loops.logRoot) }
 	loops.set(&cfg)
 	return engine.New(cfg)

@@ -207,6 +207,8 @@ func flagError(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("--%s %q: write a duration with its unit, such as 10s or 500ms", invalid.GetFlag().Name, invalid.GetValue())
 	case errors.As(err, &invalid) && strings.Contains(invalid.GetFlag().Value.Type(), "int"):
 		return fmt.Errorf("--%s %q: write a whole number", invalid.GetFlag().Name, invalid.GetValue())
+	case errors.As(err, &invalid) && invalid.GetFlag().Value.Type() == new(bindings).Type():
+		return fmt.Errorf("--%s %q: %s", invalid.GetFlag().Name, invalid.GetValue(), writeBinding)
 	case errors.As(err, &invalid):
 		return fmt.Errorf("--%s %q: write a value of type %s", invalid.GetFlag().Name, invalid.GetValue(), invalid.GetFlag().Value.Type())
 	}

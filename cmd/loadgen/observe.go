@@ -17,7 +17,7 @@ func (f *runFlags) probes(p *plan.Plan, header run.Header) func(o *plan.Observe,
 	means := observe.Means{
 		Drivers: drivers.All(), Secrets: environmentSecrets,
 		Dial: func(ctx context.Context, t *plan.Target, addr string) (net.Conn, error) {
-			return engine.Dial(ctx, t, addr, f.loops.open())
+			return engine.Dial(ctx, t, addr, f.loops.open(), f.loops.secrets.allow(false))
 		},
 		Hook: f.allowed.observed(header),
 	}

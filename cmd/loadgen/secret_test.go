@@ -1,9 +1,12 @@
 package main_test
 
 import (
+	"io"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -99,4 +102,61 @@ func TestPasswordOfATarget(t *testing.T) {
 	refused := begin(t, millions, "-var", nodes(node.addr)).result(30 * time.Second)
 	require.Equal(t, run.ExitFailed, refused.ExitCode)
 	require.Contains(t, refused.Verdict.Reasons[0], "NOAUTH")
+}
+
+// TestSecretsGoWhereTheWorkerSays runs a plan with a password on workers elsewhere: one sends it to the places of its --secret and nowhere else,
+// whatever the plan says, and says so before any load.
+func TestSecretsGoWhereTheWorkerSays(t *testing.T) {
+	guarded := servertest.Redis(t, "--requirepass", canary)
+	port := guarded[strings.LastIndexByte(guarded, ':')+1:]
+	thief, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var taken text
+	heard := make(chan struct{})
+	go func() {
+		defer close(heard)
+		for {
+			conn, err := thief.Accept()
+			if err != nil {
+				return
+			}
+			_ = conn.SetReadDeadline(time.Now().Add(time.Second))
+			_, _ = io.Copy(&taken, conn)
+			_ = conn.Close()
+		}
+	}()
+	refusal := func(addr string) string {
+		return `secret "CACHE": it is not to go to ` + addr + ": to let it, start the worker with --secret CACHE=" + addr
+	}
+	for name, c := range map[string]struct {
+		addr, refusal string
+		args          []string
+	}{
+		"a network":        {guarded, "", []string{"--secret", "CACHE=127.0.0.0/8:" + port}},
+		"one of several":   {guarded, "", []string{"--secret", "CACHE=10.0.0.0/8:6379,localhost:" + port}},
+		"a name":           {guarded, "", []string{"--secret", "CACHE=ip6-localhost:1", "--secret", "CACHE=127.0.0.1:1-65535"}},
+		"no binding":       {guarded, refusal(guarded), nil},
+		"another port":     {guarded, refusal(guarded), []string{"--secret", "CACHE=127.0.0.1:1"}},
+		"another name":     {guarded, refusal(guarded), []string{"--secret", "OTHER=127.0.0.1:" + port}},
+		"another network":  {guarded, refusal(guarded), []string{"--secret", "CACHE=10.0.0.0/8:" + port}},
+		"somebody's place": {thief.Addr().String(), refusal(thief.Addr().String()), []string{"--secret", "CACHE=127.0.0.1:" + port}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tm := invite(t, 1, func(args ...string) *load { return begin(t, secretPlan, args...) }, "-var", nodes(c.addr))
+			worker := tm.command(append([]string{"worker", "--join", tm.addr, "--name", "w1", "--once"}, c.args...)...)
+			worker.Env = append(worker.Env, "LOADGEN_SECRET_CACHE="+canary)
+			start(t, worker)
+			r := tm.result(30 * time.Second)
+			if c.refusal == "" {
+				require.Equal(t, run.ExitOK, r.ExitCode, r.Verdict.Reasons)
+				return
+			}
+			require.Equal(t, run.ExitFailed, r.ExitCode)
+			require.Contains(t, r.Verdict.Reasons[0], c.refusal)
+			require.Nil(t, r.Phase["fill"], "nothing was sent")
+		})
+	}
+	require.NoError(t, thief.Close())
+	<-heard
+	require.NotContains(t, taken.String(), canary)
 }

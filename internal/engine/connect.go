@@ -55,7 +55,9 @@ func (w *wire) dial(c *wireConn) {
 	end := w.group.endpoint(c.endpoint)
 	fd, err := -1, errUnknownAddress
 	if end.addr.IsValid() || end.path != "" || w.pipes != nil {
-		fd, err = w.poll.connect(&end, c.index)
+		if err = w.admits(&end); err == nil {
+			fd, err = w.poll.connect(&end, c.index)
+		}
 	}
 	c.since = w.l.clock.now()
 	c.state = isConnecting
@@ -64,6 +66,14 @@ func (w *wire) dial(c *wireConn) {
 	if err != nil {
 		w.lose(c, explainSocket(&end, err))
 	}
+}
+
+// admits says whether the target's secrets may go to an endpoint. Where connections are made by pipes, those look at where each leads.
+func (w *wire) admits(end *endpoint) error {
+	if w.pipes != nil {
+		return nil
+	}
+	return w.group.connect.admits(end)
 }
 
 // errUnknownAddress is of a node of a cluster that has a name and could not be reached when the phase began.

@@ -26,6 +26,7 @@ import (
 type Config struct {
 	Drivers []driver.Driver
 	Secrets driver.Secrets
+	Allow   Allow
 	Loops   int           // 0: one for each processor but one, at least one
 	Spin    time.Duration // before an op of an open load is due, loops look at the clock for this long instead of sleeping; 0: 50 µs, pinned 200 µs; below: never
 	Pin     []int         // CPUs that loops run on: loop i on the i-th, and from the first again; none: where the kernel puts them

@@ -71,6 +71,7 @@ func (e *Engine) openGroup(ctx context.Context, step run.Step) (*group, error) {
 	if g.connect, err = newConnector(e.dial, e.readFile, g.target.TLS); err != nil {
 		return nil, fmt.Errorf("target %q: %w", g.target.Name, err)
 	}
+	g.connect.allow = e.allowance(g.target.Config)
 	if c, ok := clustered(g.target, d); ok && g.sessions > 0 {
 		if err := g.discover(ctx, c, e.cfg.Secrets); err != nil {
 			return nil, fmt.Errorf("target %q: %w", g.target.Name, err)
@@ -271,7 +272,7 @@ func (g *group) newTransport(e *Engine, d driver.Driver, l *loop) (transport, er
 	case driver.Dialer:
 		return newBlocking(func(ctx context.Context, i int) (s driver.Session, err error) {
 			err = driver.Safely(func() (err error) {
-				s, err = d.Dial(ctx, g.target.Config, e.cfg.Secrets, g.endpoints[i].text)
+				s, err = d.Dial(ctx, g.target.Config, e.secretsFor(), g.endpoints[i].text)
 				return err
 			})
 			return s, err

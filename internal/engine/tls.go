@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -20,6 +21,8 @@ import (
 type connector struct {
 	dial func(ctx context.Context, network, addr string) (net.Conn, error)
 	tls  *tls.Config // nil: plain TCP
+
+	allow func(to netip.AddrPort, socket string) error // may the target's secrets go there? nil: they may, or there are none
 }
 
 // newConnector has the files read that t names; t is nil for plain TCP.
@@ -111,6 +114,9 @@ func (c connector) to(ctx context.Context, end *endpoint) (net.Conn, error) {
 			err = what.Err
 		}
 		return nil, explainSocket(end, err)
+	}
+	if err := c.admit(conn); err != nil {
+		return nil, err
 	}
 	if c.tls == nil {
 		return conn, nil
@@ -208,13 +214,14 @@ func (c connector) refusal() string {
 	return "the server does not take the client's certificate: it must be signed by an authority that the server trusts, and not be over"
 }
 
-// Dial connects to an endpoint of a target as the target's load does: over TLS where the plan wants it, whose files are opened by open, as in Config.
-func Dial(ctx context.Context, t *plan.Target, addr string, open func(path string) (*os.File, error)) (net.Conn, error) {
-	e := &Engine{cfg: Config{Open: open}}
+// Dial connects to an endpoint of a target as the target's load does: over TLS where the plan wants it, with open and allow as in Config.
+func Dial(ctx context.Context, t *plan.Target, addr string, open func(path string) (*os.File, error), allow Allow) (net.Conn, error) {
+	e := &Engine{cfg: Config{Open: open, Allow: allow}}
 	c, err := newConnector(new(net.Dialer).DialContext, e.readFile, t.TLS)
 	if err != nil {
 		return nil, err
 	}
+	c.allow = e.allowance(t.Config)
 	end := newEndpoint("", addr)
 	return c.to(ctx, &end)
 }
