@@ -186,6 +186,8 @@ func TestStepsInOrder(t *testing.T) { overBoth(t, testStepsInOrder) }
 
 func testStepsInOrder(t *testing.T, join joiner) {
 	a, b := newFake(), newFake()
+	a.lie = func(f *run.Final) { f.Generator.CPUSeconds = 2 }
+	b.lie = a.lie
 	cfg := config(t, join, a, b)
 	var updates []run.Update
 	cfg.Progress = func(u run.Update) { updates = append(updates, u) }
@@ -199,12 +201,17 @@ func testStepsInOrder(t *testing.T, join joiner) {
 	}, a.noted())
 	require.Contains(t, b.noted(), "prepare second load 1–3 last=true")
 	require.Equal(t, []string{"w0", "w1"}, r.Workers)
+	for _, w := range r.Fleet {
+		require.Equal(t, 5, w.Sessions, "the most that it had in a phase")
+		require.InDelta(t, 6, w.CPUSeconds, 1e-9, "of three steps")
+	}
 	require.EqualValues(t, 10, r.Phase["first"].Op["put"].OK)
 	require.EqualValues(t, 10, r.Phase["first"].Setup.Op["put"].OK)
 	require.EqualValues(t, 3, r.Phase["second"].Op["put"].OK)
 	require.Equal(t, 6, cfg.Store.(*memory).snapshots)
 	require.Len(t, updates, 3)
 	require.EqualValues(t, 10, updates[1].Done)
+	require.Zero(t, updates[1].Bad)
 	require.Equal(t, run.Verdict{Completeness: run.Complete, Validity: run.Valid, Assertions: run.None}, updates[1].Verdict)
 	require.Equal(t, r.Phase["first"].Validity, updates[2].Verdict.Validity, "of the phase that has ended")
 }
