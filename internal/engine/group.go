@@ -217,7 +217,7 @@ func (g *group) newLoop(e *Engine, d driver.Driver, index int) (*loop, error) {
 	}
 	l := &loop{
 		clock: e.clock, index: index, wall: e.wall, spin: int64(max(0, e.cfg.Spin)), halt: &e.halt, lease: &e.lease, log: e.cfg.Logger,
-		retired: &g.retired, everyone: int64(g.sessions),
+		retired: &g.retired, everyone: int64(g.sessions), pipeline: g.phase.Pipeline(),
 		spare:     make(chan *measure.Totals, 4),
 		reqBefore: make([]measure.Requests, n), reqNow: make([]measure.Requests, n),
 	}
@@ -355,7 +355,7 @@ func (g *group) equip(l *loop, source *workload.Source, step run.Step) {
 	l.acks = g.target.Replication != nil
 	l.checked = g.plan.Dataset(g.phase.Dataset).Values.Checked
 	for _, s := range l.sessions {
-		s.begun, s.active, s.first, s.last, s.streams, s.queued = false, 0, 0, 0, nil, false
+		s.begun, s.active, s.first, s.out, s.started, s.last, s.streams, s.queued = false, 0, 0, 0, 0, 0, nil, false
 		s.stream = source.Stream(s.id)
 	}
 	if step.Kind == run.Load && g.trace != nil {

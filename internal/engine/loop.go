@@ -82,7 +82,9 @@ type session struct {
 	queued  bool          // among the sessions that the open feed can start
 	begun   bool
 	retired bool  // it has failed for good
-	first   int64 // start of its first op, and
+	first   int64 // start of its first op,
+	out     int64 // start of its last, and
+	started int64 // how many ops
 	last    int64 // end of its last, on the run clock
 }
 
@@ -106,6 +108,7 @@ type loop struct {
 	feed     feed
 	prog     op.Program
 	routes   *routes // of a target that is a cluster; else nil
+	pipeline int     // slots of a session
 	direct   *direct // carries out what prog would, where it can; or nil
 	thread   *local  // carries ops out without prog; or nil
 	scenes   *scenes // of a step whose sessions carry out scenarios; or nil
@@ -410,6 +413,7 @@ func (l *loop) versions(n int, now int64) uint64 {
 func (l *loop) occupy(s *session, n int, now int64) {
 	s.active += n
 	l.running += n
+	s.out, s.started = now, s.started+int64(n)
 	if !s.begun {
 		s.begun, s.first = true, now
 	}
@@ -524,7 +528,7 @@ func (l *loop) answeredBatch(st *opState, endpoint int, replies []driver.Reply, 
 func (l *loop) endKeys(st *opState, n int, o driver.Outcome, now int64) {
 	if n > 0 {
 		st.keys -= n
-		l.rec.EndKeys(st.Verb, o, uint64(n), now)
+		l.rec.EndKeys(st.Verb, o, uint64(n), st.due, now)
 	}
 }
 
@@ -590,18 +594,20 @@ func (l *loop) deliver(ev op.Event, now int64) {
 // ended records the outcome of an op. Its slot is free for the feed, which is still to be told.
 func (l *loop) ended(st *opState, outcome driver.Outcome, cause op.EventKind, now int64) {
 	st.done = true
-	if st.scene == nil {
-		l.vacate(st.session, 1, now)
-	} else {
-		st.scene.took(st, outcome, cause, now)
-	}
 	if outcome > driver.Miss {
 		l.brake.ended(outcome, 1)
 	}
-	l.rec.Record(&measure.Sample{
+	sample := measure.Sample{
 		Verb: st.Verb, Outcome: outcome, Cause: measure.Cause(cause),
 		Due: st.due, Start: st.startOr(now), End: now,
-	})
+	}
+	if st.scene != nil {
+		st.scene.took(st, outcome, cause, now)
+		l.rec.RecordStep(&sample, st.scene.due)
+		return
+	}
+	l.vacate(st.session, 1, now)
+	l.rec.Record(&sample)
 }
 
 // startOr is when the op's first request was written; now, when none was.

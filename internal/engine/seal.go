@@ -28,7 +28,8 @@ func (l *loop) finish(now int64) {
 	l.census()
 	for _, s := range l.sessions {
 		if s.begun {
-			l.rec.Span.Session(s.first, max(s.first, s.last))
+			last := max(s.first, s.last)
+			l.rec.Span.Busy(s.first, min(s.out, last), last, s.turn(int64(l.pipeline)))
 		}
 	}
 	use := l.meter.since(now-l.entered, l.spun)
@@ -38,6 +39,14 @@ func (l *loop) finish(now int64) {
 	}
 	l.parts <- part{loop: l.index, upTo: now, totals: l.rec, final: true, use: use}
 	l.rec = nil
+}
+
+// turn is the mean time from a start of one of the session's slots to its next.
+func (s *session) turn(slots int64) int64 {
+	if s.started <= slots {
+		return max(s.last-s.first, 0)
+	}
+	return (s.out - s.first) * slots / (s.started - slots)
 }
 
 // fresh returns an empty recorder for the step.

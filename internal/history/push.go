@@ -152,7 +152,7 @@ type figure struct {
 }
 
 func figuresOf(o *run.Op) []figure {
-	all := []figure{{"rate", o.Rate}, {"rate_wall", o.RateWall}, {"hit_ratio", o.HitRatio}}
+	all := []figure{{"rate", o.Rate}, {"answered", o.Answered}, {"rate_wall", o.RateWall}, {"hit_ratio", o.HitRatio}}
 	for _, l := range []struct {
 		name string
 		of   *run.Latency

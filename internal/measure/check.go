@@ -51,6 +51,7 @@ func (o *Op) check(name string) error {
 		}
 	}
 	inBins("", &o.Bins, &o.Outcomes)
+	inBins(" by turn", &o.Turns, &o.Outcomes)
 	var classes [NumClasses]uint64
 	for i, n := range o.Outcomes {
 		if out := driver.Outcome(i); out != driver.Shed {
@@ -71,6 +72,7 @@ func (o *Op) check(name string) error {
 		errs = append(errs, fmt.Errorf("keys of %w", err))
 	}
 	inBins(" of keys", &o.Keys.Bins, &o.Keys.Outcomes)
+	inBins(" of keys by turn", &o.Keys.Turns, &o.Keys.Outcomes)
 	same("causes", causes, ClassBad.String(), classes[ClassBad])
 	same("lags", o.Lag.Count(), "ended", ended)
 	return errors.Join(errs...)
@@ -86,6 +88,9 @@ func (s *Span) check() error {
 	if s.First > min(s.LastFirst, s.FirstLast) || s.Last < max(s.LastFirst, s.FirstLast) {
 		return fmt.Errorf("first starts %d to %d do not go with last ends %d to %d of %d sessions",
 			s.First, s.LastFirst, s.FirstLast, s.Last, s.Sessions)
+	}
+	if s.FirstOut < s.First || s.FirstOut > s.FirstLast {
+		return fmt.Errorf("the earliest last start of %d sessions is at %d, outside of %d to %d", s.Sessions, s.FirstOut, s.First, s.FirstLast)
 	}
 	return nil
 }

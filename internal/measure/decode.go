@@ -132,6 +132,7 @@ func (t *Totals) decode(r *reader) {
 		}
 	}
 	t.decodeScenarios(r)
+	t.Time = r.time(t.Time)
 }
 
 func (t *Totals) decodeScenarios(r *reader) {
@@ -177,7 +178,7 @@ func (r *reader) span(s *Span) {
 	if s.Sessions = r.Uvarint(); s.Sessions == 0 {
 		return
 	}
-	for _, at := range [...]*int64{&s.First, &s.LastFirst, &s.FirstLast, &s.Last} {
+	for _, at := range [...]*int64{&s.First, &s.LastFirst, &s.FirstLast, &s.Last, &s.FirstOut, &s.Turn} {
 		*at = r.Varint()
 	}
 }
@@ -277,11 +278,13 @@ func (r *reader) op(o *Op) {
 		r.Fail("the last of %d acks is empty", n)
 	}
 	r.allBins(&o.Bins)
+	r.allBins(&o.Turns)
 	if r.set(1, "ledgers of keys") == 0 {
 		return
 	}
 	o.Keys.Ledger = r.ledger()
 	r.allBins(&o.Keys.Bins)
+	r.allBins(&o.Keys.Turns)
 	if r.Err == nil && o.Keys.empty() {
 		r.Fail("a ledger of keys that is written, but empty")
 	}
@@ -308,9 +311,25 @@ func (r *reader) hist(h *hist.Hist) {
 	r.Rest = rest
 }
 
-// bins reads the bins of one outcome. The width must be the finest that holds the last end.
-func (r *reader) bins(b *Bins) {
-	b.Shift = r.Byte()
+// time reads bins that may be empty, into those at hand, if there are any.
+func (r *reader) time(b *Bins) *Bins {
+	shift := r.Byte()
+	if shift == 0 || r.Err != nil {
+		return b
+	}
+	if b == nil {
+		b = new(Bins)
+	}
+	r.filled(b, shift)
+	return b
+}
+
+// bins reads the bins of one outcome.
+func (r *reader) bins(b *Bins) { r.filled(b, r.Byte()) }
+
+// filled reads bins of a width that are not empty. It must be the finest that holds the last end.
+func (r *reader) filled(b *Bins, shift uint8) {
+	b.Shift = shift
 	left := r.Uvarint()
 	if r.Err != nil {
 		return

@@ -37,14 +37,14 @@
 //	+------------+----------+--------------+------------+--------------+---------+--------+-------------+
 //	| Span | Errors | Requests | verbs 1B | per verb: Op                                                |
 //	+------+--------+----------+----------+-------------------------------------------------------------+
-//	| scenarios | per scenario: Op |
-//	+-----------+------------------+
+//	| scenarios | per scenario: Op | time: Bins, or 0 |
+//	+-----------+------------------+------------------+
 //
 // Span, of which an empty one is its first number only:
 //
-//	+----------+---------+--------------+--------------+--------+
-//	| sessions | ± first | ± last first | ± first last | ± last |
-//	+----------+---------+--------------+--------------+--------+
+//	+----------+---------+--------------+--------------+--------+-------------+--------+
+//	| sessions | ± first | ± last first | ± first last | ± last | ± first out | ± turn |
+//	+----------+---------+--------------+--------------+--------+-------------+--------+
 //
 // Errors, texts ascending:
 //
@@ -65,14 +65,14 @@
 //	+-----+---------------------+-------------+-------------------+----------+-------------+
 //	| lag Hist | service Hist per class | response Hist per class | acks 1B | Hist per ack |
 //	+----------+------------------------+-------------------------+---------+--------------+
-//	| outcomes 1B | per outcome: Bins | keys 1B | Keys, if that is 1                         |
-//	+-------------+-------------------+---------+--------------------------------------------+
+//	| outcomes 1B | per outcome: Bins | the same by turns | keys 1B | Keys, if that is 1     |
+//	+-------------+-------------------+-------------------+---------+------------------------+
 //
 // Keys:
 //
-//	+-----+---------------------+-------------+-------------+-------------------+
-//	| due | a count per outcome | ± in_flight | outcomes 1B | per outcome: Bins |
-//	+-----+---------------------+-------------+-------------+-------------------+
+//	+-----+---------------------+-------------+-------------+-------------------+-------------------+
+//	| due | a count per outcome | ± in_flight | outcomes 1B | per outcome: Bins | the same by turns |
+//	+-----+---------------------+-------------+-------------+-------------------+-------------------+
 //
 // Bins: the width is 2^shift ns; of the bins that are not empty, ascending; they end where the counts add up to ends.
 //
@@ -82,5 +82,5 @@
 //
 // Scenarios is a set like that of verbs, of one number.
 //
-// The version, 5, changes with the form, and so whenever a verb, an outcome, a cause or a class is added.
+// The version, 6, changes with the form, and so whenever a verb, an outcome, a cause or a class is added.
 package measure

@@ -8,7 +8,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-const version = 5
+const version = 6
 
 // maxEndpoints bounds what a decoder sets aside on the word of a few bytes.
 const maxEndpoints = 4096
@@ -85,7 +85,10 @@ func (t *Totals) AppendBinary(b []byte) ([]byte, error) {
 			return b, fmt.Errorf("encode %s: %w", driver.Verb(v), err)
 		}
 	}
-	return t.appendScenarios(b)
+	if b, err = t.appendScenarios(b); err != nil {
+		return b, err
+	}
+	return appendOne(b, t.Time), nil
 }
 
 func (t *Totals) appendScenarios(b []byte) ([]byte, error) {
@@ -116,7 +119,7 @@ func appendSpan(b []byte, s *Span) []byte {
 	if s.Sessions == 0 {
 		return b
 	}
-	for _, at := range [...]int64{s.First, s.LastFirst, s.FirstLast, s.Last} {
+	for _, at := range [...]int64{s.First, s.LastFirst, s.FirstLast, s.Last, s.FirstOut, s.Turn} {
 		b = binary.AppendVarint(b, at)
 	}
 	return b
@@ -197,12 +200,12 @@ func appendOp(b []byte, o *Op) ([]byte, error) {
 			return b, err
 		}
 	}
-	b = appendBins(b, &o.Bins)
+	b = appendBins(appendBins(b, &o.Bins), &o.Turns)
 	if o.Keys.empty() {
 		return append(b, 0), nil
 	}
 	b = appendLedger(append(b, 1), &o.Keys.Ledger)
-	return appendBins(b, &o.Keys.Bins), nil
+	return appendBins(appendBins(b, &o.Keys.Bins), &o.Keys.Turns), nil
 }
 
 // appendBins appends the bins of every outcome that has ends.
@@ -210,23 +213,31 @@ func appendBins(b []byte, all *[driver.NumOutcomes]*Bins) []byte {
 	at := len(b)
 	b = append(b, 0)
 	for i, bins := range all {
-		total := bins.Total()
-		if total == 0 {
+		if bins.Total() > 0 {
+			b[at] |= 1 << i
+			b = appendOne(b, bins)
+		}
+	}
+	return b
+}
+
+// appendOne appends bins by themselves: a width of 0 alone when they are empty.
+func appendOne(b []byte, bins *Bins) []byte {
+	total := bins.Total()
+	if total == 0 {
+		return append(b, 0)
+	}
+	b = append(b, bins.shift())
+	b = binary.AppendUvarint(b, total)
+	skipped := uint64(0)
+	for _, n := range &bins.N {
+		if n == 0 {
+			skipped++
 			continue
 		}
-		b[at] |= 1 << i
-		b = append(b, bins.shift())
-		b = binary.AppendUvarint(b, total)
-		skipped := uint64(0)
-		for _, n := range &bins.N {
-			if n == 0 {
-				skipped++
-				continue
-			}
-			b = binary.AppendUvarint(b, skipped)
-			b = binary.AppendUvarint(b, n)
-			skipped = 0
-		}
+		b = binary.AppendUvarint(b, skipped)
+		b = binary.AppendUvarint(b, n)
+		skipped = 0
 	}
 	return b
 }

@@ -47,8 +47,8 @@ func TestEmptyForms(t *testing.T) {
 		}
 		want string
 	}{
-		{"counters", new(Counters), "05" + "00" + "0000"},
-		{"totals", new(Totals), "05" + "00" + "0000000000000000" + "00000000" + "00" + "00" + "0000" + "0000" + "00" + "00"},
+		{"counters", new(Counters), "06" + "00" + "0000"},
+		{"totals", new(Totals), "06" + "00" + "0000000000000000" + "00000000" + "00" + "00" + "0000" + "0000" + "00" + "00" + "00"},
 	} {
 		require.Equal(t, c.want, hex.EncodeToString(bytesOf(t, c.x)), c.name)
 	}
@@ -151,7 +151,7 @@ func TestEncodeRefusesWhatCannotBeRead(t *testing.T) {
 // Each case is a form that AppendBinary does not write.
 func TestDecodeIsStrict(t *testing.T) {
 	const (
-		head   = "05" + "00" + "0000000000000000" + "00000000" + "00" // up to the span
+		head   = "06" + "00" + "0000000000000000" + "00000000" + "00" // up to the span
 		span   = "00"
 		noErrs = "0000"
 		noReqs = "0000"
@@ -161,9 +161,9 @@ func TestDecodeIsStrict(t *testing.T) {
 		putOp = "02" + ledger + "0000000000" + "0000" + "0200" + "020002000200" + "020002000200"
 	)
 	for _, c := range []struct{ name, form, want string }{
-		{"version", "01", "version 1, want 5"},
-		{"a long number", "05" + "8000", "longer than need be"},
-		{"a large number", "05" + "ffffffffffffffffffff01", "above 2^64"},
+		{"version", "01", "version 1, want 6"},
+		{"a long number", "06" + "8000", "longer than need be"},
+		{"a large number", "06" + "ffffffffffffffffffff01", "above 2^64"},
 		{"nine texts", head + span + "0909", "9 error texts, want at most 8"},
 		{"errors without text", head + span + "0100", "1 errors without a text"},
 		{"text never occurred", head + span + "0101" + "0161" + "00", "occurred 0 times, want 1 to 1"},
@@ -183,7 +183,7 @@ func TestDecodeIsStrict(t *testing.T) {
 		{"verbs", head + span + noErrs + noReqs + "80", "a set 0x80 of 7 verbs"},
 		{
 			"empty op", head + span + noErrs + noReqs + "02" + "000000000000000000" + "0000000000" + "0000" + "0200" +
-				"020002000200" + "020002000200" + "00" + "00" + "00", "put: written, but empty",
+				"020002000200" + "020002000200" + "00" + "00" + "00" + "00", "put: written, but empty",
 		},
 		{"histogram", head + span + noErrs + noReqs + "02" + ledger + "0000000000" + "0000" + "0100", "put: decode histogram: version 1"},
 		{"last ack empty", head + span + noErrs + noReqs + putOp + "01" + "0200", "put: the last of 1 acks is empty"},
@@ -196,11 +196,14 @@ func TestDecodeIsStrict(t *testing.T) {
 		{"bin beyond", head + span + noErrs + noReqs + putOp + "00" + "01" + "1001" + "800801", "put: a bin above the last of 1024"},
 		{"bin after the last", head + span + noErrs + noReqs + putOp + "00" + "01" + "1002" + "ff0701" + "0001", "put: a bin above the last"},
 		{"bins coarser than need be", head + span + noErrs + noReqs + putOp + "00" + "01" + "1101" + "ff0301", "put: bins of 2^17 ns, where half"},
+		{"outcomes by turn", head + span + noErrs + noReqs + putOp + "00" + "00" + "80", "put: a set 0x80 of 7 outcomes"},
+		{"time too fine", head + span + noErrs + noReqs + "00" + "00" + "0f01", "1 ends in bins of 2^15 ns"},
+		{"empty time", head + span + noErrs + noReqs + "00" + "00" + "1000", "0 ends in bins of 2^16 ns"},
 		{"scenarios", head + span + noErrs + noReqs + "00" + "8080808010", "a set 0x100000000 of 32 scenarios"},
 		{"scenario cut off", head + span + noErrs + noReqs + "00" + "02" + "01", "scenario 2: it ends early"},
 		{
 			"empty scenario", head + span + noErrs + noReqs + "00" + "01" + "000000000000000000" + "0000000000" + "0000" + "0200" +
-				"020002000200" + "020002000200" + "00" + "00" + "00", "scenario 1: written, but empty",
+				"020002000200" + "020002000200" + "00" + "00" + "00" + "00", "scenario 1: written, but empty",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -214,9 +217,9 @@ func TestDecodeIsStrict(t *testing.T) {
 		})
 	}
 	for _, c := range []struct{ name, form, want string }{
-		{"version", "00", "version 0, want 5"},
-		{"verbs", "0580", "a set 0x80 of 7 verbs"},
-		{"empty ledger", "0502" + "000000000000000000", "put: written, but empty"},
+		{"version", "00", "version 0, want 6"},
+		{"verbs", "0680", "a set 0x80 of 7 verbs"},
+		{"empty ledger", "0602" + "000000000000000000", "put: written, but empty"},
 	} {
 		t.Run("counters/"+c.name, func(t *testing.T) {
 			b, err := hex.DecodeString(c.form)
@@ -230,11 +233,11 @@ func TestDecodeIsStrict(t *testing.T) {
 	}
 	const most = "ffffffffffffffffff01"
 	for _, c := range []struct{ name, form, want string }{
-		{"version", "07", "version 7, want 5"},
-		{"step", "05" + "8080808008", "step 2147483648"},
-		{"sequence", "05" + "00" + most + "01", "sequence numbers above 2^64"},
-		{"time", "05" + "00" + "0000" + "02" + most, "an interval to beyond 2^63 ns"},
-		{"final", "05" + "00" + "0000" + "0000" + "02", "final is 2, want 0 or 1"},
+		{"version", "07", "version 7, want 6"},
+		{"step", "06" + "8080808008", "step 2147483648"},
+		{"sequence", "06" + "00" + most + "01", "sequence numbers above 2^64"},
+		{"time", "06" + "00" + "0000" + "02" + most, "an interval to beyond 2^63 ns"},
+		{"final", "06" + "00" + "0000" + "0000" + "02", "final is 2, want 0 or 1"},
 	} {
 		t.Run("snapshot/"+c.name, func(t *testing.T) {
 			b, err := hex.DecodeString(c.form)

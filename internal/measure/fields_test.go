@@ -29,7 +29,7 @@ func counted() (all []field) {
 	}
 	var walk func(name string, at func(*Totals) reflect.Value)
 	walk = func(name string, at func(*Totals) reflect.Value) {
-		if name == "Totals.Origin" || strings.HasSuffix(name, ".Keys.Bins") {
+		if name == "Totals.Origin" || strings.HasSuffix(name, ".Keys.Bins") || strings.HasSuffix(name, ".Keys.Turns") {
 			return // the first is no count, and bins of keys have nothing that their outcomes have not
 		}
 		v := at(shape())

@@ -1,10 +1,12 @@
 package measure
 
+import "github.com/loadgen/loadgen/pkg/driver"
+
 // WithoutBins returns a copy of t without bins and without origin, so that steps that began at different times can be merged. It shares all else
 // with t, and is to be read only; CheckValid does not hold for it.
 func (t *Totals) WithoutBins() *Totals {
 	flat := *t
-	flat.Origin = 0
+	flat.Origin, flat.Time = 0, nil
 	for v, o := range t.Ops {
 		if o != nil {
 			flat.Ops[v] = o.withoutBins()
@@ -19,7 +21,8 @@ func (t *Totals) WithoutBins() *Totals {
 
 func (o *Op) withoutBins() *Op {
 	flat := *o
-	clear(flat.Bins[:])
-	clear(flat.Keys.Bins[:])
+	for _, all := range []*[driver.NumOutcomes]*Bins{&flat.Bins, &flat.Turns, &flat.Keys.Bins, &flat.Keys.Turns} {
+		clear(all[:])
+	}
 	return &flat
 }

@@ -78,10 +78,13 @@ var anyEvents = rapid.Custom(func(t *rapid.T) []event {
 		return []event{start(s.Verb, n), end(s)}
 	case 8:
 		i, s := rapid.IntRange(0, MaxScenarios-1).Draw(t, "scenario"), drawSample(t)
+		turn := anyTime.Draw(t, "before")
 		return []event{
 			func(t *Totals) { t.AddScenario(i); t.AddScenarioInFlight(i, 1) },
 			func(t *Totals) { t.AddScenarioInFlight(i, -1); t.RecordScenario(i, &s) },
 			func(t *Totals) { t.AddScenario(i); t.ShedScenario(i) },
+			start(s.Verb, n),
+			func(t *Totals) { t.AddInFlight(s.Verb, -1); t.RecordStep(&s, s.Due-turn) },
 		}
 	case 0:
 		return []event{start(v, n)}
@@ -121,7 +124,7 @@ var anyEvents = rapid.Custom(func(t *rapid.T) []event {
 		o, at := anyOutcome.Draw(t, "outcome"), anyTime.Draw(t, "end")
 		return []event{
 			func(t *Totals) { t.AddKeysDue(v, int(n)); t.AddKeysInFlight(v, int64(n)) },
-			func(t *Totals) { t.AddKeysInFlight(v, -int64(n)); t.EndKeys(v, o, n, testOrigin+at) },
+			func(t *Totals) { t.AddKeysInFlight(v, -int64(n)); t.EndKeys(v, o, n, testOrigin+at/2, testOrigin+at) },
 			func(t *Totals) { t.AddKeysDue(v, 3); t.ShedKeys(v, 3) },
 		}
 	case 7:
@@ -179,8 +182,8 @@ func sampleTotals() *Totals {
 	t.AddDue(driver.Get)
 	t.Shed(driver.Get, 1)
 	t.AddKeysDue(driver.Get, 16)
-	t.EndKeys(driver.Get, driver.OK, 13, testOrigin+1e6)
-	t.EndKeys(driver.Get, driver.Miss, 2, testOrigin+3e6)
+	t.EndKeys(driver.Get, driver.OK, 13, testOrigin, testOrigin+1e6)
+	t.EndKeys(driver.Get, driver.Miss, 2, testOrigin+1e6, testOrigin+3e6)
 	t.AddKeysInFlight(driver.Get, 1)
 	t.Ack(driver.Put, 1, 150_000)
 	t.Ack(driver.Put, 3, 350_000)

@@ -35,13 +35,15 @@ type Sample struct {
 	Verb    driver.Verb
 	Outcome driver.Outcome // any but Shed
 	Cause   Cause          // what decided a bad outcome
-	Due     int64          // when the schedule wanted it
+	Due     int64          // when the schedule wanted it, and the turn of its slot began
 	Start   int64          // before the write that carried it
 	End     int64          // of the read that completed it
 }
 
 // Totals is what happened in one step, or a part of it. The zero value is empty: the identity of Merge. A Totals is used by one
 // goroutine at a time.
+//
+// A turn of a slot is an op, or a scenario: it begins when that is due, which in a closed load is when the slot is free.
 //
 // A verb without an op has a nil or an empty Op, an outcome that did not occur nil or empty Bins; the two mean the same.
 type Totals struct {
@@ -51,6 +53,7 @@ type Totals struct {
 	Requests    []Requests // index endpoint·NumVerbs + verb
 	Digest      uint64     // commutative digest of the ops due: stream, n, verb, key, size
 	Span        Span
+	Time        *Bins  // by when turns of slots began: the ns that they took, think times apart; nil is empty
 	Reconnects  uint64 // connections opened again after a loss
 	LateReplies uint64 // replies to requests that had timed out already; discarded
 	Foreign     uint64 // values read that no loadgen wrote (no valid header in a checked dataset)
@@ -69,15 +72,17 @@ type Op struct {
 	Lag      hist.Hist         // of every outcome but shed
 	Service  [NumClasses]hist.Hist
 	Response [NumClasses]hist.Hist
-	Acks     []hist.Hist // k-1: start of the op to its k-th good answer
-	Bins     [driver.NumOutcomes]*Bins
-	Keys     Keys // of ops that have several; empty where ops have one each
+	Acks     []hist.Hist               // k-1: start of the op to its k-th good answer
+	Bins     [driver.NumOutcomes]*Bins // by when ops ended
+	Turns    [driver.NumOutcomes]*Bins // by when the turns of their slots began
+	Keys     Keys                      // of ops that have several; empty where ops have one each
 }
 
 // Keys is the ledger of the keys of ops, which balances as that of ops does, and when they ended.
 type Keys struct {
 	Ledger
-	Bins [driver.NumOutcomes]*Bins
+	Bins  [driver.NumOutcomes]*Bins // by when they ended
+	Turns [driver.NumOutcomes]*Bins // by when the turns of their ops' slots began
 }
 
 // AddKeysDue counts the keys of an op that became due.
@@ -86,11 +91,12 @@ func (t *Totals) AddKeysDue(v driver.Verb, n int) { t.of(v).Keys.Due += uint64(n
 // ShedKeys counts those of an op that will never start.
 func (t *Totals) ShedKeys(v driver.Verb, n int) { t.of(v).Keys.Outcomes[driver.Shed] += uint64(n) }
 
-// EndKeys counts n keys that ended alike, at a time on the run clock.
-func (t *Totals) EndKeys(v driver.Verb, o driver.Outcome, n uint64, end int64) {
+// EndKeys counts n keys that ended alike: of an op that was due, and that ended, at times on the run clock.
+func (t *Totals) EndKeys(v driver.Verb, o driver.Outcome, n uint64, due, end int64) {
 	k := &t.of(v).Keys
 	k.Outcomes[o] += n
 	madeBins(&k.Bins, o).AddN(end-t.Origin, n)
+	madeBins(&k.Turns, o).AddN(due-t.Origin, n)
 }
 
 // AddKeysInFlight enters a change in the number of keys whose ops have started and that have not ended.
@@ -164,9 +170,27 @@ func (t *Totals) AckN(v driver.Verb, k int, ns int64, n uint64) {
 func (t *Totals) Record(s *Sample) { t.RecordN(s, 1) }
 
 // RecordN counts n ≥ 1 ops that ended alike, such as those that one write sent and one read answered, as n calls of Record do.
-func (t *Totals) RecordN(s *Sample, n uint64) { t.of(s.Verb).record(s, n, t.Origin) }
+func (t *Totals) RecordN(s *Sample, n uint64) {
+	t.of(s.Verb).record(s, n, s.Due, t.Origin)
+	t.addTime(s, n)
+}
 
-func (o *Op) record(s *Sample, n uint64, origin int64) {
+// RecordStep counts the op of a scenario that was due, and had its slot, from a time on. The slot's time is counted with the scenario.
+func (t *Totals) RecordStep(s *Sample, turn int64) { t.of(s.Verb).record(s, 1, turn, t.Origin) }
+
+// addTime adds the time that n turns of slots took, think times apart.
+func (t *Totals) addTime(s *Sample, n uint64) {
+	took := s.End - s.Due
+	if took <= 0 {
+		return
+	}
+	if t.Time == nil {
+		t.Time = new(Bins)
+	}
+	t.Time.AddN(s.Due-t.Origin, n*uint64(took))
+}
+
+func (o *Op) record(s *Sample, n uint64, turn, origin int64) {
 	o.Outcomes[s.Outcome] += n
 	class := classOf(s.Outcome)
 	if class == ClassBad {
@@ -181,4 +205,5 @@ func (o *Op) record(s *Sample, n uint64, origin int64) {
 		o.Response[class].RecordN(response, n)
 	}
 	madeBins(&o.Bins, s.Outcome).AddN(s.End-origin, n)
+	madeBins(&o.Turns, s.Outcome).AddN(turn-origin, n)
 }

@@ -13,6 +13,12 @@ import (
 // Merge panics when they differ; who merges what came from elsewhere compares them first.
 func (t *Totals) Merge(o *Totals) {
 	t.mergeRest(o)
+	if o.Time.Total() > 0 {
+		if t.Time == nil {
+			t.Time = new(Bins)
+		}
+		t.Time.Merge(o.Time)
+	}
 	for v, from := range o.Ops {
 		if !from.empty() {
 			t.of(driver.Verb(v)).merge(from)
@@ -50,9 +56,10 @@ func (t *Totals) Reset() {
 		o.reset()
 	}
 	clear(t.Requests)
-	origin, ops, scenarios, requests := t.Origin, t.Ops, t.Scenarios, t.Requests
-	*t = Totals{}
-	t.Origin, t.Ops, t.Scenarios, t.Requests = origin, ops, scenarios, requests
+	if t.Time != nil {
+		*t.Time = Bins{}
+	}
+	*t = Totals{Origin: t.Origin, Ops: t.Ops, Scenarios: t.Scenarios, Requests: t.Requests, Time: t.Time}
 }
 
 // hists returns the latencies that every Op has, in the order of the binary form.
@@ -86,8 +93,8 @@ func (o *Op) empty() bool {
 			return false
 		}
 	}
-	for _, b := range o.Bins {
-		if b.Total() > 0 {
+	for i, b := range o.Bins {
+		if b.Total() > 0 || o.Turns[i].Total() > 0 {
 			return false
 		}
 	}
@@ -118,8 +125,10 @@ func (o *Op) merge(from *Op) {
 		o.Acks[i].Merge(&acks[i])
 	}
 	mergeBins(&o.Bins, &from.Bins)
+	mergeBins(&o.Turns, &from.Turns)
 	o.Keys.merge(&from.Keys.Ledger)
 	mergeBins(&o.Keys.Bins, &from.Keys.Bins)
+	mergeBins(&o.Keys.Turns, &from.Keys.Turns)
 }
 
 func mergeBins(to, from *[driver.NumOutcomes]*Bins) {
@@ -153,7 +162,7 @@ func (o *Op) reset() {
 	for i := range o.Acks {
 		o.Acks[i].Reset()
 	}
-	for _, all := range []*[driver.NumOutcomes]*Bins{&o.Bins, &o.Keys.Bins} {
+	for _, all := range []*[driver.NumOutcomes]*Bins{&o.Bins, &o.Turns, &o.Keys.Bins, &o.Keys.Turns} {
 		for _, b := range all {
 			if b != nil {
 				*b = Bins{}

@@ -94,12 +94,12 @@ func TestResetLeavesNothing(t *testing.T) {
 func TestSpan(t *testing.T) {
 	var s Span
 	s.Session(10, 90)
-	require.Equal(t, Span{Sessions: 1, First: 10, LastFirst: 10, FirstLast: 90, Last: 90}, s)
+	require.Equal(t, Span{Sessions: 1, First: 10, LastFirst: 10, FirstLast: 90, Last: 90, FirstOut: 90, Turn: 80}, s)
 	s.Session(5, 100)
 	s.Session(30, 80)
-	require.Equal(t, Span{Sessions: 3, First: 5, LastFirst: 30, FirstLast: 80, Last: 100}, s)
+	require.Equal(t, Span{Sessions: 3, First: 5, LastFirst: 30, FirstLast: 80, Last: 100, FirstOut: 80, Turn: 225}, s)
 	s.Merge(&Span{})
-	require.Equal(t, Span{Sessions: 3, First: 5, LastFirst: 30, FirstLast: 80, Last: 100}, s)
+	require.Equal(t, Span{Sessions: 3, First: 5, LastFirst: 30, FirstLast: 80, Last: 100, FirstOut: 80, Turn: 225}, s)
 }
 
 func TestCountersFollowTotals(t *testing.T) {

@@ -28,7 +28,10 @@ func (t *Totals) AddScenarioInFlight(i int, change int64) { t.scenario(i).InFlig
 
 // RecordScenario counts a scenario that ended, as Record does an op; the sample's verb is not looked at. Its start is that of its first op, its end
 // that of its last.
-func (t *Totals) RecordScenario(i int, s *Sample) { t.scenario(i).record(s, 1, t.Origin) }
+func (t *Totals) RecordScenario(i int, s *Sample) {
+	t.scenario(i).record(s, 1, s.Due, t.Origin)
+	t.addTime(s, 1)
+}
 
 // mergeScenarios adds what o counted.
 func (t *Totals) mergeScenarios(o *Totals) {

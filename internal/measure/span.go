@@ -7,11 +7,16 @@ type Span struct {
 	LastFirst int64  // latest first start over sessions
 	FirstLast int64  // earliest last end over sessions
 	Last      int64  // last end of any session
+	FirstOut  int64  // earliest last start over sessions: until then each had work for all of its slots
+	Turn      int64  // sum over sessions of their mean turn: from a start in a slot to the next one there, ns
 }
 
 // Session adds a session whose first op started at first and whose last op ended at last.
-func (s *Span) Session(first, last int64) {
-	s.Merge(&Span{Sessions: 1, First: first, LastFirst: first, FirstLast: last, Last: last})
+func (s *Span) Session(first, last int64) { s.Busy(first, last, last, last-first) }
+
+// Busy is Session for one that is known to have started its last op at out, and the mean length of its turns.
+func (s *Span) Busy(first, out, last, turn int64) {
+	s.Merge(&Span{Sessions: 1, First: first, LastFirst: first, FirstLast: last, Last: last, FirstOut: out, Turn: turn})
 }
 
 // Merge adds the sessions of o. A session is in one Span of a step only.
@@ -26,5 +31,7 @@ func (s *Span) Merge(o *Span) {
 		s.LastFirst = max(s.LastFirst, o.LastFirst)
 		s.FirstLast = min(s.FirstLast, o.FirstLast)
 		s.Last = max(s.Last, o.Last)
+		s.FirstOut = min(s.FirstOut, o.FirstOut)
+		s.Turn += o.Turn
 	}
 }

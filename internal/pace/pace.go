@@ -67,6 +67,12 @@ func (s Shape) Ops() int64 {
 	return n
 }
 
+// Until returns how many of them are due before a time, in nanoseconds from the step's start.
+func (s Shape) Until(ns int64) int64 {
+	s.Duration = min(s.Duration, time.Duration(max(ns, 0)))
+	return s.Ops()
+}
+
 // Expected returns Λ(Duration), the expected number of Poisson arrivals.
 func (s Shape) Expected() float64 {
 	ramp, end := s.Ramp.Seconds(), s.Duration.Seconds()

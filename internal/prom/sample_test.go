@@ -114,7 +114,7 @@ func counted(verbs []driver.Verb, seconds, endpoints, copies int) *measure.Total
 				start := due + n*n%70_000
 				end := start + 80_000 + 13_000*(n%40)
 				t.Record(&measure.Sample{Verb: v, Outcome: outcome, Cause: 1, Due: due, Start: start, End: end})
-				t.EndKeys(v, outcome, 4, end)
+				t.EndKeys(v, outcome, 4, due, end)
 				t.AddBytes(v, 110, 31)
 				r := t.Request(i%endpoints, v)
 				r.Sent++

@@ -82,7 +82,7 @@ func TestWhatTheLoadCounts(t *testing.T) {
 			if test.phase.Batch > 1 {
 				for range 40_000 {
 					s.totals.AddKeysDue(driver.Get, 1)
-					s.totals.EndKeys(driver.Get, driver.OK, 1, 50*ms)
+					s.totals.EndKeys(driver.Get, driver.OK, 1, 0, 50*ms)
 				}
 			}
 			for i := range test.phase.Scenarios {

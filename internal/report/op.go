@@ -114,6 +114,9 @@ func rates(ph *run.Phase, o done) []string {
 	if ph.Kind == string(run.Load) {
 		if o.Rate != nil {
 			parts = append(parts, whole(*o.Rate)+"/s"+mark(ph, o.at+".rate"), whole(*o.RatePerMinute)+"/min"+mark(ph, o.at+".rate_per_minute"))
+			if o.Miss > 0 {
+				parts = append(parts, whole(*o.Answered)+"/s"+mark(ph, o.at+".answered")+" answered")
+			}
 		} else {
 			parts = append(parts, "no rate ("+ph.Nulls[o.at+".rate"]+")")
 		}

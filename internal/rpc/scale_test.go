@@ -243,9 +243,11 @@ func (w *simulated) count(t *measure.Totals, seq int, from, to int64) {
 		o.Lag.Merge(&like.Lag)
 		o.Service[measure.ClassOK].Merge(&like.Service[measure.ClassOK])
 		o.Response[measure.ClassOK].Merge(&like.Response[measure.ClassOK])
-		o.Bins[driver.OK] = new(measure.Bins)
+		o.Bins[driver.OK], o.Turns[driver.OK] = new(measure.Bins), new(measure.Bins)
 		for n := range int64(perSecond) {
-			o.Bins[driver.OK].Add(from - t.Origin + (to-from)*n/perSecond)
+			at := from - t.Origin + (to-from)*n/perSecond
+			o.Bins[driver.OK].Add(at)
+			o.Turns[driver.OK].Add(at)
 		}
 		t.Ops[v] = o
 		*t.Request(0, v) = measure.Requests{Sent: perSecond, Answered: perSecond}

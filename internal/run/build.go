@@ -102,10 +102,11 @@ func newStep(p *plan.Plan, ph *plan.Phase, m Measured) *Phase {
 	b.warmUp(m)
 	r.even = seconds(b.window.to - b.window.from)
 	r.Seconds = seconds(m.Load.Span.Last - m.Load.Span.First)
+	b.openRates(ph, m.Shape)
+	b.rater(ph, m)
 	r.Op = b.ops("op.", verbsOf(ph.Ops))
 	r.Scenario = b.scenarios(ph)
 	r.count(ph, m)
-	b.openRates(ph, m.Shape)
 	b.generator()
 	b.log(ph, m)
 	b.queue()
@@ -131,7 +132,7 @@ func (p *Phase) count(ph *plan.Phase, m Measured) {
 		return
 	}
 	delete(p.Nulls, "setup")
-	s := builder{phase: p, totals: m.Setup, settled: m.Setup, noWindow: "setup is untimed"}
+	s := builder{phase: p, totals: m.Setup, settled: m.Setup, through: throughput{why: "setup is untimed"}}
 	p.Setup = &ledgers{
 		Op:       s.ops("setup.op.", verbsOf(ph.Setup)),
 		Requests: requests(m.Setup, m.Endpoints, verbsOf(ph.Setup)),
@@ -145,6 +146,7 @@ type builder struct {
 	settled  *measure.Totals // what latencies are made of
 	window   window          // of rates
 	noWindow string          // why there is none, or ""
+	through  throughput      // makes rates of counts
 }
 
 // ops makes an Op for each verb; at is the path they will stand under, with a dot at its end.
@@ -228,23 +230,20 @@ func (b *builder) rates(at string, r *Figures, t *measure.Op) {
 	} else {
 		b.null(at+".rate_wall", unbounded(b.totals))
 	}
-	why := b.noWindow
-	if why == "" {
-		var rate float64
-		if rate, why = b.window.rate(t.Bins[driver.OK]); why == "" {
-			r.Rate, r.RatePerMinute = number(rate), number(60*rate)
-			return
-		}
+	if r.Rate, r.Answered = b.perSecond(&t.Bins, &t.Turns); r.Rate != nil {
+		r.RatePerMinute = number(60 * *r.Rate)
+		return
 	}
-	b.null(at+".rate", why)
-	b.null(at+".rate_per_minute", why)
+	for _, name := range []string{".rate", ".answered", ".rate_per_minute"} {
+		b.null(at+name, b.through.why)
+	}
 }
 
 // keys takes over the ledger of keys; that of the ops where each has one.
 func (b *builder) keys(at string, r *Op, t *measure.Op) {
-	l, bins := t.Ledger(), t.Bins[driver.OK]
+	l, bins, turns := t.Ledger(), &t.Bins, &t.Turns
 	if t.Keys.Due > 0 {
-		l, bins = t.Keys.Ledger, t.Keys.Bins[driver.OK]
+		l, bins, turns = t.Keys.Ledger, &t.Keys.Bins, &t.Keys.Turns
 	}
 	r.Keys = keyLedger{Ledger: newLedger(l)}
 	if wall := b.totals.Span.Last - b.totals.Span.First; wall > 0 {
@@ -252,15 +251,10 @@ func (b *builder) keys(at string, r *Op, t *measure.Op) {
 	} else {
 		b.null(at+".rate_wall", unbounded(b.totals))
 	}
-	why := b.noWindow
-	if why == "" {
-		var rate float64
-		if rate, why = b.window.rate(bins); why == "" {
-			r.Keys.Rate = number(rate)
-			return
-		}
+	if r.Keys.Rate, r.Keys.Answered = b.perSecond(bins, turns); r.Keys.Rate == nil {
+		b.null(at+".rate", b.through.why)
+		b.null(at+".answered", b.through.why)
 	}
-	b.null(at+".rate", why)
 }
 
 func (b *builder) hitRatio(at string, verb driver.Verb, r *Op) {

@@ -328,7 +328,7 @@ func TestRate(t *testing.T) {
 		{
 			name: "shorter than a bin",
 			load: closedLoad(1, 40*µs, 0, always(driver.OK)),
-			rate: math.NaN(), why: "no plateau: it lasted 40µs, less than a time bin",
+			rate: math.NaN(), why: "no plateau: it lasted 40µs, in which no session began another op",
 		},
 		{
 			name: "only ok counts",

@@ -186,8 +186,8 @@ func checkFigures(ops map[string]*Op, scenarios map[string]*scenario) error {
 func (f *Figures) check(acks ...Latency) error {
 	const rounding = 1e-9
 	switch {
-	case (f.Rate == nil) != (f.RatePerMinute == nil):
-		return errors.New("a rate per second or per minute without the other")
+	case (f.Rate == nil) != (f.RatePerMinute == nil) || (f.Rate == nil) != (f.Answered == nil):
+		return errors.New("a rate per second, per minute or of what was answered without the others")
 	case f.Rate != nil && math.Abs(*f.RatePerMinute-60**f.Rate) > rounding*math.Abs(*f.RatePerMinute):
 		return fmt.Errorf("a rate of %v/s, and of %v a minute", *f.Rate, *f.RatePerMinute)
 	}

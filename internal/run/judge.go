@@ -38,7 +38,7 @@ const (
 
 // Figures of an op, as paths below it.
 var (
-	rateFigures    = []string{"rate", "rate_per_minute", "rate_wall", "keys.rate", "keys.rate_wall"}
+	rateFigures    = []string{"rate", "answered", "rate_per_minute", "rate_wall", "keys.rate", "keys.answered", "keys.rate_wall"}
 	latencyFigures = []string{"response", "service", "latency", "acks"}
 )
 

@@ -195,6 +195,7 @@ type Figures struct {
 	Causes Causes `json:"causes"`
 
 	Rate          *float64 `json:"rate"`      // ok per second while all sessions were at work
+	Answered      *float64 `json:"answered"`  // ok and miss per second, likewise
 	RateWall      *float64 `json:"rate_wall"` // ok per second from first start to last end
 	RatePerMinute *float64 `json:"rate_per_minute"`
 
@@ -218,6 +219,7 @@ type Op struct {
 type keyLedger struct {
 	Ledger
 	Rate     *float64 `json:"rate"`      // ok per second while all sessions were at work
+	Answered *float64 `json:"answered"`  // ok and miss per second, likewise
 	RateWall *float64 `json:"rate_wall"` // ok per second from first start to last end
 }
 

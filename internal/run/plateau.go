@@ -187,6 +187,33 @@ func (a *arrivals) sum(of func(*measure.Op) window) (perSecond float64, why stri
 	return perSecond, ""
 }
 
+// keptUp is achieved of a load whose ops take so long that the end of the slowest leaves less than half of it: what was due in w ended in as long,
+// and in so much more as response times grew meanwhile. They are compared between its first and its last third; sd is what chance may make of
+// that. It is 0 where ops were shed, and where a few took much longer than most: those may have waited for something that is no service.
+func (b *builder) keptUp(a *arrivals, w window, offered float64) (perSecond, sd float64) {
+	shift, _ := binShift(a.ops, b.totals)
+	third := (w.to - w.from) / 3
+	mean := func(part window) (ns, n float64) {
+		part = part.aligned(shift)
+		took, _ := b.totals.Time.Between(part.from, part.to)
+		count := float64(turns(a.ops, part))
+		return float64(took) / count, count
+	}
+	early, before := mean(window{w.from, w.from + third})
+	late, after := mean(window{w.to - third, w.to})
+	for _, o := range a.ops {
+		if o != nil && o.Outcomes[driver.Shed] > 0 {
+			return 0, 0
+		}
+	}
+	if before == 0 || after == 0 || a.varied > 2*float64(a.median) {
+		return 0, 0
+	}
+	lasts := float64(w.to - w.from)
+	const thirds = 1.5 // between the middles of the two lie two thirds of w
+	return offered / (1 + max(0, thirds*(late-early))/lasts), offered * thirds * a.varied * math.Sqrt(1/before+1/after) / lasts
+}
+
 // achieved is how many ops ended per second, of a load that lasted full seconds at its full rate.
 //
 // An op due at x ends at about x + the median service time of its kind (verb, or scenario), so ends are counted in the plateau moved by that
@@ -217,6 +244,9 @@ func (b *builder) achieved(ph *plan.Phase, s pace.Shape, a *arrivals, full float
 			rate = max(rate, min(later, offered))
 			even, variance = late, 2/math.Sqrt(3)*offered*a.varied/1e9
 		}
+	} else if kept, sd := b.keptUp(a, w, offered); kept > rate {
+		b.phase.plateau, b.phase.chance = seconds(w.to-w.from), sd
+		return kept, ""
 	}
 	if early := (window{w.from, w.to - min(hiccup.Nanoseconds(), (w.to-w.from)/20)}); rate < offered {
 		if kept := min(a.madeUp(early, w), offered); kept > rate {

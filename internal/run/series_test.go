@@ -20,8 +20,8 @@ func TestSeries(t *testing.T) {
 	second.AddInFlight(driver.Put, -1)
 	second.Record(&measure.Sample{Verb: driver.Put, Due: origin, Start: origin, End: origin + 3*ms})
 	record(second, measure.Sample{Verb: driver.Get, Outcome: driver.Timeout, Cause: measure.Cause(op.RequestTimeout), End: origin})
-	second.EndKeys(driver.Put, driver.OK, 5, origin+3*ms)
-	second.EndKeys(driver.Put, driver.Miss, 2, origin+3*ms)
+	second.EndKeys(driver.Put, driver.OK, 5, origin, origin+3*ms)
+	second.EndKeys(driver.Put, driver.Miss, 2, origin, origin+3*ms)
 	second.AddDue(driver.Get)
 	second.Shed(driver.Get, 1)
 
@@ -53,7 +53,7 @@ func TestLongSeriesJoinsRows(t *testing.T) {
 	counted := func(i int) *measure.Totals {
 		delta := measure.NewTotals(origin, 1)
 		delta.AddInFlight(driver.Get, int64(i%3-1))
-		delta.EndKeys(driver.Get, driver.OK, uint64(i%7), origin)
+		delta.EndKeys(driver.Get, driver.OK, uint64(i%7), origin, origin)
 		for k := range 20 {
 			record(delta, measure.Sample{Verb: driver.Get, Outcome: driver.Outcome(k % 2), Due: origin, Start: origin, End: origin + int64(i%100*k)*µs})
 		}

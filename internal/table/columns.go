@@ -103,7 +103,7 @@ func kindOf(p *plan.Plan, expr hclsyntax.Expression) kind {
 	}
 	name, _ := nameOf(x.Traversal[len(x.Traversal)-1])
 	switch {
-	case slices.Contains([]string{"rate", "rate_wall", "offered_rate", "achieved_rate"}, name):
+	case slices.Contains([]string{"rate", "answered", "rate_wall", "offered_rate", "achieved_rate"}, name):
 		return rates
 	case slices.Contains([]string{"mean", "sd", "min", "p50", "p90", "p99", "p999", "max"}, name), name == "seconds", strings.HasSuffix(name, "_seconds"):
 		return times
