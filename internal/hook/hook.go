@@ -2,13 +2,14 @@
 // one by its name.
 //
 // There is no shell. A command gets a process group of its own, nothing on its standard input, the PATH and HOME of this process and what it is
-// told, and nothing else of the environment. It has so long; then the whole group is asked to end (SIGTERM) and made to (SIGKILL). What a
-// command that went well leaves running in the background is left alone: starting a server is what hooks are for.
+// told, and nothing else of the environment. It has so long; then it and all that it has started are asked to end (SIGTERM) and made to (SIGKILL),
+// in whatever group or session they are by now; so are they when it fails. What a command that went well leaves running in the background is left alone: starting a server is what hooks are for.
 package hook
 
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -116,14 +117,15 @@ func (h Hook) Run(ctx context.Context, told []string) (Output, error) {
 	var out bounded
 	cmd := exec.CommandContext(ctx, h.path, h.Argv[1:]...)
 	cmd.Args[0] = h.Argv[0]
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "LOADGEN_HOOK=" + h.Name}, told...)
+	mark := "LOADGEN_HOOK_ID=" + rand.Text()
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "LOADGEN_HOOK=" + h.Name, mark}, told...)
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = grace
 	err := cmd.Run()
-	if cmd.Process != nil && ctx.Err() != nil {
-		end(cmd.Process.Pid)
+	if cmd.Process != nil && (ctx.Err() != nil || err != nil && !errors.Is(err, exec.ErrWaitDelay)) {
+		err = errors.Join(err, end(cmd.Process.Pid, mark))
 	}
 	switch {
 	case ctx.Err() != nil && cmd.Process != nil:
@@ -138,25 +140,6 @@ func (h Hook) Run(ctx context.Context, told []string) (Output, error) {
 		err = fmt.Errorf("%w; the last that it printed: %s", err, last)
 	}
 	return Output{Text: text, Cut: out.cut}, err
-}
-
-// end makes sure that a group which was asked to end does.
-func end(group int) {
-	late := time.NewTimer(grace)
-	defer late.Stop()
-	again := time.NewTicker(poll)
-	defer again.Stop()
-	for {
-		if err := syscall.Kill(-group, 0); err != nil {
-			return // nobody is left
-		}
-		select {
-		case <-late.C:
-			_ = syscall.Kill(-group, syscall.SIGKILL) // if there is still anybody
-			return
-		case <-again.C:
-		}
-	}
 }
 
 // bounded keeps the beginning of what is written to it.

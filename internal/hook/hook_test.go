@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -92,7 +93,7 @@ func TestEnvironmentIsScrubbed(t *testing.T) {
 	out, err := run(t, "x=env", 5*time.Second, "LOADGEN_RUN=r", "LOADGEN_VARIANT=w=1")
 	require.NoError(t, err)
 	require.ElementsMatch(t, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "LOADGEN_HOOK=x", "LOADGEN_RUN=r", "LOADGEN_VARIANT=w=1"},
-		strings.Split(strings.TrimSpace(out.Text), "\n"))
+		strings.Split(regexp.MustCompile(`LOADGEN_HOOK_ID=\w{26}\n`).ReplaceAllString(out.Text, ""), "\n")[:5])
 }
 
 func TestRunFails(t *testing.T) {
@@ -137,6 +138,8 @@ func TestHangs(t *testing.T) {
 		"listens":      `sleep 60 & echo $! > "$CHILD"; sleep 60`,
 		"does not":     `trap "" TERM; sleep 60 & echo $! > "$CHILD"; while :; do sleep 60; done`,
 		"holds none":   `(trap "" TERM; echo $(exec sh -c "echo \$PPID") > "$CHILD"; while :; do sleep 60; done) >/dev/null 2>&1 & sleep 60`,
+		"session":      `trap "" TERM; setsid sleep 60 >/dev/null 2>&1 & echo $! > "$CHILD"; sleep 60`,
+		"daemon":       `trap "" TERM; (setsid sleep 60 >/dev/null 2>&1 & echo $! > "$CHILD"); sleep 60`,
 		"leader is up": `(trap "" TERM; while :; do sleep 60; done) & echo $! > "$CHILD"; sleep 60`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -147,6 +150,20 @@ func TestHangs(t *testing.T) {
 			require.EqualError(t, err, "hook x: it did not end in time, and was ended")
 			require.Less(t, time.Since(began), 500*time.Millisecond+2*grace+time.Second)
 			require.Eventually(t, func() bool { return !alive(t, child) }, time.Second, 10*time.Millisecond)
+		})
+	}
+}
+
+// A command that fails takes with it what it has started, too, in whatever session that is.
+func TestFailsAndLeavesNothing(t *testing.T) {
+	for name, how := range map[string]string{"group": "", "session": "setsid "} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			child := filepath.Join(t.TempDir(), "pid")
+			script := how + `sleep 60 >/dev/null 2>&1 & echo $! > "$CHILD"; sleep 0.2; exit 3`
+			_, err := run(t, `x=sh -c '`+script+`'`, 10*time.Second, "CHILD="+child)
+			require.EqualError(t, err, "hook x: exit status 3")
+			require.False(t, alive(t, child))
 		})
 	}
 }
