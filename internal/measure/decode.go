@@ -213,7 +213,7 @@ func (r *reader) errors(e *Errors) {
 		left -= t.n
 		e.kept++
 	}
-	if left > 0 && kept < maxTexts {
+	if left > 0 && left <= maxTexts { // one of each goes at a time, and one that finds no room
 		r.Fail("%d errors without a text", left)
 	}
 }

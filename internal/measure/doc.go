@@ -1,7 +1,9 @@
 // Package measure counts: samples go into a [Totals], Totals merge into Totals.
 //
 // Everything in a Totals is an integer, and every field merges by sum, minimum or maximum. Merging is therefore associative and
-// commutative with the empty Totals as identity: any partition of the same samples, merged in any order, encodes to the same bytes.
+// commutative with the empty Totals as identity: any partition of the same samples, merged in any order, encodes to the same bytes. One thing is
+// apart: of more than 32 different error texts, which are kept and how often they are said to have come depends on the partition, within what
+// [Errors] says.
 // Intervals, event loops and workers are all combined this way, and differences between intervals are never taken.
 //
 // # Two ledgers

@@ -164,7 +164,7 @@ func TestDecodeIsStrict(t *testing.T) {
 		{"version", "01", "version 1, want 6"},
 		{"a long number", "06" + "8000", "longer than need be"},
 		{"a large number", "06" + "ffffffffffffffffffff01", "above 2^64"},
-		{"nine texts", head + span + "0909", "9 error texts, want at most 8"},
+		{"33 texts", head + span + "2121", "33 error texts, want at most 32"},
 		{"errors without text", head + span + "0100", "1 errors without a text"},
 		{"text never occurred", head + span + "0101" + "0161" + "00", "occurred 0 times, want 1 to 1"},
 		{"text too often", head + span + "0101" + "0161" + "02", "occurred 2 times, want 1 to 1"},

@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"bytes"
 	"iter"
 	"strconv"
 	"unicode"
@@ -8,13 +9,16 @@ import (
 )
 
 const (
-	maxTexts = 8
+	maxTexts = 32
 	maxText  = 120 // bytes
 )
 
-// Errors counts error texts: the total of all, and each of the 8 texts that come first in byte order. Which texts are kept does
-// not depend on the order in which they came: one that is among the first 8 of all is among the first 8 of every part it occurs
-// in, so it was never dropped and its count is exact. The zero value is empty.
+// Errors counts error texts: the total of all, and the most frequent of them. The zero value is empty.
+//
+// Up to 32 different texts are all kept, and their counts are exact whatever the order and the parts they came in. Beyond that it is a summary after
+// Misra and Gries (Finding repeated elements, 1982), merged as Agarwal et al. do (Mergeable summaries, 2012): a count may be too low, never too high, by
+// at most a 33rd of what the kept counts leave of the total. A text that came more often than that is kept. Which of the rarer ones are, and their
+// counts, then depends on the parts.
 //
 // A text is kept with control characters, other unprintable ones and invalid UTF-8 escaped as in Go source, cut at 120 bytes
 // between characters; texts that agree so far are one.
@@ -41,20 +45,68 @@ func (e *Errors) Add(msg []byte) {
 	e.add(&t)
 }
 
-// add counts a text if it is among the first, and drops the last for it if need be.
+// add counts a text. Where there is no room for one more, as many as the least frequent came are taken from all.
 func (e *Errors) add(t *text) {
-	i := 0
-	for i < e.kept && string(e.texts[i].bytes()) < string(t.bytes()) {
-		i++
-	}
+	i, found := e.find(t)
 	switch {
-	case i < e.kept && string(e.texts[i].bytes()) == string(t.bytes()):
+	case found:
 		e.texts[i].n += t.n
-	case i < maxTexts:
-		e.kept = min(e.kept+1, maxTexts)
-		copy(e.texts[i+1:e.kept], e.texts[i:])
-		e.texts[i] = *t
+		return
+	case e.kept == maxTexts:
+		least := t.n
+		for j := range e.texts {
+			least = min(least, e.texts[j].n)
+		}
+		e.lower(least)
+		if t.n == least {
+			return
+		}
+		e.insert(t, t.n-least) // one at least has made room
+	default:
+		e.insert(t, t.n)
 	}
+}
+
+// find returns where a text is, or would be.
+func (e *Errors) find(t *text) (at int, found bool) {
+	from, to := 0, e.kept
+	for from < to {
+		at = (from + to) / 2
+		switch bytes.Compare(e.texts[at].bytes(), t.bytes()) {
+		case 0:
+			return at, true
+		case -1:
+			from = at + 1
+		default:
+			to = at
+		}
+	}
+	return from, false
+}
+
+// insert adds a text that is not there, n times.
+func (e *Errors) insert(t *text, n uint64) {
+	at, _ := e.find(t)
+	e.kept++
+	copy(e.texts[at+1:e.kept], e.texts[at:])
+	e.texts[at] = *t
+	e.texts[at].n = n
+}
+
+// lower takes n from every count, and leaves out texts that have none left.
+func (e *Errors) lower(n uint64) {
+	kept := 0
+	for i := range e.kept {
+		if t := &e.texts[i]; t.n > n {
+			t.n -= n
+			if kept < i {
+				e.texts[kept] = *t
+			}
+			kept++
+		}
+	}
+	clear(e.texts[kept:e.kept])
+	e.kept = kept
 }
 
 // Merge adds the texts of o.
