@@ -198,7 +198,7 @@ func startWorker(addr string, loops *loopFlags) (ended <-chan struct{}, end func
 	if err != nil {
 		return nil, nil, err
 	}
-	args := append([]string{"worker", "--join", addr, "--name", inProcess, "--once", "--parent-pipe"}, loops.args()...)
+	args := append([]string{"worker", "--join", addr, "--name", inProcess, "--once", "--parent-pipe", "--lease-max", maxLease.String()}, loops.args()...)
 	cmd := exec.Command(exe, args...)
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the coordinator

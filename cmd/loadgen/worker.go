@@ -26,6 +26,7 @@ type workerFlags struct {
 	http       string
 	debug      bool
 	parentPipe bool
+	leaseMax   time.Duration
 }
 
 func newWorker() *cobra.Command {
@@ -50,6 +51,7 @@ Load stops when the coordinator has not been heard of for 10 s (its --lease). Ct
 	f.StringVar(&flags.join, "join", identity.DefaultName, "`PLACE` where the coordinator is, its --listen: socket:NAME, or HOST:PORT on the loopback")
 	f.StringVar(&flags.name, "name", "", "be called `NAME`; no two workers of a run share one (default: this machine's name)")
 	flags.loops.add(f)
+	f.DurationVar(&flags.leaseMax, "lease-max", rpc.DefaultMaxLease, "stop loading after a `DURATION` without a word from the coordinator, though its --lease be longer")
 	f.BoolVar(&flags.once, "once", false, "end after one run")
 	f.StringVar(&flags.http, "http", "", "serve metrics of this worker for Prometheus at `ADDRESS`; loopback, port 0 for any free one")
 	f.BoolVar(&flags.debug, "debug", false, "log what happens beside the load")
@@ -62,6 +64,9 @@ Load stops when the coordinator has not been heard of for 10 s (its --lease). Ct
 
 // run takes part in runs.
 func (f *workerFlags) run(cmd *cobra.Command) error {
+	if f.leaseMax < minLease || f.leaseMax > maxLease {
+		return fmt.Errorf("--lease-max %v: write a duration from %v to %v", f.leaseMax, minLease, maxLease)
+	}
 	place, err := meeting(f.join)
 	if err != nil {
 		return fmt.Errorf("--join %w", err)
@@ -79,7 +84,7 @@ func (f *workerFlags) run(cmd *cobra.Command) error {
 	}
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: f.level()}))
 	cfg := rpc.JoinConfig{
-		Place: place, Name: f.name, Version: version(), Host: host, Once: f.once, Logger: log,
+		Place: place, Name: f.name, Version: version(), Host: host, Once: f.once, Logger: log, MaxLease: f.leaseMax,
 		New: func() rpc.Local {
 			return newEngine(&f.loops, log)
 		},

@@ -55,7 +55,8 @@ func TestWelcomeIsChecked(t *testing.T) {
 			j, err := greet(&pb.FromCoordinator{Message: &pb.FromCoordinator_Welcome{Welcome: w}})
 			if c.want == "" {
 				require.NoError(t, err)
-				require.Equal(t, time.Duration(w.LeaseNs), j.lease)
+				require.Equal(t, min(time.Duration(w.LeaseNs), DefaultMaxLease), j.lease, "no longer than this worker allows")
+				require.LessOrEqual(t, 10*j.heartbeat, j.lease)
 				return
 			}
 			require.ErrorContains(t, err, c.want)

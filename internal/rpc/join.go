@@ -41,6 +41,9 @@ type JoinConfig struct {
 	Spool   int    // bytes kept of what the coordinator has not taken; 0: 64 MiB
 	Logger  *slog.Logger
 
+	// MaxLease bounds the lease that a coordinator may grant; 0: DefaultMaxLease.
+	MaxLease time.Duration
+
 	// CPU returns the processor time of this process, for the coordinator to show; nil: it is not told.
 	CPU func() time.Duration
 
@@ -53,6 +56,9 @@ const (
 	lastRetry  = 2 * time.Second       // and the longest
 	remembers  = 15 * time.Second      // for how long after its lease a worker keeps what the coordinator has not taken
 )
+
+// DefaultMaxLease is for how long a worker loads at most without a word from its coordinator, whatever that grants.
+const DefaultMaxLease = 30 * time.Second
 
 // RefusedError says that the coordinator wants nothing to do with this worker, now or later.
 type RefusedError struct{ Reason string }
@@ -153,6 +159,9 @@ type streamState struct {
 }
 
 func newSession(cfg JoinConfig, proof credentials.TransportCredentials) *session {
+	if cfg.MaxLease <= 0 {
+		cfg.MaxLease = DefaultMaxLease
+	}
 	s := &session{
 		cfg: cfg, proof: identity.Handshake(proof), incarnation: rand.Text(), epoch: time.Now(),
 		orders: make(chan *pb.Envelope, 16), synced: make(chan struct{}), idle: make(chan struct{}), wake: make(chan struct{}, 1),
@@ -171,9 +180,9 @@ func (s *session) live(ctx context.Context, retry *backoff) (reason string, err 
 		bye, err := s.connect(ctx, retry)
 		switch {
 		case bye.GetForGood():
-			return "", &RefusedError{bye.GetReason()}
+			return "", &RefusedError{line(bye.GetReason())}
 		case bye != nil:
-			return bye.GetReason(), nil
+			return line(bye.GetReason()), nil
 		case ctx.Err() != nil:
 			return "", nil
 		case s.overdue():
@@ -284,6 +293,8 @@ func (s *session) greet(j *joined) (*pb.Goodbye, error) {
 	if j.heartbeat < time.Millisecond || j.heartbeat > time.Minute || j.lease < j.heartbeat || j.lease > time.Hour {
 		return nil, fmt.Errorf("the coordinator wants heartbeats every %v and grants leases of %v", j.heartbeat, j.lease)
 	}
+	j.lease = min(j.lease, s.cfg.MaxLease) // this machine's owner has the last word
+	j.heartbeat = min(j.heartbeat, j.lease/10)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stream = streamState{beat: true}

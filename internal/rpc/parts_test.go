@@ -117,6 +117,19 @@ func TestTextsArePlain(t *testing.T) {
 	require.Equal(t, map[string]map[string]string{"a\uFFFD:1": {"version": "1\uFFFD[0m"}}, ready.Servers)
 }
 
+// TestReadyIsBounded refuses more servers than there can be, and shows no line that is none, or that runs from right to left.
+func TestReadyIsBounded(t *testing.T) {
+	many := &pb.Ready{Servers: map[string]*pb.Facts{}}
+	for i := range 100_000 {
+		many.Servers[fmt.Sprint(i)] = nil
+	}
+	_, err := decodeReady(many)
+	require.ErrorContains(t, err, "100000 servers")
+	ready, err := decodeReady(&pb.Ready{Endpoint: []string{"a\nb\u202ec:1"}})
+	require.NoError(t, err)
+	require.Equal(t, []string{"a\uFFFDb\uFFFDc:1"}, ready.Endpoints)
+}
+
 // TestLogOfAnotherBuild: a worker of the same protocol may say more of its log files than this program knows.
 func TestLogOfAnotherBuild(t *testing.T) {
 	l, err := decodeLog([]byte(`{"files": 2, "phase_of_the_moon": "full"}`))

@@ -24,6 +24,8 @@ const (
 	maxRunTime  = 10 * 365 * 24 * time.Hour
 	maxRate     = 1e9 // per second
 	maxLevels   = 1 << 20
+	maxServers  = 4096 // of a target
+	maxFacts    = 256  // of a server
 )
 
 func encodeAssignment(a run.Assignment, zero time.Duration) *pb.Envelope {
@@ -97,16 +99,24 @@ func encodeReady(r run.Ready, e exchange, err error) *pb.Envelope {
 }
 
 func decodeReady(m *pb.Ready) (run.Ready, error) {
+	if len(m.GetServers()) > maxServers || len(m.GetEndpoint()) > maxServers {
+		return run.Ready{}, fmt.Errorf("it is ready with %d servers and %d endpoints, and %d are the most", len(m.GetServers()), len(m.GetEndpoint()), maxServers)
+	}
+	for _, facts := range m.GetServers() {
+		if len(facts.GetFact()) > maxFacts {
+			return run.Ready{}, fmt.Errorf("it is ready with %d facts of a server, and %d are the most", len(facts.GetFact()), maxFacts)
+		}
+	}
 	r := run.Ready{
 		Step: int(m.GetStep()), Sessions: int(m.GetSessions()), Connections: int(m.GetConnections()), Ops: m.GetOps(),
 		Executor: plain(m.GetExecutor()), Loops: int(m.GetLoops()), Servers: map[string]map[string]string{},
 		Remote: true, Offset: time.Duration(m.GetOffsetNs()), Uncertainty: time.Duration(m.GetUncertaintyNs()), RTT: time.Duration(m.GetRttNs()),
 	}
 	for _, endpoint := range m.GetEndpoint() {
-		r.Endpoints = append(r.Endpoints, plain(endpoint))
+		r.Endpoints = append(r.Endpoints, line(endpoint))
 	}
 	for endpoint, facts := range m.GetServers() {
-		r.Servers[plain(endpoint)] = plainFacts(facts.GetFact())
+		r.Servers[line(endpoint)] = plainFacts(facts.GetFact())
 	}
 	if r.Uncertainty < 0 || r.RTT < 0 || r.Uncertainty > time.Minute || r.RTT > time.Minute || r.Sessions > maxSessions {
 		return run.Ready{}, errors.New("it is ready with figures that cannot be")
@@ -117,7 +127,7 @@ func decodeReady(m *pb.Ready) (run.Ready, error) {
 func plainFacts(facts map[string]string) map[string]string {
 	all := map[string]string{}
 	for name, fact := range facts {
-		all[plain(name)] = plain(fact)
+		all[line(name)] = line(fact)
 	}
 	return all
 }
@@ -264,11 +274,16 @@ func textOf(err error) string {
 // terminal must not obey it.
 func plain(text string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) {
 			return utf8.RuneError
 		}
 		return r
 	}, strings.ToValidUTF8(text[:min(len(text), maxText)], string(utf8.RuneError)))
+}
+
+// line is plain for what is to stand in a line.
+func line(text string) string {
+	return strings.NewReplacer("\n", string(utf8.RuneError), "\t", string(utf8.RuneError)).Replace(plain(text))
 }
 
 func errorOf(text string) error {
