@@ -185,7 +185,7 @@ func (d *direct) answered(c *wireConn, p *pending, b []byte, now int64) (took in
 		got.n++
 		got.ended[w.reply.Outcome]++
 		if w.reply.Outcome == driver.Error {
-			rec.Errors.Add(w.reply.Message)
+			rec.Errors.Add(d.l.said.of(w.reply.Message))
 		}
 		if d.checked && foreign(p.verb, &w.reply) {
 			rec.Foreign++

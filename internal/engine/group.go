@@ -220,6 +220,7 @@ func (g *group) newLoop(e *Engine, d driver.Driver, index int) (*loop, error) {
 		retired: &g.retired, everyone: int64(g.sessions), pipeline: g.phase.Pipeline(),
 		spare:     make(chan *measure.Totals, 4),
 		reqBefore: make([]measure.Requests, n), reqNow: make([]measure.Requests, n),
+		said: said{prefix: keyPrefix(g.plan.Dataset(g.phase.Dataset).Keys.Format)},
 	}
 	for range share(g.sessions, index, g.parts) {
 		l.sessions = append(l.sessions, &session{index: len(l.sessions)})

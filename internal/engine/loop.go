@@ -122,6 +122,7 @@ type loop struct {
 	depth   int
 	scratch [][]driver.Request // by depth of delivery
 
+	said      said
 	rec       *measure.Totals
 	spare     chan *measure.Totals
 	parts     chan<- part
@@ -478,7 +479,7 @@ func (l *loop) answered(st *opState, endpoint int, reply *driver.Reply, n int, n
 		ledger.Answered++
 	case ev.Redirect == nil:
 		ledger.Error++
-		l.rec.Errors.Add(reply.Message)
+		l.rec.Errors.Add(l.said.of(reply.Message))
 	case ev.Redirect.Ask:
 		ledger.Ask++
 	default:
@@ -496,7 +497,7 @@ func (l *loop) answeredBatch(st *opState, endpoint int, replies []driver.Reply, 
 		r := &replies[i]
 		ended[r.Outcome]++
 		if r.Message != nil {
-			l.rec.Errors.Add(r.Message)
+			l.rec.Errors.Add(l.said.of(r.Message))
 		}
 		if l.checked && st.Verb == driver.Get && r.Outcome == driver.OK {
 			if _, _, ok := driver.ReadHeader(r.Value); !ok {

@@ -1,0 +1,54 @@
+package engine
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/run"
+)
+
+// TestErrorsThatRepeatTheirKeysAreOne: a hundred texts of one cause, each with a key of its own, would leave room for no other.
+func TestErrorsThatRepeatTheirKeysAreOne(t *testing.T) {
+	for _, indirect := range []bool{false, true} {
+		for _, phase := range []string{"ops = { get = 1 }", "ops = { get = 1 }\nbatch = 4"} {
+			t.Run(fmt.Sprintf("indirect=%t %s", indirect, phase), func(t *testing.T) {
+				b := newBench(t, redisPlan(t, 1, "", phase+"\nmax_bad = 1\nclosed {\n sessions = 2\n iterations = 400\n}"), "load", time.Millisecond)
+				b.indirect = indirect
+				b.server(0).words = nil
+				for i := range 100 {
+					key := fmt.Sprintf("key:%012d", i)
+					b.server(0).keys[key] = []byte("-ERR shard of '" + key + "' is full\r\n")
+				}
+				got := b.run(run.Load)
+				require.Positive(t, got.Errors.Total())
+				for text := range got.Errors.All() {
+					require.Equal(t, "ERR shard of 'key:…' is full", text)
+				}
+			})
+		}
+	}
+}
+
+func TestWhatServersRepeatIsCutOut(t *testing.T) {
+	for _, c := range []struct{ prefix, said, want string }{
+		{"", "ERR unknown command 'GETT', with args beginning with: '000000000017' ", "ERR unknown command 'GETT', with args beginning with: '…' "},
+		{"user", "user17 is not user18", "user… is not user…"},
+		{"user", "users of user1", "users of user…"},
+		{"", "value aB3dE6gH9jK2mN5pQ8sT1vW4yZ7 is too large", "value … is too large"},
+		{"", "MOVED 3999 127.0.0.1:6381", "MOVED 3999 127.0.0.1:6381"},
+		{"", "x1234567y", "x…y"},
+		{"key:", "", ""},
+	} {
+		s := said{prefix: []byte(c.prefix)}
+		require.Equal(t, c.want, string(s.of([]byte(c.said))), c.said)
+	}
+}
+
+func TestCuttingOutAllocatesNothing(t *testing.T) {
+	s := said{prefix: []byte("key:")}
+	message := []byte("ERR shard of 'key:000000000017' is full")
+	require.Zero(t, testing.AllocsPerRun(100, func() { s.of(message) }))
+}
