@@ -63,7 +63,7 @@ func TestHistory(t *testing.T) {
 			})
 		}
 		require.NoError(t, all.Wait())
-		require.Equal(t, 1, count(t, conn, "migrations"))
+		require.Equal(t, 2, count(t, conn, "migrations"), "each once")
 	})
 
 	t.Run("several push the same run", func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestHistory(t *testing.T) {
 		_, err := conn.Exec(t.Context(), `INSERT INTO loadgen.migrations (version) VALUES (99)`)
 		require.NoError(t, err)
 		_, err = history.Open(t.Context(), url, within)
-		require.ErrorContains(t, err, "the schema loadgen is of version 99, this loadgen knows up to 1: use a newer one")
+		require.ErrorContains(t, err, "the schema loadgen is of version 99, this loadgen knows up to 2: use a newer one")
 	})
 }
 

@@ -146,6 +146,7 @@ CREATE TABLE loadgen.comparisons (
 	validity      text NOT NULL,
 	PRIMARY KEY (experiment, variant, phase, op, metric)
 );`,
+	`ALTER TABLE loadgen.ops ALTER COLUMN bytes_out DROP NOT NULL;`,
 }
 
 // onlyOne is the advisory lock that migrations hold: "loadgen" as a number.

@@ -38,6 +38,11 @@ func text(dst []byte, value any) (_ []byte, ok bool, err error) {
 		return strconv.AppendInt(dst, v, 10), true, nil
 	case uint64:
 		return strconv.AppendUint(dst, v, 10), true, nil
+	case *uint64:
+		if v == nil {
+			return dst, false, nil
+		}
+		return strconv.AppendUint(dst, *v, 10), true, nil
 	case bool:
 		return strconv.AppendBool(dst, v), true, nil
 	case time.Time:

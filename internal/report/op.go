@@ -133,7 +133,11 @@ func volume(ph *run.Phase, d done) []string {
 	if o == nil {
 		return nil
 	}
-	parts := []string{size(o.BytesOut) + " out", size(o.BytesIn) + " in"}
+	var parts []string
+	if o.BytesOut != nil {
+		parts = append(parts, size(*o.BytesOut)+" out")
+	}
+	parts = append(parts, size(o.BytesIn)+" in")
 	if o.HitRatio != nil {
 		hits := quantity.Percent(*o.HitRatio) + " hits"
 		if asked := ph.Load.HitRatio; asked > 0 {

@@ -190,9 +190,27 @@ func (b *builder) scenarios(ph *plan.Phase) map[string]*scenario {
 	return all
 }
 
+// sent says whether requests with a verb have left this program, over connections or by a driver's client.
+func (b *builder) sent(verb driver.Verb) bool {
+	if strings.Contains(b.phase.Generator.Executor, plan.Thread) {
+		return false // they have not: entries that are written count, and nothing else
+	}
+	for i := int(verb); i < len(b.totals.Requests); i += driver.NumVerbs {
+		if b.totals.Requests[i].Sent > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // op takes the ledger from t, and latencies from what of it was settled.
 func (b *builder) op(at string, verb driver.Verb, t, settled *measure.Op) *Op {
-	r := &Op{Figures: b.figures(at, t, settled), BytesIn: t.In, BytesOut: t.Out, Acks: []Latency{}}
+	r := &Op{Figures: b.figures(at, t, settled), BytesIn: t.In, Acks: []Latency{}}
+	if t.Out == 0 && b.sent(verb) { // whatever a request is, it is more than no byte
+		b.null(at+".bytes_out", "its driver's client does not say how many bytes it sends")
+	} else {
+		r.BytesOut = &t.Out
+	}
 	b.keys(at+".keys", r, t)
 	b.hitRatio(at, verb, r)
 	for k := 1; k <= len(settled.Acks); k++ {
@@ -425,7 +443,11 @@ func (b *builder) nullable(to **float64, f float64, path, why string) {
 func (b *builder) generator() {
 	g := &b.phase.Generator
 	if g.RunQueueWait == nil {
-		b.null("generator.run_queue_wait", "no kernel of a worker says: /proc/thread-self/schedstat is not there")
+		why := "no kernel of a worker says: /proc/thread-self/schedstat is not there"
+		if g.Executor == plan.Blocking {
+			why = "loops of the blocking executor have no threads of their own: see sched_latency_p99_seconds"
+		}
+		b.null("generator.run_queue_wait", why)
 	}
 	if g.Throttled == nil {
 		b.null("generator.throttled", "no kernel of a worker says: /proc/self/cgroup is not there")

@@ -200,7 +200,7 @@ func TestNewPhaseClosed(t *testing.T) {
 	require.InDelta(t, 1800, *get.Rate, 20) // a bin of 1 ms may hold an end more or less
 	require.InDelta(t, 60**get.Rate, *get.RatePerMinute, 1e-6)
 	require.Equal(t, uint64(40000), get.BytesIn)
-	require.Equal(t, uint64(60000), get.BytesOut)
+	require.Equal(t, uint64(60000), *get.BytesOut)
 	require.Equal(t, uint64(2000), get.Response.Count)
 	require.Equal(t, uint64(1800), get.Latency.OK.Service.Count)
 	require.InDelta(t, 0.001, *get.Service.Mean, 1e-9)
@@ -440,4 +440,35 @@ func TestOfferedAfterRamp(t *testing.T) {
 // TestCausesAreEventKinds pins what the causes of package measure stand for.
 func TestCausesAreEventKinds(t *testing.T) {
 	require.Equal(t, op.NumEventKinds, measure.NumCauses)
+}
+
+// TestWhatIsNotCountedIsNull has puts go by clients that do not say how many bytes they send, and loops without threads of their own.
+func TestWhatIsNotCountedIsNull(t *testing.T) {
+	for _, tt := range []struct {
+		executor  string
+		sent, out uint64
+		null      bool
+	}{
+		{plan.Blocking, 9, 0, true},
+		{plan.EventLoop, 9, 0, true},
+		{plan.EventLoop, 9, 700, false},
+		{plan.EventLoop, 0, 0, false}, // all were refused: nothing was sent
+		{plan.Thread, 9, 0, false},    // reads of a log
+	} {
+		load := closedLoad(100, ms, 0, always(driver.OK))
+		load.Ops[driver.Get].Out = tt.out
+		load.Requests = make([]measure.Requests, driver.NumVerbs)
+		load.Requests[driver.Get].Sent = tt.sent
+		b := builder{phase: &Phase{Nulls: map[string]string{}, Generator: Generator{Executor: tt.executor}}, totals: load, settled: load}
+		get := b.ops("op.", []driver.Verb{driver.Get})["get"]
+		b.generator()
+		if tt.null {
+			require.Nil(t, get.BytesOut, "%+v", tt)
+			require.Contains(t, b.phase.Nulls["op.get.bytes_out"], "does not say")
+		} else {
+			require.Equal(t, tt.out, *get.BytesOut, "%+v", tt)
+			require.NotContains(t, b.phase.Nulls, "op.get.bytes_out")
+		}
+		require.Equal(t, tt.executor == plan.Blocking, strings.Contains(b.phase.Nulls["generator.run_queue_wait"], "no threads of their own"))
+	}
 }

@@ -210,7 +210,7 @@ type Op struct {
 	Figures
 	HitRatio *float64  `json:"hit_ratio"` // of gets: ok / (ok + miss), of keys where ops have several
 	BytesIn  uint64    `json:"bytes_in"`
-	BytesOut uint64    `json:"bytes_out"`
+	BytesOut *uint64   `json:"bytes_out"`
 	Keys     keyLedger `json:"keys"`
 	Acks     []Latency `json:"acks"` // k-1: start of the op to its k-th good answer
 }
