@@ -1,6 +1,7 @@
 package run
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -633,8 +634,20 @@ func TestErrorTexts(t *testing.T) {
 		}
 	}
 	texts := errorTexts(&e)
-	require.Equal(t, ErrorText{Text: "h", Count: 8}, texts[0])
-	require.Equal(t, ErrorText{Text: "(other texts)", Count: 210 - 36}, texts[len(texts)-1])
+	require.Equal(t, ErrorText{Text: "t", Count: 20}, texts[0])
+	require.Equal(t, ErrorText{Text: "a", Count: 1}, texts[len(texts)-1])
+
+	for i := range 100 { // more than are kept
+		e.Add([]byte(strconv.Itoa(i)))
+	}
+	texts = errorTexts(&e)
+	require.Equal(t, "t", texts[0].Text)
+	require.Equal(t, "(other texts)", texts[len(texts)-1].Text)
+	sum := uint64(0)
+	for _, text := range texts {
+		sum += text.Count
+	}
+	require.Equal(t, e.Total(), sum)
 }
 
 // Of a few ops there is no p99, and they may be late all the same.
