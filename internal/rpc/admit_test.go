@@ -60,6 +60,23 @@ func TestRefused(t *testing.T) {
 			require.True(t, f.hello(t, &pb.Hello{Protocol: 3, Name: name}).GetGoodbye().GetForGood())
 		}
 	})
+	inBubble("host", func(t *testing.T, f *fleet) {
+		for _, text := range []string{"a\nb", "a\tb", "\x1b[2J", "a\u202eb", "a\u2028b", "a\u200bb", "\xff", strings.Repeat("x", 256)} {
+			for _, h := range []*pb.Hello{{Host: text, Version: "v1"}, {Host: "here", Version: text}} {
+				h.Protocol, h.Name, h.Incarnation = 3, "w1", "x"
+				stream := f.dial(t)
+				if err := stream.Send(&pb.FromWorker{Message: &pb.FromWorker_Hello{Hello: h}}); err != nil {
+					require.ErrorContains(t, err, "invalid UTF-8")
+					continue
+				}
+				msg, err := stream.Recv()
+				require.NoError(t, err, "%q", text)
+				bye := msg.GetGoodbye()
+				require.True(t, bye.GetForGood(), "%q", text)
+				require.Contains(t, bye.GetReason(), "a worker's host and version are a line of up to 255 bytes each")
+			}
+		}
+	})
 	inBubble("duplicate", func(t *testing.T, f *fleet) {
 		f.members()
 		bye := f.hello(t, &pb.Hello{Protocol: 3, Name: "w1", Incarnation: "another"}).GetGoodbye()

@@ -50,6 +50,7 @@ const (
 	bufferBytes  = 4 << 10  // of a connection's reads and writes: as much as a worker has to say in a second
 	defaultSpool = 64 << 20
 	maxText      = 4 << 10 // bytes of an error that a worker reports
+	maxLine      = 255     // bytes of a host or version
 )
 
 // Timing is how long the two ends wait for each other.

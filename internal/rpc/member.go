@@ -37,7 +37,7 @@ type member struct {
 
 func newMember(s *Server, h *pb.Hello) *member {
 	m := &member{
-		server: s, name: h.GetName(), incarnation: h.GetIncarnation(), host: line(h.GetHost()), version: line(h.GetVersion()),
+		server: s, name: h.GetName(), incarnation: h.GetIncarnation(), host: h.GetHost(), version: h.GetVersion(),
 		metrics: h.GetMetrics(),
 		arrived: make(chan struct{}, 1), gone: make(chan struct{}), heard: s.now(),
 	}

@@ -228,9 +228,12 @@ func (s *Server) admit(h *pb.Hello, c *conn) (*member, *pb.Goodbye) {
 	case h.GetProtocol() != protocol:
 		return nil, &pb.Goodbye{ForGood: true, Reason: fmt.Sprintf(
 			"the coordinator speaks protocol %d (loadgen %s), this worker protocol %d (loadgen %s): run the same version on both sides",
-			protocol, s.cfg.Version, h.GetProtocol(), h.GetVersion())}
+			protocol, s.cfg.Version, h.GetProtocol(), line(h.GetVersion()))}
 	case !validName.MatchString(name):
 		return nil, &pb.Goodbye{ForGood: true, Reason: "a worker's name is 1 to 64 letters, digits, dots, hyphens and underscores, the first a letter or digit"}
+	case !isLine(h.GetHost()) || !isLine(h.GetVersion()):
+		return nil, &pb.Goodbye{ForGood: true, Reason: fmt.Sprintf(
+			"a worker's host and version are a line of up to %d bytes each, without control or direction characters: set the machine's host name", maxLine)}
 	}
 	if err := checkMetrics(h.GetMetrics()); err != nil {
 		return nil, &pb.Goodbye{ForGood: true, Reason: err.Error()}

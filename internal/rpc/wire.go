@@ -286,6 +286,9 @@ func line(text string) string {
 	return strings.NewReplacer("\n", string(utf8.RuneError), "\t", string(utf8.RuneError)).Replace(plain(text))
 }
 
+// isLine says whether a text is short, and may be shown in a line as it is.
+func isLine(text string) bool { return len(text) <= maxLine && line(text) == text }
+
 func errorOf(text string) error {
 	if text == "" {
 		return nil
