@@ -94,8 +94,8 @@ func (s *step) missing() (list []run.Loss) {
 	return list
 }
 
-// lose goes on without a worker: what it has counted so far stands, and what it may have done since is bounded. It returns an error
-// when nobody is left.
+// lose goes on without a worker: what it has counted so far stands, and what it may have done since is bounded, or estimated. It
+// returns an error when nobody is left.
 func (s *step) lose(worker int, lost *run.Loss) error {
 	s.mu.Lock()
 	src := &s.sources[worker]
@@ -104,7 +104,7 @@ func (s *step) lose(worker int, lost *run.Loss) error {
 	loss.LoadedSeconds = max(loss.KnownSeconds, loss.LoadedSeconds)
 	if s.joiner != nil {
 		if !src.final {
-			loss.UnseenOps = s.unseen(worker, time.Duration(lost.LoadedSeconds*1e9))
+			loss.UnseenOps, loss.UnseenEstimated = s.unseen(worker, time.Duration(lost.LoadedSeconds*1e9))
 		}
 		if joint, ok := s.joiner.Add(worker, src.upTo, true, &measure.Totals{}); ok && !src.final {
 			s.pass(joint)
@@ -141,37 +141,97 @@ func (c *coordinator) lose(worker int, loss run.Loss) error {
 // fastest is the least time that an op is believed to take, when none has shown what it takes.
 const fastest = time.Microsecond
 
-// unseen bounds the ops that a worker may have sent after its last snapshot: until its lease was over, as many as were left to
-// it, or as its schedule wanted, or as all its slots do one after the other, each at the speed of its fastest so far.
-func (s *step) unseen(worker int, until time.Duration) uint64 {
-	step, src := s.steps[worker], &s.sources[worker]
-	var due uint64
+// unseen says how many ops a worker may have sent after its last snapshot, until its lease was over. That is a bound where the plan sets one, and
+// else an estimate.
+func (s *step) unseen(worker int, until time.Duration) (n uint64, estimated bool) {
+	part, src := s.steps[worker], &s.sources[worker]
+	if until <= time.Duration(src.upTo) || part.From == part.To {
+		return 0, false
+	}
+	until += s.unsure[worker] // by which the worker's clock may be ahead
+	most, bounded := s.most(worker, until)
+	if !bounded {
+		most = s.likely(worker, until)
+	}
+	return most - min(most, src.due()), !bounded
+}
+
+// due is how many ops the worker has counted.
+func (src *source) due() (n uint64) {
 	for _, l := range src.counted.Counters().Ops {
-		due += l.Due
+		n += l.Due
 	}
-	least := time.Duration(src.counted.Quickest())
-	window := until - time.Duration(src.upTo)
-	if window <= 0 || step.From == step.To {
-		return 0
+	return n
+}
+
+// most is how many ops the plan lets a worker start until a time, from the start of the step; false where that hangs on the target or on chance.
+func (s *step) most(worker int, until time.Duration) (n uint64, bounded bool) {
+	part, c, o := s.steps[worker], s.ph.Closed, s.ph.Schedule()
+	planned := s.ready[worker].Ops
+	steps, sessions := uint64(s.ph.MostSteps()), uint64(part.To-part.From)
+	switch t := s.ph.Trace(); {
+	case planned > 0 || part.Kind != run.Load:
+		return planned, true
+	case t != nil && t.Lines > 0 && !t.Loop:
+		return s.lines(worker, until), true
+	case c != nil && c.Iterations > 0:
+		return sessions * uint64(c.Iterations) * steps, true
+	case c != nil && c.Duration > 0 && time.Duration(s.sources[worker].upTo) >= s.at+c.Duration: // what has begun goes on, and nothing begins
+		return s.sources[worker].due() + sessions*uint64(s.ph.Pipeline())*(steps-1), true
+	case o != nil && t == nil && o.Arrivals == "constant":
+		return steps * turns(part.Shape.Until(int64(until-s.at)), o.Sessions, part.From, part.To), true
 	}
-	if planned := s.ready[worker].Ops; planned > 0 {
-		return planned - min(planned, due)
+	return 0, false
+}
+
+// turns is how many of n arrivals, which sessions take in turn, are those of a part of the sessions.
+func turns(n int64, sessions, from, to int) uint64 {
+	all, rest := n/int64(sessions), int(n%int64(sessions))
+	return uint64(all)*uint64(to-from) + uint64(min(max(rest-from, 0), to-from))
+}
+
+// lines is how many lines of a trace a worker may have started until a time: those that no other has. They are anyone's, as their keys have it.
+func (s *step) lines(worker int, until time.Duration) uint64 {
+	t, part := s.ph.Trace(), s.steps[worker]
+	n := uint64(t.Lines)
+	for i := range s.sources {
+		if i != worker {
+			n -= min(n, s.sources[i].due())
+		}
 	}
-	if o := s.ph.Schedule(); o != nil && step.Kind == run.Load {
-		part := float64(step.To-step.From) / float64(o.Sessions)
-		so := step.Shape
-		so.Duration = min(until-s.at, so.Duration)
-		n := part * so.Expected()
-		most := uint64(math.Ceil(n + 6*math.Sqrt(n) + part*float64(o.Streams))) // six standard deviations of a Poisson count
-		most *= uint64(s.ph.MostSteps())
-		return most - min(most, due)
+	if c := s.ph.Closed; c != nil && c.Iterations > 0 {
+		n = min(n, uint64(part.To-part.From)*uint64(c.Iterations))
 	}
-	if least == math.MaxInt64 {
-		least = fastest
+	if t.Even {
+		n = min(n, uint64(s.ph.Open.Shape().Until(int64(until-s.at)))+1) // one by rounding
+	}
+	return n
+}
+
+// likely estimates how many ops a worker has started until a time: six standard deviations more than a Poisson schedule has on average, or as many
+// as all its slots do one after the other, each at the speed of its fastest so far.
+func (s *step) likely(worker int, until time.Duration) uint64 {
+	part, src := s.steps[worker], &s.sources[worker]
+	if o := s.ph.Schedule(); o != nil {
+		shape := part.Shape
+		if s.ph.Trace() != nil {
+			shape = s.ph.Open.Shape()
+		}
+		shape.Duration = min(until-s.at, shape.Duration)
+		n := float64(part.To-part.From) / float64(o.Sessions) * shape.Expected()
+		return uint64(math.Ceil(n+6*math.Sqrt(n))) * uint64(s.ph.MostSteps())
+	}
+	least := fastest
+	if quickest := src.counted.Quickest(); quickest != math.MaxInt64 {
+		least = max(least, time.Duration(quickest))
 	}
 	if c := s.ph.Closed; c != nil {
 		least += c.Think
+		if c.Duration > 0 {
+			until = min(until, s.at+c.Duration)
+		}
 	}
-	slots := float64((step.To - step.From) * s.ph.Pipeline())
-	return uint64(slots * (1 + math.Ceil(float64(window)/float64(max(least, fastest)))))
+	window := until - time.Duration(src.upTo)
+	slots := uint64(part.To-part.From) * uint64(s.ph.Pipeline())
+	return src.due() + slots*uint64(s.ph.MostSteps()+int(math.Ceil(float64(window)/float64(least))))
 }

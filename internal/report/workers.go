@@ -70,8 +70,9 @@ func lossOf(l *run.Loss) string {
 		return "LOST before the first phase: it has loaded nothing"
 	}
 	text := "LOST in phase " + l.Phase + ": known up to " + quantity.Duration(l.KnownSeconds)
-	if l.UnseenOps == 0 {
+	unseen := l.Unseen()
+	if unseen == "" {
 		return text + ", nothing is missing"
 	}
-	return text + ", at most " + plural(l.UnseenOps, "op") + " unseen until " + quantity.Duration(l.LoadedSeconds)
+	return text + ", " + unseen + " unseen until " + quantity.Duration(l.LoadedSeconds)
 }

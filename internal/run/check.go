@@ -38,6 +38,11 @@ func (r *Run) CheckValid() error {
 			return fmt.Errorf("phase %q: %w", name, err)
 		}
 	}
+	for i := range r.Losses {
+		if err := r.Losses[i].checkValid(); err != nil {
+			return fmt.Errorf("losses[%d]: %w", i, err)
+		}
+	}
 	return r.checkVerdict()
 }
 

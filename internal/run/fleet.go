@@ -28,7 +28,9 @@ type Loss struct {
 	Seq           uint64  `json:"seq"`            // its last snapshot that is kept; 0: none of this phase's step
 	KnownSeconds  float64 `json:"known_seconds"`  // up to when it is known what the worker did
 	LoadedSeconds float64 `json:"loaded_seconds"` // by when its load had ended at the latest: its lease was over
-	UnseenOps     uint64  `json:"unseen_ops"`     // bound on the ops that it may have sent in between
+	UnseenOps     uint64  `json:"unseen_ops"`     // that it may have sent in between: a bound, or an estimate
+
+	UnseenEstimated bool `json:"unseen_estimated"` // UnseenOps is an estimate, as the plan sets no bound
 }
 
 func (l *Loss) Error() string {
@@ -41,9 +43,31 @@ func (l *Loss) Error() string {
 	} else {
 		text += fmt.Sprintf("its last snapshot is number %d, up to %s of the run", l.Seq, quantity.Duration(l.KnownSeconds))
 	}
-	if l.UnseenOps == 0 {
+	unseen := l.Unseen()
+	if unseen == "" {
 		return text + ", and no op after it is missing"
 	}
-	return text + fmt.Sprintf("; at most %s that it may have sent after that, until %s, are not in the figures",
-		plural(l.UnseenOps, "op"), quantity.Duration(l.LoadedSeconds))
+	return text + fmt.Sprintf("; %s that it may have sent after that, until %s, are not in the figures", unseen, quantity.Duration(l.LoadedSeconds))
+}
+
+// Unseen says in words how many ops are in no figure; "" when none is missing.
+func (l *Loss) Unseen() string {
+	switch ops := plural(l.UnseenOps, "op"); {
+	case l.UnseenEstimated:
+		return "an estimated " + ops
+	case l.UnseenOps > 0:
+		return "at most " + ops
+	}
+	return ""
+}
+
+// checkValid reports whether what is said of the ops that nobody saw can be.
+func (l *Loss) checkValid() error {
+	switch missing := l.Unseen() != ""; {
+	case l.LoadedSeconds < l.KnownSeconds:
+		return fmt.Errorf("worker %s is known up to %v s, and had ended by %v s", l.Worker, l.KnownSeconds, l.LoadedSeconds)
+	case missing && (l.Phase == "" || l.LoadedSeconds == l.KnownSeconds):
+		return fmt.Errorf("worker %s may have sent %s when it had no load to send", l.Worker, l.Unseen())
+	}
+	return nil
 }

@@ -606,7 +606,15 @@ func TestCheckValid(t *testing.T) {
 		"asserts":     {func(r *Run) { r.Asserts = []AssertResult{{Name: "a", Reason: "null"}} }, `verdict: assertions are none, but by the asserts they are fail`},
 		"kept silent": {func(r *Run) { r.Phase["get"].doubt(Suspect, nil, "why"); r.judge(); r.Verdict.Reasons = nil }, `verdict: a reason is not among its own: phase get: why`},
 		"complete":    {func(r *Run) { r.Losses = []Loss{{Worker: "w1"}} }, `verdict: complete, though worker w1 was lost`},
-		"incomplete":  {func(r *Run) { r.Verdict.Completeness = "done" }, `verdict: completeness is "done"`},
+		"loss backwards": {
+			func(r *Run) { r.Losses = []Loss{{Worker: "w1", Phase: "get", KnownSeconds: 2, LoadedSeconds: 1}} },
+			`losses[0]: worker w1 is known up to 2 s, and had ended by 1 s`,
+		},
+		"unseen": {
+			func(r *Run) { r.Losses = []Loss{{Worker: "w1", UnseenEstimated: true}} },
+			`losses[0]: worker w1 may have sent an estimated 0 ops when it had no load to send`,
+		},
+		"incomplete": {func(r *Run) { r.Verdict.Completeness = "done" }, `verdict: completeness is "done"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := good()
