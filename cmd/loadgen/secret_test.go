@@ -95,9 +95,9 @@ func beginSecret(t *testing.T, addr string) *load {
 
 // TestPasswordOfATarget guards a built-in node that was started by hand.
 func TestPasswordOfATarget(t *testing.T) {
-	cmd := command(t, "target", "serve", "--listen", "127.0.0.1:0", "--password-env", "NODE_PASSWORD")
-	cmd.Env = append(cmd.Env, "NODE_PASSWORD="+canary)
-	node := serving(start(t, cmd))
+	password := filepath.Join(t.TempDir(), "password")
+	require.NoError(t, os.WriteFile(password, []byte(canary+"\n"), 0o600))
+	node := serving(start(t, command(t, "target", "serve", "--listen", "127.0.0.1:0", "--password-file", password)))
 	require.Equal(t, run.ExitOK, beginSecret(t, node.addr).result(30*time.Second).ExitCode)
 	refused := begin(t, millions, "-var", nodes(node.addr)).result(30 * time.Second)
 	require.Equal(t, run.ExitFailed, refused.ExitCode)

@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/loadgen/loadgen/internal/cachenode"
+	"github.com/loadgen/loadgen/internal/listen"
+	"github.com/loadgen/loadgen/internal/regular"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -22,12 +24,12 @@ func newTarget() *cobra.Command { return group("target", "The built-in target", 
 
 // serveFlags are the flags of target serve, as they were written.
 type serveFlags struct {
-	listen, protocol, memory, passwordEnv string
-	delay, delayLog, service, bandwidth   string
-	drop, closing, reset                  string
-	seed                                  uint64
-	stalls                                []string
-	connections                           int
+	listen, protocol, memory, passwordFile string
+	delay, delayLog, service, bandwidth    string
+	drop, closing, reset                   string
+	seed                                   uint64
+	stalls                                 []string
+	connections                            int
 }
 
 func newServe() *cobra.Command {
@@ -94,7 +96,7 @@ on (INFO queue), from which anybody can compute how long it took.`,
 	f.StringVar(&flags.reset, "reset", "0%", "reset the connection (RST) instead of answering, for a `SHARE` of the requests")
 	f.Uint64Var(&flags.seed, "seed", 1, "`SEED` of all that is drawn")
 	f.StringArrayVar(&flags.stalls, "stall", nil, "stand still: `LENGTH@TIME` after the start; repeatable")
-	f.StringVar(&flags.passwordEnv, "password-env", "", "ask for the password that the environment variable `NAME` holds")
+	f.StringVar(&flags.passwordFile, "password-file", "", "ask for the password that is the first line of `FILE`, which nobody but you may read; needed beyond the loopback")
 	f.BoolVar(&parentPipe, "parent-pipe", false, "obey lines on standard input, and end with it")
 	f.BoolVar(&attentive, "attentive", false, "look for requests instead of sleeping, while there are any; takes a processor")
 	for _, own := range []string{"parent-pipe", "attentive"} { // for nodes that loadgen starts
@@ -135,10 +137,9 @@ func (f *serveFlags) config() (cachenode.Config, error) {
 		read("stall", err)
 		cfg.Stalls = append(cfg.Stalls, s)
 	}
-	if f.passwordEnv != "" {
-		if cfg.Password = os.Getenv(f.passwordEnv); cfg.Password == "" {
-			errs = append(errs, fmt.Errorf("--password-env: the environment variable %s is not set", f.passwordEnv))
-		}
+	if f.passwordFile != "" {
+		cfg.Password, err = regular.Secret(f.passwordFile)
+		read("password-file", err)
 	}
 	if f.connections == 0 {
 		errs = append(errs, errors.New("--max-connections 0: write a number above 0"))
@@ -175,7 +176,7 @@ func serve(cmd *cobra.Command, cfg cachenode.Config) error {
 	defer stop()
 	node, err := cachenode.New(cfg)
 	if err != nil {
-		return failed("%w", err)
+		return refusedPort(cfg, err)
 	}
 	defer node.Close()
 	if os.Getenv("GOMEMLIMIT") == "" {
@@ -187,6 +188,17 @@ func serve(cmd *cobra.Command, cfg cachenode.Config) error {
 	}
 	fmt.Fprintln(cmd.OutOrStdout(), node.Summary())
 	return nil
+}
+
+// refusedPort says what to write instead of an address that everybody could use.
+func refusedPort(cfg cachenode.Config, err error) error {
+	switch {
+	case !errors.Is(err, listen.ErrBeyond):
+		return failed("%w", err)
+	case cfg.Protocol == "memcached":
+		return fmt.Errorf("--listen: %w: this node's memcached protocol has no password, so it serves this machine only: write 127.0.0.1:PORT", err)
+	}
+	return fmt.Errorf("--listen: %w: write 127.0.0.1:PORT, or let clients prove who they are: --password-file FILE, with a password in a file of mode 0600", err)
 }
 
 // serveChild serves until the parent's pipe ends; signals are the parent's business.

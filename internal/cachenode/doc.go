@@ -28,7 +28,7 @@
 //	flush_all [0]              quit
 //
 // They answer as memcached 1.6 does, and version tells that it is another. Everything else is "ERROR", another flag "CLIENT_ERROR
-// invalid flag". There is one key space, without client flags and passwords: F takes 0 only. T takes seconds, or a date beyond 30 days of them. Where
+// invalid flag". There is one key space, without client flags and passwords, so such a node listens on the loopback only: F takes 0 only. T takes seconds, or a date beyond 30 days of them. Where
 // the end of a request cannot be told any more (a line of more than 2,048 bytes, data that is longer or shorter than
 // announced) the connection ends after the error.
 //

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/loadgen/loadgen/internal/listen"
 )
 
 const (
@@ -25,7 +27,7 @@ const (
 
 // Config says what a node is like.
 type Config struct {
-	Listen         string       // host:port; port 0 for any free one
+	Listen         string       // host:port; port 0 for any free one. Of the loopback, unless there is a password
 	Protocol       string       // "resp" or "memcached"; "" for "resp"
 	Memory         int64        // bound on the bytes of keys, values and entryOverhead (96 bytes) for each entry; > 0
 	Delay          Times        // each reply leaves at least this much after its request arrived
@@ -52,7 +54,7 @@ func (c *Config) Validate() error {
 		errs = append(errs, fmt.Errorf("memory bound of %d bytes: write a size above 0", c.Memory))
 	}
 	if c.Password != "" && c.Protocol == "memcached" {
-		errs = append(errs, errors.New("a password: the protocol memcached has none here, only resp does"))
+		errs = append(errs, errors.New("a password: the protocol memcached has none here, only resp does, so a memcached node stays on the loopback"))
 	}
 	if err := c.Delay.validate(); err != nil {
 		errs = append(errs, fmt.Errorf("delay %w", err))
@@ -119,7 +121,11 @@ func New(cfg Config) (*Node, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	listener, err := net.Listen("tcp", cfg.Listen)
+	open := listen.Loopback
+	if cfg.Password != "" {
+		open = func(address string) (net.Listener, error) { return net.Listen("tcp", address) }
+	}
+	listener, err := open(cfg.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("cache node: %w", err)
 	}

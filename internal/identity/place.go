@@ -26,6 +26,8 @@ import (
 	"syscall"
 
 	"google.golang.org/grpc/credentials"
+
+	"github.com/loadgen/loadgen/internal/listen"
 )
 
 // Role is what an end of a connection is.
@@ -66,8 +68,8 @@ func At(dir, name string) (Place, error) {
 		s := socketPlace{dir: dir, name: socket}
 		return Place{Name: name, Listen: s.listen, Dial: s.dial, Prove: func(Role) (credentials.TransportCredentials, error) { return sameUser{}, nil }}, nil
 	}
-	if err := checkLoopback(name); err != nil {
-		return Place{}, err
+	if _, err := listen.Resolve(context.Background(), name); err != nil {
+		return Place{}, advised(err)
 	}
 	return Place{
 		Name:   name,
@@ -83,49 +85,31 @@ func At(dir, name string) (Place, error) {
 	}, nil
 }
 
-// checkLoopback refuses an address that says by itself that others could reach it.
-func checkLoopback(address string) error {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil || port == "" {
-		return fmt.Errorf("%q: write HOST:PORT, such as 127.0.0.1:7464, or socket:NAME", address)
-	}
-	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
-		return nil
-	}
-	return notLoopback(address)
-}
-
-func notLoopback(address string) error {
-	return fmt.Errorf("address %q is not this machine's loopback (127.0.0.1): between machines workers and coordinator have to "+
-		"prove who they are by TLS with certificates on both sides, which this version cannot do by itself; docs/fleet.md says how two machines meet through an ssh tunnel", address)
-}
-
-// listenTCP listens on the loopback. Names are resolved by others, so what was opened is looked at.
+// listenTCP listens on the loopback.
 func listenTCP(address string) (net.Listener, error) {
-	lis, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, err
-	}
-	if !isLoopback(lis.Addr()) {
-		return nil, errors.Join(notLoopback(lis.Addr().String()), lis.Close())
-	}
-	return lis, nil
+	lis, err := listen.Loopback(address)
+	return lis, advised(err)
 }
 
+// dialTCP connects to an address of the loopback: nothing leaves the machine before the name is known to mean one.
 func dialTCP(ctx context.Context, address string) (net.Conn, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	at, err := listen.Resolve(ctx, address)
 	if err != nil {
-		return nil, err
+		return nil, advised(err)
 	}
-	if !isLoopback(conn.RemoteAddr()) {
-		return nil, errors.Join(notLoopback(conn.RemoteAddr().String()), conn.Close())
-	}
-	return conn, nil
+	return new(net.Dialer).DialContext(ctx, "tcp", at.String())
 }
 
-func isLoopback(a net.Addr) bool {
-	tcp, ok := a.(*net.TCPAddr)
-	return ok && tcp.IP.IsLoopback()
+// advised says what to write instead of an address that is none, or that others could reach.
+func advised(err error) error {
+	switch {
+	case errors.Is(err, listen.ErrForm):
+		return fmt.Errorf("%w, or socket:NAME", err)
+	case !errors.Is(err, listen.ErrBeyond):
+		return err
+	}
+	return fmt.Errorf("%w: between machines workers and coordinator have to prove who they are by TLS with certificates on both sides, "+
+		"which this version cannot do by itself; docs/fleet.md says how two machines meet through an ssh tunnel", err)
 }
 
 // openDir makes the directory unless it is there, and refuses one that others can enter.

@@ -16,7 +16,7 @@ import (
 
 // layers from low to high: a package imports only from rows above its own in this table.
 var rows = [][]string{
-	{"internal/varint", "pkg/driver"},
+	{"internal/listen", "internal/varint", "pkg/driver"},
 	{"pkg/driver/localfile", "pkg/hist", "pkg/pmem", "internal/chart", "internal/fields", "internal/hook", "internal/identity", "internal/lang", "internal/pace", "internal/quantity", "internal/record", "internal/regular", "internal/search", "internal/stat"},
 	{"pkg/plan", "pkg/pmlog", "internal/entries", "internal/measure", "internal/op", "internal/trace"},
 	{"internal/run", "internal/workload", "internal/drivers/*"},

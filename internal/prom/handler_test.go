@@ -83,10 +83,10 @@ func TestListenOnTheLoopbackOnly(t *testing.T) {
 		require.NoError(t, l.Close())
 	}
 	for address, message := range map[string]string{
-		":9464":          `listen for HTTP on ":9464": only the loopback is served until there is authenticated TLS: write 127.0.0.1:9464`,
-		"0.0.0.0:0":      `listen for HTTP on "0.0.0.0:0": only the loopback is served until there is authenticated TLS: write 127.0.0.1:0`,
-		"192.0.2.1:9464": `listen for HTTP on "192.0.2.1:9464": only the loopback is served until there is authenticated TLS: write 127.0.0.1:9464`,
-		"9464":           `listen for HTTP on "9464": address 9464: missing port in address`,
+		":9464":          `listen for HTTP: address ":9464" is at 0.0.0.0, not this machine's loopback (127.0.0.1): only the loopback is served until there is authenticated TLS: write 127.0.0.1:PORT`,
+		"0.0.0.0:0":      `listen for HTTP: address "0.0.0.0:0" is at 0.0.0.0, not this machine's loopback (127.0.0.1): only the loopback is served until there is authenticated TLS: write 127.0.0.1:PORT`,
+		"192.0.2.1:9464": `listen for HTTP: address "192.0.2.1:9464" is at 192.0.2.1, not this machine's loopback (127.0.0.1): only the loopback is served until there is authenticated TLS: write 127.0.0.1:PORT`,
+		"9464":           `listen for HTTP: "9464": write HOST:PORT, such as 127.0.0.1:7464`,
 	} {
 		_, err := prom.Listen(address)
 		require.EqualError(t, err, message)

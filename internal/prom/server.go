@@ -1,11 +1,14 @@
 package prom
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/loadgen/loadgen/internal/listen"
 )
 
 // Limits of the server. A client that stays silent is cut off; one that scrapes each minute keeps its connection.
@@ -20,15 +23,10 @@ const (
 // Listen listens on a TCP address, host:port, of the loopback; port 0 takes a free one. Other addresses are refused: what is
 // served has neither encryption nor authentication.
 func Listen(address string) (net.Listener, error) {
-	tcp, err := net.ResolveTCPAddr("tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("listen for HTTP on %q: %w", address, err)
+	l, err := listen.Loopback(address)
+	if errors.Is(err, listen.ErrBeyond) {
+		return nil, fmt.Errorf("listen for HTTP: %w: only the loopback is served until there is authenticated TLS: write 127.0.0.1:PORT", err)
 	}
-	if !tcp.IP.IsLoopback() {
-		return nil, fmt.Errorf("listen for HTTP on %q: only the loopback is served until there is authenticated TLS: write 127.0.0.1:%d",
-			address, tcp.Port)
-	}
-	l, err := net.ListenTCP("tcp", tcp)
 	if err != nil {
 		return nil, fmt.Errorf("listen for HTTP: %w", err)
 	}

@@ -1,0 +1,197 @@
+package main_test
+
+import (
+	"bufio"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/servertest"
+)
+
+// listening is a loadgen that opens ports.
+type listening struct {
+	args    []string
+	guarded bool // it asks everybody for a password
+}
+
+// everyListener lists the commands that open ports, each with every kind of address.
+func everyListener(t *testing.T, hosts []string) []listening {
+	dir := t.TempDir()
+	plan, password := filepath.Join(dir, "plan.hcl"), filepath.Join(dir, "password")
+	require.NoError(t, os.WriteFile(plan, []byte(closedPlan), 0o600))
+	require.NoError(t, os.WriteFile(password, []byte(canary), 0o600))
+	flag := func(name, host string) []string {
+		if host == "" {
+			return nil
+		}
+		return []string{name, host + ":0"}
+	}
+	var all []listening
+	for _, host := range hosts {
+		serve := append([]string{"target", "serve"}, flag("--listen", host)...)
+		all = append(all,
+			listening{args: append(slices.Clone(serve), "--protocol", "resp")},
+			listening{args: append(slices.Clone(serve), "--protocol", "memcached")},
+			listening{args: append(slices.Clone(serve), "--protocol", "resp", "--password-file", password), guarded: true},
+			listening{args: append(slices.Clone(serve), "--protocol", "memcached", "--password-file", password)},
+			listening{args: append([]string{"worker", "--join", "127.0.0.1:1"}, flag("--http", host)...)})
+		for _, http := range append(hosts, "") {
+			args := []string{"coordinator", "run", plan, "--runs", filepath.Join(dir, "runs"), "--workers", "1", "--wait", "20s"}
+			all = append(all, listening{args: slices.Concat(args, flag("--listen", host), flag("--http", http))})
+		}
+	}
+	return all
+}
+
+// TestNoPortBeyondLoopbackIsUnguarded starts whatever opens a port, at every kind of address, and looks at the sockets that the kernel has then.
+func TestNoPortBeyondLoopbackIsUnguarded(t *testing.T) {
+	for _, l := range everyListener(t, []string{"127.0.0.1", "localhost", "[::1]", "0.0.0.0", "[::]"}) {
+		ports := l.start(t, "")
+		beyond := strings.Contains(strings.Join(l.args, " "), "0.0.0.0:") || strings.Contains(strings.Join(l.args, " "), "[::]:")
+		refused := beyond && !l.guarded || slices.Contains(l.args, "memcached") && slices.Contains(l.args, "--password-file")
+		require.Equal(t, refused, len(ports) == 0, "%q: %v", l.args, ports)
+	}
+}
+
+// TestHostsFileThatLies runs with one that says that localhost is every address of this machine.
+func TestHostsFileThatLies(t *testing.T) {
+	servertest.Require(t, "mount", exec.Command("unshare", "-m", "true").Run())
+	for _, lie := range []string{"0.0.0.0 localhost", ":: localhost", "127.0.0.1 localhost\n0.0.0.0 localhost"} {
+		hosts := filepath.Join(t.TempDir(), "hosts")
+		require.NoError(t, os.WriteFile(hosts, []byte(lie+"\n"), 0o644))
+		for _, l := range everyListener(t, []string{"localhost"}) {
+			require.Equal(t, l.guarded, len(l.start(t, hosts)) > 0, "%q", l.args)
+		}
+	}
+}
+
+// start starts the command, with a hosts file of its own unless that is "", and returns the ports that it opens. None of them may be open to
+// others without a password.
+func (l listening) start(t *testing.T, hosts string) []netip.AddrPort {
+	t.Helper()
+	cmd := command(t, l.args...)
+	if hosts != "" {
+		under := exec.Command("unshare", append([]string{"-m", "sh", "-c", `mount --bind "$0" /etc/hosts && exec "$@"`, hosts, "loadgen"}, l.args...)...)
+		under.Env = cmd.Env
+		cmd = under
+	}
+	p := start(t, cmd)
+	defer func() { _ = p.cmd.Process.Kill(); <-p.done }()
+	want := 0
+	for i, arg := range l.args {
+		if (arg == "--listen" || arg == "--http") && strings.HasSuffix(l.args[i+1], ":0") {
+			want++
+		}
+	}
+	var ports []netip.AddrPort
+	require.Eventually(t, func() bool {
+		select {
+		case <-p.done:
+			ports = nil
+			return true
+		default:
+			ports = listeners(t, p.cmd.Process.Pid)
+			return len(ports) >= want
+		}
+	}, 30*time.Second, 5*time.Millisecond, "%q", l.args)
+	for _, at := range ports {
+		if !at.Addr().Unmap().IsLoopback() {
+			require.True(t, l.guarded, "%q listens at %s", l.args, at)
+			require.Contains(t, firstLine(t, at.Port(), "GET k\r\n"), "NOAUTH")
+			require.Contains(t, firstLine(t, at.Port(), "HELLO 3 AUTH default wrong\r\n"), "WRONGPASS")
+			require.Contains(t, firstLine(t, at.Port(), "AUTH "+canary+"\r\n"), "+OK")
+		}
+	}
+	return ports
+}
+
+// firstLine says something to a node and returns the first line that it answers.
+func firstLine(t *testing.T, port uint16, words string) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", fmt.Sprintf("localhost:%d", port))
+	require.NoError(t, err)
+	defer conn.Close()
+	require.NoError(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
+	_, err = conn.Write([]byte(words))
+	require.NoError(t, err)
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	require.NoError(t, err)
+	return line
+}
+
+var socketLink = regexp.MustCompile(`^socket:\[(\d+)\]$`)
+
+// listeners returns the TCP ports that a process and its children listen on, from what ss reads.
+func listeners(t *testing.T, pid int) []netip.AddrPort {
+	t.Helper()
+	inodes := map[string]bool{}
+	for _, pid := range family(pid) {
+		links, err := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "fd", "*"))
+		require.NoError(t, err)
+		for _, link := range links {
+			target, _ := os.Readlink(link) // it may be closed by now
+			if m := socketLink.FindStringSubmatch(target); m != nil {
+				inodes[m[1]] = true
+			}
+		}
+	}
+	var found []netip.AddrPort
+	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		text, err := os.ReadFile(table)
+		require.NoError(t, err)
+		for line := range strings.Lines(string(text)) {
+			const local, state, inode, listening = 1, 3, 9, "0A"
+			if f := strings.Fields(line); len(f) > inode && f[state] == listening && inodes[f[inode]] {
+				found = append(found, kernelAddress(t, f[local]))
+			}
+		}
+	}
+	return found
+}
+
+// family is a process and its children, and theirs.
+func family(pid int) []int {
+	all := []int{pid}
+	for i := 0; i < len(all); i++ {
+		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", all[i]))
+		for _, file := range files {
+			text, _ := os.ReadFile(file) // it may have ended
+			for _, word := range strings.Fields(string(text)) {
+				if child, err := strconv.Atoi(word); err == nil {
+					all = append(all, child)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// kernelAddress reads an address as /proc/net/tcp writes it: words of four bytes, each in the order of this machine, then the port.
+func kernelAddress(t *testing.T, text string) netip.AddrPort {
+	t.Helper()
+	host, port, ok := strings.Cut(text, ":")
+	require.True(t, ok, text)
+	b, err := hex.DecodeString(host)
+	require.NoError(t, err)
+	for i := 0; i < len(b); i += 4 {
+		slices.Reverse(b[i : i+4])
+	}
+	addr, ok := netip.AddrFromSlice(b)
+	require.True(t, ok)
+	number, err := strconv.ParseUint(port, 16, 16)
+	require.NoError(t, err)
+	return netip.AddrPortFrom(addr, uint16(number))
+}
