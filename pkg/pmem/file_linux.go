@@ -81,7 +81,10 @@ func Open(path string, mode Mode) (*File, error) {
 // OpenIn is Open for a file below a directory that it cannot lead out of.
 func OpenIn(root *os.Root, name string, mode Mode) (*File, error) {
 	path := filepath.Join(root.Name(), name)
-	file, err := root.OpenFile(name, os.O_RDWR, 0)
+	if info, err := root.Stat(name); err == nil && !info.Mode().IsRegular() { // to open a device may do something to it
+		return nil, fmt.Errorf("open %s: %w", path, errNotRegular)
+	}
+	file, err := root.OpenFile(name, os.O_RDWR|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, pathless(err))
 	}
@@ -91,6 +94,8 @@ func OpenIn(root *os.Root, name string, mode Mode) (*File, error) {
 	}
 	return f, nil
 }
+
+var errNotRegular = errors.New("want a regular file that is not empty")
 
 // pathless is the cause of an error that names a file by less than its path.
 func pathless(err error) error {
@@ -223,7 +228,7 @@ func (f *File) open(mode Mode) error {
 		return err
 	}
 	if !info.Mode().IsRegular() || info.Size() == 0 {
-		return errors.New("want a regular file that is not empty")
+		return errNotRegular
 	}
 	if err := f.mapAs(mode, info.Size()); err != nil {
 		return err

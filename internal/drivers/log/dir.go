@@ -84,8 +84,12 @@ func makeDir(root *os.Root, dir string) (*os.Root, error) {
 	return root.OpenRoot(dir)
 }
 
+// markMade puts the sign into a directory. One that is there is not opened: it may be another store's, or a pipe that would never open.
 func markMade(root *os.Root, dir string) error {
-	f, err := root.OpenFile(path.Join(dir, madeName), os.O_WRONLY|os.O_CREATE, 0o600)
+	f, err := root.OpenFile(path.Join(dir, madeName), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

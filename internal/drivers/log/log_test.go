@@ -14,6 +14,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
@@ -424,6 +425,28 @@ func TestFailureIsFinal(t *testing.T) {
 	_, err = s.Close()
 	require.ErrorIs(t, err, pmem.ErrPoisoned)
 	require.NoError(t, s.Remove())
+}
+
+// TestPlantedPipesDoNotHold: somebody has put a pipe where the sign that a directory was made belongs, or a log. It is not waited for.
+func TestPlantedPipesDoNotHold(t *testing.T) {
+	at := t.TempDir()
+	root, err := os.OpenRoot(at)
+	require.NoError(t, err)
+	defer root.Close()
+	require.NoError(t, errors.Join(unix.Mkfifo(filepath.Join(at, madeName), 0o600), unix.Mkfifo(filepath.Join(at, "log"), 0o600)))
+	require.NoError(t, os.Symlink("/dev/zero", filepath.Join(at, "zero")))
+	done := make(chan error, 1)
+	go func() { done <- markMade(root, ".") }()
+	select {
+	case err := <-done:
+		require.NoError(t, err)
+	case <-time.After(10 * time.Second):
+		t.Fatal("it waits for a reader of the pipe")
+	}
+	for name, want := range map[string]string{"log": "want a regular file", "zero": "path escapes from parent"} {
+		_, err := pmem.OpenIn(root, name, pmem.None)
+		require.ErrorContains(t, err, want)
+	}
 }
 
 func TestFilesStayBelowTheRoot(t *testing.T) {
