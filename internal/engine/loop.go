@@ -82,6 +82,7 @@ type session struct {
 	queued  bool          // among the sessions that the open feed can start
 	begun   bool
 	retired bool  // it has failed for good
+	roomAt  int64 // when a slot was last free again after all were in use, of an open load
 	first   int64 // start of its first op,
 	out     int64 // start of its last, and
 	started int64 // how many ops
@@ -138,7 +139,8 @@ type loop struct {
 	opTimeout int64  // 0: the request's timeout is enough
 	sweepAt   int64
 	sealAt    int64
-	last      int64  // when the last cycle began, and
+	excess    int64  // by how much the last cycle took longer than it was to; 0 where that is little
+	last      int64  // when it began, and
 	planned   int64  // how long it meant to wait
 	entered   int64  // when the step began here
 	spin      int64  // how long before an op is due the loop looks instead of sleeping
@@ -222,8 +224,10 @@ func (l *loop) await() {
 // cycle does what is to be done now, then waits for what comes next. It reports false when the step has ended.
 func (l *loop) cycle() bool {
 	now := l.clock.now()
-	if excess := now - l.last - l.planned; excess > leastGap {
-		l.overran(excess)
+	if l.excess = now - l.last - l.planned; l.excess > leastGap {
+		l.overran(l.excess)
+	} else {
+		l.excess = 0
 	}
 	if took := now - l.last; l.looked && took < maxLook {
 		l.spun += took

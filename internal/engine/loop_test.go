@@ -104,7 +104,11 @@ func TestOpenLoopStallWithoutRoom(t *testing.T) {
 		until := b.net.clock.t + int64(time.Second)
 		b.server(0).latency = func(int) time.Duration { return time.Duration(max(until-b.net.clock.t, int64(time.Millisecond))) }
 	})
-	get := b.run(run.Load).Ops[driver.Get]
+	got := b.run(run.Load)
+	get := got.Ops[driver.Get]
+	late := above(&get.Lag, time.Millisecond)
+	require.Greater(t, late, 900)
+	require.InDelta(t, late, above(&got.Waited, time.Millisecond), 5, "they waited for room, and not for the loop")
 	require.EqualValues(t, 5000, get.Due)
 	response, service := get.ResponseAll().Answered, get.ServiceAll().Answered
 	require.InDelta(t, 1000, above(&response, 10*time.Millisecond), 120) // and those who wait while the queue is worked off
@@ -147,6 +151,25 @@ func TestInFlightIsABound(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestALateLoopIsNoWantOfRoom stops the loop for a while, after which more ops are due than there is room for.
+func TestALateLoopIsNoWantOfRoom(t *testing.T) {
+	p := redisPlan(t, 1, `timeout = "5s"`, `
+		ops = { get = 1 }
+		open {
+			rate     = 1000
+			duration = "5s"
+			arrivals = "constant"
+			sessions = 10
+			pipeline = 2
+		}`)
+	b := newBench(t, p, "load", time.Millisecond)
+	b.net.at(time.Duration(b.net.clock.t)+2*time.Second, func() { b.net.clock.t += int64(200 * time.Millisecond) })
+	got := b.run(run.Load)
+	late := above(&got.Ops[driver.Get].Lag, 10*time.Millisecond)
+	require.Greater(t, late, 180)
+	require.Less(t, above(&got.Waited, 10*time.Millisecond), late/10)
 }
 
 func TestOpenLoopSheds(t *testing.T) {

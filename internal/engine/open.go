@@ -19,6 +19,8 @@ type openFeed struct {
 	ready    []turn
 	at       *session // the one that step is at work on
 	live     int      // streams that have ops left
+	roomAt   int64    // when there was last room again for one more op in this loop, and
+	away     stretch  // what was due while the loop was late, though there was room
 	ending   bool     // nothing starts any more: what was due by endBy is shed, some with each turn
 	endBy    int64
 }
@@ -85,6 +87,9 @@ func (f *openFeed) due(now int64) {
 // step starts the session's next op, or sheds it.
 func (f *openFeed) step(s *session, now int64) {
 	st := s.streams[0]
+	if late := now - st.due; late > 0 && f.waited(s, st.due, now) {
+		f.l.rec.Waited.Record(late)
+	}
 	if f.shed && (s.active >= f.pipeline || f.l.running >= f.inFlight) {
 		f.l.shed(&st.ops)
 	} else {
@@ -94,6 +99,32 @@ func (f *openFeed) step(s *session, now int64) {
 	}
 	f.advance(s)
 	f.offer(s)
+}
+
+// waited says whether an op is started late because it had no room when it was due, and not because the loop was late: that it was when it starts
+// an op late that had room, and what was due until then is late for that, room or no room.
+func (f *openFeed) waited(s *session, due, now int64) bool {
+	late := now - due
+	if due >= max(s.roomAt, f.roomAt) {
+		if late > leastGap {
+			f.away.extend(due, now)
+		}
+		return false
+	}
+	return !f.away.holds(due) && f.l.excess < late/2
+}
+
+// stretch is a stretch of time.
+type stretch struct{ from, to int64 }
+
+func (p *stretch) holds(at int64) bool { return p.from <= at && at <= p.to }
+
+// extend takes in a stretch that ends later, or begins anew with it.
+func (p *stretch) extend(from, to int64) {
+	if from > p.to {
+		p.from = from
+	}
+	p.to = to
 }
 
 // advance moves the session's first stream on to its next op.
@@ -109,7 +140,13 @@ func (f *openFeed) advance(s *session) {
 	sift(s.streams, 0, earlierStream)
 }
 
-func (f *openFeed) freed(s *session, _ int, now int64, _ bool) {
+func (f *openFeed) freed(s *session, n int, now int64, _ bool) {
+	if s.active+n >= f.pipeline {
+		s.roomAt = now
+	}
+	if f.l.running+n >= f.inFlight {
+		f.roomAt = now
+	}
 	if s != f.at && !f.ending {
 		f.offer(s)
 		f.due(now)

@@ -84,6 +84,9 @@ func (f *replayFeed) freed(s *session, _ int, now int64, _ bool) {
 	}
 	for s.active < f.pipeline && !f.held.none(s) {
 		w := f.held.release(s)
+		if late := now - w.due; f.l.excess < late/2 {
+			f.l.rec.Waited.Record(late)
+		}
 		f.start(s, &w.op, w.due, now)
 	}
 }

@@ -133,6 +133,7 @@ func (t *Totals) decode(r *reader) {
 	}
 	t.decodeScenarios(r)
 	t.Time = r.time(t.Time)
+	r.hist(&t.Waited)
 }
 
 func (t *Totals) decodeScenarios(r *reader) {

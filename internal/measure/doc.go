@@ -39,8 +39,8 @@
 //	+------------+----------+--------------+------------+--------------+---------+--------+-------------+
 //	| Span | Errors | Requests | verbs 1B | per verb: Op                                                |
 //	+------+--------+----------+----------+-------------------------------------------------------------+
-//	| scenarios | per scenario: Op | time: Bins, or 0 |
-//	+-----------+------------------+------------------+
+//	| scenarios | per scenario: Op | time: Bins, or 0 | waited: Hist |
+//	+-----------+------------------+------------------+--------------+
 //
 // Span, of which an empty one is its first number only:
 //
@@ -84,5 +84,5 @@
 //
 // Scenarios is a set like that of verbs, of one number.
 //
-// The version, 6, changes with the form, and so whenever a verb, an outcome, a cause or a class is added.
+// The version, 7, changes with the form, and so whenever a verb, an outcome, a cause or a class is added.
 package measure

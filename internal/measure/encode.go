@@ -8,7 +8,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-const version = 6
+const version = 7
 
 // maxEndpoints bounds what a decoder sets aside on the word of a few bytes.
 const maxEndpoints = 4096
@@ -88,7 +88,7 @@ func (t *Totals) AppendBinary(b []byte) ([]byte, error) {
 	if b, err = t.appendScenarios(b); err != nil {
 		return b, err
 	}
-	return appendOne(b, t.Time), nil
+	return t.Waited.AppendBinary(appendOne(b, t.Time))
 }
 
 func (t *Totals) appendScenarios(b []byte) ([]byte, error) {

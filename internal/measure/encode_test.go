@@ -47,8 +47,8 @@ func TestEmptyForms(t *testing.T) {
 		}
 		want string
 	}{
-		{"counters", new(Counters), "06" + "00" + "0000"},
-		{"totals", new(Totals), "06" + "00" + "0000000000000000" + "00000000" + "00" + "00" + "0000" + "0000" + "00" + "00" + "00"},
+		{"counters", new(Counters), "07" + "00" + "0000"},
+		{"totals", new(Totals), "07" + "00" + "0000000000000000" + "00000000" + "00" + "00" + "0000" + "0000" + "00" + "00" + "00" + "0200"},
 	} {
 		require.Equal(t, c.want, hex.EncodeToString(bytesOf(t, c.x)), c.name)
 	}
@@ -151,7 +151,7 @@ func TestEncodeRefusesWhatCannotBeRead(t *testing.T) {
 // Each case is a form that AppendBinary does not write.
 func TestDecodeIsStrict(t *testing.T) {
 	const (
-		head   = "06" + "00" + "0000000000000000" + "00000000" + "00" // up to the span
+		head   = "07" + "00" + "0000000000000000" + "00000000" + "00" // up to the span
 		span   = "00"
 		noErrs = "0000"
 		noReqs = "0000"
@@ -161,9 +161,9 @@ func TestDecodeIsStrict(t *testing.T) {
 		putOp = "02" + ledger + "0000000000" + "0000" + "0200" + "020002000200" + "020002000200"
 	)
 	for _, c := range []struct{ name, form, want string }{
-		{"version", "01", "version 1, want 6"},
-		{"a long number", "06" + "8000", "longer than need be"},
-		{"a large number", "06" + "ffffffffffffffffffff01", "above 2^64"},
+		{"version", "01", "version 1, want 7"},
+		{"a long number", "07" + "8000", "longer than need be"},
+		{"a large number", "07" + "ffffffffffffffffffff01", "above 2^64"},
 		{"33 texts", head + span + "2121", "33 error texts, want at most 32"},
 		{"errors without text", head + span + "0100", "1 errors without a text"},
 		{"text never occurred", head + span + "0101" + "0161" + "00", "occurred 0 times, want 1 to 1"},
@@ -217,9 +217,9 @@ func TestDecodeIsStrict(t *testing.T) {
 		})
 	}
 	for _, c := range []struct{ name, form, want string }{
-		{"version", "00", "version 0, want 6"},
-		{"verbs", "0680", "a set 0x80 of 7 verbs"},
-		{"empty ledger", "0602" + "000000000000000000", "put: written, but empty"},
+		{"version", "00", "version 0, want 7"},
+		{"verbs", "0780", "a set 0x80 of 7 verbs"},
+		{"empty ledger", "0702" + "000000000000000000", "put: written, but empty"},
 	} {
 		t.Run("counters/"+c.name, func(t *testing.T) {
 			b, err := hex.DecodeString(c.form)
@@ -233,11 +233,11 @@ func TestDecodeIsStrict(t *testing.T) {
 	}
 	const most = "ffffffffffffffffff01"
 	for _, c := range []struct{ name, form, want string }{
-		{"version", "07", "version 7, want 6"},
-		{"step", "06" + "8080808008", "step 2147483648"},
-		{"sequence", "06" + "00" + most + "01", "sequence numbers above 2^64"},
-		{"time", "06" + "00" + "0000" + "02" + most, "an interval to beyond 2^63 ns"},
-		{"final", "06" + "00" + "0000" + "0000" + "02", "final is 2, want 0 or 1"},
+		{"version", "08", "version 8, want 7"},
+		{"step", "07" + "8080808008", "step 2147483648"},
+		{"sequence", "07" + "00" + most + "01", "sequence numbers above 2^64"},
+		{"time", "07" + "00" + "0000" + "02" + most, "an interval to beyond 2^63 ns"},
+		{"final", "07" + "00" + "0000" + "0000" + "02", "final is 2, want 0 or 1"},
 	} {
 		t.Run("snapshot/"+c.name, func(t *testing.T) {
 			b, err := hex.DecodeString(c.form)

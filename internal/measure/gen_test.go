@@ -34,6 +34,9 @@ func start(v driver.Verb, digest uint64) event {
 func end(s Sample) event {
 	return func(t *Totals) {
 		t.AddInFlight(s.Verb, -1)
+		if s.Start-s.Due > 1e5 {
+			t.Waited.Record(s.Start - s.Due)
+		}
 		t.AddBytes(s.Verb, int(s.End&255), 31)
 		t.Record(&s)
 	}

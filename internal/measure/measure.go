@@ -53,12 +53,13 @@ type Totals struct {
 	Requests    []Requests // index endpoint·NumVerbs + verb
 	Digest      uint64     // commutative digest of the ops due: stream, n, verb, key, size
 	Span        Span
-	Time        *Bins  // by when turns of slots began: the ns that they took, think times apart; nil is empty
-	Reconnects  uint64 // connections opened again after a loss
-	LateReplies uint64 // replies to requests that had timed out already; discarded
-	Foreign     uint64 // values read that no loadgen wrote (no valid header in a checked dataset)
-	Stalls      uint64 // times that an event loop stood still for more than 250 ms, and
-	MaxStall    int64  // the longest, ns
+	Time        *Bins     // by when turns of slots began: the ns that they took, think times apart; nil is empty
+	Reconnects  uint64    // connections opened again after a loss
+	LateReplies uint64    // replies to requests that had timed out already; discarded
+	Foreign     uint64    // values read that no loadgen wrote (no valid header in a checked dataset)
+	Stalls      uint64    // times that an event loop stood still for more than 250 ms, and
+	MaxStall    int64     // the longest, ns
+	Waited      hist.Hist // lag of ops that had no room when they were due, ns; they are in the Lag of their verb, too
 	Errors      Errors
 }
 

@@ -41,6 +41,7 @@ func (t *Totals) mergeRest(o *Totals) {
 	t.Foreign += o.Foreign
 	t.Stalls += o.Stalls
 	t.MaxStall = max(t.MaxStall, o.MaxStall)
+	t.Waited.Merge(&o.Waited)
 	t.Errors.Merge(&o.Errors)
 }
 
@@ -59,7 +60,8 @@ func (t *Totals) Reset() {
 	if t.Time != nil {
 		*t.Time = Bins{}
 	}
-	*t = Totals{Origin: t.Origin, Ops: t.Ops, Scenarios: t.Scenarios, Requests: t.Requests, Time: t.Time}
+	t.Waited.Reset()
+	*t = Totals{Origin: t.Origin, Ops: t.Ops, Scenarios: t.Scenarios, Requests: t.Requests, Time: t.Time, Waited: t.Waited}
 }
 
 // hists returns the latencies that every Op has, in the order of the binary form.

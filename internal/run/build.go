@@ -111,6 +111,12 @@ func newStep(p *plan.Plan, ph *plan.Phase, m Measured) *Phase {
 	b.log(ph, m)
 	b.queue()
 	b.steady(m.Series)
+	for _, o := range m.Load.Ops {
+		if o != nil {
+			r.lags.Merge(&o.Lag)
+		}
+	}
+	r.waited.Merge(&m.Load.Waited)
 	r.judge(p, ph, m)
 	return r
 }

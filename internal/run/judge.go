@@ -10,6 +10,7 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/hist"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -354,7 +355,7 @@ func (p *Phase) judgeGenerator() {
 func (p *Phase) stalled() Validity {
 	for _, o := range p.Op {
 		for _, q := range lateness {
-			if lag := q.of(&o.Lag); lag != nil && *lag > suspectLag {
+			if lag := q.of(&o.Lag); lag != nil && *lag > suspectLag && p.generatorLag(q.beyond) > suspectLag {
 				return Invalid
 			}
 		}
@@ -422,11 +423,56 @@ func (p *Phase) judgeStarts(name, at string, o *Figures, free float64, expected 
 	}
 	switch {
 	case lag <= free:
+	case lag > suspectLag && p.generatorLag(q.beyond) > max(suspectLag, free):
+		room := ""
+		if p.waited.Count() > 0 {
+			room = fmt.Sprintf(" (%s of all ops had no room; without these, %s)", quantity.Percent(p.roomless()), quantity.Duration(p.generatorLag(q.beyond)))
+		}
+		p.doubt(p.startedLate(), touches, "%s: started late: %s lag %s%s%s%s", name, q.name, quantity.Duration(lag), room, expected, p.absence(q.beyond))
 	case lag > suspectLag:
-		p.doubt(Suspect, touches, "%s: started late: %s lag %s%s%s", name, q.name, quantity.Duration(lag), expected, p.absence(q.beyond))
+		p.doubt(Suspect, touches, "%s: started late for want of room: %s lag %s, while %s of all ops waited for the target to answer earlier ones; without these, %s",
+			name, q.name, quantity.Duration(lag), quantity.Percent(p.roomless()), quantity.Duration(p.generatorLag(q.beyond)))
 	case service != nil && lag > suspectLagShare**service:
 		p.doubt(Suspect, touches, "%s: started late: %s lag %s beside a %s service time of %s%s", name, q.name, quantity.Duration(lag), q.name, quantity.Duration(*service), expected)
 	}
+}
+
+// startedLate judges that loadgen itself started ops late. What a search finds to hold would hold all the more without.
+func (p *Phase) startedLate() Validity {
+	if p.Model == "search" {
+		return Suspect
+	}
+	return Invalid
+}
+
+// generatorLag is what all but a share of the ops were started late by at most, seconds, if those that waited for room were not late at all: how
+// long a target lets them wait is no fault of the generator.
+func (p *Phase) generatorLag(beyond float64) float64 {
+	own := map[int64]int64{}
+	var bounds []int64
+	enter := func(h *hist.Hist, sign int64) {
+		for upper, n := range h.Buckets() {
+			if _, there := own[upper]; !there {
+				bounds = append(bounds, upper)
+			}
+			own[upper] += sign * int64(n)
+		}
+	}
+	enter(&p.lags, 1)
+	enter(&p.waited, -1)
+	slices.Sort(bounds)
+	above := int64(0)
+	for _, upper := range slices.Backward(bounds) {
+		if above += own[upper]; float64(above) > beyond*float64(p.lags.Count()) {
+			return min(seconds(upper), seconds(p.lags.Max()))
+		}
+	}
+	return 0
+}
+
+// roomless is the share of ops that had no room when they were due.
+func (p *Phase) roomless() float64 {
+	return float64(p.waited.Count()) / float64(max(1, p.lags.Count()))
 }
 
 // lateQuantile is one that says whether ops were started late.

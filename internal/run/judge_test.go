@@ -339,7 +339,7 @@ func TestJudge(t *testing.T) {
 		},
 		{
 			name: "open, not quite", phase: openPhase(), load: openLoad(ms, 1010*µs),
-			validity: Suspect,
+			validity: Invalid,
 			reasons:  []string{"offered 1,000/s, sustained 990/s", "get: started late: p99 lag 39.8 ms"},
 		},
 		{
@@ -688,6 +688,31 @@ func TestFewOpsStartLate(t *testing.T) {
 			continue
 		}
 		require.Contains(t, strings.Join(texts(p), "; "), tt.want)
-		require.Equal(t, Suspect, p.ValidityOf("op.get.response.p50"))
+		require.Equal(t, Invalid, p.ValidityOf("op.get.response.p50"))
+	}
+}
+
+// TestLateForWantOfRoomIsNotTheGenerators has a target stand still for half a second while all slots wait for it: the ops that waited for room are
+// late, and loadgen was not. Where it was, the phase is not the load that was asked for.
+func TestLateForWantOfRoomIsNotTheGenerators(t *testing.T) {
+	for waited, want := range map[bool]Validity{true: Suspect, false: Invalid} {
+		load := lateLoad(0, 300*µs)
+		for i := range int64(500) {
+			s := measure.Sample{Verb: driver.Get, Due: origin + i*ms, Start: origin + 500*ms, End: origin + 501*ms}
+			record(load, s)
+			if waited {
+				load.Waited.Record(s.Start - s.Due - 10*µs)
+			}
+		}
+		p := newPhase(openPhase(), load)
+		text := strings.Join(texts(p), "; ")
+		require.Equal(t, want, p.ValidityOf("op.get.response.p99"), text)
+		if waited {
+			require.Contains(t, text, "get: started late for want of room: p99 lag 45")
+			require.Contains(t, text, "of all ops waited for the target to answer earlier ones; without these, 0")
+			require.NotContains(t, text, "the loop")
+		} else {
+			require.Contains(t, text, "get: started late: p99 lag 45")
+		}
 	}
 }

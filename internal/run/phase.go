@@ -1,6 +1,9 @@
 package run
 
-import "github.com/loadgen/loadgen/pkg/plan"
+import (
+	"github.com/loadgen/loadgen/pkg/hist"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
 
 // Phase is the result of one phase.
 type Phase struct {
@@ -45,6 +48,9 @@ type Phase struct {
 
 	Levels []Level `json:"levels"` // of stages and of a search, in their order
 	Search *Search `json:"search"` // null: the phase is none
+
+	lags   hist.Hist // of all ops, ns, and
+	waited hist.Hist // of those among them that had no room when they were due
 
 	even    float64 // seconds of the plateau; 0: there is none
 	plateau float64 // seconds of it that the achieved rate may be of
