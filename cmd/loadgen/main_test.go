@@ -189,11 +189,14 @@ func (l *load) clean(within time.Duration) *run.Run {
 	return r
 }
 
-// starved says whether a run is invalid for one reason alone: its loops waited for a processor. Other tests run beside this one.
+// starved says whether a run is invalid for one reason alone: its loops waited for a processor, or what they started was late while they did.
+// Other tests run beside this one.
 func starved(r *run.Run) bool {
 	for _, p := range r.Phase {
 		for _, why := range p.Reasons {
-			if why.Validity == run.Invalid && !strings.HasPrefix(why.Text, "the generator's loop waited ") {
+			kept := strings.HasPrefix(why.Text, "the generator's loop waited ") ||
+				strings.Contains(why.Text, ": started late: ") && strings.Contains(why.Text, "; the generator's loop was kept from its processor ")
+			if why.Validity == run.Invalid && !kept {
 				return false
 			}
 		}
