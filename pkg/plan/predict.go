@@ -20,6 +20,12 @@ const (
 	pipeBytes       = 96 << 10 // more on the blocking executor: two goroutines, buffers between them and the loop, and those of TLS
 	histogramBytes  = 58 << 10 // of the largest histogram, 7,296 buckets
 	processBytes    = 32 << 20 // the program itself
+	mostRows        = 4096     // of a phase: one a second, and of longer phases fewer
+	rowBytes        = 256      // of a row without its histogram of responses: 154 of a series of 600
+	rowOpBytes      = 4        // of that histogram for each op of the row: 3.1 of 20 ops a second, 0.06 of 20,000
+	rowHistogram    = 5 << 9   // most of it: 1,280 of 20,000 ops a second, 2,048 of 200,000
+	mostStretches   = 128      // of a phase's time, in which its counts are kept apart, so that its beginning can be left out
+	stretchBytes    = 8 << 10  // of a verb: 4,332 of 20,000 ops a second, 6,498 of 200,000
 	SpareFiles      = 64       // files that are not connections: standard streams, pollers, logs, the control plane
 )
 
@@ -48,7 +54,7 @@ type Load struct {
 
 	// Memory is what one worker needs for all of it, in bytes: 32 MiB + 4 KiB a session + 1 KiB and three values an op that can be in flight, and 256 bytes for each further step of its scenario, + 8 KiB a
 	// connection, 104 KiB on the blocking executor, + 58 KiB a histogram, of which there are 7 an op in the mix and N more when replicated, + what the
-	// keys and values of files take.
+	// keys and values of files take, + what is kept of each second, which the coordinator needs where workers are elsewhere: see kept.
 	Memory int64
 }
 
@@ -110,6 +116,7 @@ func (p *Plan) idle(ph *Phase, sessions, endpoints int) int64 {
 		session = add(session, multiply(int64(endpoints), pipeBytes))
 	}
 	need := add(processBytes+histograms*histogramBytes, multiply(int64(sessions), session))
+	need = add(need, p.kept(ph))
 	d := p.Dataset(ph.Dataset)
 	if f := d.Keys.File; f != nil {
 		need = add(need, f.Bytes)
@@ -118,6 +125,27 @@ func (p *Plan) idle(ph *Phase, sessions, endpoints int) int64 {
 		need = add(need, f.Bytes)
 	}
 	return need
+}
+
+// kept is what a phase keeps of each second that has gone by: rows of its series, and counts of each verb and scenario by stretches of time. Both
+// are bounded, so a phase of a day keeps no more than one of 68 minutes. Where only the target decides how long it takes, a second for each op is
+// the most that is expected.
+func (p *Plan) kept(ph *Phase) int64 {
+	ops, duration := p.opsOf(ph, p.Dataset(ph.Dataset))
+	seconds := int64(mostRows)
+	switch {
+	case duration != nil:
+		seconds = int64(math.Ceil(duration.Seconds()))
+	case ops != nil:
+		seconds = *ops
+	}
+	rows := min(seconds, mostRows)
+	responses := rows * rowHistogram
+	if ops != nil {
+		responses = min(responses, multiply(*ops, rowOpBytes))
+	}
+	counts := min(seconds, mostStretches) * stretchBytes * int64(max(1, len(ph.Ops)+len(ph.Scenarios)))
+	return rows*rowBytes + responses + counts
 }
 
 // flying is how many ops of so many of a phase's sessions can be in flight.
