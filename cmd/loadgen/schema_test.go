@@ -95,7 +95,7 @@ phase "scenes" {
 		sessions = 2
 		stage {
 			rate     = 500
-			duration = "200ms"
+			duration = "1500ms"
 		}
 	}
 }

@@ -198,6 +198,9 @@ func (e *Engine) prepare(ctx context.Context, step run.Step) (run.Ready, error) 
 	e.group.step = step
 	e.group.traffic() // later counts are from here
 	if step.Kind == run.Load {
+		if e.group.hosted == nil {
+			e.group.hosted = findServers(e.group.endpoints)
+		}
 		tidy()
 	}
 	return e.group.ready(source), nil
@@ -216,6 +219,7 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink func(*measure.S
 	defer stop()
 	measured := g.step.Kind == run.Load
 	use := startUsage(measured, g.target.Executor == plan.Blocking)
+	others := watchNeighbours(os.DirFS("/"), g.hosted)
 	c := collector{g: g, begin: int64(at), seq: &e.seq}
 	c.sink = func(s *measure.Snapshot) {
 		kept, err := sink(s)
@@ -267,6 +271,7 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink func(*measure.S
 		final.Expired = final.Expired || l.lapsed
 	}
 	final.Generator.Executor, final.Generator.Loops, final.Generator.TCP = g.target.Executor, len(g.loops), g.traffic()
+	others.enter(&final.Generator)
 	c.use.enter(&final.Generator, time.Duration(e.clock.now()-int64(at)).Seconds())
 	if g.step.Last {
 		final.Log = g.settle(ctx, e.cfg.Verify)

@@ -49,6 +49,7 @@ type group struct {
 	servers   map[string]map[string]string
 	trace     func() (io.ReadSeekCloser, error) // opens the trace that the phase replays; nil: it replays none
 	files     *files                            // of a local target; nil for any other, and once they were closed
+	hosted    *hosted                           // processes of the target; nil before the first load
 }
 
 // openGroup connects the sessions that a phase's first step names.

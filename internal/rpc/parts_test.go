@@ -171,6 +171,7 @@ func TestRoundTrips(t *testing.T) {
 			RunQueueWait: &waited, GCPauseMaxSeconds: 0.5, SchedLatencyP99Seconds: 0.75,
 			Throttled: &run.Throttled{Periods: 7, Seconds: 0.125}, TCP: &run.TCP{BytesSent: 8, BytesRetransmitted: 9, Retransmits: 10},
 			Interrupted: &measure.Interrupted{Times: 11, Seconds: 0.5, MaxSeconds: 0.25, OthersSeconds: 0.375},
+			Machine:     &measure.Machine{OthersShare: 0.25, IdleShare: 0.125, Seconds: 20, Host: "b007"}, MachineUnknown: "why",
 		},
 	} {
 		final := run.Final{Step: 3, Stopped: true, Expired: true, Generator: g}

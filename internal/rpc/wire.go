@@ -201,6 +201,10 @@ func encodeGenerator(g *run.Generator) *pb.Generator {
 	if t := g.TCP; t != nil {
 		m.Tcp = &pb.TCP{BytesSent: t.BytesSent, BytesRetransmitted: t.BytesRetransmitted, Retransmits: t.Retransmits}
 	}
+	m.MachineUnknown = plain(g.MachineUnknown)
+	if at := g.Machine; at != nil {
+		m.Machine = &pb.Machine{OthersShare: at.OthersShare, IdleShare: at.IdleShare, Seconds: at.Seconds, Host: plain(at.Host)}
+	}
 	return m
 }
 
@@ -227,6 +231,13 @@ func decodeGenerator(m *pb.Generator) (run.Generator, bool) {
 	}
 	if t := m.GetTcp(); t != nil {
 		g.TCP = &run.TCP{BytesSent: t.GetBytesSent(), BytesRetransmitted: t.GetBytesRetransmitted(), Retransmits: t.GetRetransmits()}
+	}
+	g.MachineUnknown = plain(m.GetMachineUnknown())
+	if at := m.GetMachine(); at != nil {
+		g.Machine = &measure.Machine{OthersShare: at.GetOthersShare(), IdleShare: at.GetIdleShare(), Seconds: at.GetSeconds(), Host: plain(at.GetHost())}
+		const rounding = 1e-9
+		ok = ok && possible(at.GetOthersShare(), 1) && possible(at.GetIdleShare(), 1) && possible(at.GetSeconds(), most) &&
+			at.GetOthersShare()+at.GetIdleShare() <= 1+rounding
 	}
 	return g, ok
 }

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -464,6 +465,9 @@ func (b *builder) generator() {
 	if g.TCP == nil {
 		b.null("generator.tcp", "the load had no TCP connections, or its driver made them itself")
 	}
+	if g.Machine == nil {
+		b.null("generator.machine", cmp.Or(g.MachineUnknown, "it is read while a load is measured, and no worker says"))
+	}
 }
 
 // mergeGenerators sums what was spent over workers, and takes the greatest of what is a level. What some workers do not know is that of
@@ -511,9 +515,31 @@ func mergeGenerators(all []Generator) Generator {
 			sum.TCP.BytesRetransmitted += t.BytesRetransmitted
 			sum.TCP.Retransmits += t.Retransmits
 		}
+		if m := withoutWorkers(&g, all); m != nil && m.Worse(sum.Machine) {
+			sum.Machine = m
+		}
+		sum.MachineUnknown = cmp.Or(sum.MachineUnknown, g.MachineUnknown)
 	}
 	sum.Executor = strings.Join(executors, ", ")
 	return sum
+}
+
+// withoutWorkers returns what a worker says of its machine, where other workers on it are not others.
+func withoutWorkers(g *Generator, all []Generator) *measure.Machine {
+	if g.Machine == nil {
+		return nil
+	}
+	m := measure.Machine{OthersShare: g.Machine.OthersShare, IdleShare: g.Machine.IdleShare}
+	workers := -g.CPUSeconds
+	for _, w := range all {
+		if w.Machine != nil && w.Machine.Host == g.Machine.Host {
+			workers += w.CPUSeconds
+		}
+	}
+	if g.Machine.Host != "" && g.Machine.Seconds > 0 {
+		m.OthersShare = max(0, m.OthersShare-workers/g.Machine.Seconds)
+	}
+	return &m
 }
 
 func number(f float64) *float64 { return &f }

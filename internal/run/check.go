@@ -77,6 +77,15 @@ func (p *Phase) checkJudgement() error {
 	if err := checkReasons(p.Validity, p.Reasons); err != nil {
 		return err
 	}
+	if m := p.Generator.Machine; m != nil {
+		const rounding = 1e-9
+		switch {
+		case !(m.OthersShare >= 0 && m.IdleShare >= 0 && m.OthersShare+m.IdleShare <= 1+rounding):
+			return fmt.Errorf("generator: others had %v of the machine's processors, and %v of them was idle", m.OthersShare, m.IdleShare)
+		case m.Doubtful() && p.Kind == string(Load) && p.Validity == Valid:
+			return fmt.Errorf("judged valid, but others had %v of the processors, and %v of them was idle", m.OthersShare, m.IdleShare)
+		}
+	}
 	for i := range p.Levels {
 		if err := checkReasons(p.Levels[i].Validity, p.Levels[i].Reasons); err != nil {
 			return fmt.Errorf("level %d: %w", i, err)

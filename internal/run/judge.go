@@ -383,6 +383,11 @@ func (p *Phase) judgeMachine() {
 	if t := g.Throttled; t != nil && t.Periods > 0 {
 		p.doubt(Invalid, p.all(), "a CPU quota kept the generator from running %s, for %s in all", plural(t.Periods, "time"), quantity.Duration(t.Seconds))
 	}
+	if m := g.Machine; m.Doubtful() {
+		p.doubt(Suspect, append(p.each(rateFigures, latencyFigures), "achieved_rate", "steady"),
+			"processes other than loadgen's and the target's had %s of the processors' time on a worker's machine, and %s of it was idle: loadgen or the target may have wanted it; stop them, or run where they are not",
+			quantity.Percent(m.OthersShare), quantity.Percent(m.IdleShare))
+	}
 	if t := g.TCP; t != nil && t.BytesSent > 0 {
 		if share := float64(t.BytesRetransmitted) / float64(t.BytesSent); share > suspectResent {
 			p.doubt(Suspect, p.each(latencyFigures), "TCP sent %s of the bytes again, in %s: the network lost them, or the other end was late",

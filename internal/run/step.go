@@ -95,6 +95,9 @@ type Generator struct {
 	TCP                    *TCP       `json:"tcp"`                       // of the load's own connections
 
 	Interrupted *measure.Interrupted `json:"interrupted"` // of open loads on event loops
+
+	Machine        *measure.Machine `json:"machine"`
+	MachineUnknown string           `json:"-"` // why Machine is nil
 }
 
 // Throttled is how often and for how long control groups kept their processes from running because their CPU quota was spent.

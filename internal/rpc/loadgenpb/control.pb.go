@@ -1638,9 +1638,11 @@ type Generator struct {
 	RunQueueWait           *float64               `protobuf:"fixed64,9,opt,name=run_queue_wait,json=runQueueWait,proto3,oneof" json:"run_queue_wait,omitempty"`
 	GcPauseMaxSeconds      float64                `protobuf:"fixed64,10,opt,name=gc_pause_max_seconds,json=gcPauseMaxSeconds,proto3" json:"gc_pause_max_seconds,omitempty"`
 	SchedLatencyP99Seconds float64                `protobuf:"fixed64,11,opt,name=sched_latency_p99_seconds,json=schedLatencyP99Seconds,proto3" json:"sched_latency_p99_seconds,omitempty"`
-	Throttled              *Throttled             `protobuf:"bytes,12,opt,name=throttled,proto3" json:"throttled,omitempty"`     // absent: not known
-	Tcp                    *TCP                   `protobuf:"bytes,13,opt,name=tcp,proto3" json:"tcp,omitempty"`                 // absent: not known
-	Interrupted            *Interrupted           `protobuf:"bytes,14,opt,name=interrupted,proto3" json:"interrupted,omitempty"` // absent: not known
+	Throttled              *Throttled             `protobuf:"bytes,12,opt,name=throttled,proto3" json:"throttled,omitempty"`                                 // absent: not known
+	Tcp                    *TCP                   `protobuf:"bytes,13,opt,name=tcp,proto3" json:"tcp,omitempty"`                                             // absent: not known
+	Interrupted            *Interrupted           `protobuf:"bytes,14,opt,name=interrupted,proto3" json:"interrupted,omitempty"`                             // absent: not known
+	Machine                *Machine               `protobuf:"bytes,15,opt,name=machine,proto3" json:"machine,omitempty"`                                     // absent: not known
+	MachineUnknown         string                 `protobuf:"bytes,16,opt,name=machine_unknown,json=machineUnknown,proto3" json:"machine_unknown,omitempty"` // why machine is not known
 	unknownFields          protoimpl.UnknownFields
 	sizeCache              protoimpl.SizeCache
 }
@@ -1773,6 +1775,89 @@ func (x *Generator) GetInterrupted() *Interrupted {
 	return nil
 }
 
+func (x *Generator) GetMachine() *Machine {
+	if x != nil {
+		return x.Machine
+	}
+	return nil
+}
+
+func (x *Generator) GetMachineUnknown() string {
+	if x != nil {
+		return x.MachineUnknown
+	}
+	return ""
+}
+
+// Machine is who had the processors that the worker and its target may use.
+type Machine struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	OthersShare   float64                `protobuf:"fixed64,1,opt,name=others_share,json=othersShare,proto3" json:"others_share,omitempty"` // 0 to 1
+	IdleShare     float64                `protobuf:"fixed64,2,opt,name=idle_share,json=idleShare,proto3" json:"idle_share,omitempty"`       // 0 to 1
+	Seconds       float64                `protobuf:"fixed64,3,opt,name=seconds,proto3" json:"seconds,omitempty"`                            // of all of these processors
+	Host          string                 `protobuf:"bytes,4,opt,name=host,proto3" json:"host,omitempty"`                                    // the same for all workers on one machine
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Machine) Reset() {
+	*x = Machine{}
+	mi := &file_control_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Machine) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Machine) ProtoMessage() {}
+
+func (x *Machine) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Machine.ProtoReflect.Descriptor instead.
+func (*Machine) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *Machine) GetOthersShare() float64 {
+	if x != nil {
+		return x.OthersShare
+	}
+	return 0
+}
+
+func (x *Machine) GetIdleShare() float64 {
+	if x != nil {
+		return x.IdleShare
+	}
+	return 0
+}
+
+func (x *Machine) GetSeconds() float64 {
+	if x != nil {
+		return x.Seconds
+	}
+	return 0
+}
+
+func (x *Machine) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
 type Interrupted struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Times         uint64                 `protobuf:"varint,1,opt,name=times,proto3" json:"times,omitempty"`
@@ -1785,7 +1870,7 @@ type Interrupted struct {
 
 func (x *Interrupted) Reset() {
 	*x = Interrupted{}
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1797,7 +1882,7 @@ func (x *Interrupted) String() string {
 func (*Interrupted) ProtoMessage() {}
 
 func (x *Interrupted) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1810,7 +1895,7 @@ func (x *Interrupted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Interrupted.ProtoReflect.Descriptor instead.
 func (*Interrupted) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{20}
+	return file_control_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Interrupted) GetTimes() uint64 {
@@ -1851,7 +1936,7 @@ type Throttled struct {
 
 func (x *Throttled) Reset() {
 	*x = Throttled{}
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1863,7 +1948,7 @@ func (x *Throttled) String() string {
 func (*Throttled) ProtoMessage() {}
 
 func (x *Throttled) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1876,7 +1961,7 @@ func (x *Throttled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Throttled.ProtoReflect.Descriptor instead.
 func (*Throttled) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{21}
+	return file_control_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Throttled) GetPeriods() uint64 {
@@ -1904,7 +1989,7 @@ type TCP struct {
 
 func (x *TCP) Reset() {
 	*x = TCP{}
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1916,7 +2001,7 @@ func (x *TCP) String() string {
 func (*TCP) ProtoMessage() {}
 
 func (x *TCP) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1929,7 +2014,7 @@ func (x *TCP) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TCP.ProtoReflect.Descriptor instead.
 func (*TCP) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{22}
+	return file_control_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *TCP) GetBytesSent() uint64 {
@@ -2087,7 +2172,7 @@ const file_control_proto_rawDesc = "" +
 	"\astopped\x18\x04 \x01(\bR\astopped\x123\n" +
 	"\tgenerator\x18\x05 \x01(\v2\x15.loadgen.v1.GeneratorR\tgenerator\x12\x18\n" +
 	"\aexpired\x18\x06 \x01(\bR\aexpired\x12\x10\n" +
-	"\x03log\x18\a \x01(\fR\x03log\"\xb9\x04\n" +
+	"\x03log\x18\a \x01(\fR\x03log\"\x91\x05\n" +
 	"\tGenerator\x12\x1a\n" +
 	"\bexecutor\x18\x01 \x01(\tR\bexecutor\x12\x14\n" +
 	"\x05loops\x18\x02 \x01(\rR\x05loops\x12\x1f\n" +
@@ -2104,8 +2189,16 @@ const file_control_proto_rawDesc = "" +
 	"\x19sched_latency_p99_seconds\x18\v \x01(\x01R\x16schedLatencyP99Seconds\x123\n" +
 	"\tthrottled\x18\f \x01(\v2\x15.loadgen.v1.ThrottledR\tthrottled\x12!\n" +
 	"\x03tcp\x18\r \x01(\v2\x0f.loadgen.v1.TCPR\x03tcp\x129\n" +
-	"\vinterrupted\x18\x0e \x01(\v2\x17.loadgen.v1.InterruptedR\vinterruptedB\x11\n" +
-	"\x0f_run_queue_wait\"\x85\x01\n" +
+	"\vinterrupted\x18\x0e \x01(\v2\x17.loadgen.v1.InterruptedR\vinterrupted\x12-\n" +
+	"\amachine\x18\x0f \x01(\v2\x13.loadgen.v1.MachineR\amachine\x12'\n" +
+	"\x0fmachine_unknown\x18\x10 \x01(\tR\x0emachineUnknownB\x11\n" +
+	"\x0f_run_queue_wait\"y\n" +
+	"\aMachine\x12!\n" +
+	"\fothers_share\x18\x01 \x01(\x01R\vothersShare\x12\x1d\n" +
+	"\n" +
+	"idle_share\x18\x02 \x01(\x01R\tidleShare\x12\x18\n" +
+	"\aseconds\x18\x03 \x01(\x01R\aseconds\x12\x12\n" +
+	"\x04host\x18\x04 \x01(\tR\x04host\"\x85\x01\n" +
 	"\vInterrupted\x12\x14\n" +
 	"\x05times\x18\x01 \x01(\x04R\x05times\x12\x18\n" +
 	"\aseconds\x18\x02 \x01(\x01R\aseconds\x12\x1f\n" +
@@ -2135,7 +2228,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_control_proto_goTypes = []any{
 	(*FromWorker)(nil),      // 0: loadgen.v1.FromWorker
 	(*Part)(nil),            // 1: loadgen.v1.Part
@@ -2157,12 +2250,13 @@ var file_control_proto_goTypes = []any{
 	(*Facts)(nil),           // 17: loadgen.v1.Facts
 	(*Final)(nil),           // 18: loadgen.v1.Final
 	(*Generator)(nil),       // 19: loadgen.v1.Generator
-	(*Interrupted)(nil),     // 20: loadgen.v1.Interrupted
-	(*Throttled)(nil),       // 21: loadgen.v1.Throttled
-	(*TCP)(nil),             // 22: loadgen.v1.TCP
-	nil,                     // 23: loadgen.v1.Assignment.NodesEntry
-	nil,                     // 24: loadgen.v1.Ready.ServersEntry
-	nil,                     // 25: loadgen.v1.Facts.FactEntry
+	(*Machine)(nil),         // 20: loadgen.v1.Machine
+	(*Interrupted)(nil),     // 21: loadgen.v1.Interrupted
+	(*Throttled)(nil),       // 22: loadgen.v1.Throttled
+	(*TCP)(nil),             // 23: loadgen.v1.TCP
+	nil,                     // 24: loadgen.v1.Assignment.NodesEntry
+	nil,                     // 25: loadgen.v1.Ready.ServersEntry
+	nil,                     // 26: loadgen.v1.Facts.FactEntry
 }
 var file_control_proto_depIdxs = []int32{
 	3,  // 0: loadgen.v1.FromWorker.hello:type_name -> loadgen.v1.Hello
@@ -2182,22 +2276,23 @@ var file_control_proto_depIdxs = []int32{
 	11, // 14: loadgen.v1.Envelope.assigned:type_name -> loadgen.v1.Answer
 	16, // 15: loadgen.v1.Envelope.ready:type_name -> loadgen.v1.Ready
 	18, // 16: loadgen.v1.Envelope.final:type_name -> loadgen.v1.Final
-	23, // 17: loadgen.v1.Assignment.nodes:type_name -> loadgen.v1.Assignment.NodesEntry
-	24, // 18: loadgen.v1.Ready.servers:type_name -> loadgen.v1.Ready.ServersEntry
-	25, // 19: loadgen.v1.Facts.fact:type_name -> loadgen.v1.Facts.FactEntry
+	24, // 17: loadgen.v1.Assignment.nodes:type_name -> loadgen.v1.Assignment.NodesEntry
+	25, // 18: loadgen.v1.Ready.servers:type_name -> loadgen.v1.Ready.ServersEntry
+	26, // 19: loadgen.v1.Facts.fact:type_name -> loadgen.v1.Facts.FactEntry
 	19, // 20: loadgen.v1.Final.generator:type_name -> loadgen.v1.Generator
-	21, // 21: loadgen.v1.Generator.throttled:type_name -> loadgen.v1.Throttled
-	22, // 22: loadgen.v1.Generator.tcp:type_name -> loadgen.v1.TCP
-	20, // 23: loadgen.v1.Generator.interrupted:type_name -> loadgen.v1.Interrupted
-	10, // 24: loadgen.v1.Assignment.NodesEntry.value:type_name -> loadgen.v1.Endpoints
-	17, // 25: loadgen.v1.Ready.ServersEntry.value:type_name -> loadgen.v1.Facts
-	0,  // 26: loadgen.v1.Control.Join:input_type -> loadgen.v1.FromWorker
-	2,  // 27: loadgen.v1.Control.Join:output_type -> loadgen.v1.FromCoordinator
-	27, // [27:28] is the sub-list for method output_type
-	26, // [26:27] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	22, // 21: loadgen.v1.Generator.throttled:type_name -> loadgen.v1.Throttled
+	23, // 22: loadgen.v1.Generator.tcp:type_name -> loadgen.v1.TCP
+	21, // 23: loadgen.v1.Generator.interrupted:type_name -> loadgen.v1.Interrupted
+	20, // 24: loadgen.v1.Generator.machine:type_name -> loadgen.v1.Machine
+	10, // 25: loadgen.v1.Assignment.NodesEntry.value:type_name -> loadgen.v1.Endpoints
+	17, // 26: loadgen.v1.Ready.ServersEntry.value:type_name -> loadgen.v1.Facts
+	0,  // 27: loadgen.v1.Control.Join:input_type -> loadgen.v1.FromWorker
+	2,  // 28: loadgen.v1.Control.Join:output_type -> loadgen.v1.FromCoordinator
+	28, // [28:29] is the sub-list for method output_type
+	27, // [27:28] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -2238,7 +2333,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   26,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,0 +1,80 @@
+package engine
+
+import (
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+
+	"github.com/loadgen/loadgen/internal/machine"
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/run"
+)
+
+// hosted is which processes of the target run on this machine; err says why that is not known.
+type hosted struct {
+	pids []int
+	err  error
+}
+
+// findServers looks for the processes behind the endpoints, but for this one.
+func findServers(endpoints []endpoint) *hosted {
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return &hosted{err: err}
+	}
+	local := func(a netip.Addr) bool {
+		return a.IsLoopback() || a.IsUnspecified() || slices.ContainsFunc(addrs, func(of net.Addr) bool {
+			n, ok := of.(*net.IPNet)
+			if !ok {
+				return false
+			}
+			own, ok := netip.AddrFromSlice(n.IP)
+			return ok && own.Unmap() == a.WithZone("")
+		})
+	}
+	var all []machine.Endpoint
+	for _, e := range endpoints {
+		at := machine.Endpoint{Addr: e.addr, Path: e.path}
+		if !at.Addr.IsValid() { // the driver connects by itself
+			at.Addr, _ = netip.ParseAddrPort(e.text)
+		}
+		all = append(all, at)
+	}
+	pids, err := machine.Servers(os.DirFS("/"), all, local)
+	return &hosted{slices.DeleteFunc(pids, func(pid int) bool { return pid == os.Getpid() }), err}
+}
+
+// neighbours watches what else runs on the machine while a load is measured.
+type neighbours struct {
+	watch *machine.Watch
+	err   error
+}
+
+// watchNeighbours begins to watch, if servers is there: other steps than loads are not measured.
+func watchNeighbours(root fs.FS, servers *hosted) *neighbours {
+	switch {
+	case servers == nil:
+		return nil
+	case servers.err != nil:
+		return &neighbours{err: servers.err}
+	}
+	w, err := machine.NewWatch(root, servers.pids)
+	return &neighbours{watch: w, err: err}
+}
+
+// enter puts what was seen into what the process says of itself.
+func (n *neighbours) enter(g *run.Generator) {
+	if n == nil {
+		return
+	}
+	if n.err == nil {
+		var m measure.Machine
+		if m, n.err = n.watch.Stop(); n.err == nil {
+			g.Machine = &m
+			return
+		}
+	}
+	g.MachineUnknown = n.err.Error()
+}

@@ -1,0 +1,149 @@
+package machine
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Endpoint is where a server listens: a TCP address, or the path of a Unix socket.
+type Endpoint struct {
+	Addr netip.AddrPort
+	Path string
+}
+
+// String returns the address, or the path.
+func (e Endpoint) String() string {
+	if e.Path != "" {
+		return e.Path
+	}
+	return e.Addr.String()
+}
+
+// Servers returns the processes on this machine that listen on endpoints. Those on other machines are passed over; local says whether an
+// address is this machine's. It is an error if nobody is seen to listen on an endpoint of this machine: in another network or process namespace, or
+// as another user, a server is out of sight.
+func Servers(root fs.FS, endpoints []Endpoint, local func(netip.Addr) bool) ([]int, error) {
+	here := slices.DeleteFunc(slices.Clone(endpoints), func(e Endpoint) bool {
+		return e.Path == "" && (!e.Addr.IsValid() || !local(e.Addr.Addr().Unmap()))
+	})
+	if len(here) == 0 {
+		return nil, nil
+	}
+	sockets, err := listening(root)
+	if err != nil {
+		return nil, err
+	}
+	owned, err := owners(root)
+	if err != nil {
+		return nil, err
+	}
+	var pids []int
+	for _, e := range here {
+		seen := len(pids)
+		for _, s := range sockets {
+			if s.serves(e) {
+				pids = append(pids, owned[s.inode]...)
+			}
+		}
+		if len(pids) == seen {
+			return nil, fmt.Errorf("the process that listens on %v is on this machine and cannot be seen: run loadgen as its user, in its namespaces, or as root", e)
+		}
+	}
+	slices.Sort(pids)
+	return slices.Compact(pids), nil
+}
+
+// socket is one that listens.
+type socket struct {
+	at    Endpoint
+	inode string
+}
+
+func (s socket) serves(e Endpoint) bool {
+	if e.Path != "" || s.at.Path != "" {
+		return s.at.Path == e.Path
+	}
+	at := s.at.Addr.Addr()
+	return s.at.Addr.Port() == e.Addr.Port() && (at.IsUnspecified() || at.Unmap() == e.Addr.Addr().Unmap())
+}
+
+// listening lists the sockets of this network namespace that listen. A file that is not there has none: a kernel may be without IPv6.
+func listening(root fs.FS) (all []socket, err error) {
+	read := func(name string, parse func(words []string) (socket, bool)) error {
+		b, err := fs.ReadFile(root, "proc/net/"+name)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		for line := range strings.Lines(string(b)) {
+			if s, ok := parse(strings.Fields(line)); ok {
+				all = append(all, s)
+			}
+		}
+		return nil
+	}
+	return all, errors.Join(read("tcp", parseTCP), read("tcp6", parseTCP), read("unix", parseUnix))
+}
+
+// parseTCP reads a line of proc/net/tcp or tcp6: "sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode …"; st 0A is LISTEN. Addresses
+// are words of 32 bits in the machine's byte order.
+func parseTCP(words []string) (s socket, ok bool) {
+	if len(words) < 10 || words[3] != "0A" {
+		return s, false
+	}
+	host, port, _ := strings.Cut(words[1], ":")
+	b, err := hex.DecodeString(host)
+	n, err2 := strconv.ParseUint(port, 16, 16)
+	if err != nil || err2 != nil || len(b) != 4 && len(b) != 16 {
+		return s, false
+	}
+	for i := 0; i < len(b); i += 4 {
+		binary.NativeEndian.PutUint32(b[i:], binary.BigEndian.Uint32(b[i:]))
+	}
+	addr, _ := netip.AddrFromSlice(b)
+	return socket{at: Endpoint{Addr: netip.AddrPortFrom(addr, uint16(n))}, inode: words[9]}, true
+}
+
+// parseUnix reads a line of proc/net/unix: "Num RefCount Protocol Flags Type St Inode Path"; the flag 0x10000 (__SO_ACCEPTCON) is of one that listens.
+func parseUnix(words []string) (s socket, ok bool) {
+	const accepts = 0x10000
+	if len(words) < 8 {
+		return s, false
+	}
+	flags, err := strconv.ParseUint(words[3], 16, 64)
+	if err != nil || flags&accepts == 0 {
+		return s, false
+	}
+	return socket{at: Endpoint{Path: strings.Join(words[7:], " ")}, inode: words[6]}, true
+}
+
+// owners returns which processes hold each socket, by its inode: proc/PID/fd has links such as "socket:[8813]". Those of other users cannot be read.
+func owners(root fs.FS) (map[string][]int, error) {
+	entries, err := fs.ReadDir(root, "proc")
+	if err != nil {
+		return nil, err
+	}
+	owned := map[string][]int{}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		dir := "proc/" + e.Name() + "/fd"
+		files, _ := fs.ReadDir(root, dir) // another user's, or it has ended
+		for _, f := range files {
+			link, err := fs.ReadLink(root, dir+"/"+f.Name())
+			if inode, ok := strings.CutPrefix(link, "socket:["); ok && err == nil {
+				inode = strings.TrimSuffix(inode, "]")
+				owned[inode] = append(owned[inode], pid)
+			}
+		}
+	}
+	return owned, nil
+}
