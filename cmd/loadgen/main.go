@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/loadgen/loadgen/internal/hook"
 	"github.com/loadgen/loadgen/internal/lang"
 	"github.com/loadgen/loadgen/internal/report"
 	"github.com/loadgen/loadgen/internal/run"
@@ -28,6 +29,9 @@ import (
 
 func main() {
 	crashLoudly()
+	if len(os.Args) > 1 && os.Args[1] == hook.Command {
+		os.Exit(hook.Supervise(os.Args[2:]))
+	}
 	os.Exit(execute(os.Args[1:]))
 }
 

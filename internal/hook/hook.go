@@ -2,21 +2,19 @@
 // one by its name.
 //
 // There is no shell. A command gets a process group of its own, nothing on its standard input, the PATH and HOME of this process and what it is
-// told, and nothing else of the environment. It has so long; then it and all that it has started are asked to end (SIGTERM) and made to (SIGKILL),
-// in whatever group or session they are by now; so are they when it fails. What a command that went well leaves running in the background is left alone: starting a server is what hooks are for.
+// told, and nothing else of the environment. It runs below a supervisor, which is this program again ([Supervise]), and has so long. When it is
+// late, when it fails, and when this process ends, in whatever way, it and all that it has started are asked to end (SIGTERM) and made to
+// (SIGKILL), in whatever group or session they are by then. What a command that went well leaves running lives as long as this process: starting
+// a server is what hooks are for.
 package hook
 
 import (
 	"bytes"
-	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"regexp"
 	"strings"
-	"syscall"
 	"time"
 	"unicode"
 )
@@ -24,10 +22,10 @@ import (
 const (
 	// MaxOutput is how much is kept of what a command prints, in bytes.
 	MaxOutput = 64 << 10
-	// grace is how long a group that is asked to end may take, and how long the output of one that has gone well is waited for when something
+	// grace is how long a command and what it has started may take to end, half of it after they were asked, and how long the output of one that has gone well is waited for when something
 	// in the background still holds it.
 	grace = 2 * time.Second
-	// poll is how often a group is looked at that should end.
+	// poll is how often the processes are looked for that should end.
 	poll = 10 * time.Millisecond
 )
 
@@ -109,37 +107,6 @@ func split(text string) ([]string, error) {
 type Output struct {
 	Text string // at most MaxOutput bytes
 	Cut  bool   // there was more
-}
-
-// Run carries the command out, until ctx ends at the longest. Told is what it is told, as NAME=VALUE. The error of one that goes wrong ends with the
-// last line that it printed.
-func (h Hook) Run(ctx context.Context, told []string) (Output, error) {
-	var out bounded
-	cmd := exec.CommandContext(ctx, h.path, h.Argv[1:]...)
-	cmd.Args[0] = h.Argv[0]
-	mark := "LOADGEN_HOOK_ID=" + rand.Text()
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "LOADGEN_HOOK=" + h.Name, mark}, told...)
-	cmd.Stdout, cmd.Stderr = &out, &out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
-	cmd.WaitDelay = grace
-	err := cmd.Run()
-	if cmd.Process != nil && (ctx.Err() != nil || err != nil && !errors.Is(err, exec.ErrWaitDelay)) {
-		err = errors.Join(err, end(cmd.Process.Pid, mark))
-	}
-	switch {
-	case ctx.Err() != nil && cmd.Process != nil:
-		err = fmt.Errorf("hook %s: it did not end in time, and was ended", h.Name)
-	case errors.Is(err, exec.ErrWaitDelay): // it went well, and left something running that holds its output
-		err = nil
-	case err != nil:
-		err = fmt.Errorf("hook %s: %w", h.Name, err)
-	}
-	text := strings.ToValidUTF8(out.kept.String(), "�")
-	if last := lastLine(text); err != nil && last != "" {
-		err = fmt.Errorf("%w; the last that it printed: %s", err, last)
-	}
-	return Output{Text: text, Cut: out.cut}, err
 }
 
 // bounded keeps the beginning of what is written to it.

@@ -62,6 +62,7 @@ func goroutines(m *module) []string {
 		allowed: map[string]string{
 			"cmd/loadgen":        "signals and the progress display",
 			"internal/cachenode": "a goroutine for each connection; children's pipes",
+			"internal/hook":      "a supervisor's pipes, and the ends of what is below it",
 			"internal/coord":     "a goroutine for each worker",
 			"internal/engine":    "event loops and blocking sessions",
 			"internal/observe":   "a goroutine for each server that is asked",
@@ -78,6 +79,7 @@ func clock(m *module) []string {
 			"bench":              "deadlines",
 			"cmd/loadgen":        "the start of a run",
 			"internal/cachenode": "delays, stalls and deadlines of a server",
+			"internal/hook":      "deadlines of what has to end",
 			"internal/coord":     "the run clock",
 			"internal/engine":    "due, start and end of ops",
 			"internal/floor":     "how long an exchange took",

@@ -1,0 +1,81 @@
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// stubborn starts processes that do not want to end and that leave their parents, groups and sessions, and writes the number of each to a file.
+const stubborn = `#!/bin/sh
+trap "" TERM
+sleep 600 & echo $! > DIR/plain.pid
+setsid sleep 600 >/dev/null 2>&1 & echo $! > DIR/session.pid
+(setsid env -i sleep 600 >/dev/null 2>&1 & echo $! > DIR/daemon.pid)
+(setsid sh -c '(trap "" TERM; setsid sleep 600 & echo $! > DIR/twice.pid) &' >/dev/null 2>&1 &)
+echo $$ > DIR/itself.pid
+for one in plain session daemon twice itself; do while ! test -s DIR/$one.pid; do sleep 0.01; done; done
+echo > DIR/begun
+`
+
+// TestNothingOfAHookOutlivesItsCoordinator ends the coordinator in every way, while a hook runs and after one that has left something running.
+func TestNothingOfAHookOutlivesItsCoordinator(t *testing.T) {
+	end := map[string]func(l *load){
+		"killed":      func(l *load) { require.NoError(t, l.cmd.Process.Kill()) },
+		"terminated":  func(l *load) { require.NoError(t, l.cmd.Process.Signal(syscall.SIGTERM)) },
+		"interrupted": func(l *load) { require.NoError(t, l.cmd.Process.Signal(os.Interrupt)) },
+		"at its end":  func(*load) {},
+	}
+	for hook, last := range map[string]string{"runs": "while :; do sleep 600; done", "is late": "sleep 600", "failed": "exit 3", "went well": "exit 0"} {
+		for how, stop := range end {
+			if hook == "runs" && how == "at its end" {
+				continue
+			}
+			t.Run(hook+"/"+how, func(t *testing.T) {
+				t.Parallel()
+				dir := t.TempDir()
+				script := filepath.Join(dir, "restart")
+				require.NoError(t, os.WriteFile(script, []byte(strings.ReplaceAll(stubborn, "DIR", dir)+last+"\n"), 0o755))
+				timeout := `"60s"`
+				if hook == "is late" {
+					timeout = `"2s"`
+				}
+				l := begin(t, strings.Replace(twice, `"2s"`, timeout, 1), "--allow-exec", "restart="+script)
+				require.Eventually(t, func() bool { _, err := os.Stat(filepath.Join(dir, "begun")); return err == nil }, time.Minute, 5*time.Millisecond)
+				stop(l)
+				l.wait(2 * time.Minute)
+				began := time.Now()
+				require.Eventually(t, func() bool { return len(stillThere(t, dir)) == 0 }, time.Minute, 10*time.Millisecond)
+				t.Logf("all gone %v later", time.Since(began))
+			})
+		}
+	}
+}
+
+// stillThere lists the processes that files of a directory name.
+func stillThere(t *testing.T, dir string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.pid"))
+	require.NoError(t, err)
+	require.Len(t, files, 5)
+	var found []string
+	for _, file := range files {
+		var pid int
+		b, err := os.ReadFile(file)
+		require.NoError(t, err)
+		if _, err := fmt.Sscan(string(b), &pid); err != nil {
+			continue // a later hook is about to write it
+		}
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err == nil && !strings.Contains(string(stat), ") Z ") {
+			found = append(found, file)
+		}
+	}
+	return found
+}

@@ -1,0 +1,98 @@
+package hook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Run carries the command out, until ctx ends at the longest. Told is what it is told, as NAME=VALUE. The error of one that goes wrong ends with the
+// last line that it printed.
+func (h Hook) Run(ctx context.Context, told []string) (Output, error) {
+	var out bounded
+	err := h.supervised(ctx, told, &out)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		err = fmt.Errorf("hook %s: it did not end in time, and was ended", h.Name)
+	case err != nil:
+		err = fmt.Errorf("hook %s: %w", h.Name, err)
+	}
+	text := strings.ToValidUTF8(out.kept.String(), "�")
+	if last := lastLine(text); err != nil && last != "" {
+		err = fmt.Errorf("%w; the last that it printed: %s", err, last)
+	}
+	return Output{Text: text, Cut: out.cut}, err
+}
+
+// supervised starts the supervisor, and waits until that says how the command ended. A supervisor that has still something to watch over stays;
+// the pipe that it waits for the end of is closed when this process ends, however it does.
+func (h Hook) supervised(ctx context.Context, told []string, out *bounded) (err error) {
+	cmd := exec.Command("/proc/self/exe", append([]string{Command, h.path}, h.Argv...)...)
+	cmd.Args[0] = os.Args[0]
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "LOADGEN_HOOK=" + h.Name}, told...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	printed, output, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer printed.Close()
+	said, status, err := os.Pipe()
+	if err != nil {
+		return errors.Join(err, output.Close())
+	}
+	defer said.Close()
+	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = output, output, []*os.File{status}
+	alive, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err := errors.Join(err, output.Close(), status.Close()); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }() // ends with the supervisor, and that with this process
+	copied := make(chan struct{})
+	go func() { // ends with the output, or with grace
+		defer close(copied)
+		_, _ = io.Copy(out, printed)
+	}()
+	stop := context.AfterFunc(ctx, func() {
+		_ = alive.Close()
+		_ = said.SetReadDeadline(time.Now().Add(2 * grace))
+	})
+	how, err := io.ReadAll(said)
+	inTime := stop()
+	_ = printed.SetReadDeadline(time.Now().Add(grace)) // something in the background may hold it
+	<-copied
+	switch {
+	case err != nil: // it does not end what it should
+		return errors.Join(fmt.Errorf("its supervisor: %w", err), cmd.Process.Kill(), <-ended)
+	case !inTime:
+		return errors.Join(ctx.Err(), alive.Close(), <-ended)
+	}
+	return verdict(string(how))
+}
+
+// verdict reads what a supervisor said of its command's end.
+func verdict(said string) error {
+	if words, ok := strings.CutPrefix(said, "error "); ok {
+		return errors.New(words)
+	}
+	var how syscall.WaitStatus
+	if _, err := fmt.Sscanf(said, "ended %d", &how); err != nil {
+		return fmt.Errorf("its supervisor ended, and said %q", said)
+	}
+	switch {
+	case how.Signaled():
+		return fmt.Errorf("signal: %v", how.Signal())
+	case how.ExitStatus() != 0:
+		return fmt.Errorf("exit status %d", how.ExitStatus())
+	}
+	return nil
+}
