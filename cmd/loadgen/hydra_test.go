@@ -14,7 +14,7 @@ import (
 // TestHydraOnThreeWorkers runs the plan of the README in one process, and with three workers, on four Redis servers: what was done is the
 // same, to the digest of every op, and is what the servers counted.
 func TestHydraOnThreeWorkers(t *testing.T) {
-	addrs := addresses(cluster(t, 4))
+	addrs, plan := addresses(cluster(t, 4)), patientHydra(t)
 	work := func(l *load) string {
 		before := countAll(t, addrs)
 		r := l.result(60 * time.Second)
@@ -36,8 +36,8 @@ func TestHydraOnThreeWorkers(t *testing.T) {
 		}
 		return b.String()
 	}
-	alone := work(beginFile(t, hydra, "-var", nodes(addrs...)))
-	three := beginTeam(t, 3, func(args ...string) *load { return beginFile(t, hydra, args...) }, "-var", nodes(addrs...))
+	alone := work(beginFile(t, plan, "-var", nodes(addrs...)))
+	three := beginTeam(t, 3, func(args ...string) *load { return beginFile(t, plan, args...) }, "-var", nodes(addrs...))
 	require.Equal(t, alone, work(three.load))
 }
 
