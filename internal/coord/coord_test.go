@@ -262,15 +262,48 @@ func testSetupFallsShort(t *testing.T, join joiner) {
 	require.NotContains(t, w.noted(), "run first load")
 }
 
-// What a lost worker was to put is missing: that all ops were done that the others had does not make the setup whole.
+// What a lost worker was to put its own sessions would have read, and they are gone with it: the others go on.
 func TestSetupLosesAWorker(t *testing.T) {
 	a, b := newFake(), newFake()
 	cfg := config(t, local, a, b)
 	cfg.Workers[1].Worker = &leaving{fakeWorker: b}
 	r := coord.Run(context.Background(), cfg)
+	require.Equal(t, run.ExitDegraded, r.ExitCode, r.Verdict.Reasons)
+	require.Contains(t, a.noted(), "run first load")
+}
+
+// Keys that all sessions share, and that a lost worker was to put, are missing from every load behind.
+func TestPopulateLosesAWorker(t *testing.T) {
+	a, b := newFake(), newFake()
+	cfg := configOf(t, `
+plan "test" {}
+target "t" {
+	driver    = "null"
+	endpoints = ["a"]
+}
+dataset "shared" {
+	keys { count = 10 }
+	values { size = 10 }
+}
+phase "fill" {
+	target  = target.t
+	dataset = dataset.shared
+	populate { sessions = 10 }
+}
+phase "read" {
+	target  = target.t
+	dataset = dataset.shared
+	ops     = { get = 1 }
+	closed {
+		sessions   = 10
+		iterations = 1
+	}
+}`, local, a, b)
+	cfg.Workers[1].Worker = &leaving{fakeWorker: b}
+	r := coord.Run(context.Background(), cfg)
 	require.Equal(t, run.ExitFailed, r.ExitCode)
-	require.Contains(t, strings.Join(r.Verdict.Reasons, "\n"), "were never begun")
-	require.NotContains(t, a.noted(), "run first load")
+	require.Contains(t, strings.Join(r.Verdict.Reasons, "\n"), "5 of 10 put ops were done: 5 were never begun")
+	require.NotContains(t, a.noted(), "run read load")
 }
 
 func TestWorkerContradictsItself(t *testing.T) { overBoth(t, testWorkerContradictsItself) }

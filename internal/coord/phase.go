@@ -148,7 +148,11 @@ func (p *passage) shortfall(kind run.StepKind, totals *measure.Totals) error {
 	if r := p.c.Plan.Target(p.ph.Target).Replication; r != nil {
 		copies = r.N
 	}
-	if short := kind.Shortfall(p.c.Plan.Once(p.ph, kind == run.Setup), copies, totals); short != "" {
+	var planned int64 // of a setup: what the workers have that are left, whose sessions alone will use it
+	if kind != run.Setup {
+		planned = p.c.Plan.Once(p.ph, false)
+	}
+	if short := kind.Shortfall(planned, copies, totals); short != "" {
 		return errors.New(short)
 	}
 	return nil

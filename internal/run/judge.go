@@ -200,7 +200,7 @@ func (p *Phase) judgeClocks(m Measured) {
 func (p *Phase) judgeWhole(whole *plan.Plan, ph *plan.Phase, m Measured) bool {
 	var short string
 	if m.Setup != nil {
-		short = Setup.Shortfall(whole.Once(ph, true), p.copies(), m.Setup)
+		short = Setup.Shortfall(0, p.copies(), m.Setup)
 	}
 	if p.Kind != string(Load) {
 		short = StepKind(p.Kind).Shortfall(whole.Once(ph, false), p.copies(), m.Load)
@@ -542,7 +542,7 @@ func (p *Phase) judgeSteady() {
 	}
 }
 
-// Shortfall says in what a step that must succeed whole (setup, populate, clear) fell short: it is "" when as many ops as the plan has were done, on all
+// Shortfall says in what a step that must succeed whole (setup, populate, clear) fell short: it is "" when as many ops as the plan has, 0 for those that were due, were done, on all
 // of the endpoints that hold a key, copies in number. A part of them may never have been due, because its worker was lost. A clear may miss: the key is
 // not there afterwards, which is what was asked for.
 func (kind StepKind) Shortfall(planned int64, copies int, t *measure.Totals) string {
