@@ -53,8 +53,9 @@ func (r *Requests) merge(o *Requests) {
 
 // mergeRequests adds from to the requests of as many endpoints, or more.
 func mergeRequests(to *[]Requests, from []Requests) {
-	if more := len(from) - len(*to); more > 0 {
-		*to = append(*to, make([]Requests, more)...)
+	if had := len(*to); len(from) > had {
+		*to = slices.Grow(*to, len(from)-had)[:len(from)]
+		clear((*to)[had:])
 	}
 	for i := range from {
 		(*to)[i].merge(&from[i])
