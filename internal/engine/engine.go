@@ -198,9 +198,6 @@ func (e *Engine) prepare(ctx context.Context, step run.Step) (run.Ready, error) 
 	e.group.step = step
 	e.group.traffic() // later counts are from here
 	if step.Kind == run.Load {
-		if e.group.hosted == nil {
-			e.group.hosted = findServers(e.group.endpoints)
-		}
 		tidy()
 	}
 	return e.group.ready(source), nil
@@ -219,7 +216,10 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink func(*measure.S
 	defer stop()
 	measured := g.step.Kind == run.Load
 	use := startUsage(measured, g.target.Executor == plan.Blocking)
-	others := watchNeighbours(os.DirFS("/"), g.hosted)
+	var others *neighbours
+	if measured {
+		others = watchNeighbours(os.DirFS("/"), g.hosted)
+	}
 	c := collector{g: g, begin: int64(at), seq: &e.seq}
 	c.sink = func(s *measure.Snapshot) {
 		kept, err := sink(s)

@@ -49,7 +49,7 @@ type group struct {
 	servers   map[string]map[string]string
 	trace     func() (io.ReadSeekCloser, error) // opens the trace that the phase replays; nil: it replays none
 	files     *files                            // of a local target; nil for any other, and once they were closed
-	hosted    *hosted                           // processes of the target; nil before the first load
+	hosted    hosted                            // processes of the target
 }
 
 // openGroup connects the sessions that a phase's first step names.
@@ -83,6 +83,9 @@ func (e *Engine) openGroup(ctx context.Context, step run.Step) (*group, error) {
 	}
 	if err := g.identify(ctx, d, e.cfg.Secrets); err != nil {
 		return nil, fmt.Errorf("target %q: %w", g.target.Name, err)
+	}
+	if step.Kind == run.Load || step.Kind == run.Setup { // before the connections are open, which would all be looked at
+		g.hosted = findServers(g.endpoints)
 	}
 	g.parts = min(e.cfg.Loops, g.sessions)
 	if local, ok := d.(localfile.Driver); ok && g.sessions > 0 {

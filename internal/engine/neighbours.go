@@ -19,10 +19,10 @@ type hosted struct {
 }
 
 // findServers looks for the processes behind the endpoints, but for this one.
-func findServers(endpoints []endpoint) *hosted {
+func findServers(endpoints []endpoint) hosted {
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
-		return &hosted{err: err}
+		return hosted{err: err}
 	}
 	local := func(a netip.Addr) bool {
 		return a.IsLoopback() || a.IsUnspecified() || slices.ContainsFunc(addrs, func(of net.Addr) bool {
@@ -43,7 +43,7 @@ func findServers(endpoints []endpoint) *hosted {
 		all = append(all, at)
 	}
 	pids, err := machine.Servers(os.DirFS("/"), all, local)
-	return &hosted{slices.DeleteFunc(pids, func(pid int) bool { return pid == os.Getpid() }), err}
+	return hosted{slices.DeleteFunc(pids, func(pid int) bool { return pid == os.Getpid() }), err}
 }
 
 // neighbours watches what else runs on the machine while a load is measured.
@@ -52,19 +52,16 @@ type neighbours struct {
 	err   error
 }
 
-// watchNeighbours begins to watch, if servers is there: other steps than loads are not measured.
-func watchNeighbours(root fs.FS, servers *hosted) *neighbours {
-	switch {
-	case servers == nil:
-		return nil
-	case servers.err != nil:
+// watchNeighbours begins to watch.
+func watchNeighbours(root fs.FS, servers hosted) *neighbours {
+	if servers.err != nil {
 		return &neighbours{err: servers.err}
 	}
 	w, err := machine.NewWatch(root, servers.pids)
 	return &neighbours{watch: w, err: err}
 }
 
-// enter puts what was seen into what the process says of itself.
+// enter puts what was seen into what the process says of itself. A nil one has seen nothing.
 func (n *neighbours) enter(g *run.Generator) {
 	if n == nil {
 		return

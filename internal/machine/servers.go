@@ -40,7 +40,13 @@ func Servers(root fs.FS, endpoints []Endpoint, local func(netip.Addr) bool) ([]i
 	if err != nil {
 		return nil, err
 	}
-	owned, err := owners(root)
+	wanted := map[string]bool{}
+	for _, e := range here {
+		for _, s := range sockets {
+			wanted[s.inode] = wanted[s.inode] || s.serves(e)
+		}
+	}
+	owned, err := owners(root, wanted)
 	if err != nil {
 		return nil, err
 	}
@@ -123,8 +129,8 @@ func parseUnix(words []string) (s socket, ok bool) {
 	return socket{at: Endpoint{Path: strings.Join(words[7:], " ")}, inode: words[6]}, true
 }
 
-// owners returns which processes hold each socket, by its inode: proc/PID/fd has links such as "socket:[8813]". Those of other users cannot be read.
-func owners(root fs.FS) (map[string][]int, error) {
+// owners returns which processes hold a socket of each of the inodes: proc/PID/fd has links such as "socket:[8813]". Those of other users cannot be read.
+func owners(root fs.FS, inodes map[string]bool) (map[string][]int, error) {
 	entries, err := fs.ReadDir(root, "proc")
 	if err != nil {
 		return nil, err
@@ -139,8 +145,8 @@ func owners(root fs.FS) (map[string][]int, error) {
 		files, _ := fs.ReadDir(root, dir) // another user's, or it has ended
 		for _, f := range files {
 			link, err := fs.ReadLink(root, dir+"/"+f.Name())
-			if inode, ok := strings.CutPrefix(link, "socket:["); ok && err == nil {
-				inode = strings.TrimSuffix(inode, "]")
+			inode, ok := strings.CutPrefix(strings.TrimSuffix(link, "]"), "socket:[")
+			if err == nil && ok && inodes[inode] {
 				owned[inode] = append(owned[inode], pid)
 			}
 		}
