@@ -75,7 +75,7 @@ func overExecutor(t testing.TB, d driver.Driver, addr, executor string, secure *
 	e := New(Config{Drivers: drivers.All(), Loops: 1, Spin: -1, Logger: slog.New(slog.DiscardHandler)})
 	e.clock = &wallClock{zero: time.Now(), nap: time.Sleep}
 	target := &plan.Target{Name: "t", Driver: d.Name(), Endpoints: []string{addr}, Timeout: 5 * time.Second, Executor: executor, TLS: secure, Config: d.NewConfig()}
-	g := &group{target: target, phase: &plan.Phase{Closed: &plan.Closed{Sessions: 1, Pipeline: 1000}}, sessions: 1, parts: 1}
+	g := &group{plan: &plan.Plan{Datasets: []*plan.Dataset{{}}}, target: target, phase: &plan.Phase{Closed: &plan.Closed{Sessions: 1, Pipeline: 1000}}, sessions: 1, parts: 1}
 	require.NoError(t, g.locate(nil))
 	var err error
 	g.connect, err = newConnector(e.dial, os.ReadFile, secure)
