@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
 )
 
 // OpenBelow opens a regular file below a directory for reading. A path that leads out of it, by its name or by a link, is refused, and so is one
@@ -23,23 +22,7 @@ func OpenBelow(dir, path string) (*os.File, error) {
 		return nil, err
 	}
 	defer root.Close()
-	if info, err := root.Stat(name); err == nil { // to open a device may do something to it
-		if err := check(path, info); err != nil {
-			return nil, err
-		}
-	}
-	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
-	if err != nil {
-		return nil, err
-	}
-	info, err := f.Stat()
-	if err == nil {
-		err = check(path, info) // it may be another by now
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
+	return open(path, name, root.Stat, root.OpenFile)
 }
 
 var errOutside = errors.New("it is not below the directory that files are read from")

@@ -15,13 +15,16 @@ import (
 var ErrKind = errors.New("only regular files are read")
 
 // Open opens a regular file for reading, and follows links to one. It never waits.
-func Open(path string) (*os.File, error) {
-	if info, err := os.Stat(path); err == nil { // to open a device may do something to it
+func Open(path string) (*os.File, error) { return open(path, path, os.Stat, os.OpenFile) }
+
+// open opens a regular file by its name with calls that look at it and open it; path is how errors call it.
+func open(path, name string, stat func(string) (fs.FileInfo, error), openFile func(string, int, fs.FileMode) (*os.File, error)) (*os.File, error) {
+	if info, err := stat(name); err == nil { // to open a device may do something to it
 		if err := check(path, info); err != nil {
 			return nil, err
 		}
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
+	f, err := openFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
 	if err != nil {
 		return nil, err
 	}
