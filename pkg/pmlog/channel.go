@@ -111,15 +111,18 @@ func (l *Channel) entryAt(turn int64) (e entry, kind int, err error) {
 	return e, damagedEntry, nil
 }
 
-// blankOthers makes blank what is no entry of this era: of the two, a crash can then spoil the one at most that is written.
+// blankOthers makes blank what is no entry of this era: of the two, a crash can then spoil the one at most that is written. The damaged one comes
+// first: a crash in the middle of the other would leave both so.
 func (l *Channel) blankOthers(kinds [2]int) error {
-	for turn, kind := range kinds {
-		if kind != damagedEntry && kind != oldEntry {
-			continue
-		}
-		l.buf = [line]byte{}
-		if err := persist(l.heads.m, entriesStart+line*int64(turn), l.buf[:]); err != nil {
-			return fmt.Errorf("blank an entry: %w", err)
+	for _, kind := range []int{damagedEntry, oldEntry} {
+		for turn := range kinds {
+			if kinds[turn] != kind {
+				continue
+			}
+			l.buf = [line]byte{}
+			if err := persist(l.heads.m, entriesStart+line*int64(turn), l.buf[:]); err != nil {
+				return fmt.Errorf("blank an entry: %w", err)
+			}
 		}
 	}
 	return nil
