@@ -271,7 +271,7 @@ func TestBrokenDiskEndsALog(t *testing.T) {
 	require.EqualValues(t, 1, op.Causes.Lost)
 	require.Equal(t, op.Error-1, op.Causes.Refused, "nothing was written after the first failure")
 
-	again := begin(t, briefLog, "--listen", tm.addr, "--workers", "1")
+	again := tm.again(briefLog)
 	r = again.result(30 * time.Second)
 	require.Equal(t, run.ExitFailed, r.ExitCode)
 	require.Contains(t, strings.Join(r.Verdict.Reasons, "\n"), `target "wal": `, "the disk is still broken")

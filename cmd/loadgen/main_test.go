@@ -163,9 +163,15 @@ func begin(t testing.TB, src string, args ...string) *load {
 // beginFile starts to run the plan in a file.
 func beginFile(t testing.TB, path string, args ...string) *load {
 	t.Helper()
+	return beginBy(t, func(args ...string) *exec.Cmd { return command(t, args...) }, path, args...)
+}
+
+// beginBy is beginFile with commands of another making.
+func beginBy(t testing.TB, command func(args ...string) *exec.Cmd, path string, args ...string) *load {
+	t.Helper()
 	dir := t.TempDir()
 	l := &load{runs: filepath.Join(dir, "runs"), out: filepath.Join(dir, "run.json")}
-	l.process = start(t, command(t, append([]string{"coordinator", "run", path, "--runs", l.runs, "--out", l.out}, args...)...))
+	l.process = start(t, command(append([]string{"coordinator", "run", path, "--runs", l.runs, "--out", l.out}, args...)...))
 	return l
 }
 

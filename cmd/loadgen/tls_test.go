@@ -123,7 +123,7 @@ func TestWhatIsWrongWithTLS(t *testing.T) {
 				{"certificate has expired", old, trusts, []string{"expired", "renew the server's certificate"}},
 				{"no client certificate", good, []string{"ca=" + a.CA}, []string{"the server may want a client's certificate"}},
 				{"stranger's client certificate", good, []string{"ca=" + a.CA, "cert=" + stranger.Cert, "key=" + stranger.Key}, []string{"does not take the client's certificate"}},
-				{"no such file", good, []string{"ca=/nowhere/ca.pem"}, []string{"tls, ca: open /nowhere/ca.pem", "where the load runs"}},
+				{"no such file", good, []string{"ca=/nowhere/ca.pem"}, []string{"tls, ca: open /nowhere/ca.pem", "paths begin where the plan is"}},
 				{"no certificate in it", good, []string{"ca=" + client.Key}, []string{client.Key + " holds no certificate", "PEM"}},
 				{"key of another", good, []string{"ca=" + a.CA, "cert=" + client.Cert, "key=" + stranger.Key}, []string{client.Cert, stranger.Key, "private key does not match public key"}},
 			} {
