@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/experiment"
 	"github.com/loadgen/loadgen/internal/machine"
 	"github.com/loadgen/loadgen/internal/measure"
@@ -231,7 +232,7 @@ func (s *series) finish(w io.Writer) error {
 	x, path := s.result, s.dir.Path()
 	experiment.Conclude(x, s.results)
 	x.Finished = true
-	src := report.Source{Study: report.NewStudy(x)}
+	src := detail.Source{Study: detail.NewStudy(x)}
 	if s.report != "" || len(s.charts) > 0 {
 		src = loadStudy(s.root, x, s.words)
 	}
@@ -246,7 +247,7 @@ func (s *series) finish(w io.Writer) error {
 	}
 	err := report.Experiment(w, x, report.Options{Dir: path, Width: columnsOf(w)})
 	if s.report != "" {
-		err = errors.Join(err, replace(s.report, func(w io.Writer) error { return report.HTML(w, []report.Source{src}) }))
+		err = errors.Join(err, replace(s.report, func(w io.Writer) error { return report.HTML(w, []detail.Source{src}) }))
 	}
 	if err != nil {
 		return failed("%w", err)
@@ -258,7 +259,7 @@ func (s *series) finish(w io.Writer) error {
 }
 
 // ofPlan adds the tables and charts that the plan describes.
-func (s *series) ofPlan(study *report.Study) {
+func (s *series) ofPlan(study *detail.Study) {
 	var variants []table.Variant
 	base := 0
 	for i, v := range s.Variants {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/report"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/rundir"
@@ -21,7 +22,7 @@ type reportFlags struct {
 }
 
 // forms are what a report can be.
-var forms = [...]form[[]report.Source]{
+var forms = [...]form[[]detail.Source]{
 	{"text", ".txt", report.Texts},
 	{"html", ".html", report.HTML},
 	{"markdown", ".md", report.Markdown},
@@ -65,7 +66,7 @@ func (f *reportFlags) run(cmd *cobra.Command, ids []string) error {
 		}
 		ids = []string{last}
 	}
-	var all []report.Source
+	var all []detail.Source
 	for _, id := range ids {
 		s, err := loadSource(root, id, cmd.ErrOrStderr())
 		if err != nil {
@@ -82,7 +83,7 @@ func (f *runFlags) writePage(dir string, words io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return replace(f.report, func(w io.Writer) error { return report.HTML(w, []report.Source{s}) })
+	return replace(f.report, func(w io.Writer) error { return report.HTML(w, []detail.Source{s}) })
 }
 
 // latest returns the newest run that has finished, or the experiment that it is of.
@@ -110,26 +111,26 @@ func isExperiment(root, id string) bool {
 }
 
 // loadSource reads what a run or an experiment has left. What cannot be read costs the page some charts, and is warned of.
-func loadSource(root, id string, words io.Writer) (report.Source, error) {
+func loadSource(root, id string, words io.Writer) (detail.Source, error) {
 	x, err := loadExperiment(root, id)
 	switch {
 	case err == nil:
 		return loadStudy(root, x, words), nil
 	case !errors.Is(err, fs.ErrNotExist):
-		return report.Source{}, err
+		return detail.Source{}, err
 	}
 	r, err := rundir.Load(root, id)
 	if err != nil {
-		return report.Source{}, err
+		return detail.Source{}, err
 	}
-	s := report.Source{Run: r}
+	s := detail.Source{Run: r}
 	s.Detail, s.Plan = loadRest(root, r, words)
 	return s, nil
 }
 
 // loadStudy reads the runs of an experiment, one at a time: there may be many.
-func loadStudy(root string, x *run.Experiment, words io.Writer) report.Source {
-	s := report.Source{Study: report.NewStudy(x)}
+func loadStudy(root string, x *run.Experiment, words io.Writer) detail.Source {
+	s := detail.Source{Study: detail.NewStudy(x)}
 	for _, one := range x.Runs {
 		r, err := rundir.Load(root, one.ID)
 		if err != nil {
@@ -146,12 +147,12 @@ func loadStudy(root string, x *run.Experiment, words io.Writer) report.Source {
 }
 
 // loadRest reads what a run has left beside its result: nil where there is nothing.
-func loadRest(root string, r *run.Run, words io.Writer) (d *report.Detail, canonical []byte) {
+func loadRest(root string, r *run.Run, words io.Writer) (d *detail.Run, canonical []byte) {
 	canonical, err := rundir.Plan(root, r.ID)
 	if err != nil {
 		fmt.Fprintf(words, "loadgen: %v: the report goes without the plan\n", err)
 	}
-	d = report.NewDetail(r)
+	d = detail.NewRun(r)
 	if err := rundir.Snapshots(root, r.ID, func(_, snapshot []byte) error { return d.Add(snapshot) }); err != nil {
 		fmt.Fprintf(words, "loadgen: %v: the report goes without heatmaps and curves\n", err)
 		d = nil

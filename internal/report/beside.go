@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/chart"
+	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/run"
 )
@@ -177,12 +178,12 @@ func stretchesOf(how *run.Probes, field string, counter bool) (all []stretch) {
 // behind is the rate of ops that ended ok, so high that it fits a chart that goes up to most.
 func behind(ph *run.Phase, most float64) chart.Line {
 	l := chart.Line{Name: "ok a second, in a scale of its own", Class: "offered"}
-	cols, _ := columnsOf(ph.Series)
+	cols, _ := detail.Intervals(ph.Series)
 	highest := 0.0
 	for _, c := range cols {
-		if rate := c.ok / (c.to - c.from); c.to-c.from > 0.5 {
+		if rate := c.OK / (c.To - c.From); c.To-c.From > 0.5 {
 			highest = max(highest, rate)
-			l.Points = append(l.Points, chart.Point{X: (c.from + c.to) / 2, Y: rate})
+			l.Points = append(l.Points, chart.Point{X: (c.From + c.To) / 2, Y: rate})
 		}
 	}
 	for i := range l.Points {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -59,7 +60,7 @@ func TestExperimentOfManyVariants(t *testing.T) {
 		require.LessOrEqual(t, strings.Count(b.String(), "\n  "+v.Name+" "), 2, "in the table, and with what became of it")
 	}
 	var all strings.Builder
-	require.NoError(t, Markdown(&all, []Source{{Study: NewStudy(x)}}))
+	require.NoError(t, Markdown(&all, []detail.Source{{Study: detail.NewStudy(x)}}))
 	for _, v := range x.Variants {
 		require.Equal(t, len(x.Tables)-1, strings.Count(all.String(), "\n| "+v.Name+" "), v.Name)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/chart"
+	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/run"
@@ -31,10 +32,10 @@ const (
 )
 
 // figures draws a phase: st is what its snapshots hold, in the order of its steps, and empty without them.
-func figures(ph *run.Phase, st []*steps) []figure {
-	var sum, best *steps // over time, and what the figures are of
+func figures(ph *run.Phase, st []*detail.Step) []figure {
+	var sum, best *detail.Step // over time, and what the figures are of
 	if len(st) > 0 {
-		sum = together(st)
+		sum = detail.Together(st)
 		best = sum
 		if s := ph.Search; s != nil && s.Level != nil {
 			best = st[*s.Level]

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -30,7 +31,7 @@ func TestRequestsOfACluster(t *testing.T) {
 	require.Contains(t, text.String(), "put 4,000 sent\n")
 	require.NotContains(t, text.String(), "put 0 sent")
 	require.Contains(t, text.String(), "none to 4 other nodes\n")
-	require.NoError(t, HTML(&page, []Source{{Run: r}}))
+	require.NoError(t, HTML(&page, []detail.Source{{Run: r}}))
 	require.Contains(t, page.String(), "<th>answered</th><th>moved</th><th>ask</th>")
 	require.Contains(t, page.String(), "<td>6030</td><td>6000</td><td>20</td><td>10</td>")
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -64,7 +65,7 @@ func TestExperiment(t *testing.T) {
 // Markdown has the texts of the terminal, and nothing in a name is taken for markup.
 func TestMarkdown(t *testing.T) {
 	var b strings.Builder
-	require.NoError(t, Markdown(&b, []Source{{Study: NewStudy(compared())}}))
+	require.NoError(t, Markdown(&b, []detail.Source{{Study: detail.NewStudy(compared())}}))
 	golden(t, "experiment.md", b.String())
 	require.NotContains(t, b.String(), "<3>")
 	for _, table := range compared().Tables {

@@ -9,11 +9,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
 // Texts writes each run as [Text] does, each experiment as [Experiment], with an empty line between them.
-func Texts(w io.Writer, all []Source) error {
+func Texts(w io.Writer, all []detail.Source) error {
 	for i, s := range all {
 		if i > 0 {
 			if _, err := io.WriteString(w, "\n"); err != nil {
@@ -34,7 +35,7 @@ func Texts(w io.Writer, all []Source) error {
 }
 
 // JSON writes each run or experiment as its directory keeps it (docs/result.md), one after another.
-func JSON(w io.Writer, all []Source) error {
+func JSON(w io.Writer, all []detail.Source) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
@@ -53,7 +54,7 @@ func JSON(w io.Writer, all []Source) error {
 // CSV writes a line for each second of each phase (RFC 4180), of an experiment those of each run: the level that it is of, from 1, where the
 // phase has some, counts of that second, the ops that had ended at its end, and its response times in seconds, empty where the result has none. What was observed of the target's side follows, a column
 // for each field of each observation: what the last probe before the end of that second brought.
-func CSV(w io.Writer, all []Source) error {
+func CSV(w io.Writer, all []detail.Source) error {
 	out := csv.NewWriter(w)
 	runs := runsOf(all)
 	fields := observedFields(runs)
@@ -75,7 +76,7 @@ func CSV(w io.Writer, all []Source) error {
 }
 
 // runsOf lists runs, and of experiments theirs.
-func runsOf(all []Source) (runs []*run.Run) {
+func runsOf(all []detail.Source) (runs []*run.Run) {
 	for _, s := range all {
 		if s.Study != nil {
 			runs = append(runs, s.Study.Runs...)
@@ -140,7 +141,7 @@ func exact(n *float64) string {
 
 // Markdown writes the figures of each run, what its log files promised and what was observed of its target, or the tables of each experiment, with the verdict above them
 // (GitHub Flavored Markdown).
-func Markdown(w io.Writer, all []Source) error {
+func Markdown(w io.Writer, all []detail.Source) error {
 	var b strings.Builder
 	for i, s := range all {
 		if i > 0 {

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/run"
 )
@@ -23,7 +24,7 @@ var parts embed.FS
 // HTML writes runs as one page that needs nothing else: no script, font or picture from elsewhere. Its own style and its script, which
 // the page does without, are the only ones that its policy lets a browser take; all names and texts from plans, servers and workers are
 // escaped. Figures are in the digits of [Text].
-func HTML(w io.Writer, all []Source) error {
+func HTML(w io.Writer, all []detail.Source) error {
 	style, err := parts.ReadFile("page/page.css")
 	if err != nil {
 		return err
@@ -67,7 +68,7 @@ func HTML(w io.Writer, all []Source) error {
 }
 
 // wordsOf explains what the page says shortly.
-func wordsOf(all []Source) []fact {
+func wordsOf(all []detail.Source) []fact {
 	words := []fact{
 		{"?", []string{"behind a figure: SUSPECT. Quote it with the reason only, which stands at its phase."}},
 		{"!", []string{"behind a figure, or struck through: INVALID. Do not use it; the reason stands at its phase."}},
@@ -75,7 +76,7 @@ func wordsOf(all []Source) []fact {
 		{"response", []string{"from when the op was due to its answer; service: from when it was sent; lag: from due to sent."}},
 		{"p99", []string{"99 % of the ops took no longer; read from merged histograms, less than 0.8 % too high."}},
 	}
-	if slices.ContainsFunc(all, func(s Source) bool { return s.Study != nil }) {
+	if slices.ContainsFunc(all, func(s detail.Source) bool { return s.Study != nil }) {
 		words = append(words,
 			fact{"±", []string{"half of the 99.9 % confidence interval of a mean."}},
 			fact{"× and 95 % CI", []string{"ratio to the baseline, of geometric means, and its confidence interval."}},
@@ -149,7 +150,7 @@ type serverView struct {
 	Facts []fact
 }
 
-func newRunView(s *Source, key string) *runView {
+func newRunView(s *detail.Source, key string) *runView {
 	r := s.Run
 	v := &runView{
 		Key: key, Plan: r.Plan, ID: r.ID, Facts: factsOf(r), Verdict: verdictOf(r),
@@ -162,7 +163,7 @@ func newRunView(s *Source, key string) *runView {
 	if r.Environment.Hostname != "" {
 		v.Machine = machineOf(&r.Environment)
 	}
-	measured := s.Detail.of(r)
+	measured := s.Detail.Phases(r)
 	for i, name := range r.PhaseOrder {
 		v.Phases = append(v.Phases, newPhaseView(r.Phase[name], name, fmt.Sprintf("%s-p%d", key, i+1), measured[name]))
 	}

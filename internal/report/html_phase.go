@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/chart"
+	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/run"
 )
@@ -52,7 +53,7 @@ type levelView struct {
 	Cells                [len(levelHeads)]string
 }
 
-func newPhaseView(ph *run.Phase, name, key string, st []*steps) phaseView {
+func newPhaseView(ph *run.Phase, name, key string, st []*detail.Step) phaseView {
 	v := phaseView{Key: key, Name: name, Class: string(ph.Validity), Word: string(ph.Validity)}
 	for _, why := range ph.Reasons {
 		v.Reasons = append(v.Reasons, marks[why.Validity]+" "+why.Text)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/experiment"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
@@ -25,7 +26,7 @@ import (
 )
 
 // page of runs as HTML.
-func pageOf(t testing.TB, all ...Source) string {
+func pageOf(t testing.TB, all ...detail.Source) string {
 	t.Helper()
 	var b strings.Builder
 	require.NoError(t, HTML(&b, all))
@@ -33,17 +34,17 @@ func pageOf(t testing.TB, all ...Source) string {
 }
 
 // recorded is an open run of some seconds with its snapshots, a few ops in each second.
-func recorded(t testing.TB, seconds, perSecond int) Source {
+func recorded(t testing.TB, seconds, perSecond int) detail.Source {
 	t.Helper()
 	return recordedAs(t, header, 3, seconds, perSecond)
 }
 
 // recordedAs is recorded with another header, and times drawn from another seed.
-func recordedAs(t testing.TB, header run.Header, seed uint64, seconds, perSecond int) Source {
+func recordedAs(t testing.TB, header run.Header, seed uint64, seconds, perSecond int) detail.Source {
 	t.Helper()
 	p, r := samplePlan(), run.New(header, environment)
 	random := rand.New(rand.NewPCG(seed, 4))
-	d := NewDetail(run.New(header, environment))
+	d := detail.NewRun(run.New(header, environment))
 	var sum measure.Totals
 	var rows run.Series
 	var b []byte
@@ -66,12 +67,12 @@ func recordedAs(t testing.TB, header run.Header, seed uint64, seconds, perSecond
 	}
 	p.Phases[2].Open.Duration = time.Duration(seconds) * time.Second
 	r.Add("mixed", run.NewPhase(p, p.Phases[2], run.Measured{Endpoints: endpoints(1), Load: &sum, Series: rows.Rows(), Generators: []run.Generator{event}}))
-	return Source{Run: r, Detail: d, Plan: []byte(`{"name":"hydra-m4"}`)}
+	return detail.Source{Run: r, Detail: d, Plan: []byte(`{"name":"hydra-m4"}`)}
 }
 
 // studied is an experiment of variants, the first of them the baseline, each of which was run three times for some seconds. What is asked of the i-th
 // is i times 20 a second more.
-func studied(t testing.TB, seconds int, variants ...string) Source {
+func studied(t testing.TB, seconds int, variants ...string) detail.Source {
 	t.Helper()
 	x := run.NewExperiment("20261120T173430Z-hydra-m4-9b01")
 	x.Plan, x.StartedAt, x.Loadgen = "hydra-m4", header.StartedAt, header.Loadgen
@@ -79,9 +80,9 @@ func studied(t testing.TB, seconds int, variants ...string) Source {
 	for i, name := range variants {
 		x.Variants = append(x.Variants, run.Variant{Name: name, Values: map[string]string{"rate": fmt.Sprint(i)}, Stopped: run.StopFinished})
 	}
-	s := NewStudy(x)
+	s := detail.NewStudy(x)
 	var runs []*run.Run
-	var all []Source
+	var all []detail.Source
 	for repetition := range x.Repeat {
 		for i, name := range variants {
 			h := header
@@ -95,17 +96,17 @@ func studied(t testing.TB, seconds int, variants ...string) Source {
 	for _, one := range all {
 		s.Add(one.Run, one.Detail)
 	}
-	return Source{Study: s, Plan: all[0].Plan}
+	return detail.Source{Study: s, Plan: all[0].Plan}
 }
 
 // few is a run of n ops: too few for most quantiles, or for all.
-func few(t testing.TB, n int) Source { return recordedAs(t, header, 3, 1, n) }
+func few(t testing.TB, n int) detail.Source { return recordedAs(t, header, 3, 1, n) }
 
 // TestPageHasTheTerminalsDigits looks every figure of the terminal up in the page.
 func TestPageHasTheTerminalsDigits(t *testing.T) {
-	sources := map[string]Source{
+	sources := map[string]detail.Source{
 		"good": {Run: good()}, "overloaded": {Run: overloaded()}, "broken": {Run: broken()}, "unreachable": {Run: unreachable()}, "fleet": {Run: fleet()}, "observed": {Run: observed()},
-		"experiment": studied(t, 6, "w2", "w1", "w3"), "pair": studied(t, 2, "a", "b"), "compared": {Study: NewStudy(compared())},
+		"experiment": studied(t, 6, "w2", "w1", "w3"), "pair": studied(t, 2, "a", "b"), "compared": {Study: detail.NewStudy(compared())},
 	}
 	for n := range 10 {
 		sources[fmt.Sprintf("%d ops", n)] = few(t, n)
@@ -116,7 +117,7 @@ func TestPageHasTheTerminalsDigits(t *testing.T) {
 			words := regexp.MustCompile(`<[^>]*>`).ReplaceAllString(page, " ")
 			words = strings.NewReplacer("&#39;", "'", "&#34;", `"`, "&lt;", "<", "&gt;", ">", "&amp;", "&").Replace(words)
 			var b strings.Builder
-			require.NoError(t, Texts(&b, []Source{s}))
+			require.NoError(t, Texts(&b, []detail.Source{s}))
 			here := map[string]bool{}
 			figure := regexp.MustCompile(`\b[0-9][0-9,]*(\.[0-9]+)?\b`)
 			for _, f := range figure.FindAllString(words, -1) {
@@ -137,7 +138,7 @@ var corpus = []string{
 }
 
 // nasty is a run with a hostile text wherever one can come from outside.
-func nasty(text string) Source {
+func nasty(text string) detail.Source {
 	r := overloaded()
 	ph := r.Phase["mixed"]
 	r.Plan, r.ID, r.Loadgen = text, text, text
@@ -152,7 +153,7 @@ func nasty(text string) Source {
 	r.Losses = []run.Loss{{Worker: text, Why: text, Phase: text}}
 	r.Verdict.Reasons = []string{text}
 	observe(ph, text)
-	return Source{Run: r, Plan: []byte(text)}
+	return detail.Source{Run: r, Plan: []byte(text)}
 }
 
 // observe gives a phase an observation with a field, both of one name, that went up and was missing once.
@@ -184,7 +185,7 @@ func TestObservationsBesideTheLoad(t *testing.T) {
 }
 
 // nastyStudy is an experiment with a hostile text wherever one can come from outside.
-func nastyStudy(t testing.TB, text string) Source {
+func nastyStudy(t testing.TB, text string) detail.Source {
 	s := studied(t, 5, text, "other")
 	x := s.Study.Experiment
 	x.Plan, x.ID, x.Loadgen, x.Order = text, text, text, text
@@ -265,7 +266,7 @@ func TestPageEscapes(t *testing.T) {
 			require.NotContains(t, page, text)
 		}
 		var b strings.Builder
-		require.NoError(t, Markdown(&b, []Source{nasty(text), study}))
+		require.NoError(t, Markdown(&b, []detail.Source{nasty(text), study}))
 		require.NotRegexp(t, `<`, b.String(), text)
 	}
 }
@@ -280,8 +281,9 @@ func TestPageNeedsNothingElse(t *testing.T) {
 // TestDay is a page of a run of a day: small, whatever was kept.
 func TestDay(t *testing.T) {
 	s := recorded(t, 86400, 2)
-	require.Len(t, s.Detail.steps, 1)
-	require.Equal(t, 300, s.Detail.steps[0].seconds)
+	steps := s.Detail.Phases(s.Run)["mixed"]
+	require.Len(t, steps, 1)
+	require.Equal(t, 300, steps[0].Seconds)
 	page := pageOf(t, s)
 	require.Less(t, len(page), 1<<20)
 	require.Contains(t, page, "each point is 5 min")
@@ -304,7 +306,7 @@ func BenchmarkAdd(b *testing.B) {
 	snapshot := measure.Snapshot{SeqFirst: 1, SeqLast: 1, To: 1000 * ms, Delta: *s.totals}
 	bytes, err := snapshot.AppendBinary(nil)
 	require.NoError(b, err)
-	d := NewDetail(run.New(header, environment))
+	d := detail.NewRun(run.New(header, environment))
 	b.ReportAllocs()
 	for b.Loop() {
 		require.NoError(b, d.Add(bytes))
@@ -317,23 +319,7 @@ func TestDetailIsOfItsRun(t *testing.T) {
 	require.Contains(t, pageOf(t, s), "Heatmap")
 	s.Run.Phase["mixed"].Digest = "0000000000000001"
 	require.NotContains(t, pageOf(t, s), "Heatmap")
-	require.ErrorContains(t, NewDetail(s.Run).Add([]byte("no snapshot")), "read a snapshot: ")
-}
-
-// TestCoarserColumns hold the same values, fewer times cut.
-func TestCoarserColumns(t *testing.T) {
-	p := &steps{seconds: 1}
-	for second := range 100_000 {
-		p.at(float64(second) + 0.5).Answered.Record(int64(second))
-	}
-	require.Equal(t, 300, p.seconds)
-	require.Len(t, p.columns, 334)
-	var n uint64
-	for i := range p.columns {
-		n += p.columns[i].Count()
-		require.Equal(t, int64(i*300), p.columns[i].Answered.Min())
-	}
-	require.Equal(t, uint64(100_000), n)
+	require.ErrorContains(t, detail.NewRun(s.Run).Add([]byte("no snapshot")), "read a snapshot: ")
 }
 
 // TestForms are those beside text and page.
@@ -341,7 +327,7 @@ func TestForms(t *testing.T) {
 	s := recorded(t, 12, 50)
 	s.Run.Phase["mixed"].Series[0].KeysOK = 800
 	var b bytes.Buffer
-	require.NoError(t, CSV(&b, []Source{s}))
+	require.NoError(t, CSV(&b, []detail.Source{s}))
 	rows, err := csv.NewReader(&b).ReadAll()
 	require.NoError(t, err)
 	require.Len(t, rows, 13)
@@ -349,7 +335,7 @@ func TestForms(t *testing.T) {
 	require.Equal(t, "100", rows[2][6], "ops that have ended")
 	require.Equal(t, "600", rows[12][6])
 	b.Reset()
-	require.NoError(t, CSV(&b, []Source{studied(t, 4, "a", "b")}))
+	require.NoError(t, CSV(&b, []detail.Source{studied(t, 4, "a", "b")}))
 	rows, err = csv.NewReader(&b).ReadAll()
 	require.NoError(t, err)
 	require.Len(t, rows, 1+2*3*4)
@@ -357,7 +343,7 @@ func TestForms(t *testing.T) {
 	stages := s.Run.Phase["mixed"]
 	stages.Levels = []run.Level{{StartSeconds: 0}, {StartSeconds: 2.9}, {StartSeconds: 6}}
 	b.Reset()
-	require.NoError(t, CSV(&b, []Source{s}))
+	require.NoError(t, CSV(&b, []detail.Source{s}))
 	rows, err = csv.NewReader(&b).ReadAll()
 	require.NoError(t, err)
 	var of []string
@@ -368,7 +354,7 @@ func TestForms(t *testing.T) {
 	stages.Levels = []run.Level{}
 
 	b.Reset()
-	require.NoError(t, JSON(&b, []Source{s, s, studied(t, 4, "a", "b")}))
+	require.NoError(t, JSON(&b, []detail.Source{s, s, studied(t, 4, "a", "b")}))
 	dec := json.NewDecoder(&b)
 	for range 2 {
 		var r run.Run
@@ -380,17 +366,17 @@ func TestForms(t *testing.T) {
 	require.NoError(t, x.CheckValid())
 
 	b.Reset()
-	require.NoError(t, Markdown(&b, []Source{{Run: good()}, {Run: overloaded()}, {Run: levels()}}))
+	require.NoError(t, Markdown(&b, []detail.Source{{Run: good()}, {Run: overloaded()}, {Run: levels()}}))
 	golden(t, "markdown.md", b.String())
 	b.Reset()
-	require.NoError(t, Texts(&b, []Source{{Run: good()}, {Run: good()}}))
+	require.NoError(t, Texts(&b, []detail.Source{{Run: good()}, {Run: good()}}))
 	require.Equal(t, 2, strings.Count(b.String(), "reads are quick"))
 	for _, write := range []func() error{
-		func() error { return HTML(failingWriter{os.ErrClosed}, []Source{s}) },
-		func() error { return CSV(failingWriter{os.ErrClosed}, []Source{s}) },
-		func() error { return JSON(failingWriter{os.ErrClosed}, []Source{s}) },
-		func() error { return Markdown(failingWriter{os.ErrClosed}, []Source{s}) },
-		func() error { return Texts(failingWriter{os.ErrClosed}, []Source{s}) },
+		func() error { return HTML(failingWriter{os.ErrClosed}, []detail.Source{s}) },
+		func() error { return CSV(failingWriter{os.ErrClosed}, []detail.Source{s}) },
+		func() error { return JSON(failingWriter{os.ErrClosed}, []detail.Source{s}) },
+		func() error { return Markdown(failingWriter{os.ErrClosed}, []detail.Source{s}) },
+		func() error { return Texts(failingWriter{os.ErrClosed}, []detail.Source{s}) },
 	} {
 		require.ErrorIs(t, write(), os.ErrClosed)
 	}
@@ -406,7 +392,7 @@ func TestPageInABrowser(t *testing.T) {
 		return servertest.Chromium(t, path, flags...)
 	}
 	all := strings.Join(corpus, " ")
-	page := pageOf(t, recorded(t, 30, 200), nasty(all), Source{Run: fleet()}, studied(t, 6, "w2", "w1"), nastyStudy(t, all))
+	page := pageOf(t, recorded(t, 30, 200), nasty(all), detail.Source{Run: fleet()}, studied(t, 6, "w2", "w1"), nastyStudy(t, all))
 	document, console := open("page.html", page)
 	require.Empty(t, console)
 	require.Contains(t, document, `<div class="tip" hidden=""></div>`, "the script has run")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -99,8 +100,8 @@ func TestWhatTheLoadCounts(t *testing.T) {
 			r.Add("get", run.NewPhase(samplePlan(), test.phase, m))
 			var text, markdown strings.Builder
 			require.NoError(t, Text(&text, r, Options{}))
-			require.NoError(t, Markdown(&markdown, []Source{{Run: r}}))
-			page := pageOf(t, Source{Run: r})
+			require.NoError(t, Markdown(&markdown, []detail.Source{{Run: r}}))
+			page := pageOf(t, detail.Source{Run: r})
 			for got, want := range map[string][]string{text.String(): test.text, page: test.page, markdown.String(): test.markdown} {
 				for _, w := range want {
 					require.Contains(t, got, w)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
@@ -24,7 +25,7 @@ func TestMarkdownSaysWhatALogPromised(t *testing.T) {
 		Proof:   &localfile.Proof{Acknowledged: 20, Verified: 19},
 	}}
 	var b strings.Builder
-	require.NoError(t, Markdown(&b, []Source{{Run: r}}))
+	require.NoError(t, Markdown(&b, []detail.Source{{Run: r}}))
 	_, logs, _ := strings.Cut(b.String(), "|---|---|--:|--:|--:|--:|--:|--:|---|\n")
 	require.Equal(t, `
 | phase | | |

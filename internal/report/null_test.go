@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -18,20 +19,20 @@ import (
 func TestNullsInAResult(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range []*run.Run{good(), levels(), observed()} {
-		holed(t, r, seen, func(text []byte) (valid func() error, source Source) {
+		holed(t, r, seen, func(text []byte) (valid func() error, source detail.Source) {
 			var holed run.Run
 			require.NoError(t, json.Unmarshal(text, &holed))
-			return holed.CheckValid, Source{Run: &holed}
+			return holed.CheckValid, detail.Source{Run: &holed}
 		})
 	}
 	x := compared()
 	for i := range x.Runs {
 		x.Runs[i].Variant = x.Baseline
 	}
-	holed(t, x, seen, func(text []byte) (valid func() error, source Source) {
+	holed(t, x, seen, func(text []byte) (valid func() error, source detail.Source) {
 		var holed run.Experiment
 		require.NoError(t, json.Unmarshal(text, &holed))
-		return holed.CheckValid, Source{Study: NewStudy(&holed)}
+		return holed.CheckValid, detail.Source{Study: detail.NewStudy(&holed)}
 	})
 }
 
@@ -39,7 +40,7 @@ func TestNullsInAResult(t *testing.T) {
 var alikePaths = regexp.MustCompile(`\.(phase|op|observe|probes|scenario|nulls|value)\.[^.]+`)
 
 // holed shows a result with each of its parts null in turn, one of those that are alike.
-func holed(t *testing.T, result any, seen map[string]bool, read func(text []byte) (valid func() error, source Source)) {
+func holed(t *testing.T, result any, seen map[string]bool, read func(text []byte) (valid func() error, source detail.Source)) {
 	t.Helper()
 	whole, err := json.Marshal(result)
 	require.NoError(t, err)
@@ -59,8 +60,8 @@ func holed(t *testing.T, result any, seen map[string]bool, read func(text []byte
 			return
 		}
 		require.NotPanics(t, func() {
-			for _, show := range []func(io.Writer, []Source) error{Texts, Markdown, CSV, HTML} {
-				require.NoError(t, show(io.Discard, []Source{source}), path)
+			for _, show := range []func(io.Writer, []detail.Source) error{Texts, Markdown, CSV, HTML} {
+				require.NoError(t, show(io.Discard, []detail.Source{source}), path)
 			}
 		}, "without %s", path)
 	})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -68,7 +69,7 @@ func TestStretchesOfACounter(t *testing.T) {
 // Markdown has what was observed, and why something is missing.
 func TestObservedMarkdown(t *testing.T) {
 	var b strings.Builder
-	require.NoError(t, Markdown(&b, []Source{{Run: observed()}}))
+	require.NoError(t, Markdown(&b, []detail.Source{{Run: observed()}}))
 	for _, line := range []string{
 		"| phase | observed | field | |",
 		"| put | redis | keyspace\\_hits | + 2,000,000 (1,000,000/s) |",
@@ -86,7 +87,7 @@ func TestObservedCSV(t *testing.T) {
 	r := observed()
 	r.Phase["put"].Series = rows(3)
 	var b bytes.Buffer
-	require.NoError(t, CSV(&b, []Source{{Run: good()}, {Run: r}}))
+	require.NoError(t, CSV(&b, []detail.Source{{Run: good()}, {Run: r}}))
 	lines, err := csv.NewReader(&b).ReadAll()
 	require.NoError(t, err)
 	require.Len(t, lines, 4)

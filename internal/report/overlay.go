@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/chart"
+	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/table"
@@ -92,7 +93,7 @@ func upperFirst(text string) string {
 }
 
 // overlays draws a phase of all variants over each other.
-func overlays(s *Study, phase string, ops []string) (all []figure) {
+func overlays(s *detail.Study, phase string, ops []string) (all []figure) {
 	add := func(f figure, c *chart.Chart) {
 		if c != nil {
 			c.Name = f.Title
@@ -117,9 +118,9 @@ func overlays(s *Study, phase string, ops []string) (all []figure) {
 }
 
 // eachPool calls do for each variant that has been in a phase, as many as a chart has room for.
-func (s *Study) eachPool(phase string, do func(name, class string, p *pool)) {
+func eachPool(s *detail.Study, phase string, do func(name, class string, p *detail.Pool)) {
 	for i, v := range s.Experiment.Variants[:min(len(s.Experiment.Variants), maxLines)] {
-		if p := s.pools[poolKey{v.Name, phase}]; p != nil {
+		if p := s.Pool(v.Name, phase); p != nil {
 			class := classOf(i)
 			if v.Name == s.Experiment.Baseline {
 				class += " base"
@@ -129,10 +130,10 @@ func (s *Study) eachPool(phase string, do func(name, class string, p *pool)) {
 	}
 }
 
-func overlaidQuantiles(s *Study, phase, verb string) (figure, *chart.Chart) {
+func overlaidQuantiles(s *detail.Study, phase, verb string) (figure, *chart.Chart) {
 	var curves []named
-	s.eachPool(phase, func(name, class string, p *pool) {
-		if o := p.op(verb); o != nil {
+	eachPool(s, phase, func(name, class string, p *detail.Pool) {
+		if o := p.Op(verb); o != nil {
 			curves = append(curves, named{name, class, o.ResponseAll()})
 		}
 	})
@@ -143,21 +144,21 @@ func overlaidQuantiles(s *Study, phase, verb string) (figure, *chart.Chart) {
 }
 
 // overlaidRates draws the mean of the repetitions over time.
-func overlaidRates(s *Study, phase string) (figure, *chart.Chart) {
+func overlaidRates(s *detail.Study, phase string) (figure, *chart.Chart) {
 	end, step := 0.0, 0.0
-	s.eachPool(phase, func(_, _ string, p *pool) {
-		to, widest := p.end()
+	eachPool(s, phase, func(_, _ string, p *detail.Pool) {
+		to, widest := p.End()
 		end, step = max(end, to), max(step, widest)
 	})
-	for step > 0 && end/step > poolColumns {
+	for step > 0 && end/step > detail.MaxPoints {
 		step *= 2
 	}
 	c := &chart.Chart{}
 	most, points := 0.0, 0
 	texts := map[float64]string{}
-	s.eachPool(phase, func(name, class string, p *pool) {
+	eachPool(s, phase, func(name, class string, p *detail.Pool) {
 		line := chart.Line{Name: name, Class: class}
-		at, rates := p.ratesOf(step)
+		at, rates := p.Rates(step)
 		for i, t := range at {
 			line.Points = append(line.Points, chart.Point{X: t, Y: rates[i]})
 			most = max(most, rates[i])
@@ -184,11 +185,11 @@ func hitsAt(texts map[float64]string, step float64) (hits []chart.Hit) {
 }
 
 // overlaidLatency draws a quantile over time, of the ops of all repetitions that ended as long after their start.
-func overlaidLatency(s *Study, phase, name string, q float64) (figure, *chart.Chart) {
-	seconds, columns := lasts[0], 0
-	s.eachPool(phase, func(_, _ string, p *pool) {
-		if p.kept != nil {
-			seconds, columns = max(seconds, p.kept.seconds), max(columns, len(p.kept.columns)*p.kept.seconds)
+func overlaidLatency(s *detail.Study, phase, name string, q float64) (figure, *chart.Chart) {
+	seconds, columns := 1, 0
+	eachPool(s, phase, func(_, _ string, p *detail.Pool) {
+		if p.Kept != nil {
+			seconds, columns = max(seconds, p.Kept.Seconds), max(columns, len(p.Kept.Columns)*p.Kept.Seconds)
 		}
 	})
 	if columns/seconds < fewPoints {
@@ -197,16 +198,14 @@ func overlaidLatency(s *Study, phase, name string, q float64) (figure, *chart.Ch
 	c := &chart.Chart{X: timeScale(float64(columns))}
 	var r extent
 	texts := map[float64]string{}
-	s.eachPool(phase, func(variant, class string, p *pool) {
-		if p.kept == nil {
+	eachPool(s, phase, func(variant, class string, p *detail.Pool) {
+		if p.Kept == nil {
 			return
 		}
-		for p.kept.seconds < seconds {
-			p.kept.coarsen()
-		}
+		p.Kept.Coarsen(seconds)
 		line := chart.Line{Name: variant, Class: class}
-		for i := range p.kept.columns {
-			at, v := (float64(i)+0.5)*float64(seconds), supported(&p.kept.columns[i], q)
+		for i := range p.Kept.Columns {
+			at, v := (float64(i)+0.5)*float64(seconds), supported(&p.Kept.Columns[i], q)
 			line.Points = append(line.Points, chart.Point{X: at, Y: v})
 			if v > 0 {
 				r.add(v)
@@ -220,7 +219,7 @@ func overlaidLatency(s *Study, phase, name string, q float64) (figure, *chart.Ch
 	}
 	c.Y = r.log("response, ok and miss (log)")
 	c.Hits = hitsAt(texts, float64(seconds))
-	return figure{Title: name + " over time", Note: "all repetitions together; " + each(seconds)}, c
+	return figure{Title: name + " over time", Note: "all repetitions together; " + each(float64(seconds))}, c
 }
 
 // planned draws the i-th chart of the plan; nil when none of its lines has points.
@@ -333,7 +332,7 @@ func hitsBetween(texts map[float64]string, over string) (hits []chart.Hit) {
 }
 
 // repetitions draws the rate of each run, in the order they were run: what has drifted is seen there.
-func repetitions(s *Study, comparisons []comparing) (all []figure) {
+func repetitions(s *detail.Study, comparisons []comparing) (all []figure) {
 	for _, f := range ratesCompared(comparisons) {
 		c := &chart.Chart{Name: "rate of each run"}
 		most, dots := 0.0, 0

@@ -8,10 +8,10 @@ import (
 	"strconv"
 
 	"github.com/loadgen/loadgen/internal/chart"
+	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/run"
-	"github.com/loadgen/loadgen/pkg/driver"
 )
 
 // named is latencies to be drawn.
@@ -21,11 +21,11 @@ type named struct {
 }
 
 // quantileCurves draws what share of the ops took no longer than what.
-func quantileCurves(ph *run.Phase, st *steps) (figure, *chart.Chart) {
+func quantileCurves(ph *run.Phase, st *detail.Step) (figure, *chart.Chart) {
 	var curves []named
 	present := verbs(ph.Op)
 	for i, verb := range present {
-		o := opOf(st.settled, verb)
+		o := st.Op(verb)
 		if o == nil {
 			continue
 		}
@@ -41,8 +41,8 @@ func quantileCurves(ph *run.Phase, st *steps) (figure, *chart.Chart) {
 const quantileNote = "each curve ends where fewer than 10 samples lie beyond, or where the ops begin that failed"
 
 // ackCurves draws the time to the k-th good answer.
-func ackCurves(verb string, st *steps) (figure, *chart.Chart) {
-	o := opOf(st.settled, verb)
+func ackCurves(verb string, st *detail.Step) (figure, *chart.Chart) {
+	o := st.Op(verb)
 	if o == nil || len(o.Acks) < 2 {
 		return figure{}, nil
 	}
@@ -52,14 +52,6 @@ func ackCurves(verb string, st *steps) (figure, *chart.Chart) {
 		curves = append(curves, named{"ack " + strconv.Itoa(k+1), "c" + strconv.Itoa(k), o.AckAll(k + 1)})
 	}
 	return figure{Title: "To the k-th answer of a " + verb, Note: quantileNote}, quantileChart("since the start (log)", curves)
-}
-
-// opOf returns the totals of a verb by its name, or nil.
-func opOf(t *measure.Totals, verb string) *measure.Op {
-	if v, ok := driver.ParseVerb(verb); ok {
-		return t.Ops[v]
-	}
-	return nil
 }
 
 func quantileChart(label string, curves []named) *chart.Chart {
@@ -95,13 +87,13 @@ func quantileChart(label string, curves []named) *chart.Chart {
 const perDecade = 10
 
 // heatmap draws how many ops took how long, over time.
-func heatmap(st *steps) (figure, *chart.Chart) {
+func heatmap(st *detail.Step) (figure, *chart.Chart) {
 	type place struct{ x, y int }
 	cells := map[place]float64{}
 	var r extent
 	most, columns := 0.0, 0
-	for x := range st.columns {
-		h := &st.columns[x].Answered
+	for x := range st.Columns {
+		h := &st.Columns[x].Answered
 		if h.Count() > 0 {
 			columns++
 		}
@@ -116,7 +108,7 @@ func heatmap(st *steps) (figure, *chart.Chart) {
 	if columns < fewPoints {
 		return figure{}, nil
 	}
-	c := &chart.Chart{X: timeScale(float64(len(st.columns) * st.seconds)), Y: r.log("response, ok and miss (log)")}
+	c := &chart.Chart{X: timeScale(float64(len(st.Columns) * st.Seconds)), Y: r.log("response, ok and miss (log)")}
 	for _, p := range slices.SortedFunc(maps.Keys(cells), func(a, b place) int {
 		if a.x != b.x {
 			return a.x - b.x
@@ -125,19 +117,19 @@ func heatmap(st *steps) (figure, *chart.Chart) {
 	}) {
 		share := math.Log1p(cells[p]) / math.Log1p(most)
 		c.Cells = append(c.Cells, chart.Cell{
-			X0: float64(p.x * st.seconds), X1: float64((p.x + 1) * st.seconds),
+			X0: float64(p.x * st.Seconds), X1: float64((p.x + 1) * st.Seconds),
 			Y0: math.Pow(10, float64(p.y)/perDecade), Y1: math.Pow(10, float64(p.y+1)/perDecade),
 			Level: min(1+int(share*chart.Levels), chart.Levels),
 		})
 	}
-	for x := range st.columns {
-		h := &st.columns[x].Answered
+	for x := range st.Columns {
+		h := &st.Columns[x].Answered
 		if h.Count() == 0 {
 			continue
 		}
-		from := float64(x * st.seconds)
-		c.Hits = append(c.Hits, chart.Hit{X0: from, X1: from + float64(st.seconds), Text: fmt.Sprintf("%s\n%s answered\n%s to %s",
-			between(from, from+float64(st.seconds)), count(h.Count()), quantity.Duration(float64(h.Min())/1e9), quantity.Duration(float64(h.Max())/1e9))})
+		from := float64(x * st.Seconds)
+		c.Hits = append(c.Hits, chart.Hit{X0: from, X1: from + float64(st.Seconds), Text: fmt.Sprintf("%s\n%s answered\n%s to %s",
+			between(from, from+float64(st.Seconds)), count(h.Count()), quantity.Duration(float64(h.Min())/1e9), quantity.Duration(float64(h.Max())/1e9))})
 	}
-	return figure{Title: "Heatmap of latency", Note: each(st.seconds) + "; the stronger the colour, the more ops (log)"}, c
+	return figure{Title: "Heatmap of latency", Note: each(float64(st.Seconds)) + "; the stronger the colour, the more ops (log)"}, c
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/run"
 )
@@ -107,7 +108,7 @@ func (c *comparing) text(variant int, column string) string {
 	return cellText(c.table.Rows[variant].Cells[i])
 }
 
-func newStudyView(s *Source, key string) *studyView {
+func newStudyView(s *detail.Source, key string) *studyView {
 	x := s.Study.Experiment
 	plans, comparisons := comparisonsOf(x)
 	v := &studyView{
@@ -157,7 +158,7 @@ func newStudyView(s *Source, key string) *studyView {
 }
 
 // baselineRun is the run that stands for all where they are alike: the first of the baseline, or else of any variant; nil when there is none.
-func baselineRun(s *Study) *run.Run {
+func baselineRun(s *detail.Study) *run.Run {
 	for _, r := range s.Runs {
 		if r.Variant == s.Experiment.Baseline {
 			return r
@@ -170,7 +171,7 @@ func baselineRun(s *Study) *run.Run {
 }
 
 // unlike says in what the runs' environments are not those of one of them.
-func unlike(s *Study, first *run.Run) []string {
+func unlike(s *detail.Study, first *run.Run) []string {
 	var all []string
 	want := environmentOf(&first.Environment)
 	for _, r := range s.Runs {
@@ -250,7 +251,7 @@ func valuesOf(v run.Variant) string {
 	return strings.Join(parts, ", ")
 }
 
-func newStudyPhase(s *Study, comparisons []comparing, name, key string) studyPhase {
+func newStudyPhase(s *detail.Study, comparisons []comparing, name, key string) studyPhase {
 	v := studyPhase{Key: key, Name: name, Class: string(run.Valid), Word: string(run.Valid)}
 	worst := run.Valid
 	metrics := map[string][]*comparing{}
@@ -288,7 +289,7 @@ func newStudyPhase(s *Study, comparisons []comparing, name, key string) studyPha
 }
 
 // said is what the runs say of a phase, joined where they say nearly the same; of what is left, which variants say it.
-func said(s *Study, phase string, of func(ph *run.Phase) string) []string {
+func said(s *detail.Study, phase string, of func(ph *run.Phase) string) []string {
 	var texts []string
 	var by []*run.Run
 	for _, r := range s.Runs {
@@ -324,7 +325,7 @@ func someOf(names []string, noun string) string {
 	return strings.Join(names, ", ")
 }
 
-func newStudyOp(s *Study, verb string, metrics []*comparing) studyOp {
+func newStudyOp(s *detail.Study, verb string, metrics []*comparing) studyOp {
 	v := studyOp{Verb: verb}
 	for _, c := range metrics {
 		v.Tables = append(v.Tables, newTableView(s.Experiment, c.table))
@@ -344,7 +345,7 @@ func newStudyOp(s *Study, verb string, metrics []*comparing) studyOp {
 }
 
 // runsTable lists the repetitions in the order they were run.
-func runsTable(s *Study, comparisons []comparing) tableView {
+func runsTable(s *detail.Study, comparisons []comparing) tableView {
 	subjects := ratesCompared(comparisons)
 	t := tableView{Head: []gridCell{{Text: "run"}, {Text: "variant"}, {Text: "repetition"}}, Words: true}
 	for _, f := range subjects {

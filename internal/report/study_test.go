@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -104,13 +105,13 @@ func TestDifferencesByThemselves(t *testing.T) {
 func TestUnfinishedExperiments(t *testing.T) {
 	x := run.NewExperiment("x")
 	x.Baseline, x.Variants = "a", []run.Variant{{Name: "a"}, {Name: "b"}}
-	page := words(pageOf(t, Source{Study: NewStudy(x)}))
+	page := words(pageOf(t, detail.Source{Study: detail.NewStudy(x)}))
 	require.Contains(t, page, "There is nothing to compare yet.")
 	require.Contains(t, page, "UNFINISHED")
 
 	s := studied(t, 3, "a", "b")
-	lost := NewStudy(s.Study.Experiment)
-	page = words(pageOf(t, Source{Study: lost}))
+	lost := detail.NewStudy(s.Study.Experiment)
+	page = words(pageOf(t, detail.Source{Study: lost}))
 	require.Contains(t, page, "The baseline a sustained")
 	require.NotContains(t, page, "Variants over each other")
 }

@@ -1,0 +1,144 @@
+package detail
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// Step is what one step left behind, or several of a phase.
+type Step struct {
+	seq     int
+	parts   []measure.Totals // between warm-ups' ends
+	most    int              // columns that are kept; 0: maxColumns
+	Totals  measure.Totals   // of all
+	Settled *measure.Totals  // of what the warm-up leaves, which figures are of
+	Seconds int              // that a column lasts
+	Columns []measure.Times  // response times of what ended in it
+}
+
+// maxColumns bounds what is kept over time.
+const maxColumns = 360
+
+// lasts are the seconds that a column can last; each is a multiple of the one before.
+var lasts = [...]int{1, 2, 10, 30, 60, 300, 600, 1800, 3600, 6 * 3600, 24 * 3600, 7 * 24 * 3600}
+
+func (p *Step) add(s *measure.Snapshot, cuts []float64) error {
+	if at := p.parts[0].Origin; at != s.Delta.Origin {
+		return fmt.Errorf("snapshot %d counts from %d ns, others of its step from %d ns", s.SeqFirst, s.Delta.Origin, at)
+	}
+	middle := float64(s.From+(s.To-s.From)/2-s.Delta.Origin) / 1e9
+	p.parts[after(cuts, middle)].Merge(&s.Delta)
+	column := p.at(middle)
+	for _, o := range s.Delta.Ops {
+		if o != nil {
+			column.Answered.Merge(&o.Response[measure.ClassOK])
+			column.Answered.Merge(&o.Response[measure.ClassMiss])
+			ledger := o.Ledger()
+			column.Failed += ledger.Failed()
+		}
+	}
+	return nil
+}
+
+// after counts the warm-ups that have ended by a time.
+func after(cuts []float64, seconds float64) int {
+	n := 0
+	for n < len(cuts) && cuts[n] <= seconds {
+		n++
+	}
+	return n
+}
+
+// settle adds up what the step holds, in all and from a time on.
+func (p *Step) settle(from int) {
+	p.Totals = measure.Totals{Origin: p.parts[0].Origin}
+	for i := range p.parts {
+		p.Totals.Merge(&p.parts[i])
+	}
+	p.Settled = &p.Totals
+	if from > 0 {
+		p.Settled = &measure.Totals{Origin: p.parts[0].Origin}
+		for i := range p.parts[from:] {
+			p.Settled.Merge(&p.parts[from+i])
+		}
+	}
+}
+
+// digest is that of all ops of the step.
+func (p *Step) digest() (sum uint64) {
+	for i := range p.parts {
+		sum += p.parts[i].Digest
+	}
+	return sum
+}
+
+// at returns the column of a time, in seconds since the start.
+func (p *Step) at(seconds float64) *measure.Times {
+	most := maxColumns
+	if p.most > 0 {
+		most = p.most
+	}
+	i := max(int(seconds), 0) / p.Seconds
+	for i >= most && p.Seconds < lasts[len(lasts)-1] {
+		p.coarsen()
+		i = max(int(seconds), 0) / p.Seconds
+	}
+	i = min(i, most-1)
+	for len(p.Columns) <= i {
+		p.Columns = append(p.Columns, measure.Times{})
+	}
+	return &p.Columns[i]
+}
+
+// Coarsen joins columns until each lasts as many seconds, which some other step's do, or more.
+func (p *Step) Coarsen(seconds int) {
+	for p.Seconds < seconds {
+		p.coarsen()
+	}
+}
+
+// coarsen joins neighbouring columns to the next length.
+func (p *Step) coarsen() {
+	next := lasts[slices.Index(lasts[:], p.Seconds)+1]
+	n := next / p.Seconds
+	var joined []measure.Times
+	for some := range slices.Chunk(p.Columns, n) {
+		h := some[0]
+		for i := range some[1:] {
+			h.Merge(&some[1+i])
+		}
+		joined = append(joined, h)
+	}
+	p.Seconds, p.Columns = next, joined
+}
+
+// Together joins the steps of a phase on the clock of the first.
+func Together(all []*Step) *Step {
+	if len(all) == 1 {
+		return all[0]
+	}
+	sum := &Step{Seconds: lasts[0]}
+	for _, p := range all {
+		since := float64(p.Totals.Origin-all[0].Totals.Origin) / 1e9
+		for i := range p.Columns {
+			sum.at(since + (float64(i)+0.5)*float64(p.Seconds)).Merge(&p.Columns[i])
+		}
+		sum.Totals.Merge(p.Totals.WithoutBins())
+	}
+	sum.Settled = &sum.Totals // steps of several have no warm-up
+	return sum
+}
+
+// Op returns what figures of a verb are of, or nil.
+func (p *Step) Op(verb string) *measure.Op { return opOf(p.Settled, verb) }
+
+// opOf returns the totals of a verb by its name, or nil.
+func opOf(t *measure.Totals, verb string) *measure.Op {
+	if v, ok := driver.ParseVerb(verb); ok {
+		return t.Ops[v]
+	}
+	return nil
+}
