@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/sockets"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -105,7 +106,7 @@ func newCannedNet(n *virtualNet, codec driver.Codec, verb driver.Verb, size int)
 	}
 }
 
-func (n *cannedNet) write(fd int, p []byte) (int, error) {
+func (n *cannedNet) Write(fd int, p []byte) (int, error) {
 	if n.owed[fd] == 0 {
 		n.waiting = append(n.waiting, fd)
 	}
@@ -114,7 +115,7 @@ func (n *cannedNet) write(fd int, p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (n *cannedNet) read(fd int, p []byte) (int, error) {
+func (n *cannedNet) Read(fd int, p []byte) (int, error) {
 	if n.owed[fd] == 0 {
 		return 0, unix.EAGAIN
 	}
@@ -124,13 +125,13 @@ func (n *cannedNet) read(fd int, p []byte) (int, error) {
 	return got, nil
 }
 
-func (n *cannedNet) wait(ready []readiness, d time.Duration) (int, error) {
+func (n *cannedNet) Wait(ready []sockets.Readiness, d time.Duration) (int, error) {
 	if len(n.waiting) == 0 {
 		n.clock.t += int64(d)
 	}
 	count := min(len(ready), len(n.waiting))
 	for i, fd := range n.waiting[:count] {
-		ready[i] = readiness{token: n.socks[fd].token, read: true}
+		ready[i] = sockets.Readiness{Token: n.socks[fd].token, Read: true}
 	}
 	n.waiting = n.waiting[:copy(n.waiting, n.waiting[count:])]
 	return count, nil

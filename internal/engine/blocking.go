@@ -13,6 +13,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/internal/sockets"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -24,7 +25,7 @@ type dialer func(ctx context.Context, endpoint int) (driver.Session, error)
 type blocking struct {
 	l         *loop
 	dial      dialer
-	endpoints []endpoint
+	endpoints []sockets.Endpoint
 	limit     int           // calls handed to a connection and not returned
 	timeout   time.Duration // of a request, from when it is handed over
 	conns     []*blockingConn

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/internal/sockets"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -42,8 +43,8 @@ type cluster struct {
 // directory says which nodes of a cluster are which endpoints. It does not change: whoever learns of another node puts a copy in its place. Loops look
 // into it while they must not wait for each other.
 type directory struct {
-	index  map[string]int // endpoint by address, and by the other forms of it
-	joined []endpoint     // in this phase: those behind the group's
+	index  map[string]int     // endpoint by address, and by the other forms of it
+	joined []sockets.Endpoint // in this phase: those behind the group's
 }
 
 func newCluster(g *group, d driver.Cluster, secrets driver.Secrets) *cluster {
@@ -69,7 +70,7 @@ func (g *group) discover(ctx context.Context, d driver.Cluster, secrets driver.S
 		slices.SortFunc(nodes, byAddress)
 		g.endpoints = nil
 		for i, n := range nodes {
-			g.endpoints = append(g.endpoints, newEndpoint(fmt.Sprintf("n%d", i), n.Addr))
+			g.endpoints = append(g.endpoints, sockets.NewEndpoint(fmt.Sprintf("n%d", i), n.Addr))
 			c.name(i, append(n.Aliases, n.Addr)...)
 		}
 		slots := op.NewSlots(c.places())
@@ -92,10 +93,10 @@ func byAddress(a, b driver.Node) int {
 }
 
 // ask asks a node for the map.
-func (c *cluster) ask(ctx context.Context, end *endpoint, within time.Duration) ([]driver.Node, error) {
+func (c *cluster) ask(ctx context.Context, end *sockets.Endpoint, within time.Duration) ([]driver.Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	conn, err := c.group.connect.to(ctx, end)
+	conn, err := c.group.connect.To(ctx, end)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %v: %w", end, err)
 	}
@@ -109,7 +110,7 @@ func (c *cluster) ask(ctx context.Context, end *endpoint, within time.Duration) 
 		nodes, err = c.driver.Nodes(ctx, conn, c.group.target.Config, c.secrets)
 		return err
 	}); err != nil {
-		return nil, fmt.Errorf("%v: %w", end, c.group.connect.explain(err))
+		return nil, fmt.Errorf("%v: %w", end, c.group.connect.Explain(err))
 	}
 	return nodes, nil
 }
@@ -182,7 +183,7 @@ func (c *cluster) join(ip netip.AddrPort) (at int) {
 		}
 		if at = -1; len(d.joined) < mostNew {
 			at = len(c.group.endpoints) + len(d.joined)
-			d.joined = append(d.joined, endpoint{name: fmt.Sprintf("n%d", at), text: ip.String(), addr: ip})
+			d.joined = append(d.joined, sockets.Endpoint{Name: fmt.Sprintf("n%d", at), Text: ip.String(), Addr: ip})
 			d.index[ip.String()] = at
 		}
 	})
@@ -212,7 +213,9 @@ func (c *cluster) names(endpoint int, addr string) bool {
 }
 
 // newcomer returns an endpoint that has joined.
-func (c *cluster) newcomer(at int) endpoint { return c.known.Load().joined[at-len(c.group.endpoints)] }
+func (c *cluster) newcomer(at int) sockets.Endpoint {
+	return c.known.Load().joined[at-len(c.group.endpoints)]
+}
 
 // start has the map kept until close.
 func (c *cluster) start() {
@@ -310,7 +313,7 @@ func (r *routes) redirect(endpoint int, message []byte) *op.Redirect {
 	if !known {
 		r.codec.hold.release()
 		if len(addr) > 0 && addr[0] == ':' { // another port of the same host
-			host, _, _ := net.SplitHostPort(r.group.endpoint(endpoint).text)
+			host, _, _ := net.SplitHostPort(r.group.endpoint(endpoint).Text)
 			addr = []byte(net.JoinHostPort(host, string(addr[1:])))
 		}
 		at = r.place(string(addr))

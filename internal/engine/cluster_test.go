@@ -11,6 +11,7 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/sockets"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -117,12 +118,12 @@ func TestClusterRoutes(t *testing.T) {
 
 // TestClusterPlaces enters nodes that join, under all forms of their address, until there is no place left.
 func TestClusterPlaces(t *testing.T) {
-	first := newEndpoint("n0", "[::1]:7001")
-	c := newCluster(&group{endpoints: []endpoint{first}}, nil, nil)
+	first := sockets.NewEndpoint("n0", "[::1]:7001")
+	c := newCluster(&group{endpoints: []sockets.Endpoint{first}}, nil, nil)
 	c.name(0, "[::1]:7001")
 	require.Equal(t, 0, c.place("::1:7001"), "as a redirect has it")
 	require.Equal(t, 1, c.place("::1:7002", "cache.example.org:7002"))
-	require.Equal(t, "[::1]:7002", c.newcomer(1).text)
+	require.Equal(t, "[::1]:7002", c.newcomer(1).Text)
 	for _, form := range []string{"[::1]:7002", "::1:7002", "cache.example.org:7002"} {
 		at, known := c.knows(form)
 		require.True(t, known)
@@ -149,7 +150,7 @@ func TestClusterPlaces(t *testing.T) {
 
 // Loops look up nodes, and let them join, without waiting for each other: one that parks while it is held ends the process.
 func TestLoopsShareTheNodesOfACluster(t *testing.T) {
-	c := newCluster(&group{endpoints: []endpoint{newEndpoint("n0", "10.0.0.1:1")}}, nil, nil)
+	c := newCluster(&group{endpoints: []sockets.Endpoint{sockets.NewEndpoint("n0", "10.0.0.1:1")}}, nil, nil)
 	c.name(0, "10.0.0.1:1")
 	var loops errgroup.Group
 	for range 4 {
@@ -167,6 +168,6 @@ func TestLoopsShareTheNodesOfACluster(t *testing.T) {
 	require.NoError(t, loops.Wait())
 	require.Len(t, c.known.Load().joined, mostNew)
 	for at := range mostNew {
-		require.Equal(t, fmt.Sprintf("n%d", 1+at), c.newcomer(1+at).name)
+		require.Equal(t, fmt.Sprintf("n%d", 1+at), c.newcomer(1+at).Name)
 	}
 }

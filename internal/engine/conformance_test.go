@@ -17,6 +17,7 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/internal/servertest"
+	"github.com/loadgen/loadgen/internal/sockets"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/drivertest"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -78,7 +79,7 @@ func overExecutor(t testing.TB, d driver.Driver, addr, executor string, secure *
 	g := &group{plan: &plan.Plan{Datasets: []*plan.Dataset{{}}}, target: target, phase: &plan.Phase{Closed: &plan.Closed{Sessions: 1, Pipeline: 1000}}, sessions: 1, parts: 1}
 	require.NoError(t, g.locate(nil))
 	var err error
-	g.connect, err = newConnector(e.dial, os.ReadFile, secure)
+	g.connect, err = sockets.NewConnector(e.dial, os.ReadFile, secure)
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -109,11 +110,11 @@ func TestConformanceOnBothExecutors(t *testing.T) {
 				suite.Driver = kind.driver
 				suite.Open = func(t testing.TB) drivertest.Executor { return overExecutor(t, kind.driver, addr, executor, secure) }
 				suite.Dial = func() (net.Conn, error) {
-					c, err := newConnector(new(net.Dialer).DialContext, os.ReadFile, secure)
+					c, err := sockets.NewConnector(new(net.Dialer).DialContext, os.ReadFile, secure)
 					if err != nil {
 						return nil, err
 					}
-					return c.to(t.Context(), &endpoint{text: addr})
+					return c.To(t.Context(), &sockets.Endpoint{Text: addr})
 				}
 				drivertest.Run(t, suite)
 			})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/internal/sockets"
 )
 
 // open makes every connection that is down. The first that cannot be made ends it.
@@ -54,9 +55,9 @@ func (w *wire) dial(c *wireConn) {
 	w.l.hold.release()
 	end := w.group.endpoint(c.endpoint)
 	fd, err := -1, errUnknownAddress
-	if end.addr.IsValid() || end.path != "" || w.pipes != nil {
+	if end.Addr.IsValid() || end.Path != "" || w.pipes != nil {
 		if err = w.admits(&end); err == nil {
-			fd, err = w.poll.connect(&end, c.index)
+			fd, err = w.poll.Connect(&end, c.index)
 		}
 	}
 	c.since = w.l.clock.now()
@@ -64,16 +65,16 @@ func (w *wire) dial(c *wireConn) {
 	c.fd = fd
 	w.inMaking++
 	if err != nil {
-		w.lose(c, explainSocket(&end, err))
+		w.lose(c, end.Explain(err))
 	}
 }
 
 // admits says whether the target's secrets may go to an endpoint. Where connections are made by pipes, those look at where each leads.
-func (w *wire) admits(end *endpoint) error {
+func (w *wire) admits(end *sockets.Endpoint) error {
 	if w.pipes != nil {
 		return nil
 	}
-	return w.group.connect.admits(end)
+	return w.group.connect.Admits(end)
 }
 
 // errUnknownAddress is of a node of a cluster that has a name and could not be reached when the phase began.
@@ -82,12 +83,12 @@ var errUnknownAddress = errors.New("its address was not found when the phase beg
 // connected greets the endpoint once the connection is made.
 func (w *wire) connected(c *wireConn) {
 	w.l.hold.release()
-	if err := w.poll.connected(c.fd); err != nil {
+	if err := w.poll.Connected(c.fd); err != nil {
 		end := w.group.endpoint(c.endpoint)
-		w.lose(c, explainSocket(&end, err))
+		w.lose(c, end.Explain(err))
 		return
 	}
-	if err := w.poll.watch(c.fd, c.index, false); err != nil {
+	if err := w.poll.Watch(c.fd, c.index, false); err != nil {
 		w.lose(c, err)
 		return
 	}
@@ -139,8 +140,8 @@ func (w *wire) lose(c *wireConn, why error) {
 		w.inMaking--
 	}
 	if c.fd >= 0 {
-		w.tally(c, &w.ended)
-		w.poll.close(c.fd)
+		w.ended.Add(w.counted(c))
+		w.poll.Close(c.fd)
 	}
 	c.state, c.fd, c.blocked, c.greets, c.broken = isDown, -1, false, 0, nil
 	c.batch, c.behind, c.cuts = 0, 0, c.cuts[:0]
@@ -201,11 +202,11 @@ func (w *wire) fire(t timer, _ int64) {
 func (w *wire) close() {
 	for _, c := range w.conns {
 		if c.fd >= 0 {
-			w.poll.close(c.fd)
+			w.poll.Close(c.fd)
 		}
 		c.state, c.fd = isDown, -1
 	}
-	if p, ok := w.poll.(interface{ release() }); ok {
-		p.release()
+	if p, ok := w.poll.(interface{ Release() }); ok {
+		p.Release()
 	}
 }

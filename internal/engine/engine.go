@@ -16,6 +16,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/sockets"
 	"github.com/loadgen/loadgen/internal/workload"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
@@ -65,7 +66,7 @@ type Engine struct {
 
 	progress atomic.Int64 // bytes of files that Prepare has read and written
 
-	newPoller func() (poller, error)
+	newPoller func() (sockets.Poller, error)
 	dial      func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
@@ -83,7 +84,7 @@ func New(cfg Config) *Engine {
 	if cfg.Sleep == nil {
 		cfg.Sleep = napThread
 	}
-	e := &Engine{cfg: cfg, newPoller: func() (poller, error) { return newEpoll() }, dial: new(net.Dialer).DialContext}
+	e := &Engine{cfg: cfg, newPoller: func() (sockets.Poller, error) { return sockets.NewEpoll() }, dial: new(net.Dialer).DialContext}
 	e.lease.Store(never)
 	return e
 }
@@ -248,8 +249,8 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink func(*measure.S
 				_, sockets := l.tr.(*wire)
 				l.hold.may = sockets && measured && err == nil // a goroutine without a thread of its own may be moved
 				if t, ok := l.tr.(*local); ok {
-					t.seat.take(err == nil && e.cpu(l.index) >= 0)
-					defer t.seat.leave()
+					t.ran.take(err == nil && e.cpu(l.index) >= 0)
+					defer t.ran.leave()
 				}
 			}
 			l.run()

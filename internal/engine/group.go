@@ -21,6 +21,7 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/sockets"
 	"github.com/loadgen/loadgen/internal/workload"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
@@ -37,12 +38,12 @@ type group struct {
 	plan      *plan.Plan
 	phase     *plan.Phase
 	target    *plan.Target
-	endpoints []endpoint
+	endpoints []sockets.Endpoint
 	placement op.Placement
 	cluster   *cluster // nil: the target is none
 	loops     []*loop
 	step      run.Step
-	connect   connector
+	connect   sockets.Connector
 	sessions  int
 	retired   atomic.Int64 // sessions that have failed for good
 	parts     int          // loops that the sessions are divided between
@@ -69,10 +70,10 @@ func (e *Engine) openGroup(ctx context.Context, step run.Step) (*group, error) {
 	if err := g.locate(e.run.Nodes[g.target.Name]); err != nil {
 		return nil, fmt.Errorf("target %q: %w", g.target.Name, err)
 	}
-	if g.connect, err = newConnector(e.dial, e.readFile, g.target.TLS); err != nil {
+	if g.connect, err = sockets.NewConnector(e.dial, e.readFile, g.target.TLS); err != nil {
 		return nil, fmt.Errorf("target %q: %w", g.target.Name, err)
 	}
-	g.connect.allow = e.allowance(g.target.Config)
+	g.connect.Allow = e.allowance(g.target.Config)
 	if c, ok := clustered(g.target, d); ok && g.sessions > 0 {
 		if err := g.discover(ctx, c, e.cfg.Secrets); err != nil {
 			return nil, fmt.Errorf("target %q: %w", g.target.Name, err)
@@ -138,7 +139,7 @@ func (g *group) locate(nodes []string) error {
 	var names []string
 	for i, text := range texts {
 		name := "n" + strconv.Itoa(i)
-		g.endpoints = append(g.endpoints, newEndpoint(name, text))
+		g.endpoints = append(g.endpoints, sockets.NewEndpoint(name, text))
 		names = append(names, name)
 	}
 	if g.target.Placement == plan.Rendezvous {
@@ -163,7 +164,7 @@ func (g *group) identify(ctx context.Context, d driver.Driver, secrets driver.Se
 			defer cancel()
 			facts[i], err = g.identifyOne(ctx, &g.endpoints[i], w, secrets)
 			if err != nil && g.spare(i) {
-				g.endpoints[i].addr, _ = netip.ParseAddrPort(g.endpoints[i].text) // of a node with a name it stays unknown
+				g.endpoints[i].Addr, _ = netip.ParseAddrPort(g.endpoints[i].Text) // of a node with a name it stays unknown
 				return nil
 			}
 			return err
@@ -175,7 +176,7 @@ func (g *group) identify(ctx context.Context, d driver.Driver, secrets driver.Se
 	g.servers = make(map[string]map[string]string)
 	for i, end := range g.endpoints {
 		if facts[i] != nil {
-			g.servers[end.text] = facts[i]
+			g.servers[end.Text] = facts[i]
 		}
 	}
 	return nil
@@ -185,31 +186,31 @@ func (g *group) identify(ctx context.Context, d driver.Driver, secrets driver.Se
 func (g *group) spare(i int) bool { return g.cluster != nil && g.cluster.newest.Load().Held(i) == 0 }
 
 // identifyOne connects as net does: of a host's addresses it takes the first that answers, and the load goes there too.
-func (g *group) identifyOne(ctx context.Context, end *endpoint, w driver.Wire, secrets driver.Secrets) (map[string]string, error) {
-	conn, err := g.connect.to(ctx, end)
+func (g *group) identifyOne(ctx context.Context, end *sockets.Endpoint, w driver.Wire, secrets driver.Secrets) (map[string]string, error) {
+	conn, err := g.connect.To(ctx, end)
 	switch {
-	case end.path == "" && errors.Is(err, unix.ECONNREFUSED):
+	case end.Path == "" && errors.Is(err, unix.ECONNREFUSED):
 		return nil, fmt.Errorf("connect to %v: %w: nothing listens there: start the server, or write endpoints that are there", end, err)
 	case err != nil:
 		return nil, fmt.Errorf("connect to %v: %w", end, err)
 	}
 	defer conn.Close()
 	if at, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
-		end.addr = at.AddrPort()
+		end.Addr = at.AddrPort()
 	}
 	deadline, _ := ctx.Deadline()
 	if err := conn.SetDeadline(deadline); err != nil {
 		return nil, fmt.Errorf("%v: %w", end, err)
 	}
-	heard := &witness{Conn: conn}
+	heard := &sockets.Witness{Conn: conn}
 	var facts map[string]string
 	if err := driver.Safely(func() (err error) {
 		facts, err = w.Identify(ctx, heard, g.target.Config, secrets)
 		return err
 	}); err != nil {
-		return nil, fmt.Errorf("%v: %w", end, heard.explain(g.connect.explain(err)))
+		return nil, fmt.Errorf("%v: %w", end, heard.Explain(g.connect.Explain(err)))
 	}
-	maps.Copy(facts, g.connect.facts(conn))
+	maps.Copy(facts, g.connect.Facts(conn))
 	return facts, nil
 }
 
@@ -277,7 +278,7 @@ func (g *group) newTransport(e *Engine, d driver.Driver, l *loop) (transport, er
 	case driver.Dialer:
 		return newBlocking(func(ctx context.Context, i int) (s driver.Session, err error) {
 			err = driver.Safely(func() (err error) {
-				s, err = d.Dial(ctx, g.target.Config, e.secretsFor(), g.endpoints[i].text)
+				s, err = d.Dial(ctx, g.target.Config, e.secretsFor(), g.endpoints[i].Text)
 				return err
 			})
 			return s, err
@@ -295,7 +296,7 @@ func (g *group) places() int {
 }
 
 // endpoint returns one of the places.
-func (g *group) endpoint(at int) endpoint {
+func (g *group) endpoint(at int) sockets.Endpoint {
 	if at < len(g.endpoints) {
 		return g.endpoints[at]
 	}
@@ -303,30 +304,32 @@ func (g *group) endpoint(at int) endpoint {
 }
 
 // newPoller returns what moves the bytes of a wire for the target's executor.
-func (g *group) newPoller(e *Engine) (poller, error) {
+func (g *group) newPoller(e *Engine) (sockets.Poller, error) {
 	if g.target.Executor == plan.EventLoop {
 		return e.newPoller()
 	}
-	return newPipes(e.clock, &e.lease, func(ctx context.Context, token int32) (net.Conn, error) {
+	return sockets.NewPipes(e.clock.now, &e.lease, func(ctx context.Context, token int32) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, openWithin)
+		defer cancel()
 		end := g.endpoint(int(token) % g.places())
-		return g.connect.to(ctx, &end)
+		return g.connect.To(ctx, &end)
 	}), nil
 }
 
 // traffic returns what the kernel has counted on the event loops' sockets since the last call; nil when there are none. No step may be under way.
 func (g *group) traffic() *run.TCP {
-	var sum *run.TCP
+	if len(g.loops) == 0 {
+		return nil
+	}
+	var all sockets.Traffic
 	for _, l := range g.loops {
 		w, ok := l.tr.(*wire)
-		if !ok || w.pipes != nil || slices.ContainsFunc(g.endpoints, func(e endpoint) bool { return e.path != "" }) {
+		if !ok || w.pipes != nil || slices.ContainsFunc(g.endpoints, func(e sockets.Endpoint) bool { return e.Path != "" }) {
 			return nil
 		}
-		if sum == nil {
-			sum = new(run.TCP)
-		}
-		w.traffic(sum)
+		all.Add(w.traffic())
 	}
-	return sum
+	return (*run.TCP)(&all)
 }
 
 // share returns how many of n things part i of parts has; the parts sum to n.
@@ -447,7 +450,7 @@ func (g *group) ready(source *workload.Source) run.Ready {
 	if g.cluster != nil {
 		r.Connections = 0
 		for i, end := range g.endpoints {
-			r.Endpoints = append(r.Endpoints, end.text)
+			r.Endpoints = append(r.Endpoints, end.Text)
 			if !g.spare(i) {
 				r.Connections += g.sessions
 			}

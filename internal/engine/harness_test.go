@@ -13,6 +13,7 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/sockets"
 	"github.com/loadgen/loadgen/internal/workload"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -68,12 +69,12 @@ func (b *bench) connect(p *plan.Plan, phase string, latency time.Duration, c clo
 	t := b.t
 	t.Helper()
 	b.e = New(Config{Drivers: drivers.All(), Loops: 1, Spin: -1, Logger: slog.New(slog.DiscardHandler)})
-	b.e.newPoller = func() (poller, error) { return b.net, nil }
+	b.e.newPoller = func() (sockets.Poller, error) { return b.net, nil }
 	b.e.dial = b.net.dial
 	b.e.clock, b.e.plan, b.e.wall = c, p, int64(time.Hour)
 	b.g = &group{plan: p, phase: p.Phase(phase), sessions: p.Phase(phase).Sessions(), parts: 1}
 	b.g.target = p.Target(b.g.phase.Target)
-	b.g.connect = connector{dial: b.e.dial}
+	b.g.connect = sockets.Connector{Dial: b.e.dial}
 	d, err := b.e.driver(b.g.target.Driver)
 	require.NoError(t, err)
 	require.NoError(t, b.g.locate(nil))
@@ -81,7 +82,7 @@ func (b *bench) connect(p *plan.Plan, phase string, latency time.Duration, c clo
 		server := b.net.server(uint16(firstPort+i), latency)
 		server.far.refusal = b.refusal
 		server.mute = i >= len(b.g.endpoints)-b.silent
-		b.g.endpoints[i].addr = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(firstPort+i))
+		b.g.endpoints[i].Addr = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(firstPort+i))
 	}
 	if c, ok := clustered(b.g.target, d); ok {
 		b.divide(c)
@@ -98,7 +99,7 @@ func (b *bench) divide(d driver.Cluster) {
 	c := newCluster(b.g, d, nil)
 	slots := op.NewSlots(len(b.g.endpoints))
 	for i, end := range b.g.endpoints {
-		c.name(i, end.text)
+		c.name(i, end.Text)
 	}
 	for slot := range op.NumSlots {
 		slots.Set(slot, slot%(len(b.g.endpoints)-b.slotless))

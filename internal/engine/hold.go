@@ -3,6 +3,8 @@ package engine
 import (
 	"runtime"
 	_ "unsafe" // for go:linkname
+
+	"github.com/loadgen/loadgen/internal/sockets"
 )
 
 // hold keeps the runtime from preempting a loop that is at work.
@@ -40,7 +42,7 @@ func procUnpin()
 func (h *hold) before(now, wait int64) {
 	switch {
 	case !h.may:
-	case wait > int64(rawWait):
+	case wait > int64(sockets.RawWait):
 		h.release()
 	case !h.held:
 		procPin()

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/sockets"
 )
 
 // TestHold has somebody want to stop the world, with a goroutine at work that is held, then one that is about to wait for long and one that has
@@ -15,7 +17,7 @@ func TestHold(t *testing.T) {
 	const most = 10 * time.Second // for what takes no time
 	for name, letGo := range map[string]func(*hold){
 		"released":     func(h *hold) { h.release() },
-		"before waits": func(h *hold) { h.before(1, int64(rawWait)+1) },
+		"before waits": func(h *hold) { h.before(1, int64(sockets.RawWait)+1) },
 		"after long":   func(h *hold) { h.before(heldMost+1, 0) },
 	} {
 		t.Run(name, func(t *testing.T) {

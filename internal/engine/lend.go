@@ -17,12 +17,6 @@ type lent struct {
 	text []byte // what is left of them
 }
 
-// gatherer is a poller that writes what lies in several places at once.
-type gatherer interface {
-	// writev is write for parts that follow each other; none of them is empty.
-	writev(fd int, parts [][]byte) (int, error)
-}
-
 // lend appends the request of an op with its value lent, and returns its bytes; 0 where it has to be encoded.
 func (d *direct) lend(c *wireConn, o *op.Op) int {
 	v, f := &o.Value, &d.enc.forms[driver.Put]

@@ -7,12 +7,13 @@ import (
 
 	"github.com/loadgen/loadgen/internal/drivers/null"
 	"github.com/loadgen/loadgen/internal/drivers/redis"
+	"github.com/loadgen/loadgen/internal/sockets"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // limited is the part of a plan's phase that a worker has with so many of its sessions.
 func limited(p *plan.Plan, sessions, endpoints int) *group {
-	return &group{plan: p, phase: p.Phase("load"), sessions: sessions, endpoints: make([]endpoint, endpoints)}
+	return &group{plan: p, phase: p.Phase("load"), sessions: sessions, endpoints: make([]sockets.Endpoint, endpoints)}
 }
 
 func TestFilesThatWouldDo(t *testing.T) {

@@ -26,7 +26,7 @@ type local struct {
 	timeout  int64
 	inside   int64 // spent by the sessions, in this step
 	slept    int64 // spent waiting for nothing but time
-	seat     seat
+	ran      ranOn
 }
 
 // localTurn is how long wait goes on before the loop looks at its timers again.

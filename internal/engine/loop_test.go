@@ -441,7 +441,7 @@ type narrowNet struct {
 	writes int
 }
 
-func (n *narrowNet) write(fd int, p []byte) (int, error) {
+func (n *narrowNet) Write(fd int, p []byte) (int, error) {
 	for _, c := range n.w.conns {
 		if c.fd == fd {
 			require.Zero(n.t, c.fresh, "requests of connection %d without a start", c.index)
@@ -451,7 +451,7 @@ func (n *narrowNet) write(fd int, p []byte) (int, error) {
 		p = p[:(len(p)+1)/2]
 		n.at(time.Duration(n.clock.t)+time.Millisecond, func() { n.wake(fd) })
 	}
-	return n.virtualNet.write(fd, p)
+	return n.virtualNet.Write(fd, p)
 }
 
 // TestRoomToWriteAmongReplies has sockets take more in the turn in which replies of other servers to the same session have come: what is gathered

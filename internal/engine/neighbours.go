@@ -10,6 +10,7 @@ import (
 	"github.com/loadgen/loadgen/internal/machine"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/sockets"
 )
 
 // hosted is which processes of the target run on this machine; err says why that is not known.
@@ -19,7 +20,7 @@ type hosted struct {
 }
 
 // findServers looks for the processes behind the endpoints, but for this one.
-func findServers(endpoints []endpoint) hosted {
+func findServers(endpoints []sockets.Endpoint) hosted {
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
 		return hosted{err: err}
@@ -36,9 +37,9 @@ func findServers(endpoints []endpoint) hosted {
 	}
 	var all []machine.Endpoint
 	for _, e := range endpoints {
-		at := machine.Endpoint{Addr: e.addr, Path: e.path}
+		at := machine.Endpoint{Addr: e.Addr, Path: e.Path}
 		if !at.Addr.IsValid() { // the driver connects by itself
-			at.Addr, _ = netip.ParseAddrPort(e.text)
+			at.Addr, _ = netip.ParseAddrPort(e.Text)
 		}
 		all = append(all, at)
 	}

@@ -1,12 +1,7 @@
 package engine
 
 import (
-	"context"
-	"errors"
-	"io"
-	"net"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -245,90 +240,6 @@ func TestPipedLoadEndsWithTheLease(t *testing.T) {
 			require.EqualValues(t, b.server(0).requests("GET"), got.Request(0, driver.Get).Sent)
 		})
 	}
-}
-
-// TestPipeWritesNothingAfterTheLease hands bytes over that may not leave any more.
-func TestPipeWritesNothingAfterTheLease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		near, far := net.Pipe()
-		var lease atomic.Int64
-		lease.Store(int64(time.Second))
-		p := newPipes(&wallClock{zero: time.Now(), nap: time.Sleep}, &lease, func(context.Context, int32) (net.Conn, error) { return near, nil })
-		fd, err := p.connect(new(endpoint), 0)
-		require.NoError(t, err)
-		synctest.Wait()
-		time.Sleep(2 * time.Second)
-		n, err := p.write(fd, []byte("too late"))
-		require.NoError(t, err)
-		require.Equal(t, 8, n)
-		synctest.Wait()
-		require.True(t, p.lapsed.Load())
-		_, begun := p.began(fd)
-		require.False(t, begun)
-		require.True(t, p.withdraw(fd))
-		require.False(t, p.withdraw(fd))
-		p.close(fd)
-		p.release()
-		_, err = far.Read(make([]byte, 8))
-		require.ErrorIs(t, err, io.EOF)
-	})
-}
-
-// TestPipeKeepsReading has bytes, an end and an error wait for the loop in their order.
-func TestPipeKeepsReading(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		near, far := net.Pipe()
-		var lease atomic.Int64
-		lease.Store(never)
-		p := newPipes(&wallClock{zero: time.Now(), nap: time.Sleep}, &lease, func(_ context.Context, token int32) (net.Conn, error) {
-			if token > 0 {
-				return nil, errors.New("nobody there")
-			}
-			return near, nil
-		})
-		fd, err := p.connect(new(endpoint), 0)
-		require.NoError(t, err)
-		ready := make([]readiness, 4)
-		n, err := p.wait(ready, time.Minute)
-		require.NoError(t, err)
-		require.Equal(t, []readiness{{token: 0, write: true}}, ready[:n])
-		require.NoError(t, p.connected(fd))
-		require.NoError(t, p.watch(fd, 0, false))
-		buf := make([]byte, 64)
-		_, err = p.read(fd, buf)
-		require.Equal(t, errAgain, err)
-		go func() { // ends with its writes
-			_, _ = far.Write([]byte("one"))
-			time.Sleep(time.Second)
-			_, _ = far.Write([]byte("two"))
-			_ = far.Close()
-		}()
-		time.Sleep(time.Minute) // both have come long ago
-		for i, want := range []string{"one", "two"} {
-			n, err = p.wait(ready, time.Minute)
-			require.NoError(t, err)
-			require.Equal(t, []readiness{{token: 0, read: true, write: true}}, ready[:n])
-			n, err = p.read(fd, buf)
-			require.NoError(t, err)
-			require.Equal(t, want, string(buf[:n]))
-			require.Equal(t, int64(i)*int64(time.Second), p.arrived(fd))
-			synctest.Wait()
-		}
-		n, err = p.read(fd, buf)
-		require.NoError(t, err)
-		require.Zero(t, n)
-		p.close(fd)
-
-		other, err := p.connect(new(endpoint), 1)
-		require.NoError(t, err)
-		synctest.Wait()
-		n, err = p.wait(ready, time.Minute)
-		require.NoError(t, err)
-		require.Equal(t, []readiness{{token: 1, write: true}}, ready[:n])
-		require.EqualError(t, p.connected(other), "nobody there")
-		p.close(other)
-		p.release()
-	})
 }
 
 // TestWritesEndBetweenRequests gathers requests of several sizes: none is cut, and none shares a write with others that would make it longer

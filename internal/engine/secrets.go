@@ -1,9 +1,7 @@
 package engine
 
 import (
-	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"reflect"
 
@@ -51,41 +49,6 @@ func secretsOf(v reflect.Value) (names []string) {
 		}
 	}
 	return names
-}
-
-// led returns where a connection leads.
-func led(conn net.Conn) (to netip.AddrPort, socket string, err error) {
-	switch at := conn.RemoteAddr().(type) {
-	case *net.TCPAddr:
-		to := at.AddrPort()
-		return netip.AddrPortFrom(to.Addr().Unmap(), to.Port()), "", nil
-	case *net.UnixAddr:
-		return netip.AddrPort{}, at.Name, nil
-	}
-	return to, "", errors.New("where this connection leads cannot be told")
-}
-
-// admit checks where a connection leads, and closes one that may not get what the target's config names.
-func (c connector) admit(conn net.Conn) error {
-	if c.allow == nil {
-		return nil
-	}
-	to, socket, err := led(conn)
-	if err == nil {
-		err = c.allow(to, socket)
-	}
-	if err != nil {
-		_ = conn.Close() // nothing has been said on it
-	}
-	return err
-}
-
-// admits is admit for an endpoint of an event loop, whose address is known.
-func (c connector) admits(end *endpoint) error {
-	if c.allow == nil {
-		return nil
-	}
-	return c.allow(netip.AddrPortFrom(end.addr.Addr().Unmap(), end.addr.Port()), end.path)
 }
 
 // secretsFor are those of a client that makes its connections itself: where they lead is not seen here, so it gets none that is bound.

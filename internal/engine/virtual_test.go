@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/loadgen/loadgen/internal/sockets"
 	"golang.org/x/sys/unix"
 )
 
@@ -98,7 +99,7 @@ func (n *virtualNet) push(e virtualEvent) {
 	n.events = push(n.events, e, earlierEvent)
 }
 
-func (n *virtualNet) wait(ready []readiness, d time.Duration) (int, error) {
+func (n *virtualNet) Wait(ready []sockets.Readiness, d time.Duration) (int, error) {
 	until := n.clock.t + int64(d)
 	n.happen(n.clock.t)
 	for len(n.ready) == 0 && len(n.events) > 0 && n.events[0].at <= until {
@@ -114,7 +115,7 @@ func (n *virtualNet) wait(ready []readiness, d time.Duration) (int, error) {
 		s := n.socks[fd]
 		s.queued = false
 		if s.open {
-			ready[count] = readiness{token: s.token, read: s.made, write: !s.made || s.writing}
+			ready[count] = sockets.Readiness{Token: s.token, Read: s.made, Write: !s.made || s.writing}
 			count++
 		}
 	}
@@ -145,8 +146,8 @@ func (n *virtualNet) wake(fd int) {
 	}
 }
 
-func (n *virtualNet) connect(to *endpoint, token int32) (int, error) {
-	server := n.servers[to.addr.Port()]
+func (n *virtualNet) Connect(to *sockets.Endpoint, token int32) (int, error) {
+	server := n.servers[to.Addr.Port()]
 	s := &virtualSock{server: server, token: token, open: true}
 	if server.down {
 		s.failed = unix.ECONNREFUSED
@@ -157,14 +158,14 @@ func (n *virtualNet) connect(to *endpoint, token int32) (int, error) {
 	return fd, nil
 }
 
-func (n *virtualNet) connected(fd int) error { return n.socks[fd].failed }
+func (n *virtualNet) Connected(fd int) error { return n.socks[fd].failed }
 
-func (n *virtualNet) watch(fd int, _ int32, write bool) error {
+func (n *virtualNet) Watch(fd int, _ int32, write bool) error {
 	n.socks[fd].made, n.socks[fd].writing = true, write
 	return nil
 }
 
-func (n *virtualNet) read(fd int, p []byte) (int, error) {
+func (n *virtualNet) Read(fd int, p []byte) (int, error) {
 	s := n.socks[fd]
 	if len(s.in) == 0 {
 		if s.ended {
@@ -180,7 +181,7 @@ func (n *virtualNet) read(fd int, p []byte) (int, error) {
 	return count, nil
 }
 
-func (n *virtualNet) write(fd int, p []byte) (int, error) {
+func (n *virtualNet) Write(fd int, p []byte) (int, error) {
 	s := n.socks[fd]
 	if s.ended {
 		return 0, syscall.EPIPE
@@ -198,10 +199,10 @@ func (n *virtualNet) write(fd int, p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (n *virtualNet) writev(fd int, parts [][]byte) (int, error) {
+func (n *virtualNet) Writev(fd int, parts [][]byte) (int, error) {
 	size := 0
 	for _, part := range parts {
-		took, err := n.write(fd, part)
+		took, err := n.Write(fd, part)
 		if err != nil {
 			return 0, err
 		}
@@ -210,7 +211,7 @@ func (n *virtualNet) writev(fd int, parts [][]byte) (int, error) {
 	return size, nil
 }
 
-func (n *virtualNet) close(fd int) { n.socks[fd].open = false }
+func (n *virtualNet) Close(fd int) { n.socks[fd].open = false }
 
 // sever ends every connection to the server, from its side.
 func (s *virtualServer) sever() {

@@ -5,15 +5,13 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net/netip"
 	"slices"
 	"time"
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
-	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/sockets"
 	"github.com/loadgen/loadgen/pkg/driver"
-	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 const (
@@ -32,10 +30,10 @@ const (
 // wire moves requests over the sockets of a poller. Over epoll it is the event loop's transport, over pipes the blocking executor's.
 type wire struct {
 	l        *loop
-	poll     poller
-	pipes    *pipes   // the poller, if that is what it is; else nil
-	gatherer gatherer // likewise
-	vector   [][]byte // scratch of it
+	poll     sockets.Poller
+	pipes    *sockets.Pipes   // the poller, if that is what it is; else nil
+	gatherer sockets.Gatherer // likewise
+	vector   [][]byte         // scratch of it
 	codec    *guarded
 	replies  []driver.Reply // to the keys of a request that has several
 	group    *group
@@ -44,7 +42,7 @@ type wire struct {
 	timeout  int64 // of a request
 	conns    []*wireConn
 	dirty    []*wireConn
-	ready    []readiness
+	ready    []sockets.Readiness
 	rbuf     []byte
 	bufs     [][]byte // empty, for conns to write and to keep partial replies in
 	kept     int      // bytes that they have room for
@@ -57,26 +55,11 @@ type wire struct {
 	waiting  []*wireConn // to be opened, while opening
 	inMaking int
 	up       int
-	err      error   // what ended the opening
-	ended    run.TCP // counted on connections that are closed
-	told     run.TCP // counted up to the last call of traffic
-	newest   int64   // latest arrival; of pipes
+	err      error           // what ended the opening
+	ended    sockets.Traffic // counted on connections that are closed
+	told     sockets.Traffic // counted up to the last call of traffic
+	newest   int64           // latest arrival; of pipes
 }
-
-// endpoint is a server, its name in the plan's order and where it was found.
-type endpoint struct {
-	name string // n0, n1, …
-	text string // as the plan has it
-	path string // of its Unix socket; "": it has an address
-	addr netip.AddrPort
-}
-
-func newEndpoint(name, text string) endpoint {
-	path, _ := plan.SocketPath(text)
-	return endpoint{name: name, text: text, path: path}
-}
-
-func (e endpoint) String() string { return e.name + " (" + e.text + ")" }
 
 type connState uint8
 
@@ -119,15 +102,15 @@ type wireConn struct {
 }
 
 // newWire makes the connections of the loop's sessions, all down.
-func newWire(l *loop, p poller, codec driver.Codec, g *group) *wire {
+func newWire(l *loop, p sockets.Poller, codec driver.Codec, g *group) *wire {
 	w := &wire{
 		l: l, poll: p, codec: newGuarded(codec, &l.hold), group: g, places: g.places(),
-		ready: make([]readiness, readyBatch),
+		ready: make([]sockets.Readiness, readyBatch),
 		rbuf:  make([]byte, readSize),
 		rand:  rand.New(rand.NewPCG(uint64(l.index), 0)),
 	}
-	w.pipes, _ = p.(*pipes)
-	w.gatherer, _ = p.(gatherer)
+	w.pipes, _ = p.(*sockets.Pipes)
+	w.gatherer, _ = p.(sockets.Gatherer)
 	w.twin = newTwin(w.codec)
 	for range l.sessions {
 		for e := range w.places {
@@ -241,7 +224,7 @@ func (w *wire) recall() {
 	w.twin.forget()
 	for _, c := range w.conns {
 		back := c.behind + c.fresh
-		if c.batch > 0 && w.pipes.withdraw(c.fd) {
+		if c.batch > 0 && w.pipes.Withdraw(c.fd) {
 			back += c.batch
 		}
 		for ; back > 0 && c.queue.len() > c.queue.dead; back-- {
@@ -277,7 +260,7 @@ func (w *wire) write(c *wireConn) {
 	w.twin.forget()
 	for {
 		n, whole, err := w.pass(c)
-		if err != nil && err != errAgain {
+		if err != nil && err != sockets.ErrAgain {
 			w.l.hold.release() // wording takes what loops share
 			w.lose(c, fmt.Errorf("write: %w", err))
 			return
@@ -304,7 +287,7 @@ func (w *wire) write(c *wireConn) {
 
 func (w *wire) block(c *wireConn, blocked bool) {
 	c.blocked = blocked
-	if err := w.poll.watch(c.fd, c.index, blocked); err != nil {
+	if err := w.poll.Watch(c.fd, c.index, blocked); err != nil {
 		w.lose(c, err)
 	}
 }
@@ -313,11 +296,11 @@ func (w *wire) wait(d time.Duration) bool {
 	if d < spinBelow && w.pipes == nil {
 		d = 0
 	}
-	n, err := w.poll.wait(w.ready, d)
+	n, err := w.poll.Wait(w.ready, d)
 	if err != nil {
 		panic(err) // the descriptor is this poller's own
 	}
-	if w.pipes != nil && w.pipes.lapsed.Load() {
+	if w.pipes != nil && w.pipes.Lapsed() {
 		w.l.lapsed = true
 	}
 	w.handleAll(w.ready[:n])
@@ -326,19 +309,19 @@ func (w *wire) wait(d time.Duration) bool {
 
 // handleAll handles what has happened to connections. What comes of it leaves at once, but not before all that has happened to the same session:
 // ops that replies of several servers have made room for share writes.
-func (w *wire) handleAll(ready []readiness) {
+func (w *wire) handleAll(ready []sockets.Readiness) {
 	if w.places > 1 {
-		slices.SortFunc(ready, func(a, b readiness) int { return int(a.token) - int(b.token) })
+		slices.SortFunc(ready, func(a, b sockets.Readiness) int { return int(a.Token) - int(b.Token) })
 	}
 	for i, r := range ready {
-		w.handle(w.conns[r.token], r)
-		if i+1 == len(ready) || int(ready[i+1].token)/w.places != int(r.token)/w.places {
+		w.handle(w.conns[r.Token], r)
+		if i+1 == len(ready) || int(ready[i+1].Token)/w.places != int(r.Token)/w.places {
 			w.flush()
 		}
 	}
 }
 
-func (w *wire) handle(c *wireConn, r readiness) {
+func (w *wire) handle(c *wireConn, r sockets.Readiness) {
 	switch c.state {
 	case isDown: // lost earlier in this turn
 	case isConnecting:
@@ -346,14 +329,14 @@ func (w *wire) handle(c *wireConn, r readiness) {
 			w.connected(c)
 		}
 	default:
-		if r.write && c.blocked {
+		if r.Write && c.blocked {
 			w.flush() // what was gathered in this turn gets its time before it leaves
 			if !w.l.expired(w.l.clock.now()) {
 				w.write(c)
 			}
 		}
-		for more := r.read; more && c.state >= isGreeting; {
-			more = w.read(c, r.ended)
+		for more := r.Read; more && c.state >= isGreeting; {
+			more = w.read(c, r.Ended)
 		}
 	}
 }
@@ -372,9 +355,9 @@ func (w *wire) read(c *wireConn, ended bool) (more bool) {
 	case kept > 0:
 		copy(room, c.in)
 	}
-	n, err := w.poll.read(c.fd, room[kept:])
+	n, err := w.poll.Read(c.fd, room[kept:])
 	switch {
-	case err == errAgain:
+	case err == sockets.ErrAgain:
 		return false
 	case err != nil:
 		w.l.hold.release()
@@ -558,26 +541,27 @@ func (w *wire) failed(c *wireConn, p pending, kind op.EventKind, now int64) {
 	w.l.failed(p.st, c.endpoint, kind, int(p.keys), now)
 }
 
-// traffic adds what the kernel has counted on the connections since the last call.
-func (w *wire) traffic(to *run.TCP) {
+// traffic returns what the kernel has counted on the connections since the last call.
+func (w *wire) traffic() sockets.Traffic {
 	all := w.ended
 	for _, c := range w.conns {
-		w.tally(c, &all)
+		all.Add(w.counted(c))
 	}
-	to.BytesSent += all.BytesSent - w.told.BytesSent
-	to.BytesRetransmitted += all.BytesRetransmitted - w.told.BytesRetransmitted
-	to.Retransmits += all.Retransmits - w.told.Retransmits
+	since := sockets.Traffic{
+		BytesSent:          all.BytesSent - w.told.BytesSent,
+		BytesRetransmitted: all.BytesRetransmitted - w.told.BytesRetransmitted,
+		Retransmits:        all.Retransmits - w.told.Retransmits,
+	}
 	w.told = all
+	return since
 }
 
-// tally adds what the kernel has counted on a connection in its life.
-func (w *wire) tally(c *wireConn, to *run.TCP) {
-	if p, ok := w.poll.(interface{ tcpInfo(fd int) run.TCP }); ok && c.fd >= 0 {
-		t := p.tcpInfo(c.fd)
-		to.BytesSent += t.BytesSent
-		to.BytesRetransmitted += t.BytesRetransmitted
-		to.Retransmits += t.Retransmits
+// counted is what the kernel has counted on a connection in its life.
+func (w *wire) counted(c *wireConn) sockets.Traffic {
+	if p, ok := w.poll.(interface{ Traffic(fd int) sockets.Traffic }); ok && c.fd >= 0 {
+		return p.Traffic(c.fd)
 	}
+	return sockets.Traffic{}
 }
 
 func (w *wire) outstanding(into []measure.Requests) {

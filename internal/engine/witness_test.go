@@ -14,6 +14,7 @@ import (
 	"github.com/loadgen/loadgen/internal/drivers/memcached"
 	"github.com/loadgen/loadgen/internal/drivers/redis"
 	"github.com/loadgen/loadgen/internal/servertest"
+	"github.com/loadgen/loadgen/internal/sockets"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -24,7 +25,7 @@ func identified(t *testing.T, d driver.Driver, addr string, secure *plan.TLS) (m
 	g := &group{target: &plan.Target{Driver: d.Name(), Endpoints: []string{addr}, TLS: secure, Config: d.NewConfig()}, sessions: 1}
 	require.NoError(t, g.locate(nil))
 	var err error
-	g.connect, err = newConnector(new(net.Dialer).DialContext, os.ReadFile, secure)
+	g.connect, err = sockets.NewConnector(new(net.Dialer).DialContext, os.ReadFile, secure)
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()

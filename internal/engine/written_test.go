@@ -10,25 +10,26 @@ import (
 
 	"github.com/loadgen/loadgen/internal/drivers/redis"
 	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/internal/sockets"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
 // narrow is a poller whose sockets take a few bytes at a time.
 type narrow struct {
-	poller
+	sockets.Poller
 	most  int
 	taken []byte
 }
 
-func (n *narrow) watch(int, int32, bool) error { return nil }
+func (n *narrow) Watch(int, int32, bool) error { return nil }
 
-func (n *narrow) write(_ int, p []byte) (int, error) {
+func (n *narrow) Write(_ int, p []byte) (int, error) {
 	took := min(n.most, len(p))
 	n.taken = append(n.taken, p[:took]...)
 	return took, nil
 }
 
-func (n *narrow) writev(_ int, parts [][]byte) (int, error) {
+func (n *narrow) Writev(_ int, parts [][]byte) (int, error) {
 	taken := len(n.taken)
 	for _, part := range parts {
 		n.taken = append(n.taken, part[:min(n.most-(len(n.taken)-taken), len(part))]...)

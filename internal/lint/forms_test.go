@@ -67,6 +67,7 @@ func goroutines(m *module) []string {
 			"internal/engine":    "event loops and blocking sessions",
 			"internal/observe":   "a goroutine for each server that is asked",
 			"internal/rpc":       "a goroutine for each direction of a stream, one that carries orders out",
+			"internal/sockets":   "two goroutines for each connection that blocks",
 		},
 	}.find(m)
 }
@@ -98,7 +99,7 @@ func unsafes(m *module) []string {
 			return ok && spec.Path.Value == `"unsafe"`
 		},
 		allowed: map[string]string{
-			"internal/engine/epoll_linux.go":   "buffers of raw system calls, which do not park the loop's thread",
+			"internal/sockets/epoll_linux.go":  "buffers of raw system calls, which do not park the loop's thread",
 			"internal/engine/hold.go":          "go:linkname: what keeps the runtime from preempting a goroutine",
 			"internal/floor/exchange_linux.go": "buffers of raw system calls",
 			"pkg/pmem/writer_linux.go":         "whole 8-byte stores; which faults are those of a mapping",

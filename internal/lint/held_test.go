@@ -28,7 +28,7 @@ var unheld = map[string]string{
 	"internal/engine.blocking":  "a transport of loops that are not held: engine.go holds those of sockets",
 	"internal/engine.local":     "likewise",
 	"internal/engine.timed":     "likewise",
-	"internal/engine.pipes":     "likewise: its loops run on the blocking executor",
+	"internal/sockets.Pipes":    "likewise: its loops run on the blocking executor",
 	"internal/record.Record":    "what its fields hold are closures of that package, which draw and append",
 	"internal/engine.wallClock": "sleep is called by transports that are not held; now reads the clock",
 }

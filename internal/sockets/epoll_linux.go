@@ -1,26 +1,23 @@
-package engine
+package sockets
 
 import (
 	"fmt"
 	"os"
-	"runtime"
 	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/loadgen/loadgen/internal/run"
 )
 
-// errAgain is what a non-blocking call says that has nothing to move.
-const errAgain = unix.EAGAIN
+// ErrAgain is what a non-blocking call says that has nothing to move.
+const ErrAgain = unix.EAGAIN
 
-// epoll is the poller of the real world. Reads, writes and looks are raw system calls: they return at once, and the loop's
+// Epoll is the poller of the real world. Reads, writes and looks are raw system calls: they return at once, and the loop's
 // thread keeps its processor. So do the first milliseconds of a wait, in which nearly all waits of a busy loop end; the signal by which the
 // runtime stops the world ends it, too. A wait through the scheduler is dear: the runtime's monitor may find the thread in it and take its
 // processor away, and then looks for more of that every 20 µs for a millisecond. Only the rest of a longer wait goes through the
 // scheduler, which would else have nothing to run other goroutines with.
-type epoll struct {
+type Epoll struct {
 	fd     int
 	events []unix.EpollEvent
 	limit  unix.Timespec // of the wait under way
@@ -32,26 +29,30 @@ type epoll struct {
 const (
 	edge      = 1 << 31 // EPOLLET, which package unix has as a negative number
 	maxEvents = 256
-	rawWait   = 5 * time.Millisecond
 )
+
+// RawWait is how long a wait keeps the thread's processor at most, before it goes on through the scheduler.
+const RawWait = 5 * time.Millisecond
 
 // mostUnsent is how many bytes the kernel takes for a connection beyond what the other end has room for. What waits in the kernel is sent when the
 // server has read something, and on loopback by the server's processor, which has less for the server then.
 const mostUnsent = 64 << 10
 
-func newEpoll() (*epoll, error) {
+// NewEpoll returns a poller without sockets.
+func NewEpoll() (*Epoll, error) {
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("epoll_create1: %w", err)
 	}
-	return &epoll{fd: fd, events: make([]unix.EpollEvent, maxEvents)}, nil
+	return &Epoll{fd: fd, events: make([]unix.EpollEvent, maxEvents)}, nil
 }
 
-func (p *epoll) wait(ready []readiness, d time.Duration) (int, error) {
+// Wait implements [Poller].
+func (p *Epoll) Wait(ready []Readiness, d time.Duration) (int, error) {
 	most := min(len(ready), len(p.events))
-	n, errno := p.look(unix.RawSyscall6, most, min(d, rawWait))
-	if n == 0 && errno == 0 && d > rawWait {
-		n, errno = p.look(unix.Syscall6, most, d-rawWait)
+	n, errno := p.look(unix.RawSyscall6, most, min(d, RawWait))
+	if n == 0 && errno == 0 && d > RawWait {
+		n, errno = p.look(unix.Syscall6, most, d-RawWait)
 	}
 	switch errno {
 	case 0:
@@ -63,13 +64,13 @@ func (p *epoll) wait(ready []readiness, d time.Duration) (int, error) {
 	for i, ev := range p.events[:n] {
 		broken := ev.Events&(unix.EPOLLERR|unix.EPOLLHUP) != 0
 		ended := broken || ev.Events&unix.EPOLLRDHUP != 0
-		ready[i] = readiness{token: ev.Fd, read: ended || ev.Events&unix.EPOLLIN != 0, write: broken || ev.Events&unix.EPOLLOUT != 0, ended: ended}
+		ready[i] = Readiness{Token: ev.Fd, Read: ended || ev.Events&unix.EPOLLIN != 0, Write: broken || ev.Events&unix.EPOLLOUT != 0, Ended: ended}
 	}
 	return int(n), nil
 }
 
 // look makes a system call that waits up to d.
-func (p *epoll) look(call func(trap, a1, a2, a3, a4, a5, a6 uintptr) (r1, r2 uintptr, err unix.Errno), most int, d time.Duration) (int, unix.Errno) {
+func (p *Epoll) look(call func(trap, a1, a2, a3, a4, a5, a6 uintptr) (r1, r2 uintptr, err unix.Errno), most int, d time.Duration) (int, unix.Errno) {
 	events := uintptr(unsafe.Pointer(unsafe.SliceData(p.events)))
 	if d <= 0 {
 		n, _, errno := call(unix.SYS_EPOLL_PWAIT, uintptr(p.fd), events, uintptr(most), 0, 0, 0)
@@ -83,7 +84,8 @@ func (p *epoll) look(call func(trap, a1, a2, a3, a4, a5, a6 uintptr) (r1, r2 uin
 	return int(n), errno
 }
 
-func (p *epoll) connect(to *endpoint, token int32) (int, error) {
+// Connect implements [Poller].
+func (p *Epoll) Connect(to *Endpoint, token int32) (int, error) {
 	domain, addr := to.sockaddr()
 	fd, err := unix.Socket(domain, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -96,7 +98,7 @@ func (p *epoll) connect(to *endpoint, token int32) (int, error) {
 	return fd, nil
 }
 
-func (p *epoll) begin(fd int, addr unix.Sockaddr, token int32) error {
+func (p *Epoll) begin(fd int, addr unix.Sockaddr, token int32) error {
 	if _, local := addr.(*unix.SockaddrUnix); !local {
 		if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
 			return fmt.Errorf("set TCP_NODELAY: %w", err)
@@ -115,17 +117,18 @@ func (p *epoll) begin(fd int, addr unix.Sockaddr, token int32) error {
 	return nil
 }
 
-func (e *endpoint) sockaddr() (domain int, addr unix.Sockaddr) {
-	if e.path != "" {
-		return unix.AF_UNIX, &unix.SockaddrUnix{Name: e.path}
+func (e *Endpoint) sockaddr() (domain int, addr unix.Sockaddr) {
+	if e.Path != "" {
+		return unix.AF_UNIX, &unix.SockaddrUnix{Name: e.Path}
 	}
-	if ip := e.addr.Addr().Unmap(); ip.Is4() {
-		return unix.AF_INET, &unix.SockaddrInet4{Port: int(e.addr.Port()), Addr: ip.As4()}
+	if ip := e.Addr.Addr().Unmap(); ip.Is4() {
+		return unix.AF_INET, &unix.SockaddrInet4{Port: int(e.Addr.Port()), Addr: ip.As4()}
 	}
-	return unix.AF_INET6, &unix.SockaddrInet6{Port: int(e.addr.Port()), Addr: e.addr.Addr().As16()}
+	return unix.AF_INET6, &unix.SockaddrInet6{Port: int(e.Addr.Port()), Addr: e.Addr.Addr().As16()}
 }
 
-func (p *epoll) connected(fd int) error {
+// Connected implements [Poller].
+func (p *Epoll) Connected(fd int) error {
 	code, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
@@ -136,7 +139,8 @@ func (p *epoll) connected(fd int) error {
 	return nil
 }
 
-func (p *epoll) watch(fd int, token int32, write bool) error {
+// Watch implements [Poller].
+func (p *Epoll) Watch(fd int, token int32, write bool) error {
 	// Edge-triggered: the kernel need not ask the socket again at the next wait whether there is more.
 	ev := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLRDHUP | edge, Fd: token}
 	if write {
@@ -150,11 +154,13 @@ func (p *epoll) watch(fd int, token int32, write bool) error {
 
 // Sockets are spoken to by recvfrom and sendto rather than read and write: the kernel's way to the socket is shorter.
 
-func (p *epoll) read(fd int, b []byte) (int, error) {
+// Read implements [Poller].
+func (p *Epoll) Read(fd int, b []byte) (int, error) {
 	return transfer(unix.SYS_RECVFROM, fd, b, unix.MSG_DONTWAIT)
 }
 
-func (p *epoll) write(fd int, b []byte) (int, error) {
+// Write implements [Poller].
+func (p *Epoll) Write(fd int, b []byte) (int, error) {
 	return transfer(unix.SYS_SENDTO, fd, b, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 }
 
@@ -171,7 +177,8 @@ func transfer(call uintptr, fd int, b []byte, flags uintptr) (int, error) {
 	}
 }
 
-func (p *epoll) writev(fd int, parts [][]byte) (int, error) {
+// Writev implements [Gatherer].
+func (p *Epoll) Writev(fd int, parts [][]byte) (int, error) {
 	p.vector = p.vector[:0]
 	for _, part := range parts {
 		v := unix.Iovec{Base: unsafe.SliceData(part)}
@@ -192,65 +199,20 @@ func (p *epoll) writev(fd int, parts [][]byte) (int, error) {
 	}
 }
 
-// tcpInfo returns what the kernel has counted on a connection in its life; nothing, when it does not say.
-func (p *epoll) tcpInfo(fd int) run.TCP {
+// Traffic returns what the kernel has counted on a connection in its life; nothing, when it does not say.
+func (p *Epoll) Traffic(fd int) Traffic {
 	info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
 	if err != nil {
-		return run.TCP{}
+		return Traffic{}
 	}
-	return run.TCP{BytesSent: info.Bytes_sent, BytesRetransmitted: info.Bytes_retrans, Retransmits: uint64(info.Total_retrans)}
+	return Traffic{BytesSent: info.Bytes_sent, BytesRetransmitted: info.Bytes_retrans, Retransmits: uint64(info.Total_retrans)}
 }
 
-func (p *epoll) close(fd int) {
+// Close implements [Poller].
+func (p *Epoll) Close(fd int) {
 	// The descriptor is gone whatever close says, and no byte of a result hangs on it.
 	_ = unix.Close(fd)
 }
 
-// ownThread ties the goroutine to its thread until the function that it returns is called, and has the kernel wake the
-// thread when a wait is over instead of up to 50 µs later, to save power. A cpu that is not below 0 is where the thread then runs, also when
-// it is not one of the process's: the runtime does not start threads from one that is locked, so the others stay where they are.
-func ownThread(cpu int) (release func(), err error) {
-	const least, standard = 1, 0 // nanoseconds; 0 is what the thread began with
-	runtime.LockOSThread()
-	unpin := func() bool { return true }
-	if cpu >= 0 {
-		if unpin, err = pin(cpu); err != nil {
-			runtime.UnlockOSThread()
-			return nil, fmt.Errorf("run a thread on CPU %d: %w: write CPUs in --pin that are in /sys/devices/system/cpu/online and that this control group may use", cpu, err)
-		}
-	}
-	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, least, 0, 0, 0) // without it, waits are longer and lag says so
-	return func() {
-		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, standard, 0, 0, 0)
-		if unpin() {
-			runtime.UnlockOSThread() // else the thread ends with its goroutine
-		}
-	}, nil
-}
-
-// pinnedNice is the nice value of a pinned thread: nine times the weight of other threads, so that those bound to the same CPU still run
-// every 30 ms or so.
-const pinnedNice = -10
-
-// pin lets this thread run on one CPU only, and there, if the process may say so, before what else turns up: a thread that looks at the clock
-// whenever it has nothing to do has no credit with a fair scheduler, which would let daemons of the system run for milliseconds. The function
-// that it returns takes that back, and says whether it could.
-func pin(cpu int) (undo func() bool, err error) {
-	var before, only unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &before); err != nil {
-		return nil, err
-	}
-	only.Set(cpu)
-	if err := unix.SchedSetaffinity(0, &only); err != nil {
-		return nil, err
-	}
-	const least = 20 // getpriority returns this minus the nice value
-	priority, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
-	preferred := err == nil && unix.Setpriority(unix.PRIO_PROCESS, 0, pinnedNice) == nil
-	return func() bool {
-		return (!preferred || unix.Setpriority(unix.PRIO_PROCESS, 0, least-priority) == nil) && unix.SchedSetaffinity(0, &before) == nil
-	}, nil
-}
-
-// release closes the poller itself.
-func (p *epoll) release() { p.close(p.fd) }
+// Release closes the poller itself.
+func (p *Epoll) Release() { p.Close(p.fd) }

@@ -1,4 +1,4 @@
-package engine
+package sockets
 
 import (
 	"context"
@@ -10,24 +10,23 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"os"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// connector connects to endpoints, over TLS where the target wants it.
-type connector struct {
-	dial func(ctx context.Context, network, addr string) (net.Conn, error)
+// Connector connects to endpoints, over TLS where the target wants it.
+type Connector struct {
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 	tls  *tls.Config // nil: plain TCP
 
-	allow func(to netip.AddrPort, socket string) error // may the target's secrets go there? nil: they may, or there are none
+	Allow func(to netip.AddrPort, socket string) error // may the target's secrets go there? nil: they may, or there are none
 }
 
-// newConnector has the files read that t names; t is nil for plain TCP.
-func newConnector(dial func(ctx context.Context, network, addr string) (net.Conn, error), read func(path string) ([]byte, error), t *plan.TLS) (connector, error) {
-	c := connector{dial: dial}
+// NewConnector has the files read that t names; t is nil for plain TCP.
+func NewConnector(dial func(ctx context.Context, network, addr string) (net.Conn, error), read func(path string) ([]byte, error), t *plan.TLS) (Connector, error) {
+	c := Connector{Dial: dial}
 	if t == nil {
 		return c, nil
 	}
@@ -48,23 +47,6 @@ func newConnector(dial func(ctx context.Context, network, addr string) (net.Conn
 		c.tls.Certificates = []tls.Certificate{pair}
 	}
 	return c, nil
-}
-
-// maxTLSFile bounds a file of certificates, or of a key.
-const maxTLSFile = 4 << 20
-
-// readFile reads a file of certificates or of a key.
-func (e *Engine) readFile(path string) ([]byte, error) {
-	file, err := e.openNamed(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, maxTLSFile+1))
-	if len(text) > maxTLSFile {
-		return nil, fmt.Errorf("%s has more than %d bytes", path, maxTLSFile)
-	}
-	return text, err
 }
 
 func readAuthorities(read func(string) ([]byte, error), path string) (*x509.CertPool, error) {
@@ -98,22 +80,22 @@ func readPair(read func(string) ([]byte, error), cert, key string) (pair tls.Cer
 	return pair, nil
 }
 
-// to connects to an endpoint: to its address once that is known, before to what its text says.
-func (c connector) to(ctx context.Context, end *endpoint) (net.Conn, error) {
-	network, addr := "tcp", end.text
+// To connects to an endpoint: to its address once that is known, before to what its text says.
+func (c Connector) To(ctx context.Context, end *Endpoint) (net.Conn, error) {
+	network, addr := "tcp", end.Text
 	switch {
-	case end.path != "":
-		network, addr = "unix", end.path
-	case end.addr.IsValid():
-		addr = end.addr.String()
+	case end.Path != "":
+		network, addr = "unix", end.Path
+	case end.Addr.IsValid():
+		addr = end.Addr.String()
 	}
-	conn, err := c.dial(ctx, network, addr)
+	conn, err := c.Dial(ctx, network, addr)
 	if err != nil {
 		var what *net.OpError // it repeats the address
 		if errors.As(err, &what) {
 			err = what.Err
 		}
-		return nil, explainSocket(end, err)
+		return nil, end.Explain(err)
 	}
 	if err := c.admit(conn); err != nil {
 		return nil, err
@@ -123,7 +105,7 @@ func (c connector) to(ctx context.Context, end *endpoint) (net.Conn, error) {
 	}
 	cfg := c.tls
 	if cfg.ServerName == "" {
-		host, _, err := net.SplitHostPort(end.text)
+		host, _, err := net.SplitHostPort(end.Text)
 		if err != nil {
 			return nil, err
 		}
@@ -133,33 +115,13 @@ func (c connector) to(ctx context.Context, end *endpoint) (net.Conn, error) {
 	secure := tls.Client(conn, cfg)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		_ = conn.Close() // the error that counts is the handshake's
-		return nil, fmt.Errorf("TLS: %w", c.explain(err))
+		return nil, fmt.Errorf("TLS: %w", c.Explain(err))
 	}
 	return secure, nil
 }
 
-// explainSocket adds to an error of connecting to a Unix socket what to do about it.
-func explainSocket(end *endpoint, err error) error {
-	remedy := ""
-	switch {
-	case end.path == "":
-	case errors.Is(err, unix.ENOENT):
-		remedy = "there is no such file where the load runs: start the server, and have it listen there (Redis: unixsocket PATH, memcached: -s PATH)"
-	case errors.Is(err, unix.EACCES):
-		remedy = "this user may not write to the socket, or not enter its directory: see their owner and mode (Redis: unixsocketperm 770, memcached: -a 770)"
-	case errors.Is(err, unix.ECONNREFUSED):
-		remedy = "nobody listens there: the server has ended and left the file, or it is no socket"
-	case errors.Is(err, unix.EAGAIN):
-		remedy = "the server's queue of connections is full: use fewer sessions, or a larger backlog (Redis: tcp-backlog, memcached: -b)"
-	}
-	if remedy == "" {
-		return err
-	}
-	return fmt.Errorf("%w: %s", err, remedy)
-}
-
-// facts says how a connection is encrypted.
-func (c connector) facts(conn net.Conn) map[string]string {
+// Facts says how a connection is encrypted.
+func (c Connector) Facts(conn net.Conn) map[string]string {
 	secure, ok := conn.(*tls.Conn)
 	if !ok {
 		return nil
@@ -168,8 +130,8 @@ func (c connector) facts(conn net.Conn) map[string]string {
 	return map[string]string{"tls": tls.VersionName(state.Version) + ", " + tls.CipherSuiteName(state.CipherSuite)}
 }
 
-// explain adds to an error of a TLS connection what to do about it.
-func (c connector) explain(err error) error {
+// Explain adds to an error of a TLS connection what to do about it.
+func (c Connector) Explain(err error) error {
 	if c.tls == nil {
 		return err
 	}
@@ -179,7 +141,7 @@ func (c connector) explain(err error) error {
 	return err
 }
 
-func (c connector) remedy(err error) string {
+func (c Connector) remedy(err error) string {
 	var unknown x509.UnknownAuthorityError
 	var name x509.HostnameError
 	var invalid x509.CertificateInvalidError
@@ -207,21 +169,44 @@ func (c connector) remedy(err error) string {
 }
 
 // refusal says why a server may break the connection off.
-func (c connector) refusal() string {
+func (c Connector) refusal() string {
 	if len(c.tls.Certificates) == 0 {
 		return "the server may want a client's certificate: write cert = \"PATH\" and key = \"PATH\" in tls { … }"
 	}
 	return "the server does not take the client's certificate: it must be signed by an authority that the server trusts, and not be over"
 }
 
-// Dial connects to an endpoint of a target as the target's load does: over TLS where the plan wants it, with open and allow as in Config.
-func Dial(ctx context.Context, t *plan.Target, addr string, open func(path string) (*os.File, error), allow Allow) (net.Conn, error) {
-	e := &Engine{cfg: Config{Open: open, Allow: allow}}
-	c, err := newConnector(new(net.Dialer).DialContext, e.readFile, t.TLS)
-	if err != nil {
-		return nil, err
+// led returns where a connection leads.
+func led(conn net.Conn) (to netip.AddrPort, socket string, err error) {
+	switch at := conn.RemoteAddr().(type) {
+	case *net.TCPAddr:
+		to := at.AddrPort()
+		return netip.AddrPortFrom(to.Addr().Unmap(), to.Port()), "", nil
+	case *net.UnixAddr:
+		return netip.AddrPort{}, at.Name, nil
 	}
-	c.allow = e.allowance(t.Config)
-	end := newEndpoint("", addr)
-	return c.to(ctx, &end)
+	return to, "", errors.New("where this connection leads cannot be told")
+}
+
+// admit checks where a connection leads, and closes one that may not get what the target's config names.
+func (c Connector) admit(conn net.Conn) error {
+	if c.Allow == nil {
+		return nil
+	}
+	to, socket, err := led(conn)
+	if err == nil {
+		err = c.Allow(to, socket)
+	}
+	if err != nil {
+		_ = conn.Close() // nothing has been said on it
+	}
+	return err
+}
+
+// Admits is admit for an endpoint of an event loop, whose address is known.
+func (c Connector) Admits(end *Endpoint) error {
+	if c.Allow == nil {
+		return nil
+	}
+	return c.Allow(netip.AddrPortFrom(end.Addr.Addr().Unmap(), end.Addr.Port()), end.Path)
 }

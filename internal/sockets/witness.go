@@ -1,4 +1,4 @@
-package engine
+package sockets
 
 import (
 	"bytes"
@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// witness is a connection that remembers what its far end said first: it tells what answers there when that is not what the target's driver speaks to.
-type witness struct {
+// Witness is a connection that remembers what its far end said first: it tells what answers there when that is not what the target's driver speaks to.
+type Witness struct {
 	net.Conn
 	first []byte // no more than mostFirst
 }
@@ -19,14 +19,14 @@ type witness struct {
 const mostFirst = 8
 
 // Read implements net.Conn.
-func (w *witness) Read(p []byte) (int, error) {
+func (w *Witness) Read(p []byte) (int, error) {
 	n, err := w.Conn.Read(p)
 	w.first = append(w.first, p[:min(n, mostFirst-len(w.first))]...)
 	return n, err
 }
 
-// explain adds to an error of talking to a server what it looks like that is at the far end.
-func (w *witness) explain(err error) error {
+// Explain adds to an error of talking to a server what it looks like that is at the far end.
+func (w *Witness) Explain(err error) error {
 	_, secure := w.Conn.(*tls.Conn)
 	remedy := ""
 	switch {
@@ -44,7 +44,7 @@ func (w *witness) explain(err error) error {
 }
 
 // cut says whether the far end has broken the connection off.
-func (w *witness) cut(err error) bool {
+func (w *Witness) cut(err error) bool {
 	if errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE) {
 		return true
 	}

@@ -1,4 +1,4 @@
-package engine
+package sockets
 
 import (
 	"fmt"
@@ -13,6 +13,6 @@ import (
 func TestBrokenPlainConnectionIsNoMatterOfTLS(t *testing.T) {
 	for _, broken := range []error{io.EOF, io.ErrUnexpectedEOF, unix.ECONNRESET, unix.EPIPE} {
 		err := fmt.Errorf("read: %w", broken)
-		require.Equal(t, err, connector{}.explain(err))
+		require.Equal(t, err, Connector{}.Explain(err))
 	}
 }

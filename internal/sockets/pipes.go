@@ -1,4 +1,4 @@
-package engine
+package sockets
 
 import (
 	"context"
@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// pipeBuffer is how many bytes a pipe's goroutine asks for in one read: the most that a TLS record holds.
-const pipeBuffer = 16 << 10
+// RecordSize is the most bytes that a TLS record holds, and how many a pipe's goroutine asks for in one read.
+const RecordSize = 16 << 10
 
-// pipes is a poller whose sockets are blocking connections, each with a goroutine that reads and one that writes: the blocking executor's
+// Pipes is a poller whose sockets are blocking connections, each with a goroutine that reads and one that writes: the blocking executor's
 // way to carry a codec. The goroutines move bytes, note the time and know nothing of requests. A socket's descriptor is its token.
-type pipes struct {
-	clock clock
+type Pipes struct {
+	now   func() int64  // run clock
 	lease *atomic.Int64 // run clock from which on nothing may be written
 	dial  func(ctx context.Context, token int32) (net.Conn, error)
 	group sync.WaitGroup
@@ -29,14 +29,14 @@ type pipes struct {
 	ready []*pipe
 }
 
-// pipe is a connection between the call of connect and that of close. The mutex of pipes guards it.
+// pipe is a connection between the call of connect and that of close. The mutex of Pipes guards it.
 type pipe struct {
 	token  int32
 	cancel context.CancelFunc // of the attempt to connect
 	conn   net.Conn           // once it is made; until then nil
 	failed error              // why it could not be made
 	closed bool
-	queued bool // in pipes.ready
+	queued bool // in Pipes.ready
 
 	in    []byte // read and not taken by the loop
 	at    int64  // when it was read
@@ -61,15 +61,18 @@ const (
 	isWriting
 )
 
-func newPipes(c clock, lease *atomic.Int64, dial func(ctx context.Context, token int32) (net.Conn, error)) *pipes {
-	return &pipes{
-		clock: c, lease: lease, dial: dial,
+// NewPipes returns a poller whose connections are made by dial, each on a goroutine of its own until it returns or its context ends. Times are those of
+// now, which any goroutine may call; from the lease on, nothing is written.
+func NewPipes(now func() int64, lease *atomic.Int64, dial func(ctx context.Context, token int32) (net.Conn, error)) *Pipes {
+	return &Pipes{
+		now: now, lease: lease, dial: dial,
 		timer: time.NewTimer(0), wake: make(chan struct{}, 1), slots: make(map[int32]*pipe),
 	}
 }
 
-func (p *pipes) connect(_ *endpoint, token int32) (int, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), openWithin)
+// Connect implements [Poller]. The descriptor is the token.
+func (p *Pipes) Connect(_ *Endpoint, token int32) (int, error) {
+	ctx, cancel := context.WithCancel(context.Background())
 	x := &pipe{token: token, cancel: cancel, taken: sync.Cond{L: &p.mu}, handed: sync.Cond{L: &p.mu}}
 	p.mu.Lock()
 	p.slots[token] = x
@@ -79,7 +82,7 @@ func (p *pipes) connect(_ *endpoint, token int32) (int, error) {
 }
 
 // serve connects and is then the goroutine that writes. It starts the one that reads; release waits for both.
-func (p *pipes) serve(ctx context.Context, x *pipe) {
+func (p *Pipes) serve(ctx context.Context, x *pipe) {
 	conn, err := p.dial(ctx, x.token)
 	x.cancel()
 	p.mu.Lock()
@@ -100,11 +103,11 @@ func (p *pipes) serve(ctx context.Context, x *pipe) {
 }
 
 // receive reads ahead of the loop by one buffer.
-func (p *pipes) receive(x *pipe, conn net.Conn) {
-	buf, other := make([]byte, pipeBuffer), make([]byte, pipeBuffer)
+func (p *Pipes) receive(x *pipe, conn net.Conn) {
+	buf, other := make([]byte, RecordSize), make([]byte, RecordSize)
 	for {
 		n, err := conn.Read(buf)
-		at := p.clock.now()
+		at := p.now()
 		p.mu.Lock()
 		for len(x.in) > 0 && !x.closed {
 			x.taken.Wait()
@@ -124,7 +127,7 @@ func (p *pipes) receive(x *pipe, conn net.Conn) {
 }
 
 // send writes what is handed over, each with one write. It is called with the mutex, and holds it but while it writes.
-func (p *pipes) send(x *pipe, conn net.Conn) {
+func (p *Pipes) send(x *pipe, conn net.Conn) {
 	for {
 		for x.stage != isHanded && !x.closed {
 			x.handed.Wait()
@@ -132,7 +135,7 @@ func (p *pipes) send(x *pipe, conn net.Conn) {
 		if x.closed {
 			return
 		}
-		now := p.clock.now()
+		now := p.now()
 		if now >= p.lease.Load() {
 			p.lapsed.Store(true)
 			p.notify()
@@ -173,7 +176,7 @@ func (x *pipe) end(err error) {
 }
 
 // mark tells the loop that the pipe is ready.
-func (p *pipes) mark(x *pipe) {
+func (p *Pipes) mark(x *pipe) {
 	if x.queued || x.closed {
 		return
 	}
@@ -182,14 +185,15 @@ func (p *pipes) mark(x *pipe) {
 	p.notify()
 }
 
-func (p *pipes) notify() {
+func (p *Pipes) notify() {
 	select {
 	case p.wake <- struct{}{}:
 	default:
 	}
 }
 
-func (p *pipes) wait(ready []readiness, d time.Duration) (int, error) {
+// Wait implements [Poller].
+func (p *Pipes) Wait(ready []Readiness, d time.Duration) (int, error) {
 	if n := p.collect(ready); n > 0 || d <= 0 {
 		return n, nil
 	}
@@ -201,7 +205,7 @@ func (p *pipes) wait(ready []readiness, d time.Duration) (int, error) {
 	return p.collect(ready), nil
 }
 
-func (p *pipes) collect(ready []readiness) int {
+func (p *Pipes) collect(ready []Readiness) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	seen, n := 0, 0
@@ -212,7 +216,7 @@ func (p *pipes) collect(ready []readiness) int {
 		seen++
 		x.queued = false
 		if !x.closed {
-			ready[n] = readiness{token: x.token, read: x.readable(), write: x.writable()}
+			ready[n] = Readiness{Token: x.token, Read: x.readable(), Write: x.writable()}
 			n++
 		}
 	}
@@ -227,13 +231,15 @@ func (x *pipe) writable() bool {
 	return x.failed != nil || x.conn != nil && x.stage == isWritten
 }
 
-func (p *pipes) connected(fd int) error {
+// Connected implements [Poller].
+func (p *Pipes) Connected(fd int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.slots[int32(fd)].failed
 }
 
-func (p *pipes) watch(fd int, _ int32, write bool) error {
+// Watch implements [Poller].
+func (p *Pipes) Watch(fd int, _ int32, write bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	x := p.slots[int32(fd)]
@@ -244,7 +250,8 @@ func (p *pipes) watch(fd int, _ int32, write bool) error {
 	return nil
 }
 
-func (p *pipes) read(fd int, b []byte) (int, error) {
+// Read implements [Poller].
+func (p *Pipes) Read(fd int, b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	x := p.slots[int32(fd)]
@@ -264,13 +271,14 @@ func (p *pipes) read(fd int, b []byte) (int, error) {
 	case x.ended != nil:
 		return 0, x.ended
 	}
-	return 0, errAgain
+	return 0, ErrAgain
 }
 
-func (p *pipes) write(fd int, b []byte) (int, error) { return p.hand(fd, b, nil) }
+// Write implements [Poller].
+func (p *Pipes) Write(fd int, b []byte) (int, error) { return p.Hand(fd, b, nil) }
 
-// hand is write for bytes with cuts. It takes all of b, or nothing while earlier bytes are on their way: what gathers meanwhile leaves together.
-func (p *pipes) hand(fd int, b []byte, cuts []int) (int, error) {
+// Hand is Write for bytes with cuts. It takes all of b, or nothing while earlier bytes are on their way: what gathers meanwhile leaves together.
+func (p *Pipes) Hand(fd int, b []byte, cuts []int) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	x := p.slots[int32(fd)]
@@ -278,30 +286,30 @@ func (p *pipes) hand(fd int, b []byte, cuts []int) (int, error) {
 		return 0, x.ended
 	}
 	if x.stage != isWritten {
-		return 0, errAgain
+		return 0, ErrAgain
 	}
 	x.out, x.cuts, x.stage = append(x.out[:0], b...), append(x.cuts[:0], cuts...), isHanded
 	x.handed.Signal()
 	return len(b), nil
 }
 
-// arrived returns when the bytes came that read returned last.
-func (p *pipes) arrived(fd int) int64 {
+// Arrived returns when the bytes came that read returned last.
+func (p *Pipes) Arrived(fd int) int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.slots[int32(fd)].took
 }
 
-// began returns when the write of what was handed over last began; false when it has not.
-func (p *pipes) began(fd int) (at int64, ok bool) {
+// Began returns when the write of what was handed over last began; false when it has not.
+func (p *Pipes) Began(fd int) (at int64, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	x := p.slots[int32(fd)]
 	return x.began, x.stage != isHanded
 }
 
-// withdraw takes back what was handed over last, unless its write has begun.
-func (p *pipes) withdraw(fd int) bool {
+// Withdraw takes back what was handed over last, unless its write has begun.
+func (p *Pipes) Withdraw(fd int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	x := p.slots[int32(fd)]
@@ -312,8 +320,11 @@ func (p *pipes) withdraw(fd int) bool {
 	return true
 }
 
-// close ends a connection, or the attempt to make one, without a farewell that could block.
-func (p *pipes) close(fd int) {
+// Lapsed says whether a write did not begin because the lease was over. It may be called from any goroutine.
+func (p *Pipes) Lapsed() bool { return p.lapsed.Load() }
+
+// Close ends a connection, or the attempt to make one, without a farewell that could block.
+func (p *Pipes) Close(fd int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	x := p.slots[int32(fd)]
@@ -327,8 +338,8 @@ func (p *pipes) close(fd int) {
 	}
 }
 
-// release waits for the goroutines of all connections, which are closed.
-func (p *pipes) release() { p.group.Wait() }
+// Release waits for the goroutines of all connections, which are closed.
+func (p *Pipes) Release() { p.group.Wait() }
 
 // abort closes what a connection runs over. A TLS connection would first say goodbye, to a server that may not be listening.
 func abort(conn net.Conn) {
@@ -337,70 +348,3 @@ func abort(conn net.Conn) {
 	}
 	_ = conn.Close() // nothing that it could say is of use any more
 }
-
-// The rest is what wire does besides when its poller is pipes: bytes that were handed over leave later, or not at all.
-
-// pass writes what the socket takes of what is left of a connection's output. It returns the bytes, and whether they were all that it was offered.
-func (w *wire) pass(c *wireConn) (n int, whole bool, err error) {
-	if len(c.lent) > 0 {
-		parts, size := w.parts(c)
-		n, err = w.gatherer.writev(c.fd, parts)
-		return n, n == size, err
-	}
-	if w.pipes == nil {
-		n, err = w.poll.write(c.fd, c.out[c.gone:])
-		return n, false, err
-	}
-	if !w.date(c) {
-		return 0, false, errAgain
-	}
-	n, err = w.pipes.hand(c.fd, c.out, c.cuts)
-	if n > 0 {
-		c.batch, c.behind, c.cuts = c.behind, 0, c.cuts[:0]
-	}
-	return n, false, err
-}
-
-// cut ends a write before the request that was just gathered, where it would no longer fit in one TLS record with those before it. When
-// a request ends in another record than it began in, memcached 1.6 does not look at those behind it in that record until more bytes come.
-func (c *wireConn) cut(before int) {
-	last := 0
-	if n := len(c.cuts); n > 0 {
-		last = c.cuts[n-1]
-	}
-	if before > last && len(c.out)-last > pipeBuffer {
-		c.cuts = append(c.cuts, before)
-	}
-}
-
-// date sets the start of the requests handed over last to when their write began; it returns false when it has not.
-func (w *wire) date(c *wireConn) bool {
-	if c.batch == 0 {
-		return true
-	}
-	at, begun := w.pipes.began(c.fd)
-	if !begun {
-		return false
-	}
-	for end := c.queue.len() - c.behind - c.fresh; c.batch > 0; c.batch-- {
-		p := c.queue.at(end - c.batch)
-		if p.st != nil && (p.st.start == p.sent || at < p.st.start) {
-			p.st.start = at
-		}
-		p.sent = at
-	}
-	return true
-}
-
-// arrival is when the bytes came that were read last. Times that the loop sees do not go back.
-func (w *wire) arrival(c *wireConn) int64 {
-	if w.pipes == nil {
-		return w.l.clock.now()
-	}
-	w.date(c)
-	w.newest = max(w.newest, w.pipes.arrived(c.fd))
-	return w.newest
-}
-
-// unwritten is how many of the last requests in the queue have not begun to leave.
-func (c *wireConn) unwritten() int { return c.batch + c.behind + c.fresh }

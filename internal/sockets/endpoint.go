@@ -1,0 +1,48 @@
+package sockets
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// Endpoint is a server, its name in the plan's order and where it was found.
+type Endpoint struct {
+	Name string // n0, n1, …
+	Text string // as the plan has it
+	Path string // of its Unix socket; "": it has an address
+	Addr netip.AddrPort
+}
+
+// NewEndpoint returns the endpoint of a plan's text, whose address is not known yet.
+func NewEndpoint(name, text string) Endpoint {
+	path, _ := plan.SocketPath(text)
+	return Endpoint{Name: name, Text: text, Path: path}
+}
+
+// String returns the name and the plan's text.
+func (e Endpoint) String() string { return e.Name + " (" + e.Text + ")" }
+
+// Explain adds to an error of connecting to a Unix socket what to do about it.
+func (e *Endpoint) Explain(err error) error {
+	remedy := ""
+	switch {
+	case e.Path == "":
+	case errors.Is(err, unix.ENOENT):
+		remedy = "there is no such file where the load runs: start the server, and have it listen there (Redis: unixsocket PATH, memcached: -s PATH)"
+	case errors.Is(err, unix.EACCES):
+		remedy = "this user may not write to the socket, or not enter its directory: see their owner and mode (Redis: unixsocketperm 770, memcached: -a 770)"
+	case errors.Is(err, unix.ECONNREFUSED):
+		remedy = "nobody listens there: the server has ended and left the file, or it is no socket"
+	case errors.Is(err, unix.EAGAIN):
+		remedy = "the server's queue of connections is full: use fewer sessions, or a larger backlog (Redis: tcp-backlog, memcached: -b)"
+	}
+	if remedy == "" {
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, remedy)
+}

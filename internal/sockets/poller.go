@@ -1,0 +1,48 @@
+package sockets
+
+import "time"
+
+// Poller is the sockets of one loop, none of whose calls but wait blocks. Sockets are named by a token of the caller's and by file descriptor.
+// Its errors are those of the system calls; ErrAgain means that nothing could be moved now.
+type Poller interface {
+	// Wait fills ready with sockets that can move bytes, waiting up to d for the first.
+	Wait(ready []Readiness, d time.Duration) (int, error)
+	// Connect begins a connection; the socket becomes writable when it is made or has failed.
+	Connect(to *Endpoint, token int32) (fd int, err error)
+	// Connected returns the error of a connection attempt that has ended.
+	Connected(fd int) error
+	// Watch asks for readability, and for writability too if write is set. It may be told once only: of bytes when they come, and not again
+	// because some of them are left, and of room likewise.
+	Watch(fd int, token int32, write bool) error
+	// Read returns 0 at the end of the stream.
+	Read(fd int, p []byte) (int, error)
+	Write(fd int, p []byte) (int, error)
+	Close(fd int)
+}
+
+// Gatherer is a poller that writes what lies in several places at once.
+type Gatherer interface {
+	// Writev is Write for parts that follow each other; none of them is empty.
+	Writev(fd int, parts [][]byte) (int, error)
+}
+
+// Traffic is what the kernel has counted on connections.
+type Traffic struct {
+	BytesSent          uint64 // those sent again included
+	BytesRetransmitted uint64
+	Retransmits        uint64 // segments
+}
+
+// Add adds the counts of other connections.
+func (t *Traffic) Add(o Traffic) {
+	t.BytesSent += o.BytesSent
+	t.BytesRetransmitted += o.BytesRetransmitted
+	t.Retransmits += o.Retransmits
+}
+
+// Readiness is a socket that can move bytes.
+type Readiness struct {
+	Token       int32
+	Read, Write bool // a broken socket is both
+	Ended       bool // no more bytes will come than are there
+}
