@@ -125,6 +125,96 @@ func requireHydraOnMemcached(t *testing.T, r *run.Run, server string) {
 	}
 }
 
+const classic = `
+plan "classic" {}
+variable "nodes" { type = list(string) }
+variable "cas" { default = false }
+target "t" {
+  driver    = "memcached"
+  protocol  = "text"
+  cas       = var.cas
+  endpoints = var.nodes
+}
+dataset "d" {
+  keys { count = 3000 }
+  values {
+    size    = 100
+    checked = true
+  }
+}
+phase "fill" {
+  target  = target.t
+  dataset = dataset.d
+  populate {}
+}
+phase "mixed" {
+  target  = target.t
+  dataset = dataset.d
+  ops     = { get = 7, put = 2, delete = 1 }
+  closed {
+    sessions   = 4
+    iterations = 1000
+    pipeline   = 8
+  }
+}
+phase "many" {
+  target  = target.t
+  dataset = dataset.d
+  ops     = { get = 1 }
+  batch   = 16
+  closed {
+    sessions   = 4
+    iterations = 500
+    pipeline   = 2
+  }
+}
+`
+
+// TestClassicMemcachedCounts loads memcached by its classic commands, by itself, as several servers, and behind a twemproxy: it has carried out what the
+// result says it was sent, each key of a get counted, as it does.
+func TestClassicMemcachedCounts(t *testing.T) {
+	direct := func(servers ...string) []string { return servers }
+	for _, test := range []struct {
+		name    string
+		servers int
+		before  func(servers ...string) []string
+		cas     bool
+		note    string
+	}{
+		{"one server", 1, direct, false, ""},
+		{"four servers, with gets", 4, direct, true, ""},
+		{"a proxy", 1, func(servers ...string) []string { return []string{servertest.Nutcracker(t, servers[0], false)} }, false, "the server says nothing of itself: stats: server closed the connection"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var servers []string
+			for range test.servers {
+				servers = append(servers, servertest.Memcached(t))
+			}
+			ends := test.before(servers...)
+			before := calls{}
+			for _, addr := range servers {
+				for verb, n := range memcachedCalls(t, addr) {
+					before[verb] += n
+				}
+			}
+			r := begin(t, classic, "-var", nodes(ends...), "-var", fmt.Sprintf("cas=%t", test.cas)).clean(30 * time.Second)
+			mixed, many := r.Phase["mixed"].Op, r.Phase["many"].Op["get"]
+			require.EqualValues(t, 4000, mixed["get"].Sent+mixed["put"].Sent+mixed["delete"].Sent)
+			require.EqualValues(t, 2000, many.Sent)
+			require.EqualValues(t, 3000, r.Phase["fill"].Op["put"].OK)
+			after := calls{}
+			for _, addr := range servers {
+				for verb, n := range memcachedCalls(t, addr) {
+					after[verb] += n
+				}
+			}
+			require.Equal(t, 3000+mixed["put"].Sent, after["put"]-before["put"])
+			require.Equal(t, mixed["get"].Sent+16*many.Sent, after["get"]-before["get"])
+			require.Equal(t, test.note, r.Environment.Servers["t"][ends[0]]["note"])
+		})
+	}
+}
+
 // TestMemcachedIsTooOld pins what a user reads whose server knows no meta commands.
 func TestMemcachedIsTooOld(t *testing.T) {
 	addr := oldMemcached(t)

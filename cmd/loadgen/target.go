@@ -39,15 +39,15 @@ func newServe() *cobra.Command {
 		Use:   "serve",
 		Short: "Serve a cache node that speaks Redis' protocol or memcached's",
 		Long: `Serve a cache node that speaks Redis' protocol (RESP2 and RESP3) or memcached's. Redis' tools and client libraries work with it, by
-GET SET DEL MGET MSET INCR EXISTS EXPIRE TTL SCAN and what they ask of a server beside; memcached's commands are the meta commands mg ms md mn,
-with version, stats, flush_all and quit.
+GET SET DEL MGET MSET INCR EXISTS EXPIRE TTL SCAN and what they ask of a server beside; memcached's commands are the meta commands mg ms md mn
+and the classic get gets set delete, with version, stats, flush_all and quit.
 
 It keeps to its memory bound by evicting the least recently used keys, counts the requests it got by verb and by peer
 (INFO commandstats, INFO peers; stats, stats peers), and answers late, stands still, drops requests or ends connections on demand. It ends on
 Ctrl-C and says what it got and did.
 
 What is drawn is drawn from --seed. TIMES are a duration, 100us, or a distribution: exp(MEAN), uniform(LEAST, LARGEST), lognormal(MEDIAN, SIGMA),
-where SIGMA is the standard deviation of the logarithm. Shares are of the GETs, SETs and DELs (mg, ms, md): such a request is carried out and
+where SIGMA is the standard deviation of the logarithm. Shares are of the GETs, SETs and DELs (mg, ms, md and the like): such a request is carried out and
 counted, and not answered. A connection says nothing more after a dropped one, since replies have the order of their requests.
 INFO faults (stats faults) counts what has happened.
 

@@ -1,6 +1,8 @@
 package cachenode
 
 import (
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,7 +17,7 @@ const (
 	maxOpaque = 32
 )
 
-// memcached is the dialect of memcached, its meta commands.
+// memcached is the dialect of memcached: its meta commands, and the classic get, gets, set and delete.
 type memcached struct {
 	*conn
 	request memcachedRequest
@@ -60,21 +62,29 @@ type memcachedCommand struct {
 	name  string
 	words int
 	more  int    // words that may follow
-	flags string // of a command with a key: letters that further words, its flags, may begin with
+	keys  int    // how many words behind the name are keys; anyKeys: all of them
+	flags string // of a meta command with a key: letters that further words, its flags, may begin with
 	verb  verb
 	run   func(*memcached)
 }
 
 var memcachedCommands = [...]memcachedCommand{
-	{"mg", 2, 0, "vkstfO", verbGet, (*memcached).get},
-	{"ms", 3, 0, "kOFT", verbSet, (*memcached).set},
-	{"md", 2, 0, "kO", verbDel, (*memcached).del},
-	{"mn", 1, 0, "", verbOther, (*memcached).noop},
-	{"version", 1, 0, "", verbOther, (*memcached).version},
-	{"stats", 1, 1, "", verbOther, (*memcached).stats},
-	{"flush_all", 1, 1, "", verbOther, (*memcached).flushAll},
-	{"quit", 1, 0, "", verbOther, (*memcached).quit},
+	{"mg", 2, 0, 1, "vkstfO", verbGet, (*memcached).get},
+	{"ms", 3, 0, 1, "kOFT", verbSet, (*memcached).set},
+	{"md", 2, 0, 1, "kO", verbDel, (*memcached).del},
+	{"get", 2, math.MaxInt32, anyKeys, "", verbGet, (*memcached).getText},
+	{"gets", 2, math.MaxInt32, anyKeys, "", verbGet, (*memcached).getText},
+	{"set", 5, 0, 1, "", verbSet, (*memcached).setText},
+	{"delete", 2, 0, 1, "", verbDel, (*memcached).delText},
+	{"mn", 1, 0, 0, "", verbOther, (*memcached).noop},
+	{"version", 1, 0, 0, "", verbOther, (*memcached).version},
+	{"stats", 1, 1, 0, "", verbOther, (*memcached).stats},
+	{"flush_all", 1, 1, 0, "", verbOther, (*memcached).flushAll},
+	{"quit", 1, 0, 0, "", verbOther, (*memcached).quit},
 }
+
+// anyKeys is of a command that takes any number of keys.
+const anyKeys = math.MaxInt32
 
 // execute answers the request in m.words and m.data. The errors' words are memcached's own where it has the same error.
 func (m *memcached) execute() {
@@ -85,13 +95,14 @@ func (m *memcached) execute() {
 		refusal = "ERROR"
 	case len(m.words) < cmd.words || cmd.flags == "" && len(m.words) > cmd.words+cmd.more:
 		refusal = "CLIENT_ERROR bad command line format"
-	case cmd.flags != "":
+	default:
 		refusal = cmd.check(m.words)
 	}
+	requests := uint64(1)
 	if refusal == "" {
-		verb = cmd.verb
+		verb, requests = cmd.verb, max(1, uint64(len(cmd.keysOf(m.words)))) // as memcached counts
 	}
-	m.counts[verb].Add(1)
+	m.counts[verb].Add(requests)
 	m.begin(verb)
 	if refusal != "" {
 		m.say(refusal)
@@ -110,10 +121,18 @@ func findMemcached(words [][]byte) *memcachedCommand {
 	return nil
 }
 
-// check returns what is wrong with a command's key or flags, "" for nothing.
+// keysOf returns the keys among a command's words.
+func (cmd *memcachedCommand) keysOf(words [][]byte) [][]byte {
+	return words[1 : 1+min(cmd.keys, len(words)-1)]
+}
+
+// check returns what is wrong with a command's keys or flags, "" for nothing.
 func (cmd *memcachedCommand) check(words [][]byte) string {
-	if len(words[1]) > maxMemcachedKey {
+	if slices.ContainsFunc(cmd.keysOf(words), func(key []byte) bool { return len(key) > maxMemcachedKey }) {
 		return "CLIENT_ERROR bad command line format"
+	}
+	if cmd.flags == "" {
+		return ""
 	}
 	flags := words[cmd.words:]
 	for i, flag := range flags {
@@ -167,35 +186,41 @@ func (m *memcached) get() {
 }
 
 func (m *memcached) set() {
-	after := timeToLive(m.words[3:], time.Now())
+	flags, seconds := m.words[3:], int64(0)
+	for _, flag := range flags {
+		if flag[0] == 'T' {
+			seconds, _ = strconv.ParseInt(string(flag[1:]), 10, 32) // check has read it
+		}
+	}
+	if m.store(seconds) {
+		m.out = append(m.out, "HD"...)
+		m.echo(flags)
+	}
+}
+
+// store keeps the request's data under its key for so many seconds. Where it cannot, it says so and reports false.
+func (m *memcached) store(seconds int64) bool {
+	after := timeToLive(seconds, time.Now())
 	if !m.node.store.set(0, m.words[1], m.data, max(0, after)) {
 		m.say("SERVER_ERROR object too large for cache")
-		return
+		return false
 	}
 	if after < 0 {
 		m.node.store.expire(0, m.words[1], 0)
 	}
-	m.out = append(m.out, "HD"...)
-	m.echo(m.words[3:])
+	return true
 }
 
-// timeToLive returns how long an item is to live by the flag T: 0 for ever, below 0 not at all. A number beyond 30 days is a date.
-func timeToLive(flags [][]byte, now time.Time) time.Duration {
+// timeToLive returns how long an item is to live that was given so many seconds: 0 for ever, below 0 not at all. A number beyond 30 days is a date.
+func timeToLive(seconds int64, now time.Time) time.Duration {
 	const longest = 30 * 24 * 60 * 60
-	for _, flag := range flags {
-		if flag[0] != 'T' {
-			continue
-		}
-		n, _ := strconv.ParseInt(string(flag[1:]), 10, 32) // check has read it
-		if n <= longest {
-			return time.Duration(n) * time.Second
-		}
-		if left := time.Unix(n, 0).Sub(now); left > 0 {
-			return left
-		}
-		return -1
+	if seconds <= longest {
+		return time.Duration(seconds) * time.Second
 	}
-	return 0
+	if left := time.Unix(seconds, 0).Sub(now); left > 0 {
+		return left
+	}
+	return -1
 }
 
 func (m *memcached) del() {

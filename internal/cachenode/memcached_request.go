@@ -5,6 +5,8 @@ import "bytes"
 const (
 	// maxCommandLine bounds a command line, its terminator included; memcached's own bound.
 	maxCommandLine = 2048
+	// maxKeysLine bounds that of a get or gets, which names any number of keys.
+	maxKeysLine = 128 << 10
 	// noData is the size of the data block that a command without one brings.
 	noData = -1
 )
@@ -14,7 +16,7 @@ type lineError string
 
 func (e lineError) Error() string { return string(e) }
 
-// memcachedRequest reads one request: a line of words and, if the first of them is ms, the data block whose size the third one
+// memcachedRequest reads one request: a line of words and, if the first of them is ms or set, the data block whose size the third or fifth one
 // tells. What was read once is not read again, so a client that sends a byte at a time costs no more than that.
 //
 //	+----+-------+-----+-------+-----+---------+------+------+------+
@@ -60,10 +62,14 @@ func (r *memcachedRequest) parse(b []byte) (complete bool, err error) {
 
 // line reads the line. As memcached does, it takes LF alone for an end, too.
 func (r *memcachedRequest) line(b []byte) (complete bool, err error) {
-	i := bytes.IndexByte(b[r.searched:min(len(b), maxCommandLine)], '\n')
+	longest := maxCommandLine
+	if bytes.HasPrefix(b, []byte("get ")) || bytes.HasPrefix(b, []byte("gets ")) {
+		longest = maxKeysLine
+	}
+	i := bytes.IndexByte(b[r.searched:min(len(b), longest)], '\n')
 	if i < 0 {
-		r.searched = min(len(b), maxCommandLine)
-		if r.searched == maxCommandLine {
+		r.searched = min(len(b), longest)
+		if r.searched == longest {
 			return false, lineError("CLIENT_ERROR line too long")
 		}
 		return false, nil
@@ -80,18 +86,24 @@ func (r *memcachedRequest) line(b []byte) (complete bool, err error) {
 		}
 		from += size + 1
 	}
-	if len(r.words) > 0 && string(r.words[0].of(b)) == "ms" {
-		return true, r.announce(b)
+	if len(r.words) == 0 {
+		return true, nil
+	}
+	switch string(r.words[0].of(b)) {
+	case "ms":
+		return true, r.announce(b, 2)
+	case "set":
+		return true, r.announce(b, 4)
 	}
 	return true, nil
 }
 
-// announce reads how much data follows an ms.
-func (r *memcachedRequest) announce(b []byte) error {
-	if len(r.words) < 3 {
+// announce reads how much data follows a command whose word at an index tells.
+func (r *memcachedRequest) announce(b []byte, at int) error {
+	if len(r.words) <= at {
 		return lineError("CLIENT_ERROR bad command line format")
 	}
-	digits, size := r.words[2].of(b), 0
+	digits, size := r.words[at].of(b), 0
 	if len(digits) > maxLengthDigits {
 		return lineError("SERVER_ERROR object too large for cache")
 	}

@@ -39,7 +39,8 @@ func TestMemcachedRequestByteByByte(t *testing.T) {
 		{"ms k 5 T0\r\na\r\nb\n\r\n", []string{"ms", "k", "5", "T0"}, "a\r\nb\n"},
 		{"ms k 0000000003\n\r\n\n\r\n", []string{"ms", "k", "0000000003"}, "\r\n\n"},
 		{"ms k 1000\r\n" + strings.Repeat("v", 1000) + "\r\n", []string{"ms", "k", "1000"}, strings.Repeat("v", 1000)},
-		{"set k 0 0 5\r\n", []string{"set", "k", "0", "0", "5"}, ""},
+		{"set k 0 0 5\r\na\r\nb\n\r\n", []string{"set", "k", "0", "0", "5"}, "a\r\nb\n"},
+		{"gets " + long + long + "\r\n", []string{"gets", long + long}, ""},
 	}
 	for _, test := range tests {
 		b := []byte(test.in)

@@ -34,6 +34,13 @@ func (s memcachedSession) reply() string {
 		_, err = io.ReadFull(s.in, value)
 		require.NoError(s.t, err)
 		return line + string(value)
+	case "VALUE":
+		size, err := strconv.Atoi(strings.Split(strings.TrimSuffix(line, "\r\n"), " ")[3]) // a tab may be part of the key
+		require.NoError(s.t, err)
+		value := make([]byte, size+2)
+		_, err = io.ReadFull(s.in, value)
+		require.NoError(s.t, err)
+		return line + string(value) + s.reply()
 	case "STAT":
 		return line + s.reply()
 	}
@@ -76,6 +83,24 @@ func TestMemcachedCommands(t *testing.T) {
 		{"ms l 1 T300\r\nx\r\n", "HD\r\n"},
 		{"mg l t\r\n", "HD t300\r\n"},
 		{"ms l 1 T-1 k\r\nx\r\n", "HD kl\r\n"},
+		{"set t 0 0 5\r\nvalue\r\n", "STORED\r\n"},
+		{"get t\r\n", "VALUE t 0 5\r\nvalue\r\nEND\r\n"},
+		{"mg t v\r\n", "VA 5\r\nvalue\r\n"},
+		{"get none t none t\r\n", "VALUE t 0 5\r\nvalue\r\nVALUE t 0 5\r\nvalue\r\nEND\r\n"},
+		{"gets none\r\n", "END\r\n"},
+		{"get\r\n", format},
+		{"get t " + longest + "k\r\n", format},
+		{"get" + strings.Repeat(" none", 1000) + "\r\n", "END\r\n"},
+		{"set u 0 300 1\r\nx\r\n", "STORED\r\n"},
+		{"mg u t\r\n", "HD t300\r\n"},
+		{"set u 0 -1 1\r\nx\r\n", "STORED\r\n"},
+		{"get u\r\n", "END\r\n"},
+		{"set u 1 0 1\r\nx\r\n", "CLIENT_ERROR this node keeps no client flags\r\n"},
+		{"set u 0 soon 1\r\nx\r\n", format},
+		{"set u 0 0 1 noreply\r\nx\r\n", format},
+		{"delete t\r\n", "DELETED\r\n"},
+		{"delete t\r\n", "NOT_FOUND\r\n"},
+		{"delete t 0\r\n", format},
 		{"mg l v\r\n", "EN\r\n"},
 		{"ms l 1 T2592001\r\nx\r\n", "HD\r\n"}, // a date in 1970
 		{"mg l v\r\n", "EN\r\n"},
@@ -98,7 +123,7 @@ func TestMemcachedCommands(t *testing.T) {
 		{"quit now\r\n", format},
 		{"\r\n", "ERROR\r\n"},
 		{"MG k\r\n", "ERROR\r\n"},
-		{"get k\r\n", "ERROR\r\n"},
+		{"touch k 1\r\n", "ERROR\r\n"},
 		{"stats cachedump\r\n", "CLIENT_ERROR this node knows stats, stats settings, stats faults and stats peers\r\n"},
 		{"stats settings peers\r\n", format},
 		{"ms a 1\r\nx\r\n", "HD\r\n"},
@@ -114,11 +139,28 @@ func TestMemcachedCommands(t *testing.T) {
 	}
 }
 
+// TestMemcachedCASUniques are the same as long as a value is.
+func TestMemcachedCASUniques(t *testing.T) {
+	s := openMemcached(t, startNode(t, Config{Protocol: "memcached"}))
+	put := func(key, value string) { require.Equal(t, "STORED\r\n", s.do("set "+key+" 0 0 1\r\n"+value+"\r\n")) }
+	put("a", "x")
+	put("b", "x")
+	first := s.do("gets a\r\n")
+	require.Regexp(t, `^VALUE a 0 1 [0-9]+\r\nx\r\nEND\r\n$`, first)
+	require.Equal(t, first, strings.Replace(s.do("gets b\r\n"), "VALUE b", "VALUE a", 1))
+	put("a", "y")
+	second := s.do("gets a\r\n")
+	require.NotEqual(t, strings.Fields(first)[4], strings.Fields(second)[4])
+}
+
 func TestMemcachedConnectionEnds(t *testing.T) {
 	n := startNode(t, Config{Protocol: "memcached"})
 	tests := []struct{ in, want string }{
 		{"quit\r\nmn\r\n", ""},
 		{"ms k\r\nmn\r\n", "CLIENT_ERROR bad command line format\r\n"},
+		{"set k 0 0\r\nmn\r\n", "CLIENT_ERROR bad command line format\r\n"},
+		{"set k 0 0 1\r\nabc\r\nmn\r\n", "CLIENT_ERROR bad data chunk\r\n"},
+		{"get " + strings.Repeat("x", 200_000), "CLIENT_ERROR line too long\r\n"},
 		{"ms k 1\r\nabc\r\nmn\r\n", "CLIENT_ERROR bad data chunk\r\n"},
 		{"ms k 999999999\r\n" + strings.Repeat("x", 100_000), "SERVER_ERROR object too large for cache\r\n"},
 		{strings.Repeat("x", 100_000), "CLIENT_ERROR line too long\r\n"},
@@ -182,7 +224,14 @@ func randomMemcached(rnd *rand.Rand) string {
 		rnd.Shuffle(len(letters), func(i, j int) { letters[i], letters[j] = letters[j], letters[i] })
 		return strings.Repeat(" ", 1+rnd.IntN(2)) + strings.Join(letters[:rnd.IntN(len(letters)+1)], " ") + "\r\n"
 	}
-	switch rnd.IntN(16) {
+	switch rnd.IntN(24) {
+	case 16, 17, 18, 19:
+		return "get " + key + []string{"", " b", " c d e", " " + key}[rnd.IntN(4)] + "\r\n"
+	case 20, 21, 22:
+		v := strings.Repeat("v\r\n\x00", rnd.IntN(1<<rnd.IntN(12)))
+		return fmt.Sprintf("set %s 0 %d %d\r\n%s\r\n", key, -rnd.IntN(2), len(v), v)
+	case 23:
+		return "delete " + key + "\r\n"
 	case 0, 1, 2, 3, 4, 5:
 		return "mg " + key + flags("v", "k", "s", "t", "f", "O12")
 	case 6, 7, 8, 9:

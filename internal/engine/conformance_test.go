@@ -71,11 +71,11 @@ func (x overEngine) Do(t testing.TB, reqs ...driver.Request) []driver.Reply {
 }
 
 // overExecutor connects to a server as the load does.
-func overExecutor(t testing.TB, d driver.Driver, addr, executor string, secure *plan.TLS) drivertest.Executor {
+func overExecutor(t testing.TB, d driver.Driver, config any, addr, executor string, secure *plan.TLS) drivertest.Executor {
 	t.Helper()
 	e := New(Config{Drivers: drivers.All(), Loops: 1, Spin: -1, Logger: slog.New(slog.DiscardHandler)})
 	e.clock = &wallClock{zero: time.Now(), nap: time.Sleep}
-	target := &plan.Target{Name: "t", Driver: d.Name(), Endpoints: []string{addr}, Timeout: 5 * time.Second, Executor: executor, TLS: secure, Config: d.NewConfig()}
+	target := &plan.Target{Name: "t", Driver: d.Name(), Endpoints: []string{addr}, Timeout: 5 * time.Second, Executor: executor, TLS: secure, Config: config}
 	g := &group{plan: &plan.Plan{Datasets: []*plan.Dataset{{}}}, target: target, phase: &plan.Phase{Closed: &plan.Closed{Sessions: 1, Pipeline: 1000}}, sessions: 1, parts: 1}
 	require.NoError(t, g.locate(nil))
 	var err error
@@ -103,12 +103,22 @@ func TestConformanceOnBothExecutors(t *testing.T) {
 	}{
 		{redis.Driver{}, drivertest.Suite{}, servertest.Redis, servertest.StartRedisTLS},
 		{memcached.Driver{}, drivertest.Suite{MaxKey: 250, TextKeys: true, MaxValue: 1<<20 - 1024}, servertest.Memcached, servertest.StartMemcachedTLS},
+		{
+			memcached.Driver{},
+			drivertest.Suite{Config: &memcached.Config{Protocol: "text"}, MaxKey: 250, TextKeys: true, MaxValue: 1<<20 - 1024},
+			servertest.Memcached, servertest.StartMemcachedTLS,
+		},
 	} {
 		run := func(name, addr, executor string, secure *plan.TLS) {
 			t.Run(kind.driver.Name()+", "+name, func(t *testing.T) {
 				suite := kind.suite
 				suite.Driver = kind.driver
-				suite.Open = func(t testing.TB) drivertest.Executor { return overExecutor(t, kind.driver, addr, executor, secure) }
+				if suite.Config == nil {
+					suite.Config = kind.driver.NewConfig()
+				}
+				suite.Open = func(t testing.TB) drivertest.Executor {
+					return overExecutor(t, kind.driver, suite.Config, addr, executor, secure)
+				}
 				suite.Dial = func() (net.Conn, error) {
 					c, err := sockets.NewConnector(new(net.Dialer).DialContext, os.ReadFile, secure)
 					if err != nil {

@@ -15,6 +15,11 @@ func (c codec) AppendBatch(dst []byte, v driver.Verb, items []driver.Item) []byt
 
 // ParseBatch reads a reply for each.
 func (c codec) ParseBatch(b []byte, v driver.Verb, replies []driver.Reply) (int, error) {
+	return parseEach(c, b, v, replies)
+}
+
+// parseEach reads as many replies to requests of one key.
+func parseEach(c driver.Codec, b []byte, v driver.Verb, replies []driver.Reply) (int, error) {
 	n := 0
 	for i := range replies {
 		size, err := c.Parse(b[n:], v, &replies[i])

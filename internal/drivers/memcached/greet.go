@@ -18,7 +18,7 @@ var greetings = [...]struct{ ask, want string }{
 // oldest is the first version with the meta commands as they are now: ms names the size behind the key, and success is HD.
 var oldest = [3]int{1, 6, 10}
 
-var errTooOld = errors.New("the server does not know the meta commands: it must be memcached 1.6.10 or newer")
+var errTooOld = errors.New(`the server does not know the meta commands: it must be memcached 1.6.10 or newer, or write protocol = "text"`)
 
 // Greet appends mn, which tells whether the server knows meta commands, and version, which tells whether it knows these.
 func (codec) Greet(dst []byte) ([]byte, int) {
@@ -57,7 +57,7 @@ func parseGreeting(b []byte, i int) (n int, rest string, err error) {
 	case string(word) != want:
 		return 0, "", fmt.Errorf("want %s, got %s", want, quote(b[:n]))
 	case want == "VERSION" && isTooOld(rest):
-		return 0, "", fmt.Errorf("the meta commands of memcached %s have an earlier form: it must be 1.6.10 or newer", printable(rest))
+		return 0, "", fmt.Errorf("the meta commands of memcached %s have an earlier form: it must be 1.6.10 or newer, or write protocol = \"text\"", printable(rest))
 	}
 	return n, rest, nil
 }

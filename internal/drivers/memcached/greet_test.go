@@ -36,14 +36,14 @@ func TestParseGreeting(t *testing.T) {
 
 // TestGreetingRefuses shows what a user reads when the load cannot begin.
 func TestGreetingRefuses(t *testing.T) {
-	const earlier = " have an earlier form: it must be 1.6.10 or newer"
+	const earlier = ` have an earlier form: it must be 1.6.10 or newer, or write protocol = "text"`
 	tests := []struct {
 		name  string
 		reply int
 		in    string
 		want  string
 	}{
-		{"too old for meta commands", 0, "ERROR\r\n", "mn: the server does not know the meta commands: it must be memcached 1.6.10 or newer"},
+		{"too old for meta commands", 0, "ERROR\r\n", `mn: the server does not know the meta commands: it must be memcached 1.6.10 or newer, or write protocol = "text"`},
 		{"first with meta commands", 1, "VERSION 1.5.19\r\n", "version: the meta commands of memcached 1.5.19" + earlier},
 		{"last with the earlier form", 1, "VERSION 1.6.9\r\n", "version: the meta commands of memcached 1.6.9" + earlier},
 		{"build of a distribution", 1, "VERSION 1.6.9-1ubuntu\r\n", "version: the meta commands of memcached 1.6.9-1ubuntu" + earlier},

@@ -30,12 +30,17 @@ var questions = [...]struct {
 // Identify greets the server and asks stats and stats settings. The result holds "server" (memcached, loadgen) and "version", and
 // of the other figures those that the server tells; a "note" says why they are missing where it would not. It returns soon after ctx is cancelled.
 func (Driver) Identify(ctx context.Context, conn net.Conn, config any, _ driver.Secrets) (map[string]string, error) {
-	if err := check(config); err != nil {
+	cfg, err := check(config)
+	if err != nil {
 		return nil, err
 	}
+	greet := greetMeta
+	if cfg.Protocol == textProtocol {
+		greet = greetText
+	}
 	var id map[string]string
-	err := driver.Interruptible(ctx, conn, func() (err error) {
-		if id, err = identify(conn); err == nil && errors.Is(ctx.Err(), context.Canceled) {
+	err = driver.Interruptible(ctx, conn, func() (err error) {
+		if id, err = identify(conn, greet); err == nil && errors.Is(ctx.Err(), context.Canceled) {
 			err = ctx.Err()
 		}
 		return err
@@ -47,23 +52,14 @@ func (Driver) Identify(ctx context.Context, conn net.Conn, config any, _ driver.
 }
 
 // identify greets first and waits for the answers: a proxy that closes the connection for a question would take them along.
-func identify(conn net.Conn) (map[string]string, error) {
-	hello, _ := codec{}.Greet(nil)
-	if _, err := conn.Write(hello); err != nil {
-		return nil, err
-	}
+func identify(conn net.Conn, greet func(net.Conn, *lineReader, map[string]string) error) (map[string]string, error) {
 	in := newLineReader(conn)
 	id := map[string]string{"server": "memcached"}
-	for i, g := range greetings {
-		rest, err := greet(in, i)
-		switch {
-		case errors.Is(err, errClosed) && g.want == "MN":
-			return nil, fmt.Errorf("%s: %w: it may be a proxy that does not know the meta commands, as twemproxy: it must be memcached 1.6.10 or newer", g.ask, err)
-		case err != nil:
-			return nil, fmt.Errorf("%s: %w", g.ask, err)
-		case g.want == "VERSION" && rest != "":
-			id["version"] = rest
-		}
+	if err := greet(conn, in, id); err != nil {
+		return nil, err
+	}
+	if id[driver.Note] != "" {
+		return id, nil
 	}
 	for _, q := range questions {
 		stats, err := ask(conn, in, q.ask)
@@ -77,6 +73,49 @@ func identify(conn net.Conn) (map[string]string, error) {
 		describe(id, stats, q.fields)
 	}
 	return id, nil
+}
+
+// greetMeta asks what a codec for the meta commands asks.
+func greetMeta(conn net.Conn, in *lineReader, id map[string]string) error {
+	hello, _ := codec{}.Greet(nil)
+	if _, err := conn.Write(hello); err != nil {
+		return err
+	}
+	for i, g := range greetings {
+		rest, err := greet(in, i)
+		switch {
+		case errors.Is(err, errClosed) && g.want == "MN":
+			return fmt.Errorf("%s: %w: it may be a proxy that does not know the meta commands, as twemproxy: it must be memcached 1.6.10 or newer, or write protocol = \"text\"", g.ask, err)
+		case err != nil:
+			return fmt.Errorf("%s: %w", g.ask, err)
+		case g.want == "VERSION" && rest != "":
+			id["version"] = rest
+		}
+	}
+	return nil
+}
+
+// greetText asks for the version, which a proxy may not know and close the connection for.
+func greetText(conn net.Conn, in *lineReader, id map[string]string) error {
+	_, _ = conn.Write([]byte("version\r\n")) // where that fails, so does reading the answer
+	line, err := in.next()
+	if err = silence(err); errors.Is(err, errClosed) {
+		id[driver.Note] = fmt.Sprintf("the server says nothing of itself: version: %v: it may be a proxy, or speak TLS at this port", err)
+		return nil
+	}
+	if err == nil {
+		line, _, err = readLine(line)
+	}
+	word, version, _ := strings.Cut(string(line), " ")
+	switch {
+	case err != nil:
+		return fmt.Errorf("version: %w", err)
+	case word == "VERSION" && version != "":
+		id["version"] = version
+	case word != "VERSION" && !isError([]byte(word)):
+		return fmt.Errorf("version: want VERSION, got %s", quote(line))
+	}
+	return nil
 }
 
 // ask asks for stats.

@@ -75,7 +75,7 @@ func TestIdentifyErrors(t *testing.T) {
 	tests := []struct {
 		name, says, want string
 	}{
-		{"memcached 1.4", "ERROR\r\nVERSION 1.4.39\r\nSTAT pid 7\r\nEND\r\n", "mn: the server does not know the meta commands: it must be memcached 1.6.10 or newer"},
+		{"memcached 1.4", "ERROR\r\nVERSION 1.4.39\r\nSTAT pid 7\r\nEND\r\n", `mn: the server does not know the meta commands: it must be memcached 1.6.10 or newer, or write protocol = "text"`},
 		{"memcached 1.6.9", "MN\r\nVERSION 1.6.9\r\n", "version: the meta commands of memcached 1.6.9 have an earlier form"},
 		{"another protocol", "HTTP/1.1 400\r\n", `mn: want MN, got "HTTP/1.1 400\r\n"`},
 		{"closes at once", "", "mn: server closed the connection: it may be a proxy that does not know the meta commands"},

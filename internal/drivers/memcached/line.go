@@ -63,6 +63,11 @@ func readValue(b, line []byte, n int, reply *driver.Reply) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%w: got %s", err, quote(b[:n]))
 	}
+	return takeValue(b, n, size, reply)
+}
+
+// takeValue reads a value of a size, which stands behind the n bytes of its line, into reply.
+func takeValue(b []byte, n, size int, reply *driver.Reply) (int, error) {
 	if size > maxValue {
 		return 0, fmt.Errorf("value of %d bytes is beyond the limit of %d", size, maxValue)
 	}

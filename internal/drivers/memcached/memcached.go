@@ -1,10 +1,11 @@
-// Package memcached speaks to memcached and to servers that answer as it does, with the meta commands of the text protocol.
+// Package memcached speaks to memcached and to servers and proxies that answer as it does: with the meta commands of the text protocol, or with
+// its classic ones.
+//
+// # Meta commands
 //
 // A get is mg with the flag v, a put is ms, a delete is md. Keys are 1 to 250 bytes without spaces and control characters, as those
 // of every plan are. A connection begins with mn and version: servers older than 1.6.10, which know no meta commands or an
 // earlier form of them, are refused before any load is sent.
-//
-// # Replies
 //
 //	verb    reply                outcome
 //	get     VA size … value      ok, with the value
@@ -22,10 +23,30 @@
 //
 // Flags behind a code are passed over: a server adds some unasked, W and X of an item that another client marked stale. Anything
 // else is not an answer to the request: the stream of replies cannot be trusted any more, and Parse returns an error.
-// The format is the one of https://github.com/memcached/memcached/blob/master/doc/protocol.txt, "Meta Commands".
+//
+// # Classic commands
+//
+// A get is get, or gets where the plan asks for the items' CAS uniques; a put is set with client flags of 0, a delete is delete. Nothing is sent with
+// noreply: what is not answered cannot be counted. A connection begins with the first request, since proxies close the connection for commands
+// that they do not know.
+//
+//	verb    reply                        outcome
+//	get     VALUE key flags size … END   ok, with the value
+//	get     END                          miss
+//	put     STORED                       ok
+//	put     NOT_STORED, EXISTS,          error, with words for it
+//	        NOT_FOUND
+//	delete  DELETED                      ok
+//	delete  NOT_FOUND                    miss
+//	any     ERROR and the like           error, with the line
+//
+// Several keys of a get are one command, whose reply holds the values that there are; of a put, a set for each.
+//
+// The formats are those of https://github.com/memcached/memcached/blob/master/doc/protocol.txt.
 package memcached
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -41,8 +62,27 @@ var (
 	_ driver.Batcher = Driver{}
 )
 
-// Config holds what a memcached target takes beside the attributes common to all targets: nothing.
-type Config struct{}
+// Config holds what a memcached target takes beside the attributes common to all targets.
+type Config struct {
+	Protocol string `hcl:"protocol,optional" json:"protocol,omitempty"` // metaProtocol, as "" is, or textProtocol
+	CAS      bool   `hcl:"cas,optional" json:"cas,omitempty"`           // read with gets
+}
+
+const (
+	metaProtocol = "meta"
+	textProtocol = "text"
+)
+
+// Validate says what is wrong and what to write instead.
+func (c *Config) Validate() error {
+	switch {
+	case c.Protocol != "" && c.Protocol != metaProtocol && c.Protocol != textProtocol:
+		return fmt.Errorf(`protocol = %q: write "meta" for the meta commands, or "text" for get, set and delete`, c.Protocol)
+	case c.CAS && c.Protocol != textProtocol:
+		return errors.New(`cas = true reads with gets, a classic command: write protocol = "text" beside it, or leave it out`)
+	}
+	return nil
+}
 
 // Name returns "memcached".
 func (Driver) Name() string { return "memcached" }
@@ -87,18 +127,26 @@ func (Driver) CheckBatch(_ any, v driver.Verb, b driver.Batch) error {
 // Builtin returns "memcached".
 func (Driver) Builtin() string { return "memcached" }
 
-// NewCodec returns a codec; config is a *Config.
+// NewCodec returns a codec for the protocol of config, a *Config.
 func (Driver) NewCodec(config any, _ driver.Secrets) (driver.Codec, error) {
-	if err := check(config); err != nil {
+	cfg, err := check(config)
+	if err != nil {
 		return nil, err
+	}
+	if cfg.Protocol == textProtocol {
+		return newTextCodec(cfg.CAS), nil
 	}
 	return codec{}, nil
 }
 
-// check refuses the config of another driver.
-func check(config any) error {
-	if _, ok := config.(*Config); !ok {
-		return fmt.Errorf("memcached: config is a %T, want a *memcached.Config", config)
+// check refuses the config of another driver, and one that is not valid.
+func check(config any) (*Config, error) {
+	cfg, ok := config.(*Config)
+	if !ok {
+		return nil, fmt.Errorf("memcached: config is a %T, want a *memcached.Config", config)
 	}
-	return nil
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("memcached: %w", err)
+	}
+	return cfg, nil
 }

@@ -18,19 +18,25 @@ func dialer(addr string) func() (net.Conn, error) {
 }
 
 func TestConformanceWithServer(t *testing.T) {
+	text, cas := &Config{Protocol: "text"}, &Config{Protocol: "text", CAS: true}
 	tests := []struct {
 		name     string
+		config   *Config
 		server   []string
 		maxValue int
 	}{
-		{"plain", nil, 1<<20 - 1024}, // an item of 1 MiB holds the key and a header, too
-		{"large items, one thread", []string{"-I", "8m", "-t", "1"}, 0},
-		{"no versions of items", []string{"-C"}, 1<<20 - 1024},
+		{"plain", new(Config), nil, 1<<20 - 1024}, // an item of 1 MiB holds the key and a header, too
+		{"large items, one thread", new(Config), []string{"-I", "8m", "-t", "1"}, 0},
+		{"no versions of items", new(Config), []string{"-C"}, 1<<20 - 1024},
+		{"text", text, nil, 1<<20 - 1024},
+		{"text, with gets", cas, []string{"-I", "8m", "-t", "1"}, 0},
+		{"text, with gets, no versions of items", cas, []string{"-C"}, 1<<20 - 1024},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			drivertest.Run(t, drivertest.Suite{
 				Driver:   Driver{},
+				Config:   test.config,
 				Dial:     dialer(servertest.Memcached(t, test.server...)),
 				MaxKey:   250,
 				TextKeys: true,
@@ -89,6 +95,23 @@ func TestConformanceWithOddServers(t *testing.T) {
 	for _, odd := range drivertest.OddMemcached() {
 		t.Run(odd.Name, func(t *testing.T) {
 			drivertest.Run(t, drivertest.Suite{Driver: Driver{}, Dial: odd.DialMemcached(t), Note: odd.Note, MaxKey: 250, TextKeys: true})
+		})
+	}
+}
+
+// TestConformanceThroughProxy loads memcached behind a twemproxy, and proxies with manners of their own.
+func TestConformanceThroughProxy(t *testing.T) {
+	t.Run("nutcracker", func(t *testing.T) {
+		drivertest.Run(t, drivertest.Suite{
+			Driver: Driver{}, Config: &Config{Protocol: "text"}, Dial: dialer(servertest.Nutcracker(t, servertest.Memcached(t), false)),
+			Note: "stats: server closed the connection", MaxKey: 250, TextKeys: true, MaxValue: 1<<20 - 1024,
+		})
+	})
+	for _, odd := range drivertest.OddProxies() {
+		t.Run(odd.Name, func(t *testing.T) {
+			drivertest.Run(t, drivertest.Suite{
+				Driver: Driver{}, Config: &Config{Protocol: "text"}, Dial: odd.DialMemcached(t), Note: odd.Note, MaxKey: 250, TextKeys: true,
+			})
 		})
 	}
 }

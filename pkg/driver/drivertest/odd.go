@@ -41,12 +41,21 @@ func OddRESP() []Odd {
 	}
 }
 
-// OddMemcached is the manners of servers that know memcached's meta commands.
+// OddMemcached is the manners of servers that know memcached's commands, meta and classic.
 func OddMemcached() []Odd {
 	return []Odd{
 		{Name: "closes for stats", Note: silent, Answers: map[string]string{"stats": Hangup}},
 		{Name: "knows no stats", Note: silent, Answers: map[string]string{"stats": "ERROR\r\n"}},
 		{Name: "knows no version and no stats", Note: silent, Answers: map[string]string{"stats": "ERROR\r\n", "version": "ERROR\r\n"}},
+	}
+}
+
+// OddProxies is the manners of proxies that know memcached's classic commands only, and of servers that answer them otherwise than most.
+func OddProxies() []Odd {
+	return []Odd{
+		{Name: "closes for version", Note: silent, Answers: map[string]string{"version": Hangup}},
+		{Name: "closes for stats", Note: silent, Answers: map[string]string{"stats": Hangup}},
+		{Name: "refuses version, and closes for stats", Note: silent, Answers: map[string]string{"version": "ERROR\r\n", "stats": Hangup}},
 	}
 }
 
@@ -204,16 +213,24 @@ func (o Odd) serveMemcached(kept *stock, in *bufio.Reader, out io.Writer) error 
 	value, there := kept.values[words[1]]
 	switch {
 	case words[0] == "ms" && len(words) >= 3:
-		size, err := strconv.Atoi(words[2])
-		if err != nil {
+		if err := kept.read(words[1], words[2], in); err != nil {
 			return err
 		}
-		block := make([]byte, size+len("\r\n"))
-		if _, err := io.ReadFull(in, block); err != nil {
-			return err
-		}
-		kept.values[words[1]] = string(block[:size])
 		return answer("HD\r\n")
+	case words[0] == "set" && len(words) == 5:
+		if err := kept.read(words[1], words[4], in); err != nil {
+			return err
+		}
+		return answer("STORED\r\n")
+	case words[0] == "get" && there:
+		return answer(fmt.Sprintf("VALUE %s 0 %d\r\n%s\r\nEND\r\n", words[1], len(value), value))
+	case words[0] == "get":
+		return answer("END\r\n")
+	case words[0] == "delete" && there:
+		delete(kept.values, words[1])
+		return answer("DELETED\r\n")
+	case words[0] == "delete":
+		return answer("NOT_FOUND\r\n")
 	case words[0] == "mg" && there:
 		return answer(fmt.Sprintf("VA %d\r\n%s\r\n", len(value), value))
 	case words[0] == "mg":
@@ -225,4 +242,18 @@ func (o Odd) serveMemcached(kept *stock, in *bufio.Reader, out io.Writer) error 
 		return answer("NF\r\n")
 	}
 	return answer("ERROR\r\n")
+}
+
+// read keeps a value whose size the command has told.
+func (s *stock) read(key, announced string, in *bufio.Reader) error {
+	size, err := strconv.Atoi(announced)
+	if err != nil {
+		return err
+	}
+	block := make([]byte, size+len("\r\n"))
+	if _, err := io.ReadFull(in, block); err != nil {
+		return err
+	}
+	s.values[key] = string(block[:size])
+	return nil
 }

@@ -111,7 +111,7 @@ func (s *Suite) dial(t testing.TB) net.Conn {
 // wire checks a codec, with the bytes of a real exchange.
 func (s *Suite) wire(t *testing.T, d driver.Wire) {
 	x := openConn(t, s.codec(t, d), s.dial(t))
-	k, missing := key(t, "wire"), key(t, "wire, missing")
+	k, missing := key(t, "wire"), key(t, "wire-missing")
 	x.Do(t, put(k, binaryValue(300)), get(k), get(missing), del(k), del(missing))
 	t.Run("identity", func(t *testing.T) { s.identity(t, d) })
 	t.Run("requests", func(t *testing.T) { requests(t, x.codec) })

@@ -1,0 +1,249 @@
+package memcached
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// textCodec is a driver.Codec for the classic commands get or gets, set and delete. It has no state but the word that it reads with.
+type textCodec struct {
+	read string // "get " or "gets "
+}
+
+var (
+	_ driver.BatchCodec = textCodec{}
+	_ driver.Layout     = textCodec{}
+)
+
+func newTextCodec(cas bool) textCodec {
+	if cas {
+		return textCodec{"gets "}
+	}
+	return textCodec{"get "}
+}
+
+const (
+	setWord, deleteWord = "set ", "delete "
+	clientFlags         = " 0 "     // of a set: it keeps none
+	endOfValues         = "END\r\n" // ends the reply to a get
+	valueWord           = "VALUE"   // begins a value in it
+	mostDigits          = 18        // of a size, so that it cannot overflow
+	valueFields         = 4         // VALUE, key, client flags and size; a CAS unique may follow
+)
+
+// Greet says nothing: there is no command that every server and proxy of this protocol knows and that none of them counts.
+func (textCodec) Greet(dst []byte) ([]byte, int) { return dst, 0 }
+
+// ParseGreeting is never called.
+func (textCodec) ParseGreeting([]byte, int) (int, error) { return 0, nil }
+
+// AppendRequest appends get or gets, set with its data block, or delete.
+func (c textCodec) AppendRequest(dst []byte, req *driver.Request) []byte {
+	switch req.Verb {
+	case driver.Get:
+		dst = append(append(dst, c.read...), req.Key...)
+	case driver.Put:
+		return appendSet(dst, req.Key, req.Value)
+	case driver.Delete:
+		dst = append(append(dst, deleteWord...), req.Key...)
+	default:
+		panic("memcached: request with an unknown verb")
+	}
+	return append(dst, "\r\n"...)
+}
+
+func appendSet(dst, key []byte, v *driver.Value) []byte {
+	dst = append(append(dst, setWord...), key...)
+	dst = append(dst, clientFlags...)
+	dst = strconv.AppendUint(dst, uint64(v.TTL/1000), 10)
+	dst = append(dst, ' ')
+	dst = strconv.AppendInt(dst, int64(v.Size), 10)
+	dst = append(dst, "\r\n"...)
+	return append(v.AppendTo(dst), "\r\n"...)
+}
+
+// Offsets implements driver.Layout.
+func (c textCodec) Offsets(req *driver.Request) (keyAt, valueAt int) {
+	switch req.Verb {
+	case driver.Get:
+		return len(c.read), 0
+	case driver.Put:
+		keyAt = len(setWord)
+		lifetime := digits(int(req.Value.TTL / 1000))
+		return keyAt, keyAt + len(req.Key) + len(clientFlags) + lifetime + len(" ") + digits(req.Value.Size) + len("\r\n")
+	default:
+		return len(deleteWord), 0
+	}
+}
+
+// Parse reads one reply. Of an incomplete value it looks at no more than the line before it.
+func (c textCodec) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, error) {
+	if verb == driver.Get {
+		return c.parseGet(b, reply)
+	}
+	*reply = driver.Reply{}
+	line, n, err := readLine(b)
+	if n == 0 || err != nil {
+		return 0, err
+	}
+	word := firstWord(line)
+	known := false
+	switch {
+	case isError(word):
+		reply.Outcome, reply.Message, known = driver.Error, line, true
+	case verb == driver.Put:
+		known = settle(setWords[:], word, reply)
+	case verb == driver.Delete:
+		known = settle(deleteWords[:], word, reply)
+	}
+	if !known {
+		return 0, unexpected(verb, b[:n])
+	}
+	return n, nil
+}
+
+var (
+	setWords = [...]meaning{
+		{"STORED", driver.OK, nil},
+		{"NOT_STORED", driver.Error, []byte("NOT_STORED")},
+		{"EXISTS", driver.Error, []byte("EXISTS: not stored, the item has changed")},
+		{"NOT_FOUND", driver.Error, []byte("NOT_FOUND: not stored, there is no such item")},
+	}
+	deleteWords = [...]meaning{
+		{"DELETED", driver.OK, nil},
+		{"NOT_FOUND", driver.Miss, nil},
+	}
+)
+
+func unexpected(verb driver.Verb, got []byte) error {
+	return fmt.Errorf("reply to a memcached %s: got %s", verb, quote(got))
+}
+
+// parseGet reads the reply to a get of one key: its value, if there is one, and END.
+func (textCodec) parseGet(b []byte, reply *driver.Reply) (int, error) {
+	n, more, err := readItem(b, reply)
+	if n == 0 || err != nil || !more {
+		return n, err
+	}
+	return readEnd(b, n)
+}
+
+// readEnd takes the END behind a value of n bytes.
+func readEnd(b []byte, n int) (int, error) {
+	rest := b[n:min(len(b), n+len(endOfValues))]
+	switch {
+	case string(rest) == endOfValues:
+		return n + len(endOfValues), nil
+	case !bytes.HasPrefix([]byte(endOfValues), rest):
+		return 0, fmt.Errorf("a value of a memcached get is not followed by END: got %s", quote(b[n:]))
+	}
+	return 0, nil
+}
+
+// readItem reads one part of the reply to a get: a value, behind which there is more, or END, a miss, or an error.
+func readItem(b []byte, reply *driver.Reply) (n int, more bool, err error) {
+	*reply = driver.Reply{}
+	line, n, err := readLine(b)
+	if n == 0 || err != nil {
+		return 0, false, err
+	}
+	switch word := firstWord(line); {
+	case isError(word):
+		reply.Outcome, reply.Message = driver.Error, line
+		return n, false, nil
+	case string(line) == "END":
+		reply.Outcome = driver.Miss
+		return n, false, nil
+	case string(word) != valueWord:
+		return 0, false, unexpected(driver.Get, b[:n])
+	}
+	size, ok := itemSize(line)
+	if !ok {
+		return 0, false, fmt.Errorf("not a size: got %s", quote(b[:n]))
+	}
+	taken, err := takeValue(b, n, size, reply)
+	return taken, taken > 0, err
+}
+
+// itemSize reads the size from the line of a value: its fourth word. A fifth is the CAS unique, and there is no sixth.
+func itemSize(line []byte) (size int, ok bool) {
+	at := 0
+	for range valueFields - 1 {
+		i := bytes.IndexByte(line[at:], ' ')
+		if i <= 0 {
+			return 0, false
+		}
+		at += i + 1
+	}
+	field, cas, follows := bytes.Cut(line[at:], []byte(" "))
+	if size, ok = decimal(field); !ok || !follows {
+		return size, ok
+	}
+	return size, len(cas) > 0 && len(bytes.Trim(cas, "0123456789")) == 0
+}
+
+// decimal reads a size.
+func decimal(text []byte) (n int, ok bool) {
+	if len(text) == 0 || len(text) > mostDigits {
+		return 0, false
+	}
+	for _, c := range text {
+		if c-'0' > 9 {
+			return 0, false
+		}
+		n = n*10 + int(c-'0')
+	}
+	return n, true
+}
+
+// AppendBatch appends one get or gets of all keys, or a set for each item.
+func (c textCodec) AppendBatch(dst []byte, v driver.Verb, items []driver.Item) []byte {
+	if v == driver.Put {
+		for i := range items {
+			dst = appendSet(dst, items[i].Key, &items[i].Value)
+		}
+		return dst
+	}
+	dst = append(dst, c.read[:len(c.read)-1]...)
+	for i := range items {
+		dst = append(append(dst, ' '), items[i].Key...)
+	}
+	return append(dst, "\r\n"...)
+}
+
+// ParseBatch reads a reply for each set, or the one reply to a get: the values that there are, and END. The others are misses.
+func (c textCodec) ParseBatch(b []byte, v driver.Verb, replies []driver.Reply) (int, error) {
+	if v == driver.Put {
+		return parseEach(c, b, v, replies)
+	}
+	n := 0
+	for i := range replies {
+		size, more, err := readItem(b[n:], &replies[i])
+		if size == 0 || err != nil {
+			return 0, err
+		}
+		n += size
+		if !more {
+			settleRest(replies, i)
+			return n, nil
+		}
+	}
+	return readEnd(b, n)
+}
+
+// settleRest gives what ended a reply to all keys that it brought no value for. An error is that of all keys.
+func settleRest(replies []driver.Reply, from int) {
+	end := replies[from]
+	if end.Outcome == driver.Error {
+		from = 0
+	}
+	for i := from; i < len(replies); i++ {
+		replies[i] = driver.Reply{Outcome: end.Outcome}
+	}
+	if end.Outcome == driver.Error {
+		replies[0].Message = end.Message
+	}
+}
