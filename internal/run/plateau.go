@@ -187,9 +187,10 @@ func (a *arrivals) sum(of func(*measure.Op) window) (perSecond float64, why stri
 	return perSecond, ""
 }
 
-// keptUp is achieved of a load whose ops take so long that the end of the slowest leaves less than half of it: what was due in w ended in as long,
-// and in so much more as response times grew meanwhile. They are compared between its first and its last third; sd is what chance may make of
-// that. It is 0 where ops were shed, and where a few took much longer than most: those may have waited for something that is no service.
+// keptUp is how many ops ended per second of a load whose ops take so long that the end of the slowest leaves less than half of it: what was due
+// in w ended in as long, and in so much more as response times grew meanwhile. They are compared between its first and its last third; sd is what
+// chance may make of that. It is 0 where ops were shed, and where a few took much longer than most and those at one end more so than chance
+// explains: they waited for something that is no service, such as a target that stands still.
 func (b *builder) keptUp(a *arrivals, w window, offered float64) (perSecond, sd float64) {
 	shift, _ := binShift(a.ops, b.totals)
 	third := (w.to - w.from) / 3
@@ -206,12 +207,13 @@ func (b *builder) keptUp(a *arrivals, w window, offered float64) (perSecond, sd 
 			return 0, 0
 		}
 	}
-	if before == 0 || after == 0 || a.varied > 2*float64(a.median) {
+	grown, noise := late-early, a.varied*math.Sqrt(1/before+1/after)
+	if before == 0 || after == 0 || a.varied > 2*float64(a.median) && math.Abs(grown) > 3*noise {
 		return 0, 0
 	}
 	lasts := float64(w.to - w.from)
 	const thirds = 1.5 // between the middles of the two lie two thirds of w
-	return offered / (1 + max(0, thirds*(late-early))/lasts), offered * thirds * a.varied * math.Sqrt(1/before+1/after) / lasts
+	return offered / (1 + max(0, thirds*grown)/lasts), offered * thirds * noise / lasts
 }
 
 // achieved is how many ops ended per second, of a load that lasted full seconds at its full rate.
