@@ -59,7 +59,7 @@ func at(t *testing.T, l *load, args ...string) *terminal {
 var (
 	// erased is what takes the two lines of progress back.
 	erased = regexp.MustCompile(`\x1b\[2A\r\x1b\[J`)
-	drawn  = regexp.MustCompile(`gets  \d+\.\ds of 1m0s  [█░]+ .*\r\nachieved \S+/s  p50 .*  p99 .*  bad 0`)
+	drawn  = regexp.MustCompile(`gets  \d+\.\ds of 1m0s  [█░]+ .*\r\nended \S+/s  p50 .*  p99 .*  bad 0`)
 )
 
 // TestProgressOnATerminal sits at a terminal while a load runs: two lines are drawn again and again, Ctrl-C typed there ends the run as a
@@ -115,14 +115,14 @@ func TestProgressInALog(t *testing.T) {
 	l := begin(t, openPlan, "-var", "duration=3s")
 	l.clean(20 * time.Second)
 	lines := strings.Split(strings.TrimSpace(l.stderr.String()), "\n")
-	require.Regexp(t, `^fill \(populate\)  \d+\.\ds  achieved \S+/s  .*  bad 0  done 1,000 of 1,000$`, lines[0])
+	require.Regexp(t, `^fill \(populate\)  \d+\.\ds  ended \S+/s  .*  bad 0  done 1,000 of 1,000$`, lines[0])
 	require.InDelta(t, 4, len(lines), 1)
 	for _, line := range lines[1:] {
 		offered := `offered 1\.00k/s  `
 		if strings.HasPrefix(line, "gets  3.") { // an interval that reaches behind the schedule's end has less to offer, and one behind it nothing
 			offered = `(offered \S+/s  )?`
 		}
-		require.Regexp(t, `^gets  \d\.\ds of 3\.0s  `+offered+`achieved \S+/s  p50 .*  p99 .*  bad 0  done [\d,]+`, line)
+		require.Regexp(t, `^gets  \d\.\ds of 3\.0s  `+offered+`ended \S+/s  p50 .*  p99 .*  bad 0  done [\d,]+`, line)
 	}
 	require.NotContains(t, l.stderr.String(), "\x1b")
 	require.NotContains(t, l.stdout.String(), "\x1b")

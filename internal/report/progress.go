@@ -182,7 +182,7 @@ func (u frame) figures() []string {
 	if u.Offered > 0 {
 		parts = append(parts, "offered "+si(u.Offered)+"/s")
 	}
-	parts = append(parts, "achieved "+si(u.Achieved)+"/s")
+	parts = append(parts, "ended "+si(u.Achieved)+"/s")
 	if u.P50 > 0 || u.P99 > 0 {
 		parts = append(parts, "p50 "+quantity.Duration(u.P50.Seconds()), "p99 "+quantity.Duration(u.P99.Seconds()))
 	}
