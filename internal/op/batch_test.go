@@ -83,6 +83,18 @@ func TestBatchOutcomes(t *testing.T) {
 	}
 }
 
+// What stands in dst already is another op's: it is left there and not waited for.
+func TestBatchWaitsForItsOwnRequests(t *testing.T) {
+	p, before := NewBatch(NewRing([]string{"n0", "n1"})), driver.Request{Endpoint: -1}
+	o := batchOf(0, 16)
+	reqs := p.Start([]driver.Request{before}, o)
+	require.Len(t, reqs, 3)
+	require.Equal(t, before, reqs[0])
+	_, first := p.On(nil, Event{Kind: Replied, Op: o, Reply: &driver.Reply{}})
+	_, second := p.On(nil, Event{Kind: Replied, Op: o, Reply: &driver.Reply{}})
+	require.Equal(t, []Step{{}, {Done: true, Settled: true}}, []Step{first, second})
+}
+
 func TestBatchAllocatesNothing(t *testing.T) {
 	p, o := NewBatch(NewRing([]string{"n0", "n1", "n2"})), batchOf(0, 64)
 	dst := make([]driver.Request, 0, 8)
