@@ -16,11 +16,12 @@ import (
 
 // File is a mapped file, locked against other processes. Its methods may be called by several goroutines.
 type File struct {
-	file  *os.File // open as long as the mapping: errors of write-back are told to those who had it open
-	data  []byte   // the mapping
-	mode  Mode
-	place Place
-	cpu   processor
+	kernel kernel
+	file   *os.File // open as long as the mapping: errors of write-back are told to those who had it open
+	data   []byte   // the mapping
+	mode   Mode
+	place  Place
+	cpu    processor
 
 	sync func(lo, hi int64) error // waits for the write-back of a range; nil in modes without one
 	// It returns at once, as msync does in memory: the scheduler need not be told that a thread is away. Fence then calls the kernel itself: how calls
@@ -49,6 +50,10 @@ func Create(path string, size int64, mode Mode) (*File, error) {
 
 // CreateIn is Create for a file below a directory that it cannot lead out of. When ctx ends before the file is made, its cause is the error.
 func CreateIn(ctx context.Context, root *os.Root, name string, size int64, mode Mode) (*File, error) {
+	return createIn(ctx, linux{}, root, name, size, mode)
+}
+
+func createIn(ctx context.Context, k kernel, root *os.Root, name string, size int64, mode Mode) (*File, error) {
 	path := filepath.Join(root.Name(), name)
 	if size < 1 {
 		return nil, fmt.Errorf("create %s: a size of %d bytes: want at least 1", path, size)
@@ -57,10 +62,10 @@ func CreateIn(ctx context.Context, root *os.Root, name string, size int64, mode 
 	if err != nil {
 		return nil, fmt.Errorf("create %s: %w", path, pathless(err))
 	}
-	f := &File{file: file}
+	f := &File{kernel: k, file: file}
 	err = f.prepare(ctx, size, mode)
 	if err == nil {
-		err = syncDirectory(root, filepath.Dir(name))
+		err = k.syncDirectory(root, filepath.Dir(name))
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("create %s: %w", path, err), f.discard(), root.Remove(name))
@@ -80,6 +85,10 @@ func Open(path string, mode Mode) (*File, error) {
 
 // OpenIn is Open for a file below a directory that it cannot lead out of.
 func OpenIn(root *os.Root, name string, mode Mode) (*File, error) {
+	return openIn(linux{}, root, name, mode)
+}
+
+func openIn(k kernel, root *os.Root, name string, mode Mode) (*File, error) {
 	path := filepath.Join(root.Name(), name)
 	if info, err := root.Stat(name); err == nil && !info.Mode().IsRegular() { // to open a device may do something to it
 		return nil, fmt.Errorf("open %s: %w", path, errNotRegular)
@@ -88,9 +97,9 @@ func OpenIn(root *os.Root, name string, mode Mode) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, pathless(err))
 	}
-	f := &File{file: file}
+	f := &File{kernel: k, file: file}
 	if err := f.open(mode); err != nil {
-		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), file.Close())
+		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), f.discard())
 	}
 	return f, nil
 }
@@ -127,14 +136,14 @@ const atATime = 64 << 20
 
 // reserve gives the file its blocks. What the file system cannot hold it refuses at once.
 func (f *File) reserve(ctx context.Context, size int64) error {
-	free, err := freeOf(f.fd())
+	free, err := freeOf(f.kernel, f.fd())
 	if err != nil {
 		return err
 	}
 	if size > free {
 		return fmt.Errorf("%d bytes are free: %w", free, unix.ENOSPC)
 	}
-	if err := f.file.Truncate(size); err != nil {
+	if err := f.kernel.truncate(f.file, size); err != nil {
 		return err
 	}
 	for off := int64(0); off < size; off += atATime {
@@ -143,7 +152,7 @@ func (f *File) reserve(ctx context.Context, size int64) error {
 		}
 		end := min(off+atATime, size)
 		f.enlarge(off, end)
-		if err := unix.Fallocate(f.fd(), 0, off, end-off); err != nil {
+		if err := f.kernel.allocate(f.fd(), off, end-off); err != nil {
 			return err
 		}
 	}
@@ -161,12 +170,12 @@ func (f *File) enlarge(off, end int64) {
 	}
 	end -= end % hugePage
 	for at := off; at < end; at += hugePage {
-		if _, err := f.file.WriteAt([]byte{0}, at); err != nil {
+		if _, err := f.kernel.writeAt(f.file, []byte{0}, at); err != nil {
 			return // Fallocate tells it
 		}
 	}
 	if off < end {
-		_ = unix.Madvise(f.data[off:end], unix.MADV_COLLAPSE) // an error costs time only
+		_ = f.kernel.advise(f.data[off:end], unix.MADV_COLLAPSE) // an error costs time only
 	}
 }
 
@@ -193,19 +202,19 @@ func (f *File) fill(ctx context.Context, size, atOnce int64) error {
 		if ctx.Err() != nil {
 			return fmt.Errorf("given up after %d of %d bytes: %w", off, size, context.Cause(ctx))
 		}
-		n, err := f.file.WriteAt(zeros[:min(size-off, int64(len(zeros)))], off)
+		n, err := f.kernel.writeAt(f.file, zeros[:min(size-off, int64(len(zeros)))], off)
 		if err != nil {
 			return err
 		}
 		off += int64(n)
 		progressed(ctx, int64(n))
 		if off%unsynced == 0 {
-			if err := f.file.Sync(); err != nil {
+			if err := f.kernel.sync(f.file); err != nil {
 				return err
 			}
 		}
 	}
-	return f.file.Sync()
+	return f.kernel.sync(f.file)
 }
 
 // piece returns how many bytes are written at once to a new file. The kernel keeps them together from then on: a store to a clean page of the mapping has
@@ -238,13 +247,13 @@ func (f *File) open(mode Mode) error {
 
 // lock locks the file, which ends with its closing, and finds out where it is.
 func (f *File) lock() error {
-	if err := unix.Flock(f.fd(), unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
+	if err := f.kernel.flock(f.fd()); errors.Is(err, unix.EWOULDBLOCK) {
 		return ErrLocked
 	} else if err != nil {
 		return fmt.Errorf("lock: %w", err)
 	}
 	var err error
-	f.place, err = placeOf(f.fd())
+	f.place, err = placeOf(f.kernel, f.fd())
 	return err
 }
 
@@ -255,50 +264,54 @@ func Room(dir *os.Root) (free int64, place Place, err error) {
 		return 0, place, err
 	}
 	defer d.Close()
-	if free, err = freeOf(int(d.Fd())); err == nil {
-		place, err = placeOf(int(d.Fd()))
+	if free, err = freeOf(linux{}, int(d.Fd())); err == nil {
+		place, err = placeOf(linux{}, int(d.Fd()))
 	}
 	return free, place, err
 }
 
 // freeOf returns how many bytes are free on a file system; one in memory need not have a bound of its own.
-func freeOf(fd int) (int64, error) {
+func freeOf(k kernel, fd int) (int64, error) {
 	var system unix.Statfs_t
-	if err := unix.Fstatfs(fd, &system); err != nil {
+	if err := k.fstatfs(fd, &system); err != nil {
 		return 0, err
 	}
+	return bytesFree(&system, os.Geteuid() == 0), nil
+}
+
+func bytesFree(system *unix.Statfs_t, superuser bool) int64 {
 	blocks := system.Bavail
-	if os.Geteuid() == 0 {
+	if superuser {
 		blocks = system.Bfree // what others are kept from
 	}
 	if system.Blocks == 0 || blocks > math.MaxInt64/uint64(system.Bsize) {
-		return math.MaxInt64, nil
+		return math.MaxInt64
 	}
-	return int64(blocks) * system.Bsize, nil
+	return int64(blocks) * system.Bsize
 }
 
 // placeOf finds out where an open file is.
-func placeOf(fd int) (Place, error) {
+func placeOf(k kernel, fd int) (Place, error) {
 	var stat unix.Stat_t
-	if err := unix.Fstat(fd, &stat); err != nil {
+	if err := k.fstat(fd, &stat); err != nil {
 		return Place{}, err
 	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	mounts, err := k.readFile("/proc/self/mountinfo")
 	if err != nil {
 		return Place{}, err
 	}
-	info, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", fd))
+	info, err := k.readFile(fmt.Sprintf("/proc/self/fdinfo/%d", fd))
 	if err != nil {
 		return Place{}, err
 	}
 	place := find(string(mounts), mountOf(string(info)), fmt.Sprintf("%d:%d", unix.Major(stat.Dev), unix.Minor(stat.Dev)))
-	place.Beneath = beneath(place.upper())
+	place.Beneath = beneath(k, place.upper())
 	return place, nil
 }
 
 // beneath returns the type of the file system that the upper directory of an overlay is on. It need not be there for this process, which may be
 // in a container: then that is not known.
-func beneath(upper string) string {
+func beneath(k kernel, upper string) string {
 	if upper == "" {
 		return ""
 	}
@@ -307,7 +320,7 @@ func beneath(upper string) string {
 		return ""
 	}
 	defer dir.Close()
-	place, err := placeOf(int(dir.Fd()))
+	place, err := placeOf(k, int(dir.Fd()))
 	switch {
 	case err != nil || place.Hidden():
 		return ""
@@ -317,16 +330,7 @@ func beneath(upper string) string {
 	return place.FileSystem
 }
 
-// syncDirectory makes the names in a directory durable.
-func syncDirectory(root *os.Root, name string) error {
-	dir, err := root.Open(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
-}
-
-// discard gives back what a failed Create holds.
+// discard gives back what a file holds that was not made or not opened.
 func (f *File) discard() error {
 	if f.data != nil {
 		return f.Close()
@@ -366,7 +370,7 @@ func (f *File) mapAs(mode Mode, size int64) error {
 		flags = unix.MAP_SHARED_VALIDATE | unix.MAP_SYNC
 	}
 	var err error
-	f.data, err = mapped(f.fd(), size, flags)
+	f.data, err = f.kernel.mapped(f.fd(), size, flags)
 	// A kernel older than the flag, or a file system that does not know it, says EINVAL.
 	if mode == MapSync && (errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EINVAL)) {
 		return fmt.Errorf("mode %s: %s cannot map with MAP_SYNC: mount ext4 or xfs on a persistent-memory device with -o dax=always, "+
@@ -390,7 +394,7 @@ func (f *File) populate(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return fmt.Errorf("map: given up after %d of %d bytes: %w", off, f.Size(), context.Cause(ctx))
 		}
-		_ = unix.Madvise(f.data[off:min(off+atATime, f.Size())], unix.MADV_POPULATE_WRITE)
+		_ = f.kernel.advise(f.data[off:min(off+atATime, f.Size())], unix.MADV_POPULATE_WRITE)
 	}
 	return nil
 }
@@ -421,7 +425,7 @@ func (f *File) Close() error {
 	if f.data == nil {
 		return os.ErrClosed
 	}
-	err := unmap(f.data)
+	err := f.kernel.unmap(f.data)
 	f.data = nil
 	return errors.Join(err, f.file.Close())
 }

@@ -9,8 +9,11 @@ import (
 // canPermute says whether there are the instructions of line512.
 var canPermute = cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VBMI && cpu.X86.HasBMI2
 
-// detect returns the best way of this processor. Where the bits are: Intel SDM, volume 2A, CPUID.
-func detect() processor {
+// detect returns the best way of this processor.
+func detect() processor { return choose(cpuid) }
+
+// choose returns the best way of a processor that says of itself what cpuid returns. Where the bits are: Intel SDM, volume 2A, CPUID.
+func choose(cpuid func(leaf uint32) (eax, ebx, edx uint32)) processor {
 	const (
 		clflushBit    = 1 << 19 // leaf 1, EDX
 		clflushoptBit = 1 << 23 // leaf 7, EBX

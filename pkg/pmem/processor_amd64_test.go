@@ -3,6 +3,7 @@ package pmem
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -93,6 +94,104 @@ func TestCopyOfAnything(t *testing.T) {
 			p.copy(mapping, end, from[:leastAside+7])
 			require.Equal(t, from[:leastAside+7], mapping[end:])
 		}
+	}
+}
+
+// A processor flushes by the newest instruction that it says it has, whatever else it says.
+func TestTheNewestInstructionIsChosen(t *testing.T) {
+	const clflushBit, clflushoptBit, clwbBit = 1 << 19, 1 << 23, 1 << 24
+	for _, c := range []struct {
+		highest, basic, extended uint32
+		want                     string
+	}{
+		{7, clflushBit, clwbBit | clflushoptBit, "CLWB"},
+		{7, clflushBit, clwbBit, "CLWB"},
+		{7, clflushBit, clflushoptBit, "CLFLUSHOPT"},
+		{7, clflushBit, 0, "CLFLUSH"},
+		{6, clflushBit, clwbBit | clflushoptBit, "CLFLUSH"}, // leaf 7 is nothing that it knows
+		{8, clflushBit, clwbBit, "CLWB"},
+		{7, ^uint32(clflushBit), 0, ""},
+		{7, ^uint32(clflushBit), ^uint32(clflushoptBit | clwbBit), ""},
+		{7, 0, ^uint32(clwbBit), "CLFLUSHOPT"},
+		{7, clflushBit, ^uint32(clflushoptBit | clwbBit), "CLFLUSH"},
+	} {
+		p := choose(func(leaf uint32) (eax, ebx, edx uint32) {
+			switch leaf {
+			case 0:
+				return c.highest, ^uint32(0), ^uint32(0)
+			case 1:
+				return ^uint32(0), ^uint32(0), c.basic
+			case 7:
+				return ^uint32(0), c.extended, ^uint32(0)
+			}
+			t.Fatalf("leaf %d", leaf)
+			return 0, 0, 0
+		})
+		require.Equal(t, c.want, p.name, "%+v", c)
+		require.Equal(t, c.want != "", p.flush != nil)
+		require.Equal(t, c.want != "", p.aside != nil)
+	}
+}
+
+// Pieces go past the caches from 4 KiB on, in mappings from 16 MiB on, whole lines of them.
+func TestLargeCopiesGoPastTheCaches(t *testing.T) {
+	var lines int
+	p := processor{aside: func(to, from []byte) { lines += copy(to, from) / line }}
+	const size = 16 << 20
+	mapping, from := make([]byte, size), make([]byte, 8192)
+	for _, c := range []struct{ size, off, n, want int }{
+		{size, 0, 4096, 64},
+		{size, 0, 4095, 0},
+		{size - 1, 0, 8192, 0},
+		{size, 64, 4096, 64},
+		{size, 1, 4096, 63},
+		{size, 63, 4097, 64},
+		{size, 0, 4097, 64},
+	} {
+		lines = 0
+		p.copy(mapping[:c.size], int64(c.off), from[:c.n])
+		require.Equal(t, c.want, lines, "%+v", c)
+	}
+}
+
+// A head and what follows it are stored as one line where the line is theirs, or the rest of it is room; else they are flushed.
+func TestAHeadIsStoredAsALineOfItsOwn(t *testing.T) {
+	var did []string
+	p := processor{
+		flush: func(p []byte) { did = append(did, fmt.Sprintf("flush %d", len(p))) },
+		aside: func(to, from []byte) {
+			if len(to) > 0 {
+				did = append(did, fmt.Sprintf("aside %d", len(to)))
+			}
+		},
+		line: func(_, head, _ []byte, from, n int, _ uint32) {
+			did = append(did, fmt.Sprintf("line of %d and %d from %d", len(head), n, from))
+		},
+	}
+	for _, c := range []struct {
+		off     int64
+		head, n int
+		room    int64
+		want    []string
+	}{
+		{0, 24, 40, 0, []string{"line of 24 and 40 from 0"}},
+		{64, 24, 20, 20, []string{"line of 24 and 20 from 0"}},
+		{64, 24, 20, 19, []string{"flush 44"}},
+		{64, 24, 39, 1, []string{"line of 24 and 39 from 0"}},
+		{64, 24, 39, 0, []string{"flush 63"}},
+		{8, 24, 32, 0, []string{"flush 56"}},
+		{8, 24, 0, 99, []string{"flush 24"}},
+		{0, 23, 41, 0, []string{"flush 64"}},
+		{0, 0, 64, 0, []string{"aside 64"}},
+		{0, 0, 63, 1, []string{"line of 0 and 63 from 0"}},
+		{0, 0, 63, 0, []string{"flush 63"}},
+		{0, 24, 168, 0, []string{"aside 128", "line of 24 and 40 from 0"}},
+		{0, 24, 178, 54, []string{"aside 128", "line of 0 and 10 from 168", "line of 24 and 40 from 0"}},
+		{0, 24, 178, 53, []string{"aside 128", "flush 10", "line of 24 and 40 from 0"}},
+	} {
+		did = nil
+		p.put(make([]byte, 1024), &chunk{off: c.off, head: make([]byte, c.head), p: make([]byte, c.n), room: c.room, seal: true})
+		require.Equal(t, c.want, did, "%+v", c)
 	}
 }
 

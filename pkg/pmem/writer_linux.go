@@ -90,11 +90,11 @@ func (w *writer) put(p *chunk) (sum uint32, err error) {
 // as it was, so that Check will tell.
 func (f *File) write(off int64, head, p []byte) error {
 	if len(head) > 0 {
-		if _, err := f.file.WriteAt(head, off); err != nil {
+		if _, err := f.kernel.writeAt(f.file, head, off); err != nil {
 			return f.fail(err)
 		}
 	}
-	if _, err := f.file.WriteAt(p, off+int64(len(head))); err != nil {
+	if _, err := f.kernel.writeAt(f.file, p, off+int64(len(head))); err != nil {
 		return f.fail(err)
 	}
 	return nil
