@@ -1,6 +1,7 @@
 package hist
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -99,6 +100,25 @@ func TestPrintAddsUp(t *testing.T) {
 	})
 	require.Zero(t, new(Hist).Print())
 	require.NotEqual(t, of(256).Print(), of(257).Print(), "of one bucket")
+}
+
+// TestPrintVectors: what a print is does not depend on the machine or the version, so that two processes can compare theirs. The vectors
+// come from a Python program of a few lines, by the definition: Σ weight(bucket) + weight(2^32)·Σv + weight(2^33)·Σv².
+func TestPrintVectors(t *testing.T) {
+	for _, c := range []struct {
+		values []int64
+		want   uint64
+	}{
+		{[]int64{0}, 0xe220a8397b1dcdaf},
+		{[]int64{1}, 0x734cbb2211cb823f},
+		{[]int64{0, 0, 0}, 0xa661f8ac7159690d},
+		{[]int64{255, 256, 257}, 0x2a97770cf3a9fa03},
+		{[]int64{1000, 2000, 2000, 3_000_000}, 0x27e3645913cc8764},
+		{[]int64{math.MaxInt64}, 0x2fdffa5a0552ce1f},
+		{[]int64{1 << 40, 1 << 40, 5}, 0xdef340dadd6f9947},
+	} {
+		require.Equal(t, c.want, of(c.values...).Print(), "%v", c.values)
+	}
 }
 
 // TestWeights of what a print adds up: odd, so that no count is lost modulo 2^64, and no two the same.
