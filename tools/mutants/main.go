@@ -3,8 +3,9 @@
 //
 //	go run ./mutants [flags] PACKAGE…     # in this module; packages are relative to -root, as ./internal/op
 //
-// The tree is never modified: the tests run in a copy of it, where each mutant is built with an overlay (go help build, -overlay). A sample
-// of -n mutants is drawn with -seed, so that a figure can be had again. Mutants that do not compile are not counted. One that the tests never reach survives without being run;
+// The tree is never modified: the tests run in a copy of it, with an overlay (go help build, -overlay). The mutants that lie in functions are
+// built together, each as a twin of its function that an environment variable selects, and each is run against the tests that reach that
+// function; others, as those of constants, are built one by one. A sample of -n mutants is drawn with -seed, so that a figure can be had again. Mutants that do not compile are not counted. One that the tests never reach survives without being run;
 // one whose tests do not end before the deadline is killed, and counted apart.
 //
 // A mutant that cannot change what the package does is listed in equivalent.txt with its reason, and is not drawn. An entry that names no
@@ -145,7 +146,20 @@ func check(ctx context.Context, w io.Writer, o options, pkg string) (bool, error
 		return false, err
 	}
 	defer t.close()
-	total := test(ctx, w, o, t, drawn)
+	var total tally
+	for list := range slices.Chunk(drawn, atOnce) {
+		if !o.equivalents && o.n > 0 {
+			if total.counted() >= o.n {
+				break
+			}
+			list = list[:min(len(list), o.n-total.counted()+o.n/3+10)] // some do not compile
+		}
+		built, err := newSchema(ctx, t, p, list)
+		if err != nil {
+			return false, err
+		}
+		test(ctx, w, o, t, built, list, &total)
+	}
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
@@ -190,27 +204,29 @@ func (t tally) String() string {
 }
 
 // test runs mutants until o.n were counted, and prints the survivors.
-func test(ctx context.Context, w io.Writer, o options, t *tester, drawn []mutant) tally {
+func test(ctx context.Context, w io.Writer, o options, t *tester, built *schema, drawn []mutant, total *tally) {
 	var (
-		mu    sync.Mutex // guards what follows
-		next  int
-		total tally
+		mu      sync.Mutex // guards what follows
+		next    int
+		running int
 	)
 	take := func() (mutant, bool) {
 		mu.Lock()
 		defer mu.Unlock()
-		if ctx.Err() != nil || next == len(drawn) || o.n > 0 && !o.equivalents && next-total.broken >= o.n {
+		if ctx.Err() != nil || next == len(drawn) || o.n > 0 && !o.equivalents && total.counted()+running >= o.n {
 			return mutant{}, false
 		}
 		next++
+		running++
 		return drawn[next-1], true
 	}
 	var all sync.WaitGroup
 	for i := range max(1, o.parallel) {
 		all.Go(func() {
 			for m, ok := take(); ok; m, ok = take() {
-				end, by := t.try(ctx, i, m)
+				end, by := t.try(ctx, built, i, m)
 				mu.Lock()
+				running--
 				if ctx.Err() == nil {
 					total.add(end)
 					tell(w, o, m, end, by)
@@ -220,7 +236,6 @@ func test(ctx context.Context, w io.Writer, o options, t *tester, drawn []mutant
 		})
 	}
 	all.Wait()
-	return total
 }
 
 func (t *tally) add(e outcome) {

@@ -359,7 +359,7 @@ func (v *visitor) statements(list []ast.Stmt, stack []ast.Node) {
 		default:
 			continue
 		}
-		if !panics(s) && !only(s, stack) {
+		if !panics(s) && !only(s, stack) && !result(s, stack) {
 			v.add(stack, s, s.Pos(), s.End(), brief(v.source(s)), "", "nothing")
 		}
 	}
@@ -377,6 +377,23 @@ func only(s ast.Stmt, stack []ast.Node) bool {
 	}
 	_, ok = stack[len(stack)-2].(*ast.IfStmt)
 	return ok
+}
+
+// result reports whether a statement returns what a function returns at its end, without which it does not compile.
+func result(s ast.Stmt, stack []ast.Node) bool {
+	r, ok := s.(*ast.ReturnStmt)
+	if !ok || len(r.Results) == 0 || len(stack) < 2 {
+		return false
+	}
+	body, ok := stack[len(stack)-1].(*ast.BlockStmt)
+	if !ok || body.List[len(body.List)-1] != s {
+		return false
+	}
+	switch stack[len(stack)-2].(type) {
+	case *ast.FuncDecl, *ast.FuncLit:
+		return true
+	}
+	return false
 }
 
 func blank(s *ast.AssignStmt) bool {

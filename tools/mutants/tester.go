@@ -35,6 +35,7 @@ type tester struct {
 	packages []string // whose tests are run, one after the other
 	run      string
 	deadline time.Duration
+	limit    time.Duration      // the deadline that was asked for; 0: none was
 	covered  map[string][]block // by file, relative to the root
 }
 
@@ -50,7 +51,7 @@ func newTester(ctx context.Context, o options, p *source, packages []string) (*t
 	if err != nil {
 		return nil, err
 	}
-	t := &tester{root: filepath.Join(tmp, "tree"), tmp: tmp, packages: packages, run: o.run, covered: map[string][]block{}}
+	t := &tester{root: filepath.Join(tmp, "tree"), tmp: tmp, packages: packages, run: o.run, limit: o.deadline, covered: map[string][]block{}}
 	if err := copyTree(t.root, p.root); err != nil {
 		t.close()
 		return nil, err
@@ -108,15 +109,20 @@ func (t *tester) close() { os.RemoveAll(t.tmp) }
 
 // test runs a package's tests, at most for the time given, and returns what they print.
 func (t *tester) test(ctx context.Context, limit time.Duration, overlay, pkg string, args ...string) ([]byte, error) {
+	all := append([]string{"test", "-vet=off", "-failfast", "-timeout=30m", "-run=" + t.run}, args...)
+	var env []string
+	if overlay != "" { // in the environment, for programs that tests build
+		env = []string{"GOFLAGS=" + strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+overlay)}
+	}
+	return t.command(ctx, limit, t.root, env, "go", append(all, pkg)...)
+}
+
+// command runs a program and all that it starts, at most for the time given.
+func (t *tester) command(ctx context.Context, limit time.Duration, dir string, env []string, name string, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errDeadline)
 	defer cancel()
-	all := append([]string{"test", "-vet=off", "-failfast", "-timeout=30m", "-run=" + t.run}, args...)
-	cmd := exec.CommandContext(ctx, "go", append(all, pkg)...)
-	cmd.Dir = t.root
-	cmd.Env = os.Environ()
-	if overlay != "" { // in the environment, for programs that tests build
-		cmd.Env = append(cmd.Env, "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+overlay))
-	}
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 5 * time.Second
@@ -135,9 +141,14 @@ var (
 )
 
 // try tests a mutant, in worker i's files. It returns which test noticed, too.
-func (t *tester) try(ctx context.Context, i int, m mutant) (outcome, string) {
+func (t *tester) try(ctx context.Context, built *schema, i int, m mutant) (outcome, string) {
 	if !t.reached(m) {
 		return unreached, ""
+	}
+	if number, ok := built.numbers[m.name()]; ok && number == 0 {
+		return broken, ""
+	} else if ok {
+		return built.try(ctx, m, number)
 	}
 	overlay, err := t.overlay(i, m)
 	if err != nil {
