@@ -50,7 +50,7 @@ go test $race -shuffle=on -timeout 25m ./cmd/loadgen || status=$?
 # The tests above have one event loop where they choose no number themselves. What loops share is tried again with more of them; the race detector
 # has seen the code already.
 for loops in ${LOADGEN_TEST_MORE_LOOPS-2 4}; do
-	LOADGEN_TEST_LOOPS=$loops go test -shuffle=on ./internal/engine ./internal/run ./internal/coord || status=$?
+	LOADGEN_TEST_LOOPS=$loops go test -shuffle=on ./internal/engine ./internal/judge ./internal/coord || status=$?
 done
 go test -C tools ./mutants || status=$?
 case ",${LOADGEN_TEST_REQUIRE:-}," in

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/loadgen/loadgen/internal/judge"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -50,7 +51,7 @@ type watcher struct {
 	phase string
 	o     *plan.Observe
 	probe *asked
-	seen  run.Observation
+	seen  judge.Observation
 	last  *commit
 	err   error
 }
@@ -65,7 +66,7 @@ type probed struct {
 func (c *coordinator) watch(ph *plan.Phase) *watch {
 	w := &watch{}
 	for i, p := range c.probes {
-		w.all = append(w.all, &watcher{c: c, phase: ph.Name, o: c.Plan.Observes[i], probe: p, seen: run.Observation{Of: p.Of()}})
+		w.all = append(w.all, &watcher{c: c, phase: ph.Name, o: c.Plan.Observes[i], probe: p, seen: judge.Observation{Of: p.Of()}})
 	}
 	return w
 }
@@ -108,8 +109,8 @@ func (w *watch) end(ctx context.Context) error {
 }
 
 // observed returns what there is, by observation.
-func (w *watch) observed() map[string]*run.Observation {
-	all := map[string]*run.Observation{}
+func (w *watch) observed() map[string]*judge.Observation {
+	all := map[string]*judge.Observation{}
 	for _, one := range w.all {
 		all[one.o.Name] = &one.seen
 	}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/loadgen/loadgen/internal/judge"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/search"
@@ -20,7 +21,7 @@ func (c *coordinator) phase(ctx context.Context, ph *plan.Phase) error {
 	if ph.Clear != nil && t.Builtin != nil {
 		return c.flush(ctx, ph)
 	}
-	p := passage{c: c, ph: ph, route: newRoute(ph), m: run.Measured{Endpoints: t.Endpoints}, watch: c.watch(ph)}
+	p := passage{c: c, ph: ph, route: newRoute(ph), m: judge.Measured{Endpoints: t.Endpoints}, watch: c.watch(ph)}
 	if t.Builtin != nil {
 		p.m.Endpoints = c.nodes[t.Name]
 	}
@@ -38,7 +39,7 @@ type passage struct {
 	c     *coordinator
 	ph    *plan.Phase
 	route *route
-	m     run.Measured
+	m     judge.Measured
 	begun time.Duration // when its first level did, on the run clock; 0: not yet
 	watch *watch
 }
@@ -108,7 +109,7 @@ func (p *passage) level(s *step, step run.Step) {
 		row.T += since.Seconds()
 		p.m.Series = append(p.m.Series, row)
 	}
-	p.m.AddLevel(p.c.Plan, p.ph, run.Measured{
+	p.m.AddLevel(p.c.Plan, p.ph, judge.Measured{
 		Endpoints: p.m.Endpoints, Load: s.totals, Shape: step.Shape, Generators: s.generators,
 		Aborted: p.m.Aborted, Braked: p.m.Braked, Losses: p.m.Losses, Unfinished: s.unfinished, Apart: s.apart(),
 	}, since)
@@ -119,7 +120,7 @@ func (p *passage) settle(s *step) error {
 	if p.ph.Stages != nil || p.ph.Search != nil {
 		return nil
 	}
-	w := run.FindWarmUp(p.ph, s.totals, s.series.Rows())
+	w := judge.FindWarmUp(p.ph, s.totals, s.series.Rows())
 	if w.Seconds > 0 {
 		settled, from, err := s.history.since(int64(s.at) + int64(math.Round(w.Seconds*1e9)))
 		if err != nil {
@@ -135,11 +136,11 @@ func (p *passage) settle(s *step) error {
 	return nil
 }
 
-func (c *coordinator) add(ph *plan.Phase, m run.Measured) {
+func (c *coordinator) add(ph *plan.Phase, m judge.Measured) {
 	if m.Load == nil {
 		m.Load = &measure.Totals{}
 	}
-	c.result.Add(ph.Name, run.NewPhase(c.Plan, ph, m))
+	c.result.Add(ph.Name, judge.NewPhase(c.Plan, ph, m))
 }
 
 // shortfall is the error of a step that must succeed whole and did not.
@@ -152,7 +153,7 @@ func (p *passage) shortfall(kind run.StepKind, totals *measure.Totals) error {
 	if kind != run.Setup {
 		planned = p.c.Plan.Once(p.ph, false)
 	}
-	if short := kind.Shortfall(planned, copies, totals); short != "" {
+	if short := judge.Shortfall(kind, planned, copies, totals); short != "" {
 		return errors.New(short)
 	}
 	return nil
@@ -169,6 +170,6 @@ func (c *coordinator) flush(ctx context.Context, ph *plan.Phase) error {
 	if err != nil {
 		return err
 	}
-	c.add(ph, run.Measured{Endpoints: c.nodes[ph.Target], Origin: origin, Observed: w.observed()})
+	c.add(ph, judge.Measured{Endpoints: c.nodes[ph.Target], Origin: origin, Observed: w.observed()})
 	return nil
 }

@@ -3,6 +3,7 @@ package coord
 import (
 	"time"
 
+	"github.com/loadgen/loadgen/internal/judge"
 	"github.com/loadgen/loadgen/internal/pace"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/search"
@@ -46,7 +47,7 @@ func (r *route) add(s run.Step) {
 
 // next returns the next step, or none when the phase is over. m is what has been measured so far, and spent the time since its first level
 // began.
-func (r *route) next(m *run.Measured, spent time.Duration) (step run.Step, more bool) {
+func (r *route) next(m *judge.Measured, spent time.Duration) (step run.Step, more bool) {
 	if len(r.ahead) > 0 {
 		step, r.ahead = r.ahead[0], r.ahead[1:]
 		return step, true
@@ -58,7 +59,7 @@ func (r *route) next(m *run.Measured, spent time.Duration) (step run.Step, more 
 }
 
 // try returns the next step of a search, or says why there is none.
-func (r *route) try(m *run.Measured, spent time.Duration) (step run.Step, more bool) {
+func (r *route) try(m *judge.Measured, spent time.Duration) (step run.Step, more bool) {
 	s := r.ph.Search
 	bounds := search.Bounds{From: s.From, To: s.To, Precision: s.Precision}
 	rate, end := bounds.Next(m.Tries())

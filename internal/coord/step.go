@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/loadgen/loadgen/internal/judge"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/hist"
@@ -42,7 +43,7 @@ type step struct {
 	unfinished measure.Counters // of workers that were lost
 	ended      uint64           // ops, and how many of them
 	failed     uint64           // have failed
-	series     run.Series
+	series     judge.Series
 	response   hist.Hist // of an interval, as it is told
 	generators []run.Generator
 	unsure     []time.Duration // of each worker's clock

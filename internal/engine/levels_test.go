@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/drivers"
+	"github.com/loadgen/loadgen/internal/judge"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/pace"
 	"github.com/loadgen/loadgen/internal/run"
@@ -22,17 +23,17 @@ func searchVirtually(t *testing.T, p *plan.Plan) *run.Phase {
 	b := newBench(t, p, "load", 0)
 	ph := p.Phase("load")
 	s := ph.Search
-	m := run.Measured{Endpoints: []string{"e0"}}
+	m := judge.Measured{Endpoints: []string{"e0"}}
 	for {
 		rate, end := search.Bounds{From: s.From, To: s.To, Precision: s.Precision}.Next(m.Tries())
 		if rate == 0 {
 			m.Ended = end
-			return run.NewPhase(p, ph, m)
+			return judge.NewPhase(p, ph, m)
 		}
 		step := stepOf(ph, run.Load)
 		step.Level, step.Shape = len(m.Levels), pace.Shape{Rate: rate, Duration: s.StepDuration}
 		totals := b.runStep(step)
-		m.AddLevel(p, ph, run.Measured{Endpoints: m.Endpoints, Load: &totals, Shape: step.Shape}, time.Duration(b.l.origin))
+		m.AddLevel(p, ph, judge.Measured{Endpoints: m.Endpoints, Load: &totals, Shape: step.Shape}, time.Duration(b.l.origin))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/judge"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/pace"
 	"github.com/loadgen/loadgen/internal/run"
@@ -153,12 +154,12 @@ func (r *rated) requireUnbiased(t *testing.T, runs int, law func(*rand.Rand) tim
 
 func (r *rated) once(t *testing.T, b *bench) *run.Phase {
 	t.Helper()
-	m := run.Measured{Endpoints: []string{"e0"}}
+	m := judge.Measured{Endpoints: []string{"e0"}}
 	for i, shape := range r.stages {
 		step := stepOf(b.g.phase, r.kind)
 		step.Level, step.Shape = i, shape
 		totals := b.runStep(step)
-		m.AddLevel(b.g.plan, b.g.phase, run.Measured{Endpoints: m.Endpoints, Load: &totals, Shape: shape}, time.Duration(b.l.origin))
+		m.AddLevel(b.g.plan, b.g.phase, judge.Measured{Endpoints: m.Endpoints, Load: &totals, Shape: shape}, time.Duration(b.l.origin))
 	}
 	if r.stages == nil {
 		m.Shape = stepOf(b.g.phase, r.kind).Shape
@@ -170,7 +171,7 @@ func (r *rated) once(t *testing.T, b *bench) *run.Phase {
 		}
 		m.Load = &totals
 	}
-	return run.NewPhase(b.g.plan, b.g.phase, m)
+	return judge.NewPhase(b.g.plan, b.g.phase, m)
 }
 
 // Rates of closed loads of every kind are those that are known beforehand, whatever the target's times.
@@ -259,7 +260,7 @@ func TestRateOfAReplay(t *testing.T) {
 				b.server(0).latency = func(int) time.Duration { return law(random) }
 				_, totals := b.replay()
 				shape := stepOf(b.g.phase, run.Load).Shape
-				figures := run.NewPhase(p, b.g.phase, run.Measured{Endpoints: []string{"e0"}, Load: &totals, Shape: shape})
+				figures := judge.NewPhase(p, b.g.phase, judge.Measured{Endpoints: []string{"e0"}, Load: &totals, Shape: shape})
 				require.InEpsilon(t, 1/every, *figures.Op["get"].Answered, 0.002)
 			})
 		}

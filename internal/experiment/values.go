@@ -161,7 +161,7 @@ func seconds(r *run.Run, s subject, m metric) []float64 {
 		return nil
 	}
 	var values []float64
-	rows, from, length := 0, 0.0, p.RowSeconds()
+	rows, from, length := 0, 0.0, run.RowSeconds(p.Series)
 	for _, row := range p.Series {
 		width := row.T - from
 		measured := from >= max(p.Load.RampSeconds, p.WarmUp.Seconds) && width > length-0.1 && width < length+0.1

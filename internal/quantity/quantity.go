@@ -54,3 +54,23 @@ func Digits(f float64) string {
 	}
 	return strconv.FormatFloat(f, 'f', 0, 64)
 }
+
+// Number writes a count or a rate with thousands separators; below 100 with up to two decimals.
+func Number(f float64) string {
+	if f < 100 {
+		return strconv.FormatFloat(math.Round(f*100)/100, 'f', -1, 64)
+	}
+	digits := strconv.FormatFloat(math.Round(f), 'f', 0, 64)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+// Count writes how many there are of what a noun names: 1 op, 1,234 ops.
+func Count(n uint64, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return Number(float64(n)) + " " + noun
+}

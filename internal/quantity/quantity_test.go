@@ -29,6 +29,14 @@ func TestQuantities(t *testing.T) {
 		{Digits(0), "0"},
 		{Digits(9.996), "10.0"},
 		{Digits(99.96), "100"},
+		{Number(0), "0"},
+		{Number(1.5), "1.5"},
+		{Number(99.99), "99.99"},
+		{Number(100.4), "100"},
+		{Number(999.6), "1,000"},
+		{Number(1234567), "1,234,567"},
+		{Count(1, "op"), "1 op"},
+		{Count(1234, "op"), "1,234 ops"},
 	} {
 		require.Equal(t, tt.want, tt.got)
 	}

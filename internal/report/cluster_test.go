@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/detail"
+	"github.com/loadgen/loadgen/internal/judge"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -23,7 +24,7 @@ func TestRequestsOfACluster(t *testing.T) {
 	}
 	*s.totals.Request(0, driver.Put) = measure.Requests{Sent: 6030, Answered: 6000, Moved: 20, Ask: 10}
 	*s.totals.Request(2, driver.Put) = measure.Requests{Sent: 4000, Answered: 4000}
-	r.Add("put", run.NewPhase(p, p.Phases[0], run.Measured{Endpoints: endpoints(6), Load: s.totals, Generators: []run.Generator{event}}))
+	r.Add("put", judge.NewPhase(p, p.Phases[0], judge.Measured{Endpoints: endpoints(6), Load: s.totals, Generators: []run.Generator{event}}))
 	var text, page strings.Builder
 	require.NoError(t, Text(&text, r, Options{}))
 	require.Contains(t, text.String(), "space: redis, a cluster of 6 nodes\n")

@@ -19,6 +19,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/experiment"
+	"github.com/loadgen/loadgen/internal/judge"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/servertest"
@@ -46,7 +47,7 @@ func recordedAs(t testing.TB, header run.Header, seed uint64, seconds, perSecond
 	random := rand.New(rand.NewPCG(seed, 4))
 	d := detail.NewRun(run.New(header, environment))
 	var sum measure.Totals
-	var rows run.Series
+	var rows judge.Series
 	var b []byte
 	for second := range int64(seconds) {
 		s := simulate(1)
@@ -66,7 +67,7 @@ func recordedAs(t testing.TB, header run.Header, seed uint64, seconds, perSecond
 		sum.Merge(s.totals)
 	}
 	p.Phases[2].Open.Duration = time.Duration(seconds) * time.Second
-	r.Add("mixed", run.NewPhase(p, p.Phases[2], run.Measured{Endpoints: endpoints(1), Load: &sum, Series: rows.Rows(), Generators: []run.Generator{event}}))
+	r.Add("mixed", judge.NewPhase(p, p.Phases[2], judge.Measured{Endpoints: endpoints(1), Load: &sum, Series: rows.Rows(), Generators: []run.Generator{event}}))
 	return detail.Source{Run: r, Detail: d, Plan: []byte(`{"name":"hydra-m4"}`)}
 }
 

@@ -3,6 +3,7 @@ package report
 import (
 	"time"
 
+	"github.com/loadgen/loadgen/internal/judge"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/pace"
 	"github.com/loadgen/loadgen/internal/run"
@@ -68,11 +69,11 @@ func levels() *run.Run {
 
 // carriedOut is a phase whose levels were all carried out by a generator that was so busy.
 func carriedOut(p *plan.Plan, ph *plan.Phase, busy float64) *run.Phase {
-	m := run.Measured{Endpoints: endpoints(1)}
+	m := judge.Measured{Endpoints: endpoints(1)}
 	g := event
 	g.Busy = busy
 	add := func(s pace.Shape) {
-		m.AddLevel(p, ph, run.Measured{
+		m.AddLevel(p, ph, judge.Measured{
 			Endpoints: m.Endpoints, Load: queue(ph, s), Shape: s, Generators: []run.Generator{g},
 		}, time.Duration(len(m.Levels))*time.Second)
 	}
@@ -80,13 +81,13 @@ func carriedOut(p *plan.Plan, ph *plan.Phase, busy float64) *run.Phase {
 		for _, s := range ph.Stages.Shapes() {
 			add(s)
 		}
-		return run.NewPhase(p, ph, m)
+		return judge.NewPhase(p, ph, m)
 	}
 	for {
 		rate, end := search.Bounds{From: ph.Search.From, To: ph.Search.To, Precision: ph.Search.Precision}.Next(m.Tries())
 		if rate == 0 {
 			m.Ended = end
-			return run.NewPhase(p, ph, m)
+			return judge.NewPhase(p, ph, m)
 		}
 		add(pace.Shape{Rate: rate, Duration: ph.Search.StepDuration})
 	}

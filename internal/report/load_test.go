@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/detail"
+	"github.com/loadgen/loadgen/internal/judge"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -92,12 +93,12 @@ func TestWhatTheLoadCounts(t *testing.T) {
 					s.totals.RecordScenario(i, &measure.Sample{Due: n, Start: n, End: 2*ms + n})
 				}
 			}
-			m := run.Measured{Endpoints: endpoints(4), Load: s.totals, Generators: []run.Generator{event}}
+			m := judge.Measured{Endpoints: endpoints(4), Load: s.totals, Generators: []run.Generator{event}}
 			if o := test.phase.Open; o != nil {
 				m.Shape = o.Shape()
 			}
 			r := run.New(header, environment)
-			r.Add("get", run.NewPhase(samplePlan(), test.phase, m))
+			r.Add("get", judge.NewPhase(samplePlan(), test.phase, m))
 			var text, markdown strings.Builder
 			require.NoError(t, Text(&text, r, Options{}))
 			require.NoError(t, Markdown(&markdown, []detail.Source{{Run: r}}))

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/detail"
+	"github.com/loadgen/loadgen/internal/judge"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -31,7 +32,7 @@ func observed() *run.Run {
 		{Name: "jvm", Kind: plan.ObservePrometheus, Fields: []plan.Field{{Name: "heap", Unit: "bytes"}}},
 	}
 	const denied = "another user's process: only it or root may see its I/O"
-	redis, process := &run.Observation{Of: "127.0.0.1:40115, 127.0.0.1:33211, 127.0.0.1:45001, 127.0.0.1:39873", Skipped: 2}, &run.Observation{Of: "who listens on :40115"}
+	redis, process := &judge.Observation{Of: "127.0.0.1:40115, 127.0.0.1:33211, 127.0.0.1:45001, 127.0.0.1:39873", Skipped: 2}, &judge.Observation{Of: "who listens on :40115"}
 	server := func(at, n float64) *run.Probe {
 		return &run.Probe{At: at, Seconds: 0.00042 * n, Value: map[string]float64{
 			"used_memory": 1e6 * (10 - n), "keyspace_hits": 1e6 * n, "used_cpu_sys": n, "evicted_keys": 7, "cmdstat_get_usec": 12_345 * n,
@@ -47,12 +48,12 @@ func observed() *run.Run {
 	process.Begin(resident(0, 20e6))
 	process.Add(resident(1, 90e6))
 	process.End(resident(2, 30e6))
-	jvm := &run.Observation{Of: "http://127.0.0.1:9100/metrics"}
+	jvm := &judge.Observation{Of: "http://127.0.0.1:9100/metrics"}
 	jvm.Begin(&run.Probe{Seconds: 0.001, Missing: map[string]string{"": "connection refused"}})
 	jvm.End(&run.Probe{At: 2, Seconds: 0.001, Missing: map[string]string{"": "connection refused"}})
-	r.Add("put", run.NewPhase(p, p.Phases[0], run.Measured{
+	r.Add("put", judge.NewPhase(p, p.Phases[0], judge.Measured{
 		Endpoints: endpoints(4), Load: simulate(4).closed(driver.Put, 3, 1000).totals, Generators: []run.Generator{event},
-		Observed: map[string]*run.Observation{"redis": redis, "process": process, "jvm": jvm},
+		Observed: map[string]*judge.Observation{"redis": redis, "process": process, "jvm": jvm},
 	}))
 	return r
 }

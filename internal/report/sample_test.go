@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/loadgen/loadgen/internal/judge"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/internal/run"
@@ -130,7 +131,7 @@ func (s simulation) closed(verb driver.Verb, copies, n int) simulation {
 }
 
 func rows(seconds int) []run.Row {
-	var all run.Series
+	var all judge.Series
 	for i := range seconds {
 		all.Add(float64(i+1), &measure.Totals{})
 	}
@@ -141,14 +142,14 @@ func rows(seconds int) []run.Row {
 func good() *run.Run {
 	p, r := samplePlan(), run.New(header, environment)
 	r.Seconds = 1.913
-	r.Add("put", run.NewPhase(p, p.Phases[0], run.Measured{
+	r.Add("put", judge.NewPhase(p, p.Phases[0], judge.Measured{
 		Endpoints: endpoints(4), Load: simulate(4).closed(driver.Put, 3, 1000).totals, Generators: []run.Generator{event},
 	}))
 	setup := simulate(4)
 	for i := range int64(500) {
 		setup.op(driver.Put, driver.OK, 3, i*ms, i*ms)
 	}
-	r.Add("get", run.NewPhase(p, p.Phases[1], run.Measured{
+	r.Add("get", judge.NewPhase(p, p.Phases[1], judge.Measured{
 		Endpoints: endpoints(4), Load: simulate(4).closed(driver.Get, 1, 1000).totals, Setup: setup.totals, Generators: []run.Generator{event},
 	}))
 	yes := true
@@ -193,7 +194,7 @@ func overloaded() *run.Run {
 	}
 	g := event
 	g.Busy, g.GCCycles, g.Mallocs = 0.88, 2, 1_234_567
-	ph := run.NewPhase(p, p.Phases[2], run.Measured{Endpoints: endpoints(12), Load: s.totals, Series: rows(2), Generators: []run.Generator{g}})
+	ph := judge.NewPhase(p, p.Phases[2], judge.Measured{Endpoints: endpoints(12), Load: s.totals, Series: rows(2), Generators: []run.Generator{g}})
 	r.Add("mixed", ph)
 	no := false
 	r.SetAsserts([]run.AssertResult{
@@ -214,7 +215,7 @@ func broken() *run.Run {
 	s.op(driver.Put, driver.Timeout, 1, ms, ms)
 	s.totals.Span.Session(0, 1001*ms)
 	r.Seconds = 1.2
-	r.Add("fill", run.NewPhase(p, p.Phases[3], run.Measured{Endpoints: endpoints(1), Load: s.totals, Generators: []run.Generator{event}}))
+	r.Add("fill", judge.NewPhase(p, p.Phases[3], judge.Measured{Endpoints: endpoints(1), Load: s.totals, Generators: []run.Generator{event}}))
 	r.Conclude(run.Failed, `phase "fill": populate: 1 of 1,000,000 put ops were done: 1 timed out, 999,998 were never begun`)
 	return r
 }
@@ -240,7 +241,7 @@ func fleet() *run.Run {
 	r.Losses = []run.Loss{{
 		Worker: "a-worker-with-a-long-name", Why: "no heartbeat for 10s", Phase: "put", Seq: 4, KnownSeconds: 4, LoadedSeconds: 14.2, UnseenOps: 1800,
 	}}
-	r.Add("put", run.NewPhase(p, p.Phases[0], run.Measured{
+	r.Add("put", judge.NewPhase(p, p.Phases[0], judge.Measured{
 		Endpoints: endpoints(4), Load: simulate(4).closed(driver.Put, 3, 1000).totals, Generators: []run.Generator{event}, Losses: r.Losses,
 	}))
 	r.Conclude(run.Degraded, r.Losses[0].Error())

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/search"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
@@ -31,7 +32,7 @@ func (r *Run) CheckValid() error {
 		if err := p.checkWhole(); err != nil {
 			return fmt.Errorf("phase %q: %w", name, err)
 		}
-		if err := cmp.Or(p.checkLedgers(), p.checkRequests()); err != nil && p.Validity != Invalid {
+		if err := cmp.Or(p.checkLedgers(), p.CheckRequests()); err != nil && p.Validity != Invalid {
 			return fmt.Errorf("phase %q is judged %s: %w", name, p.Validity, err)
 		}
 		if err := p.checkJudgement(); err != nil {
@@ -100,7 +101,7 @@ func checkReasons(is Validity, reasons []Reason) error {
 		if !why.Validity.known() {
 			return fmt.Errorf("a reason is judged %q", why.Validity)
 		}
-		if why.Validity.rank() > worst.rank() {
+		if why.Validity.Worse(worst) {
 			worst = why.Validity
 		}
 	}
@@ -140,7 +141,7 @@ func (p *Phase) checkWhole() error {
 			return fmt.Errorf("probes %s is null", name)
 		}
 	}
-	for _, t := range []trend{p.Steady.Rate, p.Steady.Response} {
+	for _, t := range []Trend{p.Steady.Rate, p.Steady.Response} {
 		if t.CI95 != nil && (t.Effective == nil || t.Drift == nil || t.DriftP == nil) {
 			return errors.New("a trend with a confidence interval, and no more")
 		}
@@ -169,14 +170,14 @@ func (p *Phase) checkSearch() error {
 			return fmt.Errorf("search: a %s without its level, or the other way round", c.name)
 		case c.rate != nil && p.Levels[*c.level].Rate != *c.rate:
 			return fmt.Errorf("search: %s %v, but its level is of %v", c.name, *c.rate, p.Levels[*c.level].Rate)
-		case c.rate != nil && p.Levels[*c.level].Outcome != outcomes[search.Held]:
+		case c.rate != nil && p.Levels[*c.level].Outcome != search.Held.String():
 			return fmt.Errorf("search: the level of its %s is %q", c.name, p.Levels[*c.level].Outcome)
 		}
 	}
 	return nil
 }
 
-func checkFigures(ops map[string]*Op, scenarios map[string]*scenario) error {
+func checkFigures(ops map[string]*Op, scenarios map[string]*Scenario) error {
 	for verb, o := range ops {
 		if o == nil {
 			return fmt.Errorf("%s is null", verb)
@@ -206,7 +207,7 @@ func (f *Figures) check(acks ...Latency) error {
 		return fmt.Errorf("a rate of %v/s, and of %v a minute", *f.Rate, *f.RatePerMinute)
 	}
 	latencies := []Latency{f.Response, f.Service, f.Lag}
-	for _, c := range []classLatency{f.Latency.OK, f.Latency.Miss, f.Latency.Bad} {
+	for _, c := range []ClassLatency{f.Latency.OK, f.Latency.Miss, f.Latency.Bad} {
 		latencies = append(latencies, c.Response, c.Service)
 	}
 	for _, l := range append(latencies, acks...) {
@@ -221,7 +222,7 @@ func (f *Figures) check(acks ...Latency) error {
 func (f *Figures) checkCounts() error {
 	c := f.Causes
 	if caused, bad := c.Reply+c.Timeout+c.Lost+c.Refused+c.OpTimeout, f.Conflict+f.QuorumFailed+f.Timeout+f.Error; caused != bad {
-		return fmt.Errorf("%d causes of %s that went wrong", caused, plural(bad, "op"))
+		return fmt.Errorf("%d causes of %s that went wrong", caused, quantity.Count(bad, "op"))
 	}
 	ok, miss := f.Latency.OK, f.Latency.Miss
 	for _, c := range []struct {
@@ -235,7 +236,7 @@ func (f *Figures) checkCounts() error {
 		{"lag", f.Lag.Count, f.Lag.Count, "what was sent", f.Sent},
 	} {
 		if c.is != c.parts || c.is > c.most {
-			return fmt.Errorf("%s: %s, of %d %s", c.name, plural(c.is, "sample"), c.most, c.of)
+			return fmt.Errorf("%s: %s, of %d %s", c.name, quantity.Count(c.is, "sample"), c.most, c.of)
 		}
 	}
 	return nil
@@ -244,7 +245,7 @@ func (f *Figures) checkCounts() error {
 // check holds that a latency has what any number of samples has, and that its figures rise.
 func (l *Latency) check() error {
 	if l.Count > 0 && (l.Min == nil || l.Failed == 0 && (l.Mean == nil || l.SD == nil || l.Max == nil)) {
-		return fmt.Errorf("%s without a mean, sd, min or max", plural(l.Count, "latency sample"))
+		return fmt.Errorf("%s without a mean, sd, min or max", quantity.Count(l.Count, "latency sample"))
 	}
 	least := math.Inf(-1)
 	for _, f := range []*float64{l.Min, l.P50, l.P90, l.P99, l.P999, l.Max} {
@@ -282,7 +283,7 @@ func (p *Phase) checkLedgers() error {
 		}
 	}
 	if (p.Stalls == 0) != (p.MaxStallSeconds == 0) {
-		return fmt.Errorf("%s, but the longest is %v s", plural(p.Stalls, "stall"), p.MaxStallSeconds)
+		return fmt.Errorf("%s, but the longest is %v s", quantity.Count(p.Stalls, "stall"), p.MaxStallSeconds)
 	}
 	return checkLedgers(p.Op, p.Requests)
 }
@@ -311,9 +312,9 @@ func checkLedgers(ops map[string]*Op, requests []Requests) error {
 	return nil
 }
 
-// checkRequests holds ops against the requests that they take: what was done was asked for, and answered, by as many endpoints as it needs. It
-// names the first verb of which that is not so.
-func (p *Phase) checkRequests() error {
+// CheckRequests holds ops against the requests that they take: what was done was asked for, and answered, by as many endpoints as it needs.
+// The error names the first verb of which that is not so.
+func (p *Phase) CheckRequests() error {
 	kind := StepKind(p.Kind)
 	if p.Setup != nil {
 		if err := checkAnswered(Setup, p.Target.Replication, p.Setup.Op, p.Setup.Requests); err != nil {
@@ -334,7 +335,7 @@ func checkAnswered(kind StepKind, r *Replication, ops map[string]*Op, requests [
 		o, each := ops[verb], r.answers(kind, verb)
 		if done := o.OK + o.Miss; answered/each < done {
 			return fmt.Errorf("%s: %s ended ok or miss, which takes %s, and %s were",
-				verb, plural(done, "op"), plural(done*each, "answered request"), decimal(float64(answered)))
+				verb, quantity.Count(done, "op"), quantity.Count(done*each, "answered request"), quantity.Number(float64(answered)))
 		}
 	}
 	return nil

@@ -10,8 +10,8 @@
 // is not to be had is null, never zero, and the nearest `nulls` object above it holds the reason under its path, or under the
 // path of an object whose numbers are all null for one reason.
 //
-// # From totals to figures
+// # The verdict
 //
-// [NewPhase] turns the merged totals of a phase into its ledgers, rates and latencies and judges whether they may be believed.
-// [Run.Add] collects phases, and [Run.Conclude] and [Run.SetAsserts] give the verdict and the exit code.
+// Package judge makes a [Phase] of what was counted. [Run.Add] collects phases, [Run.Conclude] and [Run.SetAsserts] say how far the run got and what
+// became of its asserts; the verdict and the exit code follow from these, and [Run.CheckValid] holds a result that was read against that.
 package run

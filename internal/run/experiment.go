@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/loadgen/loadgen/internal/quantity"
 )
 
 // Experiment is what came of running the variants of a plan again and again. Each execution is a [Run] of its own; this names them and
@@ -251,7 +253,7 @@ func (x *Experiment) Abort(by string) {
 		}
 	}
 	x.Verdict.Completeness = worst(completenesses[:], x.Verdict.Completeness, Aborted)
-	x.Verdict.Reasons = append([]string{fmt.Sprintf("%s after %s", by, plural(uint64(len(x.Runs)), "run"))}, x.Verdict.Reasons...)
+	x.Verdict.Reasons = append([]string{fmt.Sprintf("%s after %s", by, quantity.Count(uint64(len(x.Runs)), "run"))}, x.Verdict.Reasons...)
 	x.ExitCode = worst(exitCodes[:], x.ExitCode, ExitAborted)
 }
 

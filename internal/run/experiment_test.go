@@ -7,7 +7,7 @@ import (
 )
 
 func comparedRun(variant string, c Completeness) *Run {
-	r := New(Header{ID: variant, Variant: variant, Repetition: 1}, nowhere())
+	r := New(Header{ID: variant, Variant: variant, Repetition: 1}, Environment{})
 	r.Conclude(c, "because")
 	return r
 }

@@ -52,7 +52,7 @@ func (l *Loss) Error() string {
 
 // Unseen says in words how many ops are in no figure; "" when none is missing.
 func (l *Loss) Unseen() string {
-	switch ops := plural(l.UnseenOps, "op"); {
+	switch ops := quantity.Count(l.UnseenOps, "op"); {
 	case l.UnseenEstimated:
 		return "an estimated " + ops
 	case l.UnseenOps > 0:

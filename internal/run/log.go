@@ -3,7 +3,6 @@ package run
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
@@ -25,32 +24,6 @@ type Log struct {
 	Unproven string           `json:"unproven"` // why there is none
 }
 
-// merge adds what another worker did to files of its own.
-func (l *Log) merge(o *Log) {
-	l.Layout, l.SyncAsked, l.Clear = joint(l.Layout, o.Layout), joint(l.SyncAsked, o.SyncAsked), joint(l.Clear, o.Clear)
-	l.SyncUsed, l.Instruction = joint(l.SyncUsed, o.SyncUsed), joint(l.Instruction, o.Instruction)
-	l.FileSystem, l.Failure = joint(l.FileSystem, o.FileSystem), joint(l.Failure, o.Failure)
-	l.Durable = l.Durable && o.Durable
-	for _, c := range o.Caveats {
-		if !slices.Contains(l.Caveats, c) {
-			l.Caveats = append(l.Caveats, c)
-		}
-	}
-	l.Files += o.Files
-	l.FileBytes = max(l.FileBytes, o.FileBytes)
-	l.Bytes, l.Forces, l.Resets = l.Bytes+o.Bytes, l.Forces+o.Forces, l.Resets+o.Resets
-	l.Unproven = joint(l.Unproven, o.Unproven)
-	l.Threads = append(l.Threads, o.Threads...)
-	if l.Proof == nil || o.Proof == nil {
-		l.Proof = nil
-		return
-	}
-	l.Proof.Acknowledged += o.Proof.Acknowledged
-	l.Proof.Verified += o.Proof.Verified
-	l.Proof.Recovered += o.Proof.Recovered
-	l.Proof.Wrong = append(l.Proof.Wrong, o.Proof.Wrong...)
-}
-
 // shareOf sets a log's speed as a share of its bound's, nil where that has none, or says why it cannot be one.
 func (l *Log) shareOf(bound *Log) (why string) {
 	switch {
@@ -68,40 +41,6 @@ func (l *Log) shareOf(bound *Log) (why string) {
 	share := *l.BytesPerSecond / *bound.BytesPerSecond
 	l.BoundShare = &share
 	return ""
-}
-
-// joint is what workers say: once where they agree.
-func joint(a, b string) string {
-	if a == b || b == "" {
-		return a
-	}
-	if a == "" {
-		return b
-	}
-	return a + ", " + b
-}
-
-// mergeLogs joins what workers did; nil when none loaded log files.
-func mergeLogs(all []*Log) *Log {
-	var sum *Log
-	for _, l := range all {
-		switch {
-		case l == nil:
-		case sum == nil:
-			first := *l
-			first.Caveats = append([]string{}, l.Caveats...)
-			first.Threads = append([]measure.Thread{}, l.Threads...)
-			if l.Proof != nil {
-				proof := *l.Proof
-				proof.Wrong = append([]string{}, l.Proof.Wrong...)
-				first.Proof = &proof
-			}
-			sum = &first
-		default:
-			sum.merge(l)
-		}
-	}
-	return sum
 }
 
 // CheckValid returns an error when a worker's account cannot be.

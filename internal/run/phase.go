@@ -1,7 +1,9 @@
 package run
 
 import (
-	"github.com/loadgen/loadgen/pkg/hist"
+	"math"
+	"slices"
+
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -13,12 +15,12 @@ type Phase struct {
 	Validity Validity `json:"validity"` // worst of what Reasons name
 	Reasons  []Reason `json:"reasons"`
 	WarmUp   WarmUp   `json:"warmup"`
-	Steady   steady   `json:"steady"`
+	Steady   Steady   `json:"steady"`
 
-	Target  target    `json:"target"`
-	Dataset dataset   `json:"dataset"`
+	Target  Target    `json:"target"`
+	Dataset Dataset   `json:"dataset"`
 	Load    Shape     `json:"load"`
-	Trace   *replayed `json:"trace"` // null: the phase replays none
+	Trace   *Replayed `json:"trace"` // null: the phase replays none
 
 	OfferedRate  *float64 `json:"offered_rate"`  // open: ops due per second after the ramp
 	AchievedRate *float64 `json:"achieved_rate"` // open: ops ended per second, whatever their outcome, over as long a time
@@ -28,9 +30,9 @@ type Phase struct {
 
 	Log       *Log                 `json:"log"`      // null: the target is no log
 	Op        map[string]*Op       `json:"op"`       // by verb; of a search, of the level with the largest rate that held
-	Scenario  map[string]*scenario `json:"scenario"` // by name; of a search, as Op
+	Scenario  map[string]*Scenario `json:"scenario"` // by name; of a search, as Op
 	Requests  []Requests           `json:"requests"`
-	Setup     *ledgers             `json:"setup"` // of the untimed ops before the load
+	Setup     *Ledgers             `json:"setup"` // of the untimed ops before the load
 	Series    []Row                `json:"series"`
 	Generator Generator            `json:"generator"` // of the load, setup apart; over all workers
 	Digest    string               `json:"digest"`    // of the multiset of ops due: stream, number, verb, key, size; hex
@@ -48,13 +50,14 @@ type Phase struct {
 
 	Levels []Level `json:"levels"` // of stages and of a search, in their order
 	Search *Search `json:"search"` // null: the phase is none
+}
 
-	lags   hist.Hist // of all ops, ns, and
-	waited hist.Hist // of those among them that had no room when they were due
-
-	even    float64 // seconds of the plateau; 0: there is none
-	plateau float64 // seconds of it that the achieved rate may be of
-	chance  float64 // ops/s by which offered and achieved may differ though nothing fell short: a standard deviation
+// Lost names what ended ops without an answer: their connection, or the log that failed below them.
+func (p *Phase) Lost() string {
+	if p.Log != nil {
+		return "failed log"
+	}
+	return "lost connection"
 }
 
 // Reason is why figures of a phase are no better than Validity.
@@ -71,23 +74,23 @@ type WarmUp struct {
 	Reason  string  `json:"reason"`
 }
 
-// steady says how even a load ran after its warm-up, second by second.
-type steady struct {
+// Steady says how even a load ran after its warm-up, second by second.
+type Steady struct {
 	Seconds  int   `json:"seconds"`  // that were looked at: whole ones, with all of the load on
-	Rate     trend `json:"rate"`     // of the ops that ended ok or miss in each
-	Response trend `json:"response"` // of their mean response
+	Rate     Trend `json:"rate"`     // of the ops that ended ok or miss in each
+	Response Trend `json:"response"` // of their mean response
 }
 
-// trend describes a series of seconds. Its shares are of its mean.
-type trend struct {
+// Trend describes a series of seconds. Its shares are of its mean.
+type Trend struct {
 	Effective *float64 `json:"effective"` // independent seconds that it is worth
 	CI95      *float64 `json:"ci95"`      // half of the 95 % confidence interval of the mean, a share
 	Drift     *float64 `json:"drift"`     // change from beginning to end, a share
 	DriftP    *float64 `json:"drift_p"`   // probability of a trend as strong as this by chance
 }
 
-// target is what the phase was run against.
-type target struct {
+// Target is what the phase was run against.
+type Target struct {
 	Name        string       `json:"name"`
 	Driver      string       `json:"driver"`
 	Builtin     bool         `json:"builtin"`     // built-in nodes started for this run
@@ -107,8 +110,8 @@ type Replication struct {
 	ReadFrom   string `json:"read_from"`
 }
 
-// dataset is which keys and values were used.
-type dataset struct {
+// Dataset is which keys and values were used.
+type Dataset struct {
 	Name       string  `json:"name"`
 	Keys       int64   `json:"keys"`  // in the space, or in each session's pool
 	Scope      string  `json:"scope"` // "shared" or "session"
@@ -117,21 +120,21 @@ type dataset struct {
 	ValueBytes int     `json:"value_bytes"` // of the largest
 	Values     string  `json:"values"`      // how they differ from text of that size, "" when they do not
 
-	File       *keyFile   `json:"file"`        // that has the keys; nil: they are made
-	ValuesFile *valueFile `json:"values_file"` // that has the values; likewise
+	File       *KeyFile   `json:"file"`        // that has the keys; nil: they are made
+	ValuesFile *ValueFile `json:"values_file"` // that has the values; likewise
 }
 
-// keyFile is the file that a dataset has its keys from.
-type keyFile struct {
+// KeyFile is the file that a dataset has its keys from.
+type KeyFile struct {
 	Path   string `json:"path"`
 	Form   string `json:"form"`
 	Field  string `json:"field"`
 	SHA256 string `json:"sha256"`
 }
 
-// valueFile is the file that a dataset has its values from. Sizes are without the header of a checked value.
-type valueFile struct {
-	keyFile
+// ValueFile is the file that a dataset has its values from. Sizes are without the header of a checked value.
+type ValueFile struct {
+	KeyFile
 	Encoding     string  `json:"encoding"`
 	Pick         string  `json:"pick"`
 	Values       int64   `json:"values"` // how many there are
@@ -140,8 +143,8 @@ type valueFile struct {
 	MeanBytes    float64 `json:"mean_bytes"`
 }
 
-// replayed is the trace that a phase has replayed.
-type replayed struct {
+// Replayed is the trace that a phase has replayed.
+type Replayed struct {
 	File    string            `json:"file"`
 	Form    string            `json:"form"`
 	SHA256  string            `json:"sha256"`
@@ -149,17 +152,6 @@ type replayed struct {
 	Lines   int64             `json:"lines"` // that are ops
 	Ops     []plan.TraceCount `json:"ops"`   // lines by what the trace calls the op
 	LeftOut []plan.TraceCount `json:"left_out"`
-}
-
-func newReplayed(t *plan.Trace) *replayed {
-	r := &replayed{
-		File: t.File, Form: t.Form, SHA256: t.SHA256, Speed: t.Speed, Lines: t.Lines,
-		Ops: append([]plan.TraceCount{}, t.Ops...), LeftOut: append([]plan.TraceCount{}, t.LeftOut...),
-	}
-	if t.Even {
-		r.Speed = 0
-	}
-	return r
 }
 
 // Shape is the load that was asked for. A field that the model does not have is 0 or "".
@@ -208,7 +200,7 @@ type Figures struct {
 	Response Latency `json:"response"` // of all ops that were due
 	Service  Latency `json:"service"`  // of all ops that were due
 	Lag      Latency `json:"lag"`      // of every op that was started
-	Latency  classes `json:"latency"`
+	Latency  Classes `json:"latency"`
 }
 
 // Op is the figures of the ops of one verb.
@@ -217,12 +209,12 @@ type Op struct {
 	HitRatio *float64  `json:"hit_ratio"` // of gets: ok / (ok + miss), of keys where ops have several
 	BytesIn  uint64    `json:"bytes_in"`
 	BytesOut *uint64   `json:"bytes_out"`
-	Keys     keyLedger `json:"keys"`
+	Keys     KeyLedger `json:"keys"`
 	Acks     []Latency `json:"acks"` // k-1: start of the op to its k-th good answer
 }
 
-// keyLedger is that of the keys of an op: as the op's, where each has one. A batch of several is ok when one of its keys was there.
-type keyLedger struct {
+// KeyLedger is that of the keys of an op: as the op's, where each has one. A batch of several is ok when one of its keys was there.
+type KeyLedger struct {
 	Ledger
 	Rate     *float64 `json:"rate"`      // ok per second while all sessions were at work
 	Answered *float64 `json:"answered"`  // ok and miss per second, likewise
@@ -232,9 +224,9 @@ type keyLedger struct {
 // Batched says that ops had several keys each, so that Keys tells more than the op does.
 func (o *Op) Batched() bool { return o.Keys.Due > o.Due }
 
-// scenario is the figures of one scenario: its start is that of its first op, its end that of its last. It ended ok when all its ops
+// Scenario is the figures of one scenario: its start is that of its first op, its end that of its last. It ended ok when all its ops
 // did, as a miss when some of them missed, and else as the op did that failed. Its ops are in those of their verbs, too.
-type scenario struct {
+type Scenario struct {
 	Figures
 	Steps []string `json:"steps"` // the ops of one
 }
@@ -248,15 +240,15 @@ type Causes struct {
 	OpTimeout uint64 `json:"op_timeout"`
 }
 
-// classes holds the latencies of each class of outcomes.
-type classes struct {
-	OK   classLatency `json:"ok"`
-	Miss classLatency `json:"miss"`
-	Bad  classLatency `json:"bad"` // conflict, quorum_failed, timeout, error
+// Classes holds the latencies of each class of outcomes.
+type Classes struct {
+	OK   ClassLatency `json:"ok"`
+	Miss ClassLatency `json:"miss"`
+	Bad  ClassLatency `json:"bad"` // conflict, quorum_failed, timeout, error
 }
 
-// classLatency is the latencies of one class.
-type classLatency struct {
+// ClassLatency is the latencies of one class.
+type ClassLatency struct {
 	Response Latency `json:"response"`
 	Service  Latency `json:"service"`
 }
@@ -292,8 +284,8 @@ type Requests struct {
 	InFlight int64  `json:"in_flight"`
 }
 
-// ledgers is what an untimed step did.
-type ledgers struct {
+// Ledgers is what an untimed step did.
+type Ledgers struct {
 	Op       map[string]*Op `json:"op"`
 	Requests []Requests     `json:"requests"`
 }
@@ -313,6 +305,20 @@ type Row struct {
 		P50  *float64 `json:"p50"`
 		P99  *float64 `json:"p99"`
 	} `json:"response"`
+}
+
+// RowSeconds returns how long most rows of a series are, in whole seconds, at least 1. The first and the last may be shorter, and one
+// of which something came late may be longer.
+func RowSeconds(series []Row) float64 {
+	if len(series) == 0 {
+		return 1
+	}
+	lengths, from := make([]float64, len(series)), 0.0
+	for i, r := range series {
+		lengths[i], from = r.T-from, r.T
+	}
+	slices.Sort(lengths)
+	return max(1, math.Round(lengths[len(lengths)/2]))
 }
 
 // ErrorText is a text that came with errors, and how often.

@@ -28,6 +28,9 @@ const (
 	Invalid Validity = "invalid"
 )
 
+// Worse says whether figures of this validity are to be believed less than those of another.
+func (v Validity) Worse(than Validity) bool { return v.rank() > than.rank() }
+
 // rank orders validities from best to worst.
 func (v Validity) rank() int {
 	switch v {
@@ -48,19 +51,11 @@ func (v Validity) known() bool { return v == Valid || v == Suspect || v == Inval
 func (p *Phase) ValidityOf(path string) Validity {
 	worst := Valid
 	for _, why := range p.Reasons {
-		if why.Validity.rank() > worst.rank() && slices.ContainsFunc(why.Touches, func(t string) bool { return within(path, t) }) {
+		if why.Validity.Worse(worst) && slices.ContainsFunc(why.Touches, func(t string) bool { return within(path, t) }) {
 			worst = why.Validity
 		}
 	}
 	return worst
-}
-
-// below returns what a reason touches, behind a path.
-func (r *Reason) below(at string) (paths []string) {
-	for _, t := range r.Touches {
-		paths = append(paths, at+t)
-	}
-	return paths
 }
 
 // within says whether a path is at another one or below it.
@@ -126,7 +121,7 @@ func (r *Run) judge() {
 			v.Phases = map[string]Validity{}
 		}
 		v.Phases[name] = p.Validity
-		if p.Validity.rank() > v.Validity.rank() {
+		if p.Validity.Worse(v.Validity) {
 			v.Validity = p.Validity
 		}
 		for _, why := range p.Reasons {

@@ -46,6 +46,11 @@ const (
 	Limited            // the generator could not offer the rate properly: it says nothing of the target
 )
 
+// String returns the word that a result has for the outcome.
+func (o Outcome) String() string {
+	return [...]string{Held: "held", Failed: "failed", Overloaded: "overloaded", Limited: "client-bound"}[o]
+}
+
 // Try is a rate, and what came of it.
 type Try struct {
 	Rate     float64 // per second, > 0

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/judge"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -68,7 +69,7 @@ func repeated(p *plan.Plan, counts ...int) *run.Run {
 		rows = append(rows, second)
 		sum.Merge(second)
 	}
-	r.Add("get", run.NewPhase(p, p.Phases[0], run.Measured{
+	r.Add("get", judge.NewPhase(p, p.Phases[0], judge.Measured{
 		Endpoints: []string{"127.0.0.1:7001"}, Load: sum, Series: series(rows...), Generators: []run.Generator{{Executor: "event loop"}},
 	}))
 	return r
@@ -197,7 +198,7 @@ func TestUnitsOfObservations(t *testing.T) {
 func TestDrawObservations(t *testing.T) {
 	p := watched()
 	series := repeated(p, 100, 200).Phase["get"].Series
-	seen := &run.Observation{Of: "127.0.0.1:7001"}
+	seen := &judge.Observation{Of: "127.0.0.1:7001"}
 	probe := func(at, bytes float64) *run.Probe {
 		return &run.Probe{At: at, Value: map[string]float64{"memory": bytes}}
 	}
@@ -206,9 +207,9 @@ func TestDrawObservations(t *testing.T) {
 	seen.Add(&run.Probe{At: 1.5, Missing: map[string]string{"": "no answer"}})
 	seen.End(probe(2, 5000))
 	r := run.New(run.Header{ID: "x", Plan: p.Name}, run.Environment{})
-	r.Add("get", run.NewPhase(p, p.Phases[0], run.Measured{
+	r.Add("get", judge.NewPhase(p, p.Phases[0], judge.Measured{
 		Endpoints: []string{"127.0.0.1:7001"}, Load: load(driver.Get, 300), Series: series, Generators: []run.Generator{{Executor: "event loop"}},
-		Observed: map[string]*run.Observation{"redis": seen},
+		Observed: map[string]*judge.Observation{"redis": seen},
 	}))
 	v := Variant{Name: "v", Plan: p, Runs: []*run.Run{r}}
 	const value = `phase.get.probes.redis.series.value.memory`

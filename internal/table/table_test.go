@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/judge"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -60,7 +61,7 @@ func load(verb driver.Verb, n int) *measure.Totals {
 
 // series has a row for each second.
 func series(seconds ...*measure.Totals) []run.Row {
-	var s run.Series
+	var s judge.Series
 	for i, t := range seconds {
 		s.Add(float64(i+1), t)
 	}
@@ -72,7 +73,7 @@ func testRun(p *plan.Plan) *run.Run {
 	r := run.New(run.Header{ID: "x", Plan: p.Name, StartedAt: time.Unix(0, 0)}, run.Environment{
 		Servers: map[string]map[string]map[string]string{"space": {"127.0.0.1:7001": {"version": "7.2.4"}}},
 	})
-	r.Add("get", run.NewPhase(p, p.Phases[0], run.Measured{
+	r.Add("get", judge.NewPhase(p, p.Phases[0], judge.Measured{
 		Endpoints:  []string{"127.0.0.1:7001"},
 		Load:       load(driver.Get, 1000),
 		Setup:      load(driver.Put, 0),

@@ -31,11 +31,13 @@ import (
 	"time"
 )
 
-// neighbours returns the packages whose tests prove a package beside its own: what coord does with a run's data is what run is for, and rpc
-// carries what coord and measure say.
+// neighbours returns the packages whose tests prove a package beside its own: judge fills a run's data in, coord asks judge, and rpc carries
+// what coord and measure say.
 func neighbours(pkg string) []string {
 	switch filepath.Clean(pkg) {
 	case "internal/run":
+		return []string{"./internal/judge", "./internal/coord"}
+	case "internal/judge":
 		return []string{"./internal/coord"}
 	case "internal/coord":
 		return []string{"./internal/rpc"}

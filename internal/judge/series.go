@@ -1,11 +1,10 @@
-package run
+package judge
 
 import (
 	"bytes"
-	"math"
-	"slices"
 
 	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/hist"
 )
@@ -17,7 +16,7 @@ const mostRows = 4096
 // second each for the first 68 minutes, and of two, four, … in a load that is longer. Rows are joined by what was counted in them, so
 // quantiles are those of all ops of a row. The zero Series has no rows.
 type Series struct {
-	rows      []Row
+	rows      []run.Row
 	responses [][]byte  // of each row but the last: histogram of response, in its binary form
 	last      hist.Hist // the same of the last row
 	buf       []byte    // that a row's histogram is encoded in, to be kept in no more room than it takes
@@ -51,12 +50,12 @@ func (s *Series) Add(t float64, delta *measure.Totals) {
 		s.last.Merge(&o.Response[measure.ClassOK])
 		s.last.Merge(&o.Response[measure.ClassMiss])
 	}
-	row.respond(&s.last)
+	respond(row, &s.last)
 }
 
 // begin begins a row, after the last one is full.
 func (s *Series) begin() {
-	var row Row
+	var row run.Row
 	if n := len(s.rows); n > 0 {
 		row.InFlight = s.rows[n-1].InFlight
 		s.keep(&s.last)
@@ -95,7 +94,7 @@ func (s *Series) halve() {
 		decode(&sum, responses[i])
 		decode(&second, responses[i+1])
 		sum.Merge(&second)
-		row.respond(&sum)
+		respond(&row, &sum)
 		s.rows = append(s.rows, row)
 		s.keep(&sum)
 	}
@@ -109,30 +108,14 @@ func decode(h *hist.Hist, b []byte) {
 }
 
 // Rows returns the rows so far. They are the Series', and change with the next Add.
-func (s *Series) Rows() []Row { return s.rows }
+func (s *Series) Rows() []run.Row { return s.rows }
 
 // respond describes response times, of which those of ok and miss are h.
-func (r *Row) respond(h *hist.Hist) {
+func respond(r *run.Row, h *hist.Hist) {
 	t := measure.Times{Answered: *h, Failed: r.Bad + r.Due - r.Sent}
-	r.Response = Row{}.Response
+	r.Response = run.Row{}.Response
 	if t.Failed == 0 && h.Count() > 0 {
 		r.Response.Mean = number(h.Mean() / 1e9)
 	}
 	r.Response.P50, r.Response.P99 = quantileOf(&t, 500), quantileOf(&t, 990)
-}
-
-// RowSeconds returns how long most rows of the phase's series are, in whole seconds, at least 1. The first and the last may be shorter, and one
-// of which something came late may be longer.
-func (p *Phase) RowSeconds() float64 { return rowSeconds(p.Series) }
-
-func rowSeconds(series []Row) float64 {
-	if len(series) == 0 {
-		return 1
-	}
-	lengths, from := make([]float64, len(series)), 0.0
-	for i, r := range series {
-		lengths[i], from = r.T-from, r.T
-	}
-	slices.Sort(lengths)
-	return max(1, math.Round(lengths[len(lengths)/2]))
 }

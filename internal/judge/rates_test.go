@@ -1,4 +1,4 @@
-package run
+package judge
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/pace"
+	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -51,7 +52,7 @@ func shortOf(n uint64, s pace.Shape, arrivals string, perSecond int64, service f
 	for seed := range n {
 		load := served(s, arrivals, seed, perSecond, service)
 		p := NewPhase(testPlan(), scheduled(s, arrivals), Measured{
-			Endpoints: endpoints, Load: load, Shape: s, Settled: load, WarmUp: WarmUp{Seconds: warmUp.Seconds(), By: "plan"},
+			Endpoints: endpoints, Load: load, Shape: s, Settled: load, WarmUp: run.WarmUp{Seconds: warmUp.Seconds(), By: "plan"},
 		})
 		if strings.Contains(strings.Join(texts(p), " "), " sustained ") {
 			short++
@@ -97,7 +98,7 @@ func TestOfferedOfAStepCutShort(t *testing.T) {
 	half := pace.Shape{Rate: 1000, Duration: 2 * time.Second}
 	ph := scheduled(pace.Shape{Rate: 1000, Duration: 4 * time.Second}, "constant")
 	load := served(half, "constant", 1, 0, quick)
-	for _, m := range []Measured{{Aborted: true}, {Losses: []Loss{{Worker: "w1"}}}, {Logs: []*Log{nil, {Log: localfile.Log{Failure: "no"}}}}} {
+	for _, m := range []Measured{{Aborted: true}, {Losses: []run.Loss{{Worker: "w1"}}}, {Logs: []*run.Log{nil, {Log: localfile.Log{Failure: "no"}}}}} {
 		m.Endpoints, m.Load = endpoints, load
 		p := NewPhase(testPlan(), ph, m)
 		require.InEpsilon(t, 1000, *p.OfferedRate, 0.001)
@@ -137,7 +138,7 @@ func TestFewLongOpsAreNoShortfall(t *testing.T) {
 	const d = 2 * time.Second
 	ph := scheduled(pace.Shape{Rate: 1000, Duration: d}, "constant")
 	ph.Ops = []plan.Weight{{Op: "get", Weight: 9}, {Op: "put", Weight: 1}}
-	loaded := func(perOp int64) *Phase {
+	loaded := func(perOp int64) *run.Phase {
 		load := measure.NewTotals(origin, len(endpoints))
 		free, last := int64(0), int64(0)
 		for i := range int64(2000) {
@@ -156,7 +157,7 @@ func TestFewLongOpsAreNoShortfall(t *testing.T) {
 	}
 	p := loaded(0)
 	require.InEpsilon(t, 1000, *p.AchievedRate, 0.005)
-	require.Equal(t, Valid, p.Validity, texts(p))
+	require.Equal(t, run.Valid, p.Validity, texts(p))
 	p = loaded(ms * 10 / 9) // 900 a second
 	require.InEpsilon(t, 900, *p.AchievedRate, 0.02)
 	require.Contains(t, strings.Join(texts(p), " "), " sustained ")
@@ -185,7 +186,7 @@ func TestABurstOfATraceIsNoShortfall(t *testing.T) {
 	ph.Open.Trace = &plan.Trace{File: "t.csv", Form: "cache", Speed: 1, Lines: (seconds + 1) * each}
 	ph.Open.Duration = seconds*time.Second + 1
 	ph.Open.Rate = float64(ph.Open.Trace.Lines) / ph.Open.Duration.Seconds()
-	replayed := func(perOp int64) *Phase {
+	replayed := func(perOp int64) *run.Phase {
 		load := measure.NewTotals(origin, len(endpoints))
 		free := int64(0)
 		for i := range int64((seconds + 1) * each) {
@@ -197,7 +198,7 @@ func TestABurstOfATraceIsNoShortfall(t *testing.T) {
 		return newPhase(ph, load)
 	}
 	p := replayed(100 * µs)
-	require.Equal(t, Valid, p.Validity, texts(p))
+	require.Equal(t, run.Valid, p.Validity, texts(p))
 	require.InEpsilon(t, *p.OfferedRate, *p.AchievedRate, 0.005)
 	p = replayed(6 * ms) // 167 a second
 	require.Contains(t, strings.Join(texts(p), " "), " sustained ")

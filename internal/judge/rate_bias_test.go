@@ -1,4 +1,4 @@
-package run
+package judge
 
 import (
 	"fmt"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/pace"
+	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -95,7 +96,7 @@ func (c *clients) run(r *rand.Rand) *measure.Totals {
 
 // bias is by how much rates of runs are off from the truth on average, and by how much one of them is, as shares of it; and how many of the
 // runs have none.
-func bias(runs int, truth float64, one func(seed uint64) *Phase) (mean, sd float64, without int) {
+func bias(runs int, truth float64, one func(seed uint64) *run.Phase) (mean, sd float64, without int) {
 	var sum, squares float64
 	n := 0.0
 	for seed := range runs {
@@ -132,7 +133,7 @@ func TestClosedRatesAreUnbiased(t *testing.T) {
 						}
 						runs := max(20, 1000/(sessions*c.pipeline))
 						name := fmt.Sprintf("%s, %d sessions × %d, %d ops, by time %t, think %g s, ramp %g s", law.name, sessions, c.pipeline, ops, byTime, c.think, c.ramp)
-						mean, sd, without := bias(runs, c.truth(0.01), func(seed uint64) *Phase {
+						mean, sd, without := bias(runs, c.truth(0.01), func(seed uint64) *run.Phase {
 							return newPhase(c.phase(), c.run(rand.New(rand.NewPCG(seed, 7))))
 						})
 						if without < runs || c.ramp == 0 {
@@ -210,7 +211,7 @@ func TestOpenRatesAreUnbiased(t *testing.T) {
 				} {
 					const runs = 30
 					s := pace.Shape{Rate: 100, Ramp: ramp, Duration: 5 * time.Second}
-					mean, sd, without := bias(runs, s.Rate, func(seed uint64) *Phase {
+					mean, sd, without := bias(runs, s.Rate, func(seed uint64) *run.Phase {
 						return newPhase(scheduled(s, arrivals), served(s, arrivals, seed, 0, law))
 					})
 					require.Zero(t, without)

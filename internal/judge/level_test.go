@@ -1,4 +1,4 @@
-package run
+package judge
 
 import (
 	"strings"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/pace"
+	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/search"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -25,11 +26,11 @@ func searchPhase() *plan.Phase {
 }
 
 // level is one of a search: openLoad brings 1,000 ops a second for 4 s.
-func level(ph *plan.Phase, load *measure.Totals, g Generator) *Level {
+func level(ph *plan.Phase, load *measure.Totals, g run.Generator) *Level {
 	var m Measured
 	g.Executor, g.Loops = "event loop", 1
 	m.AddLevel(testPlan(), ph, Measured{
-		Endpoints: endpoints, Load: load, Shape: pace.Shape{Rate: 1000, Duration: 4 * time.Second}, Generators: []Generator{g},
+		Endpoints: endpoints, Load: load, Shape: pace.Shape{Rate: 1000, Duration: 4 * time.Second}, Generators: []run.Generator{g},
 	}, 0)
 	return m.Levels[0]
 }
@@ -47,21 +48,21 @@ func TestWhoseDoingItIs(t *testing.T) {
 	share := func(f float64) *float64 { return &f }
 	tests := []struct {
 		load    *measure.Totals
-		g       Generator
+		g       run.Generator
 		outcome string
 		whose   string
 	}{
-		{slow, Generator{Busy: 0.5, RunQueueWait: share(0.002)}, "failed", "was busy 50 % of the time: it is not to blame"},
-		{slow, Generator{Busy: 0.8}, "failed", "was busy 80 % of the time"},
-		{slow, Generator{Busy: 0.9, RunQueueWait: share(0.2)}, "client-bound", "was busy 90 % of the time"},
-		{late, Generator{Busy: 0.5}, "failed", "was busy 50 % of the time: ops had no room, or it woke late"},
-		{slow, Generator{Busy: 0.5, RunQueueWait: share(0.05)}, "failed", "waited 5 % of the time for a processor: it may be to blame"},
-		{late, Generator{Busy: 0.5, RunQueueWait: share(0.2)}, "client-bound", "waited 20 % of the time for a processor: it may be to blame"},
-		{slow, Generator{Busy: 0.5, Throttled: &Throttled{Periods: 1}}, "client-bound", "a CPU quota kept the generator from running"},
-		{stalled, Generator{Busy: 0.5}, "client-bound", "the generator stood still for 300 ms"},
+		{slow, run.Generator{Busy: 0.5, RunQueueWait: share(0.002)}, "failed", "was busy 50 % of the time: it is not to blame"},
+		{slow, run.Generator{Busy: 0.8}, "failed", "was busy 80 % of the time"},
+		{slow, run.Generator{Busy: 0.9, RunQueueWait: share(0.2)}, "client-bound", "was busy 90 % of the time"},
+		{late, run.Generator{Busy: 0.5}, "failed", "was busy 50 % of the time: ops had no room, or it woke late"},
+		{slow, run.Generator{Busy: 0.5, RunQueueWait: share(0.05)}, "failed", "waited 5 % of the time for a processor: it may be to blame"},
+		{late, run.Generator{Busy: 0.5, RunQueueWait: share(0.2)}, "client-bound", "waited 20 % of the time for a processor: it may be to blame"},
+		{slow, run.Generator{Busy: 0.5, Throttled: &run.Throttled{Periods: 1}}, "client-bound", "a CPU quota kept the generator from running"},
+		{stalled, run.Generator{Busy: 0.5}, "client-bound", "the generator stood still for 300 ms"},
 		{
 			slow,
-			Generator{Busy: 0.5, Interrupted: &measure.Interrupted{Times: 3, Seconds: 0.03, MaxSeconds: 0.02, OthersSeconds: 0.03}},
+			run.Generator{Busy: 0.5, Interrupted: &measure.Interrupted{Times: 3, Seconds: 0.03, MaxSeconds: 0.02, OthersSeconds: 0.03}},
 			"failed", "was kept from its processor 3 times, for 30.0 ms in all, at most 20.0 ms: other threads had it for 30.0 ms of these",
 		},
 	}
@@ -119,7 +120,7 @@ func TestWhatComesOfALevel(t *testing.T) {
 			if tt.change != nil {
 				tt.change(ph)
 			}
-			l := level(ph, tt.load, Generator{Busy: tt.busy})
+			l := level(ph, tt.load, run.Generator{Busy: tt.busy})
 			require.Equal(t, tt.outcome, l.Outcome, l.Why)
 			require.Regexp(t, "^"+tt.why+"$", l.Why)
 		})
@@ -128,12 +129,17 @@ func TestWhatComesOfALevel(t *testing.T) {
 
 // searched is a search whose levels came out so, at 1,000 a second, 2,000 and so on; one that did not hold was tried twice. Power falls with
 // the rate.
-func searched(ended search.End, outcomes ...string) *Phase {
+func searched(ended search.End, outcomes ...string) *run.Phase {
 	ph := searchPhase()
 	m := Measured{Endpoints: endpoints, Ended: ended}
 	for i, outcome := range outcomes {
-		l := level(ph, openLoad(ms, 0), Generator{Busy: 0.1})
+		l := level(ph, openLoad(ms, 0), run.Generator{Busy: 0.1})
 		l.Rate, l.Outcome, l.power = float64(1000*(i+1)), outcome, 1/float64(i+1)
+		for o := search.Held; o <= search.Limited; o++ {
+			if o.String() == outcome {
+				l.outcome = o
+			}
+		}
 		m.Levels = append(m.Levels, l)
 		if outcome != "held" {
 			m.Levels = append(m.Levels, l)
@@ -148,28 +154,28 @@ func TestWhatASearchIsWorth(t *testing.T) {
 		name                       string
 		ended                      search.End
 		outcomes                   []string
-		validity                   Validity
+		validity                   run.Validity
 		reason                     string
 		found, failed, bound, knee *float64
 	}{
-		{"found", search.Precise, []string{"held", "held", "overloaded"}, Valid, "", rate(2000), rate(3000), nil, rate(1000)},
-		{"the highest holds", search.AtTo, []string{"held", "held"}, Valid, "", rate(2000), nil, nil, rate(1000)},
+		{"found", search.Precise, []string{"held", "held", "overloaded"}, run.Valid, "", rate(2000), rate(3000), nil, rate(1000)},
+		{"the highest holds", search.AtTo, []string{"held", "held"}, run.Valid, "", rate(2000), nil, nil, rate(1000)},
 		{
 			"client-bound", search.Precise,
 			[]string{"held", "client-bound"},
-			Suspect, "client-bound at 2,000/s: the target may hold more than 1,000/s", rate(1000), nil, rate(2000), rate(1000),
+			run.Suspect, "client-bound at 2,000/s: the target may hold more than 1,000/s", rate(1000), nil, rate(2000), rate(1000),
 		},
 		{
 			"out of time", search.Spent,
 			[]string{"held", "overloaded"},
-			Suspect, "the budget was spent: the answer lies between 1,000/s and 2,000/s", rate(1000), rate(2000), nil, rate(1000),
+			run.Suspect, "the budget was spent: the answer lies between 1,000/s and 2,000/s", rate(1000), rate(2000), nil, rate(1000),
 		},
 		{
 			"out of time early", search.Spent,
 			[]string{"held"},
-			Suspect, "the budget was spent before a rate failed: the target may hold more than 1,000/s", rate(1000), nil, nil, nil,
+			run.Suspect, "the budget was spent before a rate failed: the target may hold more than 1,000/s", rate(1000), nil, nil, nil,
 		},
-		{"nothing holds", search.BelowFrom, []string{"overloaded"}, Invalid, "no rate held: at 1,000/s, ", nil, rate(1000), nil, nil},
+		{"nothing holds", search.BelowFrom, []string{"overloaded"}, run.Invalid, "no rate held: at 1,000/s, ", nil, rate(1000), nil, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -183,7 +189,7 @@ func TestWhatASearchIsWorth(t *testing.T) {
 			require.Equal(t, tt.bound, p.Search.ClientBound)
 			require.Equal(t, tt.knee, p.Search.Knee)
 			require.InDelta(t, 0.1, p.Generator.Busy, 0, "where nothing held, that of the lowest level")
-			r := New(Header{ID: "x"}, Environment{})
+			r := run.New(run.Header{ID: "x"}, run.Environment{})
 			r.Add("get", p)
 			for _, path := range nullPaths(t, r) {
 				if path[0] == "phase" {
@@ -209,14 +215,14 @@ func TestOfferedAfterARampFromARate(t *testing.T) {
 	require.EqualValues(t, 4500, load.Ops[driver.Get].Due)
 	m := Measured{Endpoints: endpoints}
 	for range 2 {
-		m.AddLevel(testPlan(), ph, Measured{Endpoints: endpoints, Load: load, Shape: shape, Generators: []Generator{{Loops: 2, CPUSeconds: 1}}}, 0)
+		m.AddLevel(testPlan(), ph, Measured{Endpoints: endpoints, Load: load, Shape: shape, Generators: []run.Generator{{Loops: 2, CPUSeconds: 1}}}, 0)
 	}
 	l := m.Levels[0]
 	require.InEpsilon(t, 1500, *l.OfferedRate, 0.002)
 	require.InEpsilon(t, 1500, *l.AchievedRate, 0.004)
 	require.Empty(t, l.Outcome)
 	p := NewPhase(testPlan(), ph, m)
-	require.Equal(t, Valid, p.Validity, p.Reasons)
+	require.Equal(t, run.Valid, p.Validity, p.Reasons)
 	require.EqualValues(t, 9000, p.Op["get"].OK)
 	require.InDelta(t, 8, p.Load.DurationSeconds, 1e-9)
 	require.Equal(t, 2, p.Generator.Loops)

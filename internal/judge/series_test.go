@@ -1,4 +1,4 @@
-package run
+package judge
 
 import (
 	"testing"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -29,11 +30,11 @@ func TestSeries(t *testing.T) {
 	s.Add(1, first)
 	s.Add(1.5, second)
 	rows := s.Rows()
-	require.Equal(t, Row{T: 1, Due: 2, Sent: 2, InFlight: 2}, rows[0])
+	require.Equal(t, run.Row{T: 1, Due: 2, Sent: 2, InFlight: 2}, rows[0])
 	require.Nil(t, rows[1].Response.Mean, "an op failed")
 	require.Nil(t, rows[1].Response.P50, "one sample is no median")
-	rows[1].Response = Row{}.Response
-	require.Equal(t, Row{T: 1.5, Due: 2, Sent: 1, OK: 1, Bad: 1, KeysOK: 5, InFlight: 1}, rows[1])
+	rows[1].Response = run.Row{}.Response
+	require.Equal(t, run.Row{T: 1.5, Due: 2, Sent: 1, OK: 1, Bad: 1, KeysOK: 5, InFlight: 1}, rows[1])
 }
 
 // An interval without length, as the end of a worker that was lost has, is no row of its own.
@@ -44,7 +45,7 @@ func TestSeriesWithoutSplinters(t *testing.T) {
 	for _, at := range []float64{1, 1, 2, 2, 3} {
 		s.Add(at, one)
 	}
-	require.Equal(t, []Row{{T: 1, Due: 2, Sent: 2}, {T: 2, Due: 2, Sent: 2}, {T: 3, Due: 1, Sent: 1}}, s.Rows())
+	require.Equal(t, []run.Row{{T: 1, Due: 2, Sent: 2}, {T: 2, Due: 2, Sent: 2}, {T: 3, Due: 1, Sent: 1}}, s.Rows())
 }
 
 // TestLongSeriesJoinsRows counts three hours second by second: rows are of four seconds then, and each says what one Totals of these says.
@@ -66,7 +67,7 @@ func TestLongSeriesJoinsRows(t *testing.T) {
 	}
 	rows := s.Rows()
 	require.Len(t, rows, seconds/4)
-	require.InDelta(t, 4, rowSeconds(rows), 0)
+	require.InDelta(t, 4, run.RowSeconds(rows), 0)
 	inFlight := int64(0)
 	for at, row := range rows {
 		sum := measure.NewTotals(origin, 1)
@@ -84,15 +85,15 @@ func TestLongSeriesJoinsRows(t *testing.T) {
 
 // TestRowSeconds takes no notice of what is shorter or longer than most.
 func TestRowSeconds(t *testing.T) {
-	ends := func(at ...float64) (rows []Row) {
+	ends := func(at ...float64) (rows []run.Row) {
 		for _, t := range at {
-			rows = append(rows, Row{T: t})
+			rows = append(rows, run.Row{T: t})
 		}
 		return rows
 	}
-	for want, rows := range map[float64][]Row{1: ends(0.3, 1.3, 4.3, 5.3, 5.4), 2: ends(1.4, 3.4, 5.4, 7.4, 7.9), 4: ends(3, 7, 11)} {
-		require.InDelta(t, want, rowSeconds(rows), 0)
+	for want, rows := range map[float64][]run.Row{1: ends(0.3, 1.3, 4.3, 5.3, 5.4), 2: ends(1.4, 3.4, 5.4, 7.4, 7.9), 4: ends(3, 7, 11)} {
+		require.InDelta(t, want, run.RowSeconds(rows), 0)
 	}
-	require.InDelta(t, 1, rowSeconds(nil), 0)
-	require.InDelta(t, 1, rowSeconds(ends(0.2)), 0)
+	require.InDelta(t, 1, run.RowSeconds(nil), 0)
+	require.InDelta(t, 1, run.RowSeconds(ends(0.2)), 0)
 }

@@ -1,4 +1,4 @@
-package run
+package judge
 
 import (
 	"strings"
@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -18,16 +20,16 @@ func watched() *plan.Plan {
 	return p
 }
 
-func probe(at, calls, memory float64) *Probe {
-	return &Probe{At: at, Seconds: 0.25, Value: map[string]float64{"calls": calls, "memory": memory}}
+func probe(at, calls, memory float64) *run.Probe {
+	return &run.Probe{At: at, Seconds: 0.25, Value: map[string]float64{"calls": calls, "memory": memory}}
 }
 
-func failed(at float64, why string) *Probe {
-	return &Probe{At: at, Seconds: 1, Missing: map[string]string{"": why}}
+func failed(at float64, why string) *run.Probe {
+	return &run.Probe{At: at, Seconds: 1, Missing: map[string]string{"": why}}
 }
 
 // observed makes a phase that began at 10 s of the run clock.
-func observed(o *Observation) *Phase {
+func observed(o *Observation) *run.Phase {
 	return NewPhase(watched(), closedPhase(), Measured{
 		Endpoints: endpoints, Load: openLoad(1000, 0), Origin: 10, Observed: map[string]*Observation{"server": o},
 	})
@@ -49,7 +51,7 @@ func TestObserved(t *testing.T) {
 
 	how := p.Probes["server"]
 	require.Equal(t, []any{"server", "127.0.0.1:1", 4, 1, 3, 1.75, 1.0}, []any{how.Kind, how.Of, how.Taken, how.Failed, how.Skipped, how.Seconds, how.MaxSeconds})
-	require.Equal(t, []ErrorText{{"connection refused", 1}}, how.Errors)
+	require.Equal(t, []run.ErrorText{{Text: "connection refused", Count: 1}}, how.Errors)
 	require.Len(t, how.Series, 4)
 	require.Equal(t, []float64{-1, 1, 2, 3}, []float64{how.Series[0].T, how.Series[1].T, how.Series[2].T, how.Series[3].T})
 	require.Nil(t, how.Series[2].Value["calls"])
@@ -77,15 +79,15 @@ func TestObservedNulls(t *testing.T) {
 			"calls.delta": "the counter went back from 1,000 to 10: what counts was started anew",
 		}},
 		{"one field", func(o *Observation) {
-			o.Begin(&Probe{At: 9, Value: map[string]float64{"calls": 1}, Missing: map[string]string{"memory": "not told"}})
-			o.End(&Probe{At: 13, Value: map[string]float64{"calls": 2}, Missing: map[string]string{"memory": "not told"}})
+			o.Begin(&run.Probe{At: 9, Value: map[string]float64{"calls": 1}, Missing: map[string]string{"memory": "not told"}})
+			o.End(&run.Probe{At: 13, Value: map[string]float64{"calls": 2}, Missing: map[string]string{"memory": "not told"}})
 		}, map[string]string{"memory.max": "not told", "memory.before": "not told"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			o := new(Observation)
 			c.probes(o)
-			r := New(Header{}, nowhere())
+			r := run.New(run.Header{}, nowhere())
 			r.Add("get", observed(o))
 			for path, why := range c.why {
 				require.Equal(t, why, r.Why(append([]string{"phase", "get", "observe", "server"}, strings.Split(path, ".")...)...), path)
@@ -124,9 +126,9 @@ func TestObservedForADay(t *testing.T) {
 func TestObservedReasonsAreBounded(t *testing.T) {
 	o := new(Observation)
 	for i := range 1000 {
-		o.Add(failed(float64(i), decimal(float64(i))))
+		o.Add(failed(float64(i), quantity.Number(float64(i))))
 	}
 	all := observed(o).Probes["server"].Errors
 	require.Len(t, all, maxReasons+1)
-	require.Equal(t, ErrorText{"(other texts)", 1000 - maxReasons}, all[0])
+	require.Equal(t, run.ErrorText{Text: "(other texts)", Count: 1000 - maxReasons}, all[0])
 }

@@ -1,4 +1,4 @@
-package run
+package judge
 
 import (
 	"testing"
@@ -6,11 +6,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
 // loadOn is a closed load whose workers say this of themselves.
-func loadOn(workers ...Generator) *Phase {
+func loadOn(workers ...run.Generator) *run.Phase {
 	return NewPhase(testPlan(), closedPhase(), Measured{Endpoints: endpoints, Load: closedLoad(1000, ms, 0, always(driver.OK)), Generators: workers})
 }
 
@@ -18,48 +19,48 @@ func loadOn(workers ...Generator) *Phase {
 func TestStarvedTargetsAreNotCalledValid(t *testing.T) {
 	for _, c := range []struct {
 		others, idle float64
-		want         Validity
+		want         run.Validity
 	}{
-		{0.06, 0.09, Suspect},
-		{0.6, 0, Suspect},
-		{0.05, 0, Valid},
-		{0.9, 0.1, Valid},
-		{0, 0, Valid},
+		{0.06, 0.09, run.Suspect},
+		{0.6, 0, run.Suspect},
+		{0.05, 0, run.Valid},
+		{0.9, 0.1, run.Valid},
+		{0, 0, run.Valid},
 	} {
-		p := loadOn(Generator{Machine: &measure.Machine{OthersShare: c.others, IdleShare: c.idle}})
+		p := loadOn(run.Generator{Machine: &measure.Machine{OthersShare: c.others, IdleShare: c.idle}})
 		require.Equal(t, c.want, p.Validity, c)
 		require.Equal(t, c.want, p.ValidityOf("op.get.rate"), c)
 		require.Equal(t, c.want, p.ValidityOf("op.get.response.p99"), c)
 	}
-	p := loadOn(Generator{Machine: &measure.Machine{OthersShare: 0.31, IdleShare: 0.02}})
+	p := loadOn(run.Generator{Machine: &measure.Machine{OthersShare: 0.31, IdleShare: 0.02}})
 	require.Equal(t, []string{"processes other than loadgen's and the target's had 31 % of the processors' time on a worker's machine, and 2 % of it was idle: " +
 		"loadgen or the target may have wanted it; stop them, or run where they are not"}, texts(p))
 }
 
 func TestWorkersOnOneMachineAreNotOthers(t *testing.T) {
-	on := func(host string, others, cpu float64) Generator {
-		return Generator{CPUSeconds: cpu, Machine: &measure.Machine{Host: host, Seconds: 10, OthersShare: others}}
+	on := func(host string, others, cpu float64) run.Generator {
+		return run.Generator{CPUSeconds: cpu, Machine: &measure.Machine{Host: host, Seconds: 10, OthersShare: others}}
 	}
-	others := func(all ...Generator) float64 { return mergeGenerators(all).Machine.OthersShare }
+	others := func(all ...run.Generator) float64 { return mergeGenerators(all).Machine.OthersShare }
 	require.InDelta(t, 0.1, others(on("a", 0.5, 3), on("a", 0.4, 4)), 1e-9)
 	require.InDelta(t, 0.5, others(on("a", 0.5, 3), on("b", 0.4, 4)), 1e-9, "two machines")
 	require.InDelta(t, 0, others(on("a", 0.3, 3), on("a", 0.3, 4)), 1e-9, "never below nothing")
 	require.InDelta(t, 0.5, others(on("", 0.5, 3), on("", 0.4, 4)), 1e-9, "one after the other")
-	require.InDelta(t, 0.5, others(Generator{CPUSeconds: 9}, on("a", 0.5, 3)), 1e-9, "what some do not know is that of the others")
+	require.InDelta(t, 0.5, others(run.Generator{CPUSeconds: 9}, on("a", 0.5, 3)), 1e-9, "what some do not know is that of the others")
 
 	bad, idle := &measure.Machine{OthersShare: 0.06}, &measure.Machine{OthersShare: 0.2, IdleShare: 0.5}
-	for _, all := range [][]Generator{{{Machine: bad}, {Machine: idle}}, {{Machine: idle}, {Machine: bad}}} {
+	for _, all := range [][]run.Generator{{{Machine: bad}, {Machine: idle}}, {{Machine: idle}, {Machine: bad}}} {
 		require.Equal(t, bad, mergeGenerators(all).Machine, "what is a doubt comes before what is none")
 	}
 }
 
 func TestWhyAMachineIsNotKnown(t *testing.T) {
-	p := loadOn(Generator{MachineUnknown: "no such file"}, Generator{MachineUnknown: "another"})
+	p := loadOn(run.Generator{MachineUnknown: "no such file"}, run.Generator{MachineUnknown: "another"})
 	require.Nil(t, p.Generator.Machine)
 	require.Equal(t, "no such file", p.Nulls["generator.machine"])
-	require.Equal(t, Valid, p.Validity, p.Reasons)
+	require.Equal(t, run.Valid, p.Validity, p.Reasons)
 	require.Equal(t, "it is read while a load is measured, and no worker says", loadOn().Nulls["generator.machine"])
-	p = loadOn(Generator{MachineUnknown: "no such file"}, Generator{Machine: &measure.Machine{IdleShare: 1}})
+	p = loadOn(run.Generator{MachineUnknown: "no such file"}, run.Generator{Machine: &measure.Machine{IdleShare: 1}})
 	require.Equal(t, &measure.Machine{IdleShare: 1}, p.Generator.Machine)
 	require.NotContains(t, p.Nulls, "generator.machine")
 }
@@ -75,7 +76,7 @@ func TestMachineIsChecked(t *testing.T) {
 		"less than none": {measure.Machine{OthersShare: -0.5, IdleShare: 0.5}, "others had -0.5 of"},
 		"negative idle":  {measure.Machine{OthersShare: 0.5, IdleShare: -0.5}, "and -0.5 of them was idle"},
 	} {
-		r := New(Header{}, Environment{})
+		r := run.New(run.Header{}, run.Environment{})
 		r.Add("get", loadOn())
 		r.Phase["get"].Generator.Machine = &c.m
 		if c.want == "" {
@@ -84,7 +85,7 @@ func TestMachineIsChecked(t *testing.T) {
 		}
 		require.ErrorContains(t, r.CheckValid(), c.want, name)
 	}
-	r := New(Header{}, Environment{})
-	r.Add("get", loadOn(Generator{Machine: &measure.Machine{OthersShare: 1}}))
+	r := run.New(run.Header{}, run.Environment{})
+	r.Add("get", loadOn(run.Generator{Machine: &measure.Machine{OthersShare: 1}}))
 	require.NoError(t, r.CheckValid(), "it is judged suspect")
 }

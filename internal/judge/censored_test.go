@@ -1,4 +1,4 @@
-package run
+package judge
 
 import (
 	"testing"
@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -41,7 +42,7 @@ func TestATailOfTimeoutsIsNotThatOfSurvivors(t *testing.T) {
 	const why = "181 of 20,000 ops failed, which counts as slower than any other"
 	for _, l := range []struct {
 		name string
-		of   *Latency
+		of   *run.Latency
 	}{{"response", &get.Response}, {"service", &get.Service}} {
 		require.EqualValues(t, 181, l.of.Failed)
 		require.InDelta(t, 0.001, *l.of.P99, 1e-5, "below their share, all is as it was")
@@ -53,7 +54,7 @@ func TestATailOfTimeoutsIsNotThatOfSurvivors(t *testing.T) {
 	require.InDelta(t, 0.001, *get.Latency.OK.Response.Max, 1e-9, "what ended ok is described by itself")
 	require.InDelta(t, 1, *get.Latency.Bad.Response.Max, 1e-9)
 
-	r := New(Header{}, Environment{})
+	r := run.New(run.Header{}, run.Environment{})
 	r.Add("get", p)
 	require.NoError(t, r.CheckValid())
 }
@@ -88,7 +89,7 @@ func TestASearchDoesNotHoldOnSurvivors(t *testing.T) {
 	ph.Search.SLOs = []plan.SLO{{ResponseP999: 5 * time.Millisecond}}
 	try := func(load *measure.Totals) *Level {
 		m := Measured{Endpoints: endpoints}
-		step := Measured{Endpoints: endpoints, Load: load, Shape: censoredPhase().Open.Shape(), Generators: []Generator{{Busy: 0.1}}}
+		step := Measured{Endpoints: endpoints, Load: load, Shape: censoredPhase().Open.Shape(), Generators: []run.Generator{{Busy: 0.1}}}
 		m.AddLevel(testPlan(), ph, step, 0)
 		return m.Levels[0]
 	}

@@ -1,4 +1,4 @@
-package run
+package judge
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/hist"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -171,10 +172,10 @@ func (b *builder) ofSlots(ph *plan.Phase) throughput {
 		return throughput{why: "no plateau: sessions had an op each, and no second one behind it"}
 	case spread*spread <= sameTurns*n: // few will do
 	case ended < leastTurns*slots:
-		return throughput{why: fmt.Sprintf("%s, fewer than 10 a slot: they took different times, and what a rate of so few is off by is not known", plural(uint64(ended), "op"))}
+		return throughput{why: fmt.Sprintf("%s, fewer than 10 a slot: they took different times, and what a rate of so few is off by is not known", quantity.Count(uint64(ended), "op"))}
 	case n < leastWithin:
 		return throughput{why: fmt.Sprintf("no plateau: sessions were at work together for %v only, in which %s began",
-			time.Duration(lasts).Round(time.Microsecond), plural(uint64(n), "op"))}
+			time.Duration(lasts).Round(time.Microsecond), quantity.Count(uint64(n), "op"))}
 	}
 	rate := (n - edge) / (lasts / 1e9)
 	if c := ph.Closed; c == nil || c.Duration == 0 {

@@ -1,4 +1,4 @@
-package run
+package judge
 
 import (
 	"math"
@@ -12,6 +12,7 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/internal/pace"
+	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -159,7 +160,7 @@ func TestChanceOfARampIsNoShortfall(t *testing.T) {
 	}
 }
 
-func newPhase(ph *plan.Phase, load *measure.Totals) *Phase {
+func newPhase(ph *plan.Phase, load *measure.Totals) *run.Phase {
 	return NewPhase(testPlan(), ph, Measured{Endpoints: endpoints, Load: load})
 }
 
@@ -170,21 +171,21 @@ func TestNewPhaseClosed(t *testing.T) {
 	load.Digest, load.Reconnects = 0xabc, 3
 	p := NewPhase(testPlan(), closedPhase(), Measured{
 		Endpoints: endpoints, Load: load,
-		Generators: []Generator{
+		Generators: []run.Generator{
 			{Executor: "event loop", Loops: 1, CPUSeconds: 0.5, Mallocs: 7, MaxRSSBytes: 10, Busy: 0.2},
 			{Executor: "event loop", Loops: 2, CPUSeconds: 0.25, Mallocs: 1, MaxRSSBytes: 30, Busy: 0.1},
 		},
 	})
 
-	require.Equal(t, Valid, p.Validity, p.Reasons)
+	require.Equal(t, run.Valid, p.Validity, p.Reasons)
 	require.Equal(t, "load", p.Kind)
 	require.Equal(t, "closed", p.Model)
 	require.Equal(t, 1.0, p.Seconds)
 	require.Equal(t, "0000000000000abc", p.Digest)
 	require.Equal(t, uint64(3), p.Reconnects)
-	require.Equal(t, Generator{Executor: "event loop", Loops: 3, CPUSeconds: 0.75, Mallocs: 8, MaxRSSBytes: 30, Busy: 0.2}, p.Generator)
+	require.Equal(t, run.Generator{Executor: "event loop", Loops: 3, CPUSeconds: 0.75, Mallocs: 8, MaxRSSBytes: 30, Busy: 0.2}, p.Generator)
 	require.Nil(t, p.Setup)
-	require.Equal(t, []Requests{
+	require.Equal(t, []run.Requests{
 		{Endpoint: endpoints[0], Verb: "get", Sent: 2000, Answered: 2000},
 		{Endpoint: endpoints[1], Verb: "get"},
 	}, p.Requests)
@@ -208,7 +209,7 @@ func TestNewPhaseClosed(t *testing.T) {
 	require.Nil(t, get.Service.P999)
 	require.Equal(t, "2 of 2,000 samples lie beyond it; a quantile takes 10", p.Nulls["op.get.service.p999"])
 	require.Nil(t, get.Latency.Bad.Service.P50)
-	require.Equal(t, []Latency{}, get.Acks)
+	require.Equal(t, []run.Latency{}, get.Acks)
 }
 
 // Every null has its reason, and no reason stands for a number that is there.
@@ -216,9 +217,9 @@ func TestNullsHaveReasons(t *testing.T) {
 	p := NewPhase(testPlan(), closedPhase(), Measured{
 		Endpoints: endpoints,
 		Load:      measure.NewTotals(origin, len(endpoints)),
-		Series:    []Row{{T: 1}},
+		Series:    []run.Row{{T: 1}},
 	})
-	r := New(Header{}, nowhere())
+	r := run.New(run.Header{}, nowhere())
 	r.Add("get", p)
 	nulls := nullPaths(t, r)
 	require.Contains(t, nulls, []string{"phase", "get", "op", "get", "rate"})
@@ -227,13 +228,13 @@ func TestNullsHaveReasons(t *testing.T) {
 	for _, path := range nulls {
 		require.NotEmpty(t, r.Why(path...), path)
 	}
-	require.Equal(t, Invalid, p.Validity)
+	require.Equal(t, run.Invalid, p.Validity)
 	require.Contains(t, texts(p), "no op was due")
 }
 
 // nowhere is the environment of a machine that says nothing.
-func nowhere() Environment {
-	e := Environment{Nulls: map[string]string{}}
+func nowhere() run.Environment {
+	e := run.Environment{Nulls: map[string]string{}}
 	for _, fact := range []string{"cgroup_cpus", "memory_bytes", "memory_limit_bytes", "fd_soft", "fd_hard"} {
 		e.Nulls[fact] = "not there"
 	}
@@ -241,20 +242,20 @@ func nowhere() Environment {
 }
 
 func TestWhyNotRun(t *testing.T) {
-	r := New(Header{}, Environment{}).Fail("no route to host")
+	r := run.New(run.Header{}, run.Environment{}).Fail("no route to host")
 	require.Equal(t, "phase get was not run: the run is failed", r.Why("phase", "get", "op"))
 	require.Empty(t, r.Why("seconds"))
-	require.Equal(t, ExitFailed, r.ExitCode)
+	require.Equal(t, run.ExitFailed, r.ExitCode)
 	require.Equal(t, []string{"no route to host"}, r.Verdict.Reasons)
 }
 
 // Lists and objects of the JSON are never null, however little there is to say.
 func TestEmptyIsNotNull(t *testing.T) {
-	require.Empty(t, nullPaths(t, New(Header{}, Environment{
+	require.Empty(t, nullPaths(t, run.New(run.Header{}, run.Environment{
 		CgroupCPUs: number(1), MemoryBytes: new(int64), MemoryLimitBytes: new(int64), FDSoft: new(int64), FDHard: new(int64),
 	}).Fail()))
 	p := NewPhase(testPlan(), closedPhase(), Measured{Load: &measure.Totals{}})
-	r := New(Header{}, Environment{})
+	r := run.New(run.Header{}, run.Environment{})
 	r.Add("get", p)
 	for _, path := range nullPaths(t, r) {
 		require.True(t, r.Why(path...) != "" || path[0] == "environment", path)
@@ -289,12 +290,12 @@ func TestSetupStandsApart(t *testing.T) {
 	*setup.Request(1, driver.Put) = measure.Requests{Sent: 2 * uint64(once), Answered: 2 * uint64(once)}
 	p := NewPhase(testPlan(), ph, Measured{Endpoints: endpoints, Load: closedLoad(1000, ms, 0, always(driver.OK)), Setup: setup})
 
-	require.Equal(t, Valid, p.Validity, p.Reasons)
-	require.Equal(t, &Replication{Coordinate: "client", N: 3, W: 2, R: 1, ReadFanout: "r", ReadFrom: "first"}, p.Target.Replication)
+	require.Equal(t, run.Valid, p.Validity, p.Reasons)
+	require.Equal(t, &run.Replication{Coordinate: "client", N: 3, W: 2, R: 1, ReadFanout: "r", ReadFrom: "first"}, p.Target.Replication)
 	require.True(t, p.Target.Builtin)
 	require.EqualValues(t, once, p.Setup.Op["put"].OK)
 	require.Nil(t, p.Setup.Op["put"].Rate)
-	require.Equal(t, []Requests{
+	require.Equal(t, []run.Requests{
 		{Endpoint: endpoints[0], Verb: "put", Sent: uint64(once), Answered: uint64(once)},
 		{Endpoint: endpoints[1], Verb: "put", Sent: 2 * uint64(once), Answered: 2 * uint64(once)},
 	}, p.Setup.Requests)
@@ -358,7 +359,7 @@ func TestRate(t *testing.T) {
 				require.Nil(t, p.Op["get"].RatePerMinute)
 				require.Equal(t, tt.why, p.Nulls["op.get.rate"])
 				require.Contains(t, texts(p), tt.why)
-				require.NotEqual(t, Valid, p.Validity)
+				require.NotEqual(t, run.Valid, p.Validity)
 				return
 			}
 			require.InEpsilon(t, 1+tt.rate, 1+*p.Op["get"].Rate, 0.005)
@@ -395,7 +396,7 @@ func TestOpenRates(t *testing.T) {
 		load.Span.Session(origin, origin+2801*ms)
 		p := newPhase(ph, load)
 		require.InDelta(t, 5, *p.OfferedRate, 1e-9)
-		require.Equal(t, Valid, p.Validity, p.Reasons)
+		require.Equal(t, run.Valid, p.Validity, p.Reasons)
 	})
 	t.Run("ended early", func(t *testing.T) {
 		ph := openPhase()
@@ -414,7 +415,7 @@ func TestOpenRates(t *testing.T) {
 		p := newPhase(ph, openLoad(ms, 0))
 		require.Nil(t, p.OfferedRate)
 		require.Equal(t, "no plateau: the ramp lasted to the end of the phase", p.Nulls["achieved_rate"])
-		require.Equal(t, Suspect, p.Validity)
+		require.Equal(t, run.Suspect, p.Validity)
 	})
 }
 
@@ -459,7 +460,7 @@ func TestWhatIsNotCountedIsNull(t *testing.T) {
 		load.Ops[driver.Get].Out = tt.out
 		load.Requests = make([]measure.Requests, driver.NumVerbs)
 		load.Requests[driver.Get].Sent = tt.sent
-		b := builder{phase: &Phase{Nulls: map[string]string{}, Generator: Generator{Executor: tt.executor}}, totals: load, settled: load}
+		b := builder{phase: &phase{Phase: &run.Phase{Nulls: map[string]string{}, Generator: run.Generator{Executor: tt.executor}}}, totals: load, settled: load}
 		get := b.ops("op.", []driver.Verb{driver.Get})["get"]
 		b.generator()
 		if tt.null {

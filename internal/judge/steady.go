@@ -1,4 +1,4 @@
-package run
+package judge
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/pace"
+	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/stat"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -22,13 +24,13 @@ const (
 
 // FindWarmUp says what of the beginning of a load its figures are to leave out: what the plan says, or else what MSER-5 finds in the series of
 // seconds, in rate or in p99 response, of a load that is long enough. What is cut ends with a row of the series.
-func FindWarmUp(ph *plan.Phase, t *measure.Totals, series []Row) WarmUp {
+func FindWarmUp(ph *plan.Phase, t *measure.Totals, series []run.Row) run.WarmUp {
 	if asked := ph.WarmUp(); asked > 0 {
-		i := slices.IndexFunc(series, func(r Row) bool { return r.T >= asked.Seconds() })
+		i := slices.IndexFunc(series, func(r run.Row) bool { return r.T >= asked.Seconds() })
 		if i < 0 || i == len(series)-1 {
-			return WarmUp{By: "none", Reason: fmt.Sprintf("the load ended before its warm-up of %v did", asked)}
+			return run.WarmUp{By: "none", Reason: fmt.Sprintf("the load ended before its warm-up of %v did", asked)}
 		}
-		return WarmUp{Seconds: series[i].T, By: "plan", Reason: fmt.Sprintf("warmup = %v, up to the end of that second", asked)}
+		return run.WarmUp{Seconds: series[i].T, By: "plan", Reason: fmt.Sprintf("warmup = %v, up to the end of that second", asked)}
 	}
 	var shape pace.Shape
 	if ph.Open != nil {
@@ -36,24 +38,24 @@ func FindWarmUp(ph *plan.Phase, t *measure.Totals, series []Row) WarmUp {
 	}
 	w, why := plateau(ph, shape, t, true)
 	if why != "" {
-		return WarmUp{By: "none", Reason: why}
+		return run.WarmUp{By: "none", Reason: why}
 	}
 	rows := w.seconds(series)
 	if len(rows) < leastForWarmUp {
-		return WarmUp{By: "none", Reason: fmt.Sprintf("shorter than %d whole seconds", leastForWarmUp)}
+		return run.WarmUp{By: "none", Reason: fmt.Sprintf("shorter than %d whole seconds", leastForWarmUp)}
 	}
-	length := int(rowSeconds(series))
+	length := int(run.RowSeconds(series))
 	cut := stat.WarmUp(rates(rows), warmUpOfRate, mostWarmUp)
 	if p99 := p99s(rows); p99 != nil {
 		cut = max(cut, stat.WarmUp(p99, warmUpOfP99, mostWarmUp))
 	}
 	switch {
 	case cut == 0:
-		return WarmUp{By: "none", Reason: "MSER-5 finds nothing to cut"}
+		return run.WarmUp{By: "none", Reason: "MSER-5 finds nothing to cut"}
 	case float64(cut) > mostWarmUp*float64(len(rows)):
-		return WarmUp{By: "none", Reason: fmt.Sprintf("%s: MSER-5 would cut %d s of %d s", neverSettled, cut*length, len(rows)*length)}
+		return run.WarmUp{By: "none", Reason: fmt.Sprintf("%s: MSER-5 would cut %d s of %d s", neverSettled, cut*length, len(rows)*length)}
 	}
-	return WarmUp{Seconds: rows[cut-1].T, By: "mser-5", Reason: fmt.Sprintf("MSER-5 cuts %d s of %d s", cut*length, len(rows)*length)}
+	return run.WarmUp{Seconds: rows[cut-1].T, By: "mser-5", Reason: fmt.Sprintf("MSER-5 cuts %d s of %d s", cut*length, len(rows)*length)}
 }
 
 // neverSettled begins the reason of a WarmUp that was not found because it is too long.
@@ -61,13 +63,13 @@ const neverSettled = "never settled"
 
 // second is a row that lies wholly in the plateau, and how many seconds it is long.
 type second struct {
-	Row
+	run.Row
 	length float64
 }
 
 // seconds returns the rows that lie in the window and are about as long as most, commonly a second.
-func (w window) seconds(series []Row) (list []second) {
-	from, least := 0.0, rowSeconds(series)/2
+func (w window) seconds(series []run.Row) (list []second) {
+	from, least := 0.0, run.RowSeconds(series)/2
 	for _, r := range series {
 		length := r.T - from
 		if from >= seconds(w.from) && r.T <= seconds(w.to) && length > least {
@@ -100,7 +102,7 @@ func p99s(rows []second) (x []float64) {
 func (b *builder) warmUp(m Measured) {
 	b.phase.WarmUp = m.WarmUp
 	if m.WarmUp.By == "" {
-		b.phase.WarmUp = WarmUp{By: "none", Reason: "not looked for"}
+		b.phase.WarmUp = run.WarmUp{By: "none", Reason: "not looked for"}
 	}
 	if m.Settled == nil {
 		return
@@ -120,7 +122,7 @@ func (b *builder) warmUp(m Measured) {
 }
 
 // steady describes the seconds after the warm-up.
-func (b *builder) steady(series []Row) {
+func (b *builder) steady(series []run.Row) {
 	var rows []second
 	if b.noWindow == "" {
 		w := b.window
@@ -128,9 +130,9 @@ func (b *builder) steady(series []Row) {
 		rows = w.seconds(series)
 	}
 	st := &b.phase.Steady
-	st.Seconds = len(rows) * int(rowSeconds(series))
+	st.Seconds = len(rows) * int(run.RowSeconds(series))
 	if len(rows) < leastForTrend {
-		b.null("steady", fmt.Sprintf("%s of even load; it takes %d", plural(uint64(len(rows)), "whole second"), leastForTrend))
+		b.null("steady", fmt.Sprintf("%s of even load; it takes %d", quantity.Count(uint64(len(rows)), "whole second"), leastForTrend))
 		return
 	}
 	st.Rate = b.trend("steady.rate", rates(rows))
@@ -147,13 +149,13 @@ func (b *builder) steady(series []Row) {
 	st.Response = b.trend("steady.response", means)
 }
 
-func (b *builder) trend(at string, series []float64) trend {
+func (b *builder) trend(at string, series []float64) run.Trend {
 	d := stat.Describe(series)
 	if d.Mean == 0 {
 		b.null(at, "its mean is 0")
-		return trend{}
+		return run.Trend{}
 	}
-	return trend{
+	return run.Trend{
 		Effective: number(d.Effective), CI95: number(d.HalfWidth / d.Mean), Drift: number(d.Drift / d.Mean), DriftP: number(d.P),
 	}
 }

@@ -1,4 +1,4 @@
-package run
+package judge
 
 import (
 	"testing"
@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -20,7 +21,7 @@ func longPhase(n int) *plan.Phase {
 
 // longLoad is what a phase of n seconds leaves behind in which rate(i) ops end in second i, at even distances, each after service(i). Its rows
 // end with the seconds of the run clock, in the middle of which the phase began.
-func longLoad(n int, rate func(i int) int, service func(i int) int64) (*measure.Totals, []Row) {
+func longLoad(n int, rate func(i int) int, service func(i int) int64) (*measure.Totals, []run.Row) {
 	const half = int64(time.Second) / 2
 	all := measure.NewTotals(origin+half, len(endpoints))
 	var rows Series
@@ -67,14 +68,14 @@ func TestWarmUpByEitherFigure(t *testing.T) {
 		name    string
 		rate    func(int) int
 		service func(int) int64
-		want    WarmUp
+		want    run.WarmUp
 	}{
-		{"neither", even, quickly, WarmUp{By: "none", Reason: "MSER-5 finds nothing to cut"}},
-		{"rate alone", slowStart, quickly, WarmUp{Seconds: 10.5, By: "mser-5", Reason: "MSER-5 cuts 10 s of 59 s"}},
-		{"p99 alone", even, slowFirst, WarmUp{Seconds: 10.5, By: "mser-5", Reason: "MSER-5 cuts 10 s of 59 s"}},
+		{"neither", even, quickly, run.WarmUp{By: "none", Reason: "MSER-5 finds nothing to cut"}},
+		{"rate alone", slowStart, quickly, run.WarmUp{Seconds: 10.5, By: "mser-5", Reason: "MSER-5 cuts 10 s of 59 s"}},
+		{"p99 alone", even, slowFirst, run.WarmUp{Seconds: 10.5, By: "mser-5", Reason: "MSER-5 cuts 10 s of 59 s"}},
 		{
 			"p99 for longer than the rate", func(i int) int { return even(i) - max(0, 5-i)*200 }, slowFirst,
-			WarmUp{Seconds: 10.5, By: "mser-5", Reason: "MSER-5 cuts 10 s of 59 s"},
+			run.WarmUp{Seconds: 10.5, By: "mser-5", Reason: "MSER-5 cuts 10 s of 59 s"},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -90,19 +91,19 @@ func TestFindWarmUp(t *testing.T) {
 		n     int
 		asked time.Duration
 		rate  func(int) int
-		want  WarmUp
+		want  run.WarmUp
 	}{
-		{name: "short", n: 20, rate: slowStart, want: WarmUp{By: "none", Reason: "shorter than 50 whole seconds"}},
-		{name: "even", n: 60, rate: even, want: WarmUp{By: "none", Reason: "MSER-5 finds nothing to cut"}},
-		{name: "a slow start", n: 60, rate: slowStart, want: WarmUp{Seconds: 10.5, By: "mser-5", Reason: "MSER-5 cuts 10 s of 59 s"}},
-		{name: "never even", n: 60, rate: neverEven, want: WarmUp{By: "none", Reason: "never settled: MSER-5 would cut 25 s of 59 s"}},
+		{name: "short", n: 20, rate: slowStart, want: run.WarmUp{By: "none", Reason: "shorter than 50 whole seconds"}},
+		{name: "even", n: 60, rate: even, want: run.WarmUp{By: "none", Reason: "MSER-5 finds nothing to cut"}},
+		{name: "a slow start", n: 60, rate: slowStart, want: run.WarmUp{Seconds: 10.5, By: "mser-5", Reason: "MSER-5 cuts 10 s of 59 s"}},
+		{name: "never even", n: 60, rate: neverEven, want: run.WarmUp{By: "none", Reason: "never settled: MSER-5 would cut 25 s of 59 s"}},
 		{
 			name: "as the plan says", n: 20, asked: 3 * time.Second, rate: even,
-			want: WarmUp{Seconds: 3.5, By: "plan", Reason: "warmup = 3s, up to the end of that second"},
+			want: run.WarmUp{Seconds: 3.5, By: "plan", Reason: "warmup = 3s, up to the end of that second"},
 		},
 		{
 			name: "ended too early", n: 2, asked: 10 * time.Second, rate: even,
-			want: WarmUp{By: "none", Reason: "the load ended before its warm-up of 10s did"},
+			want: run.WarmUp{By: "none", Reason: "the load ended before its warm-up of 10s did"},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -124,7 +125,7 @@ func TestWarmUpIsLeftOut(t *testing.T) {
 		record(settled, measure.Sample{Verb: driver.Get, Due: at, Start: at, End: at + ms})
 	}
 	p := NewPhase(testPlan(), ph, Measured{
-		Endpoints: endpoints, Load: load, Series: rows, Settled: settled, WarmUp: WarmUp{Seconds: 9.5, By: "plan", Reason: "warmup = 9s"},
+		Endpoints: endpoints, Load: load, Series: rows, Settled: settled, WarmUp: run.WarmUp{Seconds: 9.5, By: "plan", Reason: "warmup = 9s"},
 	})
 	get := p.Op["get"]
 	require.Equal(t, load.Ops[driver.Get].Due, get.Due)
@@ -146,20 +147,20 @@ func TestOfferedRateOfAWarmUp(t *testing.T) {
 		plain := *NewPhase(testPlan(), ph, Measured{Endpoints: endpoints, Load: load, Series: rows}).OfferedRate
 		require.InEpsilon(t, 2000, plain, 0.01)
 		cut := NewPhase(testPlan(), ph, Measured{
-			Endpoints: endpoints, Load: load, Series: rows, Settled: load, WarmUp: WarmUp{Seconds: 9.5, By: "plan"},
+			Endpoints: endpoints, Load: load, Series: rows, Settled: load, WarmUp: run.WarmUp{Seconds: 9.5, By: "plan"},
 		})
 		require.Equal(t, plain, *cut.OfferedRate)
 	}
 }
 
 func TestSteady(t *testing.T) {
-	of := func(n int, rate func(int) int, service func(int) int64) *Phase {
+	of := func(n int, rate func(int) int, service func(int) int64) *run.Phase {
 		load, rows := longLoad(n, rate, service)
 		ph := longPhase(n)
 		return NewPhase(testPlan(), ph, Measured{Endpoints: endpoints, Load: load, Series: rows, WarmUp: FindWarmUp(ph, load, rows)})
 	}
 	p := of(40, even, quickly)
-	require.Equal(t, Valid, p.Validity, texts(p))
+	require.Equal(t, run.Valid, p.Validity, texts(p))
 	require.Equal(t, 39, p.Steady.Seconds)
 	require.Greater(t, *p.Steady.Rate.Effective, 10.0)
 	require.Less(t, *p.Steady.Rate.CI95, 0.002)
@@ -167,18 +168,18 @@ func TestSteady(t *testing.T) {
 
 	p = of(40, drifting, quickly)
 	require.Equal(t, []string{"the rate fell by 10.1 % from the beginning to the end of 39 s: it stands for no moment of them"}, texts(p))
-	require.Equal(t, Suspect, p.ValidityOf("op.get.rate"))
-	require.Equal(t, Valid, p.ValidityOf("op.get.response.p99"))
+	require.Equal(t, run.Suspect, p.ValidityOf("op.get.rate"))
+	require.Equal(t, run.Valid, p.ValidityOf("op.get.response.p99"))
 
 	p = of(40, even, slower)
 	require.Len(t, p.Reasons, 1, texts(p))
 	require.Contains(t, p.Reasons[0].Text, "the mean response rose by 3")
-	require.Equal(t, Suspect, p.ValidityOf("op.get.response.p99"))
-	require.Equal(t, Valid, p.ValidityOf("op.get.rate"))
+	require.Equal(t, run.Suspect, p.ValidityOf("op.get.response.p99"))
+	require.Equal(t, run.Valid, p.ValidityOf("op.get.rate"))
 
 	p = of(60, neverEven, quickly)
 	require.Contains(t, texts(p), "never settled: MSER-5 would cut 25 s of 59 s")
-	require.Equal(t, Suspect, p.ValidityOf("op.get.rate"))
+	require.Equal(t, run.Suspect, p.ValidityOf("op.get.rate"))
 
 	p = of(5, even, quickly)
 	require.Nil(t, p.Steady.Rate.Drift)

@@ -1,0 +1,314 @@
+package judge
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// Limits of validity. Offered to achieved: Lancet (ATC 2019) allows 10 %, too loose for figures that are compared within a few
+// per cent. Busy: beyond 70 % of a loop, queueing in the client is no longer small beside the service time; beyond 85 % it rules. Lag is
+// also allowed what a queue of the measured cost of an op would have.
+const (
+	suspectAchieved = 0.995
+	invalidAchieved = 0.98
+	suspectBusy     = 0.70
+	invalidBusy     = 0.85
+	suspectQueued   = 0.01  // of the time, in the kernel's run queue
+	invalidQueued   = 0.10  // in an open phase
+	freeLag         = 50e-6 // p99 lag that never matters, seconds
+	freeLagQueue    = 1.5   // of the expected p99 lag
+	suspectLag      = 1e-3
+	suspectLagShare = 0.10   // of the p99 service time
+	suspectResent   = 0.0001 // of the bytes sent, by TCP
+	suspectSched    = 1e-3   // p99 scheduling latency on the blocking executor, seconds
+	suspectPause    = 1e-3   // longest stop for a garbage collection there, seconds
+	suspectApart    = 0.01   // of the plateau, by which workers' clocks may differ
+	suspectDrift    = 0.02   // of the mean rate, over the phase
+	suspectSlope    = 0.10   // of the mean response
+	chanceOfDrift   = 0.01   // above this probability a trend is taken for chance
+)
+
+// Figures of an op, as paths below it.
+var (
+	rateFigures    = []string{"rate", "answered", "rate_per_minute", "rate_wall", "keys.rate", "keys.answered", "keys.rate_wall"}
+	latencyFigures = []string{"response", "service", "latency", "acks"}
+)
+
+// doubt adds a reason why figures of the phase are no better than v.
+func (p *phase) doubt(v run.Validity, touches []string, format string, args ...any) {
+	if v.Worse(p.Validity) {
+		p.Validity = v
+	}
+	p.Reasons = append(p.Reasons, run.Reason{Validity: v, Text: fmt.Sprintf(format, args...), Touches: touches})
+}
+
+// all are the paths of everything that was measured.
+func (p *phase) all() []string {
+	return []string{"op", "scenario", "offered_rate", "achieved_rate", "steady"}
+}
+
+// each lists figures of every op and scenario.
+func (p *phase) each(figures ...[]string) (paths []string) {
+	for v := range driver.NumVerbs {
+		verb := driver.Verb(v).String()
+		if p.Op[verb] == nil {
+			continue
+		}
+		for _, f := range slices.Concat(figures...) {
+			paths = append(paths, "op."+verb+"."+f)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Scenario)) {
+		for _, f := range slices.Concat(figures...) {
+			if f != "acks" && f != "hit_ratio" {
+				paths = append(paths, "scenario."+name+"."+f)
+			}
+		}
+	}
+	return paths
+}
+
+// judge decides on the validity of a phase whose figures are complete.
+func (p *phase) judge(whole *plan.Plan, ph *plan.Phase, m Measured) {
+	p.Validity, p.Reasons = run.Valid, []run.Reason{}
+	p.judgeOffered()
+	p.judgeLedgers(m)
+	p.judgeFleet(m)
+	if !p.judgeWhole(whole, ph, m) || p.Kind != string(run.Load) {
+		return
+	}
+	p.judgeOutcomes(ph)
+	p.judgePlateau()
+	p.judgeClocks(m)
+	p.judgeLog(m)
+	p.judgeGenerator()
+	p.judgeMachine()
+	if p.Model != "closed" {
+		p.judgeLag()
+	}
+	p.judgeSteady()
+	if p.Foreign > 0 {
+		p.doubt(run.Suspect, p.each(latencyFigures, []string{"hit_ratio"}), "%s read were not written by loadgen", quantity.Count(p.Foreign, "value"))
+	}
+}
+
+// judgeOffered comes first: of an overloaded target nothing else is worth reading before it.
+func (p *phase) judgeOffered() {
+	if !p.short() {
+		return
+	}
+	offered, achieved := *p.OfferedRate, *p.AchievedRate
+	v := run.Suspect
+	if achieved < invalidAchieved*offered {
+		v = run.Invalid
+	}
+	p.doubt(v, p.all(), "offered %s, sustained %s", p.arriving(offered), p.arriving(achieved))
+}
+
+// arriving is a rate of what a load counts: scenarios where the phase has some.
+func (p *phase) arriving(rate float64) string {
+	if len(p.Scenario) > 0 {
+		return quantity.Number(rate) + " scenarios/s"
+	}
+	return quantity.Number(rate) + "/s"
+}
+
+// short says whether what was achieved falls short of what was offered.
+func (p *phase) short() bool {
+	if p.OfferedRate == nil || p.AchievedRate == nil {
+		return false
+	}
+	offered, achieved := *p.OfferedRate, *p.AchievedRate
+	const (
+		edge     = 2 // ops that may fall on either side of the window's ends
+		unlikely = 4 // standard deviations: three in 100,000 phases are as far off to one side
+	)
+	return offered-achieved > max(edge/p.plateau, unlikely*p.chance) && achieved < suspectAchieved*offered
+}
+
+// judgeLedgers finds ops and requests that went astray.
+func (p *phase) judgeLedgers(m Measured) {
+	balance := func(of string, t *measure.Totals) {
+		if err := t.CheckValid(); err != nil {
+			p.doubt(run.Invalid, append(p.all(), "requests", "setup"), "the ledgers of %s do not balance: %s", of, strings.ReplaceAll(err.Error(), "\n", "; "))
+		}
+	}
+	balance("the "+p.Kind, m.Load)
+	if m.Setup != nil {
+		balance("the setup", m.Setup)
+	}
+	if err := p.CheckRequests(); err != nil {
+		p.doubt(run.Invalid, append(p.all(), "requests", "setup"), "%v", err)
+	}
+	if m.Braked != "" {
+		p.doubt(run.Suspect, p.all(), "ended early, by %s", m.Braked)
+	}
+	if m.Aborted {
+		return
+	}
+	p.judgeEnded(m)
+}
+
+// judgeEnded finds what was in flight at the end and should not have been. What lost workers had in flight stays that.
+func (p *phase) judgeEnded(m Measured) {
+	for v, l := range m.Unfinished.Ops {
+		if o := p.Op[driver.Verb(v).String()]; o != nil && o.InFlight == l.InFlight && l.InFlight != 0 {
+			p.doubt(run.Suspect, []string{"op." + driver.Verb(v).String()}, "%s: how %s of lost workers ended is not known", driver.Verb(v), quantity.Count(uint64(l.InFlight), "op"))
+		} else if o != nil && o.InFlight != l.InFlight {
+			p.doubt(run.Invalid, []string{"op." + driver.Verb(v).String()}, "%s: %d ops had not ended when the phase had", driver.Verb(v), o.InFlight-l.InFlight)
+		}
+	}
+	for i, r := range m.Load.Requests {
+		left := r.InFlight
+		if i < len(m.Unfinished.Requests) {
+			left -= m.Unfinished.Requests[i].InFlight
+		}
+		if left != 0 {
+			verb := driver.Verb(i % driver.NumVerbs)
+			p.doubt(run.Suspect, []string{"requests", "op." + verb.String() + ".acks"}, "%s at %s: %d requests had not ended when the phase had", verb, endpointName(m.Endpoints, i/driver.NumVerbs), left)
+		}
+	}
+}
+
+// judgeFleet says that figures mix the load of different numbers of workers.
+func (p *phase) judgeFleet(m Measured) {
+	for _, l := range m.Losses {
+		p.doubt(run.Suspect, append(p.each(rateFigures), "offered_rate", "achieved_rate", "steady.rate"), "the load of worker %s ended early or is missing: rates are those of fewer workers", l.Worker)
+	}
+}
+
+// judgeClocks asks whether workers that were to load at the same time did.
+func (p *phase) judgeClocks(m Measured) {
+	apart := m.Apart.Seconds()
+	if p.even > 0 && apart > suspectApart*p.even {
+		p.doubt(run.Suspect, append(p.each(rateFigures), "offered_rate", "achieved_rate", "steady.rate"),
+			"the clocks of workers may be %s apart, which is %s of the plateau: for so long some may have loaded without the others",
+			quantity.Duration(apart), quantity.Percent(apart/p.even))
+	}
+}
+
+// judgeWhole asks whether the steps that must succeed whole did. After a setup that did not there is no load to judge.
+func (p *phase) judgeWhole(whole *plan.Plan, ph *plan.Phase, m Measured) bool {
+	var short string
+	if m.Setup != nil {
+		short = Shortfall(run.Setup, 0, p.copies(), m.Setup)
+	}
+	if p.Kind != string(run.Load) {
+		short = Shortfall(run.StepKind(p.Kind), whole.Once(ph, false), p.copies(), m.Load)
+	}
+	if short != "" {
+		p.doubt(run.Invalid, p.all(), "%s", short)
+	}
+	return short == ""
+}
+
+// copies is on how many endpoints a key lives.
+func (p *phase) copies() int {
+	if p.Target.Replication == nil {
+		return 1
+	}
+	return p.Target.Replication.N
+}
+
+// judgeHits holds hits against the share of gets that asked for keys of the dataset. Chance moves them by five standard deviations once in
+// two million phases.
+func (p *phase) judgeHits(ph *plan.Phase) {
+	o := p.Op[driver.Get.String()]
+	if ph.HitRatio == nil || o == nil || o.HitRatio == nil {
+		return
+	}
+	asked, answered := *ph.HitRatio, float64(o.OK+o.Miss)
+	if off := math.Abs(*o.HitRatio - asked); off > 5*math.Sqrt(asked*(1-asked)/answered)+1/answered || asked == 1 && off > 0 {
+		p.doubt(run.Suspect, []string{"op.get"}, "get: %s were hits where hit_ratio = %s was asked, further off than chance: were all keys put before, and have none been evicted or put by others?",
+			quantity.Percent(*o.HitRatio), quantity.Percent(asked))
+	}
+}
+
+// judgeOutcomes holds outcomes against max_bad and expect_hits.
+func (p *phase) judgeOutcomes(ph *plan.Phase) {
+	var due uint64
+	said := quote(p.Errors)
+	if p.Log != nil && p.Log.Failure != "" {
+		said = "" // it is a reason of its own
+	}
+	for v := range driver.NumVerbs {
+		verb := driver.Verb(v)
+		o := p.Op[verb.String()]
+		if o == nil {
+			continue
+		}
+		due += o.Due
+		wrong := o.QuorumFailed + o.Timeout + o.Error + o.Shed
+		if share := float64(wrong) / float64(o.Due); share > ph.MaxBad {
+			p.doubt(run.Invalid, []string{"op." + verb.String()}, "%s: %s of %s ops went wrong, more than max_bad = %s: %s%s",
+				verb, quantity.Percent(share), quantity.Number(float64(o.Due)), quantity.Percent(ph.MaxBad), wrongs(&o.Figures, p.Lost()), said)
+		}
+		if verb != driver.Get || ph.ExpectHits == nil || o.Due == 0 {
+			continue
+		}
+		switch {
+		case o.HitRatio == nil:
+			p.doubt(run.Invalid, []string{"op.get"}, "get: none was answered, %s were expected to hit", quantity.Percent(*ph.ExpectHits))
+		case *o.HitRatio < *ph.ExpectHits:
+			p.doubt(run.Invalid, []string{"op.get"}, "get: %s were hits, fewer than expect_hits = %s", quantity.Percent(*o.HitRatio), quantity.Percent(*ph.ExpectHits))
+		}
+	}
+	p.judgeHits(ph)
+	if due == 0 {
+		p.doubt(run.Invalid, p.all(), "no op was due")
+	}
+}
+
+// wrongs lists how ops went wrong and why: "12 timeout, 3 error; caused by 12 timeout, 3 lost connection".
+func wrongs(o *run.Figures, lost string) string {
+	ways := list(named{"quorum_failed", o.QuorumFailed}, named{"timeout", o.Timeout}, named{"error", o.Error}, named{"shed", o.Shed})
+	c := o.Causes
+	causes := list(named{"reply", c.Reply}, named{"timeout", c.Timeout}, named{lost, c.Lost},
+		named{"refused", c.Refused}, named{"op timeout", c.OpTimeout})
+	if causes == "" {
+		return ways
+	}
+	return ways + "; caused by " + causes
+}
+
+func (p *phase) judgePlateau() {
+	for v := range driver.NumVerbs {
+		verb := driver.Verb(v).String()
+		if o := p.Op[verb]; o != nil && o.Rate == nil {
+			p.doubt(run.Suspect, p.each(rateFigures), "%s", p.Nulls["op."+verb+".rate"])
+			return // one plateau for all verbs
+		}
+	}
+}
+
+// judgeSteady asks whether the load ran evenly enough for one number to stand for it.
+func (p *phase) judgeSteady() {
+	if strings.HasPrefix(p.WarmUp.Reason, neverSettled) {
+		p.doubt(run.Suspect, append(p.each(rateFigures, latencyFigures), "steady"), "%s", p.WarmUp.Reason)
+		return
+	}
+	drifts := func(what string, t run.Trend, most float64, figures []string) {
+		if t.Drift == nil || *t.DriftP >= chanceOfDrift || math.Abs(*t.Drift) <= most {
+			return
+		}
+		way := "rose"
+		if *t.Drift < 0 {
+			way = "fell"
+		}
+		p.doubt(run.Suspect, p.each(figures), "%s %s by %s from the beginning to the end of %d s: it stands for no moment of them",
+			what, way, quantity.Percent(math.Abs(*t.Drift)), p.Steady.Seconds)
+	}
+	drifts("the rate", p.Steady.Rate, suspectDrift, rateFigures)
+	if p.Model != "closed" { // in a closed phase it is the rate, seen from the other side
+		drifts("the mean response", p.Steady.Response, suspectSlope, latencyFigures)
+	}
+}

@@ -1,0 +1,86 @@
+package judge
+
+import (
+	"fmt"
+
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/hist"
+)
+
+func (b *builder) latencies(at string, r *run.Figures, t *measure.Op) {
+	response, service := t.ResponseAll(), t.ServiceAll()
+	const none, failed = "no op ended ok or miss", "failed"
+	r.Response = b.times(at+".response", &response, none, failed)
+	r.Service = b.times(at+".service", &service, none, failed)
+	r.Lag = b.latency(at+".lag", &t.Lag, "no op was started")
+	class := func(name string, c measure.Class, why string) run.ClassLatency {
+		return run.ClassLatency{
+			Response: b.latency(at+".latency."+name+".response", &t.Response[c], why),
+			Service:  b.latency(at+".latency."+name+".service", &t.Service[c], why),
+		}
+	}
+	r.Latency = run.Classes{
+		OK:   class("ok", measure.ClassOK, "no op ended ok"),
+		Miss: class("miss", measure.ClassMiss, "no op missed"),
+		Bad:  class("bad", measure.ClassBad, "no op ended badly"),
+	}
+}
+
+// latency sums h up; without samples it keeps why.
+func (b *builder) latency(at string, h *hist.Hist, why string) run.Latency {
+	return b.times(at, &measure.Times{Answered: *h}, why, "")
+}
+
+// times sums up the latencies of ops of which some may have failed, in a way that has a name: these are slower than any that did not, so mean,
+// standard deviation and maximum are those of no op, and no quantile above their share is known. Without samples it keeps why.
+func (b *builder) times(at string, t *measure.Times, why, failed string) run.Latency {
+	h := &t.Answered
+	if h.Count() == 0 {
+		b.null(at, why)
+		return run.Latency{Failed: t.Failed}
+	}
+	l := run.Latency{Count: h.Count(), Failed: t.Failed, Min: number(seconds(h.Min()))}
+	slower := fmt.Sprintf("%s of %s %s, which counts as slower than any other", quantity.Number(float64(t.Failed)), quantity.Count(t.Count(), "op"), failed)
+	if t.Failed == 0 {
+		l.Mean, l.SD, l.Max = number(h.Mean()/1e9), number(h.SD()/1e9), number(seconds(h.Max()))
+	} else {
+		for _, name := range []string{"mean", "sd", "max"} {
+			b.null(at+"."+name, slower)
+		}
+	}
+	for _, q := range []struct {
+		name     string
+		permille uint64
+		to       **float64
+	}{{"p50", 500, &l.P50}, {"p90", 900, &l.P90}, {"p99", 990, &l.P99}, {"p999", 999, &l.P999}} {
+		*q.to = quantileOf(t, q.permille)
+		switch more := beyond(t.Count(), q.permille); {
+		case *q.to != nil:
+		case more < leastBeyond:
+			b.null(at+"."+q.name, fmt.Sprintf("%d of %s lie beyond it; a quantile takes %d", more, quantity.Count(t.Count(), "sample"), leastBeyond))
+		default:
+			b.null(at+"."+q.name, slower)
+		}
+	}
+	return l
+}
+
+// leastBeyond is how many samples have to lie beyond a quantile: with fewer, its own position among them is mere chance. A p99 takes 1,000
+// samples, a p99.9 takes 10,000.
+const leastBeyond = 10
+
+// beyond returns how many of n samples lie beyond the nearest rank of a quantile: n − ⌈n·q⌉.
+func beyond(n, permille uint64) uint64 { return n - (n*permille+999)/1000 }
+
+// quantileOf returns a quantile in seconds, or nil when too few samples lie beyond it, or it is that of an op that failed.
+func quantileOf(t *measure.Times, permille uint64) *float64 {
+	if beyond(t.Count(), permille) < leastBeyond {
+		return nil
+	}
+	if ns, known := t.Quantile(float64(permille) / 1000); known {
+		return number(seconds(ns))
+	}
+	return nil
+}

@@ -1,0 +1,339 @@
+package judge
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/pace"
+	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/search"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// Level is a level of a phase in the making.
+type Level struct {
+	run.Level
+
+	phase   *phase // the level as a phase of its own
+	totals  *measure.Totals
+	power   float64 // achieved rate divided by the mean response
+	outcome search.Outcome
+	late    bool // an objective was missed that service alone would have met
+}
+
+// overloadedAt is the share of the offered rate below which a target is so far from sustaining it that nobody need look twice.
+const overloadedAt = 0.9
+
+// AddLevel enters what one step of phase ph of p, which has several, left behind. It began some time after the first. The totals in step
+// must not change any more.
+func (m *Measured) AddLevel(p *plan.Plan, ph *plan.Phase, step Measured, start time.Duration) {
+	r := newStep(p, ph, step)
+	l := &Level{
+		Level: run.Level{
+			Rate: step.Shape.Rate, RateFrom: step.Shape.From, RampSeconds: step.Shape.Ramp.Seconds(), DurationSeconds: step.Shape.Duration.Seconds(),
+			StartSeconds: start.Seconds(),
+			OfferedRate:  r.OfferedRate, AchievedRate: r.AchievedRate, Validity: r.Validity, Reasons: r.Reasons,
+			Busy: r.Generator.Busy, Op: r.Op, Scenario: r.Scenario,
+		},
+		phase: r, totals: step.Load, power: powerOf(r.AchievedRate, step.Load),
+	}
+	if ph.Search != nil {
+		l.try(ph)
+	}
+	m.Levels = append(m.Levels, l)
+}
+
+// powerOf is a rate divided by the mean response time of the ops of all verbs, of which one that failed counts as the slowest; 0 when there is none. Those of scenarios have think times in them,
+// which are the same at any rate and no waiting.
+func powerOf(rate *float64, t *measure.Totals) float64 {
+	var response measure.Times
+	var slowest int64
+	for _, o := range t.Ops {
+		if o != nil {
+			all := o.ResponseAll()
+			response.Merge(&all)
+			slowest = max(slowest, all.Answered.Max(), o.Response[measure.ClassBad].Max())
+		}
+	}
+	sum := response.Answered.Sum() + float64(response.Failed)*float64(slowest)
+	if rate == nil || sum == 0 {
+		return 0
+	}
+	return *rate * 1e9 / (sum / float64(response.Count()))
+}
+
+// Tries is the levels of a search as its algorithm sees them.
+func (m *Measured) Tries() []search.Try {
+	var tries []search.Try
+	for _, l := range m.Levels {
+		tries = append(tries, search.Try{Rate: l.Rate, Outcome: l.outcome, Power: l.power})
+	}
+	return tries
+}
+
+// try decides what came of a level of a search.
+func (l *Level) try(ph *plan.Phase) {
+	l.Why = l.shortfall(ph)
+	l.outcome = search.Held
+	switch {
+	case l.Why == "":
+	case l.starved():
+		l.outcome = search.Limited
+	case l.OfferedRate != nil && l.AchievedRate != nil && *l.AchievedRate < overloadedAt**l.OfferedRate:
+		l.outcome = search.Overloaded
+	default:
+		l.outcome = search.Failed
+	}
+	l.Outcome = l.outcome.String()
+}
+
+// whose says whether the generator may be to blame that a level does not hold.
+func (l *Level) whose() string {
+	g := l.phase.Generator
+	busy := "; the generator's loop was busy " + quantity.Percent(g.Busy) + " of the time"
+	switch {
+	case g.Busy > invalidBusy:
+		return busy
+	case g.Throttled != nil && g.Throttled.Periods > 0:
+		return "; a CPU quota kept the generator from running"
+	case l.phase.Stalls > 0:
+		return "; the generator stood still for " + quantity.Duration(l.phase.MaxStallSeconds)
+	case g.RunQueueWait != nil && *g.RunQueueWait > suspectQueued:
+		return fmt.Sprintf("; the generator's loop waited %s of the time for a processor: it may be to blame", quantity.Percent(*g.RunQueueWait))
+	case l.phase.absence(0.01) != "":
+		return l.phase.absence(0.01)
+	case l.late:
+		return busy + ": ops had no room, or it woke late"
+	case g.Busy > suspectBusy:
+		return busy
+	}
+	return busy + ": it is not to blame"
+}
+
+// starved says whether the generator was kept from offering the rate, so that the level says nothing of the target.
+func (l *Level) starved() bool {
+	g := l.phase.Generator
+	return g.Busy > invalidBusy || l.phase.Stalls > 0 ||
+		g.Throttled != nil && g.Throttled.Periods > 0 ||
+		g.RunQueueWait != nil && *g.RunQueueWait > invalidQueued
+}
+
+// shortfall says why the level does not hold the objectives; "" when it does.
+func (l *Level) shortfall(ph *plan.Phase) string {
+	if l.OfferedRate == nil || l.AchievedRate == nil {
+		return l.phase.Nulls["achieved_rate"]
+	}
+	if l.phase.short() {
+		return "sustained " + l.phase.arriving(*l.AchievedRate) + l.whose()
+	}
+	for _, w := range ph.Ops {
+		if o := l.Op[w.Op]; o.Shed > 0 {
+			return fmt.Sprintf("%s of %s was shed", quantity.Count(o.Shed, w.Op), quantity.Number(float64(o.Due))) + l.whose()
+		}
+	}
+	for i := range ph.Search.SLOs {
+		if why := l.misses(ph, &ph.Search.SLOs[i]); why != "" {
+			return why
+		}
+	}
+	if l.Validity == run.Invalid {
+		return l.Reasons[0].Text
+	}
+	return ""
+}
+
+// misses says how a level misses an objective.
+func (l *Level) misses(ph *plan.Phase, slo *plan.SLO) string {
+	for _, w := range ph.Ops {
+		if slo.Op != "" && slo.Op != w.Op {
+			continue
+		}
+		o := l.Op[w.Op]
+		services, lags := quantiles(slo, o.Service), quantiles(slo, o.Lag)
+		for i, q := range quantiles(slo, o.Response) {
+			switch {
+			case q.limit == 0:
+			case q.is == nil:
+				return fmt.Sprintf("%s: no %s of the response times: %s", w.Op, q.name, l.phase.Nulls["op."+w.Op+".response."+q.path])
+			case *q.is > q.limit.Seconds():
+				service, lag := *services[i].is, *lags[i].is // of as many samples, or more
+				l.late = service <= q.limit.Seconds()
+				return fmt.Sprintf("%s: %s response %s (service %s, lag %s)", w.Op, q.name, quantity.Duration(*q.is), quantity.Duration(service), quantity.Duration(lag)) + l.whose()
+			}
+		}
+	}
+	return ""
+}
+
+// quantile is one of a level, and what it must not exceed.
+type quantile struct {
+	name  string
+	path  string        // below the latency
+	limit time.Duration // 0: nothing
+	is    *float64
+}
+
+func quantiles(slo *plan.SLO, r run.Latency) []quantile {
+	return []quantile{
+		{"p50", "p50", slo.ResponseP50, r.P50},
+		{"p90", "p90", slo.ResponseP90, r.P90},
+		{"p99", "p99", slo.ResponseP99, r.P99},
+		{"p99.9", "p999", slo.ResponseP999, r.P999},
+	}
+}
+
+// total sums the levels up: what a phase has counted in all. Bins are left out, which count from the start of a level.
+func total(levels []*Level) *measure.Totals {
+	t := &measure.Totals{}
+	for _, l := range levels {
+		t.Merge(l.totals.WithoutBins())
+	}
+	return t
+}
+
+// newStages makes the result of a phase of several stages: ledgers and latencies of all of them together, rates of none.
+func newStages(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
+	m.Load = total(m.Levels)
+	for _, l := range m.Levels {
+		m.Generators = append(m.Generators, l.phase.Generator)
+	}
+	r := newStep(p, ph, m)
+	r.Generator.Loops = m.Generators[0].Loops // of one stage, not of all
+	r.Validity, r.Reasons = run.Valid, []run.Reason{}
+	for i, l := range m.Levels {
+		for _, why := range l.Reasons {
+			at := fmt.Sprintf("levels.%d.", i)
+			r.doubt(why.Validity, append(below(at, &why), r.all()...), "stage %d, %s: %s", i+1, r.arriving(l.Rate), why.Text)
+		}
+		r.Load.DurationSeconds += l.DurationSeconds
+		r.Load.RampSeconds += l.RampSeconds
+	}
+	r.levels(m.Levels)
+	return r
+}
+
+// newSearch makes the result of a search: the figures are those of the level with the largest rate that held, the counts those of all.
+func newSearch(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
+	sum := search.Sum(m.Tries())
+	var r *phase
+	if sum.Held >= 0 {
+		held := m.Levels[sum.Held].phase
+		best := *held.Phase
+		best.Nulls = maps.Clone(best.Nulls)
+		r = &phase{Phase: &best}
+	} else {
+		r = nothingHeld(p, ph, m)
+	}
+	m.Load = total(m.Levels)
+	r.Seconds = seconds(m.Load.Span.Last - m.Load.Span.First)
+	r.count(ph, m)
+	_, _, r.Load = shape(ph, pace.Shape{})
+	r.levels(m.Levels)
+	r.search(ph.Search, m, sum)
+	return r
+}
+
+// nothingHeld makes the result of a search none of whose levels held. Of what the generator did, it has the lowest of them.
+func nothingHeld(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
+	r := newStep(p, ph, Measured{Endpoints: m.Endpoints, Load: &measure.Totals{}})
+	lowest := m.Levels[0]
+	r.Generator = lowest.phase.Generator
+	for path := range r.Nulls {
+		r.Nulls[path] = "no rate held"
+	}
+	for path, why := range lowest.phase.Nulls { // what has nothing to do with how ops ended
+		if group, _, _ := strings.Cut(path, "."); slices.Contains([]string{"target", "dataset", "trace", "generator"}, group) {
+			r.Nulls[path] = why
+		}
+	}
+	r.Validity, r.Reasons = run.Valid, []run.Reason{}
+	r.doubt(run.Invalid, []string{"search", "op"}, "no rate held: at %s, %s", r.arriving(lowest.Rate), lowest.Why)
+	return r
+}
+
+// levels takes the levels over, and the reasons for what is null in them.
+func (p *phase) levels(levels []*Level) {
+	for i, l := range levels {
+		p.Levels = append(p.Levels, l.Level)
+		for path, why := range l.phase.Nulls {
+			if path == "offered_rate" || path == "achieved_rate" || strings.HasPrefix(path, "op.") || strings.HasPrefix(path, "scenario.") {
+				p.Nulls[fmt.Sprintf("levels.%d.%s", i, path)] = why
+			}
+		}
+	}
+}
+
+// search says what the search has found, and how far that may be believed.
+func (p *phase) search(s *plan.Search, m Measured, sum search.Found) {
+	r := &run.Search{
+		Ended: m.Ended.String(), From: s.From, To: s.To, StepSeconds: s.StepDuration.Seconds(), Precision: s.Precision, Budget: s.Budget.Seconds(),
+		Objectives: objectives(s),
+	}
+	p.Search = r
+	delete(p.Nulls, "search")
+	rate := func(i int, name, why string) *float64 {
+		if i < 0 {
+			p.Nulls["search."+name] = why
+			return nil
+		}
+		return number(m.Levels[i].Rate)
+	}
+	level := func(i int, name, why string) *int {
+		if i < 0 {
+			p.Nulls["search."+name] = why
+			return nil
+		}
+		return &i
+	}
+	failed, limited := sum.Failed, -1
+	if failed >= 0 && m.Levels[failed].outcome == search.Limited {
+		failed, limited = -1, failed
+	}
+	const noRate, noKnee = "no rate held", "it may lie beyond the rates that were tried"
+	r.Rate, r.Level = rate(sum.Held, "rate", noRate), level(sum.Held, "level", noRate)
+	r.Knee, r.KneeLevel = rate(sum.Knee, "knee", noKnee), level(sum.Knee, "knee_level", noKnee)
+	r.FirstFailed = rate(failed, "first_failed", "the target has failed at no rate above")
+	r.ClientBound = rate(limited, "client_bound", "the generator could offer what was tried above")
+	p.judgeSearch(m, r)
+}
+
+// judgeSearch asks whether the answer is the target's, and as close as it was to be.
+func (p *phase) judgeSearch(m Measured, r *run.Search) {
+	switch {
+	case r.Rate == nil: // and said so
+	case r.ClientBound != nil:
+		p.doubt(run.Suspect, []string{"search"}, "client-bound at %s: the target may hold more than %s", p.arriving(*r.ClientBound), p.arriving(*r.Rate))
+	case m.Ended == search.Precise || m.Ended == search.AtTo:
+	case r.FirstFailed == nil:
+		p.doubt(run.Suspect, []string{"search"}, "%v before a rate failed: the target may hold more than %s", m.Ended, p.arriving(*r.Rate))
+	case *r.FirstFailed > *r.Rate*(1+r.Precision):
+		p.doubt(run.Suspect, []string{"search"}, "%v: the answer lies between %s and %s", m.Ended, p.arriving(*r.Rate), p.arriving(*r.FirstFailed))
+	}
+}
+
+// objectives lists the limits of a search.
+func objectives(s *plan.Search) []run.Objective {
+	list := []run.Objective{}
+	for i := range s.SLOs {
+		slo := &s.SLOs[i]
+		for _, q := range quantiles(slo, run.Latency{}) {
+			if q.limit > 0 {
+				list = append(list, run.Objective{Op: slo.Op, Quantile: q.name, LimitSeconds: q.limit.Seconds()})
+			}
+		}
+	}
+	return list
+}
+
+// below returns what a reason touches, behind a path.
+func below(at string, r *run.Reason) (paths []string) {
+	for _, t := range r.Touches {
+		paths = append(paths, at+t)
+	}
+	return paths
+}

@@ -1,0 +1,137 @@
+package judge
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// joint is what workers say: once where they agree.
+func joint(a, b string) string {
+	if a == b || b == "" {
+		return a
+	}
+	if a == "" {
+		return b
+	}
+	return a + ", " + b
+}
+
+// mergeLogs joins what workers did; nil when none loaded log files.
+func mergeLogs(all []*run.Log) *run.Log {
+	var sum *run.Log
+	for _, l := range all {
+		switch {
+		case l == nil:
+		case sum == nil:
+			first := *l
+			first.Caveats = append([]string{}, l.Caveats...)
+			first.Threads = append([]measure.Thread{}, l.Threads...)
+			if l.Proof != nil {
+				proof := *l.Proof
+				proof.Wrong = append([]string{}, l.Proof.Wrong...)
+				first.Proof = &proof
+			}
+			sum = &first
+		default:
+			merge(sum, l)
+		}
+	}
+	return sum
+}
+
+// merge adds what another worker did to files of its own.
+func merge(l, o *run.Log) {
+	l.Layout, l.SyncAsked, l.Clear = joint(l.Layout, o.Layout), joint(l.SyncAsked, o.SyncAsked), joint(l.Clear, o.Clear)
+	l.SyncUsed, l.Instruction = joint(l.SyncUsed, o.SyncUsed), joint(l.Instruction, o.Instruction)
+	l.FileSystem, l.Failure = joint(l.FileSystem, o.FileSystem), joint(l.Failure, o.Failure)
+	l.Durable = l.Durable && o.Durable
+	for _, c := range o.Caveats {
+		if !slices.Contains(l.Caveats, c) {
+			l.Caveats = append(l.Caveats, c)
+		}
+	}
+	l.Files += o.Files
+	l.FileBytes = max(l.FileBytes, o.FileBytes)
+	l.Bytes, l.Forces, l.Resets = l.Bytes+o.Bytes, l.Forces+o.Forces, l.Resets+o.Resets
+	l.Unproven = joint(l.Unproven, o.Unproven)
+	l.Threads = append(l.Threads, o.Threads...)
+	if l.Proof == nil || o.Proof == nil {
+		l.Proof = nil
+		return
+	}
+	l.Proof.Acknowledged += o.Proof.Acknowledged
+	l.Proof.Verified += o.Proof.Verified
+	l.Proof.Recovered += o.Proof.Recovered
+	l.Proof.Wrong = append(l.Proof.Wrong, o.Proof.Wrong...)
+}
+
+// log sums up what workers did to log files.
+func (b *builder) log(ph *plan.Phase, m Measured) {
+	l := mergeLogs(m.Logs)
+	if l == nil {
+		b.null("log", "the target is no log")
+		return
+	}
+	b.phase.Log = l
+	for _, worker := range m.Unread {
+		l.Proof, l.Unproven = nil, joint(l.Unproven, "worker "+worker+" was lost")
+	}
+	l.EntryBytes, l.Bound = b.phase.Dataset.ValueBytes, ph.Bound
+	var changed uint64
+	var rate float64
+	for _, verb := range verbsOf(ph.Ops) {
+		o := b.phase.Op[verb.String()]
+		if verb != driver.Read {
+			changed += o.OK
+		}
+		if verb.Stores() && o.Rate != nil {
+			rate += *o.Rate
+		}
+	}
+	b.nullable(&l.BytesPerSecond, rate*float64(l.EntryBytes), "log.bytes_per_second", "there is no rate of entries")
+	if changed > 0 {
+		b.nullable(&l.ForcesPerOp, float64(l.Forces)/float64(changed), "log.forces_per_op", "nothing was forced")
+	} else {
+		b.null("log.forces_per_op", "no op changed anything")
+	}
+	if l.Proof == nil {
+		b.null("log.proof", l.Unproven)
+	}
+}
+
+// nullable sets a figure that is null when it is 0.
+func (b *builder) nullable(to **float64, f float64, path, why string) {
+	if f == 0 {
+		b.null(path, why)
+		return
+	}
+	*to = number(f)
+}
+
+// judgeLog asks whether what was acknowledged is there.
+func (p *phase) judgeLog(m Measured) {
+	l := p.Log
+	switch {
+	case l == nil:
+		return
+	case l.Failure != "":
+		p.doubt(run.Invalid, p.all(), "a log failed, and nothing was written to it after that: %s", l.Failure)
+	case strings.Contains(l.SyncUsed, ", "):
+		p.doubt(run.Invalid, p.all(), "workers wrote with different durability: %s", l.SyncUsed)
+	}
+	switch proof := l.Proof; {
+	case proof == nil && l.Failure != "": // said above
+	case proof == nil && !m.Aborted:
+		p.doubt(run.Invalid, p.all(), "what was written was not verified: %s", l.Unproven)
+	case proof == nil:
+	case len(proof.Wrong) > 0 || proof.Verified != proof.Acknowledged:
+		p.doubt(run.Invalid, p.all(), "of %s acknowledged entries that had to be there, %s were: %s",
+			quantity.Number(float64(proof.Acknowledged)), quantity.Number(float64(proof.Verified)), strings.Join(proof.Wrong, "; "))
+	}
+}

@@ -1,0 +1,244 @@
+package judge
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// maxProbeRows bounds what a phase keeps of an observation. When there are more, every second one is left out.
+const maxProbeRows = 4096
+
+// maxReasons bounds the texts that are kept of why figures are missing.
+const maxReasons = 32
+
+// At what point of a phase a probe was made. The one before comes after its setup, when all is ready for the load.
+const (
+	before = "before"
+	during = "during"
+	after  = "after"
+)
+
+// Observation gathers the probes of one observation in one phase. Its zero value has none.
+type Observation struct {
+	Of      string // what is looked at, in words
+	Skipped int    // probes that were due while the one before was under way
+
+	first, last *run.Probe // before and after the load
+	rows        []run.Probe
+	every       int // of the probes that come, one in so many is kept in rows
+	seen        int // since the last that was
+	taken       int
+	failed      int
+	seconds     float64
+	longest     float64
+	why         map[string]int // by text
+	sums        map[string]*sum
+}
+
+// sum is what is known of a field from all probes.
+type sum struct {
+	n                    int
+	last, min, max, mean float64
+}
+
+// Begin takes the probe that comes before the load.
+func (o *Observation) Begin(p *run.Probe) {
+	p.When, o.first = before, p
+	o.add(p)
+	o.rows = append(o.rows, *p)
+}
+
+// Add takes a probe during the load, in the order of their times.
+func (o *Observation) Add(p *run.Probe) {
+	p.When = during
+	o.add(p)
+	if o.seen++; o.seen < o.every {
+		return
+	}
+	o.seen = 0
+	o.rows = append(o.rows, *p)
+	if len(o.rows) >= maxProbeRows {
+		o.halve()
+	}
+}
+
+// End takes the probe that comes after the load.
+func (o *Observation) End(p *run.Probe) {
+	p.When, o.last = after, p
+	o.add(p)
+	o.rows = append(o.rows, *p)
+}
+
+// halve leaves out every second row, the last among them, and every second of those that are to come.
+func (o *Observation) halve() {
+	half := o.rows[:0]
+	for i := range o.rows {
+		if i%2 == 0 {
+			half = append(half, o.rows[i])
+		}
+	}
+	one := max(o.every, 1)
+	o.rows, o.every, o.seen = half, 2*one, one
+}
+
+// add takes a probe into the figures.
+func (o *Observation) add(p *run.Probe) {
+	if o.sums == nil {
+		o.why, o.sums = map[string]int{}, map[string]*sum{}
+	}
+	o.taken++
+	o.seconds += p.Seconds
+	o.longest = max(o.longest, p.Seconds)
+	if len(p.Value) == 0 {
+		o.failed++
+	}
+	for field, why := range p.Missing {
+		if field != "" {
+			why = field + ": " + why
+		}
+		if _, known := o.why[why]; !known && len(o.why) >= maxReasons {
+			why = "(other texts)"
+		}
+		o.why[why]++
+	}
+	for field, v := range p.Value {
+		s := o.sums[field]
+		if s == nil {
+			s = &sum{min: v, max: v}
+			o.sums[field] = s
+		}
+		s.n++
+		s.last, s.min, s.max = v, min(s.min, v), max(s.max, v)
+		s.mean += (v - s.mean) / float64(s.n)
+	}
+}
+
+// observe enters what was observed in the phase, which began at a time on the run clock.
+func (p *phase) observe(plan *plan.Plan, all map[string]*Observation, origin float64) {
+	p.Observe, p.Probes = map[string]map[string]run.Observed{}, map[string]*run.Probes{}
+	for _, o := range plan.Observes {
+		seen := all[o.Name]
+		if seen == nil {
+			seen = new(Observation)
+		}
+		p.Observe[o.Name] = map[string]run.Observed{}
+		if len(seen.sums) == 0 {
+			p.Nulls["observe."+o.Name] = seen.never("")
+		}
+		for _, f := range o.Fields {
+			p.Observe[o.Name][f.Name] = p.observed("observe."+o.Name+"."+f.Name, f, seen)
+		}
+		p.Probes[o.Name] = seen.probes(o, origin)
+		if slices.ContainsFunc(p.Probes[o.Name].Series, func(row run.ProbeRow) bool { return hasNull(row.Value) }) {
+			p.Nulls["probes."+o.Name+".series"] = "the probe did not bring it: see errors"
+		}
+	}
+}
+
+func hasNull(values map[string]*float64) bool {
+	for _, v := range values {
+		if v == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// observed makes the figures of one field, which stand at a path, and keeps why some are null.
+func (p *phase) observed(at string, f plan.Field, o *Observation) run.Observed {
+	r := run.Observed{Unit: f.Unit, Counter: f.Counter}
+	s, why := o.sums[f.Name], ""
+	if s == nil {
+		if len(o.sums) > 0 { // else there is one reason for all
+			p.Nulls[at] = o.never(f.Name)
+		}
+		return r
+	}
+	r.Last, r.Min, r.Max, r.Mean = number(s.last), number(s.min), number(s.max), number(s.mean)
+	if r.Before, why = valueOf(o.first, f.Name); why != "" {
+		p.Nulls[at+".before"] = "before the phase: " + why
+	}
+	if r.After, why = valueOf(o.last, f.Name); why != "" {
+		p.Nulls[at+".after"] = "after the phase: " + why
+	}
+	switch {
+	case r.Before == nil:
+		why = p.Nulls[at+".before"]
+	case r.After == nil:
+		why = p.Nulls[at+".after"]
+	case f.Counter && *r.After < *r.Before:
+		why = fmt.Sprintf("the counter went back from %s to %s: what counts was started anew", quantity.Number(*r.Before), quantity.Number(*r.After))
+	default:
+		r.Delta = number(*r.After - *r.Before)
+		if between := o.last.At - o.first.At; between > 0 {
+			r.Rate = number(*r.Delta / between)
+			return r
+		}
+		p.Nulls[at+".rate"] = "no time passed between the two probes"
+		return r
+	}
+	p.Nulls[at+".delta"], p.Nulls[at+".rate"] = why, why
+	return r
+}
+
+// valueOf returns a field of a probe, or why there is none.
+func valueOf(p *run.Probe, field string) (v *float64, why string) {
+	if p == nil {
+		return nil, "nothing was asked: the run had ended"
+	}
+	if f, ok := p.Value[field]; ok {
+		return number(f), ""
+	}
+	return nil, whyNot(p, field)
+}
+
+func whyNot(p *run.Probe, field string) string {
+	if why := p.Missing[field]; why != "" {
+		return why
+	}
+	if why := p.Missing[""]; why != "" {
+		return why
+	}
+	return "it was not told"
+}
+
+// never says why no probe has brought a field.
+func (o *Observation) never(field string) string {
+	switch {
+	case o.last != nil:
+		return whyNot(o.last, field)
+	case len(o.rows) > 0:
+		return whyNot(&o.rows[len(o.rows)-1], field)
+	}
+	return "nothing was asked: the run had ended"
+}
+
+// probes says how the observation was made.
+func (o *Observation) probes(of *plan.Observe, origin float64) *run.Probes {
+	r := &run.Probes{
+		Kind: of.Kind, Of: o.Of, Taken: o.taken, Failed: o.failed, Skipped: o.Skipped, Seconds: o.seconds, MaxSeconds: o.longest,
+		Errors: []run.ErrorText{}, Series: []run.ProbeRow{},
+	}
+	for text, n := range o.why {
+		r.Errors = append(r.Errors, run.ErrorText{Text: text, Count: uint64(n)})
+	}
+	slices.SortFunc(r.Errors, func(a, b run.ErrorText) int {
+		if a.Count != b.Count {
+			return int(b.Count) - int(a.Count)
+		}
+		return strings.Compare(a.Text, b.Text)
+	})
+	for i := range o.rows {
+		row := run.ProbeRow{T: o.rows[i].At - origin, Value: map[string]*float64{}}
+		for _, f := range of.Fields {
+			row.Value[f.Name], _ = valueOf(&o.rows[i], f.Name)
+		}
+		r.Series = append(r.Series, row)
+	}
+	return r
+}

@@ -1,0 +1,60 @@
+package judge
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/run"
+)
+
+// named is a count with its name.
+type named struct {
+	name string
+	n    uint64
+}
+
+// list writes the counts that are not zero.
+func list(counts ...named) string {
+	var parts []string
+	for _, c := range counts {
+		if c.n > 0 {
+			parts = append(parts, quantity.Number(float64(c.n))+" "+c.name)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// errorTexts lists the texts by frequency. Those that were counted and not kept come last, as one.
+func errorTexts(e *measure.Errors) []run.ErrorText {
+	texts, others := []run.ErrorText{}, e.Total()
+	for text, n := range e.All() {
+		texts = append(texts, run.ErrorText{Text: text, Count: n})
+		others -= n
+	}
+	slices.SortStableFunc(texts, func(a, b run.ErrorText) int {
+		if a.Count > b.Count {
+			return -1
+		}
+		if a.Count < b.Count {
+			return 1
+		}
+		return 0
+	})
+	if others > 0 {
+		texts = append(texts, run.ErrorText{Text: "(other texts)", Count: others})
+	}
+	return texts
+}
+
+// quote cites the first texts, each after a semicolon.
+func quote(texts []run.ErrorText) string {
+	const shown = 2
+	var b strings.Builder
+	for _, e := range texts[:min(shown, len(texts))] {
+		fmt.Fprintf(&b, "; %q × %s", e.Text, quantity.Number(float64(e.Count)))
+	}
+	return b.String()
+}
