@@ -86,6 +86,37 @@ func TestAlike(t *testing.T) {
 	require.False(t, alike([]float64{11.1}, []float64{10, 10}, 0.1, 0.5))
 }
 
+// The probability is Student's with n − 2 degrees of freedom: of five values three, whose distribution is F(t) = ½ + (u / (1 + u²) + atan u) / π
+// with u = t / √3.
+func TestChanceOfATrendByHand(t *testing.T) {
+	x := []float64{1, 2, 4, 3, 6}
+	l := fit(ranks(x))
+	u := l.slope / l.error(l.likeness()) / math.Sqrt(3)
+	want := 1 - 2*(u/(1+u*u)+math.Atan(u))/math.Pi
+	require.InDelta(t, want, byChance(x), 1e-9)
+	slices.Reverse(x)
+	require.InDelta(t, want, byChance(x), 1e-9, "downwards as upwards")
+}
+
+// Both formulas of the queue hold where one takes over from the other.
+func TestMD1TailIsOneCurve(t *testing.T) {
+	for _, load := range []float64{0.5, 0.7, 0.85, 0.9} {
+		decay := md1Decay(load)
+		require.InEpsilon(t, load*math.Expm1(decay), decay, 1e-9)
+		exact := md1Tail(load, decay, 16)
+		require.InEpsilon(t, exact, md1Tail(load, decay, math.Nextafter(16, 17)), 1e-3, "%v", load)
+	}
+}
+
+// What MSER-5 cuts is kept only if all of it is like the rest: a first batch that happens to be does not excuse those behind it.
+func TestWarmUpBehindABeginningLikeTheRest(t *testing.T) {
+	x := noise(1, 100, 1000, 10, 0)
+	for i := 5; i < 20; i++ {
+		x[i] -= 300
+	}
+	require.Equal(t, 20, WarmUp(x, 0.02, 0.3))
+}
+
 // Values by hand. Of 1, 1, −1, −1 the correlations are 1, 1/4, −1/2 and −1/4: the second pair ends the sum.
 func TestInefficiency(t *testing.T) {
 	require.Equal(t, 1.5, inefficiency([]float64{1, 1, -1, -1}))

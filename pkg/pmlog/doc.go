@@ -79,6 +79,10 @@
 //	|"TRBAOL01"| padding | checkpoint | linear | records .. |   | length | CRC32C | payload | zeros |
 //	+----------+---------+------------+--------+------------+   +--------+--------+---------+-------+
 //
+// Its records have nothing but a checksum. A last record that was torn by a crash, and whose payload holds the image of a whole record where one
+// may begin, cannot be told from an earlier record with a damaged length in front of records that were acknowledged: to open such a log is
+// ErrCorrupt, and changes nothing. Append logs have marks, and do not know the case.
+//
 // Of its other two forms, which want a DAX device to be written by the library, the files can be read. A MappedFileChannel is bare bytes, with
 // a side file of 256 bytes: "TRBMFCM1" and their number, in 4. The slots of an ArrayStore have capacity+8 bytes, rounded up to 256: length,
 // CRC32C, payload.

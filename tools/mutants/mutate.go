@@ -227,6 +227,9 @@ func compares(e ast.Expr) bool {
 
 // binary changes an operator, and leaves out each clause of a condition.
 func (v *visitor) binary(n *ast.BinaryExpr, stack []ast.Node) {
+	if capacity(n, stack) {
+		return
+	}
 	x, y := v.source(n.X), v.source(n.Y)
 	for _, op := range operators(n.Op) {
 		now := x + " " + op.String() + " " + y
