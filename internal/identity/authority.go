@@ -1,25 +1,22 @@
 package identity
 
 import (
-	"context"
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
 	"math/big"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"google.golang.org/grpc/credentials"
@@ -33,16 +30,17 @@ const (
 	backdated   = time.Hour             // clocks are set back now and then
 	fleetName   = "loadgen fleet"       // of the authority
 	serverName  = "coordinator.loadgen" // which workers look for
-	roleScheme  = "loadgen"             // of the URI that says what a certificate is for
 	anytimeFrom = 1990                  // the authority itself holds as long as its file is there
 	anytimeTo   = 2200
 )
 
 // Authority certifies the ends of a user's fleets. Whoever has its key is one of them.
 type Authority struct {
-	path string // of its key; "": it is in memory only
-	key  *ecdsa.PrivateKey
-	root *x509.Certificate
+	path   string // of its key; "": it is in memory only
+	key    *ecdsa.PrivateKey
+	root   *x509.Certificate
+	tokens *Tokens       // of workers that may enrol; nil: none can
+	life   time.Duration // of certificates
 }
 
 // NewAuthority returns one whose key is in this process alone.
@@ -65,7 +63,7 @@ func authorityOf(key *ecdsa.PrivateKey) (*Authority, error) {
 		return nil, err
 	}
 	root, err := x509.ParseCertificate(der)
-	return &Authority{key: key, root: root}, err
+	return &Authority{key: key, root: root, life: certified}, err
 }
 
 // OpenAuthority reads the key in a directory. Where there is none it makes one, once: of several that come at the same time, all get the
@@ -90,26 +88,12 @@ func OpenAuthority(dir string) (*Authority, error) {
 		return nil, err
 	}
 	a.path = path
+	a.tokens = &Tokens{dir: dir, authority: keyHash(a.root)}
 	return a, nil
 }
 
 func readKey(path string) (*ecdsa.PrivateKey, error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no regular file: delete it, and one is made", path)
-	}
-	if err := private(path, info); err != nil {
-		return nil, err
-	}
-	text, err := io.ReadAll(io.LimitReader(file, maxKeyFile))
+	text, err := readPrivate(path, maxKeyFile)
 	if err != nil {
 		return nil, err
 	}
@@ -154,61 +138,51 @@ func (a *Authority) issue(role Role, now time.Time) (*tls.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
+	leaf, err := a.certify(key.Public(), role, now)
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key, Leaf: leaf}, nil
+}
+
+// certify signs a certificate for a role.
+func (a *Authority) certify(key crypto.PublicKey, role Role, now time.Time) (*x509.Certificate, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {
 		return nil, err
 	}
 	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: string(role)}, URIs: []*url.URL{roleURI(role)},
-		NotBefore: now.Add(-backdated), NotAfter: now.Add(certified), KeyUsage: x509.KeyUsageDigitalSignature,
+		NotBefore: now.Add(-backdated), NotAfter: now.Add(a.life), KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	if role == Coordinator {
 		template.ExtKeyUsage, template.DNSNames = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, []string{serverName}
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.root, key.Public(), a.key)
+	der, err := x509.CreateCertificate(rand.Reader, template, a.root, key, a.key)
 	if err != nil {
 		return nil, err
 	}
-	leaf, err := x509.ParseCertificate(der)
-	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, err
+	return x509.ParseCertificate(der)
 }
 
-func roleURI(role Role) *url.URL {
-	return &url.URL{Scheme: roleScheme, Host: "role", Path: "/" + string(role)}
+// renewable says when another certificate should take a certificate's place: after two thirds of its life.
+func renewable(leaf *x509.Certificate) time.Time {
+	issued := leaf.NotBefore.Add(backdated)
+	return leaf.NotAfter.Add(-leaf.NotAfter.Sub(issued) / 3)
 }
+
+// keyHash is the SHA-256 of a certificate's public key, by which tokens name an authority.
+func keyHash(c *x509.Certificate) [sha256.Size]byte { return sha256.Sum256(c.RawSubjectPublicKeyInfo) }
 
 // Credentials returns those of one end of a connection: it proves that it is of a role, and has the other end prove that it is of the other.
+// A coordinator's also serve workers that enrol.
 func (a *Authority) Credentials(role Role) credentials.TransportCredentials {
-	pool := x509.NewCertPool()
-	pool.AddCert(a.root)
-	held := &holder{authority: a, role: role}
-	other := Worker
-	if role == Worker {
-		other = Coordinator
+	c := &certificates{keys: &holder{authority: a, role: role}, role: role}
+	if role == Coordinator && a.tokens != nil {
+		c.desk = &desk{authority: a, throttle: newThrottle()}
 	}
-	return &certificates{
-		TransportCredentials: credentials.NewTLS(&tls.Config{
-			MinVersion: tls.VersionTLS13, CurvePreferences: []tls.CurveID{tls.X25519}, SessionTicketsDisabled: true,
-			RootCAs: pool, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
-			GetCertificate:       func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return held.certificate() },
-			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return held.certificate() },
-			VerifyConnection:     func(s tls.ConnectionState) error { return checkRole(s, other) },
-		}),
-		authority: a,
-	}
-}
-
-// checkRole looks for the role in a certificate that the authority has signed.
-func checkRole(s tls.ConnectionState, want Role) error {
-	if len(s.VerifiedChains) == 0 {
-		return errors.New("no certificate was verified")
-	}
-	uri := roleURI(want).String()
-	if slices.ContainsFunc(s.PeerCertificates[0].URIs, func(u *url.URL) bool { return u.String() == uri }) {
-		return nil
-	}
-	return fmt.Errorf("its certificate is not for the role of %s", want)
+	return c
 }
 
 // holder makes a certificate when one is needed, and another one in good time.
@@ -220,11 +194,11 @@ type holder struct {
 	held *tls.Certificate
 }
 
-func (h *holder) certificate() (*tls.Certificate, error) {
+func (h *holder) own() (*tls.Certificate, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Now()
-	if h.held == nil || now.After(h.held.Leaf.NotAfter.Add(-certified/3)) || now.Before(h.held.Leaf.NotBefore) {
+	if h.held == nil || now.After(renewable(h.held.Leaf)) || now.Before(h.held.Leaf.NotBefore) {
 		made, err := h.authority.issue(h.role, now)
 		if err != nil {
 			return nil, err
@@ -234,21 +208,10 @@ func (h *holder) certificate() (*tls.Certificate, error) {
 	return h.held, nil
 }
 
-// certificates are TLS whose name for the coordinator is the same everywhere, and whose refusals say what to do.
-type certificates struct {
-	credentials.TransportCredentials
-	authority *Authority
-}
+func (h *holder) roots() (*x509.CertPool, error) { return poolOf(h.authority.root), nil }
 
-func (c *certificates) ClientHandshake(ctx context.Context, _ string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	secured, info, err := c.TransportCredentials.ClientHandshake(ctx, serverName, conn)
-	var unknown x509.UnknownAuthorityError
-	if errors.As(err, &unknown) {
-		err = fmt.Errorf("what listens there does not hold the key in %s, so it is no coordinator of yours: run both as the same user, with the same XDG_STATE_HOME", c.authority.path)
-	}
-	return secured, info, err
-}
+func (h *holder) trusts(cfg *tls.Config, roots *x509.CertPool) { trustServer(cfg, roots) }
 
-func (c *certificates) Clone() credentials.TransportCredentials {
-	return &certificates{c.TransportCredentials.Clone(), c.authority}
+func (h *holder) stranger() string {
+	return fmt.Sprintf("what listens there does not hold the key in %s, so it is no coordinator of yours: run both as the same user, with the same XDG_STATE_HOME", h.authority.path)
 }

@@ -64,15 +64,15 @@ func TestCertificatesAreRenewed(t *testing.T) {
 	a, err := NewAuthority()
 	require.NoError(t, err)
 	h := &holder{authority: a, role: Worker}
-	first, err := h.certificate()
+	first, err := h.own()
 	require.NoError(t, err)
-	again, err := h.certificate()
+	again, err := h.own()
 	require.NoError(t, err)
 	require.Same(t, first, again)
 	h.held, err = a.issue(Worker, time.Now().Add(-2*certified/3-time.Minute))
 	require.NoError(t, err)
 	old := h.held
-	renewed, err := h.certificate()
+	renewed, err := h.own()
 	require.NoError(t, err)
 	require.NotSame(t, old, renewed)
 }

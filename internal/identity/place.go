@@ -19,11 +19,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 
 	"google.golang.org/grpc/credentials"
 
@@ -45,6 +42,122 @@ type Place struct {
 	Listen func() (net.Listener, error)
 	Dial   func(ctx context.Context) (net.Conn, error)
 	Prove  func(Role) (credentials.TransportCredentials, error) // for the end of a role
+
+	// Enrol makes sure that a worker has what it proves itself with: it asks the coordinator for a certificate when there is none, or when the one
+	// there is should be renewed. A *RefusedError says that this will not go well later either, a *RenewalError that there is a valid one still.
+	// Nil: nothing of the kind is needed.
+	Enrol func(ctx context.Context) error
+	// Beyond says that others than this machine may come there.
+	Beyond bool
+	// Tokens says that workers may come there with a token.
+	Tokens bool
+}
+
+// Means are what an end may prove itself with, beside being the same user's on the same machine.
+type Means struct {
+	Dir   string // of this user's fleets: its sockets, key, tokens and certificates
+	Token *Token // for a worker; nil: it has none
+	TLS   Files  // of the user's own PKI
+}
+
+// ListenAt returns the place of a coordinator: that of [At], or HOST:PORT with another address of this machine, or with none for all of them.
+func (m Means) ListenAt(name string) (Place, error) {
+	if strings.HasPrefix(name, socketPrefix) || name == "" {
+		return m.socketAt(name)
+	}
+	beyond, err := listen.Beyond(name)
+	if err != nil {
+		return Place{}, advised(err)
+	}
+	if beyond {
+		return m.prove(Place{
+			Name: name, Beyond: true,
+			Listen: func() (net.Listener, error) { return net.Listen("tcp", name) },
+		}, Coordinator, "")
+	}
+	p, err := At(m.Dir, name)
+	if err != nil {
+		return Place{}, err
+	}
+	return m.prove(p, Coordinator, "")
+}
+
+// JoinAt returns the place of a worker: that of [At], or HOST:PORT of any machine.
+func (m Means) JoinAt(name string) (Place, error) {
+	if strings.HasPrefix(name, socketPrefix) || name == "" {
+		return m.socketAt(name)
+	}
+	host, port, err := net.SplitHostPort(name)
+	if err != nil || port == "" || host == "" {
+		return Place{}, advised(fmt.Errorf("%q: %w", name, listen.ErrForm))
+	}
+	if beyond, err := listen.Beyond(name); beyond || err != nil { // another machine's name, or its address
+		return m.join(Place{
+			Name: name, Beyond: true,
+			Dial: func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", name) },
+		}, host)
+	}
+	p, err := At(m.Dir, name)
+	if err != nil {
+		return Place{}, err
+	}
+	if m.Token == nil && m.TLS.IsZero() {
+		return p, nil
+	}
+	return m.join(p, host)
+}
+
+// socketAt returns the place of a socket, where the kernel says who is who.
+func (m Means) socketAt(name string) (Place, error) {
+	if m.Token != nil || !m.TLS.IsZero() {
+		return Place{}, fmt.Errorf("%q is a socket of this machine, where neither tokens nor certificates are needed: leave them out, or write HOST:PORT", name)
+	}
+	return At(m.Dir, name)
+}
+
+// prove gives a place the means that its ends prove themselves by.
+func (m Means) prove(p Place, role Role, host string) (Place, error) {
+	if m.TLS.IsZero() {
+		dir := m.Dir
+		p.Tokens = true
+		p.Prove = func(role Role) (credentials.TransportCredentials, error) { return authorityProof(dir, role) }
+		return p, nil
+	}
+	keys, err := openFiles(m.TLS, role, host)
+	if err != nil {
+		return Place{}, err
+	}
+	p.Prove = func(role Role) (credentials.TransportCredentials, error) {
+		return &certificates{keys: keys, role: role}, nil
+	}
+	return p, nil
+}
+
+// join gives a worker's place the means that it proves itself by.
+func (m Means) join(p Place, host string) (Place, error) {
+	if !m.TLS.IsZero() {
+		if m.Token != nil {
+			return Place{}, errors.New("a token and --tls-cert are two ways to prove who this worker is: use one of them")
+		}
+		return m.prove(p, Worker, host)
+	}
+	keys, err := openJoined(m.Dir, p.Name, m.Token, p.Dial)
+	if err != nil {
+		return Place{}, err
+	}
+	p.Enrol = keys.enrol
+	p.Prove = func(role Role) (credentials.TransportCredentials, error) {
+		return &certificates{keys: keys, role: role}, nil
+	}
+	return p, nil
+}
+
+func authorityProof(dir string, role Role) (credentials.TransportCredentials, error) {
+	a, err := OpenAuthority(dir)
+	if err != nil {
+		return nil, err
+	}
+	return a.Credentials(role), nil
 }
 
 const (
@@ -75,13 +188,7 @@ func At(dir, name string) (Place, error) {
 		Name:   name,
 		Listen: func() (net.Listener, error) { return listenTCP(name) },
 		Dial:   func(ctx context.Context) (net.Conn, error) { return dialTCP(ctx, name) },
-		Prove: func(role Role) (credentials.TransportCredentials, error) {
-			a, err := OpenAuthority(dir)
-			if err != nil {
-				return nil, err
-			}
-			return a.Credentials(role), nil
-		},
+		Prove:  func(role Role) (credentials.TransportCredentials, error) { return authorityProof(dir, role) },
 	}, nil
 }
 
@@ -108,39 +215,5 @@ func advised(err error) error {
 	case !errors.Is(err, listen.ErrBeyond):
 		return err
 	}
-	return fmt.Errorf("%w: between machines workers and coordinator have to prove who they are by TLS with certificates on both sides, "+
-		"which this version cannot do by itself; docs/fleet.md says how two machines meet through an ssh tunnel", err)
-}
-
-// openDir makes the directory unless it is there, and refuses one that others can enter.
-func openDir(path string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		return err
-	}
-	info, err := os.Lstat(path)
-	if err != nil {
-		return err
-	}
-	if !info.IsDir() {
-		return fmt.Errorf("%s is no directory: move it out of the way", path)
-	}
-	return private(path, info)
-}
-
-// private refuses what belongs to somebody else, or what somebody else may read or write.
-func private(path string, info os.FileInfo) error {
-	owner, ok := info.Sys().(*syscall.Stat_t)
-	switch {
-	case !ok:
-		return fmt.Errorf("%s: its owner cannot be told", path)
-	case int(owner.Uid) != os.Geteuid():
-		return fmt.Errorf("%s belongs to user %d, not to you (%d): set XDG_STATE_HOME to a directory of your own", path, owner.Uid, os.Geteuid())
-	case info.Mode().Perm()&0o077 != 0:
-		return fmt.Errorf("%s is open to others (mode %04o): chmod go= %s; if somebody may have read what is in it, delete it, and it is made anew",
-			path, info.Mode().Perm(), path)
-	}
-	return nil
+	return fmt.Errorf("%w: this user's own key proves nothing to other machines", err)
 }

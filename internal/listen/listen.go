@@ -46,6 +46,64 @@ func loopbackBy(lookup Lookup, address string) (net.Listener, error) {
 	return l, nil
 }
 
+// Beyond says whether HOST:PORT is an address that others than this machine could reach: one that is not on the loopback, or none, for all that this
+// machine has. A name other than localhost is an error, since it may come to mean another address.
+func Beyond(address string) (bool, error) {
+	host, service, err := net.SplitHostPort(address)
+	if err != nil || service == "" {
+		return false, fmt.Errorf("%q: %w", address, ErrForm)
+	}
+	if host == "localhost" {
+		return false, nil
+	}
+	if host == "" {
+		return true, nil
+	}
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		return false, fmt.Errorf("%q: write an address of this machine instead of a name, or 0.0.0.0:%s for all that it has", address, service)
+	}
+	return !ip.Unmap().IsLoopback(), nil
+}
+
+// Reach returns what others write to reach a port that was opened at all addresses of this machine, or at one.
+func Reach(at *net.TCPAddr) string {
+	addr := at.AddrPort().Addr().Unmap()
+	if addr.IsUnspecified() {
+		addr = own(addr.Is4())
+	}
+	return netip.AddrPortFrom(addr, uint16(at.Port)).String()
+}
+
+// own returns the address that this machine has for others: the one that it would speak to a distant host from, or else the first that its interfaces
+// have. Only IPv4 counts where nothing else is listened at. A machine without any has its loopback.
+func own(only4 bool) netip.Addr {
+	for _, distant := range []string{"192.0.2.1:9", "[2001:db8::1]:9"} { // nothing is sent there
+		conn, err := net.Dial("udp", distant)
+		if err != nil {
+			continue
+		}
+		local, ok := conn.LocalAddr().(*net.UDPAddr)
+		_ = conn.Close() // it was only looked at
+		if ok && usable(local.AddrPort().Addr().Unmap(), only4) {
+			return local.AddrPort().Addr().Unmap()
+		}
+	}
+	addrs, _ := net.InterfaceAddrs() // without them there is the loopback
+	for _, only4 := range []bool{true, only4} {
+		for _, a := range addrs {
+			if network, err := netip.ParsePrefix(a.String()); err == nil && usable(network.Addr(), only4) {
+				return network.Addr()
+			}
+		}
+	}
+	return netip.AddrFrom4([4]byte{127, 0, 0, 1})
+}
+
+func usable(a netip.Addr, only4 bool) bool {
+	return a.IsGlobalUnicast() && (a.Is4() || !only4)
+}
+
 // Resolve returns the address on the loopback that HOST:PORT stands for. If any address of a name is another, that is [ErrBeyond].
 func Resolve(ctx context.Context, address string) (netip.AddrPort, error) {
 	return resolveBy(ctx, system, address)

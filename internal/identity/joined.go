@@ -1,0 +1,229 @@
+package identity
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"time"
+)
+
+const (
+	joinedDir     = "joined"
+	certBlock     = "CERTIFICATE"
+	maxJoinedFile = 16 << 10
+)
+
+// joined is what a worker has from a coordinator's authority, on another machine as a rule: a certificate, in a file so that a worker which is started
+// again needs no token.
+type joined struct {
+	place string // HOST:PORT of the coordinator
+	path  string // of the file
+	token *Token // nil: none was given
+	dial  func(context.Context) (net.Conn, error)
+
+	asking sync.Mutex // one at a time asks for a certificate
+
+	mu   sync.Mutex
+	held *membership // nil: none yet
+}
+
+var notInFileName = regexp.MustCompile(`[^A-Za-z0-9.-]+`)
+
+// openJoined reads what an earlier enrolment at a place has left. With a token of another authority that is of no use.
+func openJoined(dir, place string, token *Token, dial func(context.Context) (net.Conn, error)) (*joined, error) {
+	if err := openDir(dir); err != nil {
+		return nil, err
+	}
+	if err := openDir(filepath.Join(dir, joinedDir)); err != nil {
+		return nil, err
+	}
+	j := &joined{place: place, token: token, dial: dial, path: filepath.Join(dir, joinedDir, notInFileName.ReplaceAllString(place, "_")+".pem")}
+	held, err := readMembership(j.path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+	case err != nil:
+		return nil, fmt.Errorf("certificate for %s: %w", place, err)
+	case token == nil || keyHash(held.root) == token.authority:
+		j.held = held
+	}
+	if j.held == nil && token == nil {
+		return nil, fmt.Errorf("this worker has not joined %s yet: %s", place, j.remedy())
+	}
+	return j, nil
+}
+
+func (j *joined) remedy() string {
+	return fmt.Sprintf("on the coordinator's machine, loadgen token create makes a token; then loadgen worker --join %s --token TOKEN", j.place)
+}
+
+// membership returns what is held; nil: nothing.
+func (j *joined) membership() *membership {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.held
+}
+
+func (j *joined) own() (*tls.Certificate, error) {
+	m := j.membership()
+	if m == nil {
+		return nil, errors.New("this worker has not enrolled yet")
+	}
+	return m.cert, nil
+}
+
+func (j *joined) roots() (*x509.CertPool, error) {
+	m := j.membership()
+	if m == nil {
+		return nil, errors.New("this worker has not enrolled yet")
+	}
+	return poolOf(m.root), nil
+}
+
+func (j *joined) trusts(cfg *tls.Config, roots *x509.CertPool) { trustServer(cfg, roots) }
+
+func (j *joined) stranger() string {
+	return fmt.Sprintf("what listens at %s does not have the key of the coordinator that this worker has joined. If that made a new one: %s", j.place, j.remedy())
+}
+
+// RenewalError says that a certificate could not be renewed, and is still valid.
+type RenewalError struct {
+	Until time.Time // it is
+	Err   error
+}
+
+func (e *RenewalError) Error() string {
+	return fmt.Sprintf("renew this worker's certificate, which is valid until %s: %v", e.Until.Format(time.RFC3339), e.Err)
+}
+
+func (e *RenewalError) Unwrap() error { return e.Err }
+
+// enrol makes sure that there is a certificate: it asks the coordinator for one if there is none, or if the one there is should be renewed.
+func (j *joined) enrol(ctx context.Context) error {
+	j.asking.Lock()
+	defer j.asking.Unlock()
+	held := j.membership()
+	now := time.Now()
+	switch {
+	case held != nil && now.Before(renewable(held.cert.Leaf)):
+		return nil
+	case held != nil && now.Before(held.cert.Leaf.NotAfter):
+		if err := j.fetch(ctx, held); err != nil {
+			return &RenewalError{held.cert.Leaf.NotAfter, err}
+		}
+		return nil
+	case j.token != nil:
+		return j.fetch(ctx, nil)
+	}
+	return &RefusedError{fmt.Sprintf("this worker's certificate for %s expired at %s (if this machine's clock is right): %s",
+		j.place, held.cert.Leaf.NotAfter.Format(time.RFC3339), j.remedy())}
+}
+
+// fetch gets a certificate with the one that is held, or with the token if that is nil.
+func (j *joined) fetch(ctx context.Context, held *membership) error {
+	ctx, cancel := context.WithTimeout(ctx, Within)
+	defer cancel()
+	conn, err := j.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	cfg := baseConfig()
+	var secret []byte
+	if held == nil {
+		trustToken(cfg, j.token)
+		secret = j.token.secret[:]
+	} else {
+		trustServer(cfg, poolOf(held.root))
+		cfg.Certificates = []tls.Certificate{*held.cert}
+	}
+	m, err := ask(ctx, conn, cfg, secret)
+	if err != nil {
+		return alertSaid(err)
+	}
+	want := j.membership()
+	if held == nil && keyHash(m.root) != j.token.authority || held != nil && keyHash(m.root) != keyHash(want.root) {
+		return errors.New("the coordinator answered with another authority's certificate")
+	}
+	if err := m.write(j.path); err != nil {
+		return fmt.Errorf("keep this worker's certificate: %w", err)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.held = m
+	return nil
+}
+
+// alertSaid turns the alert of a server that enrols nobody into words.
+func alertSaid(err error) error {
+	const noApplicationProtocol = tls.AlertError(120)
+	var alert tls.AlertError
+	if errors.As(err, &alert) && alert == noApplicationProtocol {
+		return &RefusedError{errNoEnrolment.Error()}
+	}
+	return err
+}
+
+// write keeps the key, the certificate and the authority's.
+func (m *membership) write(path string) error {
+	key, ok := m.cert.PrivateKey.(*ecdsa.PrivateKey)
+	if !ok {
+		return errors.New("no ECDSA key")
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	for _, block := range []pem.Block{{Type: keyBlock, Bytes: der}, {Type: certBlock, Bytes: m.cert.Leaf.Raw}, {Type: certBlock, Bytes: m.root.Raw}} {
+		if err := pem.Encode(&b, &block); err != nil {
+			return err
+		}
+	}
+	return writePrivate(path, b.Bytes(), true)
+}
+
+// readMembership reads what write has kept.
+func readMembership(path string) (*membership, error) {
+	text, err := readPrivate(path, maxJoinedFile)
+	if err != nil {
+		return nil, err
+	}
+	damaged := func(err error) error {
+		return fmt.Errorf("%s is damaged: delete it, and join with a token: %w", path, err)
+	}
+	var blocks [3][]byte
+	for i := range blocks {
+		block, rest := pem.Decode(text)
+		if block == nil {
+			return nil, damaged(errors.New("a key and two certificates are wanted"))
+		}
+		blocks[i], text = block.Bytes, rest
+	}
+	key, err := x509.ParsePKCS8PrivateKey(blocks[0])
+	if err != nil {
+		return nil, damaged(err)
+	}
+	leaf, err := x509.ParseCertificate(blocks[1])
+	if err != nil {
+		return nil, damaged(err)
+	}
+	root, err := x509.ParseCertificate(blocks[2])
+	if err != nil {
+		return nil, damaged(err)
+	}
+	m := &membership{&tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key, Leaf: leaf}, root}
+	if err := m.check(); err != nil {
+		return nil, damaged(err)
+	}
+	return m, nil
+}

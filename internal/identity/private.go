@@ -1,0 +1,87 @@
+package identity
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// openDir makes the directory unless it is there, and refuses one that others can enter.
+func openDir(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	info, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s is no directory: move it out of the way", path)
+	}
+	return private(path, info)
+}
+
+// private refuses what belongs to somebody else, or what somebody else may read or write.
+func private(path string, info os.FileInfo) error {
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !ok:
+		return fmt.Errorf("%s: its owner cannot be told", path)
+	case int(owner.Uid) != os.Geteuid():
+		return fmt.Errorf("%s belongs to user %d, not to you (%d): set XDG_STATE_HOME to a directory of your own", path, owner.Uid, os.Geteuid())
+	case info.Mode().Perm()&0o077 != 0:
+		return fmt.Errorf("%s is open to others (mode %04o): chmod go= %s; if somebody may have read what is in it, delete it, and it is made anew",
+			path, info.Mode().Perm(), path)
+	}
+	return nil
+}
+
+// readPrivate reads a regular file of this user that others cannot read.
+func readPrivate(path string, limit int64) ([]byte, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no regular file: delete it, and one is made", path)
+	}
+	if err := private(path, info); err != nil {
+		return nil, err
+	}
+	if info.Size() > limit {
+		return nil, fmt.Errorf("%s has more than %d bytes: delete it, and one is made", path, limit)
+	}
+	return io.ReadAll(io.LimitReader(file, limit))
+}
+
+// writePrivate replaces a file, whole or not at all, with one that this user alone can read. If it is durable, a power failure leaves the old one or
+// the new one.
+func writePrivate(path string, b []byte, durable bool) error {
+	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+"-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(b)
+	if err == nil && durable {
+		err = file.Sync()
+	}
+	err = errors.Join(err, file.Close())
+	if err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
+	}
+	return nil
+}

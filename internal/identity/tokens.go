@@ -1,0 +1,198 @@
+package identity
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	tokensFile    = "tokens.json"
+	tokensLock    = "tokens.flock"
+	maxTokensFile = 256 << 10
+	maxTokens     = 256
+	lockWithin    = 2 * time.Second
+	rememberDead  = time.Hour // how long an expired token is kept, so that a refusal can say what it was
+
+	// MaxTokenTTL is how long a token may last.
+	MaxTokenTTL = 30 * 24 * time.Hour
+	// MaxTokenUses is how many workers may enrol with one.
+	MaxTokenUses = 10000
+)
+
+// Tokens are those that an authority's coordinators accept. They are kept in a file beside the authority's key, which several processes may use at
+// the same time. The secrets are not in it, only their hashes.
+type Tokens struct {
+	dir       string
+	authority [sha256.Size]byte
+
+	mu sync.Mutex // the file's lock is between processes
+}
+
+// TokenInfo is what is kept of a token.
+type TokenInfo struct {
+	ID      string    `json:"id"`
+	Created time.Time `json:"created"`
+	Expires time.Time `json:"expires"`
+	Uses    int       `json:"uses"` // left
+	Hash    []byte    `json:"hash"` // SHA-256 of the secret
+}
+
+// OpenTokens returns those of the authority in a directory, which is made if there is none.
+func OpenTokens(dir string) (*Tokens, error) {
+	a, err := OpenAuthority(dir)
+	if err != nil {
+		return nil, err
+	}
+	return a.tokens, nil
+}
+
+// Create makes a token for so many workers. Its secret is nowhere else.
+func (t *Tokens) Create(ttl time.Duration, uses int) (*Token, error) {
+	switch {
+	case ttl < time.Second || ttl > MaxTokenTTL:
+		return nil, fmt.Errorf("a token cannot last for %v: write a duration from 1s to %v", ttl, MaxTokenTTL)
+	case uses < 1 || uses > MaxTokenUses:
+		return nil, fmt.Errorf("a token cannot be for %d workers: write a number from 1 to %d", uses, MaxTokenUses)
+	}
+	token, err := newToken(t.authority)
+	if err != nil {
+		return nil, err
+	}
+	hash := sha256.Sum256(token.secret[:])
+	return token, t.change(true, func(list []TokenInfo) ([]TokenInfo, error) {
+		if len(list) >= maxTokens {
+			return nil, fmt.Errorf("%d tokens are there already: loadgen token revoke ends those that nobody needs", len(list))
+		}
+		now := time.Now().UTC().Truncate(time.Second)
+		return append(list, TokenInfo{ID: token.ID(), Created: now, Expires: now.Add(ttl), Uses: uses, Hash: hash[:]}), nil
+	})
+}
+
+// List returns the tokens, the oldest first. Expired ones stay for an hour.
+func (t *Tokens) List() ([]TokenInfo, error) {
+	list, err := t.read()
+	return alive(list), err
+}
+
+// Revoke makes a token useless. Certificates that were issued for it hold on.
+func (t *Tokens) Revoke(id string) error {
+	if err := checkTokenID(id); err != nil {
+		return err
+	}
+	return t.change(true, func(list []TokenInfo) ([]TokenInfo, error) {
+		at := slices.IndexFunc(list, func(k TokenInfo) bool { return k.ID == id })
+		if at < 0 {
+			return nil, fmt.Errorf("there is no token %s: loadgen token list shows those there are", id)
+		}
+		return slices.Delete(list, at, at+1), nil
+	})
+}
+
+// use has issue make out a certificate if the secret is that of a valid token. The use counts once that has gone well.
+func (t *Tokens) use(secret []byte, issue func() error) (id string, err error) {
+	hash := sha256.Sum256(secret)
+	id = secretID(hash)
+	return id, t.change(false, func(list []TokenInfo) ([]TokenInfo, error) {
+		found := -1
+		for i := range list { // all of them, so that the time taken says nothing
+			if subtle.ConstantTimeCompare(list[i].Hash, hash[:]) == 1 {
+				found = i
+			}
+		}
+		switch now := time.Now(); {
+		case found < 0:
+			return nil, &wrongTokenError{fmt.Sprintf("token %s is not known here: it was revoked, or expired long ago, or is another coordinator's", id)}
+		case !now.Before(list[found].Expires):
+			return nil, &wrongTokenError{fmt.Sprintf("token %s expired at %s", id, list[found].Expires.Format(time.RFC3339))}
+		case list[found].Uses <= 0:
+			return nil, &wrongTokenError{fmt.Sprintf("token %s has been used as often as it may be", id)}
+		}
+		if err := issue(); err != nil {
+			return nil, err
+		}
+		list[found].Uses--
+		return list, nil
+	})
+}
+
+// wrongTokenError says why a token is of no use.
+type wrongTokenError struct{ why string }
+
+func (e *wrongTokenError) Error() string {
+	return e.why + "; make another one with loadgen token create on the coordinator's machine"
+}
+
+// change replaces the file with what edit makes of it. A durable change also outlives a power failure.
+func (t *Tokens) change(durable bool, edit func([]TokenInfo) ([]TokenInfo, error)) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	unlock, err := t.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	list, err := t.read()
+	if err != nil {
+		return err
+	}
+	if list, err = edit(alive(list)); err != nil {
+		return err
+	}
+	b, err := json.MarshalIndent(list, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writePrivate(filepath.Join(t.dir, tokensFile), append(b, '\n'), durable)
+}
+
+// alive leaves out those that expired long ago.
+func alive(list []TokenInfo) []TokenInfo {
+	now := time.Now()
+	return slices.DeleteFunc(list, func(k TokenInfo) bool { return now.Sub(k.Expires) > rememberDead })
+}
+
+func (t *Tokens) read() ([]TokenInfo, error) {
+	path := filepath.Join(t.dir, tokensFile)
+	text, err := readPrivate(path, maxTokensFile)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("tokens: %w", err)
+	}
+	var list []TokenInfo
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&list); err != nil {
+		return nil, fmt.Errorf("tokens: %s is damaged: delete it, and make new tokens: %w", path, err)
+	}
+	return list, nil
+}
+
+// lock keeps other processes from changing the file. The kernel releases it with the process.
+func (t *Tokens) lock() (unlock func(), err error) {
+	path := filepath.Join(t.dir, tokensLock)
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("tokens: %w", err)
+	}
+	for deadline := time.Now().Add(lockWithin); ; time.Sleep(time.Millisecond) {
+		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return func() { _ = file.Close() }, nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(deadline) {
+			return nil, errors.Join(fmt.Errorf("tokens: lock %s, for %v: %w", path, lockWithin, err), file.Close())
+		}
+	}
+}
