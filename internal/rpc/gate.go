@@ -23,7 +23,8 @@ const maxUnproved = 1024
 type gate struct {
 	net.Listener
 	credentials.TransportCredentials
-	log *slog.Logger
+	log      *slog.Logger
+	refusals refusals
 
 	mu       sync.Mutex
 	shut     bool
@@ -61,13 +62,54 @@ func (g *gate) Accept() (net.Conn, error) {
 	return e, nil
 }
 
-// ServerHandshake has a connection prove itself.
+// ServerHandshake has a connection prove itself. One that was for a worker's certificate is over.
 func (g *gate) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	proved, info, err := g.TransportCredentials.ServerHandshake(conn)
-	if err != nil {
-		g.log.Warn("refused a connection", "from", conn.RemoteAddr(), "why", plain(err.Error()))
+	var enrolment *identity.Enrolment
+	switch {
+	case err == nil:
+		return proved, info, nil
+	case errors.As(err, &enrolment) && enrolment.Refused == nil:
+		g.log.Info("issued a certificate to a worker", "from", conn.RemoteAddr(), "for", enrolment.By)
+		return nil, nil, credentials.ErrConnDispatched
 	}
-	return proved, info, err
+	if told, untold := g.refusals.tell(time.Now()); told {
+		facts := []any{"from", conn.RemoteAddr(), "why", plain(err.Error())}
+		if untold > 0 {
+			facts = append(facts, "others", untold)
+		}
+		g.log.Warn("refused a connection", facts...)
+	}
+	return nil, nil, err
+}
+
+// How many refused connections are logged: whoever can connect could fill a disk otherwise.
+const (
+	tellsAtOnce = 20
+	tellsEvery  = time.Second // one more
+)
+
+// refusals decides which refused connections are logged.
+type refusals struct {
+	mu     sync.Mutex
+	caught time.Time // when all that may be logged at once may be logged again
+	untold int
+}
+
+// tell says whether one is to be logged, and how many before it were not.
+func (r *refusals) tell(now time.Time) (told bool, untold int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.caught.Sub(now) > (tellsAtOnce-1)*tellsEvery {
+		r.untold++
+		return false, 0
+	}
+	if r.caught.Before(now) {
+		r.caught = now
+	}
+	r.caught = r.caught.Add(tellsEvery)
+	untold, r.untold = r.untold, 0
+	return true, untold
 }
 
 // Clone is for gRPC; there is one gate.

@@ -66,7 +66,7 @@ type RefusedError struct{ Reason string }
 func (e *RefusedError) Error() string { return "refused by the coordinator: " + e.Reason }
 
 // Join works for the coordinator at a place: it tries until one is there, takes part in its run, and begins again. It returns nil when
-// ctx ends, or after a run if that is to be the only one, and a *RefusedError when it need not try again. What it has started has
+// ctx ends, or after a run if that is to be the only one, and a *RefusedError, or one of identity's, when it need not try again. What it has started has
 // ended when it returns.
 func Join(ctx context.Context, cfg JoinConfig) error {
 	proof, err := cfg.Place.Prove(identity.Worker)
@@ -79,17 +79,17 @@ func Join(ctx context.Context, cfg JoinConfig) error {
 	if cfg.Random == nil {
 		cfg.Random = mrand.Int64N
 	}
+	defer keepEnrolled(ctx, cfg)()
 	said := ""
 	retry := backoff{random: cfg.Random}
 	for {
 		s := newSession(cfg, proof)
 		reason, err := s.live(ctx, &retry)
 		ran := s.end()
-		var refused *RefusedError
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case errors.As(err, &refused):
+		case isRefused(err):
 			return err
 		case ran && cfg.Once:
 			return err
@@ -179,6 +179,8 @@ func (s *session) live(ctx context.Context, retry *backoff) (reason string, err 
 	for first := true; ; first = false {
 		bye, err := s.connect(ctx, retry)
 		switch {
+		case isRefused(err):
+			return "", err
 		case bye.GetForGood():
 			return "", &RefusedError{line(bye.GetReason())}
 		case bye != nil:
@@ -239,6 +241,9 @@ type joined struct {
 
 // connect opens a stream and serves it until it ends: with a goodbye from the coordinator, or an error.
 func (s *session) connect(parent context.Context, retry *backoff) (*pb.Goodbye, error) {
+	if err := enrol(parent, s.cfg); err != nil {
+		return nil, err
+	}
 	client, err := s.client()
 	if err != nil {
 		return nil, err

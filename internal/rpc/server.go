@@ -19,6 +19,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/coord"
 	"github.com/loadgen/loadgen/internal/identity"
+	"github.com/loadgen/loadgen/internal/listen"
 	"github.com/loadgen/loadgen/internal/measure"
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
 )
@@ -104,7 +105,7 @@ func newScratch() chan *measure.Snapshot {
 // Addr returns where workers come to, as they are to write it.
 func (s *Server) Addr() string {
 	if tcp, ok := s.gate.Addr().(*net.TCPAddr); ok {
-		return tcp.String() // with the port that was free
+		return listen.Reach(tcp) // with the port that was free
 	}
 	return s.cfg.Place.Name
 }
