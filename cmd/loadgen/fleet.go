@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -19,7 +19,6 @@ import (
 	"github.com/loadgen/loadgen/internal/identity"
 	"github.com/loadgen/loadgen/internal/prom"
 	"github.com/loadgen/loadgen/internal/rpc"
-	"github.com/loadgen/loadgen/internal/rundir"
 )
 
 // childWithin is how long a worker that this process has started may take to end after the run.
@@ -39,14 +38,16 @@ type fleetFlags struct {
 	process bool
 	lease   time.Duration
 	onLoss  string
+	tls     identity.Files
 }
 
 func (f *fleetFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.listen, "listen", identity.DefaultName, "`PLACE` that workers come to: socket:NAME in your state directory, or HOST:PORT on the loopback, port 0 for any free one")
+	flags.StringVar(&f.listen, "listen", identity.DefaultName, "`PLACE` that workers come to: socket:NAME in your state directory, or HOST:PORT of this machine, such as 0.0.0.0:7464 for all its addresses")
 	flags.IntVar(&f.workers, "workers", 0, "wait for `N` workers (loadgen worker) instead of loading from this process")
 	flags.DurationVar(&f.wait, "wait", time.Minute, "fail when the workers have not come within a `DURATION`")
 	flags.BoolVar(&f.process, "worker-process", false, "load from one worker in a process of its own, so that nothing here disturbs it")
 	flags.DurationVar(&f.lease, "lease", rpc.DefaultTiming().Lease, "after a `DURATION` without a word from the other, a worker stops loading and the coordinator gives it up")
+	addFiles(flags, &f.tls)
 	flags.StringVar(&f.onLoss, "on-worker-loss", "continue", "`WHAT` to do when a worker is lost: continue with the others, or abort")
 }
 
@@ -65,10 +66,12 @@ func (f *fleetFlags) check(loops *loopFlags) error {
 		return fmt.Errorf("--lease %v: write a duration from %v to %v", f.lease, minLease, maxLease)
 	case f.onLoss != "continue" && f.onLoss != "abort":
 		return fmt.Errorf("--on-worker-loss %q: write continue or abort", f.onLoss)
+	case f.workers == 0 && !f.tls.IsZero():
+		return errors.New("--tls-ca, --tls-cert and --tls-key are for workers that come by TCP: give --workers and --listen HOST:PORT, too")
 	case f.workers == 0:
 		return nil
 	}
-	if _, err := meeting(f.listen); err != nil {
+	if _, err := f.listenAt(); err != nil {
 		return fmt.Errorf("--listen %w", err)
 	}
 	return nil
@@ -115,23 +118,17 @@ func (f *runFlags) open(id string, words io.Writer, log *slog.Logger) (*fleet, e
 		all.members = []coord.Member{{Name: inProcess, Version: version(), Worker: worker}}
 		return all, nil
 	}
-	at := f.fleet.listen
+	cfg := rpc.Config{Run: id, Version: version(), Timing: rpc.TimingOf(f.fleet.lease), Logger: log}
 	if f.fleet.process {
-		at = fmt.Sprintf("socket:child-%d", os.Getpid())
-	}
-	place, err := meeting(at)
-	if err != nil {
-		return all, fmt.Errorf("--listen %w", err)
-	}
-	cfg := rpc.Config{Place: place, Run: id, Version: version(), Timing: rpc.TimingOf(f.fleet.lease), Logger: log}
-	if !f.fleet.process {
-		cfg.Waiting = func(come []string, of int) {
-			if len(come) == 0 {
-				fmt.Fprintf(words, "0 of %d workers; start each with loadgen worker%s\n", of, joinFlag(all.server.Addr()))
-			} else {
-				fmt.Fprintf(words, "%d of %d workers: %s\n", len(come), of, strings.Join(come, ", "))
-			}
+		dir, err := fleetDir()
+		if err != nil {
+			return all, err
 		}
+		if cfg.Place, err = identity.At(dir, fmt.Sprintf("socket:child-%d", os.Getpid())); err != nil {
+			return all, err
+		}
+	} else if err := f.await(all, &cfg, words); err != nil {
+		return all, err
 	}
 	server, err := rpc.Listen(cfg)
 	if err != nil {
@@ -140,18 +137,68 @@ func (f *runFlags) open(id string, words io.Writer, log *slog.Logger) (*fleet, e
 	all.server = server
 	all.release = append(all.release, server.Close)
 	if f.fleet.workers > 0 {
-		f.fleet.listen = server.Addr() // where they will look for the next run of an experiment
+		f.fleet.listen = again(f.fleet.listen, server.Addr()) // where they will look for the next run of an experiment
 	}
 	return all, nil
 }
 
-// meeting returns the place of a name. What its two ends need to know each other is in the user's state directory.
-func meeting(name string) (identity.Place, error) {
-	runs, err := rundir.DefaultRoot(os.Getenv)
-	if err != nil {
-		return identity.Place{}, err
+// await makes ready for workers that are started elsewhere, and says how each is to be started.
+func (f *runFlags) await(all *fleet, cfg *rpc.Config, words io.Writer) error {
+	var err error
+	if cfg.Place, err = f.fleet.listenAt(); err != nil {
+		return fmt.Errorf("--listen %w", err)
 	}
-	return identity.At(filepath.Join(filepath.Dir(runs), "fleet"), name)
+	token := ""
+	if cfg.Place.Beyond {
+		if !f.debug { // who is refused is shown: it may be one of the workers
+			cfg.Logger = slog.New(slog.NewTextHandler(words, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		}
+		if token, err = f.invite(all, cfg.Place, cfg.Logger); err != nil {
+			return err
+		}
+	}
+	cfg.Waiting = func(come []string, of int) {
+		if len(come) == 0 {
+			fmt.Fprintf(words, "0 of %d workers; start each with loadgen worker%s%s\n", of, joinFlag(all.server.Addr()), token)
+		} else {
+			fmt.Fprintf(words, "%d of %d workers: %s\n", len(come), of, strings.Join(come, ", "))
+		}
+	}
+	return nil
+}
+
+// invite makes a token for the workers of a run, which ends with the run, and returns it as a worker is to be given it.
+func (f *runFlags) invite(all *fleet, place identity.Place, log *slog.Logger) (string, error) {
+	if !place.Tokens {
+		return " --tls-ca FILE --tls-cert FILE --tls-key FILE", nil
+	}
+	tokens, err := ownTokens()
+	if err != nil {
+		return "", err
+	}
+	token, err := tokens.Create(max(defaultTTL, f.fleet.wait), f.fleet.workers)
+	if err != nil {
+		return "", err
+	}
+	all.release = append(all.release, func() {
+		if err := tokens.Revoke(token.ID()); err != nil {
+			log.Warn("revoke the token of this run", "err", err)
+		}
+	})
+	return " --token " + token.Text(), nil
+}
+
+// again returns where to listen for the next run: at the place of this one, with the port that was free.
+func again(place, addr string) string {
+	host, _, err := net.SplitHostPort(place)
+	if err != nil || strings.HasPrefix(place, "socket:") {
+		return place
+	}
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return place
+	}
+	return net.JoinHostPort(host, port)
 }
 
 // joinFlag is what a worker has to be told to find a place.

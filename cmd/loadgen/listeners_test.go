@@ -2,8 +2,10 @@ package main_test
 
 import (
 	"bufio"
+	"crypto/tls"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -24,8 +26,11 @@ import (
 // listening is a loadgen that opens ports.
 type listening struct {
 	args    []string
-	guarded bool // it asks everybody for a password
+	guarded func(t *testing.T, port uint16) // looks whether it asks everybody who they are; nil: it does not
 }
+
+// everywhere are hosts that stand for all addresses of a machine.
+var everywhere = []string{"0.0.0.0", "[::]"}
 
 // everyListener lists the commands that open ports, each with every kind of address.
 func everyListener(t *testing.T, hosts []string) []listening {
@@ -45,12 +50,16 @@ func everyListener(t *testing.T, hosts []string) []listening {
 		all = append(all,
 			listening{args: append(slices.Clone(serve), "--protocol", "resp")},
 			listening{args: append(slices.Clone(serve), "--protocol", "memcached")},
-			listening{args: append(slices.Clone(serve), "--protocol", "resp", "--password-file", password), guarded: true},
+			listening{args: append(slices.Clone(serve), "--protocol", "resp", "--password-file", password), guarded: asksForPassword},
 			listening{args: append(slices.Clone(serve), "--protocol", "memcached", "--password-file", password)},
 			listening{args: append([]string{"worker", "--join", "127.0.0.1:1"}, flag("--http", host)...)})
 		for _, http := range append(hosts, "") {
 			args := []string{"coordinator", "run", plan, "--runs", filepath.Join(dir, "runs"), "--workers", "1", "--wait", "20s"}
-			all = append(all, listening{args: slices.Concat(args, flag("--listen", host), flag("--http", http))})
+			run := listening{args: slices.Concat(args, flag("--listen", host), flag("--http", http))}
+			if !slices.Contains(everywhere, http) {
+				run.guarded = asksForCertificate
+			}
+			all = append(all, run)
 		}
 	}
 	return all
@@ -58,10 +67,10 @@ func everyListener(t *testing.T, hosts []string) []listening {
 
 // TestNoPortBeyondLoopbackIsUnguarded starts whatever opens a port, at every kind of address, and looks at the sockets that the kernel has then.
 func TestNoPortBeyondLoopbackIsUnguarded(t *testing.T) {
-	for _, l := range everyListener(t, []string{"127.0.0.1", "localhost", "[::1]", "0.0.0.0", "[::]"}) {
+	for _, l := range everyListener(t, append([]string{"127.0.0.1", "localhost", "[::1]"}, everywhere...)) {
 		ports := l.start(t, "")
 		beyond := strings.Contains(strings.Join(l.args, " "), "0.0.0.0:") || strings.Contains(strings.Join(l.args, " "), "[::]:")
-		refused := beyond && !l.guarded || slices.Contains(l.args, "memcached") && slices.Contains(l.args, "--password-file")
+		refused := beyond && l.guarded == nil || slices.Contains(l.args, "memcached") && slices.Contains(l.args, "--password-file")
 		require.Equal(t, refused, len(ports) == 0, "%q: %v", l.args, ports)
 	}
 }
@@ -73,7 +82,8 @@ func TestHostsFileThatLies(t *testing.T) {
 		hosts := filepath.Join(t.TempDir(), "hosts")
 		require.NoError(t, os.WriteFile(hosts, []byte(lie+"\n"), 0o644))
 		for _, l := range everyListener(t, []string{"localhost"}) {
-			require.Equal(t, l.guarded, len(l.start(t, hosts)) > 0, "%q", l.args)
+			opens := slices.Contains(l.args, "--password-file") && slices.Contains(l.args, "resp") // whatever the address
+			require.Equal(t, opens, len(l.start(t, hosts)) > 0, "%q", l.args)
 		}
 	}
 }
@@ -109,13 +119,59 @@ func (l listening) start(t *testing.T, hosts string) []netip.AddrPort {
 	}, 30*time.Second, 5*time.Millisecond, "%q", l.args)
 	for _, at := range ports {
 		if !at.Addr().Unmap().IsLoopback() {
-			require.True(t, l.guarded, "%q listens at %s", l.args, at)
-			require.Contains(t, firstLine(t, at.Port(), "GET k\r\n"), "NOAUTH")
-			require.Contains(t, firstLine(t, at.Port(), "HELLO 3 AUTH default wrong\r\n"), "WRONGPASS")
-			require.Contains(t, firstLine(t, at.Port(), "AUTH "+canary+"\r\n"), "+OK")
+			require.NotNil(t, l.guarded, "%q listens at %s", l.args, at)
+			l.guarded(t, at.Port())
 		}
 	}
 	return ports
+}
+
+// asksForPassword looks at a cache node.
+func asksForPassword(t *testing.T, port uint16) {
+	require.Contains(t, firstLine(t, port, "GET k\r\n"), "NOAUTH")
+	require.Contains(t, firstLine(t, port, "HELLO 3 AUTH default wrong\r\n"), "WRONGPASS")
+	require.Contains(t, firstLine(t, port, "AUTH "+canary+"\r\n"), "+OK")
+}
+
+// asksForCertificate looks at a coordinator: without a certificate nobody is answered, in cleartext or by TLS, except that a worker which wants a
+// certificate is told that it takes a token.
+func asksForCertificate(t *testing.T, port uint16) {
+	address := fmt.Sprintf("localhost:%d", port)
+	for _, config := range []*tls.Config{
+		{NextProtos: []string{"h2"}},
+		{NextProtos: []string{"h2"}, MaxVersion: tls.VersionTLS12},
+		{NextProtos: []string{"h2", "http/1.1"}},
+		{},
+	} {
+		config.InsecureSkipVerify = true
+		conn, err := tls.Dial("tcp", address, config)
+		if err != nil {
+			continue
+		}
+		require.NoError(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
+		n, err := conn.Read(make([]byte, 1))
+		require.Error(t, err)
+		require.NotErrorIs(t, err, os.ErrDeadlineExceeded)
+		require.Zero(t, n)
+		require.NoError(t, conn.Close())
+	}
+	conn, err := net.Dial("tcp", address)
+	require.NoError(t, err)
+	defer conn.Close()
+	require.NoError(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
+	_, err = conn.Write([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"))
+	require.NoError(t, err)
+	b, err := io.ReadAll(conn)
+	require.NotErrorIs(t, err, os.ErrDeadlineExceeded)
+	require.LessOrEqual(t, len(b), 7, "no more than an alert of TLS: %q", b)
+	enrol, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"loadgen-enrol/1"}})
+	require.NoError(t, err)
+	defer enrol.Close()
+	require.NoError(t, enrol.SetDeadline(time.Now().Add(20*time.Second)))
+	_, err = enrol.Write([]byte("\x00\x02{}"))
+	require.NoError(t, err)
+	b, _ = io.ReadAll(enrol) // however it is closed
+	require.Contains(t, string(b), "neither a token nor a certificate was shown")
 }
 
 // firstLine says something to a node and returns the first line that it answers.

@@ -167,7 +167,7 @@ user or the plan, 6 something could not be run. The first that applies, of 2 6 5
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newCoordinator(), newWorker(), newTarget(), newPlan(), newRuns(), newReport(), newSelfcheck(), newVerify(), newVersion(),
+	root.AddCommand(newCoordinator(), newWorker(), newToken(), newTarget(), newPlan(), newRuns(), newReport(), newSelfcheck(), newVerify(), newVersion(),
 		newCompletion())
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)

@@ -12,14 +12,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/loadgen/loadgen/internal/identity"
 	"github.com/loadgen/loadgen/internal/prom"
 	"github.com/loadgen/loadgen/internal/rpc"
 )
 
 // workerFlags are the flags of worker.
 type workerFlags struct {
-	join       string
+	join       joinFlags
 	name       string
 	loops      loopFlags
 	once       bool
@@ -37,18 +36,21 @@ func newWorker() *cobra.Command {
 		Long: `Send load for a coordinator: come to it, take part in its run, and come again for the next. It may be started before the coordinator,
 and tries until that is there. It opens no port, unless --http asks for one.
 
-The two meet in the user's state directory, by a socket that nobody else can use. With --join HOST:PORT they meet by TCP and prove by a key
-there that they are the same user's.
+The two meet in the user's state directory, by a socket that nobody else can use. A coordinator on another machine prints the line to type here:
+--join HOST:PORT and a --token. Since other users of this machine see what is typed, the token may also be in a --token-file, or in the environment as
+LOADGEN_TOKEN. The worker gets a certificate for a day and renews it, and needs no token when it is started again. By TCP on the loopback, and without
+a token, the two prove by a key in the state directory that they are the same user's.
 
 Load stops when the coordinator has not been heard of for 10 s (its --lease). Ctrl-C stops at once; the run then goes on without this worker.`,
 		Example: `  loadgen worker --name w1
   loadgen worker --name w2 --once
+  loadgen worker --join 10.0.0.7:7464 --token-file token
   loadgen worker --join 127.0.0.1:7464 --name w3 --http 127.0.0.1:0`,
 		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
 	}
 	f := c.Flags()
-	f.StringVar(&flags.join, "join", identity.DefaultName, "`PLACE` where the coordinator is, its --listen: socket:NAME, or HOST:PORT on the loopback")
+	flags.join.add(f)
 	f.StringVar(&flags.name, "name", "", "be called `NAME`; no two workers of a run share one (default: this machine's name)")
 	flags.loops.add(f)
 	f.DurationVar(&flags.leaseMax, "lease-max", rpc.DefaultMaxLease, "stop loading after a `DURATION` without a word from the coordinator, though its --lease be longer")
@@ -67,9 +69,9 @@ func (f *workerFlags) run(cmd *cobra.Command) error {
 	if f.leaseMax < minLease || f.leaseMax > maxLease {
 		return fmt.Errorf("--lease-max %v: write a duration from %v to %v", f.leaseMax, minLease, maxLease)
 	}
-	place, err := meeting(f.join)
+	place, err := f.join.joinAt()
 	if err != nil {
-		return fmt.Errorf("--join %w", err)
+		return err
 	}
 	f.loops.foreign = !f.parentPipe // a parent and its child are the same user's, and on one machine
 	if err := f.loops.check(); err != nil {

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/loadgen/loadgen/internal/identity"
+	"github.com/loadgen/loadgen/internal/regular"
+	"github.com/loadgen/loadgen/internal/rundir"
+)
+
+// tokenVariable names the environment variable that a worker's token may be in.
+const tokenVariable = "LOADGEN_TOKEN"
+
+// defaultTTL is how long a token lasts unless its maker says otherwise.
+const defaultTTL = 15 * time.Minute
+
+// fleetDir is where this user's fleets keep their sockets, keys, tokens and certificates.
+func fleetDir() (string, error) {
+	runs, err := rundir.DefaultRoot(os.Getenv)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(filepath.Dir(runs), "fleet"), nil
+}
+
+// addFiles adds the flags that name certificates of the user's own.
+func addFiles(flags *pflag.FlagSet, files *identity.Files) {
+	flags.StringVar(&files.CA, "tls-ca", "", "with --tls-cert and --tls-key: accept whom the certificates in `FILE` certify (docs/security.md); read again when it changes")
+	flags.StringVar(&files.Cert, "tls-cert", "", "show the certificate in `FILE`, for people with a PKI of their own")
+	flags.StringVar(&files.Key, "tls-key", "", "the certificate's key is in `FILE`, which nobody but you may read")
+}
+
+// listenAt returns the place where a coordinator awaits workers.
+func (f *fleetFlags) listenAt() (identity.Place, error) {
+	dir, err := fleetDir()
+	if err != nil {
+		return identity.Place{}, err
+	}
+	return identity.Means{Dir: dir, TLS: f.tls}.ListenAt(f.listen)
+}
+
+// joinFlags say where a worker's coordinator is, and how the worker proves to it that it may come.
+type joinFlags struct {
+	place     string
+	token     string
+	tokenFile string
+	tls       identity.Files
+}
+
+func (f *joinFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.place, "join", identity.DefaultName, "`PLACE` where the coordinator is: socket:NAME on this machine, or HOST:PORT")
+	flags.StringVar(&f.token, "token", "", "join with a `TOKEN` of the coordinator's; other users of this machine can see it in the list of processes")
+	flags.StringVar(&f.tokenFile, "token-file", "", "join with the token that is the first line of `FILE`, which nobody but you may read")
+	addFiles(flags, &f.tls)
+}
+
+// joinAt returns the place where the coordinator is.
+func (f *joinFlags) joinAt() (identity.Place, error) {
+	dir, err := fleetDir()
+	if err != nil {
+		return identity.Place{}, err
+	}
+	token, err := f.means()
+	if err != nil {
+		return identity.Place{}, err
+	}
+	place, err := identity.Means{Dir: dir, Token: token, TLS: f.tls}.JoinAt(f.place)
+	if err != nil {
+		return identity.Place{}, fmt.Errorf("--join %w", err)
+	}
+	return place, nil
+}
+
+// means returns the token that was given, or nil. That of the environment is for places that take one.
+func (f *joinFlags) means() (*identity.Token, error) {
+	text, from := f.token, "--token"
+	switch {
+	case f.token != "" && f.tokenFile != "":
+		return nil, errors.New("--token and --token-file are two ways to give a token: use one of them")
+	case f.tokenFile != "":
+		from = "--token-file " + f.tokenFile
+		var err error
+		if text, err = regular.Secret(f.tokenFile); err != nil {
+			return nil, fmt.Errorf("--token-file: %w", err)
+		}
+	case f.token == "" && f.tls.IsZero() && strings.Contains(f.place, ":") && !strings.HasPrefix(f.place, "socket:"):
+		text, from = os.Getenv(tokenVariable), tokenVariable
+	}
+	if text == "" {
+		return nil, nil
+	}
+	token, err := identity.ParseToken(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", from, err)
+	}
+	return token, nil
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/loadgen/loadgen/internal/identity"
+)
+
+func newToken() *cobra.Command {
+	return group("token", "Let workers on other machines join", newTokenCreate(), newTokenList(), newTokenRevoke())
+}
+
+func newTokenCreate() *cobra.Command {
+	var ttl time.Duration
+	var uses int
+	var out string
+	c := &cobra.Command{
+		Use:   "create",
+		Short: "Make a token that workers join with",
+		Long: `Make a token that workers join with, on the machine where the coordinator runs, and as the same user. The coordinator need not run yet.
+
+Standard output is the token and nothing else; --out writes it to a file that nobody but you may read. It is shown this once: only a hash of it is
+kept. A worker that has joined gets a certificate for a
+day, which it renews by itself, and needs no token when it is started again.
+
+A coordinator that listens beyond the loopback makes a token for its --workers by itself, and prints it. Make others for workers that come
+another time.`,
+		Example: `  loadgen token create
+  loadgen token create --ttl 1h --uses 20
+  loadgen token create --out token`,
+		Args: atMost(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			tokens, err := ownTokens()
+			if err != nil {
+				return err
+			}
+			token, err := tokens.Create(ttl, uses)
+			if err != nil {
+				return failed("%w", err)
+			}
+			if err := giveToken(cmd.OutOrStdout(), out, token); err != nil {
+				return failed("%w", errors.Join(err, tokens.Revoke(token.ID())))
+			}
+			workers := "one worker"
+			if uses > 1 {
+				workers = fmt.Sprintf("%d workers", uses)
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "%v: for %s, within %v; on each of their machines:\n  loadgen worker --join HOST:PORT --token-file FILE\n", token, workers, short(ttl))
+			return nil
+		},
+	}
+	c.Flags().DurationVar(&ttl, "ttl", defaultTTL, "it can be used for a `DURATION`")
+	c.Flags().IntVar(&uses, "uses", 1, "`N` workers can join with it")
+	c.Flags().StringVar(&out, "out", "", "write it to a new `FILE` that nobody but you may read")
+	return c
+}
+
+// giveToken shows a token, or writes it to a new file.
+func giveToken(w io.Writer, path string, token *identity.Token) error {
+	if path == "" {
+		_, err := fmt.Fprintln(w, token.Text())
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(file, token.Text())
+	return errors.Join(err, file.Close())
+}
+
+func newTokenList() *cobra.Command {
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "List tokens, oldest first",
+		Long:    `List tokens, oldest first: those that can be used, and those that have expired within the last hour. What is secret of them is not kept.`,
+		Example: `  loadgen token list`,
+		Args:    atMost(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			tokens, err := ownTokens()
+			if err != nil {
+				return err
+			}
+			list, err := tokens.List()
+			if err != nil {
+				return failed("%w", err)
+			}
+			return showTokens(cmd.OutOrStdout(), list, time.Now())
+		},
+	}
+}
+
+// showTokens writes a line for each token.
+func showTokens(w io.Writer, list []identity.TokenInfo, now time.Time) error {
+	if len(list) == 0 {
+		_, err := fmt.Fprintln(w, "no tokens")
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "TOKEN\tCREATED\tWORKERS LEFT\tEXPIRES")
+	for _, k := range list {
+		expires := "in " + short(k.Expires.Sub(now).Round(time.Second))
+		if !now.Before(k.Expires) {
+			expires = "expired"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\n", k.ID, k.Created.Local().Format(time.DateTime), k.Uses, expires)
+	}
+	return t.Flush()
+}
+
+// short is a duration without the units that are zero at its end.
+func short(d time.Duration) string {
+	text := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = strings.TrimSuffix(text, zero[1:])
+		}
+	}
+	return text
+}
+
+func newTokenRevoke() *cobra.Command {
+	return &cobra.Command{
+		Use:   "revoke ID",
+		Short: "Make a token useless",
+		Long: `Make a token useless. Workers that have joined with it keep their certificates. To shut these out as well, delete fleet/authority.pem in the state
+directory: the next coordinator makes a new key, and all workers have to join anew.`,
+		Example: `  loadgen token revoke 3f2a91c0`,
+		Args:    one("ID"),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return tokenIDs(args), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			tokens, err := ownTokens()
+			if err != nil {
+				return err
+			}
+			return tokens.Revoke(args[0])
+		},
+	}
+}
+
+// tokenIDs offers the tokens that there are, where none is on the line yet.
+func tokenIDs(args []string) []string {
+	tokens, err := ownTokens()
+	if err != nil || len(args) > 0 {
+		return nil
+	}
+	list, err := tokens.List()
+	if err != nil {
+		return nil
+	}
+	var ids []string
+	for _, k := range list {
+		ids = append(ids, k.ID)
+	}
+	return ids
+}
+
+// ownTokens are those of this user's coordinators.
+func ownTokens() (*identity.Tokens, error) {
+	dir, err := fleetDir()
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := identity.OpenTokens(dir)
+	if err != nil {
+		return nil, failed("%w", err)
+	}
+	return tokens, nil
+}
