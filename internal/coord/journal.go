@@ -2,7 +2,6 @@ package coord
 
 import (
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 )
@@ -20,7 +19,8 @@ type journal struct {
 	pending sync.WaitGroup // commits that are not done
 
 	mu   sync.Mutex
-	open *commit // of what has come since the last; nil when nothing has
+	open *commit  // of what has come since the last; nil when nothing has
+	free [][]byte // of snapshots that were written, for later ones: a run of days leaves no garbage each second
 }
 
 func newJournal(store Store) *journal { return &journal{store: store, disk: make(chan struct{}, 1)} }
@@ -42,7 +42,24 @@ type record struct {
 
 // add puts a snapshot, of which it keeps a copy, into the next commit and returns that.
 func (j *journal) add(worker string, snapshot []byte) *commit {
-	return j.put(record{worker: worker, snapshot: slices.Clone(snapshot)})
+	j.mu.Lock()
+	var kept []byte
+	if last := len(j.free) - 1; last >= 0 {
+		kept, j.free = j.free[last], j.free[:last]
+	}
+	j.mu.Unlock()
+	return j.put(record{worker: worker, snapshot: append(kept[:0], snapshot...)})
+}
+
+// reuse takes the memory of snapshots back that were written.
+func (j *journal) reuse(records []record) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, r := range records {
+		if r.snapshot != nil {
+			j.free = append(j.free, r.snapshot)
+		}
+	}
 }
 
 // put puts a record into the next commit and returns that.
@@ -77,6 +94,7 @@ func (j *journal) write(c *commit) {
 	j.disk <- struct{}{}
 	c.err = j.keep(c.records)
 	<-j.disk
+	j.reuse(c.records)
 	close(c.done)
 	j.pending.Done()
 }

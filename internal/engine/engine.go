@@ -309,7 +309,8 @@ type collector struct {
 	seq    *uint64 // of the run's snapshots
 	use    joined  // by the loops
 	totals *measure.Totals
-	err    error // of the caller's sink
+	snap   measure.Snapshot // the last one, whose memory is that of the next
+	err    error            // of the caller's sink
 }
 
 // collect returns the totals of the step once every loop has finished.
@@ -336,9 +337,10 @@ func (c *collector) collect(parts <-chan part) measure.Totals {
 func (c *collector) snapshot(joint measure.Interval) {
 	c.totals.Merge(joint.Delta)
 	*c.seq++
-	c.sink(&measure.Snapshot{
+	c.snap = measure.Snapshot{
 		Step: c.g.step.Seq, SeqFirst: *c.seq, SeqLast: *c.seq,
 		From: joint.From, To: joint.To,
 		Delta: *joint.Delta, Running: c.totals.Counters(), Final: joint.Final,
-	})
+	}
+	c.sink(&c.snap)
 }
