@@ -43,14 +43,17 @@ fi
 status=0
 go vet $race ./... || status=$?
 
-# The command's tests measure what a user would, with real processes: they have the machine to themselves.
+# The command's tests measure what a user would, with real processes: they have the machine to themselves. Those that run beside each other wait,
+# most of the time, for servers and for time to pass, so there are more of them than processors.
 go test $race -shuffle=on $(go list ./... | grep -v '/cmd/loadgen$') || status=$?
-go test $race -shuffle=on -timeout 25m ./cmd/loadgen || status=$?
+go test $race -shuffle=on -parallel 6 -timeout 25m ./cmd/loadgen || status=$?
 
-# The tests above have one event loop where they choose no number themselves. What loops share is tried again with more of them; the race detector
-# has seen the code already.
+# The tests above have one event loop where they choose no number themselves. What loops share is tried again with more of them, by the command as
+# well, where what servers have counted is held against its ledgers; the race detector has seen the code already.
+counts='ServersCount|TargetsCount|CountsWhat|CountedAlike|Quorums|Batches|Phases|Replay|TraceIs|HitRatio|Drops|ThreeWorkers|HydraOn|UnixSockets|Soak'
 for loops in ${LOADGEN_TEST_MORE_LOOPS-2 4}; do
 	LOADGEN_TEST_LOOPS=$loops go test -shuffle=on ./internal/engine ./internal/judge ./internal/coord || status=$?
+	LOADGEN_TEST_LOOPS=$loops go test -shuffle=on -parallel 6 -run "$counts" ./cmd/loadgen || status=$?
 done
 go test -C tools ./mutants || status=$?
 case ",${LOADGEN_TEST_REQUIRE:-}," in

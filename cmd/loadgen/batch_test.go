@@ -66,6 +66,7 @@ phase "misses" {
 
 // TestServersCountKeysOfBatches: what loadgen says of ops and keys is what the servers have counted.
 func TestServersCountKeysOfBatches(t *testing.T) {
+	t.Parallel()
 	for _, executor := range []string{"event loop", "blocking"} {
 		for driver, addrs := range map[string][]string{
 			"redis":     {servertest.Redis(t), servertest.Redis(t)},

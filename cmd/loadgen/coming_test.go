@@ -28,6 +28,7 @@ func planFences(t *testing.T, page string) map[string]string {
 
 // TestPlansFromOtherTools runs the plans of the page for users of other tools against Redis, in a short form.
 func TestPlansFromOtherTools(t *testing.T) {
+	t.Parallel()
 	addr := servertest.Redis(t)
 	short := map[string]string{
 		"redis-benchmark": "requests=5000",

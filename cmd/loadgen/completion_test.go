@@ -58,6 +58,7 @@ zpty -d shell`
 
 // TestCompletionInShells loads what the program writes for a shell into that shell, and presses Tab. Bash is asked in testdata/script.
 func TestCompletionInShells(t *testing.T) {
+	t.Parallel()
 	lines := []struct{ typed, fish, zsh string }{
 		{"loadgen pl", "plan", "loadgen plan "},
 		{"loadgen plan in", "init", "loadgen plan init "},

@@ -48,6 +48,7 @@ phase "read" {
 
 // TestKeysExpire: values with a TTL are there, and then they are not, and the servers say that they have forgotten them.
 func TestKeysExpire(t *testing.T) {
+	t.Parallel()
 	redis, memcached := servertest.Redis(t), servertest.Memcached(t)
 	tests := []struct {
 		name, driver, ttl string

@@ -63,6 +63,7 @@ sed 's/^/%[2]s /' /tmp/out
 // TestMapSyncInAGuest runs loadgen on ext4 and XFS with DAX on an emulated NVDIMM, without DAX, and on a virtio-pmem device, which cannot say
 // when something is durable. Then the guest is killed while it writes, and the host opens what it has left.
 func TestMapSyncInAGuest(t *testing.T) {
+	t.Parallel()
 	exe, err := exec.LookPath("loadgen")
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "plan.hcl")

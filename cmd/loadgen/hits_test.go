@@ -51,6 +51,7 @@ phase "mixed" {
 
 // TestHitRatio asks for 90 % hits of Redis and memcached, and gets them where the keys were put before. Where they were not, the result says so.
 func TestHitRatio(t *testing.T) {
+	t.Parallel()
 	for driver, addr := range map[string]string{"redis": servertest.StartRedis(t).Addr, "memcached": servertest.Memcached(t)} {
 		for _, fill := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, filled %v", driver, fill), func(t *testing.T) {

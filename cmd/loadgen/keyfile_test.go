@@ -81,6 +81,7 @@ func keyFile(t *testing.T, dir, form string, n int) (keys []string) {
 
 // Real servers are asked for the keys of a file, each of them there once after it was filled, whatever the form and the number of workers.
 func TestKeysOfAFileOnServers(t *testing.T) {
+	t.Parallel()
 	for _, form := range []string{"lines", "csv", "json"} {
 		t.Run(form, func(t *testing.T) {
 			addr := servertest.Redis(t)

@@ -67,6 +67,7 @@ func everyListener(t *testing.T, hosts []string) []listening {
 
 // TestNoPortBeyondLoopbackIsUnguarded starts whatever opens a port, at every kind of address, and looks at the sockets that the kernel has then.
 func TestNoPortBeyondLoopbackIsUnguarded(t *testing.T) {
+	t.Parallel()
 	for _, l := range everyListener(t, append([]string{"127.0.0.1", "localhost", "[::1]"}, everywhere...)) {
 		ports := l.start(t, "")
 		beyond := strings.Contains(strings.Join(l.args, " "), "0.0.0.0:") || strings.Contains(strings.Join(l.args, " "), "[::]:")
@@ -77,6 +78,7 @@ func TestNoPortBeyondLoopbackIsUnguarded(t *testing.T) {
 
 // TestHostsFileThatLies runs with one that says that localhost is every address of this machine.
 func TestHostsFileThatLies(t *testing.T) {
+	t.Parallel()
 	servertest.Require(t, "mount", exec.Command("unshare", "-m", "true").Run())
 	for _, lie := range []string{"0.0.0.0 localhost", ":: localhost", "127.0.0.1 localhost\n0.0.0.0 localhost"} {
 		hosts := filepath.Join(t.TempDir(), "hosts")

@@ -59,26 +59,32 @@ func onLoops(t *testing.T, plan string, loops int, args ...string) {
 
 // Loops whose first puts came together ended the process.
 func TestPutsOnSeveralLoops(t *testing.T) {
+	t.Parallel()
 	plan := filepath.Join(t.TempDir(), "puts.hcl")
 	require.NoError(t, os.WriteFile(plan, []byte(putsOnly), 0o600))
 	for _, loops := range []int{2, 3, 4} {
-		for range 3 {
-			onLoops(t, plan, loops)
-		}
+		t.Run(fmt.Sprint(loops), func(t *testing.T) {
+			t.Parallel()
+			for range 3 {
+				onLoops(t, plan, loops)
+			}
+		})
 	}
 }
 
-// Every plan of this repository runs on four loops, each for a short time. That of a cluster wants one, and has a test of its own.
+// Every plan of this repository runs on four loops, each for a short time.
 func TestPlansOnFourLoops(t *testing.T) {
+	t.Parallel()
 	plans, err := filepath.Glob(filepath.Join("..", "..", "plans", "*.hcl"))
 	require.NoError(t, err)
 	require.NotEmpty(t, plans)
 	for _, plan := range plans {
 		t.Run(filepath.Base(plan), func(t *testing.T) {
+			t.Parallel()
 			args := []string{"--timeout", "2s"}
 			switch filepath.Base(plan) {
 			case "cluster.hcl":
-				return
+				args = append(args, "--var", nodes(addresses(servertest.RedisCluster(t, 3, 0))...))
 			case "bench.hcl", "memtier-default.hcl": // for servers of one's own
 				args = append(args, "--var", "endpoint="+servertest.Redis(t))
 			}

@@ -59,6 +59,7 @@ func callsOf(t testing.TB, stats map[string]string) calls {
 // TestMemcachedCountsWhatHydraSent runs the plan of the README on four memcached, and on four built-in nodes that were started
 // by hand: every one has carried out as many sets and gets as the result says it was sent, setup included.
 func TestMemcachedCountsWhatHydraSent(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name   string
 		start  func(t testing.TB) string

@@ -121,6 +121,7 @@ const margin = 8 << 20
 // TestRunInASmallControlGroup has coordinator and worker in 64 MiB, with a server outside of them and no GOMEMLIMIT: the kernel kills nothing,
 // and what it charges is within what plan check predicts and a margin.
 func TestRunInASmallControlGroup(t *testing.T) {
+	t.Parallel()
 	const limit = 64 << 20
 	g := newMemoryGroup(t, limit)
 	addr := servertest.Redis(t)

@@ -196,6 +196,7 @@ phase "mixed" {
 
 // TestServersCountWhatAMixSent does the same for puts and gets one to one, with every get asking all three nodes.
 func TestServersCountWhatAMixSent(t *testing.T) {
+	t.Parallel()
 	addrs := addresses(cluster(t, 4))
 	before := countAll(t, addrs)
 	r := begin(t, replicated, "-var", nodes(addrs...), "-var", "duration=2s", "-var", "r=2", "-var", "fanout=n").clean(30 * time.Second)

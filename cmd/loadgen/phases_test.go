@@ -118,6 +118,7 @@ func watch(t *testing.T, addr, name string, f func()) []string {
 // TestPhasesDoWhatTheyAreCalled runs the phases of one key space one after the other on two Redis servers and looks at what the servers got
 // and hold.
 func TestPhasesDoWhatTheyAreCalled(t *testing.T) {
+	t.Parallel()
 	addrs := addresses(cluster(t, 2))
 	const keys = 500
 	do := func(t *testing.T, what string) *run.Phase {

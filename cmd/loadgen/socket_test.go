@@ -58,6 +58,7 @@ observe "process" {
 
 // TestUnixSockets loads and observes servers that listen on a path.
 func TestUnixSockets(t *testing.T) {
+	t.Parallel()
 	redis := servertest.SocketPath(t)
 	servertest.StartRedis(t, "--unixsocket", redis, "--unixsocketperm", "777")
 	for driver, path := range map[string]string{"redis": redis, "memcached": servertest.MemcachedSocket(t)} {

@@ -257,6 +257,7 @@ func beginStranger(t *testing.T, what task) *json.Decoder {
 // TestStrangersGetNothing has another user of the machine come to a coordinator, and be one to a worker: nothing is said to him, no order
 // of his is carried out, and the run goes on as if he were not there.
 func TestStrangersGetNothing(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		servertest.Require(t, "users", errors.New("only root can begin a process of another user"))
 	}

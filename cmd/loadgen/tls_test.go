@@ -102,6 +102,7 @@ func TestServersCountWhatWasSentOverTLS(t *testing.T) {
 
 // TestWhatIsWrongWithTLS shows what a user reads when a server is not trusted, does not trust, or is not there.
 func TestWhatIsWrongWithTLS(t *testing.T) {
+	t.Parallel()
 	for driver, kind := range secured {
 		t.Run(driver, func(t *testing.T) {
 			a, other := servertest.NewAuthority(t), servertest.NewAuthority(t)
@@ -151,6 +152,7 @@ func TestWhatIsWrongWithTLS(t *testing.T) {
 
 // TestPlainServerDoesNotSpeakTLS gives the port of a server without TLS.
 func TestPlainServerDoesNotSpeakTLS(t *testing.T) {
+	t.Parallel()
 	r := begin(t, securePlan, "-var", "driver=redis", "-var", "node="+servertest.Redis(t)).result(30 * time.Second)
 	require.Equal(t, run.ExitFailed, r.ExitCode)
 	require.Len(t, r.Verdict.Reasons, 1)

@@ -15,6 +15,7 @@ import (
 
 // Two workers elsewhere divide a trace between them: a real server is asked for each of its ops once, and each has half of the sessions.
 func TestTraceIsDividedBetweenRemoteWorkers(t *testing.T) {
+	t.Parallel()
 	addr, dir := servertest.Redis(t), filepath.Join("..", "..", "plans")
 	begin := func(args ...string) *load {
 		return beginFile(t, filepath.Join(dir, "trace.hcl"), append(args, "-var", "speed=4", "-var", nodes(addr))...)
@@ -98,6 +99,7 @@ phase "timed" {
 // Sessions of two workers ask a real server for the lines of a file that has no times: each once, those of a key in their order, which the server
 // shows by the hits and by what is left in the end. Over and over, they end with their bounds.
 func TestSessionsReplayATrace(t *testing.T) {
+	t.Parallel()
 	addr, dir := servertest.Redis(t), t.TempDir()
 	var b strings.Builder
 	b.WriteString("key,op,size\n")

@@ -120,6 +120,7 @@ func rows(t *testing.T, dir string, n int) map[string]string {
 
 // What a server has under each key is the row of the file, byte for byte, whatever has put it, and however many workers there are.
 func TestRowsOfAFileOnServers(t *testing.T) {
+	t.Parallel()
 	const n = 120
 	t.Run("redis, two workers", func(t *testing.T) {
 		addr, dir := servertest.Redis(t), t.TempDir()
