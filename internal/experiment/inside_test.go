@@ -164,7 +164,7 @@ func TestWhoHasSeconds(t *testing.T) {
 		"none of it":       func(p *run.Phase) { p.Op["get"] = nil },
 		"a level":          func(p *run.Phase) { p.Levels = make([]run.Level, 1) },
 		"levels":           func(p *run.Phase) { p.Levels = make([]run.Level, 2) },
-		"a row too short":  func(p *run.Phase) { p.Series[5].T -= 0.2 },
+		"a row too short":  func(p *run.Phase) { p.Series[5].T -= 0.2 }, // and one too long: what comes behind the even load is none instead
 		"warm-up for long": func(p *run.Phase) { p.WarmUp.Seconds = 5 },
 	} {
 		require.Empty(t, build(change), name)

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"math"
 	"slices"
 
 	"github.com/loadgen/loadgen/internal/run"
@@ -161,17 +162,19 @@ func seconds(r *run.Run, s subject, m metric) []float64 {
 		return nil
 	}
 	var values []float64
-	rows, from, length := 0, 0.0, run.RowSeconds(p.Series)
+	from, length := 0.0, run.RowSeconds(p.Series)
+	begin, end := max(p.Load.RampSeconds, p.WarmUp.Seconds), math.Inf(1)
 	for _, row := range p.Series {
 		width := row.T - from
-		measured := from >= max(p.Load.RampSeconds, p.WarmUp.Seconds) && width > length-0.1 && width < length+0.1
-		if measured && rows*int(length) < p.Steady.Seconds { // after that many, sessions have begun to end
-			rows++
-			v := m.in(row, width)
-			if v == nil {
-				return nil
+		if from >= begin {
+			end = min(end, from+float64(p.Steady.Seconds)) // sessions begin to end then
+			if width > length-0.1 && width < length+0.1 && from < end-length/2 {
+				v := m.in(row, width)
+				if v == nil {
+					return nil
+				}
+				values = append(values, *v)
 			}
-			values = append(values, *v)
 		}
 		from = row.T
 	}
