@@ -16,6 +16,7 @@ import (
 	"github.com/loadgen/loadgen/internal/drivers"
 	"github.com/loadgen/loadgen/internal/engine"
 	"github.com/loadgen/loadgen/internal/machine"
+	"github.com/loadgen/loadgen/internal/policy"
 	"github.com/loadgen/loadgen/internal/regular"
 )
 
@@ -27,7 +28,8 @@ type loopFlags struct {
 	logRoot string
 	files   string
 	secrets *bindings
-	foreign bool // plans come from a coordinator that may be on another machine
+	policy  *policy.Policy // nil: none
+	foreign bool           // plans come from a coordinator that may be on another machine
 }
 
 // noSpin is the spin that was not given.
@@ -167,7 +169,7 @@ func (f *loopFlags) open() func(path string) (*os.File, error) {
 
 // newEngine returns the worker of this process.
 func newEngine(loops *loopFlags, log *slog.Logger) *engine.Engine {
-	cfg := engine.Config{Drivers: drivers.All(), Secrets: environmentSecrets, Logger: log, Verify: verifyApart, Open: loops.open(), Allow: loops.secrets.allow(loops.foreign)}
+	cfg := engine.Config{Drivers: drivers.All(), Secrets: environmentSecrets, Logger: log, Verify: verifyApart, Open: loops.open(), Allow: loops.secrets.allow(loops.foreign), Policy: loops.policy}
 	cfg.LogRoot = func() (string, error) { return logRoot(loops.logRoot) }
 	loops.set(&cfg)
 	return engine.New(cfg)

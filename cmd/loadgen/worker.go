@@ -26,6 +26,8 @@ type workerFlags struct {
 	debug      bool
 	parentPipe bool
 	leaseMax   time.Duration
+	policy     string
+	print      bool
 }
 
 func newWorker() *cobra.Command {
@@ -41,10 +43,12 @@ The two meet in the user's state directory, by a socket that nobody else can use
 LOADGEN_TOKEN. The worker gets a certificate for a day and renews it, and needs no token when it is started again. By TCP on the loopback, and without
 a token, the two prove by a key in the state directory that they are the same user's.
 
+With --policy the owner of this machine bounds what a plan may ask for; a worker refuses the rest by name, before any load.
+
 Load stops when the coordinator has not been heard of for 10 s (its --lease). Ctrl-C stops at once; the run then goes on without this worker.`,
 		Example: `  loadgen worker --name w1
   loadgen worker --name w2 --once
-  loadgen worker --join 10.0.0.7:7464 --token-file token
+  loadgen worker --join 10.0.0.7:7464 --token-file token --policy /etc/loadgen/policy.hcl
   loadgen worker --join 127.0.0.1:7464 --name w3 --http 127.0.0.1:0`,
 		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
@@ -54,6 +58,8 @@ Load stops when the coordinator has not been heard of for 10 s (its --lease). Ct
 	f.StringVar(&flags.name, "name", "", "be called `NAME`; no two workers of a run share one (default: this machine's name)")
 	flags.loops.add(f)
 	f.DurationVar(&flags.leaseMax, "lease-max", rpc.DefaultMaxLease, "stop loading after a `DURATION` without a word from the coordinator, though its --lease be longer")
+	f.StringVar(&flags.policy, "policy", "", "do no more than `FILE` allows, whatever a plan asks for: targets, rate, sessions, directories (docs/security.md)")
+	f.BoolVar(&flags.print, "print-policy", false, "write what --policy allows, and end")
 	f.BoolVar(&flags.once, "once", false, "end after one run")
 	f.StringVar(&flags.http, "http", "", "serve metrics of this worker for Prometheus at `ADDRESS`; loopback, port 0 for any free one")
 	f.BoolVar(&flags.debug, "debug", false, "log what happens beside the load")
@@ -68,6 +74,9 @@ Load stops when the coordinator has not been heard of for 10 s (its --lease). Ct
 func (f *workerFlags) run(cmd *cobra.Command) error {
 	if f.leaseMax < minLease || f.leaseMax > maxLease {
 		return fmt.Errorf("--lease-max %v: write a duration from %v to %v", f.leaseMax, minLease, maxLease)
+	}
+	if err := f.readPolicy(cmd.ErrOrStderr(), cmd.OutOrStdout()); err != nil || f.print {
+		return err
 	}
 	place, err := f.join.joinAt()
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/policy"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/sockets"
 	"github.com/loadgen/loadgen/internal/workload"
@@ -28,9 +29,10 @@ type Config struct {
 	Drivers []driver.Driver
 	Secrets driver.Secrets
 	Allow   Allow
-	Loops   int           // 0: one for each processor but one, at least one
-	Spin    time.Duration // before an op of an open load is due, loops look at the clock for this long instead of sleeping; 0: 50 µs, pinned 200 µs; below: never
-	Pin     []int         // CPUs that loops run on: loop i on the i-th, and from the first again; none: where the kernel puts them
+	Policy  *policy.Policy // what this worker may do, whatever is asked of it; nil: anything
+	Loops   int            // 0: one for each processor but one, at least one
+	Spin    time.Duration  // before an op of an open load is due, loops look at the clock for this long instead of sleeping; 0: 50 µs, pinned 200 µs; below: never
+	Pin     []int          // CPUs that loops run on: loop i on the i-th, and from the first again; none: where the kernel puts them
 	Logger  *slog.Logger
 
 	// LogRoot returns the directory that log files are below, which is there; nil: there is none, and a plan with a log target is refused.
@@ -84,7 +86,8 @@ func New(cfg Config) *Engine {
 	if cfg.Sleep == nil {
 		cfg.Sleep = napThread
 	}
-	e := &Engine{cfg: cfg, newPoller: func() (sockets.Poller, error) { return sockets.NewEpoll() }, dial: new(net.Dialer).DialContext}
+	e := &Engine{cfg: cfg, newPoller: func() (sockets.Poller, error) { return sockets.NewEpoll() }}
+	e.dial = e.dialer()
 	e.lease.Store(never)
 	return e
 }
@@ -221,7 +224,7 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink func(*measure.S
 	if measured {
 		others = watchNeighbours(os.DirFS("/"), g.hosted)
 	}
-	c := collector{g: g, begin: int64(at), seq: &e.seq}
+	c := collector{g: g, begin: int64(at), seq: &e.seq, policy: e.cfg.Policy, end: e.Drain}
 	c.sink = func(s *measure.Snapshot) {
 		kept, err := sink(s)
 		if err == nil {
@@ -310,7 +313,9 @@ type collector struct {
 	use    joined  // by the loops
 	totals *measure.Totals
 	snap   measure.Snapshot // the last one, whose memory is that of the next
-	err    error            // of the caller's sink
+	policy *policy.Policy
+	end    func() // of the step, early
+	err    error  // of the caller's sink, or of the policy
 }
 
 // collect returns the totals of the step once every loop has finished.
@@ -336,6 +341,10 @@ func (c *collector) collect(parts <-chan part) measure.Totals {
 
 func (c *collector) snapshot(joint measure.Interval) {
 	c.totals.Merge(joint.Delta)
+	if err := watch(c.policy, joint, c.begin); err != nil && c.err == nil {
+		c.err = err
+		c.end()
+	}
 	*c.seq++
 	c.snap = measure.Snapshot{
 		Step: c.g.step.Seq, SeqFirst: *c.seq, SeqLast: *c.seq,

@@ -79,6 +79,9 @@ func (e *Engine) openGroup(ctx context.Context, step run.Step) (*group, error) {
 			return nil, fmt.Errorf("target %q: %w", g.target.Name, err)
 		}
 	}
+	if err := g.checkPolicy(e.cfg.Policy, d); err != nil {
+		return nil, err
+	}
 	if err := g.checkLimits(d, e.cfg.Loops); err != nil {
 		return nil, err
 	}

@@ -11,13 +11,20 @@ import (
 // Allow says whether a secret may go to where a connection leads: an address, or the path of a Unix socket. Nil: all may go anywhere.
 type Allow func(secret string, to netip.AddrPort, socket string) error
 
-// allowance returns what checks a connection of a target before anything is said on it; nil where there is nothing to check: no secret, or no bounds.
+// allowance returns what checks a connection of a target before anything is said on it; nil where there is nothing to check: no policy, and
+// no secret or no bounds of it.
 func (e *Engine) allowance(config any) func(to netip.AddrPort, socket string) error {
-	names := secretsOf(reflect.ValueOf(config))
-	if e.cfg.Allow == nil || len(names) == 0 {
+	var names []string
+	if e.cfg.Allow != nil {
+		names = secretsOf(reflect.ValueOf(config))
+	}
+	if e.cfg.Policy == nil && len(names) == 0 {
 		return nil
 	}
 	return func(to netip.AddrPort, socket string) error {
+		if err := e.cfg.Policy.Admit(to, socket); err != nil {
+			return err
+		}
 		for _, name := range names {
 			if err := e.cfg.Allow(name, to, socket); err != nil {
 				return fmt.Errorf("secret %q: %w", name, err)

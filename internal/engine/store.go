@@ -64,16 +64,20 @@ func (g *group) openStore(ctx context.Context, e *Engine, d localfile.Driver, st
 	if of.failed != "" { // the kernel may show what never reached the disk
 		return fmt.Errorf("its files are not to be used any more: they failed in phase %q", of.failed)
 	}
+	site := localfile.Site{
+		Root: root, Name: g.target.Name, Worker: e.run.Index, From: step.From, To: step.To, Fresh: fresh, Had: of.had,
+		Epoch:  epochOf(e.run.RunID, g.phase.Name),
+		Value:  value,
+		Memory: available,
+		Wrote:  func(n int64) { e.progress.Add(n) },
+		Keys:   g.plan.Dataset(g.phase.Dataset).Keys.Count, Pools: g.plan.Dataset(g.phase.Dataset).Keys.Scope == "session",
+	}
+	if err := checkLogs(e.cfg.Policy, d, g.target.Config, site); err != nil {
+		return err
+	}
 	var store localfile.Store
 	err = driver.Safely(func() (err error) {
-		store, err = d.Open(ctx, g.target.Config, localfile.Site{
-			Root: root, Name: g.target.Name, Worker: e.run.Index, From: step.From, To: step.To, Fresh: fresh, Had: of.had,
-			Epoch:  epochOf(e.run.RunID, g.phase.Name),
-			Value:  value,
-			Memory: available,
-			Wrote:  func(n int64) { e.progress.Add(n) },
-			Keys:   g.plan.Dataset(g.phase.Dataset).Keys.Count, Pools: g.plan.Dataset(g.phase.Dataset).Keys.Scope == "session",
-		})
+		store, err = d.Open(ctx, g.target.Config, site)
 		return err
 	})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 var rows = [][]string{
 	{"internal/listen", "internal/varint", "pkg/driver"},
 	{"pkg/driver/localfile", "pkg/hist", "pkg/pmem", "internal/chart", "internal/fields", "internal/hook", "internal/identity", "internal/lang", "internal/pace", "internal/quantity", "internal/record", "internal/regular", "internal/search", "internal/stat"},
-	{"pkg/plan", "pkg/pmlog", "internal/entries", "internal/measure", "internal/op", "internal/trace"},
+	{"pkg/plan", "pkg/pmlog", "internal/entries", "internal/measure", "internal/op", "internal/policy", "internal/trace"},
 	{"internal/run", "internal/sockets", "internal/workload", "internal/drivers/*"},
 	{"internal/comparison", "internal/detail", "internal/drivers", "internal/judge", "internal/history", "internal/rundir", "internal/prom", "internal/cachenode", "internal/table", "internal/machine", "internal/observe"},
 	{"internal/engine", "internal/coord", "internal/floor", "internal/rpc/loadgenpb"},

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+
+	"github.com/loadgen/loadgen/internal/policy"
+	"github.com/loadgen/loadgen/internal/regular"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// readPolicy reads --policy and applies it to the flags: where both name a directory they have to agree, and the shorter lease counts. With --print-policy
+// it writes what is allowed then.
+func (f *workerFlags) readPolicy(words, out io.Writer) error {
+	if f.policy == "" {
+		if f.print {
+			return errors.New("--print-policy: there is no policy: a worker without --policy FILE does what a plan says")
+		}
+		return nil
+	}
+	src, err := regular.Read(f.policy, policy.MaxSize)
+	if err != nil {
+		return fmt.Errorf("--policy: %w", err)
+	}
+	p, diags := policy.Parse(src, f.policy)
+	if diags.HasErrors() {
+		if err := plan.FormatDiagnostics(words, diags, map[string][]byte{f.policy: src}); err != nil {
+			return err
+		}
+		return &exitError{code: exitUsage}
+	}
+	for _, dir := range []struct {
+		flag  string
+		given *string
+		owned string
+	}{{"files", &f.loops.files, p.Files}, {"log-root", &f.loops.logRoot, p.LogRoot}} {
+		if *dir.given != "" && dir.owned != "" && *dir.given != dir.owned {
+			return fmt.Errorf("--%s %s: the policy says %s: leave one of them out", dir.flag, *dir.given, dir.owned)
+		}
+		if dir.owned != "" {
+			*dir.given = dir.owned
+		}
+	}
+	if p.Lease > 0 {
+		f.leaseMax = min(f.leaseMax, p.Lease)
+	}
+	if p.Memory > 0 {
+		debug.SetMemoryLimit(min(p.Memory, debug.SetMemoryLimit(-1)))
+	}
+	f.loops.policy = p
+	if f.print {
+		return p.Print(out)
+	}
+	return nil
+}

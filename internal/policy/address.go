@@ -1,0 +1,79 @@
+package policy
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"slices"
+)
+
+// never are networks that no load is for: what a machine asks about itself, and what many machines hear at once.
+var never = []struct {
+	net  netip.Prefix
+	what string
+}{
+	{netip.MustParsePrefix("169.254.0.0/16"), "a link-local address, where clouds keep a machine's credentials"},
+	{netip.MustParsePrefix("fe80::/10"), "a link-local address"},
+	{netip.MustParsePrefix("fec0::/10"), "a site-local address"},
+	{netip.MustParsePrefix("224.0.0.0/4"), "a multicast address"},
+	{netip.MustParsePrefix("ff00::/8"), "a multicast address"},
+	{netip.MustParsePrefix("255.255.255.255/32"), "the broadcast address"},
+	{netip.MustParsePrefix("0.0.0.0/8"), "no address of a host"},
+	{netip.MustParsePrefix("::/128"), "no address of a host"},
+	{netip.MustParsePrefix("fd00:ec2::254/128"), "where a cloud keeps a machine's credentials"},
+	{netip.MustParsePrefix("fd20:ce::254/128"), "where a cloud keeps a machine's credentials"},
+	{netip.MustParsePrefix("100.100.100.200/32"), "where a cloud keeps a machine's credentials"},
+	{netip.MustParsePrefix("192.0.0.192/32"), "where a cloud keeps a machine's credentials"},
+	{netip.MustParsePrefix("168.63.129.16/32"), "where a cloud keeps a machine's credentials"},
+}
+
+// forbidden says what is wrong with an address that no policy can allow, "" for nothing. What an address of version 6 leads to in version 4 counts as
+// well.
+func forbidden(addr netip.Addr) string {
+	for _, a := range append(embedded(addr), addr.Unmap().WithZone("")) {
+		for _, n := range never {
+			if n.net.Contains(a) {
+				return n.what
+			}
+		}
+	}
+	return ""
+}
+
+// Transition mechanisms, whose addresses of version 6 hold one of version 4.
+var (
+	wellKnownNAT64 = netip.MustParsePrefix("64:ff9b::/96")    // RFC 6052
+	compatible     = netip.MustParsePrefix("::/96")           // RFC 4291, 2.5.5.1
+	translated     = netip.MustParsePrefix("::ffff:0:0:0/96") // RFC 2765: ::ffff:0:a.b.c.d
+	sixToFour      = netip.MustParsePrefix("2002::/16")       // RFC 3056
+	teredo         = netip.MustParsePrefix("2001::/32")       // RFC 4380
+	localNAT64     = netip.MustParsePrefix("64:ff9b:1::/48")  // RFC 8215
+)
+
+// isatap are the two middle words of an interface identifier of RFC 5214, which the address of version 4 follows.
+var isatap = []uint32{0x0000_5efe, 0x0200_5efe}
+
+// embedded returns the addresses of version 4 that one of version 6 stands for.
+func embedded(addr netip.Addr) (found []netip.Addr) {
+	if !addr.Is6() || addr.Is4In6() {
+		return nil
+	}
+	b, addr := addr.As16(), addr.WithZone("")
+	v4 := func(at int) { found = append(found, netip.AddrFrom4([4]byte(b[at:at+4]))) }
+	loopbackOrNone := addr == netip.IPv6Loopback() || addr == netip.IPv6Unspecified()
+	switch {
+	case wellKnownNAT64.Contains(addr), translated.Contains(addr), compatible.Contains(addr) && !loopbackOrNone:
+		v4(12)
+	case localNAT64.Contains(addr): // RFC 6052 has a place for each length of prefix; the one of 96 bits ends the address
+		v4(12)
+		found = append(found, netip.AddrFrom4([4]byte{b[6], b[7], b[9], b[10]}))
+	case sixToFour.Contains(addr):
+		v4(2)
+	case teredo.Contains(addr):
+		v4(4) // the server
+		found = append(found, netip.AddrFrom4([4]byte{^b[12], ^b[13], ^b[14], ^b[15]}))
+	}
+	if slices.Contains(isatap, binary.BigEndian.Uint32(b[8:])) {
+		v4(12)
+	}
+	return found
+}

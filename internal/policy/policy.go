@@ -1,0 +1,262 @@
+// Package policy is what the owner of a node lets a worker do there, whatever a coordinator or a plan asks for: which targets it loads, how much, for
+// how long, and which directories it uses.
+//
+// A policy is HCL within the bounds of plans, one argument per line:
+//
+//	targets         = ["10.0.0.0/8:6379", "cache.example:11211"]
+//	rate            = "200k/s"
+//	sessions        = 1000
+//	connections     = 4000
+//	bytes_per_second = "500MB"
+//	duration        = "1h"
+//	memory          = "4GiB"
+//	log_bytes       = "64GiB"
+//	lease           = "30s"
+//	files           = "/srv/loadgen/files"
+//	log_root        = "/mnt/pmem/loadgen"
+//
+// What is not written is not bounded, but for targets, which have to be listed, and for addresses that are never a target: link-local and multicast
+// ones, and those where clouds keep a machine's credentials.
+package policy
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/loadgen/loadgen/internal/lang"
+)
+
+// Policy is what a worker may do. A nil Policy bounds nothing; a bound of 0 is none.
+type Policy struct {
+	Targets     []Place
+	Rate        float64 // ops a second
+	Sessions    int
+	Connections int
+	Bytes       int64 // a second, both ways
+	Duration    time.Duration
+	Memory      int64 // bytes
+	LogBytes    int64 // of log files, at a time
+	Lease       time.Duration
+	Files       string // directories; "": as the command line says
+	LogRoot     string
+}
+
+// MaxSize bounds the text of a policy, in bytes.
+const MaxSize = 64 << 10
+
+var arguments = []string{"targets", "rate", "sessions", "connections", "bytes_per_second", "duration", "memory", "log_bytes", "lease", "files", "log_root"}
+
+// Parse reads the text of a policy.
+func Parse(src []byte, filename string) (*Policy, hcl.Diagnostics) {
+	if d := lang.Guard(src, filename); d != nil {
+		return nil, hcl.Diagnostics{d}
+	}
+	at := hcl.Range{Filename: filename, Start: hcl.InitialPos, End: hcl.InitialPos}
+	r := lang.NewReader(lang.Words{})
+	parsed, diags := hclsyntax.ParseConfig(src, filename, hcl.InitialPos)
+	r.Adopt("", at, diags)
+	if r.Failed() {
+		return nil, r.Result()
+	}
+	body := parsed.Body.(*hclsyntax.Body)
+	if diags := lang.CheckSyntax(body); diags.HasErrors() {
+		r.Adopt("", at, diags)
+		return nil, r.Result()
+	}
+	b := r.Block(&hclsyntax.Block{Body: body, TypeRange: at}, "policy", "policy")
+	b.Expect(arguments, nil)
+	p := read(b)
+	if r.Failed() {
+		return nil, r.Result()
+	}
+	return p, nil
+}
+
+func read(b *lang.Block) *Policy {
+	p := &Policy{}
+	var texts []string
+	if b.Require("targets", `Write targets = ["HOST:PORT"], as many as there are; [] is for log files only.`) {
+		b.Texts("targets", &texts)
+	}
+	for _, text := range texts {
+		place, err := ParsePlace(text)
+		if err != nil {
+			b.Bad("targets", lang.Quote(text)+" is no place", "W"+strings.TrimPrefix(err.Error(), "w")+".")
+			continue
+		}
+		p.Targets = append(p.Targets, place)
+	}
+	b.Rate("rate", &p.Rate)
+	lang.Integer(b, "sessions", &p.Sessions)
+	lang.Integer(b, "connections", &p.Connections)
+	lang.Size(b, "bytes_per_second", &p.Bytes)
+	b.Duration("duration", &p.Duration)
+	lang.Size(b, "memory", &p.Memory)
+	lang.Size(b, "log_bytes", &p.LogBytes)
+	b.Duration("lease", &p.Lease)
+	b.Text("files", &p.Files)
+	b.Text("log_root", &p.LogRoot)
+	for _, bound := range p.bounds() {
+		if b.Has(bound.name) && bound.n <= 0 {
+			b.Bad(bound.name, "it allows nothing", "Write more than 0, or leave it out where there is no bound.")
+		}
+	}
+	for _, dir := range p.directories() {
+		if b.Has(dir.name) && !filepath.IsAbs(dir.path) {
+			b.Bad(dir.name, lang.Quote(dir.path)+" is not absolute", "Write a path that begins with /.")
+		}
+	}
+	return p
+}
+
+// bound is one of the numbers of a policy.
+type bound struct {
+	name string
+	n    float64
+	text string
+}
+
+func (p *Policy) bounds() []bound {
+	return []bound{
+		{"rate", p.Rate, fmt.Sprintf("%q", perSecond(p.Rate))},
+		{"sessions", float64(p.Sessions), fmt.Sprint(p.Sessions)},
+		{"connections", float64(p.Connections), fmt.Sprint(p.Connections)},
+		{"bytes_per_second", float64(p.Bytes), fmt.Sprintf("%q", lang.SizeText(p.Bytes))},
+		{"duration", p.Duration.Seconds(), fmt.Sprintf("%q", p.Duration)},
+		{"memory", float64(p.Memory), fmt.Sprintf("%q", lang.SizeText(p.Memory))},
+		{"log_bytes", float64(p.LogBytes), fmt.Sprintf("%q", lang.SizeText(p.LogBytes))},
+		{"lease", p.Lease.Seconds(), fmt.Sprintf("%q", p.Lease)},
+	}
+}
+
+// directory is one of those that a worker uses.
+type directory struct{ name, path string }
+
+func (p *Policy) directories() []directory {
+	return []directory{{"files", p.Files}, {"log_root", p.LogRoot}}
+}
+
+func perSecond(rate float64) string {
+	return strings.TrimRight(strings.TrimRight(fmt.Sprintf("%.3f", rate), "0"), ".") + "/s"
+}
+
+// Print writes the policy as a text that Parse reads, with what is not bounded as comments.
+func (p *Policy) Print(w io.Writer) error {
+	var b strings.Builder
+	b.WriteString("targets = [")
+	for i, place := range p.Targets {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%q", place)
+	}
+	b.WriteString("]\n")
+	for _, bound := range p.bounds() {
+		if bound.n > 0 {
+			fmt.Fprintf(&b, "%s = %s\n", bound.name, bound.text)
+		} else {
+			fmt.Fprintf(&b, "# %s: not bounded\n", bound.name)
+		}
+	}
+	for _, dir := range p.directories() {
+		if dir.path != "" {
+			fmt.Fprintf(&b, "%s = %q\n", dir.name, dir.path)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// Admit says why a worker may not connect to an address, which is no name any more, or to a Unix socket; nil when it may.
+func (p *Policy) Admit(to netip.AddrPort, socket string) error {
+	if p == nil {
+		return nil
+	}
+	if socket == "" {
+		if what := forbidden(to.Addr()); what != "" {
+			return fmt.Errorf("this worker's policy: %v is %s: no load goes there", to, what)
+		}
+	}
+	for _, a := range append(embedded(to.Addr()), to.Addr()) {
+		if !p.lists(netip.AddrPortFrom(a, to.Port()), socket) {
+			return fmt.Errorf("this worker's policy: targets: %s is none of them", TextOf(to, socket))
+		}
+	}
+	return nil
+}
+
+func (p *Policy) lists(to netip.AddrPort, socket string) bool {
+	return slices.ContainsFunc(p.Targets, func(place Place) bool { return place.Takes(to, socket) })
+}
+
+// Need is what a worker's part of a phase is known to take before it begins.
+type Need struct {
+	Rate        float64 // ops a second that are due; 0: as fast as the target answers
+	Sessions    int
+	Connections int
+	Duration    time.Duration // 0: until its ops are done
+	LogBytes    int64
+}
+
+// Check says what of a need the policy refuses, by the names of its arguments; nil when nothing is.
+func (p *Policy) Check(n Need) error {
+	if p == nil {
+		return nil
+	}
+	asked := (&Policy{Rate: n.Rate, Sessions: n.Sessions, Connections: n.Connections, Duration: n.Duration, LogBytes: n.LogBytes}).bounds()
+	var refused []string
+	for i, allowed := range p.bounds() {
+		if allowed.n > 0 && asked[i].n > allowed.n {
+			refused = append(refused, fmt.Sprintf("%s: %s is more than %s", allowed.name, strings.Trim(asked[i].text, `"`), strings.Trim(allowed.text, `"`)))
+		}
+	}
+	if refused == nil {
+		return nil
+	}
+	return fmt.Errorf("this worker's policy: %s", strings.Join(refused, "; "))
+}
+
+const (
+	// slack is by how much what happens in one second may exceed what is allowed: ops end in bursts.
+	slack = 1.1
+	// late is how much longer than allowed a step may go on: what was started in time is awaited.
+	late = 2 * time.Second
+)
+
+// Done is what a worker has done in an interval of a step.
+type Done struct {
+	Ops, Bytes uint64
+	In         time.Duration // the interval's length
+	Since      time.Duration // the beginning of the step
+}
+
+// Watch says what the policy does not allow of what was done; nil when it allows all.
+func (p *Policy) Watch(d Done) error {
+	if p == nil {
+		return nil
+	}
+	if p.Duration > 0 && d.Since > p.Duration+late {
+		return fmt.Errorf("this worker's policy: duration: the load was not over after %v: it has ended", p.Duration)
+	}
+	if d.In < time.Second/2 {
+		return nil
+	}
+	most := d.In.Seconds() * slack
+	switch {
+	case p.Rate > 0 && float64(d.Ops) > p.Rate*most+1:
+		return fmt.Errorf("this worker's policy: rate: %d ops in %v are more than %s: the load has ended", d.Ops, d.In.Round(time.Millisecond), perSecond(p.Rate))
+	case p.Bytes > 0 && float64(d.Bytes) > float64(p.Bytes)*most:
+		return fmt.Errorf("this worker's policy: bytes_per_second: %s in %v are more than %s a second: the load has ended",
+			lang.SizeText(int64(min(d.Bytes, math.MaxInt64))), d.In.Round(time.Millisecond), lang.SizeText(p.Bytes))
+	}
+	return nil
+}
