@@ -14,7 +14,8 @@ import (
 
 // controlGroups calls visit for every control group that this process is in, and for those around it up to the root, with the
 // directory of the group's files. Version 2 has lines "0::/path" in proc/self/cgroup and no controller's name; version 1 has a
-// hierarchy for each controller. See Documentation/admin-guide/cgroup-v2.rst in Linux.
+// hierarchy for each controller. Where a system has both, those of version 2 are in a directory called unified. See
+// Documentation/admin-guide/cgroup-v2.rst in Linux.
 func controlGroups(root fs.FS, visit func(controller, dir string)) error {
 	b, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {
@@ -28,6 +29,9 @@ func controlGroups(root fs.FS, visit func(controller, dir string)) error {
 		for group := path.Clean("/" + parts[2]); ; group = path.Dir(group) {
 			for _, controller := range strings.Split(parts[1], ",") {
 				visit(controller, path.Join("sys/fs/cgroup", controller, group))
+				if controller == "" {
+					visit(controller, path.Join("sys/fs/cgroup/unified", group))
+				}
 			}
 			if group == "/" {
 				break
