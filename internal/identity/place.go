@@ -3,13 +3,19 @@
 // A worker loads somebody's server on its coordinator's word, and a coordinator believes what a worker counts. So neither says anything
 // before the other has proved who it is, on the loopback too: everybody on a machine can reach its ports.
 //
-// Two ends that belong to one user meet in a [Place] and prove that in one of two ways:
+// Two ends meet in a [Place]. They prove that they belong to one user of one machine:
 //
 //   - by a Unix socket in a directory that only the user can enter. The kernel tells each end the other's user (SO_PEERCRED), which has
 //     to be its own.
 //   - by TCP on the loopback, with TLS 1.3 and certificates on both sides. Both ends read the key of an [Authority] from a file that only
 //     the user can read, and issue themselves a certificate for their role. The key itself never leaves the process. A worker's
 //     certificate does not make a coordinator, nor the other way round.
+//
+// Or, on two machines, they prove that they belong together, again by TLS 1.3 with certificates on both sides:
+//
+//   - The coordinator's machine has the authority's key. With a [Token] a worker gets a certificate from there, which it renews while it can
+//     (enrol.go, joined.go).
+//   - Both ends have certificates of the user's own PKI, in [Files].
 //
 // [Handshake] bounds how long a connection may take to prove itself.
 package identity
