@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -209,6 +210,48 @@ func TestStoppedWorkerComesBack(t *testing.T) {
 	require.Contains(t, strings.Join(r.Verdict.Reasons, "; "), "the generator stood still")
 	requireWithin(t, node, r)
 	require.Equal(t, r.Phase["gets"].Requests[0].Sent, countCalls(t, node.addr)["get"])
+}
+
+// TestSecondsOfAStoppedWorkerAreFilledIn stops one of three workers for 8 s, which is shorter than its lease. Progress and the metrics go on each second
+// with what the others do; the series has a row for each second, and holds what the ledger does.
+func TestSecondsOfAStoppedWorkerAreFilledIn(t *testing.T) {
+	t.Parallel()
+	tm, node := lasting(t, "14s", "--http", "127.0.0.1:0")
+	address, ops := tm.page(), regexp.MustCompile(`(?m)^loadgen_ops_due_total\{.*\} (\S+)$`)
+	counted := func() (sum float64) {
+		page, err := fetch(address, "/metrics")
+		require.NoError(t, err)
+		for _, line := range ops.FindAllStringSubmatch(page, -1) {
+			n, err := strconv.ParseFloat(line[1], 64)
+			require.NoError(t, err)
+			sum += n
+		}
+		return sum
+	}
+	tm.workers[0].signal(syscall.SIGSTOP)
+	stopped, before := time.Now(), counted()
+	time.Sleep(2 * time.Second) // what had been sent has come
+	for time.Since(stopped) < 8*time.Second {
+		time.Sleep(1500 * time.Millisecond)
+		now := counted()
+		require.Greater(t, now, before, "the others go on")
+		before = now
+	}
+	tm.workers[0].signal(syscall.SIGCONT)
+	r := tm.result(60 * time.Second)
+	require.Equal(t, run.ExitOK, r.ExitCode, r.Verdict.Reasons)
+	require.Empty(t, r.Losses)
+	requireWithin(t, node, r)
+	require.GreaterOrEqual(t, strings.Count(tm.stderr.String(), "  without w1  "), 5)
+
+	p, at, ok, due := r.Phase["gets"], 0.0, uint64(0), uint64(0)
+	for _, row := range p.Series {
+		require.LessOrEqual(t, row.T-at, 1.1, "the row that ends at %v s", row.T)
+		require.Positive(t, row.OK)
+		at, ok, due = row.T, ok+row.OK, due+row.Due
+	}
+	require.Equal(t, p.Op["get"].OK, ok)
+	require.Equal(t, p.Op["get"].Due, due)
 }
 
 // TestWorkerThatWakesLateSendsNothing stops a worker for longer than its lease.

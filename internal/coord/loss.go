@@ -105,9 +105,8 @@ func (s *step) lose(worker int, lost *run.Loss) error {
 	if s.joiner != nil {
 		if !src.final {
 			loss.UnseenOps, loss.UnseenEstimated = s.unseen(worker, time.Duration(lost.LoadedSeconds*1e9))
-		}
-		if joint, ok := s.joiner.Add(worker, src.upTo, true, &measure.Totals{}); ok && !src.final {
-			s.pass(joint)
+			s.joiner.Add(worker, src.upTo, true, &measure.Totals{})
+			s.advance()
 		}
 		known := src.counted.Counters()
 		s.unfinished.Merge(&known)

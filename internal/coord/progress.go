@@ -13,9 +13,75 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
+// grace is for how long after its end an interval is awaited from all workers. Then progress is shown without those from which it has not come.
+const grace = time.Second
+
+// foresee shows each second what has come while a worker is silent, until the function that it returns is called; that one waits for it. Whatever is
+// kept, judged or exported waits until all workers have come, or are lost.
+func (s *step) foresee() (release func()) {
+	done := make(chan struct{})
+	var seeing sync.WaitGroup
+	seeing.Go(func() {
+		next := time.Since(s.c.zero).Truncate(time.Second) + time.Second
+		late := time.NewTimer(next + grace - time.Since(s.c.zero))
+		defer late.Stop()
+		for {
+			select {
+			case <-late.C:
+				s.provisional(int64(next))
+			case <-s.passed:
+				return
+			case <-done:
+				return
+			}
+			next += time.Second
+			late.Reset(next + grace - time.Since(s.c.zero))
+		}
+	})
+	return func() {
+		close(done)
+		seeing.Wait()
+	}
+}
+
+// provisional shows what has come of the second that ends at a time on the run clock, unless it was shown.
+func (s *step) provisional(to int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if to <= max(s.shown, int64(s.at)) {
+		return
+	}
+	ahead, there := s.joiner.Ahead(to)
+	if !there {
+		ahead = measure.Interval{From: max(to-int64(time.Second), int64(s.at)), To: to, Delta: &measure.Totals{}}
+	}
+	s.show(ahead)
+}
+
+// awaitedAt lists the workers that have not come up to a time on the run clock.
+func (s *step) awaitedAt(to int64) (names []string) {
+	for i := range s.sources {
+		if src := &s.sources[i]; !src.final && !src.lost && src.upTo < to {
+			names = append(names, s.c.Workers[i].Name)
+		}
+	}
+	return names
+}
+
+// show shows the step as it stands after an interval. What comes late of what was shown is not shown again.
+func (s *step) show(joint measure.Interval) {
+	if s.c.Progress != nil && (joint.To > s.shown || joint.Final) {
+		s.shown = joint.To
+		s.c.Progress(s.update(joint))
+	}
+}
+
 // update describes the step as it stands after an interval.
 func (s *step) update(joint measure.Interval) run.Update {
-	u := run.Update{Phase: s.ph.Name, Kind: s.steps[0].Kind, Total: s.ops, Elapsed: time.Duration(joint.To) - s.at, Final: joint.Final, Verdict: s.c.soFar()}
+	u := run.Update{
+		Phase: s.ph.Name, Kind: s.steps[0].Kind, Total: s.ops, Elapsed: time.Duration(joint.To) - s.at, Final: joint.Final, Verdict: s.c.soFar(),
+		Done: s.ended, Bad: s.bad, Awaited: s.awaitedAt(joint.To),
+	}
 	if u.Kind == run.Load {
 		step, ph := s.steps[0], s.ph
 		u.Offered, u.Expected = ph.StepsPerArrival()*wanted(step.Shape, time.Duration(joint.From)-s.at, u.Elapsed), step.Shape.Duration
@@ -32,7 +98,6 @@ func (s *step) update(joint measure.Interval) run.Update {
 	if span := time.Duration(joint.To - joint.From); span > 0 {
 		u.Achieved = float64(ended) / span.Seconds()
 	}
-	u.Done, u.Bad = outcomes(s.totals)
 	response := &s.response
 	response.Reset()
 	for _, o := range joint.Delta.Ops {

@@ -41,8 +41,10 @@ type step struct {
 	totals     *measure.Totals
 	history    history          // of a load
 	unfinished measure.Counters // of workers that were lost
-	ended      uint64           // ops, and how many of them
+	ended      uint64           // ops that have come, and how many of them
+	bad        uint64           // ended badly, and
 	failed     uint64           // have failed
+	shown      int64            // up to where progress was, run clock
 	series     judge.Series
 	response   hist.Hist // of an interval, as it is told
 	generators []run.Generator
@@ -189,6 +191,7 @@ func (s *step) ahead() time.Duration {
 func (s *step) run(ctx context.Context) error {
 	defer s.c.onDrain(s.drain)()
 	defer s.tell(s.passed, s.settling)()
+	defer s.foresee()()
 	for i := range s.sources {
 		s.sources[i].upTo = int64(s.at)
 		if s.c.isLost(i) {
@@ -366,27 +369,32 @@ func (s *step) join(worker int, snap *measure.Snapshot) (kept *commit, whole boo
 	if s.buf, err = snap.AppendBinary(s.buf[:0]); err != nil {
 		return nil, false, err
 	}
-	ended, _ := outcomes(&snap.Delta)
+	ended, bad := outcomes(&snap.Delta)
 	s.ended += ended
+	s.bad += bad
 	s.failed += failures(&snap.Delta)
 	kept = s.c.journal.add(s.c.Workers[worker].Name, s.buf)
-	joint, whole := s.joiner.Add(worker, snap.To, snap.Final, &snap.Delta)
-	if whole {
-		s.pass(joint)
-	}
-	return kept, whole, nil
+	s.joiner.Add(worker, snap.To, snap.Final, &snap.Delta)
+	return kept, s.advance(), nil
 }
 
-// pass takes in what all workers have got past.
+// advance takes in what all workers have got past, and says whether there was any.
+func (s *step) advance() (some bool) {
+	for joint, ok := s.joiner.Next(); ok; joint, ok = s.joiner.Next() {
+		s.pass(joint)
+		some = true
+	}
+	return some
+}
+
+// pass takes in an interval that all workers have got past.
 func (s *step) pass(joint measure.Interval) {
 	s.totals.Merge(joint.Delta)
 	if s.steps[0].Kind == run.Load {
 		s.history.add(&joint)
 	}
 	s.series.Add(time.Duration(joint.To-int64(s.at)).Seconds(), joint.Delta)
-	if s.c.Progress != nil {
-		s.c.Progress(s.update(joint))
-	}
+	s.show(joint)
 	if joint.Final {
 		close(s.passed)
 	}

@@ -236,22 +236,25 @@ func (b *blocking) call() *blockingCall {
 
 func (b *blocking) wait(d time.Duration) bool {
 	finished, now := 0, int64(0)
+	var first *blockingCall
 	if len(b.returned) > 0 {
 		now = b.l.clock.now()
 	} else {
 		began := b.l.clock.now()
 		b.timer.Reset(d)
-		var call *blockingCall
 		select {
-		case call = <-b.returned:
+		case first = <-b.returned:
 		case <-b.timer.C:
 		}
 		now = b.l.clock.now()
 		b.idle += now - began
-		if call != nil {
-			b.finish(call, now)
-			finished++
-		}
+	}
+	if !b.l.lapsed {
+		b.l.seal(now)
+	}
+	if first != nil {
+		b.finish(first, now)
+		finished++
 	}
 	for len(b.returned) > 0 {
 		b.finish(<-b.returned, now)

@@ -328,7 +328,12 @@ func (c *collector) collect(parts <-chan part) measure.Totals {
 			running--
 			c.use.add(p.use)
 		}
-		if joint, ok := joiner.Add(p.loop, p.upTo, p.final, p.totals); ok {
+		joiner.Add(p.loop, p.upTo, p.final, p.totals)
+		for at := p.upTo; at < p.still; {
+			at = min(at+stride(p.still-p.upTo), p.still)
+			joiner.Add(p.loop, at, false, &measure.Totals{Origin: c.begin})
+		}
+		for joint, ok := joiner.Next(); ok; joint, ok = joiner.Next() {
 			c.snapshot(joint)
 		}
 		c.g.recycle(p)
@@ -337,6 +342,14 @@ func (c *collector) collect(parts <-chan part) measure.Totals {
 		c.snapshot(measure.Interval{From: c.begin, To: c.begin, Delta: measure.NewTotals(c.begin, len(c.g.endpoints)), Final: true})
 	}
 	return *c.totals
+}
+
+// mostIdle is how many intervals become of the time for which a loop stood still, at most.
+const mostIdle = 64
+
+// stride is how long an interval is in which a loop did nothing but stand still, for so long in all.
+func stride(still int64) int64 {
+	return interval * max(1, (still/interval+mostIdle-1)/mostIdle)
 }
 
 func (c *collector) snapshot(joint measure.Interval) {

@@ -224,7 +224,7 @@ func (g *group) newLoop(e *Engine, d driver.Driver, index int) (*loop, error) {
 		n += driver.NumVerbs // of all that join later
 	}
 	l := &loop{
-		clock: e.clock, index: index, wall: e.wall, spin: int64(max(0, e.cfg.Spin)), halt: &e.halt, lease: &e.lease, log: e.cfg.Logger,
+		clock: e.clock, index: index, sealAt: never, wall: e.wall, spin: int64(max(0, e.cfg.Spin)), halt: &e.halt, lease: &e.lease, log: e.cfg.Logger,
 		retired: &g.retired, everyone: int64(g.sessions), pipeline: g.phase.Pipeline(),
 		spare:     make(chan *measure.Totals, 4),
 		reqBefore: make([]measure.Requests, n), reqNow: make([]measure.Requests, n),

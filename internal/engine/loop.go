@@ -138,7 +138,7 @@ type loop struct {
 	version   uint64 // that no value has yet
 	opTimeout int64  // 0: the request's timeout is enough
 	sweepAt   int64
-	sealAt    int64
+	sealAt    int64  // end of the interval under way; never between steps
 	excess    int64  // by how much the last cycle took longer than it was to; 0 where that is little
 	last      int64  // when it began, and
 	planned   int64  // how long it meant to wait
@@ -180,6 +180,7 @@ const (
 type part struct {
 	loop   int
 	upTo   int64 // run clock
+	still  int64 // run clock: if later than upTo, the loop stood still from then on until here, and has counted nothing
 	totals *measure.Totals
 	final  bool
 	use    loopUse // of a final part
@@ -297,9 +298,7 @@ func (l *loop) deserted() bool { return l.retired.Load() == l.everyone }
 
 // turn does what the time asks for.
 func (l *loop) turn(now int64) {
-	if now >= l.sealAt {
-		l.seal(now)
-	}
+	l.seal(now)
 	if !l.stopped && (l.halt.Load() != goOn || l.deserted()) {
 		l.stopped, l.stoppedAt = true, now
 		l.feed.stop(now)

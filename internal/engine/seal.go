@@ -5,8 +5,13 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// seal hands over what was counted in the interval that has ended. When the collector is behind, the interval is joined to the next.
+// seal hands over what was counted in an interval that has ended by a time just taken. A loop that stood still for several of them has counted nothing
+// in the others. When the collector is behind, the interval is joined to the next.
 func (l *loop) seal(now int64) {
+	if now < l.sealAt {
+		return
+	}
+	ended := l.sealAt
 	boundary := now / interval * interval
 	l.sealAt = boundary + interval
 	l.census()
@@ -14,7 +19,7 @@ func (l *loop) seal(now int64) {
 		l.meter.kept() // what came together in short waits is no gap
 	}
 	select {
-	case l.parts <- part{loop: l.index, upTo: boundary, totals: l.rec}:
+	case l.parts <- part{loop: l.index, upTo: ended, still: boundary, totals: l.rec}:
 		l.rec = l.fresh()
 	default:
 	}
@@ -25,6 +30,8 @@ func (l *loop) finish(now int64) {
 	if l.lapsed {
 		l.tr.recall()
 	}
+	l.seal(now)
+	l.sealAt = never
 	l.census()
 	for _, s := range l.sessions {
 		if s.begun {

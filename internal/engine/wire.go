@@ -368,6 +368,9 @@ func (w *wire) read(c *wireConn, ended bool) (more bool) {
 		return false
 	}
 	now := w.arrival(c)
+	if !w.l.lapsed { // what has not left is taken back before it is handed over
+		w.l.seal(now)
+	}
 	c.heard = now
 	rest, err := w.parse(c, room[:kept+n], now)
 	if err == nil {

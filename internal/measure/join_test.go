@@ -51,28 +51,43 @@ func TestJoiner(t *testing.T) {
 				part.AddDue(driver.Get)
 			}
 			went += h.n
-			joint, ok := j.Add(i, h.upTo, next[i] == len(all[i]), part)
-			if !ok {
-				continue
-			}
-			require.Equal(t, at, joint.From)
-			require.Greater(t, joint.To, joint.From)
-			at = joint.To
-			if joint.Final {
-				finals++
-			}
-			if o := joint.Delta.Ops[driver.Get]; o != nil {
-				came += o.Due
-			}
-			var sealed uint64
-			for i := range all {
-				for _, h := range all[i][:next[i]] {
-					if h.upTo <= at {
-						sealed += h.n
+			j.Add(i, h.upTo, next[i] == len(all[i]), part)
+			for joint, ok := j.Next(); ok; joint, ok = j.Next() {
+				require.Equal(t, at, joint.From)
+				require.Greater(t, joint.To, joint.From)
+				at = joint.To
+				if joint.Final {
+					finals++
+				}
+				if o := joint.Delta.Ops[driver.Get]; o != nil {
+					came += o.Due
+				}
+				var sealed uint64
+				inside := map[int64]bool{} // boundaries in the interval, and whether a source has counted across
+				for i := range all {
+					for _, h := range all[i][:next[i]] {
+						if h.upTo <= at {
+							sealed += h.n
+						}
+						if joint.From < h.upTo && h.upTo < at {
+							inside[h.upTo] = false
+						}
 					}
 				}
+				require.Equal(t, sealed, came)
+				for i := range all {
+					from := begin
+					for _, h := range all[i][:next[i]] {
+						for b := range inside {
+							inside[b] = inside[b] || from < b && b < h.upTo
+						}
+						from = h.upTo
+					}
+				}
+				for b, across := range inside {
+					require.True(t, across, "%d was no reason to go on to %d", b, at)
+				}
 			}
-			require.Equal(t, sealed, came)
 		}
 		require.Equal(t, went, came)
 		require.Equal(t, 1, finals)
@@ -86,12 +101,94 @@ func TestJoinerKeepsFarBoundariesInOrder(t *testing.T) {
 	for _, upTo := range []int64{early, late} {
 		part := NewTotals(1, 1)
 		part.AddDue(driver.Get)
-		_, ok := j.Add(0, upTo, upTo == late, part)
+		j.Add(0, upTo, upTo == late, part)
+		_, ok := j.Next()
 		require.False(t, ok)
 	}
-	joint, ok := j.Add(1, early, false, NewTotals(1, 1))
+	j.Add(1, early, false, NewTotals(1, 1))
+	joint, ok := j.Next()
 	require.True(t, ok)
 	require.EqualValues(t, 1, joint.Delta.Ops[driver.Get].Due)
+}
+
+// seconds has a source hand over so many seconds, one by one, with n gets in the n-th.
+func seconds(j *Joiner, source, from, to int) {
+	for s := from; s < to; s++ {
+		part := NewTotals(0, 1)
+		part.AddDueN(driver.Get, uint64(s+1))
+		j.Add(source, int64(s+1)*1e9, false, part)
+	}
+}
+
+// rows returns what the Joiner has, as it returns it: the end of each interval in seconds, and the gets in it.
+func rows(j *Joiner) (list [][2]int) {
+	for i, ok := j.Next(); ok; i, ok = j.Next() {
+		gets := 0
+		if o := i.Delta.Ops[driver.Get]; o != nil {
+			gets = int(o.Due)
+		}
+		list = append(list, [2]int{int(i.To / 1e9), gets})
+	}
+	return list
+}
+
+// TestSecondsThatWaitedForASourceComeOneByOne has one of two sources fall silent, and then finish, catch up second by second, or hand over all it
+// has counted as one.
+func TestSecondsThatWaitedForASourceComeOneByOne(t *testing.T) {
+	wait := func() *Joiner {
+		j := NewJoiner(2, 0)
+		seconds(j, 0, 0, 5)
+		seconds(j, 1, 0, 1)
+		require.Equal(t, [][2]int{{1, 2}}, rows(j))
+		ahead, ok := j.Ahead(3e9)
+		require.True(t, ok)
+		require.EqualValues(t, 2e9, ahead.From)
+		require.EqualValues(t, 3, ahead.Delta.Ops[driver.Get].Due)
+		_, ok = j.Ahead(1e9)
+		require.False(t, ok, "it was returned")
+		return j
+	}
+	t.Run("finished", func(t *testing.T) {
+		j := wait()
+		j.Add(1, 1e9, true, &Totals{})
+		require.Equal(t, [][2]int{{2, 2}, {3, 3}, {4, 4}, {5, 5}}, rows(j))
+	})
+	t.Run("caught up", func(t *testing.T) {
+		j := wait()
+		seconds(j, 1, 1, 5)
+		require.Equal(t, [][2]int{{2, 4}, {3, 6}, {4, 8}, {5, 10}}, rows(j))
+	})
+	t.Run("in one", func(t *testing.T) {
+		j := wait()
+		part := NewTotals(0, 1)
+		part.AddDueN(driver.Get, 100)
+		j.Add(1, 4e9, false, part)
+		require.Equal(t, [][2]int{{4, 2 + 3 + 4 + 100}}, rows(j), "nobody knows what is of which second")
+	})
+	t.Run("finished last", func(t *testing.T) {
+		j := wait()
+		j.Add(0, 5.5e9, true, &Totals{})
+		j.Add(1, 1e9, true, &Totals{})
+		require.Equal(t, [][2]int{{2, 2}, {3, 3}, {4, 4}, {5, 5}, {5, 0}}, rows(j))
+		_, ok := j.Next()
+		require.False(t, ok)
+	})
+}
+
+// TestJoinerKeepsNoMoreThanItMay has one source be silent for an hour.
+func TestJoinerKeepsNoMoreThanItMay(t *testing.T) {
+	j := NewJoiner(2, 0)
+	seconds(j, 0, 0, 3600)
+	require.LessOrEqual(t, len(j.waiting), mostWaiting)
+	require.LessOrEqual(t, len(j.free), mostWaiting)
+	j.Add(1, 3600e9, true, &Totals{})
+	sum, at := 0, 0
+	for _, row := range rows(j) {
+		require.Greater(t, row[0], at)
+		at, sum = row[0], sum+row[1]
+	}
+	require.Equal(t, 3600, at)
+	require.Equal(t, 3600*3601/2, sum)
 }
 
 func b2i(b bool) int {
@@ -112,7 +209,8 @@ func TestJoinerGrowsNotWithTime(t *testing.T) {
 			part.Reset()
 			part.AddDue(driver.Get)
 			part.Record(&Sample{Verb: driver.Get, Outcome: driver.OK, Due: at, Start: at + 10, End: at + 5000})
-			last, whole = j.Add(source, at, false, part)
+			j.Add(source, at, false, part)
+			last, whole = j.Next()
 		}
 	}
 	second()

@@ -179,6 +179,9 @@ func (u frame) figures() []string {
 		return []string{u.Doing}
 	}
 	var parts []string
+	if len(u.Awaited) > 0 {
+		parts = append(parts, "without "+u.awaited())
+	}
 	if u.Offered > 0 {
 		parts = append(parts, "offered "+si(u.Offered)+"/s")
 	}
@@ -192,4 +195,13 @@ func (u frame) figures() []string {
 		done += " of " + count(u.Total)
 	}
 	return append(parts, "done "+done)
+}
+
+// awaited names workers, and counts them where they are many.
+func (u frame) awaited() string {
+	const named = 3
+	if more := len(u.Awaited) - named; more > 1 {
+		return strings.Join(u.Awaited[:named], ", ") + " and " + count(more) + " more"
+	}
+	return strings.Join(u.Awaited, ", ")
 }

@@ -42,6 +42,7 @@ type progressLine struct {
 	Total    *uint64      `json:"total"`
 	Bad      uint64       `json:"bad"` // of done
 	Final    bool         `json:"final"`
+	Awaited  []string     `json:"awaited"`  // workers that have not said what they did in the last interval
 	Validity run.Validity `json:"validity"` // of the phases that have ended
 }
 
@@ -77,7 +78,7 @@ func (l *JSONLines) progress(id string, u run.Update) {
 		Run: id, Phase: u.Phase, Kind: u.Kind, Level: unlessZero(u.Level), Levels: unlessZero(u.Levels),
 		Elapsed: u.Elapsed.Seconds(), Expected: unlessZero(u.Expected.Seconds()),
 		Offered: unlessZero(u.Offered), Achieved: u.Achieved, P50: unlessZero(u.P50.Seconds()), P99: unlessZero(u.P99.Seconds()),
-		Done: u.Done, Total: unlessZero(u.Total), Bad: u.Bad, Final: u.Final, Validity: u.Verdict.Validity,
+		Done: u.Done, Total: unlessZero(u.Total), Bad: u.Bad, Final: u.Final, Awaited: append([]string{}, u.Awaited...), Validity: u.Verdict.Validity,
 	})
 }
 

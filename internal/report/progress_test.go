@@ -23,6 +23,8 @@ func updates() []run.Update {
 		{Phase: "get", Kind: run.Load, Elapsed: 2500 * time.Millisecond, Achieved: 90_000, P50: 100 * time.Microsecond, P99: time.Millisecond, Done: 200_000, Total: 200_000, Bad: 3, Final: true},
 		{Phase: "get", Kind: run.Load, Elapsed: time.Second, Doing: "ending"},
 		{Phase: "mixed", Kind: run.Load, Elapsed: 12 * time.Second, Expected: 90 * time.Second, Offered: 20_000, Achieved: 19_990, P50: 108 * time.Microsecond, P99: time.Second, Done: 240_000},
+		{Phase: "mixed", Kind: run.Load, Elapsed: 13 * time.Second, Expected: 90 * time.Second, Offered: 20_000, Achieved: 13_300, P50: 108 * time.Microsecond, P99: time.Second, Done: 253_300, Awaited: []string{"w2"}},
+		{Phase: "mixed", Kind: run.Load, Elapsed: 14 * time.Second, Expected: 90 * time.Second, Offered: 20_000, Done: 253_300, Awaited: []string{"w1", "w2", "w3", "w4", "w5"}},
 		{Phase: "mixed", Kind: run.Load, Elapsed: 91 * time.Second, Expected: 90 * time.Second, Offered: 20_000, Achieved: 19_990, P50: 108 * time.Microsecond, P99: time.Second, Done: 1_800_000, Final: true},
 		{Phase: "until stopped", Kind: run.Load, Elapsed: 3 * time.Hour, Achieved: 1, Done: 7},
 	}

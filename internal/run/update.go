@@ -17,6 +17,7 @@ type Update struct {
 	Total    uint64        // 0: not known
 	Bad      uint64        // of Done
 	Final    bool
-	Doing    string  // what goes on before the load or after it, and takes long, in words; Elapsed is of that then, and there are no figures
-	Verdict  Verdict // of the run as it stands, without reasons; the phase under way has not been judged
+	Awaited  []string // workers from which nothing has come of the last interval: its figures are those of the others
+	Doing    string   // what goes on before the load or after it, and takes long, in words; Elapsed is of that then, and there are no figures
+	Verdict  Verdict  // of the run as it stands, without reasons; the phase under way has not been judged
 }
