@@ -21,7 +21,7 @@ var rows = [][]string{
 	{"pkg/plan", "pkg/pmlog", "internal/entries", "internal/measure", "internal/op", "internal/policy", "internal/trace"},
 	{"internal/run", "internal/sockets", "internal/workload", "internal/drivers/*"},
 	{"internal/comparison", "internal/detail", "internal/drivers", "internal/judge", "internal/history", "internal/rundir", "internal/prom", "internal/cachenode", "internal/table", "internal/machine", "internal/observe"},
-	{"internal/engine", "internal/coord", "internal/floor", "internal/rpc/loadgenpb"},
+	{"internal/report/words", "internal/engine", "internal/coord", "internal/floor", "internal/rpc/loadgenpb"},
 	{"internal/rpc", "internal/report", "internal/experiment", "internal/selfcheck"},
 	{"bench", "cmd/loadgen"},
 }

@@ -1,4 +1,5 @@
-// Package quantity writes what was measured for people: with three significant digits, and the unit behind a space.
+// Package quantity writes what was measured for people: counts with thousands separators, the rest with three significant digits, and the unit
+// behind a space.
 package quantity
 
 import (
@@ -60,17 +61,5 @@ func Number(f float64) string {
 	if f < 100 {
 		return strconv.FormatFloat(math.Round(f*100)/100, 'f', -1, 64)
 	}
-	digits := strconv.FormatFloat(math.Round(f), 'f', 0, 64)
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
-}
-
-// Count writes how many there are of what a noun names: 1 op, 1,234 ops.
-func Count(n uint64, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return Number(float64(n)) + " " + noun
+	return thousands(strconv.FormatFloat(math.Round(f), 'f', 0, 64))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/loadgen/loadgen/internal/chart"
 	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/report/words"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -29,7 +30,7 @@ var observedHeads = [...]string{"before", "after", "grown by", "a second", "min"
 func observedViews(ph *run.Phase) (all []observedView) {
 	for _, name := range slices.Sorted(maps.Keys(ph.Probes)) {
 		how := ph.Probes[name]
-		v := observedView{Name: name, Facts: append(strings.Split(how.Kind+" "+how.Of, ", "), probesOf(how)...)}
+		v := observedView{Name: name, Facts: append(strings.Split(how.Kind+" "+how.Of, ", "), words.Probes(how)...)}
 		var missing, whys []string
 		for _, field := range slices.Sorted(maps.Keys(ph.Observe[name])) {
 			f := ph.Observe[name][field]
@@ -59,7 +60,7 @@ func observedViews(ph *run.Phase) (all []observedView) {
 		}
 		v.Notes = missingNotes(missing, whys)
 		for _, e := range how.Errors {
-			v.Notes = append(v.Notes, e.Text+" × "+count(e.Count))
+			v.Notes = append(v.Notes, e.Text+" × "+quantity.Thousands(e.Count))
 		}
 		all = append(all, v)
 	}
@@ -83,9 +84,9 @@ func observedText(v float64, f *run.Observed, perSecond bool) string {
 	case perSecond && f.Unit == "s":
 		return quantity.Percent(v)
 	case perSecond:
-		return amountOf(v, f.Unit) + "/s"
+		return quantity.Amount(v, f.Unit) + "/s"
 	}
-	return amountOf(v, f.Unit)
+	return quantity.Amount(v, f.Unit)
 }
 
 // tickObserved is observedText as short as an axis wants it.

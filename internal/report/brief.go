@@ -3,6 +3,8 @@ package report
 import (
 	"strings"
 
+	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/report/words"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -57,7 +59,7 @@ func briefScore(f *run.Figure) run.Cell {
 	if f.Score == nil {
 		return run.Cell{Reason: f.Nulls["score"]}
 	}
-	return run.Cell{Value: f.Score, Text: whole(*f.Score) + marks[f.Validity]}
+	return run.Cell{Value: f.Score, Text: quantity.Whole(*f.Score) + words.Marks[f.Validity]}
 }
 
 // briefRatio is a variant's ratio to the baseline, with a star where it is a difference.
@@ -69,7 +71,7 @@ func briefRatio(c *comparing, variant int) run.Cell {
 	case f.Ratio == nil:
 		return run.Cell{Reason: why}
 	}
-	text := c.text(variant, "ratio") + marks[f.Validity]
+	text := c.text(variant, "ratio") + words.Marks[f.Validity]
 	if f.Differs {
 		text += "*"
 	}

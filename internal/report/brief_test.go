@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/detail"
+	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -40,7 +41,7 @@ func matrix() *run.Experiment {
 			}
 			x.Figures = append(x.Figures, f)
 			t.Rows = append(t.Rows, run.TableRow{Name: v.Name, Cells: []run.Cell{
-				{Text: whole(score) + " ± 5"}, {Text: fmt.Sprint(ratio)}, {Text: "a finding that takes a line of its own"},
+				{Text: quantity.Whole(score) + " ± 5"}, {Text: fmt.Sprint(ratio)}, {Text: "a finding that takes a line of its own"},
 			}})
 		}
 		x.Tables = append(x.Tables, t)

@@ -11,6 +11,7 @@ import (
 	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/report/words"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -54,7 +55,7 @@ func figures(ph *run.Phase, st []*detail.Step) []figure {
 	add(latencyOverTime(ph, sum))
 	if best != nil {
 		add(quantileCurves(ph, best))
-		for _, verb := range verbs(ph.Op) {
+		for _, verb := range words.Verbs(ph.Op) {
 			add(ackCurves(verb, best))
 		}
 		add(heatmap(sum))
@@ -119,7 +120,7 @@ func moment(seconds float64) string {
 }
 
 // tickSI and tickDuration are si and duration without zeros after the point.
-func tickSI(f float64) string { return trim(si(f)) }
+func tickSI(f float64) string { return trim(quantity.SI(f)) }
 
 func tickDuration(seconds float64) string { return trim(quantity.Duration(seconds)) }
 

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/report/words"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -20,10 +22,10 @@ const maxNamed = 8
 
 // ratios says how variants stand to the baseline: each of a few, and of many how many there are, from the lowest ratio to the highest.
 func (c *comparing) ratios(variants []int, name func(variant string) string) string {
-	ratio := func(i int) string { return c.text(i, "ratio") + marks[c.figures[i].Validity] }
+	ratio := func(i int) string { return c.text(i, "ratio") + words.Marks[c.figures[i].Validity] }
 	if len(variants) > maxNamed {
 		sorted := slices.SortedFunc(slices.Values(variants), func(a, b int) int { return cmp.Compare(*c.figures[a].Ratio, *c.figures[b].Ratio) })
-		return plural(len(variants), "variant") + " (" + ratio(sorted[0]) + " to " + ratio(sorted[len(sorted)-1]) + " ×)"
+		return quantity.Count(len(variants), "variant") + " (" + ratio(sorted[0]) + " to " + ratio(sorted[len(sorted)-1]) + " ×)"
 	}
 	var each []string
 	for _, i := range variants {
@@ -60,7 +62,7 @@ func answerOf(comparisons []comparing) string {
 	all := differ + alike + unknown
 	rest := "."
 	if invalid > 0 {
-		rest = "; " + plural(invalid, "other") + " INVALID."
+		rest = "; " + quantity.Count(invalid, "other") + " INVALID."
 	}
 	switch {
 	case all+invalid == 0:
@@ -74,11 +76,8 @@ func answerOf(comparisons []comparing) string {
 	case differ == all:
 		return "Yes, in every figure" + rest
 	}
-	return fmt.Sprintf("Yes, in %s of %s%s", count(differ), plural(all, "comparison"), rest)
+	return fmt.Sprintf("Yes, in %s of %s%s", quantity.Thousands(differ), quantity.Count(all, "comparison"), rest)
 }
-
-// ofBaseline is the reason for which a baseline's own figure has no ratio.
-const ofBaseline = "it is the baseline"
 
 // nameOf names a phase's op.
 func nameOf(f run.Figure) string {
@@ -126,14 +125,14 @@ func newDifferenceView(x *run.Experiment, c *comparing) differenceView {
 	if none != nil {
 		which := someOf(none, "variant")
 		if len(none) == others && others > 1 {
-			which = "in any of the " + count(others)
+			which = "in any of the " + quantity.Thousands(others)
 		}
 		d.Text = append(d.Text, "no difference shown: "+which+" "+joined(mdes)[0])
 	}
 	if unknown != nil {
 		which := someOf(unknown, "variant")
 		if len(unknown) == others && others > 1 {
-			which = "any of the " + count(others)
+			which = "any of the " + quantity.Thousands(others)
 		}
 		d.Text = append(d.Text, "cannot tell of "+which+": "+strings.Join(joined(whys), "; "))
 	}
@@ -151,7 +150,7 @@ func sustained(x *run.Experiment, c *comparing) []string {
 	if f := &c.figures[base]; f.Score == nil {
 		sentences = append(sentences, "The baseline "+brief(x.Baseline)+" has no rate: "+f.Nulls["score"]+".")
 	} else {
-		sentences = append(sentences, "The baseline "+brief(x.Baseline)+" sustained "+c.text(base, "score")+marks[f.Validity]+" a second.")
+		sentences = append(sentences, "The baseline "+brief(x.Baseline)+" sustained "+c.text(base, "score")+words.Marks[f.Validity]+" a second.")
 	}
 	least, most := -1, -1
 	for i := range c.figures {
@@ -166,14 +165,17 @@ func sustained(x *run.Experiment, c *comparing) []string {
 		}
 	}
 	times := func(i int) string {
-		return c.text(i, "ratio") + marks[c.figures[i].Validity] + " (" + brief(c.figures[i].Variant) + ")"
+		return c.text(i, "ratio") + words.Marks[c.figures[i].Validity] + " (" + brief(c.figures[i].Variant) + ")"
 	}
 	switch {
 	case least < 0:
 	case least == most:
-		sentences = append(sentences, brief(c.figures[least].Variant)+" sustained "+c.text(least, "ratio")+marks[c.figures[least].Validity]+" times that.")
+		sentences = append(sentences, brief(c.figures[least].Variant)+" sustained "+c.text(least, "ratio")+words.Marks[c.figures[least].Validity]+" times that.")
 	default:
 		sentences = append(sentences, "The others sustained from "+times(least)+" to "+times(most)+" times that.")
 	}
 	return sentences
 }
+
+// ofBaseline is the reason for which a baseline's own figure has no ratio.
+const ofBaseline = "it is the baseline"

@@ -30,101 +30,6 @@ func Experiment(w io.Writer, x *run.Experiment, opts Options) error {
 	return nil
 }
 
-func experimentFacts(x *run.Experiment) []string {
-	return append([]string{
-		"experiment of " + plural(len(x.Runs), "run"), x.StartedAt.UTC().Format("2006-01-02 15:04:05 UTC"), quantity.Duration(x.Seconds),
-		"loadgen " + x.Loadgen, x.Order, "baseline " + x.Baseline,
-	}, labelsOf(x.Labels)...)
-}
-
-// gridCell is what stands at a place of a table.
-type gridCell struct{ Text, Reason string }
-
-// grid is a table as it is shown: the heads, then the rows, the name of each first.
-func grid(t run.Table) [][]gridCell {
-	head := []gridCell{{}}
-	for _, c := range t.Columns {
-		head = append(head, gridCell{Text: c.Title})
-	}
-	all := [][]gridCell{head}
-	for _, row := range t.Rows {
-		line := []gridCell{{Text: row.Name}}
-		if row.Elsewhere {
-			line[0].Text += " *" // as the note that says where from
-		}
-		for _, c := range row.Cells {
-			line = append(line, gridCell{cellText(c), c.Reason})
-		}
-		all = append(all, line)
-	}
-	if t.Transpose {
-		return transposed(all)
-	}
-	return all
-}
-
-// cellText is what a cell shows; what has nothing to show says so.
-func cellText(c run.Cell) string {
-	if c.Text == "" {
-		return "–"
-	}
-	return c.Text
-}
-
-func transposed(rows [][]gridCell) [][]gridCell {
-	all := make([][]gridCell, len(rows[0]))
-	for _, row := range rows {
-		for i, cell := range row {
-			all[i] = append(all[i], cell)
-		}
-	}
-	return all
-}
-
-// hasFindings says that a table's last column holds words, which also say why a cell is empty.
-func hasFindings(t run.Table) bool {
-	return !t.Transpose && len(t.Columns) > 0 && t.Columns[len(t.Columns)-1].Name == "finding"
-}
-
-// notesOf are the lines below a table: its own, and why cells are empty.
-func notesOf(t run.Table) []string {
-	notes := slices.Clone(t.Notes)
-	if hasFindings(t) {
-		return notes
-	}
-	var places, reasons []string
-	for _, row := range t.Rows {
-		for i, c := range row.Cells {
-			if c.Text == "" && c.Reason != "" && !row.Elsewhere {
-				places, reasons = append(places, row.Name+" "+t.Columns[i].Title), append(reasons, c.Reason)
-			}
-		}
-	}
-	return append(notes, missingNotes(places, reasons)...)
-}
-
-// missingNotes say at which places something is missing, and why: one for each reason, or for several that differ in their numbers only.
-func missingNotes(places, reasons []string) (notes []string) {
-	alikes, in := joinAlike(reasons)
-	for i, why := range alikes {
-		var at []string
-		for j, place := range places {
-			if in[j] == i {
-				at = append(at, place)
-			}
-		}
-		text := strings.Join(at[:min(len(at), maxPlaces)], "; ")
-		if more := len(at) - maxPlaces; more > 0 {
-			text += " and " + count(more) + " more"
-		}
-		notes = append(notes, "– "+text+": "+why.String())
-	}
-	return notes
-}
-
-// maxPlaces bounds the cells that are named beside a reason.
-const maxPlaces = 4
-
 // narrow leaves the columns of a comparison out that there is no room for on a terminal; its findings say the most of them.
 func narrow(t run.Table) run.Table {
 	if !hasFindings(t) {
@@ -196,7 +101,7 @@ func (p *page) notes(t run.Table) {
 
 // variants says how far each got. Where many got equally far their names are left out.
 func (p *page) variants(x *run.Experiment) {
-	p.rule("variants", plural(len(x.Variants), "variant"))
+	p.rule("variants", quantity.Count(len(x.Variants), "variant"))
 	alike := map[string]int{} // how many became the same
 	wide := 0
 	for _, v := range x.Variants {
@@ -210,57 +115,10 @@ func (p *page) variants(x *run.Experiment) {
 			if said[became] {
 				continue
 			}
-			said[became], name = true, plural(n, "variant")
+			said[became], name = true, quantity.Count(n, "variant")
 		}
 		p.line("  %s  %s", left(name, wide), became)
 	}
-}
-
-// becameOf says how far the runs of a variant got.
-func becameOf(v run.Variant, repeat int) string {
-	how := map[run.Stop]string{
-		run.StopFinished: "finished", run.StopCap: "ended by its CAP, and counts as far as it got",
-		run.StopAborted: "ABORTED: by the user, --timeout or on_error", run.StopFailed: "FAILED in part",
-	}[v.Stopped]
-	return count(v.Runs) + " of " + plural(repeat, "run") + " that count, " + how
-}
-
-// maxReasons bounds the lines that say why.
-const maxReasons = 12
-
-// shownReasons are the first of them.
-func shownReasons(reasons []string) []string {
-	shown := slices.Clone(reasons[:min(len(reasons), maxReasons)])
-	if more := len(reasons) - maxReasons; more > 0 {
-		shown = append(shown, "and "+plural(more, "other reason")+", in the runs' own results")
-	}
-	return shown
-}
-
-// judgementOf is the verdict over an experiment's runs in sentences.
-func judgementOf(x *run.Experiment) []string {
-	sentences := []string{map[run.Completeness]string{
-		run.Complete: "All runs are complete.",
-		run.Capped:   "All runs are complete, but for those that the plan's CAP has ended or left out.",
-		run.Degraded: "The experiment is DEGRADED: a part of a run was lost.",
-		run.Aborted:  "A run was ABORTED: it is not all that was planned.",
-		run.Failed:   "A run FAILED: something could not be run.",
-	}[x.Verdict.Completeness]}
-	if !x.Finished {
-		sentences = []string{"The experiment is UNFINISHED: it is going on, or was cut off."}
-	}
-	sentences = append(sentences, map[run.Validity]string{
-		run.Valid:   "All figures are valid.",
-		run.Suspect: "Some figures are SUSPECT: quote none of those without the reasons. What to do about them: docs/truth.md.",
-		run.Invalid: "Some figures are INVALID: use none of those. What to do about the reasons: docs/truth.md.",
-	}[x.Verdict.Validity])
-	if x.Verdict.Assertions == run.Fail {
-		sentences = append(sentences, "Asserts FAILED.")
-	}
-	if len(x.Logs) > 0 {
-		sentences = append(sentences, "Logs: "+strings.Join(x.Logs, "; ")+".")
-	}
-	return sentences
 }
 
 func (p *page) experimentVerdict(x *run.Experiment, opts Options) {

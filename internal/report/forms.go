@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/detail"
+	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/report/words"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -160,7 +162,7 @@ func Markdown(w io.Writer, all []detail.Source) error {
 }
 
 func summary(b *strings.Builder, r *run.Run) {
-	fmt.Fprintf(b, "## %s\n\n%s · %s\n\n**%s**\n", markdown(r.Plan), markdown(strings.Join(factsOf(r), " · ")), markdown(r.ID), strings.Join(verdictOf(r), " "))
+	fmt.Fprintf(b, "## %s\n\n%s · %s\n\n**%s**\n", markdown(r.Plan), markdown(strings.Join(words.Facts(r), " · ")), markdown(r.ID), strings.Join(words.Verdict(r), " "))
 	for i, why := range r.Verdict.Reasons {
 		if i == 0 {
 			b.WriteString("\n")
@@ -173,22 +175,22 @@ func summary(b *strings.Builder, r *run.Run) {
 	for _, name := range r.PhaseOrder {
 		ph := r.Phase[name]
 		if ph.Search != nil {
-			fmt.Fprintf(b, "\nPhase %s: %s.\n", markdown(name), markdown(foundOf(ph, ph.Search)))
+			fmt.Fprintf(b, "\nPhase %s: %s.\n", markdown(name), markdown(words.Found(ph)))
 		} else if ph.OfferedRate != nil && ph.AchievedRate != nil {
-			fmt.Fprintf(b, "\nPhase %s: offered %s, sustained %s.\n", markdown(name), arriving(ph, *ph.OfferedRate), arriving(ph, *ph.AchievedRate))
+			fmt.Fprintf(b, "\nPhase %s: offered %s, sustained %s.\n", markdown(name), words.Arriving(ph, *ph.OfferedRate), words.Arriving(ph, *ph.AchievedRate))
 		}
 	}
 	b.WriteString("\n| phase | op | rate | p50 | p90 | p99 | p99.9 | max | figures |\n|---|---|--:|--:|--:|--:|--:|--:|---|\n")
 	for _, name := range r.PhaseOrder {
 		ph := r.Phase[name]
-		for _, o := range doneIn(ph) {
-			fmt.Fprintf(b, "| %s | %s | %s |", markdown(name), strings.TrimPrefix(strings.Replace(o.at, ".", " ", 1), "op "), perSecond(o.Rate))
+		for _, o := range words.DoneIn(ph) {
+			fmt.Fprintf(b, "| %s | %s | %s |", markdown(name), strings.TrimPrefix(strings.Replace(o.At, ".", " ", 1), "op "), perSecond(o.Rate))
 			for _, q := range []*float64{o.Response.P50, o.Response.P90, o.Response.P99, o.Response.P999, o.Response.Max} {
-				fmt.Fprintf(b, " %s |", latency(q))
+				fmt.Fprintf(b, " %s |", words.Latency(q))
 			}
 			fmt.Fprintf(b, " %s |\n", ph.Validity)
-			if o.batched() {
-				fmt.Fprintf(b, "| %s | keys of %s | %s | | | | | | %s |\n", markdown(name), o.name, perSecond(o.op.Keys.Rate), ph.Validity)
+			if o.Batched() {
+				fmt.Fprintf(b, "| %s | keys of %s | %s | | | | | | %s |\n", markdown(name), o.Name, perSecond(o.Op.Keys.Rate), ph.Validity)
 			}
 		}
 	}
@@ -204,9 +206,9 @@ func levelsMarkdown(b *strings.Builder, name string, ph *run.Phase) {
 	if len(ph.Levels) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\n| levels of %s | %s | |\n|---|%s---|\n", markdown(name), strings.Join(levelHeads[:], " | "), strings.Repeat("--:|", len(levelHeads)))
-	for _, row := range levelRows(ph) {
-		fmt.Fprintf(b, "| %s | %s | %s |\n", row.op, strings.Join(row.cells[:], " | "), row.word)
+	fmt.Fprintf(b, "\n| levels of %s | %s | |\n|---|%s---|\n", markdown(name), strings.Join(words.LevelHeads[:], " | "), strings.Repeat("--:|", len(words.LevelHeads)))
+	for _, row := range words.Levels(ph) {
+		fmt.Fprintf(b, "| %s | %s | %s |\n", row.Op, strings.Join(row.Cells[:], " | "), row.Word)
 	}
 }
 
@@ -214,5 +216,5 @@ func perSecond(rate *float64) string {
 	if rate == nil {
 		return "-"
 	}
-	return whole(*rate) + "/s"
+	return quantity.Whole(*rate) + "/s"
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/report/words"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -35,7 +36,7 @@ func HTML(w io.Writer, all []detail.Source) error {
 	}
 	form, err := template.New("").Funcs(template.FuncMap{
 		"observedHeads": func() []string { return observedHeads[:] },
-		"levelHeads":    func() []string { return levelHeads[:] },
+		"levelHeads":    func() []string { return words.LevelHeads[:] },
 	}).ParseFS(parts, "page/*.html")
 	if err != nil {
 		return err
@@ -68,25 +69,25 @@ func HTML(w io.Writer, all []detail.Source) error {
 }
 
 // wordsOf explains what the page says shortly.
-func wordsOf(all []detail.Source) []fact {
-	words := []fact{
-		{"?", []string{"behind a figure: SUSPECT. Quote it with the reason only, which stands at its phase."}},
-		{"!", []string{"behind a figure, or struck through: INVALID. Do not use it; the reason stands at its phase."}},
-		{"–", []string{"there is no such figure: of a quantile, fewer than 10 samples lie beyond it; elsewhere the reason stands below."}},
-		{"response", []string{"from when the op was due to its answer; service: from when it was sent; lag: from due to sent."}},
-		{"p99", []string{"99 % of the ops took no longer; read from merged histograms, less than 0.8 % too high."}},
+func wordsOf(all []detail.Source) []words.Fact {
+	list := []words.Fact{
+		{Name: "?", Text: []string{"behind a figure: SUSPECT. Quote it with the reason only, which stands at its phase."}},
+		{Name: "!", Text: []string{"behind a figure, or struck through: INVALID. Do not use it; the reason stands at its phase."}},
+		{Name: "–", Text: []string{"there is no such figure: of a quantile, fewer than 10 samples lie beyond it; elsewhere the reason stands below."}},
+		{Name: "response", Text: []string{"from when the op was due to its answer; service: from when it was sent; lag: from due to sent."}},
+		{Name: "p99", Text: []string{"99 % of the ops took no longer; read from merged histograms, less than 0.8 % too high."}},
 	}
 	if slices.ContainsFunc(all, func(s detail.Source) bool { return s.Study != nil }) {
-		words = append(words,
-			fact{"±", []string{"half of the 99.9 % confidence interval of a mean."}},
-			fact{"× and 95 % CI", []string{"ratio to the baseline, of geometric means, and its confidence interval."}},
-			fact{"spread", []string{"between restarts: standard deviation of the repetitions' means, as a share."}},
-			fact{"differs", []string{"the interval excludes 1, the ratio is further from 1 than restarts explain, and p (Holm) is below 0.05."}},
-			fact{"MDE", []string{"minimum detectable effect: a difference of this size would have been shown nine times in ten."}},
-			fact{"p (Holm)", []string{"of Welch's t test, adjusted for all comparisons of the experiment: the more there are, the more of them differ by chance."}},
+		list = append(list,
+			words.Fact{Name: "±", Text: []string{"half of the 99.9 % confidence interval of a mean."}},
+			words.Fact{Name: "× and 95 % CI", Text: []string{"ratio to the baseline, of geometric means, and its confidence interval."}},
+			words.Fact{Name: "spread", Text: []string{"between restarts: standard deviation of the repetitions' means, as a share."}},
+			words.Fact{Name: "differs", Text: []string{"the interval excludes 1, the ratio is further from 1 than restarts explain, and p (Holm) is below 0.05."}},
+			words.Fact{Name: "MDE", Text: []string{"minimum detectable effect: a difference of this size would have been shown nine times in ten."}},
+			words.Fact{Name: "p (Holm)", Text: []string{"of Welch's t test, adjusted for all comparisons of the experiment: the more there are, the more of them differ by chance."}},
 		)
 	}
-	return words
+	return list
 }
 
 // source names a text of the page in its policy (Content Security Policy Level 3, section 2.3.1).
@@ -102,7 +103,7 @@ type view struct {
 	Script   template.JS
 	Policy   string
 	Articles []article
-	Words    []fact
+	Words    []words.Fact
 }
 
 // article is a run or an experiment.
@@ -123,21 +124,15 @@ type runView struct {
 	MoreReasons   []string
 	Phases        []phaseView
 	Asserts       []assertView
-	Workers       []fact
+	Workers       []words.Fact
 	Losses        []string
-	Environment   []fact
+	Environment   []words.Fact
 	Servers       []serverView
 	PlanText      string
 	WithoutDetail bool
 
 	Variant, Experiment string // that it is of; "": none
 	Repetition          int
-}
-
-// fact is a name and what is to be said under it.
-type fact struct {
-	Name string
-	Text []string
 }
 
 type assertView struct {
@@ -147,13 +142,13 @@ type assertView struct {
 
 type serverView struct {
 	Name  string
-	Facts []fact
+	Facts []words.Fact
 }
 
 func newRunView(s *detail.Source, key string) *runView {
 	r := s.Run
 	v := &runView{
-		Key: key, Plan: r.Plan, ID: r.ID, Facts: factsOf(r), Verdict: verdictOf(r),
+		Key: key, Plan: r.Plan, ID: r.ID, Facts: words.Facts(r), Verdict: words.Verdict(r),
 		WithoutDetail: s.Detail == nil,
 	}
 	v.Reasons = r.Verdict.Reasons[:min(len(r.Verdict.Reasons), maxReasons)]
@@ -161,7 +156,7 @@ func newRunView(s *detail.Source, key string) *runView {
 	v.Class, v.Word = standingOf(r.Verdict)
 	v.Variant, v.Experiment, v.Repetition = r.Variant, r.Experiment, r.Repetition
 	if r.Environment.Hostname != "" {
-		v.Machine = machineOf(&r.Environment)
+		v.Machine = words.Machine(&r.Environment)
 	}
 	measured := s.Detail.Phases(r)
 	for i, name := range r.PhaseOrder {
@@ -171,10 +166,10 @@ func newRunView(s *detail.Source, key string) *runView {
 		v.Asserts = append(v.Asserts, newAssertView(a))
 	}
 	for i := range r.Fleet {
-		v.Workers = append(v.Workers, fact{r.Fleet[i].Name, workerOf(&r.Fleet[i])})
+		v.Workers = append(v.Workers, words.Fact{Name: r.Fleet[i].Name, Text: words.Worker(&r.Fleet[i])})
 	}
 	for i := range r.Losses {
-		v.Losses = append(v.Losses, r.Losses[i].Worker+": "+lossOf(&r.Losses[i]))
+		v.Losses = append(v.Losses, r.Losses[i].Worker+": "+words.Loss(&r.Losses[i]))
 	}
 	v.Environment = environmentOf(&r.Environment)
 	v.Servers = serversOf(&r.Environment)
@@ -201,7 +196,7 @@ func standingOf(v run.Verdict) (class, word string) {
 
 func newAssertView(a run.AssertResult) assertView {
 	v := assertView{Word: "pass", Class: "valid", Name: a.Name, That: a.That}
-	if !passed(a) {
+	if !words.Passed(a) {
 		v.Word, v.Class = "FAIL", "invalid"
 	}
 	for _, why := range []string{a.Value, a.Reason} {
@@ -212,30 +207,30 @@ func newAssertView(a run.AssertResult) assertView {
 	return v
 }
 
-func environmentOf(e *run.Environment) []fact {
-	facts := []fact{
-		{"host", []string{e.Hostname}},
-		{"system", []string{strings.TrimSpace(e.OS + " " + e.Kernel + " " + e.Arch)}},
-		{"CPU", []string{e.CPUModel}},
-		{"CPUs", []string{count(e.CPUs)}},
-		{"governor", []string{e.Governor}},
-		{"clock", []string{e.ClockSource}},
-		{"Go", []string{e.Go + ", GOMAXPROCS " + count(e.GOMAXPROCS)}},
+func environmentOf(e *run.Environment) []words.Fact {
+	facts := []words.Fact{
+		{Name: "host", Text: []string{e.Hostname}},
+		{Name: "system", Text: []string{strings.TrimSpace(e.OS + " " + e.Kernel + " " + e.Arch)}},
+		{Name: "CPU", Text: []string{e.CPUModel}},
+		{Name: "CPUs", Text: []string{quantity.Thousands(e.CPUs)}},
+		{Name: "governor", Text: []string{e.Governor}},
+		{Name: "clock", Text: []string{e.ClockSource}},
+		{Name: "Go", Text: []string{e.Go + ", GOMAXPROCS " + quantity.Thousands(e.GOMAXPROCS)}},
 	}
 	bytes := func(name string, n *int64) {
 		if n != nil {
-			facts = append(facts, fact{name, []string{size(*n)}})
+			facts = append(facts, words.Fact{Name: name, Text: []string{quantity.Bytes(*n)}})
 		}
 	}
 	bytes("memory", e.MemoryBytes)
 	bytes("memory limit", e.MemoryLimitBytes)
 	if e.CgroupCPUs != nil {
-		facts = append(facts, fact{"CPU limit", []string{quantity.Digits(*e.CgroupCPUs)}})
+		facts = append(facts, words.Fact{Name: "CPU limit", Text: []string{quantity.Digits(*e.CgroupCPUs)}})
 	}
 	if e.FDSoft != nil {
-		facts = append(facts, fact{"open files", []string{"at most " + count(*e.FDSoft)}})
+		facts = append(facts, words.Fact{Name: "open files", Text: []string{"at most " + quantity.Thousands(*e.FDSoft)}})
 	}
-	return slices.DeleteFunc(facts, func(f fact) bool { return strings.Join(f.Text, "") == "" })
+	return slices.DeleteFunc(facts, func(f words.Fact) bool { return strings.Join(f.Text, "") == "" })
 }
 
 func serversOf(e *run.Environment) []serverView {
@@ -245,7 +240,7 @@ func serversOf(e *run.Environment) []serverView {
 			said := e.Servers[target][endpoint]
 			v := serverView{Name: target + " at " + endpoint}
 			for _, name := range slices.Sorted(maps.Keys(said)) {
-				v.Facts = append(v.Facts, fact{name, []string{said[name]}})
+				v.Facts = append(v.Facts, words.Fact{Name: name, Text: []string{said[name]}})
 			}
 			if len(all) < maxRequests {
 				all = append(all, v)

@@ -9,6 +9,7 @@ import (
 	"github.com/loadgen/loadgen/internal/chart"
 	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/report/words"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -19,7 +20,7 @@ type phaseView struct {
 	Tiles       []tile
 	Sentences   []string
 	Reasons     []string
-	Facts       []fact
+	Facts       []words.Fact
 	Ops         []opView
 	Levels      []levelView
 	Figures     []figure
@@ -50,13 +51,13 @@ type latencyView struct {
 // levelView is a row of the table of levels, for the page.
 type levelView struct {
 	Op, Word, Why, Doubt string
-	Cells                [len(levelHeads)]string
+	Cells                [len(words.LevelHeads)]string
 }
 
 func newPhaseView(ph *run.Phase, name, key string, st []*detail.Step) phaseView {
 	v := phaseView{Key: key, Name: name, Class: string(ph.Validity), Word: string(ph.Validity)}
 	for _, why := range ph.Reasons {
-		v.Reasons = append(v.Reasons, marks[why.Validity]+" "+why.Text)
+		v.Reasons = append(v.Reasons, words.Marks[why.Validity]+" "+why.Text)
 	}
 	v.Timed = ph.Kind == string(run.Load)
 	doubt := ""
@@ -67,7 +68,7 @@ func newPhaseView(ph *run.Phase, name, key string, st []*detail.Step) phaseView 
 	v.Tiles = tilesOf(ph, doubt)
 	v.Sentences = sentencesOf(ph)
 	v.Facts = phaseFacts(ph)
-	for _, d := range doneIn(ph) {
+	for _, d := range words.DoneIn(ph) {
 		v.Ops = append(v.Ops, newOpView(ph, d))
 	}
 	v.Levels = levelsOf(ph)
@@ -75,7 +76,7 @@ func newPhaseView(ph *run.Phase, name, key string, st []*detail.Step) phaseView 
 		v.Figures = figures(ph, st)
 	}
 	v.Observed = observedViews(ph)
-	v.Cluster = inCluster(ph)
+	v.Cluster = words.InCluster(ph)
 	var endpoints []string
 	for _, r := range ph.Requests {
 		if !slices.Contains(endpoints, r.Endpoint) {
@@ -105,19 +106,19 @@ func tilesOf(ph *run.Phase, doubt string) []tile {
 		if ph.ValidityOf("search") == run.Valid { // doubts about how long ops took are none about this
 			doubt = ""
 		}
-		tiles = append(tiles, tile{holds, whole(*ph.Search.Rate) + "/s", doubt})
+		tiles = append(tiles, tile{holds, quantity.Whole(*ph.Search.Rate) + "/s", doubt})
 	case ph.OfferedRate != nil && ph.AchievedRate != nil:
 		of := ""
 		if len(ph.Scenario) > 0 {
-			of = arrivals(ph) + " "
+			of = words.Arrivals(ph) + " "
 		}
-		tiles = append(tiles, tile{of + "offered", whole(*ph.OfferedRate) + "/s", ""}, tile{of + "sustained", whole(*ph.AchievedRate) + "/s", doubt})
+		tiles = append(tiles, tile{of + "offered", quantity.Whole(*ph.OfferedRate) + "/s", ""}, tile{of + "sustained", quantity.Whole(*ph.AchievedRate) + "/s", doubt})
 	case ph.Model == "closed":
-		for _, verb := range verbs(ph.Op) {
+		for _, verb := range words.Verbs(ph.Op) {
 			if o := ph.Op[verb]; o.Rate != nil {
-				tiles = append(tiles, tile{verb + ", sustained", whole(*o.Rate) + "/s", doubt})
+				tiles = append(tiles, tile{verb + ", sustained", quantity.Whole(*o.Rate) + "/s", doubt})
 				if o.Batched() && o.Keys.Rate != nil {
-					tiles = append(tiles, tile{"keys of " + verb, whole(*o.Keys.Rate) + "/s", doubt})
+					tiles = append(tiles, tile{"keys of " + verb, quantity.Whole(*o.Keys.Rate) + "/s", doubt})
 				}
 			}
 		}
@@ -129,22 +130,22 @@ func tilesOf(ph *run.Phase, doubt string) []tile {
 func sentencesOf(ph *run.Phase) []string {
 	var all []string
 	if ph.Search != nil {
-		all = append(all, foundOf(ph, ph.Search))
+		all = append(all, words.Found(ph))
 	}
-	for _, verb := range verbs(ph.Op) {
+	for _, verb := range words.Verbs(ph.Op) {
 		o := ph.Op[verb]
 		if ph.Kind != string(run.Load) {
-			all = append(all, verb+": "+ledger(&o.Ledger)+", untimed, in "+quantity.Duration(ph.Seconds))
+			all = append(all, verb+": "+words.Ledger(&o.Ledger)+", untimed, in "+quantity.Duration(ph.Seconds))
 			continue
 		}
 		if why := ph.Nulls["op."+verb+".rate"]; o.Rate == nil && ph.Model == "closed" {
 			all = append(all, "There is no rate of "+verb+": "+why+".")
 		}
-		all = append(all, latencySentence(plural(o.Response.Count, verb)+" answered", &o.Response))
+		all = append(all, latencySentence(quantity.Count(o.Response.Count, verb)+" answered", &o.Response))
 	}
 	for _, name := range slices.Sorted(maps.Keys(ph.Scenario)) {
 		if s := ph.Scenario[name]; len(s.Steps) > 1 {
-			all = append(all, latencySentence("Scenario "+name+", "+plural(s.Response.Count, "time"), &s.Response))
+			all = append(all, latencySentence("Scenario "+name+", "+quantity.Count(s.Response.Count, "time"), &s.Response))
 		}
 	}
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
@@ -170,67 +171,64 @@ func latencySentence(done string, l *run.Latency) string {
 	return done + ": " + strings.Join(parts, ", ") + "."
 }
 
-func phaseFacts(ph *run.Phase) []fact {
-	facts := []fact{{"load", []string{loadOf(ph) + "; took " + quantity.Duration(ph.Seconds)}}, {"target", []string{targetOf(ph)}}, {"dataset", []string{datasetOf(ph)}}}
-	if trace := traceOf(ph); trace != nil {
-		facts = append(facts, fact{"trace", trace})
+func phaseFacts(ph *run.Phase) []words.Fact {
+	facts := []words.Fact{{Name: "load", Text: []string{words.Load(ph) + "; took " + quantity.Duration(ph.Seconds)}}, {Name: "target", Text: []string{words.Target(ph)}}, {Name: "dataset", Text: []string{words.Dataset(ph)}}}
+	if trace := words.Trace(ph); trace != nil {
+		facts = append(facts, words.Fact{Name: "trace", Text: trace})
 	}
 	if ph.Setup != nil {
 		var text []string
-		for _, verb := range verbs(ph.Setup.Op) {
-			text = append(text, verb+": "+ledger(&ph.Setup.Op[verb].Ledger)+", untimed")
+		for _, verb := range words.Verbs(ph.Setup.Op) {
+			text = append(text, verb+": "+words.Ledger(&ph.Setup.Op[verb].Ledger)+", untimed")
 		}
-		facts = append(facts, fact{"setup", text})
+		facts = append(facts, words.Fact{Name: "setup", Text: text})
 	}
-	facts = append(facts, logFacts(ph)...)
+	facts = append(facts, words.Log(ph)...)
 	if ph.Search != nil {
-		facts = append(facts, fact{"found", []string{foundOf(ph, ph.Search)}})
+		facts = append(facts, words.Fact{Name: "found", Text: []string{words.Found(ph)}})
 	}
-	if steady := steadyOf(ph); steady != nil {
-		facts = append(facts, fact{"steady", steady})
+	if steady := words.Steady(ph); steady != nil {
+		facts = append(facts, words.Fact{Name: "steady", Text: steady})
 	}
 	if ph.Generator.Executor != "" {
-		facts = append(facts, fact{"generator", append(generatorOf(ph), oddOf(ph)...)})
+		facts = append(facts, words.Fact{Name: "generator", Text: append(words.Generator(ph), words.Odd(ph)...)})
 	}
-	if note := noteOn(ph); note != "" {
-		facts = append(facts, fact{"note", []string{note}})
+	if note := words.Note(ph); note != "" {
+		facts = append(facts, words.Fact{Name: "note", Text: []string{note}})
 	}
 	for _, e := range ph.Errors {
-		facts = append(facts, fact{"error", []string{"“" + e.Text + "” × " + count(e.Count)}})
+		facts = append(facts, words.Fact{Name: "error", Text: []string{"“" + e.Text + "” × " + quantity.Thousands(e.Count)}})
 	}
 	return facts
 }
 
-func newOpView(ph *run.Phase, o done) opView {
-	v := opView{Verb: o.name, Facts: slices.Concat([]string{ledger(&o.Ledger)}, keys(ph, o)), Rates: rates(ph, o)}
-	if o.steps != "" {
-		v.Verb = "scenario " + o.name
-		v.Facts = append([]string{o.steps}, v.Facts...)
+func newOpView(ph *run.Phase, o words.Done) opView {
+	v := opView{Verb: o.Name, Facts: slices.Concat([]string{words.Ledger(&o.Ledger)}, o.Keys()), Rates: o.Rates()}
+	if o.Sequence != "" {
+		v.Verb = "scenario " + o.Name
+		v.Facts = append([]string{o.Sequence}, v.Facts...)
 	}
-	if causes := causes(ph, o.Causes); causes != "" {
+	if causes := o.Caused(); causes != "" {
 		v.Facts = append(v.Facts, "caused by "+causes)
 	}
-	if volume := volume(ph, o); volume != nil {
+	if volume := o.Volume(); volume != nil {
 		v.Facts = append(v.Facts, strings.Join(volume, " · "))
 	}
 	v.Shares = template.HTML(chart.Shares("outcomes of "+v.Verb, []chart.Share{
-		{Name: count(o.OK) + " ok", Class: "c0", N: float64(o.OK)},
-		{Name: count(o.Miss) + " miss", Class: "c2", N: float64(o.Miss)},
-		{Name: count(o.Conflict) + " conflict", Class: "c3", N: float64(o.Conflict)},
-		{Name: count(o.QuorumFailed) + " quorum failed", Class: "c1", N: float64(o.QuorumFailed)},
-		{Name: count(o.Timeout) + " timeout", Class: "bad", N: float64(o.Timeout)},
-		{Name: count(o.Error) + " error", Class: "bad", N: float64(o.Error)},
-		{Name: count(o.Shed) + " shed", Class: "offered", N: float64(o.Shed)},
+		{Name: quantity.Thousands(o.OK) + " ok", Class: "c0", N: float64(o.OK)},
+		{Name: quantity.Thousands(o.Miss) + " miss", Class: "c2", N: float64(o.Miss)},
+		{Name: quantity.Thousands(o.Conflict) + " conflict", Class: "c3", N: float64(o.Conflict)},
+		{Name: quantity.Thousands(o.QuorumFailed) + " quorum failed", Class: "c1", N: float64(o.QuorumFailed)},
+		{Name: quantity.Thousands(o.Timeout) + " timeout", Class: "bad", N: float64(o.Timeout)},
+		{Name: quantity.Thousands(o.Error) + " error", Class: "bad", N: float64(o.Error)},
+		{Name: quantity.Thousands(o.Shed) + " shed", Class: "offered", N: float64(o.Shed)},
 	}))
 	var missing, whys []string
-	for _, r := range rowsOf(o) {
-		if r.l.Count == 0 {
-			continue
-		}
-		v.Rows = append(v.Rows, newLatencyView(ph, r))
-		for i, c := range r.cells(ph, unitOf(r.l)) {
-			if c.why != "" {
-				missing, whys = append(missing, strings.TrimSpace(r.label)+" "+latencyHeads[i]), append(whys, c.why)
+	for _, r := range o.Rows() {
+		v.Rows = append(v.Rows, newLatencyView(r))
+		for i, c := range r.Cells() {
+			if c.Why != "" {
+				missing, whys = append(missing, strings.TrimSpace(r.Label)+" "+words.LatencyHeads[i]), append(whys, c.Why)
 			}
 		}
 	}
@@ -238,27 +236,17 @@ func newOpView(ph *run.Phase, o done) opView {
 	return v
 }
 
-func newLatencyView(ph *run.Phase, r row) latencyView {
-	u := unitOf(r.l)
-	v := latencyView{Name: strings.TrimSpace(r.label), Unit: u.name}
-	for _, c := range r.cells(ph, u) {
-		v.Cells = append(v.Cells, gridCell{c.text + c.doubt, c.why})
+func newLatencyView(r words.Row) latencyView {
+	v := latencyView{Name: strings.TrimSpace(r.Label), Unit: r.Unit()}
+	for _, c := range r.Cells() {
+		v.Cells = append(v.Cells, gridCell{c.Text + c.Doubt, c.Why})
 	}
 	return v
 }
 
-// textsOf are the words of reasons.
-func textsOf(reasons []run.Reason) []string {
-	var texts []string
-	for _, why := range reasons {
-		texts = append(texts, why.Text)
-	}
-	return texts
-}
-
 func levelsOf(ph *run.Phase) (views []levelView) {
-	for _, row := range levelRows(ph) {
-		views = append(views, levelView{row.op, row.word, row.why, row.doubt, row.cells})
+	for _, row := range words.Levels(ph) {
+		views = append(views, levelView{row.Op, row.Word, row.Why, row.Doubt, row.Cells})
 	}
 	return views
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/chart"
 	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/report/words"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -62,7 +63,7 @@ func levelChart(ph *run.Phase) (figure, *chart.Chart) {
 	}
 	c := &chart.Chart{}
 	var r extent
-	present := verbs(ph.Op)
+	present := words.Verbs(ph.Op)
 	rates := byRate(levels)
 	texts := make([]string, len(rates))
 	quantiles := []struct {
@@ -112,15 +113,15 @@ func levelChart(ph *run.Phase) (figure, *chart.Chart) {
 		if i+1 < len(rates) {
 			to = (rate + rates[i+1][0].Rate) / 2
 		}
-		text := "asked " + whole(rate) + "/s"
+		text := "asked " + quantity.Whole(rate) + "/s"
 		if len(same) > 1 {
 			text += fmt.Sprintf(", %d times; medians", len(same))
 		} else if same[0].AchievedRate != nil {
-			text += "\nsustained " + whole(*same[0].AchievedRate) + "/s"
+			text += "\nsustained " + quantity.Whole(*same[0].AchievedRate) + "/s"
 		}
 		text += texts[i]
 		for k := range same {
-			text += "\n" + wordOf(ph, &same[k])
+			text += "\n" + words.LevelWord(ph, &same[k])
 		}
 		c.Hits = append(c.Hits, chart.Hit{X0: from, X1: to, Text: text})
 	}

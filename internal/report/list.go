@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/report/words"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -36,11 +37,11 @@ func List(w io.Writer, runs []run.Summary) error {
 // standing is the rest of the verdict.
 func standing(s run.Summary) string {
 	if s.Verdict.Completeness == run.Failed {
-		return strings.Join(labelsOf(s.Labels), " ")
+		return strings.Join(words.Labels(s.Labels), " ")
 	}
 	text := left(string(s.Verdict.Validity), 7)
 	if s.Runs > 0 {
-		text += "  experiment of " + plural(s.Runs, "run")
+		text += "  experiment of " + quantity.Count(s.Runs, "run")
 	}
 	switch s.Verdict.Assertions {
 	case run.Pass:
@@ -49,7 +50,7 @@ func standing(s run.Summary) string {
 		text += "  asserts FAIL"
 	}
 	if len(s.Labels) > 0 {
-		text += "  " + strings.Join(labelsOf(s.Labels), " ")
+		text += "  " + strings.Join(words.Labels(s.Labels), " ")
 	}
 	return text
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/judge"
 	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/report/words"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -116,7 +117,7 @@ func TestWhatTheLoadCounts(t *testing.T) {
 func TestNoGetFoundItsKey(t *testing.T) {
 	const note = "no get found its key"
 	ph := good().Phase["get"]
-	require.NotContains(t, noteOn(ph), note)
+	require.NotContains(t, words.Note(ph), note)
 	ph.Op["get"].OK, ph.Op["get"].Miss = 0, ph.Op["get"].OK
-	require.Contains(t, noteOn(ph), note)
+	require.Contains(t, words.Note(ph), note)
 }

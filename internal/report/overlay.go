@@ -12,6 +12,7 @@ import (
 	"github.com/loadgen/loadgen/internal/chart"
 	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/report/words"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/table"
 )
@@ -43,7 +44,7 @@ func forest(x *run.Experiment, c *comparing) *figure {
 	brief, _ := briefly(x)
 	for i := range c.figures[:min(len(c.figures), maxRatios)] {
 		g := &c.figures[i]
-		r := chart.Ratio{Name: brief(g.Variant), Class: "unknown", At: orNaN(g.Ratio), Lo: orNaN(g.RatioLo), Hi: orNaN(g.RatioHi), Text: c.text(i, "ratio") + marks[g.Validity]}
+		r := chart.Ratio{Name: brief(g.Variant), Class: "unknown", At: orNaN(g.Ratio), Lo: orNaN(g.RatioLo), Hi: orNaN(g.RatioHi), Text: c.text(i, "ratio") + words.Marks[g.Validity]}
 		r.Hint = g.Variant + ": " + g.Finding
 		switch {
 		case g.Variant == x.Baseline:
@@ -162,7 +163,7 @@ func overlaidRates(s *detail.Study, phase string) (figure, *chart.Chart) {
 		for i, t := range at {
 			line.Points = append(line.Points, chart.Point{X: t, Y: rates[i]})
 			most = max(most, rates[i])
-			texts[t] += "\n" + name + " " + whole(rates[i]) + "/s"
+			texts[t] += "\n" + name + " " + quantity.Whole(rates[i]) + "/s"
 		}
 		points = max(points, len(at))
 		c.Lines = append(c.Lines, line)
@@ -322,7 +323,7 @@ func hitsBetween(texts map[float64]string, over string) (hits []chart.Hit) {
 		if i+1 < len(at) {
 			to = (x + at[i+1]) / 2
 		}
-		head := map[string]string{"quantile": quantity.Percent(x) + " took at most", "ops": "after " + count(int64(x)) + " ops"}[over]
+		head := map[string]string{"quantile": quantity.Percent(x) + " took at most", "ops": "after " + quantity.Thousands(int64(x)) + " ops"}[over]
 		if head == "" {
 			head = moment(math.Round(x*10) / 10)
 		}
@@ -354,7 +355,7 @@ func repetitions(s *detail.Study, comparisons []comparing) (all []figure) {
 			most = max(most, *rate)
 			lines[of].Points = append(lines[of].Points, chart.Point{X: float64(i + 1), Y: *rate})
 			c.Hits = append(c.Hits, chart.Hit{X0: float64(i) + 0.5, X1: float64(i) + 1.5, Text: fmt.Sprintf(
-				"run %d: %s, repetition %d\n%s/s%s", i+1, one.Variant, one.Repetition, whole(*rate), doubt)})
+				"run %d: %s, repetition %d\n%s/s%s", i+1, one.Variant, one.Repetition, quantity.Whole(*rate), doubt)})
 		}
 		if dots < fewPoints || most == 0 {
 			continue

@@ -7,6 +7,7 @@ import (
 	"github.com/loadgen/loadgen/internal/chart"
 	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/report/words"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -52,7 +53,7 @@ func throughput(ph *run.Phase, st *detail.Step) (figure, *chart.Chart) {
 		}
 		most = max(most, highest)
 		for i, p := range line.Points {
-			texts[i] += "\n" + l.name + " " + whole(p.Y) + "/s"
+			texts[i] += "\n" + l.name + " " + quantity.Whole(p.Y) + "/s"
 		}
 		c.Lines = append(c.Lines, line)
 	}
@@ -71,7 +72,7 @@ func throughput(ph *run.Phase, st *detail.Step) (figure, *chart.Chart) {
 // asked is the rate of ops that the plan wants at a time, in seconds since the start; 0 of a closed load, and where the plan does not say it: of a
 // trace at its own times, and of scenarios. What was due cannot stand for it: where a full load waits, it is counted late.
 func asked(ph *run.Phase, t float64) float64 {
-	if asRecorded(ph) || len(ph.Scenario) > 0 {
+	if words.AsRecorded(ph) || len(ph.Scenario) > 0 {
 		return 0
 	}
 	ramped := func(from, to, ramp, since float64) float64 {

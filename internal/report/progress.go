@@ -130,9 +130,9 @@ func (u frame) name() string {
 	case u.Kind != run.Load:
 		return u.Phase + " (" + string(u.Kind) + ")"
 	case u.Levels > 0:
-		return u.Phase + " " + count(u.Level) + " of " + count(u.Levels)
+		return u.Phase + " " + quantity.Thousands(u.Level) + " of " + quantity.Thousands(u.Levels)
 	case u.Level > 0:
-		return u.Phase + " " + count(u.Level)
+		return u.Phase + " " + quantity.Thousands(u.Level)
 	}
 	return u.Phase
 }
@@ -183,16 +183,16 @@ func (u frame) figures() []string {
 		parts = append(parts, "without "+u.awaited())
 	}
 	if u.Offered > 0 {
-		parts = append(parts, "offered "+si(u.Offered)+"/s")
+		parts = append(parts, "offered "+quantity.SI(u.Offered)+"/s")
 	}
-	parts = append(parts, "ended "+si(u.Achieved)+"/s")
+	parts = append(parts, "ended "+quantity.SI(u.Achieved)+"/s")
 	if u.P50 > 0 || u.P99 > 0 {
 		parts = append(parts, "p50 "+quantity.Duration(u.P50.Seconds()), "p99 "+quantity.Duration(u.P99.Seconds()))
 	}
-	parts = append(parts, "bad "+count(u.Bad))
-	done := count(u.Done)
+	parts = append(parts, "bad "+quantity.Thousands(u.Bad))
+	done := quantity.Thousands(u.Done)
 	if u.Total > 0 {
-		done += " of " + count(u.Total)
+		done += " of " + quantity.Thousands(u.Total)
 	}
 	return append(parts, "done "+done)
 }
@@ -201,7 +201,7 @@ func (u frame) figures() []string {
 func (u frame) awaited() string {
 	const named = 3
 	if more := len(u.Awaited) - named; more > 1 {
-		return strings.Join(u.Awaited[:named], ", ") + " and " + count(more) + " more"
+		return strings.Join(u.Awaited[:named], ", ") + " and " + quantity.Thousands(more) + " more"
 	}
 	return strings.Join(u.Awaited, ", ")
 }

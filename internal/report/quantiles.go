@@ -11,6 +11,7 @@ import (
 	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/report/words"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -23,7 +24,7 @@ type named struct {
 // quantileCurves draws what share of the ops took no longer than what.
 func quantileCurves(ph *run.Phase, st *detail.Step) (figure, *chart.Chart) {
 	var curves []named
-	present := verbs(ph.Op)
+	present := words.Verbs(ph.Op)
 	for i, verb := range present {
 		o := st.Op(verb)
 		if o == nil {
@@ -129,7 +130,7 @@ func heatmap(st *detail.Step) (figure, *chart.Chart) {
 		}
 		from := float64(x * st.Seconds)
 		c.Hits = append(c.Hits, chart.Hit{X0: from, X1: from + float64(st.Seconds), Text: fmt.Sprintf("%s\n%s answered\n%s to %s",
-			between(from, from+float64(st.Seconds)), count(h.Count()), quantity.Duration(float64(h.Min())/1e9), quantity.Duration(float64(h.Max())/1e9))})
+			between(from, from+float64(st.Seconds)), quantity.Thousands(h.Count()), quantity.Duration(float64(h.Min())/1e9), quantity.Duration(float64(h.Max())/1e9))})
 	}
 	return figure{Title: "Heatmap of latency", Note: each(float64(st.Seconds)) + "; the stronger the colour, the more ops (log)"}, c
 }

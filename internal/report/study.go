@@ -8,6 +8,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/report/words"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -28,7 +29,7 @@ type studyView struct {
 	Variants      []variantView
 	Runs          tableView
 	RunFigures    []figure
-	Environment   []fact
+	Environment   []words.Fact
 	Unlike        []string // in what the runs' environments differ
 	PlanText      string
 }
@@ -37,7 +38,7 @@ type studyView struct {
 type studyPhase struct {
 	Key, Name   string
 	Class, Word string
-	Facts       []fact
+	Facts       []words.Fact
 	Ops         []studyOp
 	Figures     []figure
 }
@@ -78,34 +79,6 @@ func newTableView(x *run.Experiment, t run.Table) tableView {
 		rows[0][0].Text = keys
 	}
 	return tableView{Title: t.Title, Head: rows[0], Rows: rows[1:], Notes: notesOf(t), Words: hasFindings(t)}
-}
-
-// comparing is one metric of one op, in all variants.
-type comparing struct {
-	figures []run.Figure // in the order of the variants
-	table   run.Table
-}
-
-// comparisonsOf finds an experiment's comparisons, and the tables of its plan.
-func comparisonsOf(x *run.Experiment) (plans []run.Table, all []comparing) {
-	n := len(x.Variants)
-	first := len(x.Tables) - len(x.Figures)/n
-	if first < 0 || len(x.Figures)%n != 0 {
-		return x.Tables, nil
-	}
-	for i, t := range x.Tables[first:] {
-		all = append(all, comparing{x.Figures[i*n : (i+1)*n], t})
-	}
-	return x.Tables[:first], all
-}
-
-// text is what the table shows of a variant in a column.
-func (c *comparing) text(variant int, column string) string {
-	i := slices.IndexFunc(c.table.Columns, func(col run.Column) bool { return col.Name == column })
-	if i < 0 || variant >= len(c.table.Rows) {
-		return "–"
-	}
-	return cellText(c.table.Rows[variant].Cells[i])
 }
 
 func newStudyView(s *detail.Source, key string) *studyView {
@@ -150,7 +123,7 @@ func newStudyView(s *detail.Source, key string) *studyView {
 	if first := baselineRun(s.Study); first != nil {
 		v.Environment = environmentOf(&first.Environment)
 		if first.Environment.Hostname != "" {
-			v.Machine = machineOf(&first.Environment)
+			v.Machine = words.Machine(&first.Environment)
 		}
 		v.Unlike = unlike(s.Study, first)
 	}
@@ -176,7 +149,7 @@ func unlike(s *detail.Study, first *run.Run) []string {
 	want := environmentOf(&first.Environment)
 	for _, r := range s.Runs {
 		for _, f := range environmentOf(&r.Environment) {
-			i := slices.IndexFunc(want, func(g fact) bool { return g.Name == f.Name })
+			i := slices.IndexFunc(want, func(g words.Fact) bool { return g.Name == f.Name })
 			if i >= 0 && slices.Equal(want[i].Text, f.Text) {
 				continue
 			}
@@ -184,7 +157,7 @@ func unlike(s *detail.Study, first *run.Run) []string {
 		}
 	}
 	if more := len(all) - maxReasons; more > 0 {
-		all = append(all[:maxReasons], "and "+plural(more, "other difference"))
+		all = append(all[:maxReasons], "and "+quantity.Count(more, "other difference"))
 	}
 	return all
 }
@@ -197,45 +170,6 @@ func phasesOf(comparisons []comparing) (names []string) {
 		}
 	}
 	return names
-}
-
-// reasonsByText joins reasons that several runs have, or that differ in their numbers only.
-func reasonsByText(x *run.Experiment) []string {
-	rest := slices.Clone(x.Verdict.Reasons)
-	var texts []string
-	var of []run.ExperimentRun
-	for _, r := range x.Runs {
-		for _, why := range r.Verdict.Reasons {
-			texts, of = append(texts, why), append(of, r)
-			own := fmt.Sprintf("%s, repetition %d: %s", r.Variant, r.Repetition, why)
-			rest = slices.DeleteFunc(rest, func(text string) bool { return text == own })
-		}
-	}
-	alikes, in := joinAlike(texts)
-	for i, one := range alikes {
-		var runs []run.ExperimentRun
-		for j, r := range of {
-			if in[j] == i {
-				runs = append(runs, r)
-			}
-		}
-		rest = append(rest, ofRuns(x, runs)+": "+one.String())
-	}
-	return rest
-}
-
-// ofRuns names runs: one by its variant and repetition, several by how many there are and of which variants.
-func ofRuns(x *run.Experiment, runs []run.ExperimentRun) string {
-	if len(runs) == 1 {
-		return fmt.Sprintf("%s, repetition %d", runs[0].Variant, runs[0].Repetition)
-	}
-	var variants []string
-	for _, v := range x.Variants {
-		if slices.ContainsFunc(runs, func(r run.ExperimentRun) bool { return r.Variant == v.Name }) {
-			variants = append(variants, v.Name)
-		}
-	}
-	return plural(len(runs), "run") + " of " + someOf(variants, "variant")
 }
 
 func newVariantView(x *run.Experiment, one run.Variant) variantView {
@@ -278,8 +212,8 @@ func newStudyPhase(s *detail.Study, comparisons []comparing, name, key string) s
 	for _, f := range []struct {
 		name string
 		of   func(ph *run.Phase) string
-	}{{"load", loadOf}, {"target", targetOf}, {"dataset", datasetOf}} {
-		v.Facts = append(v.Facts, fact{f.name, said(s, name, f.of)})
+	}{{"load", words.Load}, {"target", words.Target}, {"dataset", words.Dataset}} {
+		v.Facts = append(v.Facts, words.Fact{Name: f.name, Text: said(s, name, f.of)})
 	}
 	for _, op := range ops {
 		v.Ops = append(v.Ops, newStudyOp(s, op, metrics[op]))
@@ -317,14 +251,6 @@ func said(s *detail.Study, phase string, of func(ph *run.Phase) string) []string
 	return all
 }
 
-// someOf lists names, or says how many there are.
-func someOf(names []string, noun string) string {
-	if len(names) > maxPlaces {
-		return plural(len(names), noun)
-	}
-	return strings.Join(names, ", ")
-}
-
 func newStudyOp(s *detail.Study, verb string, metrics []*comparing) studyOp {
 	v := studyOp{Verb: verb}
 	for _, c := range metrics {
@@ -353,7 +279,7 @@ func runsTable(s *detail.Study, comparisons []comparing) tableView {
 	}
 	t.Head = append(t.Head, gridCell{Text: "took"}, gridCell{Text: "exit code"}, gridCell{Text: "verdict and name"})
 	for i, one := range s.Experiment.Runs {
-		row := []gridCell{{Text: count(i + 1)}, {Text: one.Variant}, {Text: count(one.Repetition)}}
+		row := []gridCell{{Text: quantity.Thousands(i + 1)}, {Text: one.Variant}, {Text: quantity.Thousands(one.Repetition)}}
 		at := slices.IndexFunc(s.Runs, func(r *run.Run) bool { return r.ID == one.ID })
 		for _, f := range subjects {
 			c := gridCell{Text: "–", Reason: "the run is not at hand"}
@@ -366,7 +292,7 @@ func runsTable(s *detail.Study, comparisons []comparing) tableView {
 		if !one.Counts() {
 			words = "does not count: " + words
 		}
-		t.Rows = append(t.Rows, append(row, gridCell{Text: quantity.Duration(one.Seconds)}, gridCell{Text: count(one.ExitCode)}, gridCell{Text: words}))
+		t.Rows = append(t.Rows, append(row, gridCell{Text: quantity.Duration(one.Seconds)}, gridCell{Text: quantity.Thousands(one.ExitCode)}, gridCell{Text: words}))
 	}
 	return t
 }
@@ -376,7 +302,7 @@ func rateCell(r *run.Run, f run.Figure) gridCell {
 	if rate == nil {
 		return gridCell{Text: "–", Reason: why}
 	}
-	return gridCell{Text: whole(*rate) + mark}
+	return gridCell{Text: quantity.Whole(*rate) + mark}
 }
 
 // rateOf is a run's rate of an op, or why there is none.
@@ -386,7 +312,7 @@ func rateOf(r *run.Run, f run.Figure) (rate *float64, why, doubt string) {
 		return nil, "the run did not get there", ""
 	}
 	path := "op." + f.Op + ".rate"
-	return ph.Op[f.Op].Rate, ph.Nulls[path], mark(ph, path)
+	return ph.Op[f.Op].Rate, ph.Nulls[path], words.Mark(ph, path)
 }
 
 // ratesCompared are one figure of each op whose rate is compared.

@@ -9,26 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/detail"
+	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// TestTextsAlike are one, with what stood in the place of each number.
-func TestTextsAlike(t *testing.T) {
-	for _, tt := range []struct{ texts, want []string }{
-		{nil, nil},
-		{[]string{"nothing was lost"}, []string{"nothing was lost"}},
-		{[]string{"waited 5 % of 2 s", "waited 31.5 % of 2 s"}, []string{"waited 5 or 31.5 % of 2 s"}},
-		{[]string{"9 of 10", "10 of 10", "11 of 10", "9 of 10"}, []string{"9, 10 or 11 of 10"}},
-		{[]string{"1,200 ops", "3 ops", "40 ops", "99.5 ops"}, []string{"3 to 1,200 ops"}},
-		{[]string{"at 3 ms", "at 4 µs", "at 5 ms"}, []string{"at 3 or 5 ms", "at 4 µs"}},
-		{[]string{"# of 1", "# of 2"}, []string{"# of 1 or 2"}},
-	} {
-		require.Equal(t, tt.want, joined(tt.texts))
-	}
-}
-
-// words are a page's, without tags.
-func words(page string) string {
+// visible are a page's, without tags.
+func visible(page string) string {
 	return strings.Join(strings.Fields(html.UnescapeString(regexp.MustCompile(`<(style|script)>(?s:.*?)</(style|script)>|<[^>]*>`).ReplaceAllString(page, " "))), " ")
 }
 
@@ -36,7 +22,7 @@ func words(page string) string {
 func TestFirstScreenOfAnExperiment(t *testing.T) {
 	s := studied(t, 12, "w2", "w1", "w3")
 	x := s.Study.Experiment
-	page := words(pageOf(t, s))
+	page := visible(pageOf(t, s))
 	rate := x.Tables[0]
 	require.Contains(t, rate.Title, "phase mixed, get: rate")
 	require.Contains(t, page, "The baseline w2 sustained "+rate.Rows[0].Cells[0].Text+"! a second.", "less was sustained than offered")
@@ -48,13 +34,13 @@ func TestFirstScreenOfAnExperiment(t *testing.T) {
 	require.Contains(t, page, "All runs had this one.")
 
 	for i := range x.Runs {
-		x.Runs[i].Verdict.Reasons = []string{"phase mixed: waited " + count(i) + " % of the time"}
-		x.Verdict.Reasons = append(x.Verdict.Reasons, x.Runs[i].Variant+", repetition "+count(x.Runs[i].Repetition)+": "+x.Runs[i].Verdict.Reasons[0])
+		x.Runs[i].Verdict.Reasons = []string{"phase mixed: waited " + quantity.Thousands(i) + " % of the time"}
+		x.Verdict.Reasons = append(x.Verdict.Reasons, x.Runs[i].Variant+", repetition "+quantity.Thousands(x.Runs[i].Repetition)+": "+x.Runs[i].Verdict.Reasons[0])
 	}
 	x.Verdict.Reasons = append(x.Verdict.Reasons, "w3: not run as often as planned: its cap is used up")
 	x.Verdict.Validity = run.Invalid
 	s.Study.Runs[4].Environment.Kernel = "another"
-	page = words(pageOf(t, s))
+	page = visible(pageOf(t, s))
 	require.Contains(t, page, "May I believe it? No.")
 	require.Contains(t, page, "w3: not run as often as planned: its cap is used up")
 	require.Contains(t, page, "9 runs of w2, w1, w3: phase mixed: waited 0 to 8 % of the time")
@@ -105,13 +91,13 @@ func TestDifferencesByThemselves(t *testing.T) {
 func TestUnfinishedExperiments(t *testing.T) {
 	x := run.NewExperiment("x")
 	x.Baseline, x.Variants = "a", []run.Variant{{Name: "a"}, {Name: "b"}}
-	page := words(pageOf(t, detail.Source{Study: detail.NewStudy(x)}))
+	page := visible(pageOf(t, detail.Source{Study: detail.NewStudy(x)}))
 	require.Contains(t, page, "There is nothing to compare yet.")
 	require.Contains(t, page, "UNFINISHED")
 
 	s := studied(t, 3, "a", "b")
 	lost := detail.NewStudy(s.Study.Experiment)
-	page = words(pageOf(t, detail.Source{Study: lost}))
+	page = visible(pageOf(t, detail.Source{Study: lost}))
 	require.Contains(t, page, "The baseline a sustained")
 	require.NotContains(t, page, "Variants over each other")
 }

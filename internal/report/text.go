@@ -3,11 +3,11 @@ package report
 import (
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/report/words"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -47,7 +47,7 @@ type page struct {
 }
 
 // roomy says whether tables can have all of their columns: those of latencies want 97.
-func (p *page) roomy() bool { return p.width >= 2+labelWidth+len(latencyHeads)*cell+3 }
+func (p *page) roomy() bool { return p.width >= 2+labelWidth+len(words.LatencyHeads)*words.CellWidth+3 }
 
 // newPage returns an empty page for a terminal of so many columns.
 func newPage(terminal int) *page {
@@ -98,32 +98,10 @@ func (p *page) rule(title, word string) {
 
 func (p *page) head(r *run.Run) {
 	p.line("%s   %s", r.Plan, r.ID)
-	p.facts(factsOf(r))
+	p.facts(words.Facts(r))
 	if r.Environment.Hostname != "" {
-		p.facts(machineOf(&r.Environment))
+		p.facts(words.Machine(&r.Environment))
 	}
-}
-
-// factsOf says when the run was, how long it took and what it was of.
-func factsOf(r *run.Run) []string {
-	facts := []string{
-		r.StartedAt.UTC().Format("2006-01-02 15:04:05 UTC"),
-		quantity.Duration(r.Seconds),
-		"loadgen " + r.Loadgen,
-		"plan " + r.PlanDigest[:min(len(r.PlanDigest), 12)],
-	}
-	if len(r.Workers) > 0 {
-		facts = append(facts, plural(len(r.Workers), "worker"))
-	}
-	return append(facts, labelsOf(r.Labels)...)
-}
-
-// labelsOf writes labels as they were given, in the order of their names.
-func labelsOf(labels map[string]string) (list []string) {
-	for _, name := range slices.Sorted(maps.Keys(labels)) {
-		list = append(list, name+"="+labels[name])
-	}
-	return list
 }
 
 // facts adds parts between dots, broken between parts only.
@@ -133,26 +111,18 @@ func (p *page) facts(parts []string) {
 	}
 }
 
-func machineOf(e *run.Environment) []string {
-	machine := []string{e.Hostname, plural(e.CPUs, "CPU")}
-	if e.CPUModel != "" {
-		machine = append(machine, e.CPUModel)
-	}
-	return append(machine, e.OS+" "+e.Kernel)
-}
-
 func (p *page) asserts(all []run.AssertResult) {
 	if len(all) == 0 {
 		return
 	}
 	word := "pass"
-	if failures(all) > 0 {
+	if words.Failures(all) > 0 {
 		word = "FAIL"
 	}
 	p.rule("asserts", word)
 	for _, a := range all {
 		switch {
-		case passed(a):
+		case words.Passed(a):
 			p.item("pass", a.Name)
 		case a.OK != nil:
 			p.item("FAIL", a.Name)
@@ -168,12 +138,10 @@ func (p *page) asserts(all []run.AssertResult) {
 	}
 }
 
-func passed(a run.AssertResult) bool { return a.OK != nil && *a.OK }
-
 // verdict says in words what the run is worth, and why.
 func (p *page) verdict(r *run.Run, opts Options) {
 	p.rule("verdict", fmt.Sprintf("exit code %d", r.ExitCode))
-	for _, line := range Wrap(strings.Join(verdictOf(r), " "), p.width-2) {
+	for _, line := range Wrap(strings.Join(words.Verdict(r), " "), p.width-2) {
 		p.line("  %s", line)
 	}
 	for _, why := range reasons(r) {
@@ -186,29 +154,10 @@ func (p *page) verdict(r *run.Run, opts Options) {
 	}
 }
 
-// verdictOf is the verdict in sentences.
-func verdictOf(r *run.Run) []string {
-	sentences := []string{map[run.Completeness]string{
-		run.Complete: "The run is complete.",
-		run.Capped:   "The run was CAPPED: the plan's cap has ended it, and it counts as far as it got.",
-		run.Degraded: "The run is DEGRADED: a part of it was lost.",
-		run.Aborted:  "The run was ABORTED: it is not all that was planned.",
-		run.Failed:   "The run FAILED: something could not be run.",
-	}[r.Verdict.Completeness]}
-	if len(r.PhaseOrder) > 0 {
-		sentences = append(sentences, map[run.Validity]string{
-			run.Valid:   "Its figures are valid.",
-			run.Suspect: "Its figures are SUSPECT: quote none without the reasons. What to do about them: docs/truth.md.",
-			run.Invalid: "Its figures are INVALID: use none of them. What to do about the reasons: docs/truth.md.",
-		}[r.Verdict.Validity])
-	}
-	return append(sentences, assertions(r.Asserts)...)
-}
-
 // reasons are why the verdict is no better: all that kept the run from being complete, the first of the worst for each phase, and the
 // asserts that failed.
 func reasons(r *run.Run) []string {
-	all, rest := r.Verdict.Reasons, failures(r.Asserts)
+	all, rest := r.Verdict.Reasons, words.Failures(r.Asserts)
 	for _, ph := range r.Phase {
 		rest += len(ph.Reasons)
 	}
@@ -222,37 +171,14 @@ func reasons(r *run.Run) []string {
 		first := max(0, slices.IndexFunc(more, func(why run.Reason) bool { return why.Validity == ph.Validity }))
 		why := "phase " + name + ": " + more[first].Text
 		if len(more) > 1 {
-			why += ", and " + plural(len(more)-1, "other reason") + " above"
+			why += ", and " + quantity.Count(len(more)-1, "other reason") + " above"
 		}
 		some = append(some, why)
 	}
 	for _, a := range r.Asserts {
-		if !passed(a) {
+		if !words.Passed(a) {
 			some = append(some, "assert: "+a.Name)
 		}
 	}
 	return some
-}
-
-// assertions sums the asserts up in a sentence.
-func assertions(all []run.AssertResult) []string {
-	switch n, failed := len(all), failures(all); {
-	case n == 0:
-		return nil
-	case failed > 0:
-		return []string{count(failed) + " of " + plural(n, "assert") + " FAILED."}
-	case n == 1:
-		return []string{"Its assert holds."}
-	default:
-		return []string{"All " + count(n) + " asserts hold."}
-	}
-}
-
-func failures(all []run.AssertResult) (n int) {
-	for _, a := range all {
-		if !passed(a) {
-			n++
-		}
-	}
-	return n
 }

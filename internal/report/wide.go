@@ -160,42 +160,6 @@ func shortNames(t run.Table) (run.Table, string) {
 	return t, lines[0]
 }
 
-// settings takes the name of a variant of a matrix apart.
-func settings(name string) (keys, values []string, ok bool) {
-	for part := range strings.SplitSeq(name, ",") {
-		key, value, ok := strings.Cut(part, "=")
-		if !ok {
-			return nil, nil, false
-		}
-		keys, values = append(keys, key), append(values, value)
-	}
-	return keys, values, true
-}
-
-// longName is from how many letters on a page has short names of a matrix's variants.
-const longName = 30
-
-// briefly returns how variants are named where there is little room: those of a matrix with long names by their values, such as "raw 1024" for
-// "layout=raw,size=1024", and what these are of; others as they are.
-func briefly(x *run.Experiment) (name func(variant string) string, keys string) {
-	var all []string
-	longest := 0
-	for _, v := range x.Variants {
-		own, _, ok := settings(v.Name)
-		if !ok || all != nil && !slices.Equal(all, own) {
-			return func(variant string) string { return variant }, ""
-		}
-		all, longest = own, max(longest, columns(v.Name))
-	}
-	if longest < longName {
-		return func(variant string) string { return variant }, ""
-	}
-	return func(variant string) string {
-		_, values, _ := settings(variant)
-		return strings.Join(values, " ")
-	}, strings.Join(all, ", ")
-}
-
 // shows reports whether a column shows the i-th value of each row that was measured.
 func shows(t run.Table, column string, i int, values [][]string) bool {
 	at := slices.IndexFunc(t.Columns, func(c run.Column) bool { return c.Name == column })

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/report/words"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -17,7 +18,7 @@ func (p *page) workers(r *run.Run) {
 	}
 	word := "all there"
 	if n := len(r.Losses); n > 0 {
-		word = count(n) + " of " + count(len(r.Fleet)) + " LOST"
+		word = quantity.Thousands(n) + " of " + quantity.Thousands(len(r.Fleet)) + " LOST"
 	}
 	p.rule("workers", word)
 	shown, hidden := 0, 0
@@ -32,11 +33,11 @@ func (p *page) workers(r *run.Run) {
 		}
 		p.worker(&w)
 		if i >= 0 {
-			p.item("", lossOf(&r.Losses[i]))
+			p.item("", words.Loss(&r.Losses[i]))
 		}
 	}
 	if hidden > 0 {
-		p.item("", "and "+plural(hidden, "other worker"))
+		p.item("", "and "+quantity.Count(hidden, "other worker"))
 	}
 }
 
@@ -46,33 +47,5 @@ func (p *page) worker(w *run.Worker) {
 		p.line("  %s", label)
 		label = ""
 	}
-	p.items(label, " · ", workerOf(w)...)
-}
-
-func workerOf(w *run.Worker) []string {
-	var parts []string
-	if w.Host != "" {
-		parts = append(parts, w.Host)
-	}
-	parts = append(parts, plural(w.Sessions, "session"))
-	if w.CPUSeconds > 0 { // else it has finished no step
-		parts = append(parts, quantity.Duration(w.CPUSeconds)+" CPU")
-	}
-	if w.ClockUncertaintySeconds > 0 {
-		parts = append(parts, "clock ± "+quantity.Duration(w.ClockUncertaintySeconds))
-	}
-	return parts
-}
-
-// lossOf says when a worker was lost and what may be missing; why stands in the verdict.
-func lossOf(l *run.Loss) string {
-	if l.Phase == "" {
-		return "LOST before the first phase: it has loaded nothing"
-	}
-	text := "LOST in phase " + l.Phase + ": known up to " + quantity.Duration(l.KnownSeconds)
-	unseen := l.Unseen()
-	if unseen == "" {
-		return text + ", nothing is missing"
-	}
-	return text + ", " + unseen + " unseen until " + quantity.Duration(l.LoadedSeconds)
+	p.items(label, " · ", words.Worker(w)...)
 }

@@ -1,0 +1,177 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/report/words"
+	"github.com/loadgen/loadgen/internal/run"
+)
+
+func experimentFacts(x *run.Experiment) []string {
+	return append([]string{
+		"experiment of " + quantity.Count(len(x.Runs), "run"), x.StartedAt.UTC().Format("2006-01-02 15:04:05 UTC"), quantity.Duration(x.Seconds),
+		"loadgen " + x.Loadgen, x.Order, "baseline " + x.Baseline,
+	}, words.Labels(x.Labels)...)
+}
+
+// becameOf says how far the runs of a variant got.
+func becameOf(v run.Variant, repeat int) string {
+	how := map[run.Stop]string{
+		run.StopFinished: "finished", run.StopCap: "ended by its CAP, and counts as far as it got",
+		run.StopAborted: "ABORTED: by the user, --timeout or on_error", run.StopFailed: "FAILED in part",
+	}[v.Stopped]
+	return quantity.Thousands(v.Runs) + " of " + quantity.Count(repeat, "run") + " that count, " + how
+}
+
+// maxReasons bounds the lines that say why.
+const maxReasons = 12
+
+// shownReasons are the first of them.
+func shownReasons(reasons []string) []string {
+	shown := slices.Clone(reasons[:min(len(reasons), maxReasons)])
+	if more := len(reasons) - maxReasons; more > 0 {
+		shown = append(shown, "and "+quantity.Count(more, "other reason")+", in the runs' own results")
+	}
+	return shown
+}
+
+// judgementOf is the verdict over an experiment's runs in sentences.
+func judgementOf(x *run.Experiment) []string {
+	sentences := []string{map[run.Completeness]string{
+		run.Complete: "All runs are complete.",
+		run.Capped:   "All runs are complete, but for those that the plan's CAP has ended or left out.",
+		run.Degraded: "The experiment is DEGRADED: a part of a run was lost.",
+		run.Aborted:  "A run was ABORTED: it is not all that was planned.",
+		run.Failed:   "A run FAILED: something could not be run.",
+	}[x.Verdict.Completeness]}
+	if !x.Finished {
+		sentences = []string{"The experiment is UNFINISHED: it is going on, or was cut off."}
+	}
+	sentences = append(sentences, map[run.Validity]string{
+		run.Valid:   "All figures are valid.",
+		run.Suspect: "Some figures are SUSPECT: quote none of those without the reasons. What to do about them: docs/truth.md.",
+		run.Invalid: "Some figures are INVALID: use none of those. What to do about the reasons: docs/truth.md.",
+	}[x.Verdict.Validity])
+	if x.Verdict.Assertions == run.Fail {
+		sentences = append(sentences, "Asserts FAILED.")
+	}
+	if len(x.Logs) > 0 {
+		sentences = append(sentences, "Logs: "+strings.Join(x.Logs, "; ")+".")
+	}
+	return sentences
+}
+
+// comparing is one metric of one op, in all variants.
+type comparing struct {
+	figures []run.Figure // in the order of the variants
+	table   run.Table
+}
+
+// comparisonsOf finds an experiment's comparisons, and the tables of its plan.
+func comparisonsOf(x *run.Experiment) (plans []run.Table, all []comparing) {
+	n := len(x.Variants)
+	first := len(x.Tables) - len(x.Figures)/n
+	if first < 0 || len(x.Figures)%n != 0 {
+		return x.Tables, nil
+	}
+	for i, t := range x.Tables[first:] {
+		all = append(all, comparing{x.Figures[i*n : (i+1)*n], t})
+	}
+	return x.Tables[:first], all
+}
+
+// text is what the table shows of a variant in a column.
+func (c *comparing) text(variant int, column string) string {
+	i := slices.IndexFunc(c.table.Columns, func(col run.Column) bool { return col.Name == column })
+	if i < 0 || variant >= len(c.table.Rows) {
+		return "–"
+	}
+	return cellText(c.table.Rows[variant].Cells[i])
+}
+
+// reasonsByText joins reasons that several runs have, or that differ in their numbers only.
+func reasonsByText(x *run.Experiment) []string {
+	rest := slices.Clone(x.Verdict.Reasons)
+	var texts []string
+	var of []run.ExperimentRun
+	for _, r := range x.Runs {
+		for _, why := range r.Verdict.Reasons {
+			texts, of = append(texts, why), append(of, r)
+			own := fmt.Sprintf("%s, repetition %d: %s", r.Variant, r.Repetition, why)
+			rest = slices.DeleteFunc(rest, func(text string) bool { return text == own })
+		}
+	}
+	alikes, in := joinAlike(texts)
+	for i, one := range alikes {
+		var runs []run.ExperimentRun
+		for j, r := range of {
+			if in[j] == i {
+				runs = append(runs, r)
+			}
+		}
+		rest = append(rest, ofRuns(x, runs)+": "+one.String())
+	}
+	return rest
+}
+
+// ofRuns names runs: one by its variant and repetition, several by how many there are and of which variants.
+func ofRuns(x *run.Experiment, runs []run.ExperimentRun) string {
+	if len(runs) == 1 {
+		return fmt.Sprintf("%s, repetition %d", runs[0].Variant, runs[0].Repetition)
+	}
+	var variants []string
+	for _, v := range x.Variants {
+		if slices.ContainsFunc(runs, func(r run.ExperimentRun) bool { return r.Variant == v.Name }) {
+			variants = append(variants, v.Name)
+		}
+	}
+	return quantity.Count(len(runs), "run") + " of " + someOf(variants, "variant")
+}
+
+// someOf lists names, or says how many there are.
+func someOf(names []string, noun string) string {
+	if len(names) > maxPlaces {
+		return quantity.Count(len(names), noun)
+	}
+	return strings.Join(names, ", ")
+}
+
+// settings takes the name of a variant of a matrix apart.
+func settings(name string) (keys, values []string, ok bool) {
+	for part := range strings.SplitSeq(name, ",") {
+		key, value, ok := strings.Cut(part, "=")
+		if !ok {
+			return nil, nil, false
+		}
+		keys, values = append(keys, key), append(values, value)
+	}
+	return keys, values, true
+}
+
+// longName is from how many letters on a page has short names of a matrix's variants.
+const longName = 30
+
+// briefly returns how variants are named where there is little room: those of a matrix with long names by their values, such as "raw 1024" for
+// "layout=raw,size=1024", and what these are of; others as they are.
+func briefly(x *run.Experiment) (name func(variant string) string, keys string) {
+	var all []string
+	longest := 0
+	for _, v := range x.Variants {
+		own, _, ok := settings(v.Name)
+		if !ok || all != nil && !slices.Equal(all, own) {
+			return func(variant string) string { return variant }, ""
+		}
+		all, longest = own, max(longest, utf8.RuneCountInString(v.Name))
+	}
+	if longest < longName {
+		return func(variant string) string { return variant }, ""
+	}
+	return func(variant string) string {
+		_, values, _ := settings(variant)
+		return strings.Join(values, " ")
+	}, strings.Join(all, ", ")
+}

@@ -1,0 +1,125 @@
+package words
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/run"
+)
+
+// textsOf are the words of reasons.
+func textsOf(reasons []run.Reason) []string {
+	var texts []string
+	for _, why := range reasons {
+		texts = append(texts, why.Text)
+	}
+	return texts
+}
+
+// Level is a row of the table of levels: one op of one of them.
+type Level struct {
+	Op    string // "" where the load has no other
+	More  bool   // than the first op of its level
+	Cells [len(LevelHeads)]string
+	P99   *float64 // of the response
+	Word  string
+	Why   string // it did not hold
+	Doubt string // reasons for it, in a line
+}
+
+// LevelHeads stand above the cells of the table. Quantiles are those of the response, but for the lag's.
+var LevelHeads = [...]string{"asked", "sustained", "p50", "p99", "p99.9", "lag p99", "busy"}
+
+// Levels lists the levels of stages as they were, those of a search by their rates.
+func Levels(ph *run.Phase) (rows []Level) {
+	levels := slices.Clone(ph.Levels)
+	if ph.Search != nil {
+		slices.SortStableFunc(levels, func(a, b run.Level) int { return int(math.Copysign(1, a.Rate-b.Rate)) })
+	}
+	for i := range levels {
+		l := &levels[i]
+		sustained := "-"
+		if l.AchievedRate != nil {
+			sustained = quantity.Whole(*l.AchievedRate)
+		}
+		for j, verb := range Verbs(l.Op) {
+			o := l.Op[verb]
+			row := Level{More: j > 0, P99: o.Response.P99, Word: LevelWord(ph, l), Why: l.Why, Doubt: strings.Join(textsOf(l.Reasons), " · ")}
+			if len(l.Op) > 1 {
+				row.Op = verb
+			}
+			row.Cells = [...]string{
+				quantity.Whole(l.Rate), sustained, Latency(o.Response.P50), Latency(o.Response.P99), Latency(o.Response.P999),
+				Latency(o.Lag.P99), quantity.Percent(rounded(l.Busy)),
+			}
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// Found says what a search has come to.
+func Found(ph *run.Phase) string {
+	s := ph.Search
+	var goals []string
+	for _, o := range s.Objectives {
+		goals = append(goals, strings.TrimSpace(o.Op+" "+o.Quantile)+" ≤ "+quantity.Duration(o.LimitSeconds))
+	}
+	goal := "response " + strings.Join(goals, ", ")
+	parts := []string{"no rate holds " + goal}
+	if s.Rate != nil {
+		parts[0] = quantity.Whole(*s.Rate) + "/s hold " + goal
+	}
+	above := func(rate *float64, what string, bound bool) {
+		if rate == nil {
+			return
+		}
+		i := slices.IndexFunc(ph.Levels, func(l run.Level) bool {
+			return l.Rate == *rate && l.Why != "" && (l.Outcome == clientBound) == bound
+		})
+		part := quantity.Whole(*rate) + "/s " + what
+		if i >= 0 {
+			part += " (" + ph.Levels[i].Why + ")"
+		}
+		parts = append(parts, part)
+	}
+	above(s.FirstFailed, "do not", false)
+	above(s.ClientBound, "are client-bound", true)
+	if s.Knee != nil {
+		parts = append(parts, "knee at "+quantity.Whole(*s.Knee)+"/s")
+	}
+	if s.Rate != nil && *s.Rate == s.To {
+		return strings.Join(append(parts, `that is the highest rate asked for ("to"): the limit lies above it`), "; ")
+	}
+	return strings.Join(append(parts, s.Ended), "; ")
+}
+
+// clientBound is the outcome of a level that the generator could not offer.
+const clientBound = "client-bound"
+
+// LevelWord says what is to be said of a level in a word or two.
+func LevelWord(ph *run.Phase, l *run.Level) string {
+	word := l.Outcome
+	if s := ph.Search; s != nil {
+		is := func(i *int) bool { return i != nil && ph.Levels[*i].StartSeconds == l.StartSeconds }
+		if is(s.KneeLevel) {
+			word += ", knee"
+		}
+		if is(s.Level) {
+			word += " ◄"
+		}
+	} else if l.Validity != run.Valid {
+		word = strings.ToUpper(string(l.Validity))
+	}
+	return word
+}
+
+// Latency writes seconds; "-" where there are none.
+func Latency(seconds *float64) string {
+	if seconds == nil {
+		return "-"
+	}
+	return quantity.Duration(*seconds)
+}

@@ -1,0 +1,232 @@
+package words
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/run"
+)
+
+// Done is what a phase did of one kind: the ops of a verb, or the runs of a scenario.
+type Done struct {
+	Name     string
+	At       string // path below the phase
+	Sequence string // of a scenario; "" of a verb
+	*run.Figures
+	Op *run.Op    // nil of a scenario
+	ph *run.Phase // that it is of
+}
+
+// Batched says that ops had several keys each.
+func (d Done) Batched() bool { return d.Op != nil && d.Op.Batched() }
+
+// DoneIn lists the verbs of a phase and then its scenarios. A search in which no rate held has figures in its levels only.
+func DoneIn(ph *run.Phase) []Done {
+	var all []Done
+	if ph.Search != nil && ph.Search.Rate == nil {
+		return nil
+	}
+	for _, verb := range Verbs(ph.Op) {
+		all = append(all, Done{verb, "op." + verb, "", &ph.Op[verb].Figures, ph.Op[verb], ph})
+	}
+	for _, name := range slices.Sorted(maps.Keys(ph.Scenario)) {
+		s := ph.Scenario[name]
+		all = append(all, Done{name, "scenario." + name, strings.Join(s.Steps, " → "), &s.Figures, nil, ph})
+	}
+	return all
+}
+
+// Ledger is the op ledger as an equation. Outcomes that did not occur are left out.
+func Ledger(o *run.Ledger) string {
+	var terms []string
+	for _, t := range []struct {
+		name string
+		n    uint64
+	}{
+		{"ok", o.OK},
+		{"miss", o.Miss},
+		{"conflict", o.Conflict},
+		{"quorum failed", o.QuorumFailed},
+		{"timeout", o.Timeout},
+		{"error", o.Error},
+		{"shed", o.Shed},
+		{"in flight", uint64(o.InFlight)},
+	} {
+		if t.n > 0 {
+			terms = append(terms, quantity.Thousands(t.n)+" "+t.name)
+		}
+	}
+	if terms == nil {
+		return "none due"
+	}
+	return quantity.Thousands(o.Due) + " due = " + strings.Join(terms, " + ")
+}
+
+// Keys are the ledger and the rate of the keys of ops that have several; nothing where each has one.
+func (d Done) Keys() []string {
+	if !d.Batched() {
+		return nil
+	}
+	k := &d.Op.Keys
+	parts := []string{"keys " + Ledger(&k.Ledger)}
+	if k.Rate != nil {
+		parts = append(parts, quantity.Whole(*k.Rate)+" keys/s"+Mark(d.ph, d.At+".keys.rate"))
+	}
+	return parts
+}
+
+// Caused says what the ops failed by that did; "" when none has.
+func (d Done) Caused() string {
+	ph, c := d.ph, d.Causes
+	var terms []string
+	for _, t := range []struct {
+		name string
+		n    uint64
+	}{{"reply", c.Reply}, {"timeout", c.Timeout}, {ph.Lost(), c.Lost}, {"refused", c.Refused}, {"op timeout", c.OpTimeout}} {
+		if t.n > 0 {
+			terms = append(terms, quantity.Thousands(t.n)+" "+t.name)
+		}
+	}
+	return strings.Join(terms, ", ")
+}
+
+// Rates are the figures that are quoted, with doubts about them.
+func (d Done) Rates() []string {
+	ph, o := d.ph, d
+	var parts []string
+	if ph.Kind == string(run.Load) {
+		if o.Rate != nil {
+			parts = append(parts, quantity.Whole(*o.Rate)+"/s"+Mark(ph, o.At+".rate"), quantity.Whole(*o.RatePerMinute)+"/min"+Mark(ph, o.At+".rate_per_minute"))
+			if o.Miss > 0 {
+				parts = append(parts, quantity.Whole(*o.Answered)+"/s"+Mark(ph, o.At+".answered")+" answered")
+			}
+		} else {
+			parts = append(parts, "no rate ("+ph.Nulls[o.At+".rate"]+")")
+		}
+	}
+	if o.RateWall != nil {
+		parts = append(parts, quantity.Whole(*o.RateWall)+"/s"+Mark(ph, o.At+".rate_wall")+" from first start to last end")
+	}
+	return parts
+}
+
+// Volume is the bytes and the hits of a verb; nothing of a scenario.
+func (d Done) Volume() []string {
+	o := d.Op
+	if o == nil {
+		return nil
+	}
+	var parts []string
+	if o.BytesOut != nil {
+		parts = append(parts, quantity.Bytes(*o.BytesOut)+" out")
+	}
+	parts = append(parts, quantity.Bytes(o.BytesIn)+" in")
+	if o.HitRatio != nil {
+		hits := quantity.Percent(*o.HitRatio) + " hits"
+		if asked := d.ph.Load.HitRatio; asked > 0 {
+			hits += " of " + quantity.Percent(asked) + " asked"
+		}
+		parts = append(parts, hits)
+	}
+	return parts
+}
+
+// Row is a line of latencies.
+type Row struct {
+	Label   string
+	Latency run.Latency
+	Path    string     // below the phase
+	ph      *run.Phase // it is of
+}
+
+// Rows lists the latencies that there are; classes only where there are several.
+func (d Done) Rows() []Row {
+	at, o, ph := d.At, d, d.ph
+	rows := []Row{{"response", o.Response, at + ".response", ph}, {"service", o.Service, at + ".service", ph}}
+	if o.Latency.Miss.Response.Count > 0 && o.Latency.OK.Response.Count > 0 {
+		rows = append(rows, Row{"  ok", o.Latency.OK.Service, at + ".latency.ok.service", ph},
+			Row{"  miss", o.Latency.Miss.Service, at + ".latency.miss.service", ph})
+	}
+	if o.Latency.Bad.Response.Count > 0 {
+		rows = append(rows, Row{"  bad", o.Latency.Bad.Service, at + ".latency.bad.service", ph})
+	}
+	rows = append(rows, Row{"lag", o.Lag, at + ".lag", ph})
+	if o.Op != nil && len(o.Op.Acks) > 1 {
+		for k, l := range o.Op.Acks {
+			rows = append(rows, Row{"ack " + strconv.Itoa(k+1), l, at + ".acks." + strconv.Itoa(k), ph})
+		}
+	}
+	return slices.DeleteFunc(rows, func(r Row) bool { return r.Latency.Count == 0 })
+}
+
+// unit is what a row of latencies is counted in.
+type unit struct {
+	name     string
+	seconds  float64
+	decimals int
+}
+
+// CellWidth is the columns of a latency in a text.
+const CellWidth = 10
+
+// LatencyHeads are over the figures of a latency.
+var LatencyHeads = [...]string{"mean", "sd", "min", "p50", "p90", "p99", "p99.9", "max"}
+
+// Cell is a figure and how far it may be believed, or why there is none.
+type Cell struct{ Text, Doubt, Why string }
+
+// Unit is what the cells are counted in.
+func (r Row) Unit() string { return unitOf(r.Latency).name }
+
+// Cells are the figures of a row in the order of the table's head.
+func (r Row) Cells() []Cell {
+	var cells []Cell
+	ph, u := r.ph, unitOf(r.Latency)
+	for _, v := range []struct {
+		name  string
+		value *float64
+	}{
+		{"mean", r.Latency.Mean},
+		{"sd", r.Latency.SD},
+		{"min", r.Latency.Min},
+		{"p50", r.Latency.P50},
+		{"p90", r.Latency.P90},
+		{"p99", r.Latency.P99},
+		{"p999", r.Latency.P999},
+		{"max", r.Latency.Max},
+	} {
+		c := Cell{Text: "–", Why: ph.Nulls[r.Path+"."+v.name]}
+		if v.value != nil {
+			c = Cell{Text: u.text(*v.value), Doubt: Mark(ph, r.Path+"."+v.name)}
+		}
+		cells = append(cells, c)
+	}
+	return cells
+}
+
+// unitOf returns the unit that the median, or else the mean, has before its point, or a larger one where the maximum would not fit.
+func unitOf(l run.Latency) unit {
+	u, middle, most := unit{"µs", 1e-6, 1}, *l.Min, *l.Min
+	for _, f := range []*float64{l.Max, l.Mean, l.P999, l.P99, l.P90, l.P50} {
+		if f != nil {
+			most, middle = max(most, *f), *f
+		}
+	}
+	if l.P50 == nil && l.Mean != nil {
+		middle = *l.Mean
+	}
+	for _, larger := range []unit{{"ms", 1e-3, 3}, {"s", 1, 3}} {
+		if middle >= larger.seconds || utf8.RuneCountInString(u.text(most)) >= CellWidth {
+			u = larger
+		}
+	}
+	return u
+}
+
+func (u unit) text(seconds float64) string {
+	return strconv.FormatFloat(seconds/u.seconds, 'f', u.decimals, 64)
+}

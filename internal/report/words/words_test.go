@@ -1,0 +1,106 @@
+package words
+
+import (
+	"testing"
+	"unicode/utf8"
+
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
+	"github.com/stretchr/testify/require"
+)
+
+// A row's unit is that of its median; where the maximum would not fit it is a larger one.
+func TestUnitOf(t *testing.T) {
+	for _, tt := range []struct {
+		p50, max float64
+		unit     string
+		text     string // of p50
+	}{
+		{0, 0, "µs", "0.0"},
+		{120e-6, 999e-6, "µs", "120.0"},
+		{120e-6, 0.9999, "µs", "120.0"},
+		{120e-6, 10, "ms", "0.120"},
+		{1e-3, 2e-3, "ms", "1.000"},
+		{1e-3, 10, "ms", "1.000"},
+		{1e-3, 10_000, "s", "0.001"},
+		{1, 2, "s", "1.000"},
+	} {
+		u := unitOf(run.Latency{Min: &tt.p50, P50: &tt.p50, Max: &tt.max})
+		require.Equal(t, tt.unit, u.name)
+		require.Equal(t, tt.text, u.text(tt.p50))
+		require.Less(t, utf8.RuneCountInString(u.text(tt.max)), CellWidth)
+	}
+}
+
+// What a phase was asked to do, in words.
+func TestLoad(t *testing.T) {
+	for _, tt := range []struct {
+		ph   run.Phase
+		want string
+	}{
+		{
+			run.Phase{Kind: "load", Model: "closed", Load: run.Shape{Sessions: 1, Pipeline: 1, Iterations: 5, DurationSeconds: 60}},
+			"closed, 1 session, 5 ops each, at most 1m 0s",
+		},
+		{
+			run.Phase{Kind: "load", Model: "closed", Load: run.Shape{Sessions: 2, Pipeline: 16, DurationSeconds: 30, RampSeconds: 1, ThinkSeconds: 0.01}},
+			"closed, 2 sessions × 16 in flight, 30.0 s, ramp 1.00 s, think 10.0 ms",
+		},
+		{
+			run.Phase{Kind: "load", Model: "closed", Load: run.Shape{Sessions: 2, Pipeline: 1}},
+			"closed, 2 sessions, every key once",
+		},
+		{
+			run.Phase{Kind: "load", Model: "open", Load: run.Shape{Rate: 20000, Arrivals: "constant", DurationSeconds: 30, Sessions: 16, Pipeline: 4, InFlight: 64, OnFull: "wait"}},
+			"open, 20,000/s constant, 30.0 s, 16 sessions × 4 in flight, at most 64 in flight, more wait",
+		},
+		{run.Phase{Kind: "clear", Model: "closed", Seconds: 1, Load: run.Shape{Sessions: 4, Pipeline: 2}}, "clear, 4 sessions × 2 in flight"},
+	} {
+		require.Equal(t, tt.want, Load(&tt.ph))
+	}
+}
+
+// TestDataset says nothing of keys where the layout of a log has no use for them.
+func TestDataset(t *testing.T) {
+	ph := &run.Phase{}
+	ph.Dataset.Name, ph.Dataset.Keys, ph.Dataset.Pick, ph.Dataset.Scope, ph.Dataset.ValueBytes = "d", 100, "uniform", "shared", 1024
+	require.Equal(t, "d: 100 keys shared, uniform, values of 1 KiB", Dataset(ph))
+	for layout, want := range map[string]string{
+		"append": "d: values of 1 KiB", "channel": "d: values of 1 KiB", "raw": "d: values of 1 KiB", "array": "d: 100 slots shared, uniform, values of 1 KiB",
+	} {
+		ph.Log = &run.Log{Log: localfile.Log{Layout: layout}}
+		require.Equal(t, want, Dataset(ph), layout)
+	}
+}
+
+func TestTarget(t *testing.T) {
+	ph := func(fanout, from string, op string) *run.Phase {
+		p := &run.Phase{Op: map[string]*run.Op{op: {}}}
+		p.Target.Name, p.Target.Driver, p.Target.Endpoints = "space", "redis", []string{"a:1", "b:1", "c:1"}
+		p.Target.Replication = &run.Replication{Coordinate: "client", N: 3, W: 2, R: 2, ReadFanout: fanout, ReadFrom: from}
+		return p
+	}
+	const head = "space: redis, 3 endpoints, N=3 W=2 R=2 by the client"
+	require.Equal(t, head, Target(ph("n", "", "put")))
+	require.Equal(t, head+", a get asks 3 nodes", Target(ph("n", "", "get")))
+	require.Equal(t, head+", a get asks 2 nodes", Target(ph("r", "first", "get")))
+	require.Equal(t, head+", a get asks 2 nodes at random", Target(ph("r", "random", "get")))
+}
+
+func TestThreadsOf(t *testing.T) {
+	l := &run.Log{Threads: []measure.Thread{
+		{Session: 0, Sessions: 1, Pinned: true, CPU: 2, CPUAtEnd: 2, Node: 1, NodeAtEnd: 1},
+		{Session: 1, Sessions: 1, CPU: 3, CPUAtEnd: 0, Node: 1, NodeAtEnd: 0},
+		{Session: 2, Sessions: 2, CPU: 3, CPUAtEnd: 3, Node: -1, NodeAtEnd: -1},
+		{Session: 4, Sessions: 1, CPU: -1, CPUAtEnd: -1, Node: -1, NodeAtEnd: -1},
+	}}
+	named := []string{
+		"session 0 on CPU 2 of node 1 (pinned)", "session 1 on CPU 3 of node 1 (at the end CPU 0 of node 0)", "sessions 2 to 3 on CPU 3",
+		"session 4 on a CPU that the kernel does not name",
+	}
+	require.Equal(t, named, threadsOf(l))
+	l.Threads = append(append(l.Threads, l.Threads...), l.Threads[0], l.Threads[1])
+	require.Len(t, threadsOf(l), maxThreads+1)
+	require.Equal(t, "2 more threads (the JSON has all)", threadsOf(l)[maxThreads])
+}
