@@ -274,6 +274,9 @@ func warn(b *bytes.Buffer, p *plan.Plan, ph *plan.Phase, memory int64) {
 	if short := p.MemoryShort(ph, ph.Sessions(), endpointsOf(p.Target(ph.Target)), memory); short != "" {
 		fmt.Fprintf(b, "\nWarning: phase %s: %s.\n", ph.Name, short)
 	}
+	if gone := p.Evicts(ph); gone != "" {
+		fmt.Fprintf(b, "\nWarning: phase %s: %s.\n", ph.Name, gone)
+	}
 	loops, err := loopsByDefault()
 	if err != nil {
 		loops = engine.DefaultLoops() // what is wrong is said where the plan is run

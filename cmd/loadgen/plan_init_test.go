@@ -1,0 +1,38 @@
+package main_test
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/servertest"
+)
+
+// The plan to begin with holds for values of 1 MiB, too: on a built-in node, which had room for 63 of its 10,000 keys so that most gets missed, and on
+// a server of one's own.
+func TestStarterWithLargeValues(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "starter.hcl")
+	wrote := start(t, command(t, "plan", "init", path))
+	require.Zero(t, wrote.wait(10*time.Second), "%s", &wrote.stderr)
+	large := []string{"-var", "size=1MiB", "-var", "duration=1s"}
+	for name, more := range map[string][]string{
+		"built-in": nil,
+		"redis":    {"-var", `endpoints=["` + servertest.Redis(t) + `"]`, "-var", "keys=200"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			check := start(t, command(t, append(append([]string{"plan", "check", path}, large...), more...)...))
+			require.Zero(t, check.wait(10*time.Second), "%s", &check.stderr)
+			require.NotContains(t, check.stdout.String(), "evict")
+			r := beginFile(t, path, append(large, more...)...).result(time.Minute)
+			require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
+			get := r.Phase["closed"].Op["get"]
+			require.Positive(t, get.OK)
+			require.Equal(t, get.Due, get.OK)
+			require.Zero(t, r.Phase["fill"].Op["put"].Due-r.Phase["fill"].Op["put"].OK)
+		})
+	}
+}
