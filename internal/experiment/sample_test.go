@@ -56,6 +56,7 @@ func TestComparisonsThatCannotShowADifference(t *testing.T) {
 		a, b  experiment.Sample
 	}{
 		{"a ratio wants values above 0", single([]float64{1, 2, 3}), single([]float64{0, 0, 0})},
+		{"a ratio wants values above 0", single([]float64{0, 0, 0}), single([]float64{1, 2, 3})},
 		{"a ratio wants values above 0", single([]float64{-1, 2, 3}), single([]float64{1, 2, 3})},
 		{"1 and 3 independent values are too few for a confidence interval: repeat at least 3 times", single([]float64{1}), single([]float64{1, 2, 3})},
 		{"3 and 2 independent values are too few for a confidence interval: repeat at least 3 times", single([]float64{1, 2, 3}), single([]float64{1, 2})},
@@ -68,6 +69,25 @@ func TestComparisonsThatCannotShowADifference(t *testing.T) {
 	}
 	require.Positive(t, experiment.Compare(once, once, 1).MDE, "what is to be expected at the least")
 	require.False(t, math.IsInf(experiment.Compare(once, once, 1).MDE, 0))
+}
+
+// A score of two values has an interval, and nothing is foreseen where either side is too short for one.
+func TestTheFewestValues(t *testing.T) {
+	two := single([]float64{1, 3}).Score()
+	require.InDelta(t, 2, two.Value, 1e-12)
+	require.False(t, math.IsInf(two.Hi, 0))
+	one := single([]float64{7}).Score()
+	require.Equal(t, experiment.Estimate{Value: 7, Lo: math.Inf(-1), Hi: math.Inf(1)}, one)
+
+	long, short := single([]float64{1, 2, 3}), single([]float64{1, 2})
+	for _, c := range [][2]experiment.Sample{{short, long}, {long, short}, {short, short}} {
+		mde, ok := experiment.Foresee(c[0], c[1], 3)
+		require.False(t, ok)
+		require.Zero(t, mde)
+	}
+	mde, ok := experiment.Foresee(long, long, 3)
+	require.True(t, ok)
+	require.Positive(t, mde)
 }
 
 func TestEqualValuesDoNotDiffer(t *testing.T) {

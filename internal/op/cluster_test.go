@@ -204,3 +204,16 @@ func TestClusterGivesUpAfterFiveRedirects(t *testing.T) {
 		require.Equal(t, op.Step{Done: true, Outcome: driver.Error, Settled: true}, step)
 	}
 }
+
+// The first endpoint may be the one that a slot has moved to.
+func TestClusterMovesASlotToTheFirstEndpoint(t *testing.T) {
+	program, slots := clusterOf(3, false)
+	o := &op.Op{Verb: driver.Get, Key: []byte("foo")}
+	slot := op.SlotOf(o.Key)
+	slots.Set(slot, 2)
+	program.Start(nil, o)
+	reqs, _ := program.On(nil, redirected(o, 2, op.Redirect{Endpoint: 0}))
+	require.Equal(t, 0, reqs[0].Endpoint)
+	require.Equal(t, op.NumSlots, slots.Held(0))
+	require.Zero(t, slots.Held(2))
+}

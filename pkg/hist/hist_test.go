@@ -339,6 +339,39 @@ func TestShortWayCarries(t *testing.T) {
 	}
 }
 
+// TestEachSumCarries has the sum of squares of one histogram of the three pass 2^63, whichever it is and however values are recorded, with values
+// up to well above those that go the short way.
+func TestEachSumCarries(t *testing.T) {
+	for bits := 26; bits < 34; bits++ {
+		large := int64(1)<<bits - 3
+		begun := func() *Hist { return of(0, 4*large) }
+		want := begun()
+		want.record(uint64(large), 6400)
+		inTurn := begun()
+		for range 100 {
+			inTurn.RecordN(large, 64)
+		}
+		require.Equal(t, bytesOf(t, want), bytesOf(t, inTurn), "2^%d", bits)
+		for which := range 3 {
+			var h [3]*Hist
+			values := [3]int64{1, 1, 1}
+			values[which] = large
+			for i := range h {
+				h[i] = begun()
+			}
+			for range 6400 {
+				Record3(h[0], h[1], h[2], values[0], values[1], values[2])
+			}
+			require.Equal(t, bytesOf(t, want), bytesOf(t, h[which]), "2^%d in number %d", bits, which)
+		}
+	}
+}
+
+// TestMeanIsExact takes values whose sum is rounded by as much as shows in the quotient.
+func TestMeanIsExact(t *testing.T) {
+	require.Equal(t, 7.872161265139058e+17, of(787216126513905753, 787216126513905736, 787216126513905724).Mean())
+}
+
 // TestMostValuesTakeTheShortWay is of what makes recording cheap: only the least and the largest so far, and what shares a bucket with
 // them, take the long way. A value that all have, of less than 256, is not among those.
 func TestMostValuesTakeTheShortWay(t *testing.T) {

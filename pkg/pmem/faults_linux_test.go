@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -532,4 +533,33 @@ func TestEachWriteBySystemCallsThatFailsPoisons(t *testing.T) {
 	k.calls = nil
 	require.NoError(t, f.Writer().Put(8184, []byte("head"), []byte("body")), "the last byte is stored to the mapping")
 	require.Empty(t, k.calls)
+}
+
+// What is read where there is nothing, or where a fault is, is no byte.
+func TestNothingIsReadWithAnError(t *testing.T) {
+	f := create(t, t.TempDir(), 16384, None)
+	n, err := f.ReadAt(make([]byte, 1), 16384)
+	require.Equal(t, io.EOF, err)
+	require.Zero(t, n)
+	n, err = f.ReadAt(make([]byte, 1), -1)
+	require.Error(t, err)
+	require.Zero(t, n)
+	require.NoError(t, os.Truncate(f.Name(), 4096))
+	n, err = f.ReadAt(make([]byte, 1), 12288)
+	require.ErrorAs(t, err, new(*FaultError))
+	require.Zero(t, n)
+	free, err := freeOf(&faulty{at: 1}, 0)
+	require.ErrorIs(t, err, errFault)
+	require.Zero(t, free)
+}
+
+// Pieces of a line or more go past the caches, and are named so.
+func TestInstructionsAreNamedBySize(t *testing.T) {
+	f := File{mode: CLWB, cpu: processor{name: "FLUSH", past: "PAST"}}
+	require.Equal(t, "FLUSH", f.Instruction(63))
+	require.Equal(t, "PAST and FLUSH", f.Instruction(64))
+	f.mode = MapSync
+	require.Equal(t, "PAST and FLUSH", f.Instruction(64))
+	f = File{mode: Msync}
+	require.Empty(t, f.Instruction(64))
 }
