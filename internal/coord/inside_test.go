@@ -1,0 +1,514 @@
+package coord
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/drivers"
+	"github.com/loadgen/loadgen/internal/judge"
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/search"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// counted is a worker that counts what it is told.
+type counted struct {
+	Worker
+	drains int
+}
+
+func (w *counted) Drain() { w.drains++ }
+
+// stepOf is a step of a phase, which is given as in a plan, of so many workers, as it is when it begins at a second on the run clock.
+func stepOf(t *testing.T, load string, workers int) *step {
+	t.Helper()
+	text := "plan \"test\" {}\ntarget \"t\" {\n driver = \"null\"\n endpoints = [\"a\"]\n}\n" +
+		"dataset \"d\" {\n keys { count = 10 }\n values { size = 10 }\n}\nphase \"p\" {\n target = target.t\n dataset = dataset.d\n ops = { put = 1 }\n" + load + "\n}"
+	file, diags := plan.Parse([]byte(text), "test.hcl", drivers.All())
+	require.Empty(t, diags)
+	p, diags := file.Resolve(plan.Vars{})
+	require.Empty(t, diags)
+	c := &coordinator{
+		Config: Config{Plan: p, Logger: slog.New(slog.DiscardHandler), Drain: make(chan struct{})},
+		result: run.New(run.Header{}, run.Environment{}), seqs: make([]uint64, workers), lost: make([]bool, workers), zero: time.Now(),
+	}
+	s := &step{
+		c: c, ph: p.Phases[0], at: time.Second, totals: &measure.Totals{}, passed: make(chan struct{}), sources: make([]source, workers), ready: make([]run.Ready, workers),
+		unsure: make([]time.Duration, workers), generators: make([]run.Generator, workers), logs: make([]*run.Log, workers),
+	}
+	for i := range workers {
+		c.Workers = append(c.Workers, Member{Name: string(rune('a' + i)), Worker: &counted{}})
+		c.result.Fleet = append(c.result.Fleet, run.Worker{})
+		from, to := share(s.ph.Sessions(), i, workers)
+		s.steps = append(s.steps, run.Step{Kind: run.Load, From: from, To: to})
+		s.sources[i].upTo = int64(s.at)
+	}
+	if s.ph.Open != nil {
+		for i := range s.steps {
+			s.steps[i].Shape = s.ph.Open.Shape()
+		}
+	}
+	return s
+}
+
+// of returns n puts with each outcome, which took a time.
+func of(took time.Duration, n map[driver.Outcome]int) *measure.Totals {
+	t := measure.NewTotals(int64(time.Second), 1)
+	for outcome, n := range n {
+		for range n {
+			t.AddDue(driver.Put)
+			t.Record(&measure.Sample{Verb: driver.Put, Outcome: outcome, Due: t.Origin, Start: t.Origin, End: t.Origin + int64(took)})
+		}
+	}
+	return t
+}
+
+// An update's figures are of its interval, its counts of the step so far.
+func TestUpdates(t *testing.T) {
+	s := stepOf(t, "closed {\n sessions = 4\n duration = \"30s\"\n}", 2)
+	s.ops = 77
+	s.totals = of(time.Millisecond, map[driver.Outcome]int{driver.OK: 40, driver.Miss: 3, driver.Conflict: 2, driver.Error: 4, driver.Timeout: 1})
+	joint := measure.Interval{From: 3e9, To: 7e9, Delta: of(2*time.Millisecond, map[driver.Outcome]int{driver.OK: 90, driver.Miss: 9, driver.Error: 1})}
+	u := s.update(joint)
+	require.InEpsilon(t, 2*time.Millisecond, u.P50, 0.01)
+	require.InEpsilon(t, 2*time.Millisecond, u.P99, 0.01, "the 99th of a hundred, of which one failed")
+	u.P50, u.P99 = 0, 0
+	require.Equal(t, run.Update{
+		Phase: "p", Kind: run.Load, Elapsed: 6 * time.Second, Expected: 30 * time.Second, Achieved: 25, Done: 50, Bad: 7, Total: 77, Verdict: u.Verdict,
+	}, u)
+
+	joint.Delta = of(2*time.Millisecond, map[driver.Outcome]int{driver.OK: 90, driver.Miss: 8, driver.Error: 2})
+	joint.Final = true
+	u = s.update(joint)
+	require.Zero(t, u.P99, "that op failed")
+	require.NotZero(t, u.P50)
+	require.True(t, u.Final)
+	joint.Delta, joint.From = &measure.Totals{}, joint.To
+	u = s.update(joint)
+	require.Zero(t, u.Achieved, "an interval of no length")
+	require.Zero(t, u.P50)
+}
+
+// What is offered is what the schedule has in the interval, and levels are counted from 1.
+func TestUpdatesOfSchedules(t *testing.T) {
+	nothing := measure.Interval{From: 3e9, To: 5e9, Delta: &measure.Totals{}}
+	open := stepOf(t, "open {\n sessions = 4\n rate = 100\n duration = \"30s\"\n}", 1)
+	u := open.update(nothing)
+	require.InDelta(t, 100, u.Offered, 1e-9)
+	require.Equal(t, 30*time.Second, u.Expected)
+	require.Zero(t, u.Level)
+
+	stages := stepOf(t, "stages {\n sessions = 4\n stage {\n rate = 100\n duration = \"2s\"\n }\n stage {\n rate = 300\n duration = \"3s\"\n }\n}", 1)
+	stages.steps[0].Level, stages.steps[0].Shape = 1, stages.ph.Stages.Shapes()[1]
+	u = stages.update(nothing)
+	require.Equal(t, []int{2, 2}, []int{u.Level, u.Levels})
+	require.Equal(t, 3*time.Second, u.Expected)
+
+	found := stepOf(t, "search {\n sessions = 4\n step_duration = \"1s\"\n slo { response_p99 = \"5ms\" }\n}", 1)
+	found.steps[0].Level = 4
+	u = found.update(nothing)
+	require.Equal(t, []int{5, 0}, []int{u.Level, u.Levels})
+
+	setup := stepOf(t, "open {\n sessions = 4\n rate = 100\n duration = \"30s\"\n}", 1)
+	setup.steps[0].Kind = run.Setup
+	u = setup.update(nothing)
+	require.Zero(t, u.Offered)
+	require.Zero(t, u.Expected)
+}
+
+// What is offered over a schedule's end is of the part before it, and nothing is behind it or in no time.
+func TestWanted(t *testing.T) {
+	shape := stepOf(t, "open {\n sessions = 4\n rate = 100\n duration = \"30s\"\n}", 1).steps[0].Shape
+	require.InDelta(t, 100, wanted(shape, 0, time.Second), 1e-9)
+	require.InDelta(t, 50, wanted(shape, 29*time.Second, 31*time.Second), 1e-9)
+	require.Zero(t, wanted(shape, 30*time.Second, 31*time.Second))
+	require.Zero(t, wanted(shape, time.Second, time.Second))
+	require.Zero(t, wanted(shape, 2*time.Second, time.Second))
+}
+
+// The last step of a phase is that in which it ends, whatever kind it is.
+func TestRoutes(t *testing.T) {
+	for load, want := range map[string][]run.Step{
+		"closed {\n sessions = 4\n iterations = 1\n}":               {{Kind: run.Load, Last: true}},
+		"open {\n sessions = 4\n rate = 100\n duration = \"1s\"\n}": {{Kind: run.Load, Last: true}},
+		"stages {\n sessions = 4\n stage {\n rate = 100\n duration = \"2s\"\n }\n stage {\n rate = 300\n duration = \"3s\"\n }\n}": {
+			{Kind: run.Load}, {Kind: run.Load, Level: 1, Last: true},
+		},
+	} {
+		s := stepOf(t, load, 1)
+		r := newRoute(s.ph)
+		var got []run.Step
+		for next, more := r.next(&judge.Measured{}, 0); more; next, more = r.next(&judge.Measured{}, 0) {
+			require.Equal(t, "p", next.Phase)
+			if s.ph.Open != nil {
+				require.Equal(t, s.ph.Open.Shape(), next.Shape)
+			}
+			got = append(got, run.Step{Kind: next.Kind, Level: next.Level, Last: next.Last})
+		}
+		require.Equal(t, want, got, load)
+	}
+}
+
+// A setup stands before the phase's own step, and does not end it.
+func TestRouteOfASetup(t *testing.T) {
+	s := stepOf(t, "closed {\n sessions = 4\n iterations = 1\n}", 1)
+	s.ph.Setup = s.ph.Ops
+	r := newRoute(s.ph)
+	first, _ := r.next(&judge.Measured{}, 0)
+	second, _ := r.next(&judge.Measured{}, 0)
+	_, more := r.next(&judge.Measured{}, 0)
+	require.Equal(t, []any{run.Setup, false, run.Load, true, false}, []any{first.Kind, first.Last, second.Kind, second.Last, more})
+}
+
+// A search ends when what is left of its budget does not hold another step with its drain: at the bound itself it does.
+func TestSearchBudget(t *testing.T) {
+	s := stepOf(t, "search {\n sessions = 4\n step_duration = \"1s\"\n slo { response_p99 = \"5ms\" }\n}", 1)
+	f := s.ph.Search
+	one := &judge.Measured{Levels: []*judge.Level{{Level: run.Level{Rate: 100}}}}
+	_, more := newRoute(s.ph).next(&judge.Measured{}, f.Budget+time.Hour)
+	require.True(t, more, "the first step is always made")
+	_, more = newRoute(s.ph).next(one, f.Budget-f.StepDuration-f.Drain)
+	require.True(t, more)
+	m := *one
+	_, more = newRoute(s.ph).next(&m, f.Budget-f.StepDuration-f.Drain+1)
+	require.False(t, more)
+	require.Equal(t, search.Spent, m.Ended)
+	m = *one
+	m.Losses = make([]run.Loss, 1)
+	_, more = newRoute(s.ph).next(&m, 0)
+	require.False(t, more)
+	require.Equal(t, search.Shrunk, m.Ended)
+	_, more = newRoute(s.ph).next(&judge.Measured{Losses: make([]run.Loss, 1)}, 0)
+	require.True(t, more, "who was lost before the first level has no part in any")
+}
+
+// What the plan lets a worker start, by hand: two workers of ten sessions share them evenly.
+func TestMostOfAPlan(t *testing.T) {
+	const until = 12 * time.Second // eleven after the start
+	of := func(load string, change func(s *step)) (uint64, bool) {
+		s := stepOf(t, load, 2)
+		if change != nil {
+			change(s)
+		}
+		return s.most(0, until)
+	}
+	check := func(name string, n uint64, bounded bool, load string, change func(s *step)) {
+		t.Helper()
+		got, is := of(load, change)
+		require.Equal(t, bounded, is, name)
+		require.Equal(t, n, got, name)
+	}
+	once, timed := "closed {\n sessions = 10\n iterations = 1\n}", "closed {\n sessions = 10\n duration = \"5s\"\n}"
+	check("one iteration each", 5, true, once, nil)
+	check("what the worker said", 123, true, timed, func(s *step) { s.ready[0].Ops = 123 })
+	check("another kind of step", 0, true, timed, func(s *step) { s.steps[0].Kind = run.Populate })
+	check("duration", 0, false, timed, nil)
+	check("a nanosecond before its end", 0, false, timed, func(s *step) { s.sources[0].upTo = 6e9 - 1 })
+	check("its end", 0, true, timed, func(s *step) { s.sources[0].upTo = 6e9 })
+	check("trace without lines", 5, true, once, func(s *step) { s.ph.Closed.Trace = &plan.Trace{} })
+	check("trace of one line", 1, true, once, func(s *step) { s.ph.Closed.Trace = &plan.Trace{Lines: 1} })
+	check("one iteration of a long trace", 5, true, once, func(s *step) { s.ph.Closed.Trace = &plan.Trace{Lines: 100} })
+	check("constant", 550, true, "open {\n sessions = 10\n rate = 100\n duration = \"30s\"\n}", nil)
+	check("poisson", 0, false, "open {\n sessions = 10\n rate = 100\n duration = \"30s\"\n arrivals = \"poisson\"\n}", nil)
+}
+
+// Each slot of each session is as fast as the fastest op so far, and pauses as the plan says.
+func TestLikelyOfAClosedLoad(t *testing.T) {
+	of := func(load string, change func(s *step)) uint64 {
+		s := stepOf(t, load, 2)
+		s.sources[0].upTo = 3e9
+		if change != nil {
+			change(s)
+		}
+		return s.likely(0, 5*time.Second)
+	}
+	counting := func(s *step) { s.sources[0].counted.Add(measureOf(10*time.Millisecond, 6)) }
+	require.EqualValues(t, 5*(1+2_000_000), of("closed {\n sessions = 10\n duration = \"30s\"\n}", nil), "a microsecond each")
+	require.EqualValues(t, 6+5*(1+200), of("closed {\n sessions = 10\n duration = \"30s\"\n}", counting))
+	require.EqualValues(t, 6+5*(1+100), of("closed {\n sessions = 10\n duration = \"3s\"\n}", counting), "not beyond the end of the phase")
+	require.EqualValues(t, 6+5*(1+20), of("closed {\n sessions = 10\n duration = \"30s\"\n think = \"90ms\"\n}", counting), "with a pause behind each")
+}
+
+func measureOf(took time.Duration, n int) *measure.Totals {
+	return of(took, map[driver.Outcome]int{driver.OK: n})
+}
+
+// What is unseen is what may have been started less what was counted; none where the lease was over, or the worker had no sessions.
+func TestUnseen(t *testing.T) {
+	unseen := func(change func(s *step), until time.Duration) []any {
+		s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 2)
+		s.sources[0].counted.Add(measureOf(time.Millisecond, 4))
+		if change != nil {
+			change(s)
+		}
+		n, estimated := s.unseen(0, until)
+		return []any{n, estimated}
+	}
+	require.Equal(t, []any{uint64(11), false}, unseen(nil, 2*time.Second))
+	require.Equal(t, []any{uint64(0), false}, unseen(nil, time.Second), "its last snapshot came at the end of its lease")
+	require.Equal(t, []any{uint64(11), false}, unseen(nil, time.Second+1))
+	require.Equal(t, []any{uint64(0), false}, unseen(func(s *step) { s.steps[0].To = s.steps[0].From }, 2*time.Second), "it had no sessions")
+	require.Equal(t, []any{uint64(0), false}, unseen(func(s *step) { s.sources[0].counted.Add(measureOf(1, 90)) }, 2*time.Second), "never less than none")
+
+	open := stepOf(t, "open {\n sessions = 10\n rate = 100\n duration = \"30s\"\n}", 2)
+	n, _ := open.unseen(0, 3*time.Second)
+	open.unsure[0] = time.Second
+	later, _ := open.unseen(0, 3*time.Second)
+	require.Equal(t, []uint64{100, 150}, []uint64{n, later}, "a clock that may be ahead")
+}
+
+// Arrivals go round the sessions: the last round may not come to all of a part.
+func TestTurns(t *testing.T) {
+	for _, n := range []int64{0, 1, 4, 9, 10, 11, 99, 100, 107} {
+		want := map[[2]int]uint64{}
+		parts := [][2]int{{0, 4}, {4, 5}, {5, 10}, {3, 3}}
+		for i := range n {
+			for _, p := range parts {
+				if at := int(i % 10); p[0] <= at && at < p[1] {
+					want[p]++
+				}
+			}
+		}
+		for _, p := range parts {
+			require.Equal(t, want[p], turns(n, 10, p[0], p[1]), "%d arrivals, sessions %v", n, p)
+		}
+	}
+}
+
+// The order to start leaves four round trips to the slowest worker that is far, and what its clock may be wrong by.
+func TestStartAhead(t *testing.T) {
+	s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 3)
+	require.Equal(t, 2*time.Millisecond, s.ahead())
+	s.ready[0].RTT = time.Second // of one in this process: nothing
+	require.Equal(t, 2*time.Millisecond, s.ahead())
+	s.ready[1] = run.Ready{Remote: true, RTT: time.Millisecond}
+	require.Equal(t, 50*time.Millisecond, s.ahead())
+	s.ready[2] = run.Ready{Remote: true, RTT: 100 * time.Millisecond, Uncertainty: 7 * time.Millisecond}
+	require.Equal(t, 407*time.Millisecond, s.ahead())
+	s.ready[1], s.ready[2] = s.ready[2], s.ready[1]
+	require.Equal(t, 407*time.Millisecond, s.ahead())
+}
+
+// Two workers with a part in a step differ by at most what both their clocks may be wrong by, whatever their order.
+func TestClocksApart(t *testing.T) {
+	for _, unsure := range [][]time.Duration{{1, 2, 3}, {3, 2, 1}, {2, 3, 1}, {3, 1, 2}} {
+		s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 3)
+		s.unsure = unsure
+		require.EqualValues(t, 5, s.apart(), "%v", unsure)
+		for i := range unsure {
+			if unsure[i] == 3 {
+				s.steps[i].To = s.steps[i].From
+			}
+		}
+		require.EqualValues(t, 3, s.apart(), "%v: one has no sessions", unsure)
+	}
+	s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 2)
+	s.unsure = []time.Duration{4, 4}
+	require.EqualValues(t, 8, s.apart(), "equal ones count twice")
+}
+
+// A loss makes a step's load fall short only where the worker had a part in it and did not do it.
+func TestWhoIsMissed(t *testing.T) {
+	s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 3)
+	s.c.result.Losses = []run.Loss{{Worker: "a"}, {Worker: "b"}, {Worker: "c"}}
+	s.sources[0].whole = true
+	s.steps[1].To = s.steps[1].From
+	require.Equal(t, []run.Loss{{Worker: "c"}}, s.missing())
+}
+
+// A worker that has done its part is looked after while others are at theirs; what it may be lost for then takes nothing from the step.
+func TestAttend(t *testing.T) {
+	s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 2)
+	require.NoError(t, s.attend(t.Context(), 0, s.c.Workers[0]), "one that cannot be lost")
+	require.True(t, s.sources[0].whole)
+	gone := Member{Name: "b", Attend: func(context.Context) *run.Loss { return &run.Loss{Worker: "b", Why: "it is gone"} }}
+	s.sources[1].final = true
+	s.joiner = measure.NewJoiner(2, int64(s.at))
+	require.NoError(t, s.attend(t.Context(), 1, gone))
+	require.True(t, s.c.isLost(1))
+	require.Len(t, s.c.result.Losses, 1)
+	require.Equal(t, "it is gone", s.c.result.Losses[0].Why)
+	require.Zero(t, s.c.result.Losses[0].UnseenOps, "it had said its last")
+	require.Empty(t, s.missing())
+	stays := Member{Name: "a", Attend: func(ctx context.Context) *run.Loss { <-ctx.Done(); return nil }}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.NoError(t, s.attend(ctx, 0, stays))
+	s.joiner, gone.Name = nil, "a"
+	require.EqualError(t, s.attend(ctx, 0, gone), "no worker is left")
+}
+
+// An error names its worker where there are several, but for a loss, which does so itself.
+func TestBlame(t *testing.T) {
+	why := errors.New("why")
+	one, two := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 1).c, stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 2).c
+	require.NoError(t, two.blame(two.Workers[1], nil))
+	require.Equal(t, why, one.blame(one.Workers[0], why))
+	require.EqualError(t, two.blame(two.Workers[1], why), "worker b: why")
+	require.ErrorIs(t, two.blame(two.Workers[1], why), why)
+	lost := &run.Loss{Worker: "b", Why: "why"}
+	require.Equal(t, error(lost), two.blame(two.Workers[1], lost))
+}
+
+// The first error of a step is its error and ends it; later ones are told to who made them, and end nothing more.
+func TestFirstErrorOfAStep(t *testing.T) {
+	s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 2)
+	s.c.lost[1] = true
+	first, second := errors.New("first"), errors.New("second")
+	require.Equal(t, first, s.fail(first))
+	require.True(t, s.asked.Load())
+	require.Equal(t, second, s.fail(second))
+	require.Equal(t, first, s.err)
+	require.Equal(t, 1, s.c.Workers[0].Worker.(*counted).drains)
+	require.Zero(t, s.c.Workers[1].Worker.(*counted).drains, "it is lost")
+}
+
+// Levels are timed from the first step that is no setup.
+func TestOriginIsThatOfTheFirstLoad(t *testing.T) {
+	s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 1)
+	p := passage{c: s.c, ph: s.ph}
+	s.steps[0].Kind = run.Setup
+	p.take(s, false)
+	require.Zero(t, p.m.Origin)
+	require.NotNil(t, p.m.Setup)
+	s.steps[0].Kind, s.at = run.Load, 5*time.Second
+	p.take(s, true)
+	require.Equal(t, 5.0, p.m.Origin)
+	require.True(t, p.m.Aborted)
+	s.at = 9 * time.Second
+	p.take(s, false)
+	require.Equal(t, 5.0, p.m.Origin)
+	require.False(t, p.m.Aborted)
+}
+
+// Without a warm-up nothing is counted apart from it.
+func TestNothingSettlesWithoutAWarmUp(t *testing.T) {
+	s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 1)
+	s.history.add(&measure.Interval{From: int64(s.at), To: int64(s.at) + 1e9, Delta: measureOf(time.Millisecond, 5)})
+	p := passage{c: s.c, ph: s.ph}
+	require.NoError(t, p.settle(s))
+	require.Nil(t, p.m.Settled)
+	require.Equal(t, "none", p.m.WarmUp.By)
+}
+
+// kept is a store that says when it was synced.
+type kept struct {
+	appended, syncs int
+	err             error
+}
+
+func (k *kept) Append(string, []byte) error { k.appended++; return k.err }
+func (k *kept) Observe([]byte) error        { k.appended++; return k.err }
+func (k *kept) Sync() error                 { k.syncs++; return nil }
+
+// A commit waits 50 ms for others, unless it is in a hurry, and takes in what came meanwhile.
+func TestCommitsWaitForOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := &kept{}
+		j := newJournal(k)
+		begun := time.Now()
+		first := j.add("a", []byte("1"))
+		require.Same(t, first, j.add("b", []byte("2")))
+		require.NoError(t, first.wait())
+		require.Equal(t, 50*time.Millisecond, time.Since(begun))
+		require.Equal(t, []int{2, 1}, []int{k.appended, k.syncs})
+
+		begun = time.Now()
+		second := j.add("a", []byte("3"))
+		require.NotSame(t, first, second)
+		second.hurry()
+		require.NoError(t, second.wait())
+		require.Zero(t, time.Since(begun))
+		require.Equal(t, []int{3, 2}, []int{k.appended, k.syncs})
+
+		k.err = errors.New("full")
+		third := j.put(record{probe: []byte("{}")})
+		begun = time.Now()
+		j.close()
+		require.Zero(t, time.Since(begun), "the end is no time to wait")
+		require.Equal(t, k.err, third.wait())
+		require.Equal(t, 2, k.syncs)
+	})
+}
+
+// Each call of the store that fails is the error of its commit, and of no other.
+func TestEachRefusalOfTheStoreIsTold(t *testing.T) {
+	for at := 1; at <= 4; at++ {
+		r := &refuses{at: at}
+		j := newJournal(r)
+		commit := j.add("a", []byte("1"))
+		j.add("b", []byte("2"))
+		j.put(record{probe: []byte("{}")})
+		commit.hurry()
+		require.ErrorIs(t, commit.wait(), errRefuses, "call %d", at)
+		again := j.add("a", []byte("3"))
+		again.hurry()
+		require.NoError(t, again.wait())
+		j.close()
+	}
+}
+
+var errRefuses = errors.New("refused")
+
+// refuses is a store whose call number at fails.
+type refuses struct{ calls, at int }
+
+func (r *refuses) call() error {
+	if r.calls++; r.calls == r.at {
+		return errRefuses
+	}
+	return nil
+}
+
+func (r *refuses) Append(string, []byte) error { return r.call() }
+func (r *refuses) Observe([]byte) error        { return r.call() }
+func (r *refuses) Sync() error                 { return r.call() }
+
+// nodes are built-in ones.
+type nodes struct {
+	flushed string
+	within  time.Duration
+	err     error
+}
+
+func (n *nodes) Start(ctx context.Context, _ *plan.Target) ([]string, error) {
+	end, _ := ctx.Deadline()
+	n.within = time.Until(end)
+	return []string{"x:1", "y:2"}, n.err
+}
+
+func (n *nodes) Flush(ctx context.Context, target string) error {
+	end, _ := ctx.Deadline()
+	n.flushed, n.within = target, time.Until(end)
+	return n.err
+}
+
+// Built-in nodes are the endpoints of their target from their start on, and are flushed by its name, within ten seconds.
+func TestBuiltInNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 1)
+		target := s.c.Plan.Targets[0]
+		target.Builtin = &plan.Builtin{}
+		n := &nodes{}
+		s.c.Nodes, s.c.nodes = n, map[string][]string{}
+		require.NoError(t, s.c.start(t.Context()))
+		require.Equal(t, []string{"x:1", "y:2"}, s.endpoints())
+		require.Equal(t, startNodes, n.within)
+		require.NoError(t, s.c.flush(t.Context(), s.ph))
+		require.Equal(t, "t", n.flushed)
+		require.Equal(t, 10*time.Second, n.within)
+		require.Contains(t, s.c.result.Phase, "p")
+
+		n.err = errors.New("why")
+		require.EqualError(t, s.c.start(t.Context()), `target "t": start built-in nodes: why`)
+		require.ErrorIs(t, s.c.flush(t.Context(), s.ph), n.err)
+	})
+}
