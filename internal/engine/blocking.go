@@ -134,7 +134,7 @@ func (b *blocking) serve(ctx context.Context, c *blockingConn, client driver.Ses
 	calling, release := newCallContext(ctx)
 	defer release()
 	for call := range c.calls {
-		if b.l.clock.now() >= b.l.lease.Load() || !call.take() {
+		if b.l.lease.over(b.l.clock.now()) || !call.take() {
 			continue // the loop ends by itself, and takes back what was not taken up
 		}
 		if client == nil {

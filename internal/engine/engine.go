@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/loadgen/loadgen/internal/machine"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/policy"
 	"github.com/loadgen/loadgen/internal/run"
@@ -45,6 +46,9 @@ type Config struct {
 	// Verify looks in another process whether a claim about a driver's log files is so (localfile.Driver).
 	Verify func(ctx context.Context, driver string, claim []byte) (localfile.Proof, error)
 
+	// Suspended returns for how long this machine has been suspended since it started; nil: machine.Suspended. It must not wait.
+	Suspended func() time.Duration
+
 	// Sleep waits on behalf of loops without sockets; nil: their threads sleep, which a bubble of testing/synctest does not see.
 	Sleep func(time.Duration)
 }
@@ -64,7 +68,7 @@ type Engine struct {
 	seq    uint64                  // of the last snapshot
 	stage  stage
 	halt   atomic.Int32
-	lease  atomic.Int64 // run clock; the end of it
+	lease  lease
 
 	progress atomic.Int64 // bytes of files that Prepare has read and written
 
@@ -83,18 +87,22 @@ func New(cfg Config) *Engine {
 			cfg.Spin = PinnedSpin
 		}
 	}
+	if cfg.Suspended == nil {
+		cfg.Suspended = machine.Suspended
+	}
 	if cfg.Sleep == nil {
 		cfg.Sleep = napThread
 	}
 	e := &Engine{cfg: cfg, newPoller: func() (sockets.Poller, error) { return sockets.NewEpoll() }}
 	e.dial = e.dialer()
-	e.lease.Store(never)
+	e.lease.suspended = cfg.Suspended
+	e.lease.until.Store(never)
 	return e
 }
 
-// SetLease says until when, on the run clock, the engine may load its targets. A loop that finds it over starts and sends nothing more,
+// SetLease says until when the engine may load its targets: on the run clock, and with what Config.Suspended has said by then. A loop that finds it over starts and sends nothing more,
 // and returns as if its context had ended. Without a call there is no such end. It may be called from any goroutine.
-func (e *Engine) SetLease(until time.Duration) { e.lease.Store(int64(until)) }
+func (e *Engine) SetLease(until time.Duration) { e.lease.set(until) }
 
 // Progress returns how many bytes of files Prepare has read and written so far. It may be called from any goroutine: who waits can tell one that
 // has much to do from one that is stuck.

@@ -311,7 +311,7 @@ func (g *group) newPoller(e *Engine) (sockets.Poller, error) {
 	if g.target.Executor == plan.EventLoop {
 		return e.newPoller()
 	}
-	return sockets.NewPipes(e.clock.now, &e.lease, func(ctx context.Context, token int32) (net.Conn, error) {
+	return sockets.NewPipes(e.clock.now, e.lease.over, func(ctx context.Context, token int32) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, openWithin)
 		defer cancel()
 		end := g.endpoint(int(token) % g.places())

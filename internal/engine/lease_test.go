@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -111,4 +112,35 @@ func TestCallsThatNobodyTookUp(t *testing.T) {
 		require.EqualValues(t, 6, requests.Answered+uint64(requests.InFlight))
 		require.EqualValues(t, final.Totals.Ops[driver.Get].Due, requests.Sent+requests.Refused)
 	})
+}
+
+// TestSleepOfTheMachineCountsAgainstTheLease suspends the machine in the middle of a load: the run clock stands still, but for the moment in which
+// processes are thawed. Nothing leaves after a sleep of longer than the lease; a shorter one is taken off it.
+func TestSleepOfTheMachineCountsAgainstTheLease(t *testing.T) {
+	for name, load := range map[string]string{"closed": closedLoad, "open": openLoad} {
+		for slept, ends := range map[time.Duration]time.Duration{time.Hour: 2 * time.Second, 400 * time.Millisecond: 2600 * time.Millisecond} {
+			t.Run(fmt.Sprint(name, " ", slept), func(t *testing.T) {
+				asleep, suspended := 0, time.Duration(0)
+				last := time.Duration(0)
+				got, due, _, _ := leased(t, load, 3*time.Second, func(b *bench) {
+					b.e.lease.suspended = func() time.Duration { return suspended }
+					b.net.at(2*time.Second, func() {
+						asleep, suspended = *b.server(0).got["GET"], slept
+						b.net.clock.t += int64(5 * time.Millisecond)
+					})
+					answers := b.server(0).latency
+					b.server(0).latency = func(n int) time.Duration {
+						last = time.Duration(b.net.clock.t)
+						return answers(n)
+					}
+				})
+				require.Positive(t, asleep)
+				require.InDelta(t, ends, last, float64(6*time.Millisecond))
+				if slept > time.Second {
+					require.Equal(t, asleep, got)
+					require.EqualValues(t, got, due, "nor does the answer that it finds start another op")
+				}
+			})
+		}
+	}
 }

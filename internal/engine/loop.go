@@ -158,7 +158,7 @@ type loop struct {
 	retired   *atomic.Int64 // sessions of all loops that have failed for good, of
 	everyone  int64         // so many
 	brake     *brake        // ends it when ops fail; nil: nothing does
-	lease     *atomic.Int64 // run clock from which on nothing may be started or sent
+	lease     *lease        // when it is over, nothing may be started or sent
 	answers   int64         // run clock, when the last answer came
 	stopped   bool
 	stoppedAt int64
@@ -217,7 +217,7 @@ func (l *loop) enter() {
 
 // await returns when the step is to start, or when it is not to: the lease may be over before that.
 func (l *loop) await() {
-	for now := l.clock.now(); now < l.origin && now < l.lease.Load() && l.halt.Load() != abandon; now = l.clock.now() {
+	for now := l.clock.now(); now < l.origin && !l.lease.over(now) && l.halt.Load() != abandon; now = l.clock.now() {
 		l.clock.sleep(time.Duration(min(l.origin-now, maxSleep)))
 	}
 }
@@ -274,7 +274,7 @@ func (l *loop) overran(excess int64) {
 // expired says whether the lease is over. Whoever has taken a time and is about to start or send something asks first: a process that was
 // stopped for long must not go on where it was.
 func (l *loop) expired(now int64) bool {
-	if now >= l.lease.Load() {
+	if l.lease.over(now) {
 		l.lapsed = true
 	}
 	return l.lapsed

@@ -29,6 +29,7 @@ var unheld = map[string]string{
 	"internal/engine.local":     "likewise",
 	"internal/engine.timed":     "likewise",
 	"internal/sockets.Pipes":    "likewise: its loops run on the blocking executor",
+	"internal/engine.lease":     "what its field holds is machine.Suspended, which reads two clocks by raw system calls",
 	"internal/record.Record":    "what its fields hold are closures of that package, which draw and append",
 	"internal/engine.wallClock": "sleep is called by transports that are not held; now reads the clock",
 }

@@ -198,11 +198,12 @@ func (s *said) with(words string) []string {
 
 // node is a worker.
 type node struct {
-	mill  *mill
-	cable *cable
-	stop  context.CancelFunc
-	done  chan struct{}
-	err   error // of Join, once done is closed
+	mill   *mill
+	cable  *cable
+	stop   context.CancelFunc
+	engine func(*engine.Config) // changes that of its engines; nil: not at all
+	done   chan struct{}
+	err    error // of Join, once done is closed
 }
 
 func newFleet(t testing.TB) *fleet { return newTimedFleet(t, rpc.DefaultTiming()) }
@@ -222,7 +223,7 @@ func (f *fleet) join(name string, change ...func(*rpc.JoinConfig)) *node {
 	n := &node{mill: newMill(), cable: &cable{lis: f.lis}, stop: stop, done: make(chan struct{})}
 	cfg := rpc.JoinConfig{
 		Place: rpc.Trusting("coordinator", nil, n.cable.dial), Name: name, Version: "v1", Host: "here", Once: true, Logger: f.log.With("worker", name),
-		New: func() rpc.Local { return newEngine(n.mill) },
+		New: func() rpc.Local { return newEngine(n.mill, n.engine) },
 	}
 	for _, c := range change {
 		c(&cfg)
@@ -235,8 +236,12 @@ func (f *fleet) join(name string, change ...func(*rpc.JoinConfig)) *node {
 	return n
 }
 
-func newEngine(m *mill) *engine.Engine {
-	return engine.New(engine.Config{Drivers: []driver.Driver{m}, Loops: 1, Logger: slog.New(slog.DiscardHandler), Sleep: time.Sleep})
+func newEngine(m *mill, change func(*engine.Config)) *engine.Engine {
+	cfg := engine.Config{Drivers: []driver.Driver{m}, Loops: 1, Logger: slog.New(slog.DiscardHandler), Sleep: time.Sleep}
+	if change != nil {
+		change(&cfg)
+	}
+	return engine.New(cfg)
 }
 
 // members waits for as many workers as were started.

@@ -99,7 +99,7 @@ func TestCrowdKeepsNobodyOut(t *testing.T) {
 	joined := make(chan error, 1)
 	go func() {
 		joined <- rpc.Join(ctx, rpc.JoinConfig{
-			Place: place, Name: "w1", Version: "v1", Logger: slog.New(slog.DiscardHandler), New: func() rpc.Local { return newEngine(newMill()) },
+			Place: place, Name: "w1", Version: "v1", Logger: slog.New(slog.DiscardHandler), New: func() rpc.Local { return newEngine(newMill(), nil) },
 		})
 	}()
 	_, err := server.Wait(ctx, 1)

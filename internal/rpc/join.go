@@ -17,13 +17,14 @@ import (
 
 	"github.com/loadgen/loadgen/internal/coord"
 	"github.com/loadgen/loadgen/internal/identity"
+	"github.com/loadgen/loadgen/internal/machine"
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
 )
 
 // Local carries out what the coordinator orders.
 type Local interface {
 	coord.Worker
-	// SetLease says until when on the run clock it may load its targets.
+	// SetLease says until when it may load its targets: on the run clock, and with what JoinConfig.Suspended has said by then.
 	SetLease(until time.Duration)
 	// Close closes what is open. Nothing else is called after it.
 	Close()
@@ -43,6 +44,9 @@ type JoinConfig struct {
 
 	// MaxLease bounds the lease that a coordinator may grant; 0: DefaultMaxLease.
 	MaxLease time.Duration
+
+	// Suspended returns for how long this machine has been suspended since it started; nil: machine.Suspended.
+	Suspended func() time.Duration
 
 	// CPU returns the processor time of this process, for the coordinator to show; nil: it is not told.
 	CPU func() time.Duration
@@ -132,7 +136,8 @@ type session struct {
 	incarnation string
 	epoch       time.Time // zero of the worker's clock
 	orders      chan *pb.Envelope
-	synced      chan struct{}   // closed when the clocks have been compared
+	synced      chan struct{} // closed when the clocks have been compared
+	compared    sync.Once
 	work        context.Context // of what is being carried out
 	abandon     context.CancelFunc
 	routine     sync.WaitGroup // the one that carries orders out
@@ -142,7 +147,10 @@ type session struct {
 	link    link
 	wake    chan struct{} // holds one: there is something to send
 	offsets offsets
-	lease   time.Duration // worker's clock
+	lease   time.Duration // worker's clock, and what the machine had slept by then
+	slept   time.Duration // the machine, as it was seen last
+	woke    time.Duration // worker's clock, when it was seen to have slept again
+	moved   bool          // the clocks have not been compared since
 	local   Local         // nil before the assignment; set by the one that carries orders out
 	clocks  exchange      // as they were compared for the run
 	zero    time.Duration // worker's clock at the run clock's zero
@@ -162,16 +170,20 @@ func newSession(cfg JoinConfig, proof credentials.TransportCredentials) *session
 	if cfg.MaxLease <= 0 {
 		cfg.MaxLease = DefaultMaxLease
 	}
+	if cfg.Suspended == nil {
+		cfg.Suspended = machine.Suspended
+	}
 	s := &session{
 		cfg: cfg, proof: identity.Handshake(proof), incarnation: rand.Text(), epoch: time.Now(),
 		orders: make(chan *pb.Envelope, 16), synced: make(chan struct{}), idle: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
+	s.slept = cfg.Suspended()
 	s.work, s.abandon = context.WithCancel(context.Background())
 	s.routine.Go(s.carryOut)
 	return s
 }
 
-// now is the worker's clock.
+// now is the worker's clock. It stands still while the machine is suspended.
 func (s *session) now() time.Duration { return time.Since(s.epoch) }
 
 // live keeps a stream up until the coordinator says goodbye, whose reason it returns, or is given up.
@@ -204,7 +216,7 @@ func (s *session) live(ctx context.Context, retry *backoff) (reason string, err 
 func (s *session) overdue() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.local != nil && s.now() > s.lease+remembers
+	return s.local != nil && s.now()+s.cfg.Suspended() > s.lease+remembers
 }
 
 // end stops what is being carried out and reports whether there was a run.

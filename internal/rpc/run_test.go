@@ -18,7 +18,7 @@ func TestFleetEqualsOneProcess(t *testing.T) {
 	var want, wantSeries string
 	synctest.Test(t, func(t *testing.T) {
 		m := newMill()
-		e := newEngine(m)
+		e := newEngine(m, nil)
 		r := coord.Run(context.Background(), config(t, "iterations = 500", []coord.Member{{Name: "local", Worker: e}}))
 		require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
 		got, _ := m.seen()

@@ -91,21 +91,42 @@ func (s *session) echoed(e *pb.Echo, at, lease time.Duration) error {
 	defer s.mu.Unlock()
 	s.stream.flight.echoed(e.GetSentNs())
 	s.poke()
+	s.watchSleep()
+	if sent < s.woke {
+		return nil // it was sent before this machine slept: the lease went on, and the clocks have moved
+	}
+	if s.moved {
+		s.offsets, s.moved = offsets{}, false
+	}
 	first := s.offsets.n == 0
 	s.offsets.add(sent, received, back, at)
 	if first && s.offsets.n > 0 {
-		close(s.synced)
+		s.compared.Do(func() { close(s.synced) })
 	}
 	if s.offsets.n < firstBeats {
 		s.stream.beat = true
 	}
-	if until := sent + lease; until > s.lease {
+	if until := sent + s.slept + lease; until > s.lease {
 		s.lease = until
 		if s.local != nil {
 			s.local.SetLease(s.lease - s.zero)
 		}
 	}
 	return nil
+}
+
+// shortSleep is no sleep: the clocks are read one after the other.
+const shortSleep = 10 * time.Millisecond
+
+// watchSleep finds that this machine was suspended. Its clock stood still meanwhile and the coordinator's did not, so what was known of how they
+// stand to each other is forgotten with the first that is known anew. The caller holds the lock.
+func (s *session) watchSleep() {
+	slept := s.cfg.Suspended()
+	if slept-s.slept < shortSleep {
+		return
+	}
+	s.cfg.Logger.Warn("this machine was suspended", "for", slept-s.slept)
+	s.slept, s.woke, s.moved = slept, s.now(), true
 }
 
 // accept takes an envelope. What ends a step is done at once, the rest in its turn.
@@ -214,6 +235,7 @@ func (s *session) pick() (*pb.FromWorker, error) {
 
 // beat returns a heartbeat that is sent now.
 func (s *session) beat() *pb.FromWorker {
+	s.watchSleep()
 	h := s.heartbeat()
 	s.stream.beat = false
 	s.stream.flight.beat(h.GetSentNs())

@@ -15,8 +15,8 @@ const RecordSize = 16 << 10
 // Pipes is a poller whose sockets are blocking connections, each with a goroutine that reads and one that writes: the blocking executor's
 // way to carry a codec. The goroutines move bytes, note the time and know nothing of requests. A socket's descriptor is its token.
 type Pipes struct {
-	now   func() int64  // run clock
-	lease *atomic.Int64 // run clock from which on nothing may be written
+	now   func() int64         // run clock
+	over  func(now int64) bool // nothing may be written any more
 	dial  func(ctx context.Context, token int32) (net.Conn, error)
 	group sync.WaitGroup
 	timer *time.Timer
@@ -62,10 +62,10 @@ const (
 )
 
 // NewPipes returns a poller whose connections are made by dial, each on a goroutine of its own until it returns or its context ends. Times are those of
-// now, which any goroutine may call; from the lease on, nothing is written.
-func NewPipes(now func() int64, lease *atomic.Int64, dial func(ctx context.Context, token int32) (net.Conn, error)) *Pipes {
+// now; when over says so at one, nothing is written any more. Any goroutine may call both.
+func NewPipes(now func() int64, over func(now int64) bool, dial func(ctx context.Context, token int32) (net.Conn, error)) *Pipes {
 	return &Pipes{
-		now: now, lease: lease, dial: dial,
+		now: now, over: over, dial: dial,
 		timer: time.NewTimer(0), wake: make(chan struct{}, 1), slots: make(map[int32]*pipe),
 	}
 }
@@ -136,7 +136,7 @@ func (p *Pipes) send(x *pipe, conn net.Conn) {
 			return
 		}
 		now := p.now()
-		if now >= p.lease.Load() {
+		if p.over(now) {
 			p.lapsed.Store(true)
 			p.notify()
 			return

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
-	"math"
 	"net"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,9 +22,8 @@ func stopwatch() func() int64 {
 func TestPipeWritesNothingAfterTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
-		var lease atomic.Int64
-		lease.Store(int64(time.Second))
-		p := NewPipes(stopwatch(), &lease, func(context.Context, int32) (net.Conn, error) { return near, nil })
+		over := func(now int64) bool { return now >= int64(time.Second) }
+		p := NewPipes(stopwatch(), over, func(context.Context, int32) (net.Conn, error) { return near, nil })
 		fd, err := p.Connect(new(Endpoint), 0)
 		require.NoError(t, err)
 		synctest.Wait()
@@ -51,9 +48,8 @@ func TestPipeWritesNothingAfterTheLease(t *testing.T) {
 func TestPipeKeepsReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
-		var lease atomic.Int64
-		lease.Store(math.MaxInt64)
-		p := NewPipes(stopwatch(), &lease, func(_ context.Context, token int32) (net.Conn, error) {
+		over := func(int64) bool { return false }
+		p := NewPipes(stopwatch(), over, func(_ context.Context, token int32) (net.Conn, error) {
 			if token > 0 {
 				return nil, errors.New("nobody there")
 			}
