@@ -1,6 +1,7 @@
 package prom_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/prom"
 	"github.com/loadgen/loadgen/internal/run"
 )
@@ -73,4 +75,31 @@ func TestAPartIsActiveUntilTheRunEnds(t *testing.T) {
 	require.Contains(t, page(t, c), "loadgen_run_active{run=\"r\"} 1\n")
 	feed.End(run.Verdict{})
 	require.Contains(t, page(t, c), "loadgen_run_active{run=\"r\"} 0\n")
+}
+
+// TestBytesThatNobodyCountsAreAbsent has requests sent by a client that does not say of how many bytes.
+func TestBytesThatNobodyCountsAreAbsent(t *testing.T) {
+	for name, tt := range map[string]struct {
+		sent, out uint64
+		files     bool
+		shown     bool
+	}{
+		"not counted":    {sent: 9},
+		"counted":        {sent: 9, out: 700, shown: true},
+		"nothing sent":   {shown: true},
+		"reads of files": {sent: 9, files: true, shown: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := prom.NewView("r", parse(t, samplePlan))
+			ph := &v.Phases[0]
+			ph.Files, ph.Load = tt.files, measure.NewTotals(1, 1)
+			verb := ph.Verbs[0]
+			ph.Load.AddBytes(verb, 0, int(tt.out))
+			ph.Load.Request(0, verb).Sent = tt.sent
+			c := prom.NewPart()
+			c.Set(v)
+			line := fmt.Sprintf("loadgen_sent_bytes_total{op=%q,phase=%q,run=\"r\"} %d\n", verb, ph.Name, tt.out)
+			require.Equal(t, tt.shown, strings.Contains(page(t, c), line))
+		})
+	}
 }

@@ -115,7 +115,9 @@ func (p *phasePage) op(verb driver.Verb, load *measure.Totals) {
 		}
 	}
 	p.count(received, o.In, run, phase, name)
-	p.count(sent, o.Out, run, phase, name)
+	if p.ph.saysSent(verb, load) {
+		p.count(sent, o.Out, run, phase, name)
+	}
 	p.requests(verb, load.Requests)
 
 	p.histogram(lag, &o.Lag, classicBounds[:], run, phase, name)
@@ -131,6 +133,19 @@ func (p *phasePage) op(verb driver.Verb, load *measure.Totals) {
 		}
 		p.histogram(ack, h, nil, run, phase, name, strconv.Itoa(k+1))
 	}
+}
+
+// saysSent says whether the bytes sent for a verb are known. Clients of drivers' own do not count them: whatever a request is, it is more than no byte.
+func (ph *Phase) saysSent(verb driver.Verb, load *measure.Totals) bool {
+	if o := load.Ops[verb]; ph.Files || o != nil && o.Out > 0 {
+		return true
+	}
+	for i := int(verb); i < len(load.Requests); i += driver.NumVerbs {
+		if load.Requests[i].Sent > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // scenario shows the scenario of a number. Its ops are among those of their verbs.

@@ -26,6 +26,7 @@ type Phase struct {
 	HasSetup  bool            // Setup will come
 	Endpoints int             // of the target
 	Batch     int             // keys of an op
+	Files     bool            // the target is files of the workers' machines: what is read of them sends nothing
 	Copies    int             // N when the client replicates, otherwise 0
 	Offered   float64         // ops per second at this moment; 0 in a closed phase, and when none are offered
 	Setup     *measure.Totals // untimed puts before the load, cumulative; nil: none yet
@@ -54,7 +55,7 @@ func NewView(runID string, p *plan.Plan) View {
 
 func newPhase(p *plan.Plan, ph *plan.Phase) Phase {
 	t := p.Target(ph.Target)
-	out := Phase{Name: ph.Name, HasSetup: len(ph.Setup) > 0, Endpoints: len(t.Endpoints), Batch: ph.Batch}
+	out := Phase{Name: ph.Name, HasSetup: len(ph.Setup) > 0, Endpoints: len(t.Endpoints), Batch: ph.Batch, Files: t.Executor == plan.Thread}
 	if t.Builtin != nil {
 		out.Endpoints = t.Builtin.Nodes
 	}
