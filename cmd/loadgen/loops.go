@@ -142,10 +142,10 @@ func (f *loopFlags) args() []string {
 
 // open returns what opens the files that plans name: those of the user who started this process, who may name what they like, or for a plan that
 // comes from elsewhere those below --files; nil without that.
-func (f *loopFlags) open() func(path string) (*os.File, error) {
+func (f *loopFlags) open() func(path string) (engine.File, error) {
 	switch {
 	case !f.foreign:
-		return func(path string) (*os.File, error) {
+		return func(path string) (engine.File, error) {
 			if !filepath.IsAbs(path) {
 				path = filepath.Join(f.files, path)
 			}
@@ -158,7 +158,7 @@ func (f *loopFlags) open() func(path string) (*os.File, error) {
 	case f.files == "":
 		return nil
 	}
-	return func(path string) (*os.File, error) {
+	return func(path string) (engine.File, error) {
 		file, err := regular.OpenBelow(f.files, path)
 		if err != nil {
 			return nil, fmt.Errorf("%w: copy it to where this worker reads files, its --files DIR", err)

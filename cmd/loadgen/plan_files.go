@@ -34,7 +34,7 @@ type finding struct {
 func newNamedFiles(dir string) namedFiles { return namedFiles{dir: dir, found: map[string]finding{}} }
 
 // once returns what was found in a file, which it has read the first time that it is asked for in this way.
-func (n *namedFiles) once(file string, way []string, read func(io.Reader) finding) finding {
+func (n *namedFiles) once(file string, way []string, read func(r io.Reader, length int64) finding) finding {
 	key := fmt.Sprintf("%q", append(way, file))
 	f, known := n.found[key]
 	if known {
@@ -47,7 +47,7 @@ func (n *namedFiles) once(file string, way []string, read func(io.Reader) findin
 }
 
 // look reads a file. What is wrong with a line has the file's path before it.
-func (n *namedFiles) look(file string, read func(io.Reader) finding) finding {
+func (n *namedFiles) look(file string, read func(r io.Reader, length int64) finding) finding {
 	path := file
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(n.dir, path)
@@ -60,21 +60,28 @@ func (n *namedFiles) look(file string, read func(io.Reader) finding) finding {
 		return finding{err: fmt.Errorf("%w: paths begin where the plan is, or in --files DIR", err)}
 	}
 	defer from.Close()
-	f := read(from)
+	info, err := from.Stat()
+	if err != nil {
+		return finding{err: err}
+	}
+	f := read(regular.Exact(from, info.Size()), info.Size())
 	f.path = path
 	var bad *fields.Error
-	if errors.As(f.err, &bad) {
+	switch {
+	case errors.As(f.err, &bad):
 		f.err = fmt.Errorf("%s:%w", path, bad)
+	case errors.Is(f.err, regular.ErrLength):
+		f.err = fmt.Errorf("read %s: %w: wait until nobody writes it any more", path, f.err)
 	}
 	return f
 }
 
 // trace reads a trace, whose times matter or not.
 func (n *namedFiles) trace(file, form string, timed bool) (plan.TraceFacts, error) {
-	f := n.once(file, []string{"trace", form, strconv.FormatBool(timed)}, func(r io.Reader) finding {
+	f := n.once(file, []string{"trace", form, strconv.FormatBool(timed)}, func(r io.Reader, length int64) finding {
 		is, err := trace.Read(r, form, timed)
 		facts := plan.TraceFacts{
-			SHA256: is.SHA256, Lines: is.Lines, Span: time.Duration(is.Span), Verbs: is.Verbs, Ops: is.Ops, LeftOut: is.LeftOut,
+			SHA256: is.SHA256, Length: length, Lines: is.Lines, Span: time.Duration(is.Span), Verbs: is.Verbs, Ops: is.Ops, LeftOut: is.LeftOut,
 		}
 		says := fmt.Sprintf("%d ops", is.Lines)
 		if timed {
@@ -88,19 +95,24 @@ func (n *namedFiles) trace(file, form string, timed bool) (plan.TraceFacts, erro
 
 // keys reads the keys of a file.
 func (n *namedFiles) keys(file, form, field string) (plan.EntryFacts, error) {
-	f := n.once(file, []string{"keys", form, field}, func(r io.Reader) finding {
+	f := n.once(file, []string{"keys", form, field}, func(r io.Reader, length int64) finding {
 		is, err := entries.Check(r, entries.Source{Form: form, Field: field})
-		return finding{sum: is.SHA256, says: fmt.Sprintf("%d keys", is.Count), facts: plan.EntryFacts(is), err: err}
+		return finding{sum: is.SHA256, says: fmt.Sprintf("%d keys", is.Count), facts: entryFacts(is, length), err: err}
 	})
 	facts, _ := f.facts.(plan.EntryFacts)
 	return facts, f.err
 }
 
+// entryFacts are what was found in a file of a length.
+func entryFacts(is entries.Facts, length int64) plan.EntryFacts {
+	return plan.EntryFacts{SHA256: is.SHA256, Length: length, Count: is.Count, Bytes: is.Bytes, Least: is.Least, Largest: is.Largest}
+}
+
 // values reads the values of a file.
 func (n *namedFiles) values(file, form, field, encoding string) (plan.EntryFacts, error) {
-	f := n.once(file, []string{"values", form, field, encoding}, func(r io.Reader) finding {
+	f := n.once(file, []string{"values", form, field, encoding}, func(r io.Reader, length int64) finding {
 		is, err := entries.Check(r, entries.Source{Form: form, Field: field, Values: true, Encoding: encoding})
-		facts := plan.EntryFacts(is)
+		facts := entryFacts(is, length)
 		if err != nil {
 			return finding{err: err}
 		}

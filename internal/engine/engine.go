@@ -41,7 +41,7 @@ type Config struct {
 
 	// Open opens a file that a plan names, which has to be a regular one, without waiting; nil: this worker opens none. What its errors say, the
 	// coordinator may hear.
-	Open func(path string) (*os.File, error)
+	Open func(path string) (File, error)
 
 	// Verify looks in another process whether a claim about a driver's log files is so (localfile.Driver).
 	Verify func(ctx context.Context, driver string, claim []byte) (localfile.Proof, error)

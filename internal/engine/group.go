@@ -48,9 +48,9 @@ type group struct {
 	retired   atomic.Int64 // sessions that have failed for good
 	parts     int          // loops that the sessions are divided between
 	servers   map[string]map[string]string
-	trace     func() (io.ReadSeekCloser, error) // opens the trace that the phase replays; nil: it replays none
-	files     *files                            // of a local target; nil for any other, and once they were closed
-	hosted    hosted                            // processes of the target
+	trace     func(context.Context) (io.ReadSeekCloser, error) // opens the trace that the phase replays; nil: it replays none
+	files     *files                                           // of a local target; nil for any other, and once they were closed
+	hosted    hosted                                           // processes of the target
 }
 
 // openGroup connects the sessions that a phase's first step names.
@@ -70,7 +70,7 @@ func (e *Engine) openGroup(ctx context.Context, step run.Step) (*group, error) {
 	if err := g.locate(e.run.Nodes[g.target.Name]); err != nil {
 		return nil, fmt.Errorf("target %q: %w", g.target.Name, err)
 	}
-	if g.connect, err = sockets.NewConnector(e.dial, e.readFile, g.target.TLS); err != nil {
+	if g.connect, err = sockets.NewConnector(e.dial, e.readUntil(ctx), g.target.TLS); err != nil {
 		return nil, fmt.Errorf("target %q: %w", g.target.Name, err)
 	}
 	g.connect.Allow = e.allowance(g.target.Config)

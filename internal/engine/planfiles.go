@@ -7,42 +7,66 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"github.com/loadgen/loadgen/internal/entries"
+	"github.com/loadgen/loadgen/internal/regular"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// openFile opens a file that the plan names where this process finds it.
-func (e *Engine) openFile(what, name string) (*os.File, error) {
-	file, err := e.openNamed(name)
-	if err != nil {
-		return nil, fmt.Errorf("%s %q: %w", what, name, err)
-	}
-	return file, nil
+// File is a file that a plan names.
+type File interface {
+	io.ReadSeekCloser
+	Stat() (fs.FileInfo, error)
 }
 
-func (e *Engine) openNamed(name string) (*os.File, error) {
+// openFile opens a file that the plan names where this process finds it, unless ctx ends before.
+func (e *Engine) openFile(ctx context.Context, name string) (File, error) {
 	if e.cfg.Open == nil {
 		return nil, fmt.Errorf("open %s: this worker opens no files: start it with --files DIR, the directory that they are to be read from", name)
 	}
-	return e.cfg.Open(name)
+	return awaited(ctx, func() (File, error) { return e.cfg.Open(name) }, func(late File) { _ = late.Close() }) // nothing was read
 }
 
-// reading reads a file of the plan: it ends when ctx does, and what has been read counts as progress.
-func (e *Engine) reading(ctx context.Context, file io.Reader) io.Reader { return counted{ctx, e, file} }
+// checked is a file of the plan that is as long as the plan says.
+type checked struct {
+	File
+	e      *Engine
+	info   fs.FileInfo
+	length int64
+}
+
+// openChecked opens a file that the plan was checked with when it had a length. Nothing is read of one that has another.
+func (e *Engine) openChecked(ctx context.Context, what, name string, length int64) (*checked, error) {
+	file, err := e.openFile(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("%s %q: %w", what, name, err)
+	}
+	info, err := awaited(ctx, file.Stat, nil)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("%s %q: %w", what, name, err)
+	case info.Size() != length:
+		err = notSame(what, name)
+	default:
+		return &checked{file, e, info, length}, nil
+	}
+	return nil, errors.Join(err, file.Close())
+}
+
+// reading reads the file from where it stands: it ends when ctx does, and what has been read counts as progress.
+func (c *checked) reading(ctx context.Context) io.Reader {
+	return regular.Exact(counted{newPatient(ctx, c), c.e}, c.length)
+}
 
 type counted struct {
-	ctx  context.Context
-	e    *Engine
-	from io.Reader
+	io.Reader
+	e *Engine
 }
 
 func (c counted) Read(p []byte) (int, error) {
-	if err := context.Cause(c.ctx); err != nil {
-		return 0, err
-	}
-	n, err := c.from.Read(p)
+	n, err := c.Reader.Read(p)
 	c.e.progress.Add(int64(n))
 	return n, err
 }
@@ -61,34 +85,54 @@ func notSame(what, name string) error {
 	return fmt.Errorf("%s %q is not the file that the plan was checked with: copy that to where the load runs", what, name)
 }
 
-// openTrace opens a trace where this process finds it, once it is the one that the plan was checked with.
-func (e *Engine) openTrace(ctx context.Context, t *plan.Trace) (func() (io.ReadSeekCloser, error), error) {
-	const what = "trace"
-	file, err := e.openFile(what, t.File)
+const ofTrace = "trace"
+
+// openTrace opens a trace where this process finds it, once it is the one that the plan was checked with. What it returns opens it again, to be read
+// until a context ends.
+func (e *Engine) openTrace(ctx context.Context, t *plan.Trace) (func(context.Context) (io.ReadSeekCloser, error), error) {
+	file, err := e.openChecked(ctx, ofTrace, t.File, t.Length)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	checked, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	switch is, err := digest(e.reading(ctx, file)); {
+	switch is, err := digest(file.reading(ctx)); {
+	case errors.Is(err, regular.ErrLength):
+		return nil, notSame(ofTrace, t.File)
 	case err != nil:
-		return nil, fmt.Errorf("%s %q: %w", what, t.File, err)
+		return nil, fmt.Errorf("%s %q: %w", ofTrace, t.File, err)
 	case is != t.SHA256:
-		return nil, notSame(what, t.File)
+		return nil, notSame(ofTrace, t.File)
 	}
-	return func() (io.ReadSeekCloser, error) {
-		again, err := e.openFile(what, t.File)
+	return func(ctx context.Context) (io.ReadSeekCloser, error) {
+		again, err := e.openChecked(ctx, ofTrace, t.File, t.Length)
 		if err != nil {
 			return nil, err
 		}
-		if info, err := again.Stat(); err != nil || !os.SameFile(info, checked) {
-			return nil, errors.Join(notSame(what, t.File), err, again.Close())
+		if !os.SameFile(again.info, file.info) || !again.info.ModTime().Equal(file.info.ModTime()) {
+			return nil, errors.Join(notSame(ofTrace, t.File), again.Close())
 		}
-		return again, nil
+		return &replayed{patient: newPatient(ctx, again), length: t.Length}, nil
 	}, nil
+}
+
+// replayed is a trace that is read from its beginning to its end, once or again and again, and keeps its length.
+type replayed struct {
+	*patient
+	length int64
+	whole  io.Reader
+}
+
+func (r *replayed) Read(p []byte) (int, error) {
+	if r.whole == nil {
+		r.whole = regular.Exact(r.patient, r.length)
+	}
+	return r.whole.Read(p)
+}
+
+// Seek goes to the beginning.
+func (r *replayed) Seek(offset int64, whence int) (int64, error) {
+	r.whole = nil
+	return r.patient.Seek(offset, whence)
 }
 
 // keysOf returns the keys of a dataset that has them from a file, else nil. They are held until another dataset's are asked for.
@@ -125,16 +169,19 @@ func (l *listed) of(ctx context.Context, e *Engine, f *plan.EntryFile, count int
 	if from.Values {
 		what = "file of values"
 	}
-	file, err := e.openFile(what, f.Path)
+	file, err := e.openChecked(ctx, what, f.Path, f.Length)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	set, sum, err := entries.Read(e.reading(ctx, file), from, count, f.Bytes)
+	set, sum, err := entries.Read(file.reading(ctx), from, count, f.Bytes)
 	if err != nil {
 		// What is wrong with it says what it holds, which is nobody's business but theirs who have the file themselves.
-		if _, again := file.Seek(0, io.SeekStart); again == nil && ctx.Err() == nil {
-			sum, _ = digest(e.reading(ctx, file))
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("%s %q: %w", what, f.Path, context.Cause(ctx))
+		}
+		if _, again := file.Seek(0, io.SeekStart); again == nil {
+			sum, _ = digest(file.reading(ctx))
 		}
 		if ctx.Err() == nil && sum != f.SHA256 {
 			return nil, notSame(what, f.Path)

@@ -16,8 +16,8 @@ import (
 )
 
 // in opens files below a directory.
-func in(dir string) func(string) (*os.File, error) {
-	return func(path string) (*os.File, error) { return regular.OpenBelow(dir, path) }
+func in(dir string) func(string) (File, error) {
+	return func(path string) (File, error) { return regular.OpenBelow(dir, path) }
 }
 
 // The keys of a file are read once, as long as they are asked for, and only from the file that the plan was checked with.
@@ -34,7 +34,7 @@ func TestKeysOfAFileAreHeldOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, made)
 
-	file := plan.EntryFile{Path: "keys.txt", Form: "lines", SHA256: write("a\nb\n"), Bytes: 10}
+	file := plan.EntryFile{Path: "keys.txt", Form: "lines", SHA256: write("a\nb\n"), Length: 4, Bytes: 10}
 	first, err := e.keysOf(t.Context(), plan.Keys{Count: 2, File: &file})
 	require.NoError(t, err)
 	require.Equal(t, 2, first.Len())
@@ -57,7 +57,7 @@ func TestKeysOfAFileAreHeldOnce(t *testing.T) {
 	require.Equal(t, "c", string(next.Append(nil, 0)))
 
 	write("c\nd e\n")
-	file.Bytes++
+	file.Length, file.Bytes = 6, 11
 	_, err = e.keysOf(t.Context(), plan.Keys{Count: 2, File: &file})
 	require.ErrorContains(t, err, "is not the file that the plan was checked with", "what is wrong with another file is not said")
 	file.SHA256 = write("c\nd e\n")
@@ -69,7 +69,7 @@ func TestKeysOfAFileAreHeldOnce(t *testing.T) {
 	require.ErrorContains(t, err, "this worker opens no files: start it with --files DIR")
 	ended, end := context.WithCancel(t.Context())
 	end()
-	file.SHA256 = write("c\nd\n")
+	file.SHA256, file.Length = write("c\nd\n"), 4
 	_, err = e.keysOf(ended, plan.Keys{Count: 2, File: &file})
 	require.ErrorIs(t, err, context.Canceled)
 }
@@ -85,7 +85,7 @@ func TestValuesOfAFileAreHeldOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, made)
 
-	file := plan.ValueFile{EntryFile: plan.EntryFile{Path: "values.txt", Form: "lines", SHA256: hex.EncodeToString(sum[:]), Bytes: 16}, Encoding: "text", Count: 2}
+	file := plan.ValueFile{EntryFile: plan.EntryFile{Path: "values.txt", Form: "lines", SHA256: hex.EncodeToString(sum[:]), Length: 10, Bytes: 16}, Encoding: "text", Count: 2}
 	first, err := e.valuesOf(t.Context(), plan.Values{File: &file})
 	require.NoError(t, err)
 	require.Equal(t, "YQ==", string(first.Append(nil, 0)))
@@ -111,7 +111,7 @@ func TestReadingFilesIsProgress(t *testing.T) {
 	text := strings.Repeat("key,1\n", 1000)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "trace.csv"), []byte(text), 0o600))
 	sum := sha256.Sum256([]byte(text))
-	_, err := e.openTrace(t.Context(), &plan.Trace{File: "trace.csv", SHA256: hex.EncodeToString(sum[:])})
+	_, err := e.openTrace(t.Context(), &plan.Trace{File: "trace.csv", SHA256: hex.EncodeToString(sum[:]), Length: int64(len(text))})
 	require.NoError(t, err)
 	require.EqualValues(t, len(text), e.Progress())
 }

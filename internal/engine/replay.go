@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"io"
 
 	"github.com/loadgen/loadgen/internal/op"
@@ -26,7 +27,7 @@ type replayFeed struct {
 }
 
 // newReplay makes the feed of a step that replays a trace.
-func newReplay(l *loop, source *workload.Source, o *plan.Open, open func() (io.ReadSeekCloser, error)) *replayFeed {
+func newReplay(l *loop, source *workload.Source, o *plan.Open, open func(context.Context) (io.ReadSeekCloser, error)) *replayFeed {
 	f := &replayFeed{
 		tape: newTape(l, source, o.Trace, o.Sessions, open), held: newWaiters(len(l.sessions)),
 		l: l, pipeline: o.Pipeline, shed: o.OnFull == "shed", lasts: int64(o.Duration + o.Drain),

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -51,8 +52,8 @@ func newReplayBench(t *testing.T, text, trace string, n int, latency time.Durati
 }
 
 // opened returns what opens a trace of a text.
-func opened(text string) func() (io.ReadSeekCloser, error) {
-	return func() (io.ReadSeekCloser, error) {
+func opened(text string) func(context.Context) (io.ReadSeekCloser, error) {
+	return func(context.Context) (io.ReadSeekCloser, error) {
 		return struct {
 			io.ReadSeeker
 			io.Closer
@@ -237,7 +238,7 @@ func TestReplayOfABrokenTrace(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.Rename(filepath.Join(dir, "trace.csv"), filepath.Join(dir, "moved.csv")))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "trace.csv"), nil, 0o600))
-	_, err = open()
+	_, err = open(t.Context())
 	require.ErrorContains(t, err, "is not the file that the plan was checked with", "nor is one that took its place")
 }
 
@@ -265,7 +266,7 @@ func TestReplayOfATraceThatIsReadTooSlowly(t *testing.T) {
 	_, text := recorded(n)
 	b := newReplayBench(t, "sessions = 4\n pipeline = 64", text, n, 100*time.Microsecond)
 	disk := &slowDisk{Reader: strings.NewReader(text), halt: int64(len(text) / 2), free: make(chan struct{})}
-	b.g.trace = func() (io.ReadSeekCloser, error) { return disk, nil }
+	b.g.trace = func(context.Context) (io.ReadSeekCloser, error) { return disk, nil }
 	late := false
 	b.net.at(time.Duration(b.net.clock.t)+4*time.Second, func() {
 		late = true

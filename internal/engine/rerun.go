@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"io"
 	"time"
 
@@ -31,7 +32,7 @@ type rerunFeed struct {
 }
 
 // newRerun makes the feed of a step whose closed sessions replay a trace.
-func newRerun(l *loop, source *workload.Source, c *plan.Closed, open func() (io.ReadSeekCloser, error)) *rerunFeed {
+func newRerun(l *loop, source *workload.Source, c *plan.Closed, open func(context.Context) (io.ReadSeekCloser, error)) *rerunFeed {
 	f := &rerunFeed{
 		tape: newTape(l, source, c.Trace, c.Sessions, open), held: newWaiters(len(l.sessions)), l: l,
 		pipeline: c.Pipeline, ramp: c.Ramp, think: int64(c.Think), lasts: int64(c.Duration), free: make([]int, len(l.sessions)),

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -29,7 +30,7 @@ type tape struct {
 	t     *plan.Trace
 	timed bool
 	value driver.Value
-	file  func() (io.ReadSeekCloser, error)
+	file  func(context.Context) (io.ReadSeekCloser, error)
 	from  int     // sessions of the phase that are the loop's: from ≤ i < from + here
 	here  int     //
 	all   int     // sessions of the phase
@@ -44,9 +45,10 @@ type tape struct {
 	full   chan *chunk
 	empty  chan *chunk
 	quit   chan struct{}
-	ahead  chan struct{} // closed once the reader has filled what it may, or has read all
-	once   sync.Once     // of that
-	at     *chunk        // taken from, at
+	stop   context.CancelFunc // of a read of the file
+	ahead  chan struct{}      // closed once the reader has filled what it may, or has read all
+	once   sync.Once          // of that
+	at     *chunk             // taken from, at
 	pos    int
 	over   bool  // nothing more comes
 	fault  error // why the trace ended early
@@ -86,7 +88,7 @@ type traced struct {
 }
 
 // newTape returns what is for a loop of a trace that so many sessions replay.
-func newTape(l *loop, source *workload.Source, t *plan.Trace, all int, open func() (io.ReadSeekCloser, error)) tape {
+func newTape(l *loop, source *workload.Source, t *plan.Trace, all int, open func(context.Context) (io.ReadSeekCloser, error)) tape {
 	here := len(l.sessions)
 	return tape{t: t, value: source.Value(), file: open, from: l.sessions[0].id, here: here, all: all, taken: make([]int64, here)}
 }
@@ -97,7 +99,9 @@ func (p *tape) open() {
 	for range chunks {
 		p.empty <- &chunk{ops: make([]traced, 0, chunkOps), keys: make([]byte, 0, arenaSize)}
 	}
-	p.reader.Go(p.read)
+	ctx, stop := context.WithCancel(context.Background())
+	p.stop = stop
+	p.reader.Go(func() { p.read(ctx) })
 }
 
 // begin waits until the reader is ahead.
@@ -111,10 +115,10 @@ func (p *tape) begin() {
 }
 
 // read is the goroutine that reads ahead; close waits for it.
-func (p *tape) read() {
+func (p *tape) read(ctx context.Context) {
 	defer p.leads()
 	defer close(p.full)
-	file, err := p.file()
+	file, err := p.file(ctx)
 	if err != nil {
 		p.pass(&chunk{err: err})
 		return
@@ -239,6 +243,7 @@ func (p *tape) pass(c *chunk) bool {
 
 func (p *tape) close() error {
 	close(p.quit)
+	p.stop()
 	p.reader.Wait()
 	return p.fault
 }

@@ -425,5 +425,5 @@ func TestHook(t *testing.T) {
 
 // dial connects as the load does, with files of this process' user.
 func dial(ctx context.Context, t *plan.Target, endpoint string) (net.Conn, error) {
-	return engine.Dial(ctx, t, endpoint, os.Open, nil)
+	return engine.Dial(ctx, t, endpoint, func(path string) (engine.File, error) { return os.Open(path) }, nil)
 }

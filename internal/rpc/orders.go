@@ -1,8 +1,10 @@
 package rpc
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/loadgen/loadgen/internal/measure"
@@ -79,9 +81,38 @@ func (s *session) prepare(m *pb.Step) *pb.Envelope {
 		e := &pb.Ready{Step: m.GetSeq(), Error: textOf(err)}
 		return &pb.Envelope{Content: &pb.Envelope_Ready{Ready: e}}
 	}
-	ready, err := s.local.Prepare(s.work, step)
+	ctx, stop := s.leased()
+	ready, err := s.local.Prepare(ctx, step)
+	stop()
 	ready.Step = step.Seq
 	return encodeReady(ready, s.clocks, err)
+}
+
+var errLapsed = errors.New("the lease was over before the step was ready: nothing had been heard of the coordinator")
+
+// leased returns a context that ends with the work, and with the lease. Stop ends it.
+func (s *session) leased() (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(s.work)
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		for ctx.Err() == nil {
+			s.mu.Lock()
+			left := s.lease - s.now()
+			s.mu.Unlock()
+			if left <= 0 {
+				cancel(errLapsed)
+				return
+			}
+			select {
+			case <-time.After(left):
+			case <-ctx.Done():
+			}
+		}
+	})
+	return ctx, func() {
+		cancel(nil)
+		watch.Wait()
+	}
 }
 
 func (s *session) start(m *pb.Start) *pb.Envelope {

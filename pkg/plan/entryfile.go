@@ -11,16 +11,18 @@ import (
 
 // EntryFile is a file whose lines have the keys, or the values, of a dataset. Where the load runs, each worker reads it, and holds what it takes from it.
 type EntryFile struct {
-	Path   string `json:"path"`   // as the plan has it
-	Form   string `json:"form"`   // "lines", "csv" or "json"
-	Field  string `json:"field"`  // of csv a column's name or its number from 1, of json a field's name; of lines ""
-	SHA256 string `json:"sha256"` // of the file, in lower-case hex
-	Bytes  int64  `json:"bytes"`  // that its entries take
+	Path   string `json:"path"`             // as the plan has it
+	Form   string `json:"form"`             // "lines", "csv" or "json"
+	Field  string `json:"field"`            // of csv a column's name or its number from 1, of json a field's name; of lines ""
+	SHA256 string `json:"sha256"`           // of the file, in lower-case hex
+	Length int64  `json:"length,omitempty"` // of the file, in bytes; 0: older plans do not say
+	Bytes  int64  `json:"bytes"`            // that its entries take
 }
 
 // EntryFacts are what a file of keys, or of values, was found to hold.
 type EntryFacts struct {
 	SHA256  string
+	Length  int64 // of the file, in bytes
 	Count   int64
 	Bytes   int64 // that the entries take where they are held
 	Least   int   // bytes of the smallest
@@ -41,7 +43,7 @@ func (b *block) keyFile(k *Keys) {
 	if b.r.keys != nil && b.r.readable(b.Path, f) {
 		facts, err := b.r.keys(f.Path, f.Form, f.Field)
 		if err == nil {
-			f.SHA256, f.Bytes, k.Count = facts.SHA256, facts.Bytes, facts.Count
+			f.SHA256, f.Length, f.Bytes, k.Count = facts.SHA256, facts.Length, facts.Bytes, facts.Count
 			return
 		}
 		b.Bad("file", err.Error(), "")
@@ -94,7 +96,7 @@ func (v *validator) entryFile(at part, f *EntryFile, kind string, count int64) {
 		v.fault(fmt.Sprintf("%s: a field of lines that are %s", at.where, kind), `Leave field out, or write form = "csv" or form = "json".`, at.path+".field", at.path+".form")
 	case f.Form != "lines" && (f.Field == "" || len(f.Field) > lang.MaxString):
 		v.fault(fmt.Sprintf("%s: field = %s", at.where, lang.Quote(f.Field)), fmt.Sprintf("Write the name of a column or field, or a column's number: field = %q.", field), at.path+".field")
-	case f.SHA256 != "" && (!sha256Pattern.MatchString(f.SHA256) || f.Bytes < count):
+	case f.SHA256 != "" && (!sha256Pattern.MatchString(f.SHA256) || f.Bytes < count) || f.Length < 0:
 		v.fault(at.where+": what it says of the file cannot be", "Check the plan's text again.", at.path+".file")
 	}
 }

@@ -23,15 +23,16 @@ const (
 
 // Trace is a file of ops that were once asked for, at times that an open load keeps. Where the load runs, each worker reads it.
 type Trace struct {
-	File    string       `json:"file"`           // as the plan has it
-	Form    string       `json:"form"`           // "cache", "csv" or "json"
-	Speed   float64      `json:"speed"`          // of an open load, how many times as fast as it was; of a closed one 0
-	Loop    bool         `json:"loop,omitempty"` // of a closed load, which begins it again at its end
-	Even    bool         `json:"even"`           // ops are due at even distances, at the load's rate, instead of at the trace's times
-	SHA256  string       `json:"sha256"`         // of the file, in lower-case hex
-	Lines   int64        `json:"lines"`          // that are ops
-	Ops     []TraceCount `json:"ops"`            // lines by what the trace calls the op
-	LeftOut []TraceCount `json:"left_out"`       // lines that are no op here, likewise
+	File    string       `json:"file"`             // as the plan has it
+	Form    string       `json:"form"`             // "cache", "csv" or "json"
+	Speed   float64      `json:"speed"`            // of an open load, how many times as fast as it was; of a closed one 0
+	Loop    bool         `json:"loop,omitempty"`   // of a closed load, which begins it again at its end
+	Even    bool         `json:"even"`             // ops are due at even distances, at the load's rate, instead of at the trace's times
+	SHA256  string       `json:"sha256"`           // of the file, in lower-case hex
+	Length  int64        `json:"length,omitempty"` // of the file, in bytes; 0: older plans do not say
+	Lines   int64        `json:"lines"`            // that are ops
+	Ops     []TraceCount `json:"ops"`              // lines by what the trace calls the op
+	LeftOut []TraceCount `json:"left_out"`         // lines that are no op here, likewise
 
 	ops []Weight // until they are the phase's
 }
@@ -45,6 +46,7 @@ type TraceCount struct {
 // TraceFacts are what a trace was found to hold.
 type TraceFacts struct {
 	SHA256       string
+	Length       int64 // of the file, in bytes
 	Lines        int64
 	Span         time.Duration
 	Verbs        [driver.NumVerbs]int64
@@ -130,7 +132,7 @@ func (b *block) look(t *Trace, timed bool) (facts TraceFacts, ok bool) {
 		b.Bad("file", err.Error(), "")
 		return facts, false
 	}
-	t.SHA256, t.Lines, t.Ops, t.LeftOut = facts.SHA256, facts.Lines, counts(facts.Ops), counts(facts.LeftOut)
+	t.SHA256, t.Length, t.Lines, t.Ops, t.LeftOut = facts.SHA256, facts.Length, facts.Lines, counts(facts.Ops), counts(facts.LeftOut)
 	t.ops = nil
 	for verb, n := range facts.Verbs {
 		if n > 0 {
@@ -167,7 +169,7 @@ func (v *validator) trace(ph *Phase, t *Trace, at part) {
 	if t.Even && t.Speed != 1 {
 		v.fault(at.where+": speed beside rate", "Write one of them: rate sets the distances between ops, speed keeps those of the trace.", at.path+".speed")
 	}
-	if t.SHA256 != "" && (!sha256Pattern.MatchString(t.SHA256) || t.Lines < 1) || len(t.Ops)+len(t.LeftOut) > 2*maxTraceOps {
+	if t.SHA256 != "" && (!sha256Pattern.MatchString(t.SHA256) || t.Lines < 1) || t.Length < 0 || len(t.Ops)+len(t.LeftOut) > 2*maxTraceOps {
 		v.fault(at.where+": what it says of the file cannot be", "Check the plan's text again.", at.path)
 	}
 	for _, c := range slices.Concat(t.Ops, t.LeftOut) {

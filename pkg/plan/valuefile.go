@@ -54,7 +54,7 @@ func (b *block) valueFile(d *Values) {
 		b.Bad("file", err.Error(), "")
 		return
 	}
-	f.SHA256, f.Bytes, f.Count, f.Least, f.Largest = facts.SHA256, facts.Bytes, facts.Count, facts.Least, facts.Largest
+	f.SHA256, f.Length, f.Bytes, f.Count, f.Least, f.Largest = facts.SHA256, facts.Length, facts.Bytes, facts.Count, facts.Least, facts.Largest
 }
 
 // valueFile checks where a dataset has its values from.
