@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/loadgen/loadgen/internal/judge"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -113,6 +114,7 @@ type coordinator struct {
 	result  *run.Run
 	journal *journal
 	seq     int
+	rows    int      // that the series of a load may have
 	seqs    []uint64 // of each worker's last snapshot
 
 	braked atomic.Pointer[string] // why the plan wants no more; nil while it does
@@ -131,6 +133,11 @@ func Run(ctx context.Context, cfg Config) *run.Run {
 		Config: cfg, zero: time.Now(), nodes: map[string][]string{}, result: run.New(cfg.Header, cfg.Environment),
 		journal: newJournal(cfg.Store), seqs: make([]uint64, len(cfg.Workers)), lost: make([]bool, len(cfg.Workers)),
 	}
+	loads := 0
+	for _, ph := range cfg.Plan.Phases {
+		loads += ph.Levels()
+	}
+	c.rows = judge.RowsEach(loads)
 	for _, m := range cfg.Workers {
 		c.result.Fleet = append(c.result.Fleet, run.Worker{Name: m.Name, Host: m.Host, Loadgen: m.Version})
 	}

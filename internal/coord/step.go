@@ -70,6 +70,7 @@ func (c *coordinator) step(ctx context.Context, ph *plan.Phase, part run.Step, r
 		}
 	}
 	c.seq++
+	s.series.Most = c.rows
 	if err := s.prepare(ctx); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"bytes"
+	"cmp"
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
@@ -9,13 +10,23 @@ import (
 	"github.com/loadgen/loadgen/pkg/hist"
 )
 
-// mostRows bounds the rows of a load. When there are more, every two neighbours are joined, and later ones are twice as long.
-const mostRows = 4096
+const (
+	mostRows  = 4096      // of a load. When there are more, every two neighbours are joined, and later ones are twice as long.
+	leastRows = 16        // likewise, in a run of very many loads
+	runRows   = 24 * 1024 // of all loads of a run: 12 MB of its result, which is to be read again
+)
+
+// RowsEach returns how many rows each load of a run may have when it has so many loads.
+func RowsEach(loads int) int {
+	return max(leastRows, min(mostRows, runRows/max(loads, 1))) &^ 1 // they are joined by twos
+}
 
 // Series makes rows of what was counted interval by interval. However long the load, it takes a few megabytes and keeps at most 4,096 rows: of a
 // second each for the first 68 minutes, and of two, four, … in a load that is longer. Rows are joined by what was counted in them, so
 // quantiles are those of all ops of a row. The zero Series has no rows.
 type Series struct {
+	Most int // rows, as RowsEach returns it; 0: as many as a load can have
+
 	rows      []run.Row
 	responses [][]byte  // of each row but the last: histogram of response, in its binary form
 	last      hist.Hist // the same of the last row
@@ -59,7 +70,7 @@ func (s *Series) begin() {
 	if n := len(s.rows); n > 0 {
 		row.InFlight = s.rows[n-1].InFlight
 		s.keep(&s.last)
-		if n == mostRows {
+		if n == cmp.Or(s.Most, mostRows) {
 			s.halve()
 		}
 	}

@@ -97,3 +97,25 @@ func TestRowSeconds(t *testing.T) {
 	require.InDelta(t, 1, run.RowSeconds(nil), 0)
 	require.InDelta(t, 1, run.RowSeconds(ends(0.2)), 0)
 }
+
+// However many loads a plan has, the rows of all of them have their room in one result, as long as that can be.
+func TestRowsOfManyLoads(t *testing.T) {
+	for loads, want := range map[int]int{0: mostRows, 1: mostRows, 6: mostRows, 7: 3510, 100: 244, 1000: 24, 1_000_000: leastRows} {
+		each := RowsEach(loads)
+		require.Equal(t, want, each, loads)
+		require.Zero(t, each%2)
+		require.True(t, each == leastRows || loads*each <= runRows)
+	}
+	one := measure.NewTotals(origin, 1)
+	one.AddDue(driver.Put)
+	s := Series{Most: 24}
+	for at := range 1000 {
+		s.Add(float64(at+1), one)
+		require.LessOrEqual(t, len(s.Rows()), 24)
+	}
+	due := uint64(0)
+	for _, row := range s.Rows() {
+		due += row.Due
+	}
+	require.EqualValues(t, 1000, due, "nothing is lost")
+}

@@ -36,6 +36,22 @@ func readJSON(path string, v any) error {
 	return nil
 }
 
+// readable reports whether the JSON of a value stays within the bounds above.
+func readable(path string, b []byte, v any) error {
+	var err error
+	if len(b) > maxText {
+		err = fmt.Errorf("at most %d MiB are read", maxText>>20)
+	} else {
+		w := weighing{text: b, left: maxDecoded}
+		err = w.value(reflect.TypeOf(v), 0)
+	}
+	if err != nil {
+		return fmt.Errorf("%s is written whole, but has %d MiB, and loadgen does not read it again: %w: run fewer phases, levels or observations at a time",
+			path, len(b)>>20, err)
+	}
+	return nil
+}
+
 // decode is json.Unmarshal for texts that somebody else may have made: two bytes can ask for an element of a slice, which takes hundreds.
 func decode(b []byte, v any) error {
 	w := weighing{text: b, left: maxDecoded}

@@ -126,6 +126,9 @@ func (d *Dir) Observe(probe []byte) error {
 	if d.err != nil {
 		return d.err
 	}
+	if len(probe) >= maxProbe {
+		return fmt.Errorf("keep a probe of %d bytes: less than %d are read again: observe fewer fields at a time", len(probe), maxProbe)
+	}
 	d.lines = append(append(d.lines, probe...), '\n')
 	return nil
 }
@@ -156,7 +159,7 @@ func (d *Dir) Keep(name string, text []byte) error {
 }
 
 // Finish syncs and closes the log and writes the result, whole or not at all. The Dir is of no further use. The result is written
-// even when the log could not be; the error speaks of both.
+// even when the log could not be, or when it is more than [Load] reads again; the error speaks of all of it.
 func (d *Dir) Finish(r *run.Run) error {
 	closed := d.closeLog()
 	written := d.write(r)
@@ -182,7 +185,7 @@ func (d *Dir) closeLog() error {
 	return synced
 }
 
-// replaceJSON is replaceFile for the JSON of a result, as people read it.
+// replaceJSON is replaceFile for the JSON of a result, as people read it. One that is more than is read again is written all the same, and is an error.
 func replaceJSON(on disk, path string, v any) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -191,7 +194,7 @@ func replaceJSON(on disk, path string, v any) error {
 	if err := enc.Encode(v); err != nil {
 		return err
 	}
-	return replaceFile(on, path, b.Bytes())
+	return errors.Join(replaceFile(on, path, b.Bytes()), readable(path, b.Bytes(), v))
 }
 
 // replaceFile makes a file hold the given bytes, whole or not at all, and makes that last.

@@ -1,11 +1,14 @@
 package rundir
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/judge"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/servertest"
 )
@@ -300,4 +304,53 @@ func TestDefaultRoot(t *testing.T) {
 	}
 	_, err := DefaultRoot(func(string) string { return "" })
 	require.EqualError(t, err, "find the directory for runs: neither XDG_STATE_HOME nor HOME is set")
+}
+
+// crowded is a result whose loads have as many rows as they may, with figures as long as can be.
+func crowded(loads, rows int) *run.Run {
+	r, long := result(), -math.MaxFloat64/3
+	row := run.Row{T: 1e6 / 3.0, Due: math.MaxUint64, Sent: math.MaxUint64, OK: math.MaxUint64, Miss: math.MaxUint64, Bad: math.MaxUint64, KeysOK: math.MaxUint64, InFlight: math.MinInt64}
+	row.Response.Mean, row.Response.P50, row.Response.P99 = &long, &long, &long
+	for i := range loads {
+		r.Add(fmt.Sprint("phase-", i), &run.Phase{Validity: run.Valid, Nulls: map[string]string{}, Series: slices.Repeat([]run.Row{row}, rows)})
+	}
+	return r
+}
+
+// What the longest run of very many loads writes is read again.
+func TestResultAtItsBoundsIsReadAgain(t *testing.T) {
+	for _, loads := range []int{6, 1000} {
+		root := t.TempDir()
+		require.NoError(t, create(t, root).Finish(crowded(loads, judge.RowsEach(loads))))
+		info, err := os.Stat(filepath.Join(root, id, resultFile))
+		require.NoError(t, err)
+		require.Less(t, info.Size(), int64(maxText*3/4), "there is room for all else")
+		again, err := Load(root, id)
+		require.NoError(t, err)
+		require.Len(t, again.PhaseOrder, loads)
+		require.Len(t, again.Phase["phase-0"].Series, judge.RowsEach(loads))
+	}
+}
+
+// A result that is more than is read again is written whole, and its run ends with an error that says so.
+func TestResultThatIsNotReadAgain(t *testing.T) {
+	root := t.TempDir()
+	err := create(t, root).Finish(crowded(20, 4096))
+	path := filepath.Join(root, id, resultFile)
+	require.ErrorContains(t, err, "write result: "+path+" is written whole, but has ")
+	require.ErrorContains(t, err, "loadgen does not read it again: at most 32 MiB are read: run fewer phases, levels or observations at a time")
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	var all struct {
+		Phase map[string]struct{ Series []struct{} }
+	}
+	require.NoError(t, json.Unmarshal(b, &all))
+	require.Len(t, all.Phase, 20)
+	require.Len(t, all.Phase["phase-19"].Series, 4096)
+	_, err = Load(root, id)
+	require.ErrorContains(t, err, "has more than 33554432 bytes")
+
+	d := create(t, t.TempDir())
+	require.ErrorContains(t, d.Observe(make([]byte, maxProbe)), "less than 1048576 are read again")
+	abandon(t, d)
 }
