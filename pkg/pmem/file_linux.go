@@ -229,15 +229,15 @@ func piece(mode Mode) int64 {
 
 // open locks and maps a file that exists.
 func (f *File) open(mode Mode) error {
-	if err := f.lock(); err != nil {
-		return err
-	}
-	info, err := f.file.Stat()
+	info, err := f.file.Stat() // it may be another than the one that was looked at before
 	if err != nil {
 		return err
 	}
 	if !info.Mode().IsRegular() || info.Size() == 0 {
 		return errNotRegular
+	}
+	if err := f.lock(); err != nil {
+		return err
 	}
 	if err := f.mapAs(mode, info.Size()); err != nil {
 		return err
