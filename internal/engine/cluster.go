@@ -96,23 +96,12 @@ func byAddress(a, b driver.Node) int {
 func (c *cluster) ask(ctx context.Context, end *sockets.Endpoint, within time.Duration) ([]driver.Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	conn, err := c.group.connect.To(ctx, end)
-	if err != nil {
-		return nil, fmt.Errorf("connect to %v: %w", end, err)
-	}
-	defer conn.Close()
-	deadline, _ := ctx.Deadline()
-	if err := conn.SetDeadline(deadline); err != nil {
-		return nil, fmt.Errorf("%v: %w", end, err)
-	}
 	var nodes []driver.Node
-	if err := driver.Safely(func() (err error) {
+	err := c.group.talk(ctx, end, func(conn *sockets.Witness) (err error) {
 		nodes, err = c.driver.Nodes(ctx, conn, c.group.target.Config, c.secrets)
 		return err
-	}); err != nil {
-		return nil, fmt.Errorf("%v: %w", end, c.group.connect.Explain(err))
-	}
-	return nodes, nil
+	})
+	return nodes, err
 }
 
 // enter gives nodes their slots. What belongs to a node that finds no place stays with whom it was.

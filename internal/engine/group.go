@@ -190,31 +190,41 @@ func (g *group) spare(i int) bool { return g.cluster != nil && g.cluster.newest.
 
 // identifyOne connects as net does: of a host's addresses it takes the first that answers, and the load goes there too.
 func (g *group) identifyOne(ctx context.Context, end *sockets.Endpoint, w driver.Wire, secrets driver.Secrets) (map[string]string, error) {
+	var facts map[string]string
+	err := g.talk(ctx, end, func(conn *sockets.Witness) (err error) {
+		if at, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
+			end.Addr = at.AddrPort()
+		}
+		if facts, err = w.Identify(ctx, conn, g.target.Config, secrets); err == nil {
+			maps.Copy(facts, g.connect.Facts(conn.Conn))
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return facts, nil
+}
+
+// talk has a driver talk to an endpoint over a connection of its own, until ctx ends. Why that fails is explained, as far as one can tell.
+func (g *group) talk(ctx context.Context, end *sockets.Endpoint, exchange func(conn *sockets.Witness) error) error {
 	conn, err := g.connect.To(ctx, end)
 	switch {
 	case end.Path == "" && errors.Is(err, unix.ECONNREFUSED):
-		return nil, fmt.Errorf("connect to %v: %w: nothing listens there: start the server, or write endpoints that are there", end, err)
+		return fmt.Errorf("connect to %v: %w: nothing listens there: start the server, or write endpoints that are there", end, err)
 	case err != nil:
-		return nil, fmt.Errorf("connect to %v: %w", end, err)
+		return fmt.Errorf("connect to %v: %w", end, err)
 	}
 	defer conn.Close()
-	if at, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
-		end.Addr = at.AddrPort()
-	}
 	deadline, _ := ctx.Deadline()
 	if err := conn.SetDeadline(deadline); err != nil {
-		return nil, fmt.Errorf("%v: %w", end, err)
+		return fmt.Errorf("%v: %w", end, err)
 	}
 	heard := &sockets.Witness{Conn: conn}
-	var facts map[string]string
-	if err := driver.Safely(func() (err error) {
-		facts, err = w.Identify(ctx, heard, g.target.Config, secrets)
-		return err
-	}); err != nil {
-		return nil, fmt.Errorf("%v: %w", end, heard.Explain(g.connect.Explain(err)))
+	if err := driver.Safely(func() error { return exchange(heard) }); err != nil {
+		return fmt.Errorf("%v: %w", end, heard.Explain(g.connect.Explain(err)))
 	}
-	maps.Copy(facts, g.connect.Facts(conn))
-	return facts, nil
+	return nil
 }
 
 // newLoop makes a loop with its share of the sessions and a transport for the driver.

@@ -94,3 +94,32 @@ func TestNutcrackerIsIdentified(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{driver.Note: "the server says nothing of itself: INFO: server closed the connection"}, facts)
 }
+
+// Where the nodes of a cluster are asked for, what answers is explained as anywhere.
+func TestServersThatAreNoCluster(t *testing.T) {
+	a := servertest.NewAuthority(t)
+	plain := servertest.Redis(t)
+	for _, test := range []struct {
+		name string
+		addr string
+		want string
+	}{
+		{"TLS", servertest.StartRedisTLS(t, a, a.Issue("127.0.0.1", time.Hour)).Addr, "TLS at this port"},
+		{"a TLS alert", saying(t, "\x15\x03\x01\x00\x02\x02\x46"), "the server speaks TLS at this port: write tls {} in the target"},
+		{"the web", saying(t, "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"), "a web server answers at this port"},
+		{"a Sentinel", servertest.Sentinel(t, plain), "the server knows no CLUSTER NODES, as a Sentinel or a proxy"},
+		{"one server", plain, "the server is in no cluster: leave cluster out of the target"},
+		{"nobody", "127.0.0.1:1", "nothing listens there"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := &group{target: &plan.Target{Driver: "redis", Endpoints: []string{test.addr}, Config: redis.Driver{}.NewConfig(), Timeout: time.Second}}
+			g.connect = sockets.Connector{Dial: (&net.Dialer{}).DialContext}
+			require.NoError(t, g.locate(nil))
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			err := g.discover(ctx, redis.Driver{}, nil)
+			require.ErrorContains(t, err, test.want)
+			t.Log(err)
+		})
+	}
+}

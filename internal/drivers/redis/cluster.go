@@ -83,6 +83,8 @@ func (r *replyReader) answer(c driver.Codec, greetings int) (string, error) {
 		return "", err
 	case v.kind == errorReply && bytes.Contains(v.text, []byte("cluster support disabled")):
 		return "", errors.New("the server is in no cluster: leave cluster out of the target")
+	case v.kind == errorReply && bytes.Contains(v.text, []byte("unknown command")):
+		return "", fmt.Errorf("the server knows no CLUSTER NODES, as a Sentinel or a proxy: write an endpoint of a node, or leave cluster out of the target: %s", printable(v.text))
 	case v.kind != bulk:
 		return "", fmt.Errorf("CLUSTER NODES: want a text, server says %q", printable(v.text))
 	}
