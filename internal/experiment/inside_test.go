@@ -268,3 +268,17 @@ func TestNumbers(t *testing.T) {
 	require.Nil(t, number(math.Inf(-1)))
 	require.Equal(t, 0.0, *number(0))
 }
+
+// A run that the experiment does not know has no part in it.
+func TestStrangersHaveNoPart(t *testing.T) {
+	x := &run.Experiment{Runs: []run.ExperimentRun{{ID: "known", Stopped: run.StopFinished}, {ID: "failed"}}}
+	of := func(id string) *run.Run {
+		r := &run.Run{}
+		r.ID, r.Variant = id, id
+		return r
+	}
+	c := newComparer(x, []*run.Run{of("known"), of("failed"), of("strange")})
+	require.Len(t, c.runs, 1)
+	require.Len(t, c.runs["known"], 1)
+	require.Empty(t, newComparer(&run.Experiment{}, []*run.Run{of("strange")}).runs)
+}

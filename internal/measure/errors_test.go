@@ -108,3 +108,24 @@ func TestManyErrorTextsTravel(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, bytesOf(t, totals), bytesOf(t, &got))
 }
+
+// Texts that make room for others lose as many as those do: a count is at least what is left, and never more than there were.
+func TestRoomForATextCostsAllOthers(t *testing.T) {
+	var e Errors
+	for i := range maxTexts {
+		for range 10 + i {
+			e.Add(fmt.Appendf(nil, "text %02d", i))
+		}
+	}
+	for range 3 {
+		e.Add([]byte("another"))
+	}
+	kept := map[string]uint64{}
+	for i := range e.kept {
+		kept[string(e.texts[i].bytes())] = e.texts[i].n
+	}
+	for i := range maxTexts {
+		require.EqualValues(t, 10+i-3, kept[fmt.Sprintf("text %02d", i)], "text %d", i)
+	}
+	require.NotContains(t, kept, "another")
+}

@@ -51,6 +51,7 @@ func TestMD1Wait(t *testing.T) {
 // Values by hand: of the ten slopes between 1, 2, 4, 3 and 6, the fifth and the sixth are 1 and 1.25.
 func TestSen(t *testing.T) {
 	require.InDelta(t, 1.125, sen([]float64{1, 2, 4, 3, 6}), 1e-12)
+	require.Equal(t, 2.5, sen([]float64{0, 1, 5}), "of 1, 4 and 2.5, an odd number the one in the middle")
 }
 
 // Values by hand: the line through the ranks 0, 1, 3, 2 and 4 rises by 0.9, which leaves squares of 1.9 in all; where neighbours are not alike,
@@ -106,6 +107,18 @@ func TestMD1TailIsOneCurve(t *testing.T) {
 		exact := md1Tail(load, decay, 16)
 		require.InEpsilon(t, exact, md1Tail(load, decay, math.Nextafter(16, 17)), 1e-3, "%v", load)
 	}
+}
+
+// A series that goes on to rise behind its cut is cut as MSER-5 says only where that is more than the share longest: else the beginning that is like the
+// rest goes back to it.
+func TestWarmUpOfASeriesThatGoesOnToRise(t *testing.T) {
+	x := noise(1, 100, 1000, 10, 0)
+	for i := range x {
+		x[i] += 10 * float64(i)
+	}
+	all, some := WarmUp(x, 0.02, 0.3), WarmUp(x, 0.02, 0.9)
+	require.Equal(t, batch*mser(means(x, batch)), all)
+	require.LessOrEqual(t, some, all)
 }
 
 // What MSER-5 cuts is kept only if all of it is like the rest: a first batch that happens to be does not excuse those behind it.
