@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/binary"
@@ -14,6 +15,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -62,6 +64,33 @@ func (e *Enrolment) Unwrap() error { return credentials.ErrConnDispatched }
 type desk struct {
 	authority *Authority
 	throttle  *throttle
+
+	mu     sync.Mutex
+	served map[keyServed]bool // keys that were certified for a token, lately
+}
+
+// keyServed is a key that was certified for a token. If its worker asks again the answer was lost on the way, and the use has been counted.
+type keyServed struct {
+	token string // ID
+	key   [sha256.Size]byte
+}
+
+// maxServed bounds the keys that are remembered; beyond it they are forgotten, and what was lost is counted again.
+const maxServed = 2 * MaxTokenUses
+
+func (d *desk) servedBefore(k keyServed) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.served[k]
+}
+
+func (d *desk) remember(k keyServed) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.served == nil || len(d.served) >= maxServed {
+		d.served = map[keyServed]bool{}
+	}
+	d.served[k] = true
 }
 
 // admit lets a client in that has no certificate, for nothing but to enrol. It is shown the authority, too, which it may know the key of by a token.
@@ -113,9 +142,11 @@ func (d *desk) decide(request enrolRequest, state tls.ConnectionState, from net.
 			outcome.Refused, later = fmt.Errorf("too many wrong tokens came from there: try again in %v", wait.Round(time.Second)), true
 			break
 		}
-		var id string
-		id, outcome.Refused = d.authority.tokens.use(request.Secret, issue)
-		outcome.By = "token " + id
+		served := keyServed{secretID(sha256.Sum256(request.Secret)), keyOf(request.Request)}
+		outcome.By = "token " + served.token
+		if _, outcome.Refused = d.authority.tokens.use(request.Secret, d.servedBefore(served), issue); outcome.Refused == nil {
+			d.remember(served)
+		}
 		var wrong *wrongTokenError
 		if errors.As(outcome.Refused, &wrong) {
 			d.throttle.failed(from)
@@ -144,6 +175,15 @@ func requestedKey(der []byte) (*ecdsa.PublicKey, error) {
 		return nil, errors.New("the request is not for an ECDSA key on P-256")
 	}
 	return key, request.CheckSignature()
+}
+
+// keyOf is the hash of the key that a request is for; that of nothing, if it is no request.
+func keyOf(der []byte) [sha256.Size]byte {
+	request, err := x509.ParseCertificateRequest(der)
+	if err != nil {
+		return [sha256.Size]byte{}
+	}
+	return sha256.Sum256(request.RawSubjectPublicKeyInfo)
 }
 
 func readMessage(r io.Reader, into any) error {
@@ -186,14 +226,10 @@ type membership struct {
 }
 
 // ask enrols over a connection to a coordinator, which cfg has a client know.
-func ask(ctx context.Context, conn net.Conn, cfg *tls.Config, secret []byte) (*membership, error) {
+func ask(ctx context.Context, conn net.Conn, cfg *tls.Config, key *ecdsa.PrivateKey, secret []byte) (*membership, error) {
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
 	if err := conn.SetDeadline(time.Now().Add(Within)); err != nil {
-		return nil, err
-	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
 		return nil, err
 	}
 	request, err := x509.CreateCertificateRequest(rand.Reader, new(x509.CertificateRequest), key)

@@ -144,6 +144,45 @@ func TestTokenOfAnotherAuthorityReplacesTheCertificate(t *testing.T) {
 	require.Equal(t, keyHash(o.authority.root), keyHash(renewed.held.root))
 }
 
+// TestLostAnswerCostsNoUse: a worker whose answer was lost on the way asks again with the same key.
+func TestLostAnswerCostsNoUse(t *testing.T) {
+	o := newOffice(t)
+	token := o.token(t, time.Minute, 1)
+	p, err := openJoined(filepath.Join(t.TempDir(), "fleet"), o.lis.Addr().String(), token, func(context.Context) (net.Conn, error) {
+		conn, err := net.Dial("tcp", o.lis.Addr().String())
+		return &deafConn{Conn: conn}, err
+	})
+	require.NoError(t, err)
+	require.Error(t, p.enrol(t.Context()))
+	var enrolment *Enrolment
+	require.ErrorAs(t, o.end(t), &enrolment)
+	require.NoError(t, enrolment.Refused, "a certificate was issued")
+	p.dial = func(context.Context) (net.Conn, error) { return net.Dial("tcp", o.lis.Addr().String()) }
+	require.NoError(t, p.enrol(t.Context()))
+	answer, err := enrolWith(o, &tls.Config{}, enrolRequest{token.secret[:], certificateRequest(t, new(x509.CertificateRequest), newKey(t))})
+	require.NoError(t, err)
+	require.Contains(t, answer.Refused, "has been used as often as it may be", "another worker")
+}
+
+// deafConn hears nothing of what comes after it has said all that a worker says to enrol: its handshake's two messages, and the request.
+type deafConn struct {
+	net.Conn
+	said int
+}
+
+func (c *deafConn) Write(b []byte) (int, error) {
+	c.said++
+	return c.Conn.Write(b)
+}
+
+func (c *deafConn) Read(b []byte) (int, error) {
+	if c.said < 3 {
+		return c.Conn.Read(b)
+	}
+	_, _ = io.Copy(io.Discard, c.Conn) // until the coordinator has answered
+	return 0, errors.New("connection reset")
+}
+
 // enrolWith is a client of its own that asks for a certificate.
 func enrolWith(o *office, cfg *tls.Config, request enrolRequest) (enrolAnswer, error) {
 	cfg.InsecureSkipVerify, cfg.NextProtos = true, []string{enrolProtocol}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -31,7 +33,8 @@ type joined struct {
 	token *Token // nil: none was given
 	dial  func(context.Context) (net.Conn, error)
 
-	asking sync.Mutex // one at a time asks for a certificate
+	asking sync.Mutex        // one at a time asks for a certificate
+	key    *ecdsa.PrivateKey // that it asks for, again if no answer came; nil: the next is new
 
 	mu   sync.Mutex
 	held *membership // nil: none yet
@@ -146,7 +149,12 @@ func (j *joined) fetch(ctx context.Context, held *membership) error {
 		trustServer(cfg, poolOf(held.root))
 		cfg.Certificates = []tls.Certificate{*held.cert}
 	}
-	m, err := ask(ctx, conn, cfg, secret)
+	if j.key == nil {
+		if j.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+			return err
+		}
+	}
+	m, err := ask(ctx, conn, cfg, j.key, secret)
 	if err != nil {
 		return alertSaid(err)
 	}
@@ -157,6 +165,7 @@ func (j *joined) fetch(ctx context.Context, held *membership) error {
 	if err := m.write(j.path); err != nil {
 		return fmt.Errorf("keep this worker's certificate: %w", err)
 	}
+	j.key = nil
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.held = m

@@ -94,7 +94,7 @@ func TestUsesAreCountedAcrossProcesses(t *testing.T) {
 	issued := 0
 	for i := range 60 {
 		all.Go(func() {
-			_, _ = coordinators[i%2].use(token.secret[:], func() error {
+			_, _ = coordinators[i%2].use(token.secret[:], false, func() error {
 				if i%3 == 0 {
 					return fmt.Errorf("no certificate")
 				}

@@ -36,6 +36,18 @@ type Tokens struct {
 	authority [sha256.Size]byte
 
 	mu sync.Mutex // the file's lock is between processes
+
+	queue sync.Mutex
+	uses  []*tokenUse // that the next change of the file is to count
+}
+
+// tokenUse is somebody who wants a certificate for a token.
+type tokenUse struct {
+	hash  [sha256.Size]byte
+	again bool // it has been counted, and the answer was lost
+	issue func() error
+	done  bool // and err says how it went; both are guarded by the mutex of the file
+	err   error
 }
 
 // TokenInfo is what is kept of a token.
@@ -98,31 +110,64 @@ func (t *Tokens) Revoke(id string) error {
 	})
 }
 
-// use has issue make out a certificate if the secret is that of a valid token. The use counts once that has gone well.
-func (t *Tokens) use(secret []byte, issue func() error) (id string, err error) {
-	hash := sha256.Sum256(secret)
-	id = secretID(hash)
-	return id, t.change(false, func(list []TokenInfo) ([]TokenInfo, error) {
-		found := -1
-		for i := range list { // all of them, so that the time taken says nothing
-			if subtle.ConstantTimeCompare(list[i].Hash, hash[:]) == 1 {
-				found = i
-			}
+// use has issue make out a certificate if the secret is that of a valid token. The use counts once that has gone well, unless it is one that has been
+// counted before. Those who come at the same time are counted by one change of the file.
+func (t *Tokens) use(secret []byte, again bool, issue func() error) (id string, err error) {
+	u := &tokenUse{hash: sha256.Sum256(secret), again: again, issue: issue}
+	t.queue.Lock()
+	t.uses = append(t.uses, u)
+	t.queue.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !u.done { // else the one who came before has done it for this one
+		t.count()
+	}
+	return secretID(u.hash), u.err
+}
+
+// count serves all who wait.
+func (t *Tokens) count() {
+	t.queue.Lock()
+	waiting := t.uses
+	t.uses = nil
+	t.queue.Unlock()
+	err := t.changeLocked(false, func(list []TokenInfo) ([]TokenInfo, error) {
+		for _, u := range waiting {
+			u.err = u.serve(list)
 		}
-		switch now := time.Now(); {
-		case found < 0:
-			return nil, &wrongTokenError{fmt.Sprintf("token %s is not known here: it was revoked, or expired long ago, or is another coordinator's", id)}
-		case !now.Before(list[found].Expires):
-			return nil, &wrongTokenError{fmt.Sprintf("token %s expired at %s", id, list[found].Expires.Format(time.RFC3339))}
-		case list[found].Uses <= 0:
-			return nil, &wrongTokenError{fmt.Sprintf("token %s has been used as often as it may be", id)}
-		}
-		if err := issue(); err != nil {
-			return nil, err
-		}
-		list[found].Uses--
 		return list, nil
 	})
+	for _, u := range waiting {
+		u.done = true
+		if u.err == nil {
+			u.err = err
+		}
+	}
+}
+
+// serve issues the certificate, and counts it in the list.
+func (u *tokenUse) serve(list []TokenInfo) error {
+	id, found := secretID(u.hash), -1
+	for i := range list { // all of them, so that the time taken says nothing
+		if subtle.ConstantTimeCompare(list[i].Hash, u.hash[:]) == 1 {
+			found = i
+		}
+	}
+	switch now := time.Now(); {
+	case found < 0:
+		return &wrongTokenError{fmt.Sprintf("token %s is not known here: it was revoked, or expired long ago, or is another coordinator's", id)}
+	case !now.Before(list[found].Expires):
+		return &wrongTokenError{fmt.Sprintf("token %s expired at %s", id, list[found].Expires.Format(time.RFC3339))}
+	case list[found].Uses <= 0 && !u.again:
+		return &wrongTokenError{fmt.Sprintf("token %s has been used as often as it may be", id)}
+	}
+	if err := u.issue(); err != nil {
+		return err
+	}
+	if !u.again {
+		list[found].Uses--
+	}
+	return nil
 }
 
 // wrongTokenError says why a token is of no use.
@@ -136,6 +181,10 @@ func (e *wrongTokenError) Error() string {
 func (t *Tokens) change(durable bool, edit func([]TokenInfo) ([]TokenInfo, error)) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.changeLocked(durable, edit)
+}
+
+func (t *Tokens) changeLocked(durable bool, edit func([]TokenInfo) ([]TokenInfo, error)) error {
 	unlock, err := t.lock()
 	if err != nil {
 		return err
