@@ -183,17 +183,40 @@ func TestKilledWorkerIsNamed(t *testing.T) {
 func TestLostBeforeThePlanIsAssigned(t *testing.T) {
 	t.Parallel()
 	node := beginTarget(t)
-	tm := invite(t, 2, func(all ...string) *load { return begin(t, closedPlan, all...) },
-		"--lease", "6s", "-var", nodes(node.addr), "-var", "duration=1s")
+	r, tm := lostBeforeThePlan(t, closedPlan, "-var", nodes(node.addr), "-var", "duration=1s")
+	require.Equal(t, run.ExitFailed, r.ExitCode, r.Verdict.Reasons)
+	require.Contains(t, strings.Join(r.Verdict.Reasons, "\n"), "populate: 50 of 100 put ops were done: 50 were never begun")
+	require.Contains(t, tm.stdout.String(), "LOST before the first phase: it has loaded nothing")
+}
+
+// TestTheOtherWorkerDoesItsPart is the same with a plan that populates nothing: the part of the worker that is left is done.
+func TestTheOtherWorkerDoesItsPart(t *testing.T) {
+	t.Parallel()
+	node := beginTarget(t)
+	r, tm := lostBeforeThePlan(t, fixedPlan, "-var", nodes(node.addr))
+	require.Equal(t, run.ExitDegraded, r.ExitCode, r.Verdict.Reasons)
+	require.Contains(t, tm.stdout.String(), "LOST before the first phase: it has loaded nothing")
+	const sessions = 7 - 7/2 // those of the second of two workers
+	p := r.Phase["mix"]
+	require.EqualValues(t, sessions*20, p.Setup.Op["put"].OK)
+	require.EqualValues(t, sessions*3000, p.Op["get"].Due+p.Op["put"].Due)
+	require.EqualValues(t, sessions*3000, p.Op["get"].OK+p.Op["put"].OK)
+	calls := countCalls(t, node.addr)
+	require.Equal(t, p.Op["get"].Due, calls["get"])
+	require.Equal(t, p.Op["put"].Due+sessions*20, calls["put"])
+}
+
+// lostBeforeThePlan runs a plan on two workers, the first of which stops before it is given the plan.
+func lostBeforeThePlan(t *testing.T, src string, args ...string) (*run.Run, *team) {
+	t.Helper()
+	tm := invite(t, 2, func(all ...string) *load { return begin(t, src, all...) }, append([]string{"--lease", "6s"}, args...)...)
 	tm.join(tm.addr)
 	require.Eventually(t, func() bool { return strings.Contains(tm.stderr.String(), "1 of 2 workers: w1") }, 10*time.Second, 5*time.Millisecond)
 	tm.workers[0].signal(syscall.SIGSTOP)
 	tm.join(tm.addr)
 	r := tm.result(60 * time.Second)
-	require.Equal(t, run.ExitFailed, r.ExitCode, r.Verdict.Reasons)
-	require.Contains(t, strings.Join(r.Verdict.Reasons, "\n"), "populate: 50 of 100 put ops were done: 50 were never begun")
 	require.Equal(t, []run.Loss{{Worker: "w1", Why: "no heartbeat for 6s, before it had taken the plan"}}, r.Losses)
-	require.Contains(t, tm.stdout.String(), "LOST before the first phase: it has loaded nothing")
+	return r, tm
 }
 
 // TestStoppedWorkerComesBack stops a worker for 2 s: the run is complete, and says that the worker stood still.

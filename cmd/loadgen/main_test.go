@@ -149,6 +149,7 @@ func (p *process) said(words string) {
 type load struct {
 	*process
 	runs, out string
+	repeat    func() *load // begins the same run anew
 }
 
 // begin writes a plan to a file and starts to run it.
@@ -171,6 +172,7 @@ func beginBy(t testing.TB, command func(args ...string) *exec.Cmd, path string, 
 	t.Helper()
 	dir := t.TempDir()
 	l := &load{runs: filepath.Join(dir, "runs"), out: filepath.Join(dir, "run.json")}
+	l.repeat = func() *load { return beginBy(t, command, path, args...) }
 	l.process = start(t, command(append([]string{"coordinator", "run", path, "--runs", l.runs, "--out", l.out}, args...)...))
 	return l
 }
@@ -188,12 +190,16 @@ func (l *load) result(within time.Duration) *run.Run {
 	return &r
 }
 
-// clean waits for the end of a run that has to go through: its exit code is 0, or 4 where that says no more than that other programs had the
-// processors.
+// clean waits for the end of a run that has to go through: its exit code is 0, or 4 where other programs had the processors, as the kernel counts them.
+// When the run says so and the kernel does not, it is repeated, twice at most: by chance a hypervisor takes a processor away once, and not each time.
 func (l *load) clean(within time.Duration) *run.Run {
 	l.t.Helper()
 	r := l.result(within)
-	if !starved(r) {
+	for tries := 2; starved(r) && !crowded(r) && tries > 0; tries-- {
+		*l = *l.repeat()
+		r = l.result(within)
+	}
+	if !starved(r) || !crowded(r) {
 		require.Equal(l.t, run.ExitOK, r.ExitCode, "%v\n%s", r.Verdict.Reasons, &l.stdout)
 	}
 	return r
@@ -212,6 +218,42 @@ func starved(r *run.Run) bool {
 		}
 	}
 	return r.ExitCode == run.ExitInvalid && r.Verdict.Completeness == run.Complete
+}
+
+// crowded says whether the kernel has seen in every phase that is invalid that others had the processors: its loops stood in a run queue, or the
+// machine was busy with other programs. What a run says of itself alone is no excuse.
+func crowded(r *run.Run) bool {
+	for _, p := range r.Phase {
+		wait, others := p.Generator.RunQueueWait, p.Generator.Machine
+		if p.Validity == run.Invalid && (wait == nil || *wait < 0.01) && !others.Doubtful() {
+			return false
+		}
+	}
+	return true
+}
+
+// TestOnlyAKernelExcusesALateStart has runs that blame other programs for late starts, with and without figures of the kernel that say the same.
+func TestOnlyAKernelExcusesALateStart(t *testing.T) {
+	late := func(g run.Generator) *run.Run {
+		return &run.Run{ExitCode: run.ExitInvalid, Verdict: run.Verdict{Completeness: run.Complete}, Phase: map[string]*run.Phase{"p": {
+			Validity: run.Invalid, Generator: g,
+			Reasons: []run.Reason{{Validity: run.Invalid, Text: "get: started late: p99 lag 3 ms; the generator's loop was kept from its processor 3 times"}},
+		}}}
+	}
+	waited, little := 0.04, 0.001
+	for _, tt := range []struct {
+		g    run.Generator
+		want bool
+	}{
+		{run.Generator{}, false},
+		{run.Generator{RunQueueWait: &little, Machine: &measure.Machine{OthersShare: 0.01, IdleShare: 0.5}}, false},
+		{run.Generator{RunQueueWait: &little, Machine: &measure.Machine{OthersShare: 0.3}}, true},
+		{run.Generator{RunQueueWait: &waited}, true},
+	} {
+		r := late(tt.g)
+		require.True(t, starved(r))
+		require.Equal(t, tt.want, crowded(r), "%+v", tt.g)
+	}
 }
 
 // underWay waits until the second step of a plan, which is its load, is being measured: its first second is on disk.
