@@ -291,7 +291,7 @@ func (b *blocking) finish(call *blockingCall, now int64) {
 		st.start = call.start
 	}
 	if call.ok {
-		b.l.answered(st, c.endpoint, &call.reply, len(call.value), call.end)
+		b.l.programs.replied(call.request(), &call.reply, len(call.value), call.end)
 	} else {
 		b.l.panicked(st.session, call.cause, call.end)
 		b.fail(call, call.failed, call.cause, call.end)
@@ -299,10 +299,15 @@ func (b *blocking) finish(call *blockingCall, now int64) {
 	b.free = append(b.free, call)
 }
 
+// request is what the call carries.
+func (c *blockingCall) request() request {
+	return request{st: c.st, endpoint: c.conn.endpoint, verb: c.req.Verb}
+}
+
 // fail ends a call that brought no reply.
 func (b *blocking) fail(call *blockingCall, how op.EventKind, cause error, now int64) {
 	b.l.rec.Errors.Add(fmt.Appendf(nil, "%v: %v", b.endpoints[call.conn.endpoint], cause))
-	b.l.failed(call.st, call.conn.endpoint, how, 0, now)
+	b.l.programs.lost(call.request(), how, now)
 }
 
 func (b *blocking) flush() {}

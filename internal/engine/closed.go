@@ -35,7 +35,7 @@ func (f *closedFeed) fire(t timer, now int64) {
 // start uses n free slots of the session, or retires them.
 func (f *closedFeed) start(s *session, n int, due, now int64) {
 	if !f.over(s, now) {
-		n -= f.l.start(s, &s.stream, n, due, now)
+		n -= f.l.way.start(s, &s.stream, n, due, now)
 	}
 	f.live -= n
 }

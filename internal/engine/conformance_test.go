@@ -54,12 +54,15 @@ func (x overEngine) Do(t testing.TB, reqs ...driver.Request) []driver.Reply {
 	t.Helper()
 	r := &relay{replies: make([]driver.Reply, len(reqs)), left: len(reqs)}
 	l := x.l
-	l.prog, l.feed = r, restful{}
+	l.programs.Program, l.feed = r, restful{}
+	if w, ok := l.tr.(*wire); ok {
+		w.use(l.programs)
+	}
 	l.rec = measure.NewTotals(0, 1)
 	for i := range reqs {
 		st := l.take()
 		st.N, st.Verb, st.session, st.done = uint64(i), reqs[i].Verb, l.sessions[0], false
-		l.issue(st, &reqs[i], l.clock.now())
+		l.programs.issue(st, &reqs[i], l.clock.now())
 	}
 	l.tr.flush()
 	deadline := l.clock.now() + int64(10*time.Second)

@@ -1,12 +1,10 @@
 package engine
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/loadgen/loadgen/internal/op"
-	"github.com/loadgen/loadgen/internal/sockets"
 )
 
 // open makes every connection that is down. The first that cannot be made ends it.
@@ -54,11 +52,9 @@ func (w *wire) unanswered(all int) error {
 func (w *wire) dial(c *wireConn) {
 	w.l.hold.release()
 	end := w.group.endpoint(c.endpoint)
-	fd, err := -1, errUnknownAddress
-	if end.Addr.IsValid() || end.Path != "" || w.pipes != nil {
-		if err = w.admits(&end); err == nil {
-			fd, err = w.poll.Connect(&end, c.index)
-		}
+	fd, err := -1, w.out.admits(&end)
+	if err == nil {
+		fd, err = w.poll.Connect(&end, c.index)
 	}
 	c.since = w.l.clock.now()
 	c.state = isConnecting
@@ -68,17 +64,6 @@ func (w *wire) dial(c *wireConn) {
 		w.lose(c, end.Explain(err))
 	}
 }
-
-// admits says whether the target's secrets may go to an endpoint. Where connections are made by pipes, those look at where each leads.
-func (w *wire) admits(end *sockets.Endpoint) error {
-	if w.pipes != nil {
-		return nil
-	}
-	return w.group.connect.Admits(end)
-}
-
-// errUnknownAddress is of a node of a cluster that has a name and could not be reached when the phase began.
-var errUnknownAddress = errors.New("its address was not found when the phase began")
 
 // connected greets the endpoint once the connection is made.
 func (w *wire) connected(c *wireConn) {
@@ -144,7 +129,7 @@ func (w *wire) lose(c *wireConn, why error) {
 		w.poll.Close(c.fd)
 	}
 	c.state, c.fd, c.blocked, c.greets, c.broken = isDown, -1, false, 0, nil
-	c.batch, c.behind, c.cuts = 0, 0, c.cuts[:0]
+	c.handed, c.behind, c.cuts = 0, 0, c.cuts[:0]
 	c.drop(w)
 	err := fmt.Errorf("%v: %w", w.group.endpoint(c.endpoint), why)
 	if w.opening {
@@ -152,7 +137,7 @@ func (w *wire) lose(c *wireConn, why error) {
 		return
 	}
 	w.l.rec.Errors.Add([]byte(err.Error()))
-	w.l.panicked(w.l.sessions[int(c.index)/w.places], why, now)
+	w.l.panicked(w.session(c), why, now)
 	w.l.routes.suspect()
 	c.backoff = min(max(2*c.backoff, firstBackoff), lastBackoff)
 	jittered := c.backoff/2 + time.Duration(w.rand.Int64N(int64(c.backoff)))
@@ -167,9 +152,9 @@ func (w *wire) lose(c *wireConn, why error) {
 	for i, p := range lost {
 		switch {
 		case i >= kept:
-			w.failed(c, p, op.Refused, now)
+			w.way.failed(c, &lost[i], op.Refused, now)
 		case !p.dead:
-			w.failed(c, p, op.Lost, now)
+			w.way.failed(c, &lost[i], op.Lost, now)
 		}
 	}
 	w.lost = lost[:0]

@@ -9,16 +9,25 @@
 // The same loop runs over four transports:
 //
 //   - wire, for a driver.Wire. Over epoll, with non-blocking sockets and a locked OS thread, this is the event loop executor. Over pipes, with a
-//     goroutine that reads and one that writes for each connection, it is the blocking executor, and carries TLS.
+//     goroutine that reads and one that writes for each connection, it is the blocking executor, and carries TLS. Package sockets has both.
 //   - blocking, for a driver.Dialer: one goroutine for each session and endpoint, which the loop hands requests to. This is the
 //     blocking executor.
-//   - local, for a localfile.Driver: the loop's own thread works on the files. All ops are one request there, so they are carried out without their
-//     program.
+//   - thread, for a localfile.Driver: the loop's own thread works on the files.
 //   - timed, for a driver.Timed: no transport at all; the loop's own timers complete requests. Either executor can carry it.
 //
-// Over wire, the ops of the plain program are carried out directly: they have a place in the queue of replies and no state of their own. So are,
-// over epoll, those of a quorum that ask all their endpoints at once: ops that a session starts together share one state, and what
-// they have in common is counted together. Tests hold the snapshots of both ways equal, byte for byte.
+// # Ways
+//
+// How an op is carried out from its start to its end is a way. A step has one, chosen when it is prepared (way.go):
+//
+//   - programs: each op has a state, and its program decides what is asked and how it ends. Any op over any transport; the reference.
+//   - runs, for plain ops over wire: a place in the queue of replies, and no state.
+//   - quorum, for ops over epoll that ask all endpoints of their key at once: those that a session starts together share a batch.
+//   - thread, which is its own transport: all ops are one request there.
+//
+// What the others do and count is what programs would: tests hold the snapshots equal, byte for byte. A scenario's ops go the way of programs or thread.
+//
+// A connection's requests are written in one place (writer.go, output.go) and its replies read in one (reader.go), which hands those to requests that
+// are still awaited to the way.
 //
 // # Time
 //

@@ -199,12 +199,12 @@ func (e *Engine) prepare(ctx context.Context, step run.Step) (run.Ready, error) 
 			return run.Ready{}, err
 		}
 	}
-	var brake *brake
-	if stop := e.group.phase.Stop; stop != nil && step.Kind == run.Load {
-		brake = newBrake(stop.Errors, &e.halt)
+	var stop *errorStop
+	if s := e.group.phase.Stop; s != nil && step.Kind == run.Load {
+		stop = newErrorStop(s.Errors, &e.halt)
 	}
 	for _, l := range e.group.loops {
-		l.brake = brake
+		l.errorStop = stop
 		e.group.equip(l, source, step)
 	}
 	e.group.step = step
@@ -259,7 +259,7 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink func(*measure.S
 				defer l.meter.close()
 				_, sockets := l.tr.(*wire)
 				l.hold.may = sockets && measured && err == nil // a goroutine without a thread of its own may be moved
-				if t, ok := l.tr.(*local); ok {
+				if t, ok := l.tr.(*thread); ok {
 					t.ran.take(err == nil && e.cpu(l.index) >= 0)
 					defer t.ran.leave()
 				}

@@ -83,8 +83,8 @@ func executeLogged(t testing.TB, cfg Config, p *plan.Plan, c clock) (measure.Tot
 	}
 	_, err = e.Prepare(ctx, stepOf(p.Phase("load"), run.Load))
 	require.NoError(t, err)
-	events := &logged{Program: e.group.loops[0].prog}
-	e.group.loops[0].prog = events
+	events := &logged{Program: e.group.loops[0].programs.Program}
+	e.group.loops[0].programs.Program = events
 	var sealed []byte
 	final, err := e.Run(ctx, time.Duration(e.clock.now()), func(s *measure.Snapshot) (func() error, error) {
 		require.NoError(t, s.CheckValid())
@@ -107,7 +107,7 @@ const mixed = `
 // mixedVerbs is how many verbs mixed has; they are the first.
 const mixedVerbs = 3
 
-var programs = []struct{ name, target string }{
+var replicated = []struct{ name, target string }{
 	{"plain", ""},
 	{"nwr", nwr321},
 	{"nwr all", "replication {\n coordinate = \"client\"\n n = 3\n w = 3\n r = 3\n}"},
@@ -131,7 +131,7 @@ func TestVirtualTimeIsExact(t *testing.T) {
 			ramp     = "1s"
 		}`,
 	}
-	for _, program := range programs {
+	for _, program := range replicated {
 		for name, feed := range feeds {
 			t.Run(program.name+" "+name, func(t *testing.T) {
 				target := program.target + "\n latency = \"500us\"\n spread = \"exponential\"\n miss_every = 7\n error_every = 50"
@@ -173,7 +173,7 @@ const onBlocking = "\n executor = \"blocking\"\n"
 // one request at a time, where a connection of the event loop has many outstanding.
 func TestExecutorsAgree(t *testing.T) {
 	const feed = "closed {\n sessions = 3\n iterations = 300\n think = \"30ms\"\n}"
-	for _, program := range programs {
+	for _, program := range replicated {
 		t.Run(program.name, func(t *testing.T) {
 			target := program.target + "\n latency = \"500us\"\n spread = \"exponential\"\n miss_every = 7\n error_every = 10"
 			loop, _, want := executeLogged(t, Config{Loops: 1}, nullPlan(t, 4, target, mixed+feed), &virtualClock{})

@@ -244,8 +244,11 @@ func (g *group) newLoop(e *Engine, d driver.Driver, index int) (*loop, error) {
 		l.sessions = append(l.sessions, &session{index: len(l.sessions)})
 	}
 	var err error
-	l.tr, err = g.newTransport(e, d, l)
-	return l, err
+	if l.tr, err = g.newTransport(e, d, l); err != nil {
+		return nil, err
+	}
+	l.programs = newPrograms(l)
+	return l, nil
 }
 
 func (g *group) newTransport(e *Engine, d driver.Driver, l *loop) (transport, error) {
@@ -287,7 +290,7 @@ func (g *group) newTransport(e *Engine, d driver.Driver, l *loop) (transport, er
 		}
 		return &timed{l: l, driver: d, config: g.target.Config, endpoints: len(g.endpoints), limit: limit, timeout: int64(g.target.Timeout)}, nil
 	case localfile.Driver:
-		return &local{l: l, store: g.files.store, timeout: int64(g.target.Timeout)}, nil
+		return &thread{l: l, store: g.files.store, timeout: int64(g.target.Timeout)}, nil
 	case driver.Dialer:
 		return newBlocking(func(ctx context.Context, i int) (s driver.Session, err error) {
 			err = driver.Safely(func() (err error) {
@@ -337,7 +340,7 @@ func (g *group) traffic() *run.TCP {
 	var all sockets.Traffic
 	for _, l := range g.loops {
 		w, ok := l.tr.(*wire)
-		if !ok || w.pipes != nil || slices.ContainsFunc(g.endpoints, func(e sockets.Endpoint) bool { return e.Path != "" }) {
+		if !ok || !w.out.prompt() || slices.ContainsFunc(g.endpoints, func(e sockets.Endpoint) bool { return e.Path != "" }) {
 			return nil
 		}
 		all.Add(w.traffic())
@@ -370,9 +373,7 @@ func (g *group) open(c clock) error {
 
 // equip gives a loop the program, the feed and the streams of a step.
 func (g *group) equip(l *loop, source *workload.Source, step run.Step) {
-	l.prog, l.opTimeout = g.program(step.Kind, l.routes)
-	l.scenes = newScenes(l, source)
-	l.bypass(source)
+	g.choose(l, source, step)
 	l.acks = g.target.Replication != nil
 	l.checked = g.plan.Dataset(g.phase.Dataset).Values.Checked
 	for _, s := range l.sessions {
@@ -380,7 +381,6 @@ func (g *group) equip(l *loop, source *workload.Source, step run.Step) {
 		s.stream = source.Stream(s.id)
 	}
 	if step.Kind == run.Load && g.trace != nil {
-		l.direct = nil // whose ops come from streams
 		if c := g.phase.Closed; c != nil {
 			l.feed = newRerun(l, source, c, g.trace)
 			return

@@ -119,6 +119,14 @@ func stepOf(ph *plan.Phase, kind run.StepKind) run.Step {
 	return step
 }
 
+// usePrograms has the ops of the step at hand carried out by their programs, as those of [thread] and [scenes] are.
+func (l *loop) usePrograms() {
+	if w, ok := l.tr.(*wire); ok && l.scenes == nil {
+		w.use(l.programs)
+		l.way = l.programs
+	}
+}
+
 // equip readies a step that starts now.
 func (b *bench) equip(kind run.StepKind) <-chan part {
 	b.t.Helper()
@@ -131,11 +139,11 @@ func (b *bench) equipStep(step run.Step) <-chan part {
 	require.NoError(b.t, err)
 	b.g.equip(b.l, source, step)
 	if b.indirect || b.log != nil {
-		b.l.direct = nil
+		b.l.usePrograms()
 	}
 	if b.log != nil {
-		b.log.Program = b.l.prog
-		b.l.prog = b.log
+		b.log.Program = b.l.programs.Program
+		b.l.programs.Program = b.log
 	}
 	parts := make(chan part, 10_000)
 	b.l.begin(b.e.clock.now(), parts)

@@ -94,7 +94,7 @@ func (f *openFeed) step(s *session, now int64) {
 		f.l.shed(&st.ops)
 	} else {
 		f.at = s
-		f.l.start(s, &st.ops, 1, st.due, now)
+		f.l.way.start(s, &st.ops, 1, st.due, now)
 		f.at = nil
 	}
 	f.advance(s)

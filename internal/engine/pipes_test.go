@@ -13,8 +13,8 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// piped runs a test in virtual time, on the blocking executor. The bubble fails it when a goroutine outlives the connections.
-func piped(t *testing.T, endpoints int, target, phase string, test func(b *bench)) {
+// inBubble runs a test in virtual time, on the blocking executor. The bubble fails it when a goroutine outlives the connections.
+func inBubble(t *testing.T, endpoints int, target, phase string, test func(b *bench)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b := newPipedBench(t, redisPlan(t, endpoints, target+onBlocking, phase), "load", time.Millisecond)
@@ -54,8 +54,8 @@ func TestCodecOnBothExecutors(t *testing.T) {
 		{name: "plain open", phase: open, endpoints: 4},
 		{name: "nwr", target: nwr321, phase: closed, endpoints: 4},
 		{name: "nwr open", target: nwr321, phase: open, endpoints: 4},
-		{name: "nwr all", target: programs[2].target, phase: closed, endpoints: 4},
-		{name: "nwr read one", target: programs[3].target, phase: closed, endpoints: 4},
+		{name: "nwr all", target: replicated[2].target, phase: closed, endpoints: 4},
+		{name: "nwr read one", target: replicated[3].target, phase: closed, endpoints: 4},
 		{name: "late replies", target: quick, phase: closed, endpoints: 2, script: late, late: true},
 		{name: "late replies, nwr", target: quick + nwr321, phase: open, endpoints: 3, script: late, late: true},
 		{name: "error replies", phase: closed, endpoints: 1, script: func(b *bench) { b.server(0).words = []byte("-OOM no room\r\n") }},
@@ -79,7 +79,7 @@ func TestCodecOnBothExecutors(t *testing.T) {
 			want := prepare(loop)
 			a := loop.run(run.Load)
 			require.True(t, a.LateReplies > 0 || !c.late)
-			piped(t, c.endpoints, c.target, c.phase, func(b *bench) {
+			inBubble(t, c.endpoints, c.target, c.phase, func(b *bench) {
 				got := prepare(b)
 				z := b.run(run.Load)
 				require.Equal(t, want.lines, got.lines)
@@ -104,7 +104,7 @@ func TestCodecOnBothExecutors(t *testing.T) {
 
 // TestPipedRepliesInPieces has every reply come a byte at a time.
 func TestPipedRepliesInPieces(t *testing.T) {
-	piped(t, 1, "", "ops = {\n get = 1\n put = 1\n}\n closed {\n sessions = 2\n pipeline = 4\n iterations = 200\n}", func(b *bench) {
+	inBubble(t, 1, "", "ops = {\n get = 1\n put = 1\n}\n closed {\n sessions = 2\n pipeline = 4\n iterations = 200\n}", func(b *bench) {
 		b.server(0).far.pieces = true
 		got := b.run(run.Load)
 		get, put := got.Ops[driver.Get], got.Ops[driver.Put]
@@ -116,7 +116,7 @@ func TestPipedRepliesInPieces(t *testing.T) {
 
 // TestPipedServerGoesAway breaks connections off, twice, and refuses new ones for a while.
 func TestPipedServerGoesAway(t *testing.T) {
-	piped(t, 1, "", getsForASecond, func(b *bench) {
+	inBubble(t, 1, "", getsForASecond, func(b *bench) {
 		go func() { // ends with the load
 			time.Sleep(300 * time.Millisecond)
 			b.server(0).far.Lock()
@@ -141,7 +141,7 @@ func TestPipedServerGoesAway(t *testing.T) {
 
 // TestPipedServerReadsNothing has writes block: requests time out where they are, and the connection is opened again.
 func TestPipedServerReadsNothing(t *testing.T) {
-	piped(t, 1, "timeout = \"50ms\"", getsForASecond, func(b *bench) {
+	inBubble(t, 1, "timeout = \"50ms\"", getsForASecond, func(b *bench) {
 		deaf := make(chan struct{})
 		go func() { // ends with the load
 			time.Sleep(300 * time.Millisecond)
@@ -166,7 +166,7 @@ func TestPipedServerReadsNothing(t *testing.T) {
 // TestPipedHungConnectionIsReopened sends to a server that hangs: the connection is opened again after twice the timeout.
 func TestPipedHungConnectionIsReopened(t *testing.T) {
 	const load = "ops = { put = 1 }\n max_bad = 1\n closed {\n sessions = 1\n duration = \"400ms\"\n think = \"10ms\"\n}"
-	piped(t, 3, "timeout = \"100ms\"\n"+nwr321, load, func(b *bench) {
+	inBubble(t, 3, "timeout = \"100ms\"\n"+nwr321, load, func(b *bench) {
 		b.server(0).latency = func(n int) time.Duration {
 			if n > 1 && n < 22 {
 				return -1
@@ -193,7 +193,7 @@ func TestPipedHostileBytes(t *testing.T) {
 		"a value without bound": {func(s *virtualServer) { s.words = []byte("$99999999999\r\n") }, "n0 (127.0.0.1:7001): "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			piped(t, 1, "", "ops = { get = 1 }\n max_bad = 1\n expect_hits = 0\n closed {\n sessions = 2\n duration = \"1s\"\n}", func(b *bench) {
+			inBubble(t, 1, "", "ops = { get = 1 }\n max_bad = 1\n expect_hits = 0\n closed {\n sessions = 2\n duration = \"1s\"\n}", func(b *bench) {
 				c.script(b.server(0))
 				got := b.run(run.Load)
 				require.Positive(t, got.Reconnects)
@@ -223,7 +223,7 @@ func TestPipedGreetingIsRefused(t *testing.T) {
 // TestPipedLoadEndsWithTheLease runs out of lease in the middle of a load: what had not left does not count as sent.
 func TestPipedLoadEndsWithTheLease(t *testing.T) {
 	for _, deaf := range []bool{false, true} {
-		piped(t, 1, "timeout = \"5s\"", "ops = { get = 1 }\n open {\n sessions = 4\n pipeline = 16\n rate = \"4000/s\"\n duration = \"10s\"\n}", func(b *bench) {
+		inBubble(t, 1, "timeout = \"5s\"", "ops = { get = 1 }\n open {\n sessions = 4\n pipeline = 16\n rate = \"4000/s\"\n duration = \"10s\"\n}", func(b *bench) {
 			b.e.SetLease(time.Duration(b.e.clock.now()) + 2*time.Second)
 			wait := make(chan struct{})
 			if deaf {
@@ -251,7 +251,7 @@ func TestWritesEndBetweenRequests(t *testing.T) {
 	for _, size := range sizes {
 		before := len(c.out)
 		c.out = append(c.out, make([]byte, size)...)
-		c.cut(before)
+		c.split(before, size)
 	}
 	var parts []int
 	from := 0

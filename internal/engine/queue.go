@@ -2,18 +2,19 @@ package engine
 
 import "github.com/loadgen/loadgen/pkg/driver"
 
-// pending is requests of one verb whose replies are owed, one behind the other. Either it is one request of an op with a state, or it
-// is a run of ops without: one request each, due and written together, of a volley or of plain ops.
+// pending is requests of one verb whose replies are owed, one behind the other. Either it is one request of a program's op, or it
+// is a run of ops without a state: one request each, due and written together, of a batch or of plain ops.
 type pending struct {
-	st     *opState // nil for a run
-	volley *volley  // nil for a run of plain ops
-	due    int64    // of such a run
-	sent   int64
-	n      int32 // replies owed
-	keys   int16 // of the one request, where it has several; else 0
-	at     int16 // of the first op in the volley
-	verb   driver.Verb
-	dead   bool // it has timed out: its replies are discarded
+	st    *opState // of a program; else nil
+	batch *batch   // of a quorum; else nil
+	start *int64   // of that op, or of that batch: when its first request leaves is noted there
+	due   int64    // of a run of plain ops
+	sent  int64
+	n     int32 // replies owed
+	keys  int16 // of the one request, where it has several; else 0
+	at    int16 // of the first op in the batch
+	verb  driver.Verb
+	dead  bool // it has timed out: its replies are discarded
 
 	asking bool // the reply to its announcement is owed, too
 }

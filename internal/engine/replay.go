@@ -75,7 +75,7 @@ func (f *replayFeed) due(now int64) {
 func (f *replayFeed) start(s *session, o *op.Op, due, now int64) {
 	before := f.busy
 	f.busy = s
-	f.l.launchTraced(s, o, due, now)
+	f.l.startDrawn(s, o, due, now)
 	f.busy = before
 }
 

@@ -79,8 +79,8 @@ func (s *starts) Start(dst []driver.Request, o *op.Op) []driver.Request {
 func (b *bench) replay() (s *starts, totals measure.Totals) {
 	b.t.Helper()
 	parts := b.equip(run.Load)
-	s = &starts{Program: b.l.prog, net: b.net, at: map[uint64]int64{}, keys: map[string][]uint64{}}
-	b.l.prog = s
+	s = &starts{Program: b.l.programs.Program, net: b.net, at: map[uint64]int64{}, keys: map[string][]uint64{}}
+	b.l.programs.Program = s
 	b.l.run()
 	require.NoError(b.t, b.l.feed.(reading).close())
 	seq := uint64(0)
@@ -112,8 +112,8 @@ func TestReplayOfLinesWithoutSizes(t *testing.T) {
 	values := &b.g.plan.Datasets[0].Values
 	values.Size, values.TTL = 300, 90*time.Second
 	b.equip(run.Load)
-	s := &puts{Program: b.l.prog, values: map[string]driver.Value{}}
-	b.l.prog = s
+	s := &puts{Program: b.l.programs.Program, values: map[string]driver.Value{}}
+	b.l.programs.Program = s
 	b.l.run()
 	require.NoError(t, b.l.feed.(reading).close())
 	for key, want := range map[string]driver.Value{

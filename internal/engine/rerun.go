@@ -25,7 +25,7 @@ type rerunFeed struct {
 	lasts    int64 // how long ops may start, from the step's start; 0: until the trace ends
 	stopAt   int64 // the same on the run clock
 	free     []int // by session in the loop: slots that may start an op and have none
-	hungry   int   // their sum
+	idle     int   // their sum
 	lookAt   int64 // when the trace is looked at again for them
 	ended    bool  // nothing starts any more
 	scratch  op.Op // room for one that is made
@@ -60,7 +60,7 @@ func (f *rerunFeed) fire(t timer, now int64) {
 // offer gives n free slots of the session what is held for it.
 func (f *rerunFeed) offer(s *session, n int, due, now int64) {
 	f.free[s.index] += n
-	f.hungry += n
+	f.idle += n
 	f.lookAt = now
 	for f.free[s.index] > 0 && !f.held.none(s) && f.may(now) {
 		f.start(s, &f.held.release(s).op, due, now)
@@ -73,8 +73,8 @@ func (f *rerunFeed) may(now int64) bool { return !f.ended && now < f.stopAt }
 // start begins an op in a free slot of the session.
 func (f *rerunFeed) start(s *session, o *op.Op, due, now int64) {
 	f.free[s.index]--
-	f.hungry--
-	f.l.launchTraced(s, o, due, now)
+	f.idle--
+	f.l.startDrawn(s, o, due, now)
 }
 
 func (f *rerunFeed) freed(s *session, n int, now int64, held bool) {
@@ -95,7 +95,7 @@ func (f *rerunFeed) due(now int64) {
 		return
 	}
 	for range dealEach {
-		if f.hungry == 0 || f.held.n >= mostHeld {
+		if f.idle == 0 || f.held.n >= mostHeld {
 			return
 		}
 		if !f.ready() {
@@ -122,7 +122,7 @@ func (f *rerunFeed) next() int64 {
 	switch {
 	case f.done():
 		return never
-	case f.over || f.hungry == 0 || f.held.n >= mostHeld:
+	case f.over || f.idle == 0 || f.held.n >= mostHeld:
 		return f.stopAt
 	}
 	return min(f.lookAt, f.stopAt)

@@ -10,14 +10,15 @@ import (
 // scenes carries out scenarios: what a slot of a session does is then not an op but several, one after another. The slot is taken from the start
 // of the first to the end of the last, think times included.
 type scenes struct {
-	l      *loop
-	source *workload.Source
-	slab   []*scene // by number
-	free   []int32
-	cut    []int64 // by scenario, how many were ended between two steps because the run was: they stay in flight
-	before []int64 // by scenario, in flight at the last census
-	now    []int64 // by scenario, room for a census
-	shed   []op.Op // room for the steps of one that is shed
+	stateful // the way of its ops
+	l        *loop
+	source   *workload.Source
+	slab     []*scene // by number
+	free     []int32
+	cut      []int64 // by scenario, how many were ended between two steps because the run was: they stay in flight
+	before   []int64 // by scenario, in flight at the last census
+	now      []int64 // by scenario, room for a census
+	shed     []op.Op // room for the steps of one that is shed
 }
 
 // scene is a scenario under way.
@@ -42,7 +43,16 @@ func newScenes(l *loop, source *workload.Source) *scenes {
 	if n == 0 {
 		return nil
 	}
-	return &scenes{l: l, source: source, cut: make([]int64, n), before: make([]int64, n), now: make([]int64, n), shed: make([]op.Op, source.Longest())}
+	return &scenes{stateful: l.states, l: l, source: source, cut: make([]int64, n), before: make([]int64, n), now: make([]int64, n), shed: make([]op.Op, source.Longest())}
+}
+
+func (x *scenes) start(s *session, stream *workload.Stream, n int, due, now int64) int {
+	for i := range n {
+		if !x.begin(s, stream, due, now) {
+			return i
+		}
+	}
+	return n
 }
 
 // begin starts the stream's next scenario, unless the stream has ended.
@@ -56,19 +66,13 @@ func (x *scenes) begin(s *session, stream *workload.Stream, due, now int64) bool
 	sc.session, sc.at, sc.due, sc.start, sc.outcome = s, 0, due, 0, driver.OK
 	x.l.rec.AddScenario(sc.number)
 	x.l.occupy(s, 1, now)
-	x.launch(sc, due, now)
+	x.step(sc, due, now)
 	return true
 }
 
-// launch starts the step at hand.
-func (x *scenes) launch(sc *scene, due, now int64) {
-	st := x.l.take()
-	o := &sc.ops[sc.at]
-	slot, key := st.Slot, st.Key
-	st.Op = *o
-	st.Slot, o.Key = slot, key
-	st.scene = sc
-	x.l.launch(st, sc.session, due, now)
+// step starts the step at hand.
+func (x *scenes) step(sc *scene, due, now int64) {
+	x.l.launch(sc.session, &sc.ops[sc.at], sc, due, now)
 }
 
 // took notes how the op of a step ended.
@@ -89,7 +93,7 @@ func (x *scenes) proceed(sc *scene, now int64, held bool) {
 	if !over && !x.l.stopped {
 		think := int64(x.source.Think(sc.number, sc.at))
 		if think == 0 && !held {
-			x.launch(sc, now, now)
+			x.step(sc, now, now)
 			return
 		}
 		sc.waits = true
@@ -118,7 +122,7 @@ func (x *scenes) leave(sc *scene, now int64, held bool) {
 func (x *scenes) fire(t timer, now int64) {
 	sc := x.slab[t.arg]
 	sc.waits = false
-	x.launch(sc, t.at, now)
+	x.step(sc, t.at, now)
 }
 
 // stop ends the scenarios that wait for a step: it will not come.
@@ -146,8 +150,9 @@ func (x *scenes) drop(stream *workload.Stream) bool {
 	return true
 }
 
-// census enters the change in how many are in flight, found by looking at every one.
-func (x *scenes) census() {
+// census also enters the change in how many scenarios are in flight, found by looking at every one.
+func (x *scenes) census(ops, keys *[driver.NumVerbs]int64) {
+	x.stateful.census(ops, keys)
 	copy(x.now, x.cut)
 	for _, sc := range x.slab {
 		if sc.used {

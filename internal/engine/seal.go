@@ -67,36 +67,23 @@ func (l *loop) fresh() *measure.Totals {
 	}
 }
 
-// census counts what is in flight by looking at every op state and every connection's queue, and enters the difference to the last
+// census counts what is in flight by looking at every op that is under way and every connection's queue, and enters the difference to the last
 // census: in_flight is not derived from the counts it is checked against.
 func (l *loop) census() {
 	var ops, keys [driver.NumVerbs]int64
-	for _, st := range l.slab {
-		if st.used && !st.done {
-			ops[st.Verb]++
-		}
-		if st.used {
-			keys[st.Verb] += int64(st.keys)
-		}
-	}
+	l.way.census(&ops, &keys)
 	for v, n := range keys {
 		if change := n - l.keyBefore[v]; change != 0 {
 			l.rec.AddKeysInFlight(driver.Verb(v), change)
 		}
 	}
 	l.keyBefore = keys
-	if l.direct != nil {
-		l.direct.running(&ops)
-	}
 	for v, n := range ops {
 		if change := n - l.opsBefore[v]; change != 0 {
 			l.rec.AddInFlight(driver.Verb(v), change)
 		}
 	}
 	l.opsBefore = ops
-	if l.scenes != nil {
-		l.scenes.census()
-	}
 	clear(l.reqNow)
 	l.tr.outstanding(l.reqNow)
 	for i := range l.reqNow {

@@ -43,7 +43,8 @@ func (w *wire) skip(c *wireConn, b []byte, now int64) (took int, whole bool, err
 		c.queue.take(1)
 		w.l.rec.LateReplies++
 	} else {
-		w.direct.settle(c, &answers{n: 1, bytes: s.size, ended: [driver.NumOutcomes]uint64{driver.OK: 1}}, now)
+		w.answers = answers{n: 1, bytes: s.size, runs: append(w.answers.runs[:0], answerRun{driver.OK, 1})}
+		w.bulk.settle(c, &w.answers, now)
 	}
 	s.size = 0
 	return took + len(replyEnd), true, nil

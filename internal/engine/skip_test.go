@@ -27,7 +27,7 @@ func readAll(t *testing.T, seed uint64, piece int, skip bool) (counted []byte, e
 	b.server(0).piece = piece
 	parts := b.equip(run.Load)
 	if !skip {
-		b.l.direct.w.codec.skimmer = nil
+		b.l.tr.(*wire).codec.skimmer = nil
 	}
 	b.l.run()
 	seq := uint64(0)

@@ -361,14 +361,3 @@ func (b *waiters) release(s *session) *held {
 	b.n--
 	return w
 }
-
-// launchTraced begins an op of a trace in a free slot of the session; the op's own key stays with it.
-func (l *loop) launchTraced(s *session, o *op.Op, due, now int64) {
-	st := l.take()
-	slot, key := st.Slot, st.Key
-	st.Op = *o
-	st.Slot, o.Key = slot, key
-	st.scene = nil
-	l.occupy(s, 1, now)
-	l.launch(st, s, due, now)
-}

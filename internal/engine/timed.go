@@ -96,7 +96,7 @@ func (t *timed) fire(tm timer, now int64) {
 	if c.late > 0 {
 		t.calls[tm.arg].st, t.calls[tm.arg].late = nil, 0
 		t.l.timers.set(tm.at+c.late, complete, tm.arg, 0)
-		t.l.failed(c.st, c.endpoint, op.RequestTimeout, 0, now)
+		t.l.programs.lost(request{st: c.st, endpoint: c.endpoint, verb: c.verb}, op.RequestTimeout, now)
 		return
 	}
 	t.owed[c.owed]--
@@ -107,7 +107,7 @@ func (t *timed) fire(tm timer, now int64) {
 		return
 	}
 	t.reply = c.reply
-	t.l.answered(c.st, c.endpoint, &t.reply, len(t.reply.Value), now)
+	t.l.programs.replied(request{st: c.st, endpoint: c.endpoint, verb: c.verb}, &t.reply, len(t.reply.Value), now)
 }
 
 func (t *timed) wait(d time.Duration) bool {

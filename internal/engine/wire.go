@@ -3,7 +3,6 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -31,9 +30,6 @@ const (
 type wire struct {
 	l        *loop
 	poll     sockets.Poller
-	pipes    *sockets.Pipes   // the poller, if that is what it is; else nil
-	gatherer sockets.Gatherer // likewise
-	vector   [][]byte         // scratch of it
 	codec    *guarded
 	replies  []driver.Reply // to the keys of a request that has several
 	group    *group
@@ -47,9 +43,14 @@ type wire struct {
 	bufs     [][]byte // empty, for conns to write and to keep partial replies in
 	kept     int      // bytes that they have room for
 	reply    driver.Reply
-	direct   *direct // the loop's
-	twin     twin
-	rand     *rand.Rand // of back-off
+	way      wireWay // of the step at hand
+	bulk     bulkWay // likewise, if it is one; else nil
+	answers  answers // scratch of it
+	out      outlet
+	writer   writer
+	records  bool                   // what is written at once should not be longer than a TLS record
+	recalled [driver.NumVerbs]int64 // requests of the step that were taken back before they left
+	rand     *rand.Rand             // of back-off
 	lost     []pending
 	opening  bool
 	waiting  []*wireConn // to be opened, while opening
@@ -58,7 +59,6 @@ type wire struct {
 	err      error           // what ended the opening
 	ended    sockets.Traffic // counted on connections that are closed
 	told     sockets.Traffic // counted up to the last call of traffic
-	newest   int64           // latest arrival; of pipes
 }
 
 type connState uint8
@@ -92,7 +92,7 @@ type wireConn struct {
 	heard    int64   // when bytes last came
 
 	behind   int    // entries before the fresh ones that wait for the pipe to have room, and
-	batch    int    // those before these were handed to it; when they left is not known yet
+	handed   int    // those before these were handed to it; when they left is not known yet
 	held     []byte // to be written once the connection is up, which it has never been
 	cuts     []int  // of out, where another write begins; for pipes
 	greets   int    // replies still owed to the greeting, of
@@ -109,9 +109,9 @@ func newWire(l *loop, p sockets.Poller, codec driver.Codec, g *group) *wire {
 		rbuf:  make([]byte, readSize),
 		rand:  rand.New(rand.NewPCG(uint64(l.index), 0)),
 	}
-	w.pipes, _ = p.(*sockets.Pipes)
-	w.gatherer, _ = p.(sockets.Gatherer)
-	w.twin = newTwin(w.codec)
+	_, lends := p.(sockets.Gatherer)
+	w.out, w.writer = newOutlet(w, p), newWriter(w.codec, lends)
+	w.records = !w.out.prompt()
 	for range l.sessions {
 		for e := range w.places {
 			w.conns = append(w.conns, &wireConn{index: int32(len(w.conns)), endpoint: e, fd: -1})
@@ -120,43 +120,8 @@ func newWire(l *loop, p sockets.Poller, codec driver.Codec, g *group) *wire {
 	return w
 }
 
-func (w *wire) send(s *session, st *opState, req *driver.Request) bool {
-	c := w.conn(s, req.Endpoint)
-	if w.room(c) == 0 {
-		return false
-	}
-	to := &c.held
-	if c.state == isUp {
-		w.touch(c)
-		to = &c.out
-	} else if c.held == nil {
-		c.held = w.buffer()
-	}
-	if st != w.l.starting { // what a program asks for later need not be what it asked for first
-		w.twin.forget()
-	}
-	at := len(*to)
-	if len(req.Batch) > 0 {
-		*to = w.codec.batch(*to, req.Verb, req.Batch)
-	} else {
-		*to = w.twin.append(*to, req)
-	}
-	w.taint(c)
-	if w.pipes != nil && c.state == isUp {
-		c.cut(at)
-	}
-	w.l.rec.AddBytes(req.Verb, 0, len(*to)-at)
-	c.queue.push(pending{st: st, n: 1, keys: int16(len(req.Batch)), verb: req.Verb, asking: req.Asking})
-	c.fresh++
-	return true
-}
-
-// taint has the connection that a request was to be gathered for lost, with the next flush, if the codec panicked.
-func (w *wire) taint(c *wireConn) {
-	if w.codec.fault != nil {
-		c.broken = w.codec.took()
-	}
-}
+// session is whose connection it is.
+func (w *wire) session(c *wireConn) *session { return w.l.sessions[int(c.index)/w.places] }
 
 func (w *wire) conn(s *session, endpoint int) *wireConn {
 	return w.conns[s.index*w.places+endpoint]
@@ -182,126 +147,10 @@ func (w *wire) coming(c *wireConn) bool {
 	return c.state != isDown
 }
 
-// touch has a connection among those that are written to, with a buffer for it.
-func (w *wire) touch(c *wireConn) {
-	if !c.dirty {
-		c.dirty = true
-		w.dirty = append(w.dirty, c)
-		if c.out == nil {
-			c.out = w.buffer()
-		}
-	}
-}
-
-func (w *wire) flush() {
-	if len(w.dirty) == 0 {
-		return
-	}
-	now := w.l.clock.now()
-	if w.l.expired(now) {
-		return
-	}
-	for i := 0; i < len(w.dirty); i++ { // a write that fails can make others dirty
-		c := w.dirty[i]
-		c.dirty = false
-		if c.broken != nil {
-			w.lose(c, c.broken)
-			continue
-		}
-		if w.pipes != nil {
-			c.behind += c.fresh
-		}
-		c.stamp(now)
-		if c.state == isUp && !c.blocked {
-			w.write(c)
-		}
-	}
-	w.dirty = w.dirty[:0]
-}
-
-// recall takes back what was gathered or handed over and has not left. Its ops stay in flight: nobody awaits them.
-func (w *wire) recall() {
-	w.twin.forget()
-	for _, c := range w.conns {
-		back := c.behind + c.fresh
-		if c.batch > 0 && w.pipes.Withdraw(c.fd) {
-			back += c.batch
-		}
-		for ; back > 0 && c.queue.len() > c.queue.dead; back-- {
-			p := c.queue.drop()
-			ledger := w.l.requests(c.endpoint, p.verb)
-			ledger.Sent -= uint64(p.n)
-			ledger.Refused += uint64(p.n)
-			if p.st == nil && p.volley == nil {
-				w.direct.left[p.verb] += int64(p.n)
-			}
-		}
-		c.batch, c.behind, c.fresh, c.dirty = 0, 0, 0, false
-	}
-	w.dirty = w.dirty[:0]
-}
-
-// stamp sets the start of what is about to be written.
-func (c *wireConn) stamp(now int64) {
-	for ; c.fresh > 0; c.fresh-- {
-		p := c.queue.at(c.queue.len() - c.fresh)
-		p.sent = now
-		switch {
-		case p.st != nil && p.st.start == 0:
-			p.st.start = now
-		case p.volley != nil && p.volley.start == 0:
-			p.volley.start = now
-		}
-	}
-}
-
-// write sends what the socket takes.
-func (w *wire) write(c *wireConn) {
-	w.twin.forget()
-	for {
-		n, whole, err := w.pass(c)
-		if err != nil && err != sockets.ErrAgain {
-			w.l.hold.release() // wording takes what loops share
-			w.lose(c, fmt.Errorf("write: %w", err))
-			return
-		}
-		c.leave(n)
-		if c.gone == len(c.out) && len(c.lent) == 0 {
-			break
-		}
-		c.compact()
-		if whole {
-			continue
-		}
-		if !c.blocked {
-			w.block(c, true)
-		}
-		return
-	}
-	w.recycle(c.out)
-	c.out, c.gone = nil, 0
-	if c.blocked {
-		w.block(c, false)
-	}
-}
-
-func (w *wire) block(c *wireConn, blocked bool) {
-	c.blocked = blocked
-	if err := w.poll.Watch(c.fd, c.index, blocked); err != nil {
-		w.lose(c, err)
-	}
-}
-
 func (w *wire) wait(d time.Duration) bool {
-	if d < spinBelow && w.pipes == nil {
-		d = 0
-	}
-	n, err := w.poll.Wait(w.ready, d)
+	n, err := w.out.wait(d)
 	if err != nil {
 		panic(err) // the descriptor is this poller's own
-	}
-	if w.pipes != nil && w.pipes.Lapsed() {
-		w.l.lapsed = true
 	}
 	w.handleAll(w.ready[:n])
 	return n > 0
@@ -341,158 +190,6 @@ func (w *wire) handle(c *wireConn, r sockets.Readiness) {
 	}
 }
 
-// read takes one read's bytes and answers what is complete in them. It reports whether there may be more: the buffer was filled, or the
-// stream has ended and the end has not been read yet.
-func (w *wire) read(c *wireConn, ended bool) (more bool) {
-	kept := len(c.in)
-	room := w.rbuf
-	switch {
-	case kept > mostMoved: // what would be moved with every read grows where it is
-		if cap(c.in)-kept < readSize {
-			c.in = append(make([]byte, 0, max(2*cap(c.in), 2*readSize)), c.in...)
-		}
-		room = c.in[:cap(c.in)]
-	case kept > 0:
-		copy(room, c.in)
-	}
-	n, err := w.poll.Read(c.fd, room[kept:])
-	switch {
-	case err == sockets.ErrAgain:
-		return false
-	case err != nil:
-		w.l.hold.release()
-		w.lose(c, fmt.Errorf("read: %w", err))
-		return false
-	case n == 0:
-		w.lose(c, io.EOF)
-		return false
-	}
-	now := w.arrival(c)
-	if !w.l.lapsed { // what has not left is taken back before it is handed over
-		w.l.seal(now)
-	}
-	c.heard = now
-	rest, err := w.parse(c, room[:kept+n], now)
-	if err == nil {
-		err = w.codec.took()
-	}
-	if c.freed > 0 {
-		w.direct.freed(c, now)
-	}
-	if err != nil {
-		w.lose(c, err)
-		return false
-	}
-	w.keep(c, rest)
-	return kept+n == len(room) || ended
-}
-
-// parse answers the replies that b begins with and returns what is left.
-func (w *wire) parse(c *wireConn, b []byte, now int64) ([]byte, error) {
-	for c.state == isGreeting && len(b) > 0 {
-		n, err := w.codec.parseGreeting(b, c.greetAll-c.greets)
-		if err != nil || n == 0 {
-			return b, err
-		}
-		b = b[n:]
-		if c.greets--; c.greets == 0 {
-			w.raise(c)
-		}
-	}
-	for len(b) > 0 {
-		if c.queue.len() == c.unwritten() {
-			n, err := w.unasked(b)
-			if err != nil || n == 0 {
-				return b, err
-			}
-			b = b[n:]
-			continue
-		}
-		if c.skipped.size > 0 {
-			n, whole, err := w.skip(c, b, now)
-			b = b[n:]
-			if err != nil || !whole {
-				return b, err
-			}
-			continue
-		}
-		if p := c.queue.at(0); p.st == nil && !p.dead {
-			n, whole, err := w.direct.answered(c, p, b, now)
-			b = b[n:]
-			if err != nil || !whole {
-				return b, err
-			}
-			continue
-		}
-		if p := c.queue.at(0); p.asking {
-			n, err := w.codec.parseAsking(b)
-			if err != nil || n == 0 {
-				return b, err
-			}
-			p.asking = false
-			w.l.rec.AddBytes(p.verb, n, 0)
-			b = b[n:]
-			continue
-		}
-		p := *c.queue.at(0)
-		n, err := w.parseOne(b, &p)
-		if err != nil || n == 0 {
-			return b, err
-		}
-		b = b[n:]
-		c.queue.take(1)
-		if p.dead {
-			w.l.rec.LateReplies++
-			continue
-		}
-		if p.keys > 0 {
-			w.l.answeredBatch(p.st, c.endpoint, w.replies[:p.keys], n, now)
-		} else {
-			w.l.answered(p.st, c.endpoint, &w.reply, n, now)
-		}
-	}
-	return b, nil
-}
-
-// parseOne reads the reply to a request into w.reply, or of one with several keys into w.replies.
-func (w *wire) parseOne(b []byte, p *pending) (int, error) {
-	if p.keys == 0 {
-		return w.codec.parse(b, p.verb, &w.reply)
-	}
-	if len(w.replies) < int(p.keys) {
-		w.replies = make([]driver.Reply, p.keys)
-	}
-	return w.codec.parseBatch(b, p.verb, w.replies[:p.keys])
-}
-
-// unasked takes what came where nothing was asked.
-func (w *wire) unasked(b []byte) (int, error) {
-	if w.codec.asider != nil {
-		if n, err := w.codec.aside(b); err == nil {
-			return n, nil
-		}
-	}
-	w.l.hold.release()
-	return 0, fmt.Errorf("%w: %q", errUnasked, b[:min(len(b), 40)])
-}
-
-var errUnasked = errors.New("a reply to nothing that was asked")
-
-// keep saves the beginning of a reply for the next read.
-func (w *wire) keep(c *wireConn, rest []byte) {
-	switch {
-	case len(rest) == 0:
-		if c.in != nil {
-			w.recycle(c.in)
-			c.in = nil
-		}
-	case c.in == nil:
-		c.in = append(w.buffer(), rest...)
-	default:
-		c.in = append(c.in[:0], rest...)
-	}
-}
-
 // sweep times out the requests that have waited for too long, and reopens connections on which nothing moves.
 func (w *wire) sweep(now int64) int64 {
 	next := now + w.timeout
@@ -514,7 +211,7 @@ func (w *wire) sweep(now int64) int64 {
 
 // expire times out the connection's overdue requests and returns when to look again.
 func (w *wire) expire(c *wireConn, now int64) int64 {
-	w.date(c)
+	w.out.date(c)
 	next := int64(never)
 	for c.queue.dead < c.queue.len()-c.fresh {
 		p := c.queue.at(c.queue.dead)
@@ -524,7 +221,7 @@ func (w *wire) expire(c *wireConn, now int64) int64 {
 		}
 		p.dead = true
 		c.queue.dead++
-		w.failed(c, *p, op.RequestTimeout, now)
+		w.way.failed(c, p, op.RequestTimeout, now)
 	}
 	silent := max(c.heard, c.queue.at(0).sent) + 2*w.timeout
 	if silent <= now {
@@ -533,15 +230,6 @@ func (w *wire) expire(c *wireConn, now int64) int64 {
 		return never
 	}
 	return min(next, silent)
-}
-
-// failed ends requests that are not in the queue any more, or dead.
-func (w *wire) failed(c *wireConn, p pending, kind op.EventKind, now int64) {
-	if p.st == nil {
-		w.direct.failed(c, p, kind, now)
-		return
-	}
-	w.l.failed(p.st, c.endpoint, kind, int(p.keys), now)
 }
 
 // traffic returns what the kernel has counted on the connections since the last call.
@@ -587,7 +275,6 @@ func (w *wire) buffer() []byte {
 }
 
 func (w *wire) recycle(b []byte) {
-	w.twin.forget()
 	if cap(b) <= keptBuffer && w.kept+cap(b) <= keptBytes {
 		w.kept += cap(b)
 		w.bufs = append(w.bufs, b[:0])

@@ -43,8 +43,8 @@ func TestLentValuesLeaveInTheirPlaces(t *testing.T) {
 	require.NoError(t, err)
 	rapid.Check(t, func(t *rapid.T) {
 		sock := &narrow{most: rapid.SampledFrom([]int{700, 9000, 50_000, 10_000_000}).Draw(t, "most")}
-		w := &wire{poll: sock, gatherer: sock, codec: newGuarded(codec, new(hold))}
-		d, c := &direct{w: w, enc: newEncoder(w.codec)}, &wireConn{state: isUp}
+		w, c := &wire{poll: sock, codec: newGuarded(codec, new(hold))}, &wireConn{state: isUp}
+		w.out, w.writer = newOutlet(w, sock), newWriter(w.codec, true)
 		var want []byte
 		for range rapid.IntRange(1, 25).Draw(t, "requests") {
 			o := op.Op{Verb: driver.Put, Key: fmt.Appendf(nil, "key:%012d", len(want))}
@@ -54,7 +54,7 @@ func TestLentValuesLeaveInTheirPlaces(t *testing.T) {
 			before := len(want)
 			want = codec.AppendRequest(want, &driver.Request{Verb: o.Verb, Key: o.Key, Value: &o.Value})
 			w.touch(c)
-			require.Equal(t, len(want)-before, d.put(c, &o))
+			require.Equal(t, len(want)-before, w.put(c, &o))
 			if rapid.Bool().Draw(t, "write") {
 				w.write(c)
 			}
@@ -72,6 +72,7 @@ func TestLentValuesLeaveInTheirPlaces(t *testing.T) {
 func TestRequestsLeaveBitByBit(t *testing.T) {
 	sock := &narrow{most: 1000}
 	w := &wire{poll: sock}
+	w.out = newOutlet(w, sock)
 	c := &wireConn{state: isUp}
 	var want []byte
 	gather := func(size int) {

@@ -26,7 +26,7 @@ var letGo = []string{"release", "lend"}
 // unheld are functions, and types with all their methods, that the call graph of a held loop has and that may park all the same.
 var unheld = map[string]string{
 	"internal/engine.blocking":  "a transport of loops that are not held: engine.go holds those of sockets",
-	"internal/engine.local":     "likewise",
+	"internal/engine.thread":    "likewise",
 	"internal/engine.timed":     "likewise",
 	"internal/sockets.Pipes":    "likewise: its loops run on the blocking executor",
 	"internal/engine.lease":     "what its field holds is machine.Suspended, which reads two clocks by raw system calls",

@@ -6,25 +6,25 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// brake ends a step on this worker once so many of its ops have failed: the coordinator, who counts those of all workers, hears of them
+// errorStop ends a step on this worker once so many of its ops have failed: the coordinator, who counts those of all workers, hears of them
 // with the next snapshots only.
-type brake struct {
+type errorStop struct {
 	left atomic.Int64
 	halt *atomic.Int32
 }
 
-// newBrake returns the brake of a step that ends after a number of failures; nil for 0.
-func newBrake(errors int64, halt *atomic.Int32) *brake {
+// newErrorStop returns what ends a step after a number of failures; nil for 0.
+func newErrorStop(errors int64, halt *atomic.Int32) *errorStop {
 	if errors == 0 {
 		return nil
 	}
-	b := &brake{halt: halt}
+	b := &errorStop{halt: halt}
 	b.left.Store(errors)
 	return b
 }
 
 // ended counts n ops that ended in an outcome. It is called for those only that did not go well.
-func (b *brake) ended(outcome driver.Outcome, n uint64) {
+func (b *errorStop) ended(outcome driver.Outcome, n uint64) {
 	if b != nil && outcome.Failed() && b.left.Add(-int64(n)) <= 0 {
 		b.halt.CompareAndSwap(goOn, drain)
 	}

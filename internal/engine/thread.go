@@ -6,16 +6,17 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/internal/workload"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
-// local carries requests out on the loop's own thread: the transport of a driver whose target is files of this machine. An op on a mapped
+// thread carries ops out on the loop's own thread: the way, and the transport, of a driver whose target is files of this machine. An op on a mapped
 // file can be shorter than a hand-over to another goroutine.
 //
 // What is sent is carried out by wait, one request after another, so that an op whose end starts the next is no recursion. All ops are one
 // request, to the one endpoint: they need no program, which would take a third of the time that the loop spends on them.
-type local struct {
+type thread struct {
 	l        *loop
 	store    localfile.Store
 	sessions []localfile.Session // by session.index; nil once one has failed
@@ -29,10 +30,10 @@ type local struct {
 	ran      ranOn
 }
 
-// localTurn is how long wait goes on before the loop looks at its timers again.
-const localTurn = int64(time.Millisecond)
+// threadTurn is how long wait goes on before the loop looks at its timers again.
+const threadTurn = int64(time.Millisecond)
 
-func (t *local) open(int64) error {
+func (t *thread) open(int64) error {
 	for _, s := range t.l.sessions {
 		var session localfile.Session
 		if err := driver.Safely(func() (err error) {
@@ -46,27 +47,36 @@ func (t *local) open(int64) error {
 	return nil
 }
 
-// launch begins an op.
-func (t *local) launch(st *opState, now int64) {
-	t.l.rec.Request(0, st.Verb).Sent++
-	if !t.send(st.session, st, nil) {
-		t.ended(st, driver.Error, op.Refused, now)
+func (t *thread) start(s *session, stream *workload.Stream, n int, due, now int64) int {
+	for i := range n {
+		st := t.l.next(s, stream, due, now)
+		if st == nil {
+			return i
+		}
+		t.launch(st, now)
 	}
+	return n
 }
 
-// send takes the whole op: its request is made when its turn comes.
-func (t *local) send(s *session, st *opState, _ *driver.Request) bool {
-	if t.sessions[s.index] == nil {
-		return false
+// launch has an op wait for its turn. Its request is made then.
+func (t *thread) launch(st *opState, now int64) {
+	t.l.rec.Request(0, st.Verb).Sent++
+	if t.sessions[st.session.index] == nil {
+		t.ended(st, driver.Error, op.Refused, now)
+		return
 	}
 	if t.head == len(t.calls) {
 		t.calls, t.head = t.calls[:0], 0
 	}
 	t.calls = append(t.calls, st)
-	return true
 }
 
-func (t *local) wait(d time.Duration) bool {
+// send is never called: no program is at work.
+func (t *thread) send(*session, *opState, *driver.Request) bool { return false }
+
+func (t *thread) census(ops, keys *[driver.NumVerbs]int64) { t.l.countStates(ops, keys) }
+
+func (t *thread) wait(d time.Duration) bool {
 	began := t.l.clock.now()
 	if t.head == len(t.calls) {
 		if d > 0 {
@@ -76,7 +86,7 @@ func (t *local) wait(d time.Duration) bool {
 		return false
 	}
 	now := began
-	for t.head < len(t.calls) && now < began+localTurn && t.l.halt.Load() != abandon && !t.l.expired(now) {
+	for t.head < len(t.calls) && now < began+threadTurn && t.l.halt.Load() != abandon && !t.l.expired(now) {
 		st := t.calls[t.head]
 		t.head++
 		now = t.carry(st)
@@ -86,7 +96,7 @@ func (t *local) wait(d time.Duration) bool {
 }
 
 // carry carries an op out and returns when that was.
-func (t *local) carry(st *opState) (end int64) {
+func (t *thread) carry(st *opState) (end int64) {
 	l, session := t.l, t.sessions[st.session.index]
 	if session == nil { // it has failed since
 		end = l.clock.now()
@@ -119,7 +129,7 @@ func (t *local) carry(st *opState) (end int64) {
 }
 
 // work has a session carry a request out, and returns when that began. Its panic is an error.
-func (t *local) work(session localfile.Session, req *driver.Request, reply *driver.Reply) (start int64, err error) {
+func (t *thread) work(session localfile.Session, req *driver.Request, reply *driver.Reply) (start int64, err error) {
 	defer func() {
 		if e := driver.Recovered(recover()); e != nil {
 			err = e
@@ -137,7 +147,7 @@ func (t *local) work(session localfile.Session, req *driver.Request, reply *driv
 }
 
 // answered takes a reply to an op.
-func (t *local) answered(st *opState, reply *driver.Reply, now int64) {
+func (t *thread) answered(st *opState, reply *driver.Reply, now int64) {
 	l := t.l
 	l.answers = now
 	sent := 0
@@ -152,7 +162,7 @@ func (t *local) answered(st *opState, reply *driver.Reply, now int64) {
 }
 
 // ended counts how the request of an op ended, and the op did.
-func (t *local) ended(st *opState, outcome driver.Outcome, cause op.EventKind, now int64) {
+func (t *thread) ended(st *opState, outcome driver.Outcome, cause op.EventKind, now int64) {
 	l := t.l
 	ledger := l.rec.Request(0, st.Verb)
 	switch {
@@ -169,10 +179,10 @@ func (t *local) ended(st *opState, outcome driver.Outcome, cause op.EventKind, n
 	l.proceed(s, sc, now, cause == op.Refused)
 }
 
-func (t *local) flush() {}
+func (t *thread) flush() {}
 
 // recall takes back what has not begun.
-func (t *local) recall() {
+func (t *thread) recall() {
 	for _, c := range t.calls[t.head:] {
 		ledger := t.l.rec.Request(0, c.Verb)
 		ledger.Sent--
@@ -181,21 +191,21 @@ func (t *local) recall() {
 	t.calls, t.head = t.calls[:0], 0
 }
 
-func (t *local) fire(timer, int64) {}
+func (t *thread) fire(timer, int64) {}
 
-func (t *local) sweep(int64) int64 { return never }
+func (t *thread) sweep(int64) int64 { return never }
 
-func (t *local) outstanding(into []measure.Requests) {
+func (t *thread) outstanding(into []measure.Requests) {
 	for _, c := range t.calls[t.head:] {
 		into[c.Verb].InFlight++
 	}
 }
 
 // close leaves the sessions to the store.
-func (t *local) close() {}
+func (t *thread) close() {}
 
 // own returns how much of a step's time the loop itself took: what was spent in the sessions is the target's.
-func (t *local) own(wall int64) int64 {
+func (t *thread) own(wall int64) int64 {
 	own := max(0, wall-t.inside-t.slept)
 	t.inside, t.slept = 0, 0
 	return own

@@ -13,9 +13,9 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// TestDirectIsTheProgram carries plain ops out directly and by their program, through everything that can happen to them: each snapshot
+// TestRunsAreTheProgram carries plain ops out in runs and by their program, through everything that can happen to them: each snapshot
 // has the same bytes, and the servers hold the same values.
-func TestDirectIsTheProgram(t *testing.T) {
+func TestRunsAreTheProgram(t *testing.T) {
 	const mixed = "ops = { get = 3, put = 2, delete = 1 }\nmax_bad = 1\n"
 	mixes := map[string]string{"": mixed, "gets only: ": "ops = { get = 1 }\nmax_bad = 1\n", "puts only: ": "ops = { put = 1 }\nmax_bad = 1\n"}
 	const closed = mixed + `
@@ -111,14 +111,14 @@ func TestDirectIsTheProgram(t *testing.T) {
 				phase := strings.Replace(c.phase, mixed, mix, 1)
 				values := cmp.Or(c.values, "size = 100")
 				p := redisPlanOf(t, c.endpoints, values, c.target, phase)
-				require.Equal(t, playDirect(t, p, c.script, false), playDirect(t, p, c.script, true))
+				require.Equal(t, playWay(t, p, c.script, false), playWay(t, p, c.script, true))
 			})
 		}
 	}
 }
 
-// TestVolleysAreTheProgram does the same with ops of a quorum, on as many endpoints as a key lives on and on more.
-func TestVolleysAreTheProgram(t *testing.T) {
+// TestQuorumsAreTheProgram does the same with ops of a quorum, on as many endpoints as a key lives on and on more.
+func TestQuorumsAreTheProgram(t *testing.T) {
 	const mixed = "ops = { get = 1, put = 3, delete = 1 }\nmax_bad = 1\n"
 	mixes := map[string]string{"": mixed, "gets only: ": "ops = { get = 1 }\nmax_bad = 1\n", "puts only: ": "ops = { put = 1 }\nmax_bad = 1\n"}
 	const closed = mixed + "closed {\n sessions = 3\n duration = \"1s\"\n pipeline = 20\n}"
@@ -183,7 +183,7 @@ func TestVolleysAreTheProgram(t *testing.T) {
 						}
 					}
 					p := redisPlan(t, endpoints, c.target, strings.Replace(c.phase, mixed, mix, 1))
-					require.Equal(t, playDirect(t, p, script, false), playDirect(t, p, script, true))
+					require.Equal(t, playWay(t, p, script, false), playWay(t, p, script, true))
 				})
 			}
 		}
@@ -206,8 +206,8 @@ type played struct {
 	held      []map[string][]byte
 }
 
-// playDirect carries out a phase.
-func playDirect(t *testing.T, p *plan.Plan, script func(b *bench), direct bool) (got played) {
+// playWay carries out a phase.
+func playWay(t *testing.T, p *plan.Plan, script func(b *bench), direct bool) (got played) {
 	b := newBench(t, p, "load", time.Millisecond)
 	defer b.g.close()
 	if script != nil {
@@ -215,7 +215,7 @@ func playDirect(t *testing.T, p *plan.Plan, script func(b *bench), direct bool) 
 	}
 	b.indirect = !direct
 	total := b.run(run.Load)
-	require.Equal(t, direct, b.l.direct != nil)
+	require.Equal(t, direct, b.l.way != way(b.l.programs))
 	due := uint64(0)
 	for _, o := range total.Ops {
 		due += o.Ledger().Due

@@ -27,7 +27,7 @@ func TestErrorsEndTheStep(t *testing.T) {
 					}`, pipeline)), "load", time.Millisecond)
 				b.indirect = indirect
 				b.net.at(time.Duration(b.net.clock.t)+time.Second, func() { b.server(0).words = []byte("-ERR out of order\r\n") })
-				b.l.brake = newBrake(b.g.phase.Stop.Errors, &b.e.halt)
+				b.l.errorStop = newErrorStop(b.g.phase.Stop.Errors, &b.e.halt)
 				began := b.net.clock.t
 				get := b.run(run.Load).Ops[driver.Get]
 				require.GreaterOrEqual(t, get.Outcomes[driver.Error], uint64(20))
@@ -51,7 +51,7 @@ func TestTimeoutsEndTheStep(t *testing.T) {
 			sessions = 10
 		}`), "load", time.Millisecond)
 	b.net.at(time.Duration(b.net.clock.t)+time.Second, func() { b.server(0).latency = func(int) time.Duration { return -1 } })
-	b.l.brake = newBrake(b.g.phase.Stop.Errors, &b.e.halt)
+	b.l.errorStop = newErrorStop(b.g.phase.Stop.Errors, &b.e.halt)
 	began := b.net.clock.t
 	get := b.run(run.Load).Ops[driver.Get]
 	require.Greater(t, get.Outcomes[driver.Miss], uint64(900))

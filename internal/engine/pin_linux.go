@@ -72,7 +72,7 @@ func (r *ranOn) leave()           { r.end = onCPU() }
 func (g *group) threads() []measure.Thread {
 	list, root := []measure.Thread{}, os.DirFS("/")
 	for _, l := range g.loops {
-		if t, ok := l.tr.(*local); ok {
+		if t, ok := l.tr.(*thread); ok {
 			list = append(list, measure.Thread{
 				Session: l.sessions[0].id, Sessions: len(l.sessions), Pinned: t.ran.pinned,
 				CPU: t.ran.began, CPUAtEnd: t.ran.end, Node: machine.NodeOf(root, t.ran.began), NodeAtEnd: machine.NodeOf(root, t.ran.end),

@@ -16,15 +16,15 @@ import (
 // opaque hides what a codec offers beside its methods.
 type opaque struct{ driver.Codec }
 
-// TestEncoderIsTheCodec encodes ops of any verb, key and size one after the other, with and without the codec's layout.
-func TestEncoderIsTheCodec(t *testing.T) {
+// TestWriterIsTheCodec encodes ops of any verb, key and size one after the other, with and without the codec's layout.
+func TestWriterIsTheCodec(t *testing.T) {
 	for _, d := range []driver.Wire{redis.Driver{}, memcached.Driver{}} {
 		codec, err := d.NewCodec(d.NewConfig(), nil)
 		require.NoError(t, err)
 		require.Implements(t, (*driver.Layout)(nil), codec)
 		for _, c := range []driver.Codec{codec, opaque{codec}} {
 			rapid.Check(t, func(t *rapid.T) {
-				enc := newEncoder(newGuarded(c, new(hold)))
+				w := newWriter(newGuarded(c, new(hold)), false)
 				var got, want []byte
 				for range rapid.IntRange(1, 30).Draw(t, "ops") {
 					o := op.Op{
@@ -36,7 +36,7 @@ func TestEncoderIsTheCodec(t *testing.T) {
 						o.Value = driver.Value{Size: rapid.SampledFrom([]int{0, 1, 10, 32}).Draw(t, "size"), Seed: rapid.Uint64().Draw(t, "seed")}
 						req.Value = &o.Value
 					}
-					got = enc.append(got, &o)
+					got = w.append(got, &o)
 					want = codec.AppendRequest(want, &req)
 				}
 				require.Equal(t, string(want), string(got))

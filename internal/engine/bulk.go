@@ -1,0 +1,127 @@
+package engine
+
+import (
+	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/internal/workload"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// bulk is what the ways have in common whose ops have no state: they are drawn and written many at a time, and an entry in the queue of replies stands
+// for all that were due and written together.
+type bulk struct {
+	l *loop
+	w *wire
+
+	// Ops at hand. A few are drawn before the first is encoded: one op's steps hang on each other, those of several do not, and a processor does
+	// them side by side.
+	ops [drawn]op.Op
+}
+
+const drawn = 16
+
+// bulkWay is a way whose ops have no state.
+type bulkWay interface {
+	wireWay
+	// settle enters the next answers to the first entry of the connection's queue, and takes them off it. The slots are added to c.freed.
+	settle(c *wireConn, got *answers, now int64)
+}
+
+// draw takes the next n ops of a stream, or fewer when it ends, and returns how many.
+func (x *bulk) draw(stream *workload.Stream, n int, now int64) int {
+	got := stream.Draw(x.ops[:n])
+	var digest uint64
+	for i := range x.ops[:got] {
+		o := &x.ops[i]
+		digest += digestOf(o)
+		x.l.sign(o, now)
+	}
+	x.l.rec.Mix(digest)
+	return got
+}
+
+// answers are replies to the requests of one entry in a queue.
+type answers struct {
+	n, bytes int
+	runs     []answerRun // the n in their order
+}
+
+// answerRun is answers side by side that are alike.
+type answerRun struct {
+	outcome driver.Outcome
+	n       int
+}
+
+func (a *answers) add(outcome driver.Outcome, n int) {
+	a.n += n
+	if last := len(a.runs) - 1; last >= 0 && a.runs[last].outcome == outcome {
+		a.runs[last].n += n
+		return
+	}
+	a.runs = append(a.runs, answerRun{outcome, n})
+}
+
+// readAnswers takes the replies to the first entry of the connection's queue that b begins with, as [wireWay.answered] does, and settles them together.
+// checked says that the values of gets carry a header.
+func (w *wire) readAnswers(c *wireConn, b []byte, checked bool, now int64) (took int, whole bool, err error) {
+	p := c.queue.at(0)
+	got, most := &w.answers, int(p.n)
+	got.n, got.runs = 0, got.runs[:0]
+	blind := w.codec.skimmer != nil && !(checked && p.verb == driver.Get) // nobody looks into the values
+	if blind {
+		n := 0
+		if n, took, err = w.codec.skim(b, p.verb, most); n > 0 {
+			got.add(driver.OK, n)
+		}
+	}
+	for err == nil && got.n < most && took < len(b) {
+		size := 0
+		if size, err = w.codec.parse(b[took:], p.verb, &w.reply); size == 0 || err != nil {
+			break
+		}
+		took += size
+		got.add(w.reply.Outcome, 1)
+		if w.reply.Outcome == driver.Error {
+			w.l.rec.Errors.Add(w.l.said.of(w.reply.Message))
+		}
+		if checked && foreign(p.verb, &w.reply) {
+			w.l.rec.Foreign++
+		}
+	}
+	verb := p.verb
+	whole, got.bytes = got.n == most, took
+	if got.n > 0 {
+		w.bulk.settle(c, got, now)
+	}
+	if blind && err == nil && !whole && took < len(b) {
+		size := 0
+		size, err = w.codec.outline(b[took:], verb)
+		took += c.outline(size, len(b)-took)
+	}
+	return took, whole, err
+}
+
+// foreign says whether a reply holds a value that no loadgen wrote.
+func foreign(v driver.Verb, reply *driver.Reply) bool {
+	if v != driver.Get || reply.Outcome != driver.OK {
+		return false
+	}
+	_, _, ok := driver.ReadHeader(reply.Value)
+	return !ok
+}
+
+// enter counts answers to requests and takes them off the connection's queue.
+func (x *bulk) enter(c *wireConn, got *answers, now int64) {
+	x.l.answers = now
+	p := c.queue.at(0)
+	bad := uint64(0)
+	for _, r := range got.runs {
+		if r.outcome == driver.Error {
+			bad += uint64(r.n)
+		}
+	}
+	ledger := x.l.rec.Request(c.endpoint, p.verb)
+	ledger.Error += bad
+	ledger.Answered += uint64(got.n) - bad
+	x.l.rec.AddBytes(p.verb, got.bytes, 0)
+	c.queue.take(got.n)
+}

@@ -1,0 +1,113 @@
+package engine
+
+import (
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/internal/workload"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// sign says in a value who wrote it and when.
+func (l *loop) sign(o *op.Op, now int64) {
+	if !o.Value.Checked {
+		return
+	}
+	version := l.versions(max(1, len(o.Batch)), now)
+	o.Value.Writer, o.Value.Version = uint64(o.Stream), version
+	for i := range o.Batch {
+		o.Batch[i].Value.Writer, o.Batch[i].Value.Version = o.Value.Writer, version+uint64(i)
+	}
+}
+
+// versions returns the first of n versions in a row for values that are put now. They are larger than all that the loop gave before, so the values of
+// a stream, which belongs to one loop, have versions of their own.
+func (l *loop) versions(n int, now int64) uint64 {
+	first := max(l.version, uint64(l.wall+now))
+	l.version = first + uint64(n)
+	return first
+}
+
+// occupy takes slots of the session for n ops.
+func (l *loop) occupy(s *session, n int, now int64) {
+	s.active += n
+	l.running += n
+	s.out, s.started = now, s.started+int64(n)
+	if !s.begun {
+		s.begun, s.first = true, now
+	}
+}
+
+// vacate gives the slots of n ops back that have ended. The feed is still to be told.
+func (l *loop) vacate(s *session, n int, now int64) {
+	s.active -= n
+	l.running -= n
+	s.last = now
+}
+
+// count enters a due op into the ledger.
+func (l *loop) count(o *op.Op) {
+	l.rec.AddDue(o.Verb)
+	if len(o.Batch) == 0 {
+		l.rec.Mix(digestOf(o))
+		return
+	}
+	l.rec.AddKeysDue(o.Verb, len(o.Batch))
+	for i := range o.Batch {
+		item := &o.Batch[i]
+		l.rec.Mix(measure.OpDigest(o.Stream, o.N, o.Verb, item.Key, item.Value.Size))
+	}
+}
+
+func digestOf(o *op.Op) uint64 {
+	return measure.OpDigest(o.Stream, o.N, o.Verb, o.Key, o.Value.Size)
+}
+
+// row is where requests to an endpoint are counted: those to nodes that have joined a cluster in the phase together, behind all others.
+func (l *loop) row(endpoint int) int { return min(endpoint, len(l.reqNow)/driver.NumVerbs-1) }
+
+// requests is the ledger of those to an endpoint with a verb.
+func (l *loop) requests(endpoint int, v driver.Verb) *measure.Requests {
+	return l.rec.Request(l.row(endpoint), v)
+}
+
+// record counts ops that ended at the same time, by their outcome.
+func (l *loop) record(sample *measure.Sample, ended *[driver.NumOutcomes]uint64) {
+	for outcome, count := range ended {
+		if count > 0 {
+			sample.Outcome = driver.Outcome(outcome)
+			l.rec.RecordN(sample, count)
+			if sample.Outcome > driver.Miss {
+				l.errorStop.ended(sample.Outcome, count)
+			}
+		}
+	}
+}
+
+// unanswered enters requests that will not be answered into their ledger.
+func unanswered(ledger *measure.Requests, kind op.EventKind, n uint64) {
+	switch kind {
+	case op.RequestTimeout:
+		ledger.Timeout += n
+	case op.Refused:
+		ledger.Sent -= n
+		ledger.Refused += n
+	default:
+		ledger.Error += n
+	}
+}
+
+// shed counts an op that was due and is never started.
+func (l *loop) shed(stream *workload.Stream) bool {
+	if l.scenes != nil {
+		return l.scenes.drop(stream)
+	}
+	st := l.take()
+	defer l.release(st)
+	if !stream.Next(&st.Op) {
+		return false
+	}
+	l.count(&st.Op)
+	l.rec.Shed(st.Verb, 1)
+	l.rec.ShedKeys(st.Verb, len(st.Batch))
+	return true
+}

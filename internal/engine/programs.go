@@ -1,0 +1,240 @@
+package engine
+
+import (
+	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/internal/workload"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// programs carries ops out by their program: the way of any kind of op over any transport, and the one that the others are held against.
+type programs struct {
+	op.Program
+	l        *loop
+	w        *wire              // the loop's transport, if it is one
+	depth    int                // of delivery
+	scratch  [][]driver.Request // by depth
+	starting *opState
+	whole    driver.Reply // to a request of several keys
+}
+
+// request is one that the transport has taken: what it tells programs the end of.
+type request struct {
+	st       *opState
+	endpoint int
+	verb     driver.Verb
+	keys     int // that it has; 0 for one
+}
+
+func newPrograms(l *loop) *programs {
+	p := &programs{l: l}
+	p.w, _ = l.tr.(*wire)
+	return p
+}
+
+func (p *programs) start(s *session, stream *workload.Stream, n int, due, now int64) int {
+	for i := range n {
+		st := p.l.next(s, stream, due, now)
+		if st == nil {
+			return i
+		}
+		p.launch(st, now)
+	}
+	return n
+}
+
+// launch has the program begin an op.
+func (p *programs) launch(st *opState, now int64) {
+	s, sc := st.session, st.scene
+	p.depth++
+	p.starting = st
+	reqs := p.Start(p.room(), &st.Op)
+	for i := range reqs {
+		p.issue(st, &reqs[i], now)
+	}
+	p.starting = nil
+	p.depth--
+	if st.done || !st.used {
+		p.l.proceed(s, sc, now, true)
+	}
+}
+
+// issue sends a request, or tells its program that it could not.
+func (p *programs) issue(st *opState, req *driver.Request, now int64) {
+	ledger := p.l.requests(req.Endpoint, req.Verb)
+	if p.l.tr.send(st.session, st, req) {
+		ledger.Sent++
+		return
+	}
+	ledger.Refused++
+	p.l.routes.suspect()
+	p.endKeys(st, len(req.Batch), driver.Error, now)
+	p.deliver(op.Event{Kind: op.Refused, Op: &st.Op, Endpoint: req.Endpoint}, now)
+}
+
+// answered takes the reply to a request, or to its announcement.
+func (p *programs) answered(c *wireConn, b []byte, now int64) (took int, whole bool, err error) {
+	w, at := p.w, c.queue.at(0)
+	if at.asking {
+		return w.announced(at, b)
+	}
+	r := request{st: at.st, endpoint: c.endpoint, verb: at.verb, keys: int(at.keys)}
+	if took, err = w.parseOne(b, at); err != nil || took == 0 {
+		return 0, false, err
+	}
+	c.queue.take(1)
+	if r.keys > 0 {
+		p.repliedBatch(r, w.replies[:r.keys], took, now)
+	} else {
+		p.replied(r, &w.reply, took, now)
+	}
+	return took, true, nil
+}
+
+// replied takes a reply to a request; n is its length in bytes.
+func (p *programs) replied(r request, reply *driver.Reply, n int, now int64) {
+	l := p.l
+	l.answers = now
+	ledger := l.requests(r.endpoint, r.verb)
+	ev := op.Event{Kind: op.Replied, Op: &r.st.Op, Endpoint: r.endpoint, Reply: reply}
+	if reply.Outcome == driver.Error {
+		ev.Redirect = l.routes.redirect(r.endpoint, reply.Message)
+	}
+	switch {
+	case reply.Outcome != driver.Error:
+		ledger.Answered++
+	case ev.Redirect == nil:
+		ledger.Error++
+		l.rec.Errors.Add(l.said.of(reply.Message))
+	case ev.Redirect.Ask:
+		ledger.Ask++
+	default:
+		ledger.Moved++
+	}
+	l.rec.AddBytes(r.verb, n, 0)
+	p.deliver(ev, now)
+}
+
+// repliedBatch takes the replies to a request with as many keys; n is their length in bytes. The request is as bad as the worst of them.
+func (p *programs) repliedBatch(r request, replies []driver.Reply, n int, now int64) {
+	l := p.l
+	l.answers = now
+	var ended [driver.NumOutcomes]uint64
+	for i := range replies {
+		reply := &replies[i]
+		ended[reply.Outcome]++
+		if reply.Message != nil {
+			l.rec.Errors.Add(l.said.of(reply.Message))
+		}
+		if l.checked && foreign(r.verb, reply) {
+			l.rec.Foreign++
+		}
+	}
+	p.whole = driver.Reply{Outcome: driver.Miss}
+	for outcome, count := range ended {
+		if count == 0 {
+			continue
+		}
+		p.endKeys(r.st, int(count), driver.Outcome(outcome), now)
+		if o := driver.Outcome(outcome); o != driver.Miss {
+			p.whole.Outcome = o
+		}
+	}
+	ledger := l.requests(r.endpoint, r.verb)
+	if p.whole.Outcome == driver.Error {
+		ledger.Error++
+	} else {
+		ledger.Answered++
+	}
+	l.rec.AddBytes(r.verb, n, 0)
+	p.deliver(op.Event{Kind: op.Replied, Op: &r.st.Op, Endpoint: r.endpoint, Reply: &p.whole}, now)
+}
+
+// endKeys counts n of the keys of st, none where it has one only.
+func (p *programs) endKeys(st *opState, n int, o driver.Outcome, now int64) {
+	if n > 0 {
+		st.keys -= n
+		p.l.rec.EndKeys(st.Verb, o, uint64(n), st.due, now)
+	}
+}
+
+func (p *programs) failed(c *wireConn, x *pending, kind op.EventKind, now int64) {
+	p.lost(request{st: x.st, endpoint: c.endpoint, verb: x.verb, keys: int(x.keys)}, kind, now)
+}
+
+// lost ends a request that will not be answered: kind is op.RequestTimeout or op.Lost, or op.Refused of one that counts as sent and has not left.
+func (p *programs) lost(r request, kind op.EventKind, now int64) {
+	unanswered(p.l.requests(r.endpoint, r.verb), kind, 1)
+	outcome := driver.Error
+	if kind == op.RequestTimeout {
+		outcome = driver.Timeout
+	}
+	p.endKeys(r.st, r.keys, outcome, now)
+	p.deliver(op.Event{Kind: kind, Op: &r.st.Op, Endpoint: r.endpoint}, now)
+}
+
+// deliver gives an event to the program and does what it says.
+func (p *programs) deliver(ev op.Event, now int64) {
+	l := p.l
+	st := l.slab[ev.Op.Slot]
+	s := st.session
+	p.depth++
+	reqs, step := p.On(p.room(), ev)
+	if step.Ack > 0 && l.acks {
+		l.rec.Ack(st.Verb, int(step.Ack), now-st.startOr(now))
+	}
+	if step.Foreign {
+		l.rec.Foreign++
+	}
+	sc := st.scene
+	if step.Done {
+		if ev.Redirect != nil {
+			l.rec.Errors.Add(ending(ev.Redirect))
+			l.routes.suspect()
+		}
+		l.ended(st, step.Outcome, ev.Kind, now)
+	}
+	for i := range reqs {
+		p.issue(st, &reqs[i], now)
+	}
+	p.depth--
+	// launch still holds the requests of an op that it has begun; it tells the feed itself.
+	held := st == p.starting
+	if step.Settled {
+		l.release(st)
+	}
+	if step.Done && !held {
+		l.proceed(s, sc, now, false)
+	}
+}
+
+// room returns an empty slice for the requests of this depth of delivery: a refused request is delivered while its siblings are still being sent.
+func (p *programs) room() []driver.Request {
+	for p.depth >= len(p.scratch) {
+		p.scratch = append(p.scratch, make([]driver.Request, 0, max(maxReplicas, len(p.l.reqNow)/driver.NumVerbs)))
+	}
+	return p.scratch[p.depth][:0]
+}
+
+// maxReplicas is the largest N.
+const maxReplicas = 16
+
+func (p *programs) sweep(now int64) int64 {
+	l := p.l
+	if l.opTimeout == 0 {
+		return never
+	}
+	next := now + l.opTimeout
+	for _, st := range l.slab {
+		if !st.used || st.done {
+			continue
+		}
+		if deadline := st.begun + l.opTimeout; deadline > now {
+			next = min(next, deadline)
+			continue
+		}
+		p.deliver(op.Event{Kind: op.OpTimeout, Op: &st.Op}, now)
+	}
+	return next
+}
+
+func (p *programs) census(ops, keys *[driver.NumVerbs]int64) { p.l.countStates(ops, keys) }

@@ -1,0 +1,157 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/loadgen/loadgen/internal/sockets"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// read takes one read's bytes and answers what is complete in them. It reports whether there may be more: the buffer was filled, or the
+// stream has ended and the end has not been read yet.
+func (w *wire) read(c *wireConn, ended bool) (more bool) {
+	kept := len(c.in)
+	room := w.rbuf
+	switch {
+	case kept > mostMoved: // what would be moved with every read grows where it is
+		if cap(c.in)-kept < readSize {
+			c.in = append(make([]byte, 0, max(2*cap(c.in), 2*readSize)), c.in...)
+		}
+		room = c.in[:cap(c.in)]
+	case kept > 0:
+		copy(room, c.in)
+	}
+	n, err := w.poll.Read(c.fd, room[kept:])
+	switch {
+	case err == sockets.ErrAgain:
+		return false
+	case err != nil:
+		w.l.hold.release()
+		w.lose(c, fmt.Errorf("read: %w", err))
+		return false
+	case n == 0:
+		w.lose(c, io.EOF)
+		return false
+	}
+	now := w.out.arrival(c)
+	if !w.l.lapsed { // what has not left is taken back before it is handed over
+		w.l.seal(now)
+	}
+	c.heard = now
+	rest, err := w.parse(c, room[:kept+n], now)
+	if err == nil {
+		err = w.codec.took()
+	}
+	if n := c.freed; n > 0 {
+		c.freed = 0
+		w.l.feed.freed(w.session(c), n, now, false)
+	}
+	if err != nil {
+		w.lose(c, err)
+		return false
+	}
+	w.keep(c, rest)
+	return kept+n == len(room) || ended
+}
+
+// parse answers the replies that b begins with and returns what is left.
+func (w *wire) parse(c *wireConn, b []byte, now int64) ([]byte, error) {
+	for c.state == isGreeting && len(b) > 0 {
+		n, err := w.codec.parseGreeting(b, c.greetAll-c.greets)
+		if err != nil || n == 0 {
+			return b, err
+		}
+		b = b[n:]
+		if c.greets--; c.greets == 0 {
+			w.raise(c)
+		}
+	}
+	for len(b) > 0 {
+		n, whole, err := w.take(c, b, now)
+		b = b[n:]
+		if err != nil || !whole {
+			return b, err
+		}
+	}
+	return b, nil
+}
+
+// take takes what b begins with: replies to the first requests in the queue, or what nobody asked for. It returns the bytes, and whether there may be
+// more in b.
+func (w *wire) take(c *wireConn, b []byte, now int64) (n int, whole bool, err error) {
+	switch {
+	case c.queue.len() == c.unwritten():
+		n, err = w.unasked(b)
+		return n, n > 0, err
+	case c.skipped.size > 0:
+		return w.skip(c, b, now)
+	case c.queue.at(0).dead:
+		return w.late(c, b)
+	}
+	return w.way.answered(c, b, now)
+}
+
+// late takes the reply to a request that has timed out.
+func (w *wire) late(c *wireConn, b []byte) (n int, whole bool, err error) {
+	p := c.queue.at(0)
+	if p.asking {
+		return w.announced(p, b)
+	}
+	if n, err = w.parseOne(b, p); err != nil || n == 0 {
+		return 0, false, err
+	}
+	c.queue.take(1)
+	w.l.rec.LateReplies++
+	return n, true, nil
+}
+
+// announced takes the reply to the announcement of a request.
+func (w *wire) announced(p *pending, b []byte) (n int, whole bool, err error) {
+	if n, err = w.codec.parseAsking(b); err != nil || n == 0 {
+		return 0, false, err
+	}
+	p.asking = false
+	w.l.rec.AddBytes(p.verb, n, 0)
+	return n, true, nil
+}
+
+// parseOne reads the reply to a request into w.reply, or of one with several keys into w.replies.
+func (w *wire) parseOne(b []byte, p *pending) (int, error) {
+	if p.keys == 0 {
+		return w.codec.parse(b, p.verb, &w.reply)
+	}
+	if len(w.replies) < int(p.keys) {
+		w.replies = make([]driver.Reply, p.keys)
+	}
+	return w.codec.parseBatch(b, p.verb, w.replies[:p.keys])
+}
+
+// unasked takes what came where nothing was asked.
+func (w *wire) unasked(b []byte) (int, error) {
+	if w.codec.asider != nil {
+		if n, err := w.codec.aside(b); err == nil {
+			return n, nil
+		}
+	}
+	w.l.hold.release()
+	return 0, fmt.Errorf("%w: %q", errUnasked, b[:min(len(b), 40)])
+}
+
+var errUnasked = errors.New("a reply to nothing that was asked")
+
+// keep saves the beginning of a reply for the next read.
+func (w *wire) keep(c *wireConn, rest []byte) {
+	switch {
+	case len(rest) == 0:
+		if c.in != nil {
+			w.recycle(c.in)
+			c.in = nil
+		}
+	case c.in == nil:
+		c.in = append(w.buffer(), rest...)
+	default:
+		c.in = append(c.in[:0], rest...)
+	}
+}

@@ -1,0 +1,133 @@
+package engine
+
+import (
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/internal/workload"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// opState is an op between its start and its last event, where the way that carries it out keeps one.
+type opState struct {
+	op.Op
+	session *session
+	scene   *scene // whose step it is; nil: it stands for itself
+	due     int64
+	begun   int64 // when the program started it
+	start   int64 // before the write of its first request; 0 until then
+	keys    int   // of an op with several, those whose requests have not ended
+	used    bool  // between take and release
+	done    bool  // the outcome is known; requests may be outstanding
+}
+
+// next draws the next op of a stream into a slot of the session; nil: the stream has ended.
+func (l *loop) next(s *session, stream *workload.Stream, due, now int64) *opState {
+	st := l.take()
+	if !stream.Next(&st.Op) {
+		l.release(st)
+		return nil
+	}
+	l.occupy(s, 1, now)
+	l.ready(st, s, nil, due, now)
+	return st
+}
+
+// launch begins an op that was drawn elsewhere, in a slot of the session that is taken. The op's own key stays with it.
+func (l *loop) launch(s *session, o *op.Op, sc *scene, due, now int64) {
+	st := l.take()
+	slot, key := st.Slot, st.Key
+	st.Op = *o
+	st.Slot, o.Key = slot, key
+	l.ready(st, s, sc, due, now)
+	l.states.launch(st, now)
+}
+
+// startDrawn begins an op that was drawn elsewhere in a free slot of the session.
+func (l *loop) startDrawn(s *session, o *op.Op, due, now int64) {
+	l.occupy(s, 1, now)
+	l.launch(s, o, nil, due, now)
+}
+
+// ready counts and signs an op that is about to begin.
+func (l *loop) ready(st *opState, s *session, sc *scene, due, now int64) {
+	l.count(&st.Op)
+	l.sign(&st.Op, now)
+	st.session, st.scene, st.due, st.begun, st.start, st.done, st.keys = s, sc, due, now, 0, false, len(st.Batch)
+}
+
+// ended records the outcome of an op. Its slot is free for the feed, which is still to be told.
+func (l *loop) ended(st *opState, outcome driver.Outcome, cause op.EventKind, now int64) {
+	st.done = true
+	if outcome > driver.Miss {
+		l.errorStop.ended(outcome, 1)
+	}
+	sample := measure.Sample{
+		Verb: st.Verb, Outcome: outcome, Cause: measure.Cause(cause),
+		Due: st.due, Start: st.startOr(now), End: now,
+	}
+	if st.scene != nil {
+		st.scene.took(st, outcome, cause, now)
+		l.rec.RecordStep(&sample, st.scene.due)
+		return
+	}
+	l.vacate(st.session, 1, now)
+	l.rec.Record(&sample)
+}
+
+// proceed gives back the slot of an op that has ended, or goes on with its scenario.
+func (l *loop) proceed(s *session, sc *scene, now int64, held bool) {
+	if sc != nil {
+		l.scenes.proceed(sc, now, held)
+		return
+	}
+	l.feed.freed(s, 1, now, held)
+}
+
+// startOr is when the op's first request was written; now, when none was.
+func (st *opState) startOr(now int64) int64 {
+	if st.start == 0 {
+		return now
+	}
+	return st.start
+}
+
+func (l *loop) take() *opState {
+	if len(l.free) == 0 {
+		l.grow()
+	}
+	last := len(l.free) - 1
+	st := l.slab[l.free[last]]
+	l.free = l.free[:last]
+	st.used = true
+	l.used++
+	return st
+}
+
+func (l *loop) grow() {
+	made := make([]opState, minStates)
+	for i := range made {
+		made[i].Slot = int32(len(l.slab))
+		l.slab = append(l.slab, &made[i])
+	}
+	for i := len(made) - 1; i >= 0; i-- {
+		l.free = append(l.free, made[i].Slot)
+	}
+}
+
+func (l *loop) release(st *opState) {
+	st.used = false
+	l.used--
+	l.free = append(l.free, st.Slot)
+}
+
+// countStates adds the ops that have a state and are in flight to counts by verb.
+func (l *loop) countStates(ops, keys *[driver.NumVerbs]int64) {
+	for _, st := range l.slab {
+		if st.used && !st.done {
+			ops[st.Verb]++
+		}
+		if st.used {
+			keys[st.Verb] += int64(st.keys)
+		}
+	}
+}
