@@ -75,16 +75,21 @@ func of(took time.Duration, n map[driver.Outcome]int) *measure.Totals {
 func TestUpdates(t *testing.T) {
 	s := stepOf(t, "closed {\n sessions = 4\n duration = \"30s\"\n}", 2)
 	s.ops = 77
-	s.totals = of(time.Millisecond, map[driver.Outcome]int{driver.OK: 40, driver.Miss: 3, driver.Conflict: 2, driver.Error: 4, driver.Timeout: 1})
+	s.ended, s.bad = 50, 7
+	s.sources[0].upTo, s.sources[1].upTo = 7e9, 7e9-1
 	joint := measure.Interval{From: 3e9, To: 7e9, Delta: of(2*time.Millisecond, map[driver.Outcome]int{driver.OK: 90, driver.Miss: 9, driver.Error: 1})}
 	u := s.update(joint)
 	require.InEpsilon(t, 2*time.Millisecond, u.P50, 0.01)
 	require.InEpsilon(t, 2*time.Millisecond, u.P99, 0.01, "the 99th of a hundred, of which one failed")
 	u.P50, u.P99 = 0, 0
 	require.Equal(t, run.Update{
-		Phase: "p", Kind: run.Load, Elapsed: 6 * time.Second, Expected: 30 * time.Second, Achieved: 25, Done: 50, Bad: 7, Total: 77, Verdict: u.Verdict,
+		Phase: "p", Kind: run.Load, Elapsed: 6 * time.Second, Expected: 30 * time.Second, Achieved: 25, Done: 50, Bad: 7, Total: 77, Awaited: []string{"b"}, Verdict: u.Verdict,
 	}, u)
 
+	s.sources[1].lost = true
+	require.Empty(t, s.update(joint).Awaited, "nothing more comes of one that is lost")
+	s.sources[1].lost, s.sources[1].final = false, true
+	require.Empty(t, s.update(joint).Awaited, "nor of one that has ended")
 	joint.Delta = of(2*time.Millisecond, map[driver.Outcome]int{driver.OK: 90, driver.Miss: 8, driver.Error: 2})
 	joint.Final = true
 	u = s.update(joint)
@@ -511,4 +516,19 @@ func TestBuiltInNodes(t *testing.T) {
 		require.EqualError(t, s.c.start(t.Context()), `target "t": start built-in nodes: why`)
 		require.ErrorIs(t, s.c.flush(t.Context(), s.ph), n.err)
 	})
+}
+
+// Of what has ended, bad is all that is neither ok nor a miss; failures are those that are the target's.
+func TestOutcomesAreCounted(t *testing.T) {
+	all := of(time.Millisecond, map[driver.Outcome]int{driver.OK: 40, driver.Miss: 3, driver.Conflict: 2, driver.Error: 4, driver.Timeout: 1})
+	ended, bad := outcomes(all)
+	require.Equal(t, []uint64{50, 7}, []uint64{ended, bad})
+	want := uint64(0)
+	for outcome, n := range map[driver.Outcome]uint64{driver.Conflict: 2, driver.Error: 4, driver.Timeout: 1} {
+		if outcome.Failed() {
+			want += n
+		}
+	}
+	require.Equal(t, want, failures(all))
+	require.GreaterOrEqual(t, want, uint64(5), "errors and timeouts are")
 }

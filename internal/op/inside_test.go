@@ -251,3 +251,18 @@ func TestShuffleIsPinned(t *testing.T) {
 	}
 	require.NotEqual(t, order(7, 3, 1), order(7, 4, 1))
 }
+
+// Where all endpoints are asked and each holds every key, they take turns at being the first.
+func TestEndpointsThatHoldAllTakeTurns(t *testing.T) {
+	p := NewNWR(NWR{N: 3, W: 1, R: 1, ReadFanout: "n", Seed: 1}, NewRing(endpoints(3)))
+	first := [3]int{}
+	order := make([]int, 3)
+	for n := range uint64(3000) {
+		p.Place(order, &Op{Verb: driver.Put, N: n, Key: []byte("key")})
+		require.ElementsMatch(t, []int{0, 1, 2}, order)
+		first[order[0]]++
+	}
+	for _, n := range first { // binomial(3000, 1/3): sd 26
+		require.InDelta(t, 1000, n, 5*26)
+	}
+}

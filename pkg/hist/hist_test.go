@@ -348,7 +348,14 @@ func TestEachSumCarries(t *testing.T) {
 		want := begun()
 		want.record(uint64(large), 6400)
 		inTurn := begun()
-		for range 100 {
+		for range 100 { // by more and by less at a time: sums that are all but full meet the largest there are
+			inTurn.RecordN(large, 31)
+			inTurn.RecordN(large, 33)
+		}
+		require.Equal(t, bytesOf(t, want), bytesOf(t, inTurn), "2^%d", bits)
+		inTurn = begun()
+		for range 80 {
+			inTurn.RecordN(large, 16)
 			inTurn.RecordN(large, 64)
 		}
 		require.Equal(t, bytesOf(t, want), bytesOf(t, inTurn), "2^%d", bits)
@@ -367,6 +374,28 @@ func TestEachSumCarries(t *testing.T) {
 	}
 }
 
+// TestTheLargestSums are those of values whose squares add up to more than 2^128, recorded apart and merged: of two values, as often as each
+// other, n in all, the deviation is half of their difference times √(n / (n − 1)).
+func TestTheLargestSums(t *testing.T) {
+	const low, high = 1 << 62, 1<<63 - 1
+	var h, other Hist
+	h.RecordN(low, 100)
+	other.RecordN(high, 60)
+	h.Merge(&other)
+	h.RecordN(high, 40)
+	require.InEpsilon(t, (high-low)/2.0*math.Sqrt(200.0/199), h.SD(), 1e-12)
+	require.InEpsilon(t, (float64(low)+float64(high))/2, h.Mean(), 1e-12)
+	_, err := new(Hist).Decode(bytesOf(t, &h))
+	require.NoError(t, err)
+}
+
+// TestRanksOfNoShare are the first.
+func TestRanksOfNoShare(t *testing.T) {
+	for _, q := range []float64{0, -1e-9, -0.5, -0.999, -1, -7, math.Inf(-1), math.NaN()} {
+		require.EqualValues(t, 1, Rank(q, 10), "%v", q)
+	}
+}
+
 // TestMeanIsExact takes values whose sum is rounded by as much as shows in the quotient.
 func TestMeanIsExact(t *testing.T) {
 	require.Equal(t, 7.872161265139058e+17, of(787216126513905753, 787216126513905736, 787216126513905724).Mean())
@@ -376,6 +405,7 @@ func TestMeanIsExact(t *testing.T) {
 // them, take the long way. A value that all have, of less than 256, is not among those.
 func TestMostValuesTakeTheShortWay(t *testing.T) {
 	h := of(latencies(100_000, 1)...)
+	require.NotEmpty(t, h.inner)
 	_, above := bounds(int(h.first) + len(h.inner) - 1)
 	long := uint64(0)
 	for upper, n := range h.Buckets() {

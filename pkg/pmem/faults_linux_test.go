@@ -563,3 +563,21 @@ func TestInstructionsAreNamedBySize(t *testing.T) {
 	f = File{mode: Msync}
 	require.Empty(t, f.Instruction(64))
 }
+
+// Neither the file nor the directory stays open when a file that was made, or opened, is closed.
+func TestNothingStaysOpen(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "log")
+	for _, open := range []func() (*File, error){
+		func() (*File, error) { return Create(path, 4096, None) },
+		func() (*File, error) { return Open(path, None) },
+	} {
+		f, err := open()
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+		require.Empty(t, held(t, dir))
+		n, err := f.ReadAt(make([]byte, 1), 0)
+		require.ErrorIs(t, err, os.ErrClosed)
+		require.Zero(t, n)
+	}
+}
