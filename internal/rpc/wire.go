@@ -44,12 +44,19 @@ func decodeAssignment(m *pb.Assignment) (run.Assignment, error) {
 	if m.GetWorkers() > maxWorkers || m.GetIndex() >= m.GetWorkers() {
 		return run.Assignment{}, fmt.Errorf("assignment to worker %d of %d", m.GetIndex(), m.GetWorkers())
 	}
+	if !isLine(m.GetRun()) || !isLine(m.GetDigest()) || len(m.GetNodes()) > maxServers {
+		return run.Assignment{}, fmt.Errorf("assignment with %d targets, or with a name that is no line of up to %d bytes", len(m.GetNodes()), maxLine)
+	}
 	a := run.Assignment{
 		RunID: m.GetRun(), Plan: m.GetPlan(), Digest: m.GetDigest(), Nodes: map[string][]string{},
 		WallNS: m.GetWallNs(), Index: int(m.GetIndex()), Workers: int(m.GetWorkers()),
 	}
 	for target, endpoints := range m.GetNodes() {
-		a.Nodes[target] = endpoints.GetEndpoint()
+		nodes := endpoints.GetEndpoint()
+		if len(nodes) > maxServers || !isLine(target) || slices.ContainsFunc(nodes, func(n string) bool { return !isLine(n) }) {
+			return run.Assignment{}, fmt.Errorf("assignment with %d nodes of a target, or with a node that is no line of up to %d bytes", len(nodes), maxLine)
+		}
+		a.Nodes[target] = nodes
 	}
 	return a, nil
 }

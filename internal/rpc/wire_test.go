@@ -1,7 +1,9 @@
 package rpc
 
 import (
+	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,6 +28,34 @@ func TestAssignmentIsChecked(t *testing.T) {
 			continue
 		}
 		require.ErrorContains(t, err, "assignment to worker")
+	}
+}
+
+// An assignment holds no more than a coordinator of ours would send, and nothing that a terminal or a log would stumble over.
+func TestAssignmentIsBounded(t *testing.T) {
+	good := func() *pb.Assignment {
+		return &pb.Assignment{Run: "r", Digest: "d", Workers: 1, Nodes: map[string]*pb.Endpoints{"t": {Endpoint: []string{"127.0.0.1:1"}}}}
+	}
+	_, err := decodeAssignment(good())
+	require.NoError(t, err)
+	for name, change := range map[string]func(m *pb.Assignment){
+		"a run of two lines":     func(m *pb.Assignment) { m.Run = "a\nb" },
+		"a long run":             func(m *pb.Assignment) { m.Run = strings.Repeat("r", 1<<20) },
+		"a digest that turns":    func(m *pb.Assignment) { m.Digest = "\u202e" },
+		"a target of two lines":  func(m *pb.Assignment) { m.Nodes["a\nb"] = &pb.Endpoints{} },
+		"an endpoint that turns": func(m *pb.Assignment) { m.Nodes["t"].Endpoint[0] = "\u202e1:1" },
+		"many endpoints":         func(m *pb.Assignment) { m.Nodes["t"].Endpoint = make([]string, maxServers+1) },
+		"many targets": func(m *pb.Assignment) {
+			for i := range maxServers + 1 {
+				m.Nodes[fmt.Sprint(i)] = &pb.Endpoints{}
+			}
+		},
+	} {
+		m := good()
+		change(m)
+		_, err := decodeAssignment(m)
+		require.ErrorContains(t, err, "assignment", name)
+		require.Equal(t, line(err.Error()), err.Error(), name)
 	}
 }
 
