@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -24,9 +24,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/loadgen/loadgen/internal/identity"
-	"github.com/loadgen/loadgen/internal/rpc"
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
-	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
@@ -43,14 +41,17 @@ type (
 	}
 	told struct {
 		Attempt string
-		Addr    string `json:",omitempty"` // where the stranger waits for workers
-		Refused bool   // the other end ended it, or it could not be begun
-		Heard   string // what came before
+		Addr    string        `json:",omitempty"` // where the stranger waits for workers
+		Refused bool          // the other end ended it, or it could not be begun
+		Heard   string        // what came before
+		Took    time.Duration // until it was refused; the least of a few attempts
 	}
 )
 
 const (
-	strangersPatience = 20 * time.Second // bounds each attempt; a refusal takes a second
+	strangersPatience = 20 * time.Second // bounds each attempt
+	refusedWithin     = time.Second      // each of them is, unless this machine is too busy for that
+	strangersTries    = 3                // of each attempt, of which the quickest counts
 	nobody            = 65534
 )
 
@@ -72,12 +73,26 @@ func stranger(text string) int {
 		"in clear": insecure.NewCredentials(), "no certificate": credentials.NewTLS(&tls.Config{InsecureSkipVerify: true}), "another key": own(identity.Worker),
 	}
 	for name, proof := range attempts {
-		t.join(name, proof)
+		try(func() told { return t.join(name, proof) })
 	}
 	for name, says := range map[string]string{"nothing": "", "HTTP": "GET / HTTP/1.1\r\n\r\n", "HTTP/2": "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"} {
-		t.talk(name, says)
+		try(func() told { return t.talk(name, says) })
 	}
 	return 0
+}
+
+// try makes an attempt a few times, and tells of the one that was refused first, or of one that was not refused at all.
+func try(attempt func() told) {
+	var quickest told
+	for i := range strangersTries {
+		began := time.Now()
+		w := attempt()
+		w.Took = time.Since(began)
+		if i == 0 || !w.Refused || quickest.Refused && w.Took < quickest.Took {
+			quickest = w
+		}
+	}
+	tell(quickest)
 }
 
 // enter tries what is in the directory.
@@ -108,7 +123,7 @@ func own(role identity.Role) credentials.TransportCredentials {
 }
 
 // join says hello to the coordinator, and waits for what comes.
-func (t *task) join(attempt string, proof credentials.TransportCredentials) {
+func (t *task) join(attempt string, proof credentials.TransportCredentials) told {
 	ctx, cancel := context.WithTimeout(context.Background(), strangersPatience)
 	defer cancel()
 	cc, err := grpc.NewClient("passthrough:///x", grpc.WithTransportCredentials(proof),
@@ -124,30 +139,27 @@ func (t *task) join(attempt string, proof credentials.TransportCredentials) {
 		err = stream.Send(&pb.FromWorker{Message: &pb.FromWorker_Hello{Hello: &pb.Hello{Protocol: 3, Name: "w1", Incarnation: "x", Host: "here", Version: "v1"}}})
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
-		tell(told{Attempt: attempt, Refused: ctx.Err() == nil})
-		return
+		return told{Attempt: attempt, Refused: ctx.Err() == nil}
 	}
 	msg, err := stream.Recv()
-	w := told{Attempt: attempt, Refused: err != nil && ctx.Err() == nil}
-	if err == nil {
-		w.Heard = msg.String()
+	if err != nil {
+		return told{Attempt: attempt, Refused: ctx.Err() == nil}
 	}
-	tell(w)
+	return told{Attempt: attempt, Heard: msg.String()}
 }
 
 // talk says something in clear, and reads until it is ended.
-func (t *task) talk(attempt, says string) {
+func (t *task) talk(attempt, says string) told {
 	conn, err := net.DialTimeout(t.Network, t.Addr, strangersPatience)
 	if err != nil {
-		tell(told{Attempt: attempt, Refused: true})
-		return
+		return told{Attempt: attempt, Refused: true}
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(strangersPatience))
 	_, _ = io.WriteString(conn, says) // it may have been ended
 	heard, err := io.ReadAll(conn)
 	var timeout net.Error
-	tell(told{Attempt: attempt, Refused: !errors.As(err, &timeout) || !timeout.Timeout(), Heard: string(heard)})
+	return told{Attempt: attempt, Refused: !errors.As(err, &timeout) || !timeout.Timeout(), Heard: string(heard)}
 }
 
 // falseCoordinators waits for workers at ports of its own, and has orders for those that come.
@@ -159,44 +171,87 @@ func falseCoordinators() {
 	all.Wait()
 }
 
+// falseCoordinator has orders for whoever comes, and does not ask who that is.
 func falseCoordinator(name string, proof credentials.TransportCredentials) {
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		panic(err)
 	}
 	tap := &tap{Listener: lis, again: make(chan struct{}, 1)}
-	server, err := rpc.Listen(rpc.Config{
-		Place: identity.Place{
-			Name:   lis.Addr().String(),
-			Listen: func() (net.Listener, error) { return tap, nil },
-			Prove:  func(identity.Role) (credentials.TransportCredentials, error) { return proof, nil },
-		},
-		Run: "stranger", Version: "v1", Logger: slog.New(slog.DiscardHandler),
-		Timing: rpc.Timing{Heartbeat: time.Second, Lease: time.Hour, Attach: 5 * time.Second},
-	})
+	o := &orders{}
+	server := grpc.NewServer(grpc.Creds(proof))
+	pb.RegisterControlServer(server, o)
+	go func() { _ = server.Serve(tap) }() // ends with Stop
+	tell(told{Attempt: name, Addr: lis.Addr().String()})
+	began := time.Now()
+	w := told{Attempt: name}
+	select { // the worker has come again: it has refused the first time
+	case <-tap.again:
+		w.Refused = true
+	case <-time.After(strangersPatience):
+	}
+	w.Took = time.Since(began)
+	server.Stop()
+	w.Heard = o.heard.String() + tap.String()
+	tell(w)
+}
+
+// greedyPlan names a file and a secret of the worker's, for a place of the stranger's.
+const greedyPlan = `
+plan "greedy" {}
+target "t" {
+	driver    = "redis"
+	endpoints = ["127.0.0.1:1"]
+	password  = secret("CACHE")
+}
+dataset "d" {
+	keys { file = "keys" }
+	values { size = 1 }
+}
+phase "p" {
+	target  = target.t
+	dataset = dataset.d
+	ops     = { get = 1 }
+	closed {
+		sessions   = 16
+		iterations = 1
+	}
+}
+`
+
+// orders is a coordinator that says all that one can say at once, and keeps what is answered.
+type orders struct {
+	pb.UnimplementedControlServer
+	heard text
+}
+
+func (o *orders) Join(stream grpc.BidiStreamingServer[pb.FromWorker, pb.FromCoordinator]) error {
+	a, err := assignmentOf(greedyPlan, int64(len(canary)))
 	if err != nil {
 		panic(err)
 	}
-	tell(told{Attempt: name, Addr: server.Addr()})
-	ctx, cancel := context.WithTimeout(context.Background(), strangersPatience)
-	defer cancel()
-	go func() { // the worker has come again: it has refused the first time
-		select {
-		case <-tap.again:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	members, err := server.Wait(ctx, 1)
-	w := told{Attempt: name, Refused: errors.Is(ctx.Err(), context.Canceled)}
-	if err == nil {
-		w.Refused = false
-		err = members[0].Worker.Assign(ctx, run.Assignment{RunID: "stranger", Plan: []byte("{}"), Workers: 1, Zero: time.Now()})
-		w.Heard = fmt.Sprintf("%s came from %s, and answered %v\n", members[0].Name, members[0].Host, err)
+	envelope := func(n uint64, e *pb.Envelope) *pb.FromCoordinator {
+		e.Number = n
+		return &pb.FromCoordinator{Message: &pb.FromCoordinator_Envelope{Envelope: e}}
 	}
-	server.Close()
-	w.Heard += tap.String()
-	tell(w)
+	for _, m := range []*pb.FromCoordinator{
+		{Message: &pb.FromCoordinator_Welcome{Welcome: &pb.Welcome{Protocol: 3, Run: "r", HeartbeatNs: 1e9, LeaseNs: 1e10}}},
+		{Message: &pb.FromCoordinator_Echo{Echo: &pb.Echo{}}},
+		envelope(1, &pb.Envelope{Content: &pb.Envelope_Assignment{Assignment: &pb.Assignment{Run: "r", Plan: a.Plan, Digest: a.Digest, Workers: 1}}}),
+		envelope(2, &pb.Envelope{Content: &pb.Envelope_Prepare{Prepare: &pb.Step{Phase: "p", Kind: "load", Last: true, To: 16}}}),
+		envelope(3, &pb.Envelope{Content: &pb.Envelope_Start{Start: &pb.Start{}}}),
+	} {
+		if err := stream.Send(m); err != nil {
+			return err
+		}
+	}
+	for {
+		m, err := stream.Recv()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(&o.heard, m)
+	}
 }
 
 // tap keeps what is said on a listener's connections.
@@ -268,6 +323,9 @@ func TestStrangersGetNothing(t *testing.T) {
 	t.Run("a worker", strangersCommand)
 }
 
+// tellsSomething is what nobody else is to hear: names of files, places and workers, hashes, and what files and secrets hold.
+var tellsSomething = regexp.MustCompile(`authority|\.pem|\.sock|/fleet|w1|` + canary + `|[0-9a-f]{32}`)
+
 // refusedAll reads what came of a stranger's attempts: each of them was refused, and nothing but n was tried.
 func refusedAll(t *testing.T, lines *json.Decoder, n int) {
 	t.Helper()
@@ -275,6 +333,8 @@ func refusedAll(t *testing.T, lines *json.Decoder, n int) {
 		var w told
 		require.NoError(t, lines.Decode(&w))
 		require.True(t, w.Refused, "%s: %s", w.Attempt, w.Heard)
+		require.Less(t, w.Took, refusedWithin, w.Attempt)
+		require.NotRegexp(t, tellsSomething, w.Heard, w.Attempt)
 		require.NotContains(t, w.Heard, "loadgen", w.Attempt)
 		require.Less(t, len(w.Heard), 256, "%s: %s", w.Attempt, w.Heard) // a TLS alert, a frame that says no more than that
 	}
@@ -304,13 +364,24 @@ func strangersJoin(t *testing.T, place string) {
 		require.NoError(t, errors.Join(os.Chmod(what.Fleet, 0o777), os.Chmod(filepath.Dir(what.Fleet), 0o777), os.Chmod(what.Addr, 0o666)))
 		what.Open = true
 		refusedAll(t, beginStranger(t, what), 6)
-		require.Contains(t, tm.stderr.String(), fmt.Sprintf("the other end runs as user %d", nobody))
+		require.Eventually(t, func() bool {
+			return strings.Contains(tm.stderr.String(), fmt.Sprintf("the other end runs as user %d", nobody))
+		}, strangersPatience, 5*time.Millisecond) // it writes that while the stranger is told
 		require.NoError(t, os.Chmod(what.Fleet, 0o700))
 	}
 	require.Contains(t, tm.stderr.String(), "refused a connection")
 	tm.join(tm.addr)
 	r := tm.clean(60 * time.Second)
 	require.Equal(t, []string{"w1"}, r.Workers)
+}
+
+// obeys shows that the same orders are carried out when they come from the user's own coordinator: the worker reads the file.
+func obeys(t *testing.T, files string) {
+	o := order(t, greedyPlan, int64(len(canary)), files, 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), strangersPatience)
+	defer cancel()
+	o.prepare(ctx)
+	require.ErrorContains(t, <-o.ended, "127.0.0.1:1")
 }
 
 // strangersCommand has a worker come to a stranger who listens where its coordinator would.
@@ -326,6 +397,7 @@ func strangersCommand(t *testing.T) {
 		}
 		return start(t, cmd)
 	}
+	obeys(t, files)
 	var came []*process
 	for range 2 {
 		var w told
@@ -337,8 +409,7 @@ func strangersCommand(t *testing.T) {
 		require.NoError(t, lines.Decode(&w))
 		require.True(t, w.Refused, "%s: %s", w.Attempt, w.Heard)
 		require.NotEmpty(t, w.Heard, "it has come, or else this shows nothing")
-		require.NotContains(t, w.Heard, canary)
-		require.NotContains(t, w.Heard, "w1")
+		require.NotRegexp(t, tellsSomething, w.Heard)
 	}
 	for _, p := range came {
 		require.Contains(t, p.stderr.String(), "no coordinator there")

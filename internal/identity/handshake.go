@@ -13,7 +13,7 @@ import (
 
 const (
 	// Silence is how long the other end may say nothing before it has proved who it is.
-	Silence = time.Second
+	Silence = 900 * time.Millisecond // whoever says nothing is hung up on within a second
 	// Within is how long that may take in all.
 	Within = 5 * time.Second
 )
