@@ -15,10 +15,10 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/loadgen/loadgen/internal/coord"
 	"github.com/loadgen/loadgen/internal/identity"
 	"github.com/loadgen/loadgen/internal/prom"
 	"github.com/loadgen/loadgen/internal/rpc"
+	"github.com/loadgen/loadgen/internal/worker"
 )
 
 // childWithin is how long a worker that this process has started may take to end after the run.
@@ -80,7 +80,7 @@ func (f *fleetFlags) check(loops *loopFlags) error {
 // fleet is the workers of a run and what has to end with it.
 type fleet struct {
 	server  *rpc.Server // where they come to; nil: the only one is in this process
-	members []coord.Member
+	members []worker.Member
 	release []func()
 }
 
@@ -113,9 +113,9 @@ const inProcess = "local"
 func (f *runFlags) open(id string, words io.Writer, log *slog.Logger) (*fleet, error) {
 	all := &fleet{}
 	if f.fleet.workers == 0 && !f.fleet.process {
-		worker := newEngine(&f.loops, log)
-		all.release = append(all.release, worker.Close)
-		all.members = []coord.Member{{Name: inProcess, Version: version(), Worker: worker}}
+		local := newEngine(&f.loops, log)
+		all.release = append(all.release, local.Close)
+		all.members = []worker.Member{{Name: inProcess, Version: version(), Worker: local}}
 		return all, nil
 	}
 	cfg := rpc.Config{Run: id, Version: version(), Timing: rpc.TimingOf(f.fleet.lease), Logger: log}

@@ -9,11 +9,11 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/loadgen/loadgen/internal/coord"
 	"github.com/loadgen/loadgen/internal/drivers"
 	"github.com/loadgen/loadgen/internal/prom"
 	"github.com/loadgen/loadgen/internal/rpc"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -78,13 +78,13 @@ func (f *runFlags) serve(id string, p *plan.Plan, workers func() []prom.Worker, 
 }
 
 // watch returns the members with their steps and snapshots passing by the metrics.
-func (m *metrics) watch(members []coord.Member) []coord.Member {
+func (m *metrics) watch(members []worker.Member) []worker.Member {
 	if m == nil {
 		return members
 	}
-	watched := make([]coord.Member, len(members))
+	watched := make([]worker.Member, len(members))
 	for i, member := range members {
-		member.Worker = prom.Watch(member.Worker, func(run.Assignment) *prom.Feed { return m.feed })
+		member.Worker = prom.Watch(member.Worker, func(worker.Assignment) *prom.Feed { return m.feed })
 		watched[i] = member
 	}
 	return watched
@@ -108,7 +108,7 @@ func (m *metrics) close(ctx context.Context, verdict run.Verdict) error {
 
 // shownWorker is a worker with its steps and snapshots passing by a page of its own.
 type shownWorker struct {
-	prom.Runner
+	worker.Worker
 	local rpc.Local
 	feed  *prom.Feed // of the run; nil: none has been assigned
 }
@@ -116,7 +116,7 @@ type shownWorker struct {
 // show returns a worker that does what local does, in one run, and shows on the page what it counts.
 func (p *page) show(local rpc.Local) rpc.Local {
 	w := &shownWorker{local: local}
-	w.Runner = prom.Watch(local, func(a run.Assignment) *prom.Feed {
+	w.Worker = prom.Watch(local, func(a worker.Assignment) *prom.Feed {
 		decoded, err := plan.Decode(a.Plan, drivers.All())
 		if err != nil {
 			return nil // the worker will say so itself
@@ -129,7 +129,7 @@ func (p *page) show(local rpc.Local) rpc.Local {
 
 func (w *shownWorker) SetLease(until time.Duration) { w.local.SetLease(until) }
 
-func (w *shownWorker) Progress() int64 { return coord.Progress(w.local) }
+func (w *shownWorker) Progress() int64 { return worker.Progress(w.local) }
 
 func (w *shownWorker) Close() {
 	w.local.Close()

@@ -20,6 +20,7 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/rundir"
 	"github.com/loadgen/loadgen/internal/servertest"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -100,12 +101,12 @@ func runHours(t *testing.T, hours int, root string) (d *kept) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100)) // which the engine leaves behind
 	synctest.Test(t, func(t *testing.T) {
 		log := slog.New(slog.DiscardHandler)
-		worker := engine.New(engine.Config{Drivers: drivers.All(), Loops: 1, Spin: -1, Sleep: time.Sleep, Logger: log})
-		defer worker.Close()
+		local := engine.New(engine.Config{Drivers: drivers.All(), Loops: 1, Spin: -1, Sleep: time.Sleep, Logger: log})
+		defer local.Close()
 		r := coord.Run(context.Background(), coord.Config{
 			Header:      run.Header{ID: longID, Plan: "long", PlanDigest: plan.Digest(canonical), StartedAt: time.Now().UTC(), Loadgen: "devel"},
 			Environment: run.Environment{Servers: map[string]map[string]map[string]string{}},
-			Plan:        p, Canonical: canonical, Workers: []coord.Member{{Name: "local", Worker: worker}}, Store: d, Logger: log, Drain: make(chan struct{}),
+			Plan:        p, Canonical: canonical, Workers: []worker.Member{{Name: "local", Worker: local}}, Store: d, Logger: log, Drain: make(chan struct{}),
 		})
 		require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
 		require.InDelta(t, hours*3600*2, r.Phase["long"].Op["get"].OK, 1000)

@@ -16,11 +16,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/internal/coord"
 	"github.com/loadgen/loadgen/internal/drivers"
 	"github.com/loadgen/loadgen/internal/identity"
 	"github.com/loadgen/loadgen/internal/rpc"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -46,11 +46,11 @@ phase "p" {
 `
 
 // assignmentOf resolves a plan that names a file, which is said to have a length and a digest that nobody has found there.
-func assignmentOf(src string, length int64) (run.Assignment, error) {
+func assignmentOf(src string, length int64) (worker.Assignment, error) {
 	const sum = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 	file, diags := plan.Parse([]byte(src), "plan.hcl", drivers.All())
 	if diags.HasErrors() {
-		return run.Assignment{}, diags
+		return worker.Assignment{}, diags
 	}
 	p, diags := file.Resolve(plan.Vars{
 		Trace: func(string, string, bool) (plan.TraceFacts, error) {
@@ -63,10 +63,10 @@ func assignmentOf(src string, length int64) (run.Assignment, error) {
 		},
 	})
 	if diags.HasErrors() {
-		return run.Assignment{}, diags
+		return worker.Assignment{}, diags
 	}
 	canonical, err := p.Canonical()
-	return run.Assignment{RunID: "r", Plan: canonical, Digest: plan.Digest(canonical), Workers: 1, Zero: time.Now()}, err
+	return worker.Assignment{RunID: "r", Plan: canonical, Digest: plan.Digest(canonical), Workers: 1, Zero: time.Now()}, err
 }
 
 // wiring is a listener whose connections can be cut, or fall silent, all at once.
@@ -114,7 +114,7 @@ func (c *wired) Write(b []byte) (int, error) {
 type ordering struct {
 	wiring *wiring
 	worker *process
-	orders coord.Worker
+	orders worker.Worker
 	ended  chan error // of the step that is prepared
 }
 
@@ -156,7 +156,7 @@ func order(t *testing.T, src string, length int64, files string, lease time.Dura
 // prepare orders the step of the plan.
 func (o *ordering) prepare(ctx context.Context) {
 	go func() { // ends with the server at the latest
-		_, err := o.orders.Prepare(ctx, run.Step{Phase: "p", Kind: run.Load, Last: true, To: 16})
+		_, err := o.orders.Prepare(ctx, worker.Step{Phase: "p", Kind: run.Load, Last: true, To: 16})
 		o.ended <- err
 	}()
 }
@@ -197,7 +197,7 @@ func TestPreparingAHugeFileEnds(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			o.prepare(ctx)
-			require.Eventually(t, func() bool { return coord.Progress(o.orders) > 0 }, 20*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return worker.Progress(o.orders) > 0 }, 20*time.Second, time.Millisecond)
 			require.True(t, o.reads(path))
 			began := time.Now()
 			end(o, stop)

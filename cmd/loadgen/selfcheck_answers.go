@@ -20,6 +20,7 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/selfcheck"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/hist"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -97,12 +98,12 @@ func (k *knownAnswers) run(ctx context.Context) error {
 		return err
 	}
 	log := slog.New(slog.DiscardHandler)
-	worker := engine.New(engine.Config{Drivers: drivers.All(), Secrets: environmentSecrets, Loops: 1, Logger: log})
-	defer worker.Close()
+	local := engine.New(engine.Config{Drivers: drivers.All(), Secrets: environmentSecrets, Loops: 1, Logger: log})
+	defer local.Close()
 	k.result = coord.Run(ctx, coord.Config{
 		Header: run.Header{ID: k.plan.Name, Plan: k.plan.Name, PlanDigest: plan.Digest(canonical), Loadgen: version()},
 		Plan:   k.plan, Canonical: canonical,
-		Workers: []coord.Member{{Name: "local", Version: version(), Worker: worker}},
+		Workers: []worker.Member{{Name: "local", Version: version(), Worker: local}},
 		Store:   &k.totals, Progress: func(u run.Update) { k.stall(ctx, u) }, Logger: log, Drain: k.drain,
 	})
 	switch k.result.Verdict.Completeness {

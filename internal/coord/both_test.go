@@ -13,13 +13,13 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/test/bufconn"
 
-	"github.com/loadgen/loadgen/internal/coord"
 	"github.com/loadgen/loadgen/internal/identity"
 	"github.com/loadgen/loadgen/internal/rpc"
+	"github.com/loadgen/loadgen/internal/worker"
 )
 
 // joiner makes members of workers, named w0, w1 and so on.
-type joiner func(t *testing.T, workers []*fakeWorker) []coord.Member
+type joiner func(t *testing.T, workers []*fakeWorker) []worker.Member
 
 // overBoth runs a test with workers in the coordinator's process, and with workers at the other end of a connection.
 func overBoth(t *testing.T, test func(t *testing.T, join joiner)) {
@@ -27,15 +27,15 @@ func overBoth(t *testing.T, test func(t *testing.T, join joiner)) {
 	t.Run("remote", func(t *testing.T) { test(t, remote) })
 }
 
-func local(_ *testing.T, workers []*fakeWorker) []coord.Member {
-	var members []coord.Member
+func local(_ *testing.T, workers []*fakeWorker) []worker.Member {
+	var members []worker.Member
 	for i, w := range workers {
-		members = append(members, coord.Member{Name: fmt.Sprintf("w%d", i), Worker: w})
+		members = append(members, worker.Member{Name: fmt.Sprintf("w%d", i), Worker: w})
 	}
 	return members
 }
 
-func remote(t *testing.T, workers []*fakeWorker) []coord.Member {
+func remote(t *testing.T, workers []*fakeWorker) []worker.Member {
 	lis := bufconn.Listen(1 << 20)
 	log := slog.New(slog.DiscardHandler)
 	keys, err := identity.NewAuthority()

@@ -1,6 +1,6 @@
 // Package coord carries a plan out: it hands its steps to workers, one after another, joins what they count and concludes.
 //
-// A [Worker] is told the plan once (Assign), then each step twice: Prepare, which all workers must answer before any starts, and Run, which
+// A [worker.Worker] is told the plan once (Assign), then each step twice: Prepare, which all workers must answer before any starts, and Run, which
 // starts all of them at the same time on the run clock. The first step of a phase opens its connections and the last one closes
 // them. Whether workers are in this process or on other machines makes no difference here.
 //
@@ -20,8 +20,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/loadgen/loadgen/internal/judge"
-	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -31,33 +31,6 @@ const (
 	flushWithin  = 10 * time.Second
 	startAhead   = 2 * time.Millisecond // between the order to start and the start: loops are in place by then
 )
-
-// Worker carries out steps for its share of a plan's sessions.
-type Worker interface {
-	// Assign gives the worker its part in a run.
-	Assign(ctx context.Context, a run.Assignment) error
-	// Prepare makes ready to carry out a step.
-	Prepare(ctx context.Context, step run.Step) (run.Ready, error)
-	// Run carries out the prepared step from a time on the run clock on, passing a snapshot to sink each second, one at a time. When sink
-	// has returned without an error, the snapshot is taken and its memory is the worker's again; once kept, which the worker calls next, has
-	// returned nil, it is kept. When ctx ends, Run returns soon, with what is in flight counted as that. It returns the error of sink or
-	// kept, and a *run.Loss when the worker was lost; so do Assign and Prepare.
-	Run(ctx context.Context, at time.Duration, sink func(*measure.Snapshot) (kept func() error, err error)) (run.Final, error)
-	// Drain ends the step at hand early, and those after it: nothing more is started, what is outstanding is awaited while
-	// answers come.
-	Drain()
-}
-
-// Member is a worker and the name it goes by.
-type Member struct {
-	Name    string
-	Host    string // "": this process
-	Version string // of its program
-	Worker  Worker
-
-	// Attend waits until ctx ends or the worker is lost, and returns the loss then. Nil for a worker that cannot be lost.
-	Attend func(ctx context.Context) *run.Loss
-}
 
 // Store keeps snapshots, and what was observed.
 type Store interface {
@@ -93,7 +66,7 @@ type Config struct {
 	Environment run.Environment
 	Plan        *plan.Plan
 	Canonical   []byte // the plan's bytes
-	Workers     []Member
+	Workers     []worker.Member
 	Store       Store
 	Nodes       Nodes
 	Observe     func(o *plan.Observe, endpoints []string) Probe // makes what reads an observation; the endpoints are those of its target
@@ -230,7 +203,7 @@ func (c *coordinator) assign(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for i, m := range c.Workers {
 		group.Go(func() error {
-			err := m.Worker.Assign(ctx, run.Assignment{
+			err := m.Worker.Assign(ctx, worker.Assignment{
 				RunID: c.Header.ID, Plan: c.Canonical, Digest: c.Header.PlanDigest, Nodes: c.nodes,
 				WallNS: c.zero.UnixNano(), Zero: c.zero,
 				Index: i, Workers: len(c.Workers),
@@ -246,7 +219,7 @@ func (c *coordinator) assign(ctx context.Context) error {
 }
 
 // blame names the worker in an error where there are several.
-func (c *coordinator) blame(m Member, err error) error {
+func (c *coordinator) blame(m worker.Member, err error) error {
 	var lost *run.Loss // says it itself
 	if err == nil || len(c.Workers) == 1 || errors.As(err, &lost) {
 		return err

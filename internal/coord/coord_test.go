@@ -19,6 +19,7 @@ import (
 	"github.com/loadgen/loadgen/internal/drivers"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -34,11 +35,11 @@ type fakeWorker struct {
 	prepareErr error
 	nodes      []string // that it finds in a cluster
 	// count fills in what a step counted; it may wait.
-	count func(ctx context.Context, w *fakeWorker, step run.Step, t *measure.Totals)
+	count func(ctx context.Context, w *fakeWorker, step worker.Step, t *measure.Totals)
 	// lie changes the last word on a step.
-	lie  func(f *run.Final)
+	lie  func(f *worker.Final)
 	open bool // no snapshot says that it is the last
-	step run.Step
+	step worker.Step
 	seq  uint64
 }
 
@@ -57,21 +58,21 @@ func (w *fakeWorker) noted() []string {
 	return slices.Clone(w.calls)
 }
 
-func (w *fakeWorker) Assign(_ context.Context, a run.Assignment) error {
+func (w *fakeWorker) Assign(_ context.Context, a worker.Assignment) error {
 	w.note("assign %d of %d", a.Index, a.Workers)
 	return nil
 }
 
-func (w *fakeWorker) Prepare(ctx context.Context, step run.Step) (run.Ready, error) {
+func (w *fakeWorker) Prepare(ctx context.Context, step worker.Step) (worker.Ready, error) {
 	if w.prepare != nil {
 		w.prepare(ctx)
 	}
 	w.note("prepare %s %s %d–%d last=%t", step.Phase, step.Kind, step.From, step.To, step.Last)
 	w.step = step
-	return run.Ready{Step: step.Seq, Sessions: step.To - step.From, Endpoints: w.nodes}, w.prepareErr
+	return worker.Ready{Step: step.Seq, Sessions: step.To - step.From, Endpoints: w.nodes}, w.prepareErr
 }
 
-func (w *fakeWorker) Run(ctx context.Context, at time.Duration, sink func(*measure.Snapshot) (kept func() error, err error)) (run.Final, error) {
+func (w *fakeWorker) Run(ctx context.Context, at time.Duration, sink worker.Sink) (worker.Final, error) {
 	w.note("run %s %s", w.step.Phase, w.step.Kind)
 	t := measure.NewTotals(int64(at), 1)
 	if w.count != nil {
@@ -87,7 +88,7 @@ func (w *fakeWorker) Run(ctx context.Context, at time.Duration, sink func(*measu
 	if err == nil {
 		err = kept()
 	}
-	final := run.Final{Step: w.step.Seq, Totals: t}
+	final := worker.Final{Step: w.step.Seq, Totals: t}
 	if w.lie != nil {
 		w.lie(&final)
 	}
@@ -186,7 +187,7 @@ func TestStepsInOrder(t *testing.T) { overBoth(t, testStepsInOrder) }
 
 func testStepsInOrder(t *testing.T, join joiner) {
 	a, b := newFake(), newFake()
-	a.lie = func(f *run.Final) { f.Generator.CPUSeconds = 2 }
+	a.lie = func(f *worker.Final) { f.Generator.CPUSeconds = 2 }
 	b.lie = a.lie
 	cfg := config(t, join, a, b)
 	var updates []run.Update
@@ -221,7 +222,7 @@ func TestOpsWithoutRequestsAreInvalid(t *testing.T) { overBoth(t, testOpsWithout
 
 func testOpsWithoutRequests(t *testing.T, join joiner) {
 	w := newFake()
-	w.count = func(_ context.Context, w *fakeWorker, step run.Step, t *measure.Totals) {
+	w.count = func(_ context.Context, w *fakeWorker, step worker.Step, t *measure.Totals) {
 		if done(t, w.step.To-w.step.From); step.Phase == "second" {
 			const more = 1_000_000
 			t.AddDueN(driver.Put, more)
@@ -251,7 +252,7 @@ func TestSetupFallsShort(t *testing.T) { overBoth(t, testSetupFallsShort) }
 
 func testSetupFallsShort(t *testing.T, join joiner) {
 	w := newFake()
-	w.count = func(_ context.Context, _ *fakeWorker, _ run.Step, t *measure.Totals) {
+	w.count = func(_ context.Context, _ *fakeWorker, _ worker.Step, t *measure.Totals) {
 		done(t, 9)
 		t.AddDue(driver.Put)
 		t.Record(&measure.Sample{Verb: driver.Put, Outcome: driver.Error, Due: t.Origin, Start: t.Origin, End: t.Origin})
@@ -310,13 +311,13 @@ func TestWorkerContradictsItself(t *testing.T) { overBoth(t, testWorkerContradic
 
 func testWorkerContradictsItself(t *testing.T, join joiner) {
 	w := newFake()
-	w.lie = func(f *run.Final) { f.Totals.Reconnects++ }
+	w.lie = func(f *worker.Final) { f.Totals.Reconnects++ }
 	r := coord.Run(context.Background(), config(t, join, w))
 	require.Equal(t, run.ExitFailed, r.ExitCode)
 	require.Contains(t, r.Verdict.Reasons[0], "the sum of its snapshots is not its total")
 
 	w = newFake()
-	w.lie = func(f *run.Final) { f.Step = 7 }
+	w.lie = func(f *worker.Final) { f.Step = 7 }
 	r = coord.Run(context.Background(), config(t, join, w))
 	require.Equal(t, run.ExitFailed, r.ExitCode)
 	require.Contains(t, r.Verdict.Reasons[0], "it has ended step 7, not 0")
@@ -380,7 +381,7 @@ func testDrain(t *testing.T, join joiner) {
 	cfg := config(t, join, w)
 	drain := make(chan struct{})
 	cfg.Drain = drain
-	w.count = func(_ context.Context, w *fakeWorker, step run.Step, t *measure.Totals) {
+	w.count = func(_ context.Context, w *fakeWorker, step worker.Step, t *measure.Totals) {
 		done(t, step.To-step.From)
 		if step.Kind == run.Load {
 			close(drain)
@@ -399,7 +400,7 @@ func testHardStop(t *testing.T, join joiner) {
 	w := newFake()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	w.count = func(ctx context.Context, _ *fakeWorker, step run.Step, t *measure.Totals) {
+	w.count = func(ctx context.Context, _ *fakeWorker, step worker.Step, t *measure.Totals) {
 		done(t, step.To-step.From)
 		cancel()
 		<-ctx.Done()
@@ -415,8 +416,8 @@ func TestErrorsEndTheRun(t *testing.T) { overBoth(t, testErrorsEndTheRun) }
 func testErrorsEndTheRun(t *testing.T, join joiner) {
 	for stop, enough := range map[string]int{"stop_after = 12": 12, `on_error = "stop"`: 1, `stop_after = "5%"`: 11} {
 		a, b := newFake(), newFake()
-		fails := func(n int) func(context.Context, *fakeWorker, run.Step, *measure.Totals) {
-			return func(_ context.Context, w *fakeWorker, step run.Step, t *measure.Totals) {
+		fails := func(n int) func(context.Context, *fakeWorker, worker.Step, *measure.Totals) {
+			return func(_ context.Context, w *fakeWorker, step worker.Step, t *measure.Totals) {
 				done(t, 200)
 				if step.Kind != run.Load {
 					return
@@ -452,7 +453,7 @@ func TestFewerErrorsThanAreTooMany(t *testing.T) { overBoth(t, testFewerErrorsTh
 
 func testFewerErrorsThanAreTooMany(t *testing.T, join joiner) {
 	w := newFake()
-	w.count = func(_ context.Context, _ *fakeWorker, step run.Step, t *measure.Totals) {
+	w.count = func(_ context.Context, _ *fakeWorker, step worker.Step, t *measure.Totals) {
 		done(t, 50)
 		if step.Kind == run.Load {
 			for _, outcome := range []driver.Outcome{driver.Timeout, driver.Error, driver.Conflict, driver.Conflict} {

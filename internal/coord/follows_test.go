@@ -11,18 +11,17 @@ import (
 	"github.com/loadgen/loadgen/internal/coord"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
-
-type sink = func(*measure.Snapshot) (kept func() error, err error)
 
 // scripted is a worker whose steps are carried out by a function.
 type scripted struct {
 	*fakeWorker
-	run func(ctx context.Context, w *fakeWorker, at time.Duration, sink sink) (run.Final, error)
+	run func(ctx context.Context, w *fakeWorker, at time.Duration, sink worker.Sink) (worker.Final, error)
 }
 
-func (w *scripted) Run(ctx context.Context, at time.Duration, sink sink) (run.Final, error) {
+func (w *scripted) Run(ctx context.Context, at time.Duration, sink worker.Sink) (worker.Final, error) {
 	return w.run(ctx, w.fakeWorker, at, sink)
 }
 
@@ -112,20 +111,20 @@ func TestSnapshotThatDoesNotFollow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := &scripted{fakeWorker: newFake()}
 			refused := error(nil)
-			w.run = func(_ context.Context, f *fakeWorker, at time.Duration, sink sink) (run.Final, error) {
+			w.run = func(_ context.Context, f *fakeWorker, at time.Duration, sink worker.Sink) (worker.Final, error) {
 				first, second, sum := halves(f, at)
 				c.change(first, second)
 				for _, snap := range []*measure.Snapshot{first, second} {
 					kept, err := sink(snap)
 					if err != nil {
 						refused = err
-						return run.Final{}, err
+						return worker.Final{}, err
 					}
 					if err := kept(); err != nil {
-						return run.Final{}, err
+						return worker.Final{}, err
 					}
 				}
-				return run.Final{Step: f.step.Seq, Totals: sum}, nil
+				return worker.Final{Step: f.step.Seq, Totals: sum}, nil
 			}
 			cfg := configOf(t, onePhase, local, w.fakeWorker)
 			cfg.Workers[0].Worker = w
@@ -154,19 +153,19 @@ func testLostWorkersLateSnapshotEndsTheRun(t *testing.T) {
 	lost := make(chan struct{})
 	gone, stays := &scripted{fakeWorker: newFake()}, newFake()
 	var send func()
-	gone.run = func(_ context.Context, f *fakeWorker, at time.Duration, sink sink) (run.Final, error) {
+	gone.run = func(_ context.Context, f *fakeWorker, at time.Duration, sink worker.Sink) (worker.Final, error) {
 		first, second, _ := halves(f, at)
 		if kept, err := sink(first); err != nil || kept() != nil {
-			return run.Final{}, err
+			return worker.Final{}, err
 		}
 		send = func() {
 			_, err := sink(second)
 			late <- err
 		}
 		close(lost)
-		return run.Final{}, &run.Loss{Worker: "w1", Why: "it is gone"}
+		return worker.Final{}, &run.Loss{Worker: "w1", Why: "it is gone"}
 	}
-	stays.count = func(_ context.Context, _ *fakeWorker, step run.Step, t *measure.Totals) {
+	stays.count = func(_ context.Context, _ *fakeWorker, step worker.Step, t *measure.Totals) {
 		done(t, step.To-step.From)
 		<-lost
 		time.Sleep(time.Second) // until the loss is entered

@@ -15,13 +15,14 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/search"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // counted is a worker that counts what it is told.
 type counted struct {
-	Worker
+	worker.Worker
 	drains int
 }
 
@@ -41,14 +42,14 @@ func stepOf(t *testing.T, load string, workers int) *step {
 		result: run.New(run.Header{}, run.Environment{}), seqs: make([]uint64, workers), lost: make([]bool, workers), zero: time.Now(),
 	}
 	s := &step{
-		c: c, ph: p.Phases[0], at: time.Second, totals: &measure.Totals{}, passed: make(chan struct{}), sources: make([]source, workers), ready: make([]run.Ready, workers),
+		c: c, ph: p.Phases[0], at: time.Second, totals: &measure.Totals{}, passed: make(chan struct{}), sources: make([]source, workers), ready: make([]worker.Ready, workers),
 		unsure: make([]time.Duration, workers), generators: make([]run.Generator, workers), logs: make([]*run.Log, workers),
 	}
 	for i := range workers {
-		c.Workers = append(c.Workers, Member{Name: string(rune('a' + i)), Worker: &counted{}})
+		c.Workers = append(c.Workers, worker.Member{Name: string(rune('a' + i)), Worker: &counted{}})
 		c.result.Fleet = append(c.result.Fleet, run.Worker{})
 		from, to := share(s.ph.Sessions(), i, workers)
-		s.steps = append(s.steps, run.Step{Kind: run.Load, From: from, To: to})
+		s.steps = append(s.steps, worker.Step{Kind: run.Load, From: from, To: to})
 		s.sources[i].upTo = int64(s.at)
 	}
 	if s.ph.Open != nil {
@@ -141,7 +142,7 @@ func TestWanted(t *testing.T) {
 
 // The last step of a phase is that in which it ends, whatever kind it is.
 func TestRoutes(t *testing.T) {
-	for load, want := range map[string][]run.Step{
+	for load, want := range map[string][]worker.Step{
 		"closed {\n sessions = 4\n iterations = 1\n}":               {{Kind: run.Load, Last: true}},
 		"open {\n sessions = 4\n rate = 100\n duration = \"1s\"\n}": {{Kind: run.Load, Last: true}},
 		"stages {\n sessions = 4\n stage {\n rate = 100\n duration = \"2s\"\n }\n stage {\n rate = 300\n duration = \"3s\"\n }\n}": {
@@ -150,13 +151,13 @@ func TestRoutes(t *testing.T) {
 	} {
 		s := stepOf(t, load, 1)
 		r := newRoute(s.ph)
-		var got []run.Step
+		var got []worker.Step
 		for next, more := r.next(&judge.Measured{}, 0); more; next, more = r.next(&judge.Measured{}, 0) {
 			require.Equal(t, "p", next.Phase)
 			if s.ph.Open != nil {
 				require.Equal(t, s.ph.Open.Shape(), next.Shape)
 			}
-			got = append(got, run.Step{Kind: next.Kind, Level: next.Level, Last: next.Last})
+			got = append(got, worker.Step{Kind: next.Kind, Level: next.Level, Last: next.Last})
 		}
 		require.Equal(t, want, got, load)
 	}
@@ -294,9 +295,9 @@ func TestStartAhead(t *testing.T) {
 	require.Equal(t, 2*time.Millisecond, s.ahead())
 	s.ready[0].RTT = time.Second // of one in this process: nothing
 	require.Equal(t, 2*time.Millisecond, s.ahead())
-	s.ready[1] = run.Ready{Remote: true, RTT: time.Millisecond}
+	s.ready[1] = worker.Ready{Remote: true, RTT: time.Millisecond}
 	require.Equal(t, 50*time.Millisecond, s.ahead())
-	s.ready[2] = run.Ready{Remote: true, RTT: 100 * time.Millisecond, Uncertainty: 7 * time.Millisecond}
+	s.ready[2] = worker.Ready{Remote: true, RTT: 100 * time.Millisecond, Uncertainty: 7 * time.Millisecond}
 	require.Equal(t, 407*time.Millisecond, s.ahead())
 	s.ready[1], s.ready[2] = s.ready[2], s.ready[1]
 	require.Equal(t, 407*time.Millisecond, s.ahead())
@@ -334,7 +335,7 @@ func TestAttend(t *testing.T) {
 	s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 2)
 	require.NoError(t, s.attend(t.Context(), 0, s.c.Workers[0]), "one that cannot be lost")
 	require.True(t, s.sources[0].whole)
-	gone := Member{Name: "b", Attend: func(context.Context) *run.Loss { return &run.Loss{Worker: "b", Why: "it is gone"} }}
+	gone := worker.Member{Name: "b", Attend: func(context.Context) *run.Loss { return &run.Loss{Worker: "b", Why: "it is gone"} }}
 	s.sources[1].final = true
 	s.joiner = measure.NewJoiner(2, int64(s.at))
 	require.NoError(t, s.attend(t.Context(), 1, gone))
@@ -343,7 +344,7 @@ func TestAttend(t *testing.T) {
 	require.Equal(t, "it is gone", s.c.result.Losses[0].Why)
 	require.Zero(t, s.c.result.Losses[0].UnseenOps, "it had said its last")
 	require.Empty(t, s.missing())
-	stays := Member{Name: "a", Attend: func(ctx context.Context) *run.Loss { <-ctx.Done(); return nil }}
+	stays := worker.Member{Name: "a", Attend: func(ctx context.Context) *run.Loss { <-ctx.Done(); return nil }}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.NoError(t, s.attend(ctx, 0, stays))

@@ -12,6 +12,7 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/pace"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -60,8 +61,8 @@ const aSearch = `search {
 
 // queue has each worker count what a single server would do with its part of the load, whose capacity is that part of so many ops a second.
 // It keeps the steps.
-func queue(capacity float64, steps *[]run.Step) func(context.Context, *fakeWorker, run.Step, *measure.Totals) {
-	return func(_ context.Context, _ *fakeWorker, step run.Step, t *measure.Totals) {
+func queue(capacity float64, steps *[]worker.Step) func(context.Context, *fakeWorker, worker.Step, *measure.Totals) {
+	return func(_ context.Context, _ *fakeWorker, step worker.Step, t *measure.Totals) {
 		*steps = append(*steps, step)
 		part := float64(step.To-step.From) / 10
 		service := int64(1e9 / (capacity * part))
@@ -87,7 +88,7 @@ func TestStages(t *testing.T) { overBoth(t, testStages) }
 
 func testStages(t *testing.T, join joiner) {
 	a, b := newFake(), newFake()
-	var steps, others []run.Step
+	var steps, others []worker.Step
 	a.count, b.count = queue(10_000, &steps), queue(10_000, &others)
 	cfg := configOf(t, levelsPlan(threeStages), join, a, b)
 	var updates []run.Update
@@ -98,7 +99,7 @@ func testStages(t *testing.T, join joiner) {
 	shape := func(from, rate float64, ramp, lasts time.Duration) pace.Shape {
 		return pace.Shape{Rate: rate, From: from, Ramp: ramp, Duration: lasts}
 	}
-	require.Equal(t, []run.Step{
+	require.Equal(t, []worker.Step{
 		{Seq: 0, Phase: "p", Kind: run.Load, To: 5, Level: 0, Shape: shape(0, 1000, 0, time.Second)},
 		{Seq: 1, Phase: "p", Kind: run.Load, To: 5, Level: 1, Shape: shape(1000, 3000, time.Second, 2*time.Second)},
 		{Seq: 2, Phase: "p", Kind: run.Load, To: 5, Level: 2, Last: true, Shape: shape(3000, 2000, 0, time.Second)},
@@ -132,7 +133,7 @@ func TestSearch(t *testing.T) { overBoth(t, testSearch) }
 
 func testSearch(t *testing.T, join joiner) {
 	a, b := newFake(), newFake()
-	var steps, others []run.Step
+	var steps, others []worker.Step
 	a.count, b.count = queue(9000, &steps), queue(9000, &others)
 	r := coord.Run(context.Background(), configOf(t, levelsPlan(aSearch), join, a, b))
 	require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
@@ -172,7 +173,7 @@ func outcomesOf(levels []run.Level) []string {
 // A target that is too slow for the lowest rate leaves the phase without figures, and with the reason.
 func TestSearchFindsNothing(t *testing.T) {
 	w := newFake()
-	var steps []run.Step
+	var steps []worker.Step
 	w.count = queue(950, &steps)
 	r := coord.Run(context.Background(), configOf(t, levelsPlan(aSearch), local, w))
 	require.Equal(t, run.ExitInvalid, r.ExitCode)
@@ -191,7 +192,7 @@ func TestSearchFindsNothing(t *testing.T) {
 // When the budget is spent, the search says how far it got.
 func TestSearchOutOfBudget(t *testing.T) {
 	w := newFake()
-	var steps []run.Step
+	var steps []worker.Step
 	w.count = queue(9000, &steps)
 	cfg := configOf(t, levelsPlan(`search {
 	sessions      = 10
@@ -210,7 +211,7 @@ func TestSearchOutOfBudget(t *testing.T) {
 // What a worker that was lost would have offered is missing, so nothing more is tried.
 func TestSearchLosesAWorker(t *testing.T) {
 	a, b := newFake(), newFake()
-	var steps, others []run.Step
+	var steps, others []worker.Step
 	a.count = queue(9000, &steps)
 	gone := &leaving{fakeWorker: b, after: 2}
 	b.count = queue(9000, &others)
@@ -230,9 +231,9 @@ type leaving struct {
 	after int
 }
 
-func (w *leaving) Run(ctx context.Context, at time.Duration, sink func(*measure.Snapshot) (func() error, error)) (run.Final, error) {
+func (w *leaving) Run(ctx context.Context, at time.Duration, sink worker.Sink) (worker.Final, error) {
 	if w.after == 0 {
-		return run.Final{}, &run.Loss{Worker: "w1", Why: "it is gone"}
+		return worker.Final{}, &run.Loss{Worker: "w1", Why: "it is gone"}
 	}
 	w.after--
 	return w.fakeWorker.Run(ctx, at, sink)
@@ -241,10 +242,10 @@ func (w *leaving) Run(ctx context.Context, at time.Duration, sink func(*measure.
 // The user's wish to end ends a search, too; what was tried is in the result.
 func TestSearchIsStopped(t *testing.T) {
 	w := newFake()
-	var steps []run.Step
+	var steps []worker.Step
 	drain := make(chan struct{})
 	count := queue(9000, &steps)
-	w.count = func(ctx context.Context, f *fakeWorker, step run.Step, t *measure.Totals) {
+	w.count = func(ctx context.Context, f *fakeWorker, step worker.Step, t *measure.Totals) {
 		count(ctx, f, step, t)
 		if step.Level == 2 {
 			close(drain)
@@ -261,9 +262,9 @@ func TestSearchIsStopped(t *testing.T) {
 // The stage in which too many ops fail is the last, and says why it is short.
 func TestErrorsEndStages(t *testing.T) {
 	w := newFake()
-	var steps []run.Step
+	var steps []worker.Step
 	count := queue(10_000, &steps)
-	w.count = func(ctx context.Context, f *fakeWorker, step run.Step, t *measure.Totals) {
+	w.count = func(ctx context.Context, f *fakeWorker, step worker.Step, t *measure.Totals) {
 		count(ctx, f, step, t)
 		if step.Level == 1 {
 			for range 3 {
@@ -285,9 +286,9 @@ func TestErrorsEndStages(t *testing.T) {
 // A level that cannot be prepared fails the run; those before it are in the result.
 func TestStageCannotStart(t *testing.T) {
 	w := newFake()
-	var steps []run.Step
+	var steps []worker.Step
 	count := queue(9000, &steps)
-	w.count = func(ctx context.Context, f *fakeWorker, step run.Step, t *measure.Totals) {
+	w.count = func(ctx context.Context, f *fakeWorker, step worker.Step, t *measure.Totals) {
 		count(ctx, f, step, t)
 		if step.Level == 1 {
 			f.prepareErr = errors.New("too many open files")

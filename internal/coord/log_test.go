@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/coord"
-	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
@@ -22,10 +22,10 @@ type logger struct {
 	unproven string
 }
 
-func (w *logger) Run(ctx context.Context, at time.Duration, sink func(*measure.Snapshot) (func() error, error)) (run.Final, error) {
+func (w *logger) Run(ctx context.Context, at time.Duration, sink worker.Sink) (worker.Final, error) {
 	final, err := w.fakeWorker.Run(ctx, at, sink)
 	if w.gone {
-		return run.Final{}, &run.Loss{Worker: "w1", Why: "it is gone"}
+		return worker.Final{}, &run.Loss{Worker: "w1", Why: "it is gone"}
 	}
 	final.Stopped = w.stopped
 	final.Log = &run.Log{Log: localfile.Log{SyncUsed: "msync", Durable: true}, Unproven: w.unproven}

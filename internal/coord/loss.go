@@ -9,6 +9,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -86,7 +87,7 @@ func (c *coordinator) left() (n int) {
 // missing lists the losses for which a part of the step's load is missing, or ended early.
 func (s *step) missing() (list []run.Loss) {
 	for _, l := range s.c.result.Losses {
-		i := slices.IndexFunc(s.c.Workers, func(m Member) bool { return m.Name == l.Worker })
+		i := slices.IndexFunc(s.c.Workers, func(m worker.Member) bool { return m.Name == l.Worker })
 		if part := s.steps[i]; part.From < part.To && !s.sources[i].whole {
 			list = append(list, l)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/loadgen/loadgen/internal/coord"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -73,15 +74,15 @@ func TestOpsThatNobodySawAreBoundedOrEstimated(t *testing.T) {
 func loseOne(t *testing.T, load string, change func(*plan.Phase), lease time.Duration) *run.Run {
 	lost := make(chan struct{})
 	gone, stays := &scripted{fakeWorker: newFake()}, newFake()
-	gone.run = func(_ context.Context, f *fakeWorker, at time.Duration, sink sink) (run.Final, error) {
+	gone.run = func(_ context.Context, f *fakeWorker, at time.Duration, sink worker.Sink) (worker.Final, error) {
 		first, _, _ := halves(f, at)
 		if kept, err := sink(first); err != nil || kept() != nil {
-			return run.Final{}, err
+			return worker.Final{}, err
 		}
 		close(lost)
-		return run.Final{}, &run.Loss{Worker: "w1", Why: "it is gone", LoadedSeconds: (at + lease).Seconds()}
+		return worker.Final{}, &run.Loss{Worker: "w1", Why: "it is gone", LoadedSeconds: (at + lease).Seconds()}
 	}
-	stays.count = func(_ context.Context, _ *fakeWorker, step run.Step, t *measure.Totals) {
+	stays.count = func(_ context.Context, _ *fakeWorker, step worker.Step, t *measure.Totals) {
 		<-lost
 		time.Sleep(time.Second) // until the loss is entered
 		done(t, step.To-step.From)

@@ -7,13 +7,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/stretchr/testify/require"
 )
 
 // moving is a worker whose progress a test makes.
 type moving struct {
-	Worker // of which it has nothing
-	done   atomic.Int64
+	worker.Worker // of which it has nothing
+	done          atomic.Int64
 }
 
 func (m *moving) Progress() int64 { return m.done.Load() }

@@ -14,6 +14,7 @@ import (
 	"github.com/loadgen/loadgen/internal/coord"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -97,7 +98,9 @@ func testProbeHangs(t *testing.T, join joiner) {
 	defer close(p.hang)
 	cfg := observing(t, strings.Replace(observed, `directory { path = "/" }`, "timeout = \"100ms\"\n every = \"1s\"\n directory { path = \"/\" }", 1), join, p)
 	began := time.Now()
-	p.w.count = func(_ context.Context, w *fakeWorker, step run.Step, t *measure.Totals) { done(t, step.To-step.From) }
+	p.w.count = func(_ context.Context, w *fakeWorker, step worker.Step, t *measure.Totals) {
+		done(t, step.To-step.From)
+	}
 	r := coord.Run(context.Background(), cfg)
 	require.Less(t, time.Since(began), 3*time.Second)
 	require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
@@ -111,7 +114,7 @@ func testProbeHangs(t *testing.T, join joiner) {
 func TestProbesDuringTheLoad(t *testing.T) {
 	p := &fakeProbe{w: newFake()}
 	text := strings.Replace(observed, `directory { path = "/" }`, "every = \"1s\"\n directory { path = \"/\" }", 1)
-	p.w.count = func(_ context.Context, _ *fakeWorker, step run.Step, t *measure.Totals) {
+	p.w.count = func(_ context.Context, _ *fakeWorker, step worker.Step, t *measure.Totals) {
 		if step.Phase == "second" {
 			time.Sleep(2500 * time.Millisecond)
 		}
@@ -147,7 +150,7 @@ func (f *fullAfter) Observe([]byte) error { return f.err }
 func TestProbesOfARunThatIsEnded(t *testing.T) {
 	p := &fakeProbe{w: newFake()}
 	ctx, cancel := context.WithCancel(context.Background())
-	p.w.count = func(ctx context.Context, _ *fakeWorker, step run.Step, t *measure.Totals) {
+	p.w.count = func(ctx context.Context, _ *fakeWorker, step worker.Step, t *measure.Totals) {
 		if step.Kind == run.Load {
 			cancel()
 			<-ctx.Done()

@@ -11,6 +11,7 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/search"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -100,7 +101,7 @@ func (p *passage) take(s *step, aborted bool) {
 }
 
 // level enters what a step has counted that is one level of several.
-func (p *passage) level(s *step, step run.Step) {
+func (p *passage) level(s *step, step worker.Step) {
 	if p.begun == 0 {
 		p.begun = s.at
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/pace"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -154,19 +155,11 @@ func (s *step) say(since time.Duration, doing string) {
 	}
 }
 
-// Progress returns how many bytes of files a worker has read and written to make steps ready; 0 of one that does not say.
-func Progress(w Worker) int64 {
-	if p, ok := w.(interface{ Progress() int64 }); ok {
-		return p.Progress()
-	}
-	return 0
-}
-
 // whileMoving returns a context that ends when a worker has made no progress for so long. A file of a terabyte takes its time; one that is not read or
 // written any more is stuck.
-func whileMoving(parent context.Context, w Worker, within time.Duration) (ctx context.Context, cancel func()) {
+func whileMoving(parent context.Context, w worker.Worker, within time.Duration) (ctx context.Context, cancel func()) {
 	ctx, end := context.WithCancelCause(parent)
-	done, seen := make(chan struct{}), Progress(w)
+	done, seen := make(chan struct{}), worker.Progress(w)
 	var watch sync.WaitGroup
 	watch.Go(func() {
 		tick := time.NewTicker(min(patience, within))
@@ -177,7 +170,7 @@ func whileMoving(parent context.Context, w Worker, within time.Duration) (ctx co
 				return
 			case <-tick.C:
 			}
-			switch now := Progress(w); {
+			switch now := worker.Progress(w); {
 			case now != seen:
 				seen, since = now, time.Now()
 			case time.Since(since) >= within:
@@ -197,7 +190,7 @@ func whileMoving(parent context.Context, w Worker, within time.Duration) (ctx co
 func (s *step) preparing() string {
 	done := int64(0)
 	for i, m := range s.c.Workers {
-		done += Progress(m.Worker) - s.before[i]
+		done += worker.Progress(m.Worker) - s.before[i]
 	}
 	if done <= 0 {
 		return s.awaited()

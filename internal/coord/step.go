@@ -15,6 +15,7 @@ import (
 	"github.com/loadgen/loadgen/internal/judge"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/hist"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -26,9 +27,9 @@ const remoteAhead = 50 * time.Millisecond
 type step struct {
 	c      *coordinator
 	ph     *plan.Phase
-	steps  []run.Step  // by worker
-	ready  []run.Ready // by worker
-	found  []string    // nodes of a target that is a cluster, on which all workers agree; nil for any other
+	steps  []worker.Step  // by worker
+	ready  []worker.Ready // by worker
+	found  []string       // nodes of a target that is a cluster, on which all workers agree; nil for any other
 	at     time.Duration
 	before []int64     // progress of each worker when it was to make ready
 	asked  atomic.Bool // workers were told to end it early
@@ -58,9 +59,9 @@ type step struct {
 
 // step has the workers carry out one step, each its part. What they counted is returned also when that failed; nil when they could not
 // start. Ready is called when they can.
-func (c *coordinator) step(ctx context.Context, ph *plan.Phase, part run.Step, ready func()) (*step, error) {
+func (c *coordinator) step(ctx context.Context, ph *plan.Phase, part worker.Step, ready func()) (*step, error) {
 	n := len(c.Workers)
-	s := &step{c: c, ph: ph, totals: &measure.Totals{}, passed: make(chan struct{}), ready: make([]run.Ready, n), sources: make([]source, n), generators: make([]run.Generator, n), unsure: make([]time.Duration, n), logs: make([]*run.Log, n)}
+	s := &step{c: c, ph: ph, totals: &measure.Totals{}, passed: make(chan struct{}), ready: make([]worker.Ready, n), sources: make([]source, n), generators: make([]run.Generator, n), unsure: make([]time.Duration, n), logs: make([]*run.Log, n)}
 	for i := range c.Workers {
 		part.Seq = c.seq
 		part.From, part.To = share(ph.Sessions(), i, n)
@@ -82,7 +83,7 @@ func (c *coordinator) step(ctx context.Context, ph *plan.Phase, part run.Step, r
 }
 
 // each calls f for every worker that is left, all at the same time, and returns the first error.
-func (s *step) each(group *errgroup.Group, f func(i int, m Member) error) error {
+func (s *step) each(group *errgroup.Group, f func(i int, m worker.Member) error) error {
 	for i, m := range s.c.Workers {
 		if !s.c.isLost(i) {
 			group.Go(func() error { return f(i, m) })
@@ -96,14 +97,14 @@ func (s *step) prepare(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for _, m := range s.c.Workers {
-		s.before = append(s.before, Progress(m.Worker))
+		s.before = append(s.before, worker.Progress(m.Worker))
 	}
 	defer s.c.onDrain(cancel)()
 	now := make(chan struct{})
 	close(now)
 	defer s.tell(now, s.preparing)()
 	group, ctx := errgroup.WithContext(ctx)
-	err := s.each(group, func(i int, m Member) (err error) {
+	err := s.each(group, func(i int, m worker.Member) (err error) {
 		ctx, cancel := whileMoving(ctx, m.Worker, answerWithin)
 		defer cancel()
 		s.ready[i], err = m.Worker.Prepare(ctx, s.steps[i])
@@ -203,7 +204,7 @@ func (s *step) run(ctx context.Context) error {
 	defer end()
 	var busy atomic.Int64
 	busy.Store(int64(s.c.left()))
-	err := s.each(new(errgroup.Group), func(i int, m Member) error {
+	err := s.each(new(errgroup.Group), func(i int, m worker.Member) error {
 		err := s.carryOut(ctx, i, m)
 		if busy.Add(-1) == 0 {
 			end()
@@ -222,7 +223,7 @@ func (s *step) run(ctx context.Context) error {
 }
 
 // carryOut is the step as one worker does it.
-func (s *step) carryOut(ctx context.Context, i int, m Member) error {
+func (s *step) carryOut(ctx context.Context, i int, m worker.Member) error {
 	final, err := m.Worker.Run(ctx, s.at, func(snap *measure.Snapshot) (func() error, error) { return s.take(i, snap) })
 	var lost *run.Loss
 	switch {
@@ -248,7 +249,7 @@ func (s *step) carryOut(ctx context.Context, i int, m Member) error {
 }
 
 // attend looks after a worker that has done its part, or had none, while others are at theirs.
-func (s *step) attend(ctx context.Context, i int, m Member) error {
+func (s *step) attend(ctx context.Context, i int, m worker.Member) error {
 	s.sources[i].whole = true
 	if m.Attend == nil {
 		return nil
@@ -287,7 +288,7 @@ func (s *step) drain() {
 
 // agrees holds a worker's last word on the step against its snapshots: they have come up to the last, without which what others count would wait for
 // it, and their sum is its total.
-func (s *step) agrees(worker int, final *run.Final) error {
+func (s *step) agrees(worker int, final *worker.Final) error {
 	s.mu.Lock()
 	src := &s.sources[worker]
 	s.mu.Unlock()

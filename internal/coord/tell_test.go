@@ -11,6 +11,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/coord"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 )
 
 // logPhase is a phase that loads log files.
@@ -51,7 +52,7 @@ func TestLongWaitsAreTold(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newFake()
 			w.prepare = func(context.Context) { time.Sleep(2500 * time.Millisecond) }
-			w.lie = func(*run.Final) { time.Sleep(1500 * time.Millisecond) }
+			w.lie = func(*worker.Final) { time.Sleep(1500 * time.Millisecond) }
 			cfg := configOf(t, text, local, w)
 			all := said(&cfg)
 			coord.Run(t.Context(), cfg)

@@ -14,6 +14,7 @@ import (
 	"github.com/loadgen/loadgen/internal/drivers/null"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -88,16 +89,16 @@ func always(client driver.Session) func(context.Context, string) (driver.Session
 }
 
 // driveClients carries out a phase of clients that a test dials.
-func driveClients(t *testing.T, loops, endpoints int, dial func(context.Context, string) (driver.Session, error), target, phase string) (run.Final, error) {
+func driveClients(t *testing.T, loops, endpoints int, dial func(context.Context, string) (driver.Session, error), target, phase string) (worker.Final, error) {
 	t.Helper()
 	p := nullPlan(t, endpoints, onBlocking+target, "ops = { get = 1 }\n"+phase)
 	e := New(Config{Loops: loops, Drivers: []driver.Driver{dialed{null.Driver{}, dial}}, Logger: slog.New(slog.DiscardHandler), Spin: -1, Sleep: time.Sleep})
 	defer e.Close()
 	canonical, err := p.Canonical()
 	require.NoError(t, err)
-	require.NoError(t, e.Assign(t.Context(), run.Assignment{Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Workers: 1}))
+	require.NoError(t, e.Assign(t.Context(), worker.Assignment{Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Workers: 1}))
 	if _, err := e.Prepare(t.Context(), stepOf(p.Phase("load"), run.Load)); err != nil {
-		return run.Final{}, err
+		return worker.Final{}, err
 	}
 	final, err := e.Run(t.Context(), time.Duration(e.clock.now()), func(*measure.Snapshot) (func() error, error) {
 		return func() error { return nil }, nil

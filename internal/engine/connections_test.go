@@ -17,6 +17,7 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/servertest"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -68,7 +69,7 @@ phase "load" {
 	e := New(Config{Drivers: drivers.All(), Loops: 1, Spin: -1, Logger: slog.New(slog.DiscardHandler)})
 	defer e.Close()
 	ctx := context.Background()
-	require.NoError(t, e.Assign(ctx, run.Assignment{Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Workers: 1}))
+	require.NoError(t, e.Assign(ctx, worker.Assignment{Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Workers: 1}))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	_, err = e.Prepare(ctx, stepOf(p.Phase("load"), run.Load))

@@ -19,6 +19,7 @@ import (
 	"github.com/loadgen/loadgen/internal/policy"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/sockets"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/internal/workload"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
@@ -57,7 +58,7 @@ type Config struct {
 // but for Drain.
 type Engine struct {
 	cfg    Config
-	run    run.Assignment
+	run    worker.Assignment
 	plan   *plan.Plan
 	clock  clock
 	wall   int64
@@ -109,7 +110,7 @@ func (e *Engine) SetLease(until time.Duration) { e.lease.set(until) }
 func (e *Engine) Progress() int64 { return e.progress.Load() }
 
 // Assign takes on a run. It fails when the plan's bytes are not a valid plan of this version, or do not have the digest.
-func (e *Engine) Assign(_ context.Context, a run.Assignment) error {
+func (e *Engine) Assign(_ context.Context, a worker.Assignment) error {
 	if e.stage != unassigned {
 		return errAssigned
 	}
@@ -156,9 +157,9 @@ func (e *Engine) cpu(loop int) int {
 // Prepare makes ready to carry out a step: before the first of a phase, it closes what another phase has left open and opens the phase's
 // connections, or gives up when ctx ends. An
 // error means that the step cannot be carried out; the engine may then be closed, and nothing else.
-func (e *Engine) Prepare(ctx context.Context, step run.Step) (run.Ready, error) {
+func (e *Engine) Prepare(ctx context.Context, step worker.Step) (worker.Ready, error) {
 	if err := e.checkOrder(step); err != nil {
-		return run.Ready{}, err
+		return worker.Ready{}, err
 	}
 	ready, err := e.prepare(ctx, step)
 	if e.stage = isReady; err != nil {
@@ -168,7 +169,7 @@ func (e *Engine) Prepare(ctx context.Context, step run.Step) (run.Ready, error) 
 }
 
 // prepare carries out an order that has its turn.
-func (e *Engine) prepare(ctx context.Context, step run.Step) (run.Ready, error) {
+func (e *Engine) prepare(ctx context.Context, step worker.Step) (worker.Ready, error) {
 	if e.group != nil && e.group.phase.Name != step.Phase {
 		e.closeGroup()
 	}
@@ -177,26 +178,26 @@ func (e *Engine) prepare(ctx context.Context, step run.Step) (run.Ready, error) 
 		g, err := e.openGroup(ctx, step)
 		stop()
 		if err != nil {
-			return run.Ready{}, err
+			return worker.Ready{}, err
 		}
 		e.group = g
 	}
 	data := e.plan.Dataset(e.group.phase.Dataset)
 	keys, err := e.keysOf(ctx, data.Keys)
 	if err != nil {
-		return run.Ready{}, err
+		return worker.Ready{}, err
 	}
 	values, err := e.valuesOf(ctx, data.Values)
 	if err != nil {
-		return run.Ready{}, err
+		return worker.Ready{}, err
 	}
 	source, err := workload.New(e.plan, e.group.phase, workload.Step{Kind: string(step.Kind), Level: step.Level, Shape: step.Shape, Keys: keys, Values: values})
 	if err != nil {
-		return run.Ready{}, err
+		return worker.Ready{}, err
 	}
 	if t := e.group.phase.Trace(); t != nil && step.Kind == run.Load {
 		if e.group.trace, err = e.openTrace(ctx, t); err != nil {
-			return run.Ready{}, err
+			return worker.Ready{}, err
 		}
 	}
 	var stop *errorStop
@@ -218,10 +219,10 @@ func (e *Engine) prepare(ctx context.Context, step run.Step) (run.Ready, error) 
 // Run carries out the prepared step from a time on the run clock, and returns when all its ops have ended. Each second it passes what
 // happened in it to sink, one call at a time. When ctx ends, it returns within 100 ms with what is in flight still counted as that. When
 // sink fails, the step ends early as by Drain, and Run returns that error.
-func (e *Engine) Run(ctx context.Context, at time.Duration, sink func(*measure.Snapshot) (kept func() error, err error)) (run.Final, error) {
+func (e *Engine) Run(ctx context.Context, at time.Duration, sink worker.Sink) (worker.Final, error) {
 	g := e.group
 	if e.stage != isReady {
-		return run.Final{}, errUnprepared
+		return worker.Final{}, errUnprepared
 	}
 	e.stage = isIdle
 	stop := context.AfterFunc(ctx, func() { e.halt.Store(abandon) })
@@ -278,7 +279,7 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink func(*measure.S
 	if err := loops.Wait(); err != nil && c.err == nil {
 		c.err = err
 	}
-	final := run.Final{Step: g.step.Seq, Totals: &totals, Generator: use.stop(), Stopped: e.halt.Load() != goOn}
+	final := worker.Final{Step: g.step.Seq, Totals: &totals, Generator: use.stop(), Stopped: e.halt.Load() != goOn}
 	for _, l := range g.loops {
 		final.Expired = final.Expired || l.lapsed
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/servertest"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -77,7 +78,7 @@ func executeLogged(t testing.TB, cfg Config, p *plan.Plan, c clock) (measure.Tot
 	canonical, err := p.Canonical()
 	require.NoError(t, err)
 	ctx := context.Background()
-	require.NoError(t, e.Assign(ctx, run.Assignment{RunID: "r", Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Workers: 1, WallNS: int64(time.Hour)}))
+	require.NoError(t, e.Assign(ctx, worker.Assignment{RunID: "r", Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Workers: 1, WallNS: int64(time.Hour)}))
 	if c != nil {
 		e.clock = c
 	}
@@ -221,8 +222,8 @@ func TestIdleWorker(t *testing.T) {
 	canonical, err := p.Canonical()
 	require.NoError(t, err)
 	ctx := context.Background()
-	require.NoError(t, e.Assign(ctx, run.Assignment{Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now()}))
-	ready, err := e.Prepare(ctx, run.Step{Phase: "load", Kind: run.Load, Last: true, From: 1, To: 1})
+	require.NoError(t, e.Assign(ctx, worker.Assignment{Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now()}))
+	ready, err := e.Prepare(ctx, worker.Step{Phase: "load", Kind: run.Load, Last: true, From: 1, To: 1})
 	require.NoError(t, err)
 	require.Zero(t, ready.Sessions)
 	snapshots := 0

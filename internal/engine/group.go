@@ -22,6 +22,7 @@ import (
 	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/sockets"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/internal/workload"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
@@ -42,7 +43,7 @@ type group struct {
 	placement op.Placement
 	cluster   *cluster // nil: the target is none
 	loops     []*loop
-	step      run.Step
+	step      worker.Step
 	connect   sockets.Connector
 	sessions  int
 	retired   atomic.Int64 // sessions that have failed for good
@@ -54,7 +55,7 @@ type group struct {
 }
 
 // openGroup connects the sessions that a phase's first step names.
-func (e *Engine) openGroup(ctx context.Context, step run.Step) (*group, error) {
+func (e *Engine) openGroup(ctx context.Context, step worker.Step) (*group, error) {
 	g := &group{plan: e.plan, sessions: step.To - step.From}
 	if g.phase = e.plan.Phase(step.Phase); g.phase == nil {
 		return nil, errors.New("the plan has no such phase")
@@ -372,7 +373,7 @@ func (g *group) open(c clock) error {
 }
 
 // equip gives a loop the program, the feed and the streams of a step.
-func (g *group) equip(l *loop, source *workload.Source, step run.Step) {
+func (g *group) equip(l *loop, source *workload.Source, step worker.Step) {
 	g.choose(l, source, step)
 	l.acks = g.target.Replication != nil
 	l.checked = g.plan.Dataset(g.phase.Dataset).Values.Checked
@@ -455,8 +456,8 @@ func (g *group) recycle(p part) {
 	}
 }
 
-func (g *group) ready(source *workload.Source) run.Ready {
-	r := run.Ready{Step: g.step.Seq, Sessions: g.sessions, Executor: g.target.Executor, Loops: len(g.loops), Servers: g.servers}
+func (g *group) ready(source *workload.Source) worker.Ready {
+	r := worker.Ready{Step: g.step.Seq, Sessions: g.sessions, Executor: g.target.Executor, Loops: len(g.loops), Servers: g.servers}
 	if g.servers != nil {
 		r.Connections = g.sessions * len(g.endpoints)
 	}

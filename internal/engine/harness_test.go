@@ -14,6 +14,7 @@ import (
 	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/sockets"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/internal/workload"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -111,8 +112,8 @@ func (b *bench) divide(d driver.Cluster) {
 func (b *bench) server(i int) *virtualServer { return b.net.servers[uint16(firstPort+i)] }
 
 // stepOf is the only step of a kind that a phase has, for one worker.
-func stepOf(ph *plan.Phase, kind run.StepKind) run.Step {
-	step := run.Step{Phase: ph.Name, Kind: kind, Last: true, To: ph.Sessions()}
+func stepOf(ph *plan.Phase, kind run.StepKind) worker.Step {
+	step := worker.Step{Phase: ph.Name, Kind: kind, Last: true, To: ph.Sessions()}
 	if ph.Open != nil && kind == run.Load {
 		step.Shape = ph.Open.Shape()
 	}
@@ -133,7 +134,7 @@ func (b *bench) equip(kind run.StepKind) <-chan part {
 	return b.equipStep(stepOf(b.g.phase, kind))
 }
 
-func (b *bench) equipStep(step run.Step) <-chan part {
+func (b *bench) equipStep(step worker.Step) <-chan part {
 	b.t.Helper()
 	source, err := workload.New(b.g.plan, b.g.phase, workload.Step{Kind: string(step.Kind), Level: step.Level, Shape: step.Shape})
 	require.NoError(b.t, err)
@@ -156,7 +157,7 @@ func (b *bench) run(kind run.StepKind) measure.Totals {
 	return b.runStep(stepOf(b.g.phase, kind))
 }
 
-func (b *bench) runStep(step run.Step) measure.Totals {
+func (b *bench) runStep(step worker.Step) measure.Totals {
 	b.t.Helper()
 	parts := b.equipStep(step)
 	b.l.run()

@@ -13,6 +13,7 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/servertest"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -99,7 +100,7 @@ func TestCallsThatNobodyTookUp(t *testing.T) {
 		canonical, err := p.Canonical()
 		require.NoError(t, err)
 		ctx := t.Context()
-		require.NoError(t, e.Assign(ctx, run.Assignment{Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Workers: 1}))
+		require.NoError(t, e.Assign(ctx, worker.Assignment{Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Workers: 1}))
 		_, err = e.Prepare(ctx, stepOf(p.Phase("load"), run.Load))
 		require.NoError(t, err)
 		e.SetLease(55 * time.Millisecond)

@@ -15,6 +15,7 @@ import (
 	"github.com/loadgen/loadgen/internal/pace"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/search"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -125,12 +126,12 @@ func stagesOf(t *testing.T, p *plan.Plan, canonical []byte, i, workers int) []ui
 	e := New(Config{Drivers: drivers.All(), Loops: 1, Spin: -1, Logger: slog.New(slog.DiscardHandler)})
 	defer e.Close()
 	ctx := context.Background()
-	require.NoError(t, e.Assign(ctx, run.Assignment{RunID: "r", Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Index: i, Workers: workers}))
+	require.NoError(t, e.Assign(ctx, worker.Assignment{RunID: "r", Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Index: i, Workers: workers}))
 	e.clock = &virtualClock{tick: 10}
 	ph := p.Phase("load")
 	var all []uint64
 	for level, shape := range ph.Stages.Shapes() {
-		step := run.Step{Seq: level, Phase: "load", Kind: run.Load, Level: level, Shape: shape, From: 16 * i / workers, To: 16 * (i + 1) / workers}
+		step := worker.Step{Seq: level, Phase: "load", Kind: run.Load, Level: level, Shape: shape, From: 16 * i / workers, To: 16 * (i + 1) / workers}
 		_, err := e.Prepare(ctx, step)
 		require.NoError(t, err)
 		final, err := e.Run(ctx, time.Duration(e.clock.now()), take)
@@ -168,9 +169,9 @@ func TestPhaseAfterASearch(t *testing.T) {
 	require.NoError(t, err)
 	e := New(Config{Drivers: drivers.All(), Loops: 1, Spin: -1, Logger: slog.New(slog.DiscardHandler)})
 	ctx := context.Background()
-	require.NoError(t, e.Assign(ctx, run.Assignment{RunID: "r", Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Workers: 1}))
+	require.NoError(t, e.Assign(ctx, worker.Assignment{RunID: "r", Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Workers: 1}))
 	e.clock = &virtualClock{tick: 10}
-	for _, step := range []run.Step{
+	for _, step := range []worker.Step{
 		{Phase: "search", Kind: run.Load, To: 16, Shape: pace.Shape{Rate: 1000, Duration: time.Second}},
 		{Phase: "search", Kind: run.Load, To: 16, Level: 1, Shape: pace.Shape{Rate: 2000, Duration: time.Second}},
 		{Phase: "next", Kind: run.Load, To: 1, Last: true},

@@ -17,6 +17,7 @@ import (
 	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/servertest"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -61,13 +62,13 @@ func localEngine(t testing.TB, p *plan.Plan) (e *Engine, root string) {
 	})
 	canonical, err := p.Canonical()
 	require.NoError(t, err)
-	require.NoError(t, e.Assign(t.Context(), run.Assignment{Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Workers: 1}))
+	require.NoError(t, e.Assign(t.Context(), worker.Assignment{Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Workers: 1}))
 	t.Cleanup(e.Close)
 	return e, root
 }
 
 // carryOut prepares and runs the load of a phase. During it, meanwhile is called.
-func carryOut(t testing.TB, e *Engine, phase string, meanwhile func()) run.Final {
+func carryOut(t testing.TB, e *Engine, phase string, meanwhile func()) worker.Final {
 	t.Helper()
 	step := stepOf(e.plan.Phase(phase), run.Load)
 	ready, err := e.Prepare(t.Context(), step)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -28,7 +29,7 @@ var (
 )
 
 // checkOrder refuses to prepare a step that has not its turn, or that is none of the plan's.
-func (e *Engine) checkOrder(step run.Step) error {
+func (e *Engine) checkOrder(step worker.Step) error {
 	switch e.stage {
 	case unassigned:
 		return errUnassigned
@@ -52,7 +53,7 @@ func (e *Engine) checkOrder(step run.Step) error {
 const maxLasts = 10 * 365 * 24 * time.Hour
 
 // checkShape refuses a schedule that cannot be.
-func checkShape(ph *plan.Phase, step run.Step) error {
+func checkShape(ph *plan.Phase, step worker.Step) error {
 	s := step.Shape
 	possible := func(rate float64) bool { return rate >= 0 && !math.IsInf(rate, 0) }
 	if !possible(s.Rate) || !possible(s.From) || s.Ramp < 0 || s.Duration < s.Ramp || s.Duration > maxLasts || step.Level < 0 {

@@ -15,6 +15,7 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -34,7 +35,7 @@ func (f *fuse) burn() {
 
 // requireBlown holds what became of a load during which a driver has panicked so many times: each is an op of its own that ended as an error, whose
 // text says where, and all others are answered.
-func requireBlown(t *testing.T, final run.Final, due, times uint64) {
+func requireBlown(t *testing.T, final worker.Final, due, times uint64) {
 	t.Helper()
 	require.NoError(t, final.Totals.CheckValid())
 	require.Equal(t, due, dueIn(final.Totals))
@@ -101,7 +102,7 @@ func (d localFuse) Open(ctx context.Context, config any, site localfile.Site) (l
 }
 
 // carryOutOf carries the load of a plan out by a driver.
-func carryOutOf(t *testing.T, loops int, d driver.Driver, p *plan.Plan) run.Final {
+func carryOutOf(t *testing.T, loops int, d driver.Driver, p *plan.Plan) worker.Final {
 	t.Helper()
 	root := t.TempDir()
 	e := New(Config{
@@ -112,7 +113,7 @@ func carryOutOf(t *testing.T, loops int, d driver.Driver, p *plan.Plan) run.Fina
 	defer e.Close()
 	canonical, err := p.Canonical()
 	require.NoError(t, err)
-	require.NoError(t, e.Assign(t.Context(), run.Assignment{Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Workers: 1}))
+	require.NoError(t, e.Assign(t.Context(), worker.Assignment{Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Workers: 1}))
 	_, err = e.Prepare(t.Context(), stepOf(p.Phase("load"), run.Load))
 	require.NoError(t, err)
 	final, err := e.Run(t.Context(), time.Duration(e.clock.now()), func(*measure.Snapshot) (func() error, error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/machine"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -43,7 +44,7 @@ func (t *localTarget) remove(log *slog.Logger) {
 }
 
 // openStore opens the files of a phase's sessions, each of which has a thread.
-func (g *group) openStore(ctx context.Context, e *Engine, d localfile.Driver, step run.Step) error {
+func (g *group) openStore(ctx context.Context, e *Engine, d localfile.Driver, step worker.Step) error {
 	if e.cfg.LogRoot == nil {
 		return errors.New("this worker has no directory for log files")
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/internal/workload"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
@@ -42,7 +43,7 @@ type stateful interface {
 }
 
 // choose gives a loop the way of a step whose ops come from a source, or from a trace.
-func (g *group) choose(l *loop, source *workload.Source, step run.Step) {
+func (g *group) choose(l *loop, source *workload.Source, step worker.Step) {
 	l.programs.Program, l.opTimeout = g.program(step.Kind, l.routes)
 	l.states = l.programs
 	if t, ok := l.tr.(*thread); ok {

@@ -5,7 +5,7 @@ import "fmt"
 // Snapshot is what one worker counted in an interval of a step, sealed. Intervals of a worker follow each other without gap or
 // overlap, so their deltas add up to the step's totals whichever of them were joined on the way.
 type Snapshot struct {
-	Step              int      // run.Step.Seq
+	Step              int      // worker.Step.Seq
 	SeqFirst, SeqLast uint64   // the intervals it covers, numbered from 1 per worker and run; equal unless joined by Merge
 	From, To          int64    // what it covers, nanoseconds on the run clock, [From, To)
 	Delta             Totals   // counted in the interval; in_flight is the change

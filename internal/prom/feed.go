@@ -6,6 +6,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -17,11 +18,11 @@ type Feed struct {
 
 	mu    sync.Mutex
 	view  View
-	step  run.Step // under way
-	phase *Phase   // of the step, in view; nil: none is under way
-	hands int      // that carry the step out
-	share float64  // of the phase's sessions that they drive
-	steps float64  // ops that an arrival brings
+	step  worker.Step // under way
+	phase *Phase      // of the step, in view; nil: none is under way
+	hands int         // that carry the step out
+	share float64     // of the phase's sessions that they drive
+	steps float64     // ops that an arrival brings
 }
 
 // NewFeed has c show a run of p that has not begun.
@@ -33,7 +34,7 @@ func NewFeed(c *Collector, runID string, p *plan.Plan) *Feed {
 
 // Begin says that a step begins, of which further intervals are. Each worker that carries it out may say so, with its own part of the
 // sessions, and say Done later. Of a step whose phase is none of the plan's, nothing is shown.
-func (f *Feed) Begin(step run.Step) {
+func (f *Feed) Begin(step worker.Step) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.hands == 0 || step.Seq != f.step.Seq {
@@ -49,7 +50,7 @@ func (f *Feed) Begin(step run.Step) {
 }
 
 // part returns the share of the phase's sessions that one worker's step has; 0 when the plan has no such phase.
-func (f *Feed) part(step run.Step) float64 {
+func (f *Feed) part(step worker.Step) float64 {
 	ph := f.plan.Phase(step.Phase)
 	if ph == nil {
 		return 0
@@ -58,7 +59,7 @@ func (f *Feed) part(step run.Step) float64 {
 }
 
 // Done says that one who began the step has ended it. When all have, no phase is under way.
-func (f *Feed) Done(step run.Step) {
+func (f *Feed) Done(step worker.Step) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.hands == 0 || step.Seq != f.step.Seq {

@@ -11,39 +11,40 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/prom"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// script is a Runner that has two snapshots of 100 ops to give and then calls during.
+// script is a worker that has two snapshots of 100 ops to give and then calls during.
 type script struct {
 	calls  []string
 	during func()
 }
 
-func (s *script) Assign(_ context.Context, a run.Assignment) error {
+func (s *script) Assign(_ context.Context, a worker.Assignment) error {
 	s.calls = append(s.calls, "assign "+a.RunID)
 	return nil
 }
 
-func (s *script) Prepare(_ context.Context, step run.Step) (run.Ready, error) {
+func (s *script) Prepare(_ context.Context, step worker.Step) (worker.Ready, error) {
 	s.calls = append(s.calls, "prepare "+step.Phase)
-	return run.Ready{Step: step.Seq}, nil
+	return worker.Ready{Step: step.Seq}, nil
 }
 
-func (s *script) Run(_ context.Context, at time.Duration, sink func(*measure.Snapshot) (kept func() error, err error)) (run.Final, error) {
+func (s *script) Run(_ context.Context, at time.Duration, sink worker.Sink) (worker.Final, error) {
 	s.calls = append(s.calls, "run "+at.String())
 	for range 2 {
 		delta := counted([]driver.Verb{driver.Get}, 1, 4, 3)
 		kept, err := sink(&measure.Snapshot{Delta: *delta, To: 1e9})
 		if err != nil {
-			return run.Final{}, err
+			return worker.Final{}, err
 		}
 		if err := kept(); err != nil {
-			return run.Final{}, err
+			return worker.Final{}, err
 		}
 	}
 	s.during()
-	return run.Final{Stopped: true}, nil
+	return worker.Final{Stopped: true}, nil
 }
 
 func (s *script) Drain() { s.calls = append(s.calls, "drain") }
@@ -58,14 +59,14 @@ func TestWatch(t *testing.T) {
 	feed := prom.NewFeed(c, "r", p)
 	due := func() float64 { return value(t, gather(t, c)["loadgen_ops_due_total"], "phase=get", "op=get") }
 	active := func() float64 { return value(t, gather(t, c)["loadgen_phase_active"], "phase=get") }
-	step := run.Step{Seq: 7, Phase: "get", Kind: run.Load, To: 10}
+	step := worker.Step{Seq: 7, Phase: "get", Kind: run.Load, To: 10}
 
 	inner := &script{during: func() { require.EqualValues(t, 1, active()) }}
-	w := prom.Watch(inner, func(a run.Assignment) *prom.Feed {
+	w := prom.Watch(inner, func(a worker.Assignment) *prom.Feed {
 		require.Equal(t, "r", a.RunID)
 		return feed
 	})
-	require.NoError(t, w.Assign(t.Context(), run.Assignment{RunID: "r"}))
+	require.NoError(t, w.Assign(t.Context(), worker.Assignment{RunID: "r"}))
 	ready, err := w.Prepare(t.Context(), step)
 	require.NoError(t, err)
 	require.Equal(t, 7, ready.Step)
@@ -94,8 +95,8 @@ func TestWatch(t *testing.T) {
 
 func TestWatchWithoutAFeed(t *testing.T) {
 	taken := 0
-	w := prom.Watch(&script{during: func() {}}, func(run.Assignment) *prom.Feed { return nil })
-	require.NoError(t, w.Assign(t.Context(), run.Assignment{}))
+	w := prom.Watch(&script{during: func() {}}, func(worker.Assignment) *prom.Feed { return nil })
+	require.NoError(t, w.Assign(t.Context(), worker.Assignment{}))
 	_, err := w.Run(t.Context(), 0, func(*measure.Snapshot) (func() error, error) { taken++; return kept, nil })
 	require.NoError(t, err)
 	require.Equal(t, 2, taken)

@@ -1,4 +1,4 @@
-// Package rpc carries a coord.Worker to another process: [Listen] is the coordinator's end, [Join] the worker's.
+// Package rpc carries a worker.Worker to another process: [Listen] is the coordinator's end, [Join] the worker's.
 //
 // A worker dials out and keeps one bidirectional stream. Streams break; what the two ends have to tell each other must not be lost
 // with them, nor arrive twice. So everything that matters travels in numbered envelopes, and each end keeps those that the

@@ -20,6 +20,7 @@ import (
 	"github.com/loadgen/loadgen/internal/engine"
 	"github.com/loadgen/loadgen/internal/rpc"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -245,7 +246,7 @@ func newEngine(m *mill, change func(*engine.Config)) *engine.Engine {
 }
 
 // members waits for as many workers as were started.
-func (f *fleet) members() []coord.Member {
+func (f *fleet) members() []worker.Member {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -287,7 +288,7 @@ func (f *fleet) got() (sum int) {
 }
 
 // config is of a run whose only phase is a closed load of 6 sessions.
-func config(t testing.TB, load string, members []coord.Member) coord.Config {
+func config(t testing.TB, load string, members []worker.Member) coord.Config {
 	text := fmt.Sprintf(`
 plan "test" {}
 target "t" {

@@ -13,6 +13,7 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -25,11 +26,11 @@ func seeds(f *testing.F, add func(m proto.Message)) {
 	*totals.Request(0, driver.Get) = measure.Requests{Sent: 1, Answered: 1}
 	snap, err := encodeSnapshot(&measure.Snapshot{SeqFirst: 1, SeqLast: 1, From: 5, To: 20, Delta: *totals, Running: totals.Counters()})
 	require.NoError(f, err)
-	final, err := encodeFinal(&run.Final{Totals: totals}, nil)
+	final, err := encodeFinal(&worker.Final{Totals: totals}, nil)
 	require.NoError(f, err)
-	ready := encodeReady(run.Ready{Servers: map[string]map[string]string{"a": {"version": "1"}}}, exchange{}, errors.New("no"))
+	ready := encodeReady(worker.Ready{Servers: map[string]map[string]string{"a": {"version": "1"}}}, exchange{}, errors.New("no"))
 	for _, e := range []*pb.Envelope{
-		snap, final, ready, encodeStep(run.Step{Phase: "p", Kind: run.Load, To: 3}), encodeAssignment(run.Assignment{Workers: 1, Nodes: map[string][]string{"t": {"a"}}}, 7),
+		snap, final, ready, encodeStep(worker.Step{Phase: "p", Kind: run.Load, To: 3}), encodeAssignment(worker.Assignment{Workers: 1, Nodes: map[string][]string{"t": {"a"}}}, 7),
 		{Content: &pb.Envelope_Assigned{Assigned: &pb.Answer{}}},
 		{Content: &pb.Envelope_Start{Start: &pb.Start{AtNs: -1 << 63}}},
 		{Content: &pb.Envelope_Drain{}},
@@ -62,8 +63,8 @@ func FuzzFromWorker(f *testing.F) {
 			return
 		}
 		for _, state := range []func(*member) error{
-			func(m *member) error { return m.Assign(context.Background(), run.Assignment{Zero: time.Now()}) },
-			func(m *member) error { _, err := m.Prepare(context.Background(), run.Step{}); return err },
+			func(m *member) error { return m.Assign(context.Background(), worker.Assignment{Zero: time.Now()}) },
+			func(m *member) error { _, err := m.Prepare(context.Background(), worker.Step{}); return err },
 			func(m *member) error {
 				_, err := m.Run(context.Background(), 5, func(s *measure.Snapshot) (func() error, error) {
 					var sum measure.Totals
@@ -91,13 +92,13 @@ func FuzzFromWorker(f *testing.F) {
 // idle is a Local that does nothing.
 type idle struct{}
 
-func (idle) Assign(context.Context, run.Assignment) error         { return nil }
-func (idle) Prepare(context.Context, run.Step) (run.Ready, error) { return run.Ready{}, nil }
-func (idle) Drain()                                               {}
-func (idle) SetLease(time.Duration)                               {}
-func (idle) Close()                                               {}
-func (idle) Run(context.Context, time.Duration, func(*measure.Snapshot) (func() error, error)) (run.Final, error) {
-	return run.Final{}, nil
+func (idle) Assign(context.Context, worker.Assignment) error            { return nil }
+func (idle) Prepare(context.Context, worker.Step) (worker.Ready, error) { return worker.Ready{}, nil }
+func (idle) Drain()                                                     {}
+func (idle) SetLease(time.Duration)                                     {}
+func (idle) Close()                                                     {}
+func (idle) Run(context.Context, time.Duration, worker.Sink) (worker.Final, error) {
+	return worker.Final{}, nil
 }
 
 // FuzzFromCoordinator lets a worker hear anything, before it has a run and in one.

@@ -15,15 +15,15 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 
-	"github.com/loadgen/loadgen/internal/coord"
 	"github.com/loadgen/loadgen/internal/identity"
 	"github.com/loadgen/loadgen/internal/machine"
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
+	"github.com/loadgen/loadgen/internal/worker"
 )
 
 // Local carries out what the coordinator orders.
 type Local interface {
-	coord.Worker
+	worker.Worker
 	// SetLease says until when it may load its targets: on the run clock, and with what JoinConfig.Suspended has said by then.
 	SetLease(until time.Duration)
 	// Close closes what is open. Nothing else is called after it.

@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/coord"
-	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/rpc"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 )
 
 // cut makes a cable lose everything.
@@ -356,23 +356,23 @@ type hung struct {
 	assign, prepare bool
 }
 
-func (h hung) Assign(ctx context.Context, a run.Assignment) error {
+func (h hung) Assign(ctx context.Context, a worker.Assignment) error {
 	if h.assign {
 		<-ctx.Done()
 	}
 	return h.Local.Assign(ctx, a)
 }
 
-func (h hung) Prepare(ctx context.Context, step run.Step) (run.Ready, error) {
+func (h hung) Prepare(ctx context.Context, step worker.Step) (worker.Ready, error) {
 	if h.prepare {
 		<-ctx.Done()
 	}
 	return h.Local.Prepare(ctx, step)
 }
 
-func (h hung) Run(ctx context.Context, _ time.Duration, _ func(*measure.Snapshot) (func() error, error)) (run.Final, error) {
+func (h hung) Run(ctx context.Context, _ time.Duration, _ worker.Sink) (worker.Final, error) {
 	<-ctx.Done()
-	return run.Final{}, ctx.Err()
+	return worker.Final{}, ctx.Err()
 }
 
 // laborious takes two minutes to make a step ready, and says how far it is.
@@ -383,11 +383,11 @@ type laborious struct {
 
 func (l laborious) Progress() int64 { return l.done.Load() }
 
-func (l laborious) Prepare(ctx context.Context, step run.Step) (run.Ready, error) {
+func (l laborious) Prepare(ctx context.Context, step worker.Step) (worker.Ready, error) {
 	for range 12 {
 		select {
 		case <-ctx.Done():
-			return run.Ready{}, ctx.Err()
+			return worker.Ready{}, ctx.Err()
 		case <-time.After(10 * time.Second):
 			l.done.Add(1 << 30)
 		}

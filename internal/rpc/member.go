@@ -10,7 +10,7 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// member is a worker as the coordinator knows it, from its first hello to the end of the run. It is a coord.Worker: see remote.go.
+// member is a worker as the coordinator knows it, from its first hello to the end of the run. It is a worker.Worker: see remote.go.
 type member struct {
 	server      *Server
 	name        string

@@ -18,6 +18,7 @@ import (
 	"github.com/loadgen/loadgen/internal/pace"
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -140,7 +141,7 @@ func TestLogOfAnotherBuild(t *testing.T) {
 }
 
 func TestRoundTrips(t *testing.T) {
-	step := run.Step{
+	step := worker.Step{
 		Seq: 3, Phase: "p", Kind: run.Setup, Last: true, From: 2, To: 9,
 		Level: 4, Shape: pace.Shape{Rate: 1e3, From: 0.5, Ramp: 2, Duration: 3},
 	}
@@ -148,14 +149,14 @@ func TestRoundTrips(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, step, gotStep)
 
-	a := run.Assignment{RunID: "r", Plan: []byte("{}"), Digest: "d", Nodes: map[string][]string{"t": {"a", "b"}}, WallNS: 8, Index: 1, Workers: 3}
+	a := worker.Assignment{RunID: "r", Plan: []byte("{}"), Digest: "d", Nodes: map[string][]string{"t": {"a", "b"}}, WallNS: 8, Index: 1, Workers: 3}
 	m := encodeAssignment(a, time.Second).GetAssignment()
 	gotA, err := decodeAssignment(m)
 	require.NoError(t, err)
 	require.Equal(t, a, gotA)
 	require.EqualValues(t, time.Second, m.GetZeroNs())
 
-	ready := run.Ready{
+	ready := worker.Ready{
 		Step: 3, Sessions: 7, Connections: 14, Ops: 100, Executor: "event loop", Loops: 2, Servers: map[string]map[string]string{"a": {"version": "7"}},
 		Remote: true, Offset: -5, Uncertainty: 2, RTT: 4,
 	}
@@ -174,7 +175,7 @@ func TestRoundTrips(t *testing.T) {
 			Machine:     &measure.Machine{OthersShare: 0.25, IdleShare: 0.125, Seconds: 20, Host: "b007"}, MachineUnknown: "why",
 		},
 	} {
-		final := run.Final{Step: 3, Stopped: true, Expired: true, Generator: g}
+		final := worker.Final{Step: 3, Stopped: true, Expired: true, Generator: g}
 		e, err := encodeFinal(&final, nil)
 		require.NoError(t, err)
 		gotFinal, err := decodeFinal(e.GetFinal())

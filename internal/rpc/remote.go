@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/loadgen/loadgen/internal/measure"
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 )
 
 // next returns the oldest envelope that was not taken. What a lost worker has still got through is returned before its loss.
@@ -65,7 +65,7 @@ func (m *member) broke(format string, args ...any) error {
 }
 
 // Assign gives the worker its part in a run.
-func (m *member) Assign(ctx context.Context, a run.Assignment) error {
+func (m *member) Assign(ctx context.Context, a worker.Assignment) error {
 	zero := m.server.now() - time.Since(a.Zero)
 	m.mu.Lock()
 	m.zero = zero
@@ -84,24 +84,24 @@ func (m *member) Assign(ctx context.Context, a run.Assignment) error {
 }
 
 // Prepare makes ready to carry out a step.
-func (m *member) Prepare(ctx context.Context, step run.Step) (run.Ready, error) {
+func (m *member) Prepare(ctx context.Context, step worker.Step) (worker.Ready, error) {
 	m.push(encodeStep(step))
 	e, err := m.next(ctx)
 	if err != nil {
 		m.abandon()
-		return run.Ready{}, err
+		return worker.Ready{}, err
 	}
 	answer, ok := e.GetContent().(*pb.Envelope_Ready)
 	if !ok || int(answer.Ready.GetStep()) != step.Seq {
-		return run.Ready{}, m.broke("its answer to step %d is a %T", step.Seq, e.GetContent())
+		return worker.Ready{}, m.broke("its answer to step %d is a %T", step.Seq, e.GetContent())
 	}
 	m.taken()
 	if err := errorOf(answer.Ready.GetError()); err != nil {
-		return run.Ready{}, err
+		return worker.Ready{}, err
 	}
 	ready, err := decodeReady(answer.Ready)
 	if err != nil {
-		return run.Ready{}, m.broke("%v", err)
+		return worker.Ready{}, m.broke("%v", err)
 	}
 	ready.Step = step.Seq
 	m.mu.Lock()
@@ -127,7 +127,7 @@ func (m *member) abandon() {
 func (m *member) Drain() { m.push(&pb.Envelope{Content: &pb.Envelope_Drain{Drain: &pb.Drain{}}}) }
 
 // Run starts the prepared step and passes on what the worker counts. When ctx ends, the worker has the farewell to say its last word.
-func (m *member) Run(ctx context.Context, at time.Duration, sink func(*measure.Snapshot) (kept func() error, err error)) (run.Final, error) {
+func (m *member) Run(ctx context.Context, at time.Duration, sink worker.Sink) (worker.Final, error) {
 	m.push(&pb.Envelope{Content: &pb.Envelope_Start{Start: &pb.Start{AtNs: int64(at)}}})
 	t := m.server.cfg.Timing
 	bounded, cancel := context.WithCancel(context.Background())
@@ -144,37 +144,37 @@ func (m *member) Run(ctx context.Context, at time.Duration, sink func(*measure.S
 		e, err := m.next(bounded)
 		switch {
 		case errors.Is(err, context.Canceled):
-			return run.Final{}, ctx.Err()
+			return worker.Final{}, ctx.Err()
 		case err != nil:
-			return run.Final{}, err
+			return worker.Final{}, err
 		}
 		switch content := e.GetContent().(type) {
 		case *pb.Envelope_Snapshot:
 			idle.stop() // how long it takes to keep it is not the worker's doing
 			if err := m.pass(content.Snapshot, sink); err != nil {
-				return run.Final{}, err
+				return worker.Final{}, err
 			}
 			m.taken()
 			idle.set()
 		case *pb.Envelope_Final:
 			m.taken()
 			if err := errorOf(content.Final.GetError()); err != nil {
-				return run.Final{}, err
+				return worker.Final{}, err
 			}
 			final, err := decodeFinal(content.Final)
 			if err != nil {
-				return run.Final{}, m.broke("%v", err)
+				return worker.Final{}, m.broke("%v", err)
 			}
 			final.Uncertainty = m.uncertainty()
 			return final, nil
 		default:
-			return run.Final{}, m.broke("a step was running, and a %T came", content)
+			return worker.Final{}, m.broke("a step was running, and a %T came", content)
 		}
 	}
 }
 
 // pass gives a snapshot to sink, and returns once it is kept.
-func (m *member) pass(b []byte, sink func(*measure.Snapshot) (kept func() error, err error)) error {
+func (m *member) pass(b []byte, sink worker.Sink) error {
 	snap := <-m.server.scratch // which many who wait for the disk at the same time do not need
 	err := decodeSnapshot(snap, b)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/coord"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 )
 
 // TestFleetEqualsOneProcess runs a plan on an engine in this process and on fleets of several sizes, in virtual time: what was done and how
@@ -19,7 +20,7 @@ func TestFleetEqualsOneProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMill()
 		e := newEngine(m, nil)
-		r := coord.Run(context.Background(), config(t, "iterations = 500", []coord.Member{{Name: "local", Worker: e}}))
+		r := coord.Run(context.Background(), config(t, "iterations = 500", []worker.Member{{Name: "local", Worker: e}}))
 		require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
 		got, _ := m.seen()
 		require.Equal(t, 3000, got)

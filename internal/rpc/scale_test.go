@@ -28,6 +28,7 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/rundir"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -182,34 +183,34 @@ type simulated struct {
 	step    int
 }
 
-func (w *simulated) Assign(_ context.Context, a run.Assignment) error {
+func (w *simulated) Assign(_ context.Context, a worker.Assignment) error {
 	w.zero, w.index = a.Zero, a.Index
 	return nil
 }
 
-func (w *simulated) Prepare(_ context.Context, s run.Step) (run.Ready, error) {
+func (w *simulated) Prepare(_ context.Context, s worker.Step) (worker.Ready, error) {
 	w.step = s.Seq
-	return run.Ready{Step: s.Seq, Sessions: s.To - s.From, Executor: "event loop", Loops: 1}, nil
+	return worker.Ready{Step: s.Seq, Sessions: s.To - s.From, Executor: "event loop", Loops: 1}, nil
 }
 
 func (*simulated) Drain()                 {}
 func (*simulated) SetLease(time.Duration) {}
 func (*simulated) Close()                 {}
 
-func (w *simulated) Run(ctx context.Context, at time.Duration, sink func(*measure.Snapshot) (kept func() error, err error)) (run.Final, error) {
+func (w *simulated) Run(ctx context.Context, at time.Duration, sink worker.Sink) (worker.Final, error) {
 	total := measure.NewTotals(int64(at), 1)
 	from, end := at, at+w.loads
 	for seq := uint64(1); from < end; seq++ {
 		to := min(end, from.Truncate(time.Second)+time.Second)
 		// What was counted is made up a random while before the interval ends: a machine has not the time for all workers at once.
 		if err := w.sleep(ctx, to-100*time.Millisecond-rand.N(500*time.Millisecond)); err != nil {
-			return run.Final{}, err
+			return worker.Final{}, err
 		}
 		delta := measure.NewTotals(int64(at), 1)
 		w.count(delta, int(seq), int64(from), int64(to))
 		total.Merge(delta)
 		if err := w.sleep(ctx, to); err != nil {
-			return run.Final{}, err
+			return worker.Final{}, err
 		}
 		kept, err := sink(&measure.Snapshot{
 			Step: w.step, SeqFirst: seq, SeqLast: seq, From: int64(from), To: int64(to), Delta: *delta, Running: total.Counters(), Final: to == end,
@@ -218,11 +219,11 @@ func (w *simulated) Run(ctx context.Context, at time.Duration, sink func(*measur
 			err = kept()
 		}
 		if err != nil {
-			return run.Final{}, err
+			return worker.Final{}, err
 		}
 		from = to
 	}
-	return run.Final{Step: w.step, Totals: total, Generator: run.Generator{Executor: "event loop", Loops: 1}}, nil
+	return worker.Final{Step: w.step, Totals: total, Generator: run.Generator{Executor: "event loop", Loops: 1}}, nil
 }
 
 // sleep waits for a time on the run clock.
@@ -417,11 +418,11 @@ func (m meteredConn) Write(b []byte) (int, error) {
 
 // listener looks at when the run clock began.
 type listener struct {
-	coord.Worker
+	worker.Worker
 	keeper *keeper
 }
 
-func (l *listener) Assign(ctx context.Context, a run.Assignment) error {
+func (l *listener) Assign(ctx context.Context, a worker.Assignment) error {
 	l.keeper.zero = a.Zero
 	return l.Worker.Assign(ctx, a)
 }

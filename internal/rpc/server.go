@@ -17,11 +17,11 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
 
-	"github.com/loadgen/loadgen/internal/coord"
 	"github.com/loadgen/loadgen/internal/identity"
 	"github.com/loadgen/loadgen/internal/listen"
 	"github.com/loadgen/loadgen/internal/measure"
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
+	"github.com/loadgen/loadgen/internal/worker"
 )
 
 // Config is what a coordinator's end needs.
@@ -121,7 +121,7 @@ func (s *Server) alarm(after time.Duration, call func()) *alarm {
 
 // Wait returns n workers, ordered by name, once they have come. From then on nobody else joins. When ctx ends before, the error
 // says who has come.
-func (s *Server) Wait(ctx context.Context, n int) ([]coord.Member, error) {
+func (s *Server) Wait(ctx context.Context, n int) ([]worker.Member, error) {
 	for {
 		members := s.gather(n)
 		if s.cfg.Waiting != nil {
@@ -164,10 +164,10 @@ func (s *Server) gather(n int) []*member {
 	return there[:n]
 }
 
-func listed(members []*member) []coord.Member {
-	var list []coord.Member
+func listed(members []*member) []worker.Member {
+	var list []worker.Member
 	for _, m := range members {
-		list = append(list, coord.Member{Name: m.name, Host: m.host, Version: m.version, Worker: m, Attend: m.attend})
+		list = append(list, worker.Member{Name: m.name, Host: m.host, Version: m.version, Worker: m, Attend: m.attend})
 	}
 	return list
 }

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/loadgen/loadgen/internal/coord"
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
+	"github.com/loadgen/loadgen/internal/worker"
 )
 
 // Status is what the coordinator knows of a worker at a moment.
@@ -73,7 +73,7 @@ func (s *session) heartbeat() *pb.Heartbeat {
 		h.CpuNs = int64(s.cfg.CPU())
 	}
 	if s.local != nil {
-		h.Progress = coord.Progress(s.local)
+		h.Progress = worker.Progress(s.local)
 	}
 	return h
 }

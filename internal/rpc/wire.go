@@ -14,6 +14,7 @@ import (
 	"github.com/loadgen/loadgen/internal/pace"
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 )
 
 // What comes from the other end is checked here, so that nothing behind it has to expect numbers that cannot be.
@@ -28,7 +29,7 @@ const (
 	maxFacts    = 256  // of a server
 )
 
-func encodeAssignment(a run.Assignment, zero time.Duration) *pb.Envelope {
+func encodeAssignment(a worker.Assignment, zero time.Duration) *pb.Envelope {
 	m := &pb.Assignment{
 		Run: a.RunID, Plan: a.Plan, Digest: a.Digest, Nodes: map[string]*pb.Endpoints{},
 		WallNs: a.WallNS, ZeroNs: int64(zero), Index: uint32(a.Index), Workers: uint32(a.Workers),
@@ -40,36 +41,36 @@ func encodeAssignment(a run.Assignment, zero time.Duration) *pb.Envelope {
 }
 
 // decodeAssignment leaves Zero to the caller, who knows this process' clock.
-func decodeAssignment(m *pb.Assignment) (run.Assignment, error) {
+func decodeAssignment(m *pb.Assignment) (worker.Assignment, error) {
 	if m.GetWorkers() > maxWorkers || m.GetIndex() >= m.GetWorkers() {
-		return run.Assignment{}, fmt.Errorf("assignment to worker %d of %d", m.GetIndex(), m.GetWorkers())
+		return worker.Assignment{}, fmt.Errorf("assignment to worker %d of %d", m.GetIndex(), m.GetWorkers())
 	}
 	if !isLine(m.GetRun()) || !isLine(m.GetDigest()) || len(m.GetNodes()) > maxServers {
-		return run.Assignment{}, fmt.Errorf("assignment with %d targets, or with a name that is no line of up to %d bytes", len(m.GetNodes()), maxLine)
+		return worker.Assignment{}, fmt.Errorf("assignment with %d targets, or with a name that is no line of up to %d bytes", len(m.GetNodes()), maxLine)
 	}
-	a := run.Assignment{
+	a := worker.Assignment{
 		RunID: m.GetRun(), Plan: m.GetPlan(), Digest: m.GetDigest(), Nodes: map[string][]string{},
 		WallNS: m.GetWallNs(), Index: int(m.GetIndex()), Workers: int(m.GetWorkers()),
 	}
 	for target, endpoints := range m.GetNodes() {
 		nodes := endpoints.GetEndpoint()
 		if len(nodes) > maxServers || !isLine(target) || slices.ContainsFunc(nodes, func(n string) bool { return !isLine(n) }) {
-			return run.Assignment{}, fmt.Errorf("assignment with %d nodes of a target, or with a node that is no line of up to %d bytes", len(nodes), maxLine)
+			return worker.Assignment{}, fmt.Errorf("assignment with %d nodes of a target, or with a node that is no line of up to %d bytes", len(nodes), maxLine)
 		}
 		a.Nodes[target] = nodes
 	}
 	return a, nil
 }
 
-func encodeStep(s run.Step) *pb.Envelope {
+func encodeStep(s worker.Step) *pb.Envelope {
 	return &pb.Envelope{Content: &pb.Envelope_Prepare{Prepare: &pb.Step{
 		Seq: uint32(s.Seq), Phase: s.Phase, Kind: string(s.Kind), Last: s.Last, From: uint32(s.From), To: uint32(s.To),
 		Level: uint32(s.Level), Rate: s.Shape.Rate, RateFrom: s.Shape.From, RampNs: int64(s.Shape.Ramp), DurationNs: int64(s.Shape.Duration),
 	}}}
 }
 
-func decodeStep(m *pb.Step) (run.Step, error) {
-	s := run.Step{
+func decodeStep(m *pb.Step) (worker.Step, error) {
+	s := worker.Step{
 		Seq: int(m.GetSeq()), Phase: m.GetPhase(), Kind: run.StepKind(m.GetKind()), Last: m.GetLast(),
 		From: int(m.GetFrom()), To: int(m.GetTo()), Level: int(m.GetLevel()),
 		Shape: pace.Shape{
@@ -77,14 +78,14 @@ func decodeStep(m *pb.Step) (run.Step, error) {
 		},
 	}
 	if !slices.Contains([]run.StepKind{run.Setup, run.Populate, run.Clear, run.Load}, s.Kind) {
-		return run.Step{}, fmt.Errorf("step %d is of the unknown kind %q", s.Seq, s.Kind)
+		return worker.Step{}, fmt.Errorf("step %d is of the unknown kind %q", s.Seq, s.Kind)
 	}
 	if s.From > s.To || s.To > maxSessions {
-		return run.Step{}, fmt.Errorf("step %d is for sessions %d to %d", s.Seq, s.From, s.To)
+		return worker.Step{}, fmt.Errorf("step %d is for sessions %d to %d", s.Seq, s.From, s.To)
 	}
 	r := s.Shape
 	if !possible(r.Rate, maxRate) || !possible(r.From, maxRate) || r.Ramp < 0 || r.Ramp > r.Duration || r.Duration > maxRunTime || s.Level > maxLevels {
-		return run.Step{}, fmt.Errorf("step %d has a schedule that cannot be", s.Seq)
+		return worker.Step{}, fmt.Errorf("step %d has a schedule that cannot be", s.Seq)
 	}
 	return s, nil
 }
@@ -92,7 +93,7 @@ func decodeStep(m *pb.Step) (run.Step, error) {
 // possible says whether a number lies in a range from 0 on; NaN does not.
 func possible(f, most float64) bool { return f >= 0 && f <= most }
 
-func encodeReady(r run.Ready, e exchange, err error) *pb.Envelope {
+func encodeReady(r worker.Ready, e exchange, err error) *pb.Envelope {
 	m := &pb.Ready{
 		Step: uint32(r.Step), Error: textOf(err), Sessions: uint32(r.Sessions), Connections: uint32(r.Connections), Ops: r.Ops,
 		Executor: r.Executor, Loops: uint32(r.Loops), Servers: map[string]*pb.Facts{},
@@ -105,16 +106,16 @@ func encodeReady(r run.Ready, e exchange, err error) *pb.Envelope {
 	return &pb.Envelope{Content: &pb.Envelope_Ready{Ready: m}}
 }
 
-func decodeReady(m *pb.Ready) (run.Ready, error) {
+func decodeReady(m *pb.Ready) (worker.Ready, error) {
 	if len(m.GetServers()) > maxServers || len(m.GetEndpoint()) > maxServers {
-		return run.Ready{}, fmt.Errorf("it is ready with %d servers and %d endpoints, and %d are the most", len(m.GetServers()), len(m.GetEndpoint()), maxServers)
+		return worker.Ready{}, fmt.Errorf("it is ready with %d servers and %d endpoints, and %d are the most", len(m.GetServers()), len(m.GetEndpoint()), maxServers)
 	}
 	for _, facts := range m.GetServers() {
 		if len(facts.GetFact()) > maxFacts {
-			return run.Ready{}, fmt.Errorf("it is ready with %d facts of a server, and %d are the most", len(facts.GetFact()), maxFacts)
+			return worker.Ready{}, fmt.Errorf("it is ready with %d facts of a server, and %d are the most", len(facts.GetFact()), maxFacts)
 		}
 	}
-	r := run.Ready{
+	r := worker.Ready{
 		Step: int(m.GetStep()), Sessions: int(m.GetSessions()), Connections: int(m.GetConnections()), Ops: m.GetOps(),
 		Executor: plain(m.GetExecutor()), Loops: int(m.GetLoops()), Servers: map[string]map[string]string{},
 		Remote: true, Offset: time.Duration(m.GetOffsetNs()), Uncertainty: time.Duration(m.GetUncertaintyNs()), RTT: time.Duration(m.GetRttNs()),
@@ -126,7 +127,7 @@ func decodeReady(m *pb.Ready) (run.Ready, error) {
 		r.Servers[line(endpoint)] = plainFacts(facts.GetFact())
 	}
 	if r.Uncertainty < 0 || r.RTT < 0 || r.Uncertainty > time.Minute || r.RTT > time.Minute || r.Sessions > maxSessions {
-		return run.Ready{}, errors.New("it is ready with figures that cannot be")
+		return worker.Ready{}, errors.New("it is ready with figures that cannot be")
 	}
 	return r, nil
 }
@@ -159,7 +160,7 @@ func decodeSnapshot(s *measure.Snapshot, b []byte) error {
 	return s.CheckValid()
 }
 
-func encodeFinal(f *run.Final, cause error) (*pb.Envelope, error) {
+func encodeFinal(f *worker.Final, cause error) (*pb.Envelope, error) {
 	counted := f.Totals
 	if counted == nil {
 		counted = new(measure.Totals)
@@ -249,21 +250,21 @@ func decodeGenerator(m *pb.Generator) (run.Generator, bool) {
 	return g, ok
 }
 
-func decodeFinal(m *pb.Final) (run.Final, error) {
-	f := run.Final{Step: int(m.GetStep()), Totals: new(measure.Totals), Stopped: m.GetStopped(), Expired: m.GetExpired()}
+func decodeFinal(m *pb.Final) (worker.Final, error) {
+	f := worker.Final{Step: int(m.GetStep()), Totals: new(measure.Totals), Stopped: m.GetStopped(), Expired: m.GetExpired()}
 	var ok bool
 	if f.Generator, ok = decodeGenerator(m.GetGenerator()); !ok {
-		return run.Final{}, fmt.Errorf("step %d ends with figures that cannot be", f.Step)
+		return worker.Final{}, fmt.Errorf("step %d ends with figures that cannot be", f.Step)
 	}
 	rest, err := f.Totals.Decode(m.GetTotals())
 	switch {
 	case err != nil:
-		return run.Final{}, err
+		return worker.Final{}, err
 	case len(rest) > 0:
-		return run.Final{}, fmt.Errorf("step %d: %d bytes behind its totals", f.Step, len(rest))
+		return worker.Final{}, fmt.Errorf("step %d: %d bytes behind its totals", f.Step, len(rest))
 	}
 	if f.Log, err = decodeLog(m.GetLog()); err != nil {
-		return run.Final{}, fmt.Errorf("step %d: %w", f.Step, err)
+		return worker.Final{}, fmt.Errorf("step %d: %w", f.Step, err)
 	}
 	return f, f.Totals.CheckValid()
 }

@@ -1,4 +1,4 @@
-// Package run is a run as data: what the coordinator and its workers tell each other about a step, and what came of the run.
+// Package run is a run as data: which one it was, what it counted and measured, and how far that may be believed.
 //
 // A [Run] is the one form of a result. It is written to disk and to --out as JSON, printed by reports and looked into by
 // asserts, always by the same paths: `.phase.get.op.get.response.p99` in jq is phase.get.op.get.response.p99 in a plan.
