@@ -134,10 +134,9 @@ func (h *header) checkSlots() error {
 // headers keeps the two copies of a header. Once write has returned, either is enough.
 type headers struct {
 	header
-	m      pmem.Medium
-	good   int  // a copy that is durable as it is: the other is written first
-	uneven bool // the copies differed when they were read
-	buf    [headerSize]byte
+	m    pmem.Medium
+	good int // a copy that is durable as it is: the other is written first
+	buf  [headerSize]byte
 }
 
 // newHeaders returns the header of a new log, which is not written yet.
@@ -172,7 +171,6 @@ func openHeaders(r Region, want layout) (*headers, error) {
 		}
 		var h header
 		h, wrong[i] = decodeHeader(hs.buf[:], r.Size())
-		hs.uneven = i == 1 && h != hs.header
 		if wrong[i] == nil && h.serial > hs.serial {
 			hs.header, hs.good = h, i
 		}

@@ -3,6 +3,7 @@ package pmlog
 import (
 	"bytes"
 	"encoding/binary"
+	"hash/crc32"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -111,4 +112,92 @@ func TestALostSlotIsNotRead(t *testing.T) {
 	require.Equal(t, "other", string(got))
 	require.NoError(t, l.Clear())
 	require.NoError(t, l.Writer().Write(0, []byte("new")))
+}
+
+// Each option of a log is one of those there are.
+func TestOptionsOfLogs(t *testing.T) {
+	for _, o := range forms() {
+		_, err := o.check()
+		require.NoError(t, err, o.name())
+	}
+	for says, o := range map[string]AppendOptions{
+		`padding 16`:                      {Padding: 16},
+		`padding -8`:                      {Padding: -8},
+		`order "loose": want`:             {Order: "loose"},
+		`commit by "name": want`:          {Commit: "name"},
+		`with order relaxed`:              {Order: Relaxed, Commit: ByLength},
+		`commit by length with padding 8`: {Padding: 8, Commit: ByLength},
+	} {
+		_, err := o.check()
+		require.ErrorContains(t, err, says)
+	}
+	for _, padding := range []int{8, 63, 65, 128, 512} {
+		_, err := ArrayOptions{Slots: 1, Capacity: 1, Padding: padding}.check()
+		require.ErrorContains(t, err, "want 64 or 256", "%d", padding)
+	}
+	for _, o := range []ArrayOptions{{Slots: 1, Capacity: 1}, {Slots: 1, Capacity: maxPayload, Padding: 256}} {
+		_, err := o.check()
+		require.NoError(t, err)
+	}
+	_, err := ArrayOptions{Slots: 1, Capacity: maxPayload + 1}.check()
+	require.Error(t, err)
+}
+
+// The check of an entry is of each of its bits, of the log and of the era.
+func TestTheCheckOfAnEntryIsOfAllOfIt(t *testing.T) {
+	e := entry{end: 1000, size: 77, sum: 0x12345678}
+	is := e.check(5, 7)
+	require.NotEqual(t, is, e.check(6, 7))
+	require.NotEqual(t, is, e.check(5, 8))
+	for bit := range 64 {
+		other := e
+		other.end ^= 1 << bit
+		require.NotEqual(t, is, other.check(5, 7), "end, bit %d", bit)
+	}
+	for bit := range 32 {
+		other := e
+		other.size ^= 1 << bit
+		require.NotEqual(t, is, other.check(5, 7), "size, bit %d", bit)
+		other = e
+		other.sum ^= 1 << bit
+		require.NotEqual(t, is, other.check(5, 7), "sum, bit %d", bit)
+	}
+}
+
+// An entry whose check is right and which says what cannot be is damage: a piece that ends beyond the data, or begins before them.
+func TestAnEntryThatCannotBe(t *testing.T) {
+	for _, c := range []struct {
+		e    entry
+		want bool // whether it is one
+	}{
+		{entry{end: 100}, true},
+		{entry{end: 101}, false},
+		{entry{end: 50, size: 51}, false},
+		{entry{end: 1 << 63}, false},
+	} {
+		data, side := &pmemtest.Memory{Bytes: make([]byte, 100)}, &pmemtest.Memory{Bytes: make([]byte, SideSize)}
+		l, err := CreateChannel(data, side)
+		require.NoError(t, err)
+		require.NoError(t, l.note(c.e))
+		l, err = OpenChannel(data, side)
+		if c.want {
+			require.NoError(t, err)
+			require.EqualValues(t, c.e.end, l.Len())
+			continue
+		}
+		require.ErrorIs(t, err, ErrCorrupt, "%+v", c.e)
+	}
+}
+
+// A slot of the library's array takes its eight bytes of header beside its capacity, rounded up to a block.
+func TestMashonaSlotsAreRoundedUp(t *testing.T) {
+	for capacity, stride := range map[int]int{1: 256, 248: 256, 249: 512, 504: 512, 505: 768} {
+		file := make([]byte, 2*stride)
+		copy(file[stride:], "\x00\x00\x00\x01")
+		file[stride+mashonaHeader] = 9
+		binary.BigEndian.PutUint32(file[stride+4:], crc32.Checksum([]byte{9}, castagnoli))
+		p, err := MashonaSlot(bytes.NewReader(file), capacity, 1, nil)
+		require.NoError(t, err, "%d", capacity)
+		require.Equal(t, []byte{9}, p, "%d", capacity)
+	}
 }
