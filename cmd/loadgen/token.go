@@ -42,6 +42,9 @@ another time.`,
 			if err != nil {
 				return err
 			}
+			if err := identity.CheckToken(ttl, uses); err != nil {
+				return err
+			}
 			token, err := tokens.Create(ttl, uses)
 			if err != nil {
 				return failed("%w", err)

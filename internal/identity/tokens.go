@@ -68,13 +68,21 @@ func OpenTokens(dir string) (*Tokens, error) {
 	return a.tokens, nil
 }
 
-// Create makes a token for so many workers. Its secret is nowhere else.
-func (t *Tokens) Create(ttl time.Duration, uses int) (*Token, error) {
+// CheckToken says whether a token may last so long, and be for so many workers.
+func CheckToken(ttl time.Duration, uses int) error {
 	switch {
 	case ttl < time.Second || ttl > MaxTokenTTL:
-		return nil, fmt.Errorf("a token cannot last for %v: write a duration from 1s to %v", ttl, MaxTokenTTL)
+		return fmt.Errorf("a token cannot last for %v: write a duration from 1s to %v", ttl, MaxTokenTTL)
 	case uses < 1 || uses > MaxTokenUses:
-		return nil, fmt.Errorf("a token cannot be for %d workers: write a number from 1 to %d", uses, MaxTokenUses)
+		return fmt.Errorf("a token cannot be for %d workers: write a number from 1 to %d", uses, MaxTokenUses)
+	}
+	return nil
+}
+
+// Create makes a token for so many workers. Its secret is nowhere else.
+func (t *Tokens) Create(ttl time.Duration, uses int) (*Token, error) {
+	if err := CheckToken(ttl, uses); err != nil {
+		return nil, err
 	}
 	token, err := newToken(t.authority)
 	if err != nil {
