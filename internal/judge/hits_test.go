@@ -1,0 +1,38 @@
+package judge
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// Where every get was to hit, one miss is one too many, though chance is allowed one in all where it was not.
+func TestOneMissOfAllThatWereToHit(t *testing.T) {
+	for _, c := range []struct {
+		asked float64
+		ok    uint64
+		miss  uint64
+		want  run.Validity
+	}{
+		{1, 1_000_000, 0, run.Valid},
+		{1, 999_999, 1, run.Suspect},
+		{1, 2, 1, run.Suspect},
+		{1, 6, 1, run.Suspect},
+		{1, 9_999_999, 1, run.Suspect},
+		{0.5, 500_001, 499_999, run.Valid},
+		{0.5, 502_400, 497_600, run.Valid},   // 4.8 standard deviations
+		{0.5, 502_600, 497_400, run.Suspect}, // 5.2
+		{0.5, 497_400, 502_600, run.Suspect}, // below as above
+	} {
+		ratio := float64(c.ok) / float64(c.ok+c.miss)
+		o := &run.Op{HitRatio: &ratio}
+		o.OK, o.Miss = c.ok, c.miss
+		p := &phase{}
+		p.Phase = &run.Phase{Validity: run.Valid, Op: map[string]*run.Op{"get": o}}
+		p.judgeHits(&plan.Phase{HitRatio: &c.asked})
+		require.Equal(t, c.want, p.Validity, "%+v", c)
+	}
+}
