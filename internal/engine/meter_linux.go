@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strconv"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -96,8 +97,10 @@ func (m *meter) queue() queueing {
 	if m.schedstat < 0 {
 		return queueing{}
 	}
-	n, err := unix.Pread(m.schedstat, m.line[:], 0)
-	if err != nil {
+	// A held loop asks, too. In a call that is not raw the runtime may take its processor away, and a held goroutine that has to wait for another one
+	// ends the process.
+	n, _, errno := unix.RawSyscall6(unix.SYS_PREAD64, uintptr(m.schedstat), uintptr(unsafe.Pointer(&m.line[0])), uintptr(len(m.line)), 0, 0, 0)
+	if errno != 0 {
 		return queueing{}
 	}
 	return parseSchedstat(m.line[:n])

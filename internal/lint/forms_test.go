@@ -101,6 +101,7 @@ func unsafes(m *module) []string {
 		allowed: map[string]string{
 			"internal/sockets/epoll_linux.go":   "buffers of raw system calls, which do not park the loop's thread",
 			"internal/engine/hold.go":           "go:linkname: what keeps the runtime from preempting a goroutine",
+			"internal/engine/meter_linux.go":    "the buffer of a raw system call, which does not park the loop's thread",
 			"internal/floor/exchange_linux.go":  "buffers of raw system calls",
 			"internal/machine/suspend_linux.go": "results of raw system calls",
 			"pkg/pmem/writer_linux.go":          "whole 8-byte stores; which faults are those of a mapping",
