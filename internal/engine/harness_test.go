@@ -124,6 +124,7 @@ func stepOf(ph *plan.Phase, kind run.StepKind) worker.Step {
 func (l *loop) usePrograms() {
 	if w, ok := l.tr.(*wire); ok && l.scenes == nil {
 		w.use(l.programs)
+		w.writer.exact = true // the codec itself is what writers are held against
 		l.way = l.programs
 	}
 }

@@ -23,7 +23,7 @@ func (w *wire) send(s *session, st *opState, req *driver.Request) bool {
 		c.held = w.buffer()
 	}
 	at := len(*to)
-	*to = w.writer.request(*to, req)
+	*to = w.writer.request(*to, req, &st.Op)
 	w.taint(c)
 	if c.state == isUp {
 		w.split(c, at, len(*to)-at)

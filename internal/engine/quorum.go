@@ -51,7 +51,7 @@ type tallied struct {
 
 func newQuorum(w *wire, prog *op.Quorum, source *workload.Source) *quorum {
 	q := &quorum{bulk: bulk{l: w.l, w: w}, prog: prog, all: prog.N == w.places}
-	w.writer.lay(q.all && alike(source, w.codec, mostStamped+1))
+	w.writer.sheet.fits = q.all && alike(source, w.codec, mostStamped+1)
 	return q
 }
 

@@ -17,7 +17,7 @@ type runs struct {
 }
 
 func newRuns(w *wire, prog *op.Plain, source *workload.Source) *runs {
-	w.writer.lay(w.places == 1 && alike(source, w.codec, leastLent))
+	w.writer.sheet.fits = w.places == 1 && alike(source, w.codec, leastLent)
 	return &runs{bulk: bulk{l: w.l, w: w}, prog: prog}
 }
 

@@ -51,14 +51,16 @@ func (g *group) choose(l *loop, source *workload.Source, step worker.Step) {
 	}
 	l.way = l.states
 	l.scenes = newScenes(l, source)
+	traced := step.Kind == run.Load && g.trace != nil
 	w, wired := l.tr.(*wire)
 	if wired {
 		w.use(l.programs)
+		w.writer.begin(traced)
 	}
 	switch {
 	case l.scenes != nil:
 		l.way = l.scenes
-	case wired && !(step.Kind == run.Load && g.trace != nil):
+	case wired && !traced:
 		if fast := w.fast(l.programs.Program, source); fast != nil {
 			w.use(fast)
 			l.way = fast

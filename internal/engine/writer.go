@@ -16,13 +16,14 @@ const (
 	mostStamped = 256     // bytes of a value that is worth being copied twice
 )
 
-// writer makes the requests of a loop's connections. Those of programs are the codec's. Where the codec has a layout, a request of another way is
-// a copy of one like it with another key and value; a large value is lent instead of copied; and of ops that are alike, many are made at once.
+// writer makes the requests of a loop's connections. Where the codec has a layout, a request is a copy of one like it with another key
+// and value. Where ops have no state, a large value is lent instead of copied, and of ops that are alike, many are made at once.
 type writer struct {
 	codec *guarded
 	forms [driver.NumVerbs]form
 	req   driver.Request // scratch
 	lends bool           // the poller takes bytes from several places
+	exact bool           // what programs ask for is left to the codec
 	parts [][]byte       // of a value that is lent
 	sheet sheet
 }
@@ -54,19 +55,36 @@ type sheet struct {
 
 func newWriter(c *guarded, lends bool) writer { return writer{codec: c, lends: lends} }
 
-// lay forgets the forms of another step's requests, and says whether a sheet does for those of the next.
-func (w *writer) lay(fits bool) {
+// begin forgets the forms of another step's requests. exact is of one whose values live for times that differ, as those of traces do.
+func (w *writer) begin(exact bool) {
 	*w = newWriter(w.codec, w.lends)
-	w.sheet.fits = fits
+	w.exact = exact
 }
 
-// request appends the request of a program.
-func (w *writer) request(dst []byte, req *driver.Request) []byte {
-	if len(req.Batch) > 0 {
+// request appends the request of a program for an op. One that is for the op's own key and value is made as those of the other ways are.
+func (w *writer) request(dst []byte, req *driver.Request, o *op.Op) []byte {
+	switch {
+	case len(req.Batch) > 0:
 		return w.codec.batch(dst, req.Verb, req.Batch)
+	case w.exact || req.Asking || !own(req, o):
+		return w.codec.request(dst, req)
 	}
-	return w.codec.request(dst, req)
+	return w.append(dst, o)
 }
+
+// own says whether a request is a get, put or delete of an op's own key, with its own value if any.
+func own(req *driver.Request, o *op.Op) bool {
+	switch req.Verb {
+	case driver.Get, driver.Delete:
+		return req.Verb == o.Verb && req.Value == nil && sameBytes(req.Key, o.Key)
+	case driver.Put:
+		return req.Verb == o.Verb && req.Value == &o.Value && sameBytes(req.Key, o.Key)
+	}
+	return false
+}
+
+// sameBytes says whether two slices are the same memory.
+func sameBytes(a, b []byte) bool { return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0] }
 
 // append appends the request of an op.
 func (w *writer) append(dst []byte, o *op.Op) []byte {

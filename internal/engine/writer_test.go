@@ -38,6 +38,15 @@ func TestWriterIsTheCodec(t *testing.T) {
 					}
 					got = w.append(got, &o)
 					want = codec.AppendRequest(want, &req)
+					asked := req
+					switch rapid.IntRange(0, 3).Draw(t, "asked") {
+					case 0: // of another key than the op's
+						asked.Key = []byte("other")
+					case 1: // of another verb
+						asked.Verb, asked.Value = driver.Get, nil
+					}
+					got = w.request(got, &asked, &o)
+					want = codec.AppendRequest(want, &asked)
 				}
 				require.Equal(t, string(want), string(got))
 			})
