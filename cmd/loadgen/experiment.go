@@ -17,6 +17,7 @@ import (
 	"github.com/loadgen/loadgen/internal/machine"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/report"
+	reportpage "github.com/loadgen/loadgen/internal/report/page"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/rundir"
 	"github.com/loadgen/loadgen/internal/table"
@@ -247,7 +248,7 @@ func (s *series) finish(w io.Writer) error {
 	}
 	err := report.Experiment(w, x, report.Options{Dir: path, Width: columnsOf(w)})
 	if s.report != "" {
-		err = errors.Join(err, replace(s.report, func(w io.Writer) error { return report.HTML(w, []detail.Source{src}) }))
+		err = errors.Join(err, replace(s.report, func(w io.Writer) error { return reportpage.Write(w, []detail.Source{src}) }))
 	}
 	if err != nil {
 		return failed("%w", err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/report"
+	reportpage "github.com/loadgen/loadgen/internal/report/page"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/rundir"
 )
@@ -24,7 +25,7 @@ type reportFlags struct {
 // forms are what a report can be.
 var forms = [...]form[[]detail.Source]{
 	{"text", ".txt", report.Texts},
-	{"html", ".html", report.HTML},
+	{"html", ".html", reportpage.Write},
 	{"markdown", ".md", report.Markdown},
 	{"csv", ".csv", report.CSV},
 	{"json", ".json", report.JSON},
@@ -83,7 +84,7 @@ func (f *runFlags) writePage(dir string, words io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return replace(f.report, func(w io.Writer) error { return report.HTML(w, []detail.Source{s}) })
+	return replace(f.report, func(w io.Writer) error { return reportpage.Write(w, []detail.Source{s}) })
 }
 
 // latest returns the newest run that has finished, or the experiment that it is of.

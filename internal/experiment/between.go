@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/loadgen/loadgen/internal/comparison"
+	"github.com/loadgen/loadgen/internal/experiment/comparison"
 	"github.com/loadgen/loadgen/internal/run"
 )
 

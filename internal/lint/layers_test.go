@@ -17,12 +17,12 @@ import (
 // layers from low to high: a package imports only from rows above its own in this table.
 var rows = [][]string{
 	{"internal/listen", "internal/varint", "pkg/driver"},
-	{"pkg/driver/localfile", "pkg/hist", "pkg/pmem", "internal/chart", "internal/fields", "internal/hook", "internal/identity", "internal/lang", "internal/pace", "internal/quantity", "internal/record", "internal/regular", "internal/search", "internal/stat"},
+	{"pkg/driver/localfile", "pkg/hist", "pkg/pmem", "internal/report/chart", "internal/fields", "internal/hook", "internal/identity", "internal/lang", "internal/pace", "internal/quantity", "internal/record", "internal/regular", "internal/search", "internal/stat"},
 	{"pkg/plan", "pkg/pmlog", "internal/entries", "internal/measure", "internal/op", "internal/policy", "internal/trace"},
 	{"internal/run", "internal/sockets", "internal/workload", "internal/drivers/*"},
-	{"internal/comparison", "internal/detail", "internal/drivers", "internal/judge", "internal/history", "internal/rundir", "internal/cachenode", "internal/table", "internal/machine", "internal/observe", "internal/worker"},
-	{"internal/report/words", "internal/engine", "internal/coord", "internal/prom", "internal/floor", "internal/rpc/loadgenpb"},
-	{"internal/rpc", "internal/report", "internal/experiment", "internal/selfcheck"},
+	{"internal/experiment/comparison", "internal/detail", "internal/report/words", "internal/drivers", "internal/judge", "internal/history", "internal/rundir", "internal/cachenode", "internal/table", "internal/machine", "internal/observe", "internal/worker"},
+	{"internal/report/tables", "internal/engine", "internal/coord", "internal/prom", "internal/floor", "internal/rpc/loadgenpb"},
+	{"internal/rpc", "internal/report", "internal/report/page", "internal/experiment", "internal/selfcheck"},
 	{"bench", "cmd/loadgen"},
 }
 

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/report/tables"
 	"github.com/loadgen/loadgen/internal/report/words"
 	"github.com/loadgen/loadgen/internal/run"
 )
@@ -14,10 +15,10 @@ const mostVariants = 12
 // inBrief are the tables of an experiment of many variants: those of its plan as they are, and one for each op, where a variant has a line for
 // all of its metrics.
 func inBrief(x *run.Experiment) []run.Table {
-	tables, comparisons := comparisonsOf(x)
+	tables, comparisons := tables.Comparisons(x)
 	for len(comparisons) > 0 {
-		n, first := 1, &comparisons[0].figures[0]
-		for n < len(comparisons) && comparisons[n].figures[0].Phase == first.Phase && comparisons[n].figures[0].Op == first.Op {
+		n, first := 1, &comparisons[0].Figures[0]
+		for n < len(comparisons) && comparisons[n].Figures[0].Phase == first.Phase && comparisons[n].Figures[0].Op == first.Op {
 			n++
 		}
 		tables = append(tables[:len(tables):len(tables)], briefTable(x, comparisons[:n]))
@@ -27,8 +28,8 @@ func inBrief(x *run.Experiment) []run.Table {
 }
 
 // briefTable has a row for each variant: its mean rate, and how it stands to the baseline in each metric of an op.
-func briefTable(x *run.Experiment, metrics []comparing) run.Table {
-	first := &metrics[0].figures[0]
+func briefTable(x *run.Experiment, metrics []tables.Comparison) run.Table {
+	first := &metrics[0].Figures[0]
 	t := run.Table{
 		Title: "phase " + first.Phase + ", " + first.Op + ": means, and × " + x.Baseline,
 		Notes: []string{
@@ -40,14 +41,14 @@ func briefTable(x *run.Experiment, metrics []comparing) run.Table {
 	}
 	for i := range metrics {
 		c := &metrics[i]
-		name := strings.ReplaceAll(c.figures[0].Metric, ".", " ")
+		name := strings.ReplaceAll(c.Figures[0].Metric, ".", " ")
 		if name == "rate" {
 			t.Columns = append(t.Columns, run.Column{Name: "rate", Title: "rate /s"})
 			for j := range t.Rows {
-				t.Rows[j].Cells = append(t.Rows[j].Cells, briefScore(&c.figures[j]))
+				t.Rows[j].Cells = append(t.Rows[j].Cells, briefScore(&c.Figures[j]))
 			}
 		}
-		t.Columns = append(t.Columns, run.Column{Name: c.figures[0].Metric, Title: name + " ×"})
+		t.Columns = append(t.Columns, run.Column{Name: c.Figures[0].Metric, Title: name + " ×"})
 		for j := range t.Rows {
 			t.Rows[j].Cells = append(t.Rows[j].Cells, briefRatio(c, j))
 		}
@@ -63,15 +64,15 @@ func briefScore(f *run.Figure) run.Cell {
 }
 
 // briefRatio is a variant's ratio to the baseline, with a star where it is a difference.
-func briefRatio(c *comparing, variant int) run.Cell {
-	f := &c.figures[variant]
+func briefRatio(c *tables.Comparison, variant int) run.Cell {
+	f := &c.Figures[variant]
 	switch why := f.Nulls["ratio"]; {
-	case why == ofBaseline:
+	case why == tables.OfBaseline:
 		return run.Cell{Value: f.Ratio, Text: "1"}
 	case f.Ratio == nil:
 		return run.Cell{Reason: why}
 	}
-	text := c.text(variant, "ratio") + words.Marks[f.Validity]
+	text := c.Text(variant, "ratio") + words.Marks[f.Validity]
 	if f.Differs {
 		text += "*"
 	}

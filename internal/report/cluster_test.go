@@ -9,6 +9,7 @@ import (
 	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/judge"
 	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/report/page"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -25,14 +26,14 @@ func TestRequestsOfACluster(t *testing.T) {
 	*s.totals.Request(0, driver.Put) = measure.Requests{Sent: 6030, Answered: 6000, Moved: 20, Ask: 10}
 	*s.totals.Request(2, driver.Put) = measure.Requests{Sent: 4000, Answered: 4000}
 	r.Add("put", judge.NewPhase(p, p.Phases[0], judge.Measured{Endpoints: endpoints(6), Load: s.totals, Generators: []run.Generator{event}}))
-	var text, page strings.Builder
+	var text, html strings.Builder
 	require.NoError(t, Text(&text, r, Options{}))
 	require.Contains(t, text.String(), "space: redis, a cluster of 6 nodes\n")
 	require.Contains(t, text.String(), "put 6,030 sent, 20 moved, 10 ask\n")
 	require.Contains(t, text.String(), "put 4,000 sent\n")
 	require.NotContains(t, text.String(), "put 0 sent")
 	require.Contains(t, text.String(), "none to 4 other nodes\n")
-	require.NoError(t, HTML(&page, []detail.Source{{Run: r}}))
-	require.Contains(t, page.String(), "<th>answered</th><th>moved</th><th>ask</th>")
-	require.Contains(t, page.String(), "<td>6030</td><td>6000</td><td>20</td><td>10</td>")
+	require.NoError(t, page.Write(&html, []detail.Source{{Run: r}}))
+	require.Contains(t, html.String(), "<th>answered</th><th>moved</th><th>ask</th>")
+	require.Contains(t, html.String(), "<td>6030</td><td>6000</td><td>20</td><td>10</td>")
 }

@@ -6,13 +6,13 @@ import (
 	"io"
 	"strings"
 
-	"github.com/loadgen/loadgen/internal/comparison"
+	"github.com/loadgen/loadgen/internal/experiment/comparison"
 )
 
 // Comparison writes how two sides of runs compare: what is not the same of plan and environment first, then the tables. Of two experiments
 // there is a result for each variant.
 func Comparison(w io.Writer, results []*comparison.Result) error {
-	p := newPage(0)
+	p := newPrinter(0)
 	for i, c := range results {
 		if i > 0 {
 			p.line("")
@@ -25,7 +25,7 @@ func Comparison(w io.Writer, results []*comparison.Result) error {
 	return nil
 }
 
-func (p *page) comparison(c *comparison.Result) {
+func (p *printer) comparison(c *comparison.Result) {
 	if c.Variant != "" {
 		p.line("══ variant %s", c.Variant)
 		p.line("")
@@ -55,7 +55,7 @@ func (p *page) comparison(c *comparison.Result) {
 var kinds = [...]string{"plan", "environment"}
 
 // differences writes a block for the plan and one for the environment.
-func (p *page) differences(c *comparison.Result) {
+func (p *printer) differences(c *comparison.Result) {
 	for _, kind := range kinds {
 		p.line("")
 		of := differencesOf(c, kind)

@@ -7,19 +7,21 @@ import (
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/report/tables"
+	"github.com/loadgen/loadgen/internal/report/words"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
 // Experiment writes how the variants of an experiment compare: its tables, what became of each variant, and the verdict over its runs.
 func Experiment(w io.Writer, x *run.Experiment, opts Options) error {
-	p := newPage(opts.Width)
+	p := newPrinter(opts.Width)
 	p.line("%s   %s", x.Plan, x.ID)
-	p.facts(experimentFacts(x))
-	tables := x.Tables
+	p.facts(words.Experiment(x))
+	all := x.Tables
 	if len(x.Variants) > mostVariants {
-		tables = inBrief(x)
+		all = inBrief(x)
 	}
-	for _, t := range tables {
+	for _, t := range all {
 		p.table(t)
 	}
 	p.variants(x)
@@ -32,7 +34,7 @@ func Experiment(w io.Writer, x *run.Experiment, opts Options) error {
 
 // narrow leaves the columns of a comparison out that there is no room for on a terminal; its findings say the most of them.
 func narrow(t run.Table) run.Table {
-	if !hasFindings(t) {
+	if !tables.HasFindings(t) {
 		return t
 	}
 	extra := func(c run.Column) bool { return c.Name == "spread" || c.Name == "mde" }
@@ -53,13 +55,13 @@ func narrow(t run.Table) run.Table {
 const minWords = 24
 
 // table writes a table. Names stand to the left; so does the last column where it holds words.
-func (p *page) table(t run.Table) {
+func (p *printer) table(t run.Table) {
 	p.line("")
 	for i, line := range Wrap(t.Title, p.width-2) {
 		p.line("%s%s", []string{"── ", "   "}[min(i, 1)], line)
 	}
-	rows := grid(narrow(t))
-	wide, words := widths(rows), hasFindings(t)
+	rows := tables.Grid(narrow(t))
+	wide, words := widths(rows), tables.HasFindings(t)
 	if !t.Transpose && !words && breadth(wide, false) > leastWide {
 		p.tight(t)
 		p.notes(t)
@@ -91,8 +93,8 @@ func (p *page) table(t run.Table) {
 }
 
 // notes are the lines below a table.
-func (p *page) notes(t run.Table) {
-	for _, note := range notesOf(t) {
+func (p *printer) notes(t run.Table) {
+	for _, note := range tables.Notes(t) {
 		for _, line := range Wrap(note, p.width-2) {
 			p.line("  %s", line)
 		}
@@ -100,17 +102,17 @@ func (p *page) notes(t run.Table) {
 }
 
 // variants says how far each got. Where many got equally far their names are left out.
-func (p *page) variants(x *run.Experiment) {
+func (p *printer) variants(x *run.Experiment) {
 	p.rule("variants", quantity.Count(len(x.Variants), "variant"))
 	alike := map[string]int{} // how many became the same
 	wide := 0
 	for _, v := range x.Variants {
-		alike[becameOf(v, x.Repeat)]++
+		alike[tables.Became(v, x.Repeat)]++
 		wide = max(wide, columns(v.Name))
 	}
 	said := map[string]bool{}
 	for _, v := range x.Variants {
-		became, name := becameOf(v, x.Repeat), v.Name
+		became, name := tables.Became(v, x.Repeat), v.Name
 		if n := alike[became]; n > mostVariants {
 			if said[became] {
 				continue
@@ -121,12 +123,12 @@ func (p *page) variants(x *run.Experiment) {
 	}
 }
 
-func (p *page) experimentVerdict(x *run.Experiment, opts Options) {
+func (p *printer) experimentVerdict(x *run.Experiment, opts Options) {
 	p.rule("verdict", fmt.Sprintf("exit code %d", x.ExitCode))
-	for _, line := range Wrap(strings.Join(judgementOf(x), " "), p.width-2) {
+	for _, line := range Wrap(strings.Join(tables.Judgement(x), " "), p.width-2) {
 		p.line("  %s", line)
 	}
-	for _, why := range shownReasons(reasonsByText(x)) {
+	for _, why := range tables.ShownReasons(tables.Reasons(x)) {
 		for i, line := range Wrap(why, p.width-4) {
 			p.line("  %s%s", []string{"- ", "  "}[min(i, 1)], line)
 		}
@@ -138,8 +140,8 @@ func (p *page) experimentVerdict(x *run.Experiment, opts Options) {
 
 // experimentMarkdown writes the tables of an experiment as Markdown.
 func experimentMarkdown(b *strings.Builder, x *run.Experiment) {
-	fmt.Fprintf(b, "## %s\n\n%s · %s\n\n**%s**\n", markdown(x.Plan), markdown(strings.Join(experimentFacts(x), " · ")), markdown(x.ID), strings.Join(judgementOf(x), " "))
-	for i, why := range shownReasons(reasonsByText(x)) {
+	fmt.Fprintf(b, "## %s\n\n%s · %s\n\n**%s**\n", markdown(x.Plan), markdown(strings.Join(words.Experiment(x), " · ")), markdown(x.ID), strings.Join(tables.Judgement(x), " "))
+	for i, why := range tables.ShownReasons(tables.Reasons(x)) {
 		if i == 0 {
 			b.WriteString("\n")
 		}
@@ -148,10 +150,10 @@ func experimentMarkdown(b *strings.Builder, x *run.Experiment) {
 	markdownTables(b, x.Tables)
 }
 
-func markdownTables(b *strings.Builder, tables []run.Table) {
-	for _, t := range tables {
+func markdownTables(b *strings.Builder, all []run.Table) {
+	for _, t := range all {
 		fmt.Fprintf(b, "\n### %s\n\n", markdown(t.Title))
-		for i, row := range grid(t) {
+		for i, row := range tables.Grid(t) {
 			for _, c := range row {
 				b.WriteString("| " + markdown(c.Text) + " ")
 			}
@@ -160,7 +162,7 @@ func markdownTables(b *strings.Builder, tables []run.Table) {
 				b.WriteString("|---|" + strings.Repeat("---:|", len(row)-1) + "\n")
 			}
 		}
-		for _, note := range notesOf(t) {
+		for _, note := range tables.Notes(t) {
 			b.WriteString("\n" + markdown(note) + "\n")
 		}
 	}

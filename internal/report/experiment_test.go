@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/detail"
+	"github.com/loadgen/loadgen/internal/report/tables"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -20,7 +21,7 @@ func compared() *run.Experiment {
 	x.Runs = make([]run.ExperimentRun, 4)
 	x.ExitCode = run.ExitAborted
 	x.Verdict.Completeness, x.Verdict.Validity = run.Aborted, run.Suspect
-	for range maxReasons + 2 {
+	for range tables.MaxReasons + 2 {
 		x.Verdict.Reasons = append(x.Verdict.Reasons, "w<3>|*, repetition 1: ended by the cap of 10s on the runs of a variant")
 	}
 	rate, other := 12345.0, 816.7
@@ -71,7 +72,7 @@ func TestMarkdown(t *testing.T) {
 	for _, table := range compared().Tables {
 		for _, row := range table.Rows {
 			for _, cell := range row.Cells {
-				require.Contains(t, b.String(), "| "+cellText(cell)+" |")
+				require.Contains(t, b.String(), "| "+tables.Text(cell)+" |")
 			}
 		}
 	}

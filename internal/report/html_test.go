@@ -21,6 +21,7 @@ import (
 	"github.com/loadgen/loadgen/internal/experiment"
 	"github.com/loadgen/loadgen/internal/judge"
 	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/report/page"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -30,7 +31,7 @@ import (
 func pageOf(t testing.TB, all ...detail.Source) string {
 	t.Helper()
 	var b strings.Builder
-	require.NoError(t, HTML(&b, all))
+	require.NoError(t, page.Write(&b, all))
 	return b.String()
 }
 
@@ -373,7 +374,7 @@ func TestForms(t *testing.T) {
 	require.NoError(t, Texts(&b, []detail.Source{{Run: good()}, {Run: good()}}))
 	require.Equal(t, 2, strings.Count(b.String(), "reads are quick"))
 	for _, write := range []func() error{
-		func() error { return HTML(failingWriter{os.ErrClosed}, []detail.Source{s}) },
+		func() error { return page.Write(failingWriter{os.ErrClosed}, []detail.Source{s}) },
 		func() error { return CSV(failingWriter{os.ErrClosed}, []detail.Source{s}) },
 		func() error { return JSON(failingWriter{os.ErrClosed}, []detail.Source{s}) },
 		func() error { return Markdown(failingWriter{os.ErrClosed}, []detail.Source{s}) },

@@ -12,7 +12,7 @@ import (
 const barWidth = 7
 
 // levels adds what a search found and a table of the levels: the curve of rate against latency.
-func (p *page) levels(ph *run.Phase) {
+func (p *printer) levels(ph *run.Phase) {
 	if len(ph.Levels) == 0 {
 		return
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // log says which log files a phase loaded, what was promised, and whether it was kept.
-func (p *page) log(ph *run.Phase) {
+func (p *printer) log(ph *run.Phase) {
 	for _, f := range words.Log(ph) {
 		if len(f.Text) == 1 {
 			p.item(f.Name, f.Text[0])

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/detail"
+	"github.com/loadgen/loadgen/internal/report/page"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -60,7 +61,7 @@ func holed(t *testing.T, result any, seen map[string]bool, read func(text []byte
 			return
 		}
 		require.NotPanics(t, func() {
-			for _, show := range []func(io.Writer, []detail.Source) error{Texts, Markdown, CSV, HTML} {
+			for _, show := range []func(io.Writer, []detail.Source) error{Texts, Markdown, CSV, page.Write} {
 				require.NoError(t, show(io.Discard, []detail.Source{source}), path)
 			}
 		}, "without %s", path)

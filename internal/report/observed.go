@@ -12,7 +12,7 @@ import (
 )
 
 // observed adds what was observed of the target's side: a line for each field, and what there was to it.
-func (p *page) observed(ph *run.Phase) {
+func (p *printer) observed(ph *run.Phase) {
 	for _, name := range slices.Sorted(maps.Keys(ph.Probes)) {
 		how := ph.Probes[name]
 		p.line("")
@@ -54,7 +54,7 @@ func observedMarkdown(b *strings.Builder, r *run.Run) {
 }
 
 // fields adds a line for each field that changed, and names the others.
-func (p *page) fields(fields map[string]run.Observed) {
+func (p *printer) fields(fields map[string]run.Observed) {
 	wide := 0
 	moved, still := words.Fields(fields)
 	for _, name := range moved {

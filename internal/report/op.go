@@ -9,7 +9,7 @@ import (
 )
 
 // op adds the ledger, the rates and the latencies of one verb or scenario.
-func (p *page) op(d words.Done) {
+func (p *printer) op(d words.Done) {
 	p.line("")
 	if d.Sequence == "" {
 		p.item(d.Name, words.Ledger(&d.Ledger))
@@ -27,10 +27,10 @@ func (p *page) op(d words.Done) {
 }
 
 // shows says whether there is room for a column of latencies.
-func (p *page) shows(head string) bool { return p.roomy() || head != "sd" && head != "min" }
+func (p *printer) shows(head string) bool { return p.roomy() || head != "sd" && head != "min" }
 
 // latencies adds a table. A mark stands behind each figure that is in doubt; a quantile that has too few samples, or that of an op that failed, is a dash.
-func (p *page) latencies(rows []words.Row) {
+func (p *printer) latencies(rows []words.Row) {
 	if len(rows) == 0 {
 		return
 	}

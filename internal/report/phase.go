@@ -12,7 +12,7 @@ import (
 // maxEndpoints bounds the lines on requests.
 const maxEndpoints = 8
 
-func (p *page) phase(name string, ph *run.Phase) {
+func (p *printer) phase(name string, ph *run.Phase) {
 	word := string(ph.Validity)
 	if ph.Validity != run.Valid {
 		word = strings.ToUpper(word)
@@ -72,7 +72,7 @@ func unused(ph *run.Phase) (idle []string) {
 }
 
 // requests lists what was sent to each endpoint, by verb.
-func (p *page) requests(ph *run.Phase) {
+func (p *printer) requests(ph *run.Phase) {
 	var endpoints []string
 	lines := map[string][]string{}
 	idle := unused(ph)
@@ -114,7 +114,7 @@ func (p *page) requests(ph *run.Phase) {
 	}
 }
 
-func (p *page) generator(ph *run.Phase) {
+func (p *printer) generator(ph *run.Phase) {
 	if ph.Generator.Executor == "" {
 		return
 	}

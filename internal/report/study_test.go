@@ -48,45 +48,6 @@ func TestFirstScreenOfAnExperiment(t *testing.T) {
 	require.Contains(t, page, "w1, repetition 2: system is linux another amd64")
 }
 
-// TestAnswer says whether variants differ, and counts only what may be believed.
-func TestAnswer(t *testing.T) {
-	one := 1.0
-	alike := run.Figure{Ratio: &one, RatioHi: &one, Spread: &one}
-	differs, unknown, invalid, base := alike, run.Figure{}, alike, run.Figure{Nulls: map[string]string{"ratio": ofBaseline}}
-	differs.Differs, invalid.Differs, invalid.Validity = true, true, run.Invalid
-	for _, tt := range []struct {
-		want    string
-		figures []run.Figure
-	}{
-		{"There is nothing to compare yet.", nil},
-		{"There is nothing to compare yet.", []run.Figure{base}},
-		{"No difference was shown.", []run.Figure{base, alike, unknown}},
-		{"That cannot be told: there are too few values.", []run.Figure{base, unknown}},
-		{"Yes, in every figure.", []run.Figure{base, differs}},
-		{"Yes, in 1 of 3 comparisons; 2 others INVALID.", []run.Figure{differs, alike, unknown, invalid, invalid}},
-		{"No difference was shown; 1 other INVALID.", []run.Figure{alike, invalid}},
-		{"That cannot be told: the figures are INVALID.", []run.Figure{base, invalid}},
-	} {
-		require.Equal(t, tt.want, answerOf([]comparing{{figures: tt.figures}}), tt.want)
-	}
-}
-
-// A difference that is one by itself only is not among those shown, and not among those for which an MDE stands.
-func TestDifferencesByThemselves(t *testing.T) {
-	one := 1.0
-	x := run.NewExperiment("x")
-	x.Baseline, x.Variants = "a", []run.Variant{{Name: "a"}, {Name: "b"}, {Name: "c"}}
-	shown := func(variant, finding string) run.Figure {
-		return run.Figure{Variant: variant, Metric: "rate", Ratio: &one, RatioHi: &one, Spread: &one, Finding: finding}
-	}
-	c := comparing{figures: []run.Figure{
-		shown("a", "baseline"), shown("b", "differs by itself, not among 62 comparisons"), shown("c", "no difference shown (MDE 3.0 %)"),
-	}}
-	require.Equal(t, []string{
-		"by themselves, not among all comparisons: b (– ×)", "no difference shown: c (MDE 3.0 %)",
-	}, newDifferenceView(x, &c).Text)
-}
-
 // TestUnfinishedExperiments have a page of what there is: of an experiment that ran nothing, or lost the directories of its runs.
 func TestUnfinishedExperiments(t *testing.T) {
 	x := run.NewExperiment("x")
@@ -105,7 +66,6 @@ func TestUnfinishedExperiments(t *testing.T) {
 // Of many variants that differ, a sentence says how many they are and how far; the tables name each.
 func TestManyDifferencesAreCounted(t *testing.T) {
 	x := matrix()
-	_, comparisons := comparisonsOf(x)
 	x.Figures[5].RatioHi, x.Figures[5].Spread = nil, nil
-	require.Equal(t, "higher: 11 variants (4! to 14 ×)", newDifferenceView(x, &comparisons[0]).Text[0])
+	require.Contains(t, visible(pageOf(t, detail.Source{Study: detail.NewStudy(x)})), "higher: 11 variants (4! to 14 ×)")
 }

@@ -26,7 +26,7 @@ type Options struct {
 // Text writes the summary of a run: each phase with its figures and how far they may be believed, then the workers where
 // there are several, the asserts, and the verdict in words.
 func Text(w io.Writer, r *run.Run, opts Options) error {
-	p := newPage(opts.Width)
+	p := newPrinter(opts.Width)
 	p.head(r)
 	for _, name := range r.PhaseOrder {
 		p.phase(name, r.Phase[name])
@@ -40,33 +40,35 @@ func Text(w io.Writer, r *run.Run, opts Options) error {
 	return nil
 }
 
-// page is a text in the making.
-type page struct {
+// printer is a text in the making.
+type printer struct {
 	b     strings.Builder
 	width int // columns that lines are kept to, as far as words allow
 }
 
 // roomy says whether tables can have all of their columns: those of latencies want 97.
-func (p *page) roomy() bool { return p.width >= 2+labelWidth+len(words.LatencyHeads)*words.CellWidth+3 }
+func (p *printer) roomy() bool {
+	return p.width >= 2+labelWidth+len(words.LatencyHeads)*words.CellWidth+3
+}
 
-// newPage returns an empty page for a terminal of so many columns.
-func newPage(terminal int) *page {
+// newPrinter returns an empty one for a terminal of so many columns.
+func newPrinter(terminal int) *printer {
 	if terminal == 0 {
 		terminal = mostWide
 	}
-	return &page{width: min(max(terminal, leastWide), mostWide)}
+	return &printer{width: min(max(terminal, leastWide), mostWide)}
 }
 
 // line adds a line, without spaces at its end.
-func (p *page) line(format string, args ...any) {
+func (p *printer) line(format string, args ...any) {
 	p.b.WriteString(strings.TrimRight(fmt.Sprintf(format, args...), " ") + "\n")
 }
 
 // item adds text after a label, broken into lines that keep to the right of it.
-func (p *page) item(label, text string) { p.items(label, " ", strings.Fields(text)...) }
+func (p *printer) item(label, text string) { p.items(label, " ", strings.Fields(text)...) }
 
 // items adds parts after a label, joined by sep and broken between parts only.
-func (p *page) items(label, sep string, parts ...string) {
+func (p *printer) items(label, sep string, parts ...string) {
 	if len(parts) == 0 {
 		return
 	}
@@ -79,7 +81,7 @@ func (p *page) items(label, sep string, parts ...string) {
 }
 
 // point adds text after a label and a bullet.
-func (p *page) point(label, bullet, text string) {
+func (p *printer) point(label, bullet, text string) {
 	for i, line := range Wrap(text, p.width-labelWidth-4) {
 		p.line("  %s%s%s", left(label, labelWidth), []string{bullet + " ", "  "}[min(i, 1)], line)
 		label = ""
@@ -90,13 +92,13 @@ func (p *page) point(label, bullet, text string) {
 const labelWidth = 12
 
 // rule adds a line across, with a title at its left and a word at its right.
-func (p *page) rule(title, word string) {
+func (p *printer) rule(title, word string) {
 	fill := p.width - columns(title) - columns(word) - 8
 	p.line("")
 	p.line("── %s %s %s ──", title, strings.Repeat("─", max(fill, 2)), word)
 }
 
-func (p *page) head(r *run.Run) {
+func (p *printer) head(r *run.Run) {
 	p.line("%s   %s", r.Plan, r.ID)
 	p.facts(words.Facts(r))
 	if r.Environment.Hostname != "" {
@@ -105,13 +107,13 @@ func (p *page) head(r *run.Run) {
 }
 
 // facts adds parts between dots, broken between parts only.
-func (p *page) facts(parts []string) {
+func (p *printer) facts(parts []string) {
 	for _, line := range flow(parts, " · ", p.width) {
 		p.line("%s", line)
 	}
 }
 
-func (p *page) asserts(all []run.AssertResult) {
+func (p *printer) asserts(all []run.AssertResult) {
 	if len(all) == 0 {
 		return
 	}
@@ -139,7 +141,7 @@ func (p *page) asserts(all []run.AssertResult) {
 }
 
 // verdict says in words what the run is worth, and why.
-func (p *page) verdict(r *run.Run, opts Options) {
+func (p *printer) verdict(r *run.Run, opts Options) {
 	p.rule("verdict", fmt.Sprintf("exit code %d", r.ExitCode))
 	for _, line := range Wrap(strings.Join(words.Verdict(r), " "), p.width-2) {
 		p.line("  %s", line)

@@ -96,7 +96,7 @@ func TestWorkersAreFew(t *testing.T) {
 		r.Fleet = append(r.Fleet, run.Worker{Name: fmt.Sprintf("w%d", i), Sessions: 1})
 	}
 	r.Losses = []run.Loss{{Worker: "w77", Phase: "put"}}
-	p := newPage(0)
+	p := newPrinter(0)
 	p.workers(r)
 	require.Contains(t, p.b.String(), "1 of 100 LOST")
 	require.Contains(t, p.b.String(), "  w77         1 session\n              LOST in phase put: known up to 0 s, nothing is missing\n")

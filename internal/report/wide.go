@@ -4,11 +4,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loadgen/loadgen/internal/report/tables"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
 // widths are those of a table's columns, the names' first.
-func widths(rows [][]gridCell) []int {
+func widths(rows [][]tables.Cell) []int {
 	wide := make([]int, len(rows[0]))
 	for _, row := range rows {
 		for i, c := range row {
@@ -32,15 +33,15 @@ func breadth(wide []int, words bool) int {
 
 // concise is a comparison that was too wide: the rows of a matrix are named by those values that no column shows, below the names of these; there are
 // no medians, and no name of the baseline.
-func concise(t run.Table) [][]gridCell {
+func concise(t run.Table) [][]tables.Cell {
 	t, names := shortNames(terse(t))
-	rows := grid(t)
+	rows := tables.Grid(t)
 	rows[0][0].Text = names
 	return rows
 }
 
 // tight writes a table that was too wide for some terminals: names are short, what all rows say is said once, and titles are broken.
-func (p *page) tight(t run.Table) {
+func (p *printer) tight(t run.Table) {
 	t, names := shortNames(t)
 	t, all := same(t)
 	if len(all) > 0 {
@@ -48,7 +49,7 @@ func (p *page) tight(t run.Table) {
 			p.line("  %s", line)
 		}
 	}
-	rows := grid(t)
+	rows := tables.Grid(t)
 	rows[0][0].Text = names
 	p.spanned(t, rows)
 }
@@ -91,9 +92,9 @@ func same(t run.Table) (run.Table, []string) {
 }
 
 // breakTitles takes the first part off the titles that are wider than what stands below them, and returns the line of these parts.
-func breakTitles(rows [][]gridCell) (above []gridCell) {
+func breakTitles(rows [][]tables.Cell) (above []tables.Cell) {
 	wide := widths(rows[1:])
-	above = make([]gridCell, len(rows[0]))
+	above = make([]tables.Cell, len(rows[0]))
 	for i, c := range rows[0] {
 		best, words := columns(c.Text), strings.Fields(c.Text)
 		for n := 1; i > 0 && n < len(words) && best > wide[i]; n++ {
@@ -136,7 +137,7 @@ func shortNames(t run.Table) (run.Table, string) {
 		if row.Elsewhere {
 			continue
 		}
-		own, its, ok := settings(row.Name)
+		own, its, ok := tables.Settings(row.Name)
 		if !ok || keys != nil && !slices.Equal(keys, own) {
 			return t, ""
 		}
@@ -199,7 +200,7 @@ func aligned(keys []string, values [][]string, kept []int) []string {
 }
 
 // spanned writes the rows of a table whose names of what was not measured here take the room of empty cells behind them.
-func (p *page) spanned(t run.Table, rows [][]gridCell) {
+func (p *printer) spanned(t run.Table, rows [][]tables.Cell) {
 	above := breakTitles(rows)
 	wide := widths(append(rows, above))
 	wide[0] = columns(rows[0][0].Text)
@@ -211,7 +212,7 @@ func (p *page) spanned(t run.Table, rows [][]gridCell) {
 	for _, row := range rows {
 		wide[0] = max(wide[0], columns(row[0].Text)-spare(row, wide))
 	}
-	if slices.ContainsFunc(above, func(c gridCell) bool { return c.Text != "" }) {
+	if slices.ContainsFunc(above, func(c tables.Cell) bool { return c.Text != "" }) {
 		p.line("%s", strings.TrimRight(spannedLine(above, wide), " "))
 	}
 	for _, row := range rows {
@@ -220,7 +221,7 @@ func (p *page) spanned(t run.Table, rows [][]gridCell) {
 }
 
 // spannedLine is a row; its name takes as many cells' room as it is long.
-func spannedLine(row []gridCell, wide []int) string {
+func spannedLine(row []tables.Cell, wide []int) string {
 	room, i := wide[0], 1
 	for ; columns(row[0].Text) > room; i++ {
 		room += 2 + wide[i]
@@ -233,7 +234,7 @@ func spannedLine(row []gridCell, wide []int) string {
 }
 
 // spare is the room of the empty cells that a row begins with.
-func spare(row []gridCell, wide []int) (room int) {
+func spare(row []tables.Cell, wide []int) (room int) {
 	for i := 1; i < len(row) && row[i].Text == "–"; i++ {
 		room += 2 + wide[i]
 	}

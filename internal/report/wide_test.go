@@ -31,7 +31,7 @@ func wideTable(last string, wide int) run.Table {
 }
 
 func textOf(t run.Table) []string {
-	p := newPage(0)
+	p := newPrinter(0)
 	p.table(t)
 	return strings.Split(strings.TrimSpace(p.b.String()), "\n")
 }
@@ -112,33 +112,4 @@ func TestNamesThatAreNoSettingsStay(t *testing.T) {
 		table.Rows[0].Name = name
 		require.Contains(t, strings.Join(textOf(table), "\n"), "\n  "+name+" ")
 	}
-}
-
-// TestAPageNamesVariantsBriefly where their names are long, and say what their values are of.
-func TestAPageNamesVariantsBriefly(t *testing.T) {
-	x := run.NewExperiment("x")
-	x.Variants = []run.Variant{{Name: "layout=append,size=1048576,sync=map_sync"}, {Name: "layout=raw,size=64,sync=msync"}}
-	name, keys := briefly(x)
-	require.Equal(t, "layout, size, sync", keys)
-	require.Equal(t, "append 1048576 map_sync", name(x.Variants[0].Name))
-	table := run.Table{Columns: []run.Column{{Name: "rate", Title: "rate"}}, Rows: []run.TableRow{
-		{Name: x.Variants[0].Name, Cells: []run.Cell{{Text: "1"}}}, {Name: "size=1,elsewhere=2", Elsewhere: true, Cells: []run.Cell{{Text: "2"}}},
-	}}
-	v := newTableView(x, table)
-	require.Equal(t, []gridCell{{Text: "layout, size, sync"}, {Text: "rate"}}, v.Head)
-	require.Equal(t, "append 1048576 map_sync", v.Rows[0][0].Text)
-	require.Equal(t, "size=1,elsewhere=2 *", v.Rows[1][0].Text)
-	table.Transpose = true
-	require.Equal(t, []gridCell{{}, {Text: "append 1048576 map_sync"}, {Text: "size=1,elsewhere=2 *"}}, newTableView(x, table).Head)
-	require.Equal(t, x.Variants[0].Name, table.Rows[0].Name, "the terminal has it in columns")
-	for _, other := range []string{"a long name of a variant that has no settings", "size=64,layout=raw,sync=msync"} {
-		x.Variants[1].Name = other
-		name, keys = briefly(x)
-		require.Empty(t, keys)
-		require.Equal(t, other, name(other))
-	}
-	x.Variants = []run.Variant{{Name: "w=2,r=1"}}
-	name, keys = briefly(x)
-	require.Empty(t, keys)
-	require.Equal(t, "w=2,r=1", name("w=2,r=1"))
 }

@@ -12,7 +12,7 @@ import (
 const maxWorkers = 16
 
 // workers adds a line for each worker where there are several, and what is missing of one that was lost.
-func (p *page) workers(r *run.Run) {
+func (p *printer) workers(r *run.Run) {
 	if len(r.Fleet) < 2 && len(r.Losses) == 0 {
 		return
 	}
@@ -41,7 +41,7 @@ func (p *page) workers(r *run.Run) {
 	}
 }
 
-func (p *page) worker(w *run.Worker) {
+func (p *printer) worker(w *run.Worker) {
 	label := w.Name
 	if columns(label) >= labelWidth {
 		p.line("  %s", label)

@@ -10,7 +10,6 @@ import (
 	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
-	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // Marks stand behind figures, and before the reasons that touch them.
@@ -62,16 +61,16 @@ func Trace(ph *run.Phase) []string {
 	case t.Speed != 1:
 		pace = strconv.FormatFloat(t.Speed, 'f', -1, 64) + " times as fast as it was"
 	}
-	list := func(of []plan.TraceCount) string {
-		var parts []string
-		for _, c := range of {
-			parts = append(parts, quantity.Thousands(c.Lines)+" "+c.Op)
-		}
-		return strings.Join(parts, ", ")
+	var replayed, out []string
+	for _, c := range t.Ops {
+		replayed = append(replayed, quantity.Thousands(c.Lines)+" "+c.Op)
 	}
-	parts := []string{t.File + ", " + pace, quantity.Thousands(t.Lines) + " ops: " + list(t.Ops)}
-	if len(t.LeftOut) > 0 {
-		parts = append(parts, "left out: "+list(t.LeftOut))
+	for _, c := range t.LeftOut {
+		out = append(out, quantity.Thousands(c.Lines)+" "+c.Op)
+	}
+	parts := []string{t.File + ", " + pace, quantity.Thousands(t.Lines) + " ops: " + strings.Join(replayed, ", ")}
+	if len(out) > 0 {
+		parts = append(parts, "left out: "+strings.Join(out, ", "))
 	}
 	return append(parts, "SHA-256 "+t.SHA256)
 }

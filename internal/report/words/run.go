@@ -119,3 +119,11 @@ func Loss(l *run.Loss) string {
 	}
 	return text + ", " + unseen + " unseen until " + quantity.Duration(l.LoadedSeconds)
 }
+
+// Experiment says when the experiment was, how long it took and what it was of.
+func Experiment(x *run.Experiment) []string {
+	return append([]string{
+		"experiment of " + quantity.Count(len(x.Runs), "run"), x.StartedAt.UTC().Format("2006-01-02 15:04:05 UTC"), quantity.Duration(x.Seconds),
+		"loadgen " + x.Loadgen, x.Order, "baseline " + x.Baseline,
+	}, Labels(x.Labels)...)
+}

@@ -1,4 +1,4 @@
-package report
+package page
 
 import (
 	"fmt"
@@ -9,9 +9,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/loadgen/loadgen/internal/chart"
 	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/report/chart"
+	"github.com/loadgen/loadgen/internal/report/tables"
 	"github.com/loadgen/loadgen/internal/report/words"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/table"
@@ -35,16 +36,16 @@ func classOf(i int) string {
 }
 
 // forest draws the ratios of a metric to the baseline's; nil when there are none.
-func forest(x *run.Experiment, c *comparing) *figure {
-	first := c.figures[0]
+func forest(x *run.Experiment, c *tables.Comparison) *figure {
+	first := c.Figures[0]
 	f := &chart.Forest{
 		Name: metricName(first.Metric) + " of " + first.Op + " in phase " + first.Phase + ", times the baseline's", Label: "times the baseline", Text: tickRatio,
 	}
 	there := false
-	brief, _ := briefly(x)
-	for i := range c.figures[:min(len(c.figures), maxRatios)] {
-		g := &c.figures[i]
-		r := chart.Ratio{Name: brief(g.Variant), Class: "unknown", At: orNaN(g.Ratio), Lo: orNaN(g.RatioLo), Hi: orNaN(g.RatioHi), Text: c.text(i, "ratio") + words.Marks[g.Validity]}
+	brief, _ := tables.Briefly(x)
+	for i := range c.Figures[:min(len(c.Figures), maxRatios)] {
+		g := &c.Figures[i]
+		r := chart.Ratio{Name: brief(g.Variant), Class: "unknown", At: orNaN(g.Ratio), Lo: orNaN(g.RatioLo), Hi: orNaN(g.RatioHi), Text: c.Text(i, "ratio") + words.Marks[g.Validity]}
 		r.Hint = g.Variant + ": " + g.Finding
 		switch {
 		case g.Variant == x.Baseline:
@@ -53,7 +54,7 @@ func forest(x *run.Experiment, c *comparing) *figure {
 			r.Class = "differs"
 		}
 		if g.RatioLo != nil {
-			r.Hint += "\n95 % CI " + c.text(i, "interval")
+			r.Hint += "\n95 % CI " + c.Text(i, "interval")
 		}
 		there = there || g.Ratio != nil
 		f.Rows = append(f.Rows, r)
@@ -62,7 +63,7 @@ func forest(x *run.Experiment, c *comparing) *figure {
 		return nil
 	}
 	note := "dot: ratio to the baseline; line: its 95 % confidence interval; filled where a difference is shown"
-	if n := len(c.figures); n > maxRatios {
+	if n := len(c.Figures); n > maxRatios {
 		note += fmt.Sprintf("; %d of %d variants", maxRatios, n)
 	}
 	return &figure{Title: upperFirst(metricName(first.Metric)) + " of " + first.Op, Note: note, SVG: template.HTML(f.SVG())}
@@ -135,7 +136,7 @@ func overlaidQuantiles(s *detail.Study, phase, verb string) (figure, *chart.Char
 	var curves []named
 	eachPool(s, phase, func(name, class string, p *detail.Pool) {
 		if o := p.Op(verb); o != nil {
-			curves = append(curves, named{name, class, o.ResponseAll()})
+			curves = append(curves, named{name, class, new(o.ResponseAll())})
 		}
 	})
 	if curves == nil {
@@ -265,7 +266,7 @@ func planned(x *run.Experiment, i int) (figure, *chart.Chart) {
 		}
 		c.Lines = append(c.Lines, line)
 	}
-	f.Missing = missingNotes(missing, whys)
+	f.Missing = tables.Missing(missing, whys)
 	if len(c.Lines) == 0 || end == 0 {
 		return f, nil
 	}
@@ -333,7 +334,7 @@ func hitsBetween(texts map[float64]string, over string) (hits []chart.Hit) {
 }
 
 // repetitions draws the rate of each run, in the order they were run: what has drifted is seen there.
-func repetitions(s *detail.Study, comparisons []comparing) (all []figure) {
+func repetitions(s *detail.Study, comparisons []tables.Comparison) (all []figure) {
 	for _, f := range ratesCompared(comparisons) {
 		c := &chart.Chart{Name: "rate of each run"}
 		most, dots := 0.0, 0

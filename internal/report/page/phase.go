@@ -1,4 +1,4 @@
-package report
+package page
 
 import (
 	"html/template"
@@ -6,9 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/loadgen/loadgen/internal/chart"
 	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/report/chart"
+	"github.com/loadgen/loadgen/internal/report/tables"
 	"github.com/loadgen/loadgen/internal/report/words"
 	"github.com/loadgen/loadgen/internal/run"
 )
@@ -44,7 +45,7 @@ type opView struct {
 
 type latencyView struct {
 	Name  string
-	Cells []gridCell
+	Cells []tables.Cell
 	Unit  string
 }
 
@@ -232,14 +233,14 @@ func newOpView(ph *run.Phase, o words.Done) opView {
 			}
 		}
 	}
-	v.Notes = missingNotes(missing, whys)
+	v.Notes = tables.Missing(missing, whys)
 	return v
 }
 
 func newLatencyView(r words.Row) latencyView {
 	v := latencyView{Name: strings.TrimSpace(r.Label), Unit: r.Unit()}
 	for _, c := range r.Cells() {
-		v.Cells = append(v.Cells, gridCell{c.Text + c.Doubt, c.Why})
+		v.Cells = append(v.Cells, tables.Cell{Text: c.Text + c.Doubt, Reason: c.Why})
 	}
 	return v
 }

@@ -1,4 +1,4 @@
-package report
+package page
 
 import (
 	"html/template"
@@ -7,9 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/loadgen/loadgen/internal/chart"
 	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/report/chart"
+	"github.com/loadgen/loadgen/internal/report/tables"
 	"github.com/loadgen/loadgen/internal/report/words"
 	"github.com/loadgen/loadgen/internal/run"
 )
@@ -41,11 +42,11 @@ func observedViews(ph *run.Phase) (all []observedView) {
 			row := latencyView{Name: field}
 			for i, value := range []*float64{f.Before, f.After, f.Delta, f.Rate, f.Min, f.Mean, f.Max} {
 				path := strings.Join([]string{"observe", name, field, [...]string{"before", "after", "delta", "rate", "min", "mean", "max"}[i]}, ".")
-				c := gridCell{Text: "–", Reason: whyNull(ph, path)}
+				c := tables.Cell{Text: "–", Reason: whyNull(ph, path)}
 				if i == 3 && !f.Counter {
-					c = gridCell{} // the growth of what goes up and down says nothing
+					c = tables.Cell{} // the growth of what goes up and down says nothing
 				} else if value != nil {
-					c = gridCell{Text: observedText(*value, &f, i == 3)}
+					c = tables.Cell{Text: observedText(*value, &f, i == 3)}
 				} else if c.Reason != "" {
 					missing, whys = append(missing, field+" "+observedHeads[i]), append(whys, c.Reason)
 				}
@@ -58,7 +59,7 @@ func observedViews(ph *run.Phase) (all []observedView) {
 				v.Figures = append(v.Figures, fig)
 			}
 		}
-		v.Notes = missingNotes(missing, whys)
+		v.Notes = tables.Missing(missing, whys)
 		for _, e := range how.Errors {
 			v.Notes = append(v.Notes, e.Text+" × "+quantity.Thousands(e.Count))
 		}

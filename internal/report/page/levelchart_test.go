@@ -1,11 +1,11 @@
-package report
+package page
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/internal/chart"
+	"github.com/loadgen/loadgen/internal/report/chart"
 	"github.com/loadgen/loadgen/internal/run"
 )
 

@@ -1,4 +1,4 @@
-package report
+package tables
 
 import (
 	"regexp"
@@ -19,8 +19,8 @@ type alike struct {
 	slots   [][]string // the different texts of each number, in the order in which they came
 }
 
-// joinAlike joins texts that differ in their numbers only, in the order in which they came. It returns for each text which one it is in.
-func joinAlike(texts []string) (all []*alike, in []int) {
+// Alikes joins texts that differ in their numbers only, in the order in which they came. It returns for each text which one it is in.
+func Alikes(texts []string) (all []*alike, in []int) {
 	for _, text := range texts {
 		text = strings.ReplaceAll(text, gap, "")
 		numbers := number.FindAllString(text, -1)
@@ -40,9 +40,9 @@ func joinAlike(texts []string) (all []*alike, in []int) {
 	return all, in
 }
 
-// joined are texts with those joined that differ in their numbers only.
-func joined(texts []string) (all []string) {
-	some, _ := joinAlike(texts)
+// JoinAlike are texts with those joined that differ in their numbers only.
+func JoinAlike(texts []string) (all []string) {
+	some, _ := Alikes(texts)
 	for _, one := range some {
 		all = append(all, one.String())
 	}

@@ -1,4 +1,4 @@
-package report
+package tables
 
 import (
 	"testing"
@@ -17,6 +17,6 @@ func TestTextsAlike(t *testing.T) {
 		{[]string{"at 3 ms", "at 4 µs", "at 5 ms"}, []string{"at 3 or 5 ms", "at 4 µs"}},
 		{[]string{"# of 1", "# of 2"}, []string{"# of 1 or 2"}},
 	} {
-		require.Equal(t, tt.want, joined(tt.texts))
+		require.Equal(t, tt.want, JoinAlike(tt.texts))
 	}
 }

@@ -1,4 +1,4 @@
-package report
+package page
 
 import (
 	"bytes"
@@ -15,29 +15,30 @@ import (
 
 	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/report/tables"
 	"github.com/loadgen/loadgen/internal/report/words"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-//go:embed page
+//go:embed *.css *.js *.html
 var parts embed.FS
 
-// HTML writes runs as one page that needs nothing else: no script, font or picture from elsewhere. Its own style and its script, which
+// Write writes runs as one page that needs nothing else: no script, font or picture from elsewhere. Its own style and its script, which
 // the page does without, are the only ones that its policy lets a browser take; all names and texts from plans, servers and workers are
-// escaped. Figures are in the digits of [Text].
-func HTML(w io.Writer, all []detail.Source) error {
-	style, err := parts.ReadFile("page/page.css")
+// escaped. Figures are in the digits of the text on a terminal.
+func Write(w io.Writer, all []detail.Source) error {
+	style, err := parts.ReadFile("page.css")
 	if err != nil {
 		return err
 	}
-	script, err := parts.ReadFile("page/page.js")
+	script, err := parts.ReadFile("page.js")
 	if err != nil {
 		return err
 	}
 	form, err := template.New("").Funcs(template.FuncMap{
 		"observedHeads": func() []string { return observedHeads[:] },
 		"levelHeads":    func() []string { return words.LevelHeads[:] },
-	}).ParseFS(parts, "page/*.html")
+	}).ParseFS(parts, "*.html")
 	if err != nil {
 		return err
 	}
@@ -151,7 +152,7 @@ func newRunView(s *detail.Source, key string) *runView {
 		Key: key, Plan: r.Plan, ID: r.ID, Facts: words.Facts(r), Verdict: words.Verdict(r),
 		WithoutDetail: s.Detail == nil,
 	}
-	v.Reasons = r.Verdict.Reasons[:min(len(r.Verdict.Reasons), maxReasons)]
+	v.Reasons = r.Verdict.Reasons[:min(len(r.Verdict.Reasons), tables.MaxReasons)]
 	v.MoreReasons = r.Verdict.Reasons[len(v.Reasons):]
 	v.Class, v.Word = standingOf(r.Verdict)
 	v.Variant, v.Experiment, v.Repetition = r.Variant, r.Experiment, r.Repetition

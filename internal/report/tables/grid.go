@@ -1,4 +1,4 @@
-package report
+package tables
 
 import (
 	"slices"
@@ -8,23 +8,23 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// gridCell is what stands at a place of a table.
-type gridCell struct{ Text, Reason string }
+// Cell is what stands at a place of a table.
+type Cell struct{ Text, Reason string }
 
-// grid is a table as it is shown: the heads, then the rows, the name of each first.
-func grid(t run.Table) [][]gridCell {
-	head := []gridCell{{}}
+// Grid is a table as it is shown: the heads, then the rows, the name of each first.
+func Grid(t run.Table) [][]Cell {
+	head := []Cell{{}}
 	for _, c := range t.Columns {
-		head = append(head, gridCell{Text: c.Title})
+		head = append(head, Cell{Text: c.Title})
 	}
-	all := [][]gridCell{head}
+	all := [][]Cell{head}
 	for _, row := range t.Rows {
-		line := []gridCell{{Text: row.Name}}
+		line := []Cell{{Text: row.Name}}
 		if row.Elsewhere {
 			line[0].Text += " *" // as the note that says where from
 		}
 		for _, c := range row.Cells {
-			line = append(line, gridCell{cellText(c), c.Reason})
+			line = append(line, Cell{Text(c), c.Reason})
 		}
 		all = append(all, line)
 	}
@@ -34,16 +34,16 @@ func grid(t run.Table) [][]gridCell {
 	return all
 }
 
-// cellText is what a cell shows; what has nothing to show says so.
-func cellText(c run.Cell) string {
+// Text is what a cell shows; what has nothing to show says so.
+func Text(c run.Cell) string {
 	if c.Text == "" {
 		return "–"
 	}
 	return c.Text
 }
 
-func transposed(rows [][]gridCell) [][]gridCell {
-	all := make([][]gridCell, len(rows[0]))
+func transposed(rows [][]Cell) [][]Cell {
+	all := make([][]Cell, len(rows[0]))
 	for _, row := range rows {
 		for i, cell := range row {
 			all[i] = append(all[i], cell)
@@ -52,15 +52,15 @@ func transposed(rows [][]gridCell) [][]gridCell {
 	return all
 }
 
-// hasFindings says that a table's last column holds words, which also say why a cell is empty.
-func hasFindings(t run.Table) bool {
+// HasFindings says that a table's last column holds words, which also say why a cell is empty.
+func HasFindings(t run.Table) bool {
 	return !t.Transpose && len(t.Columns) > 0 && t.Columns[len(t.Columns)-1].Name == "finding"
 }
 
-// notesOf are the lines below a table: its own, and why cells are empty.
-func notesOf(t run.Table) []string {
+// Notes are the lines below a table: its own, and why cells are empty.
+func Notes(t run.Table) []string {
 	notes := slices.Clone(t.Notes)
-	if hasFindings(t) {
+	if HasFindings(t) {
 		return notes
 	}
 	var places, reasons []string
@@ -71,12 +71,12 @@ func notesOf(t run.Table) []string {
 			}
 		}
 	}
-	return append(notes, missingNotes(places, reasons)...)
+	return append(notes, Missing(places, reasons)...)
 }
 
-// missingNotes say at which places something is missing, and why: one for each reason, or for several that differ in their numbers only.
-func missingNotes(places, reasons []string) (notes []string) {
-	alikes, in := joinAlike(reasons)
+// Missing say at which places something is missing, and why: one for each reason, or for several that differ in their numbers only.
+func Missing(places, reasons []string) (notes []string) {
+	alikes, in := Alikes(reasons)
 	for i, why := range alikes {
 		var at []string
 		for j, place := range places {

@@ -1,4 +1,4 @@
-package report
+package page
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/report/tables"
 	"github.com/loadgen/loadgen/internal/report/words"
 	"github.com/loadgen/loadgen/internal/run"
 )
@@ -21,15 +22,15 @@ type differenceView struct {
 const maxNamed = 8
 
 // ratios says how variants stand to the baseline: each of a few, and of many how many there are, from the lowest ratio to the highest.
-func (c *comparing) ratios(variants []int, name func(variant string) string) string {
-	ratio := func(i int) string { return c.text(i, "ratio") + words.Marks[c.figures[i].Validity] }
+func ratios(c *tables.Comparison, variants []int, name func(variant string) string) string {
+	ratio := func(i int) string { return c.Text(i, "ratio") + words.Marks[c.Figures[i].Validity] }
 	if len(variants) > maxNamed {
-		sorted := slices.SortedFunc(slices.Values(variants), func(a, b int) int { return cmp.Compare(*c.figures[a].Ratio, *c.figures[b].Ratio) })
+		sorted := slices.SortedFunc(slices.Values(variants), func(a, b int) int { return cmp.Compare(*c.Figures[a].Ratio, *c.Figures[b].Ratio) })
 		return quantity.Count(len(variants), "variant") + " (" + ratio(sorted[0]) + " to " + ratio(sorted[len(sorted)-1]) + " ×)"
 	}
 	var each []string
 	for _, i := range variants {
-		each = append(each, name(c.figures[i].Variant)+" ("+ratio(i)+" ×)")
+		each = append(each, name(c.Figures[i].Variant)+" ("+ratio(i)+" ×)")
 	}
 	return strings.Join(each, ", ")
 }
@@ -42,12 +43,12 @@ func metricName(metric string) string {
 }
 
 // answerOf says whether the variants differ.
-func answerOf(comparisons []comparing) string {
+func answerOf(comparisons []tables.Comparison) string {
 	differ, alike, unknown, invalid := 0, 0, 0, 0
 	for _, c := range comparisons {
-		for i := range c.figures {
-			switch f := &c.figures[i]; {
-			case f.Nulls["ratio"] == ofBaseline:
+		for i := range c.Figures {
+			switch f := &c.Figures[i]; {
+			case f.Nulls["ratio"] == tables.OfBaseline:
 			case f.Validity == run.Invalid:
 				invalid++
 			case f.Differs:
@@ -88,14 +89,14 @@ func nameOf(f run.Figure) string {
 }
 
 // newDifferenceView sums up what was shown of a metric.
-func newDifferenceView(x *run.Experiment, c *comparing) differenceView {
-	f := c.figures[0]
+func newDifferenceView(x *run.Experiment, c *tables.Comparison) differenceView {
+	f := c.Figures[0]
 	d := differenceView{Name: nameOf(f) + ": " + metricName(f.Metric)}
 	var higher, lower, alone []int
 	var none, mdes, unknown, whys []string
-	brief, _ := briefly(x)
-	for i := range c.figures {
-		f := &c.figures[i]
+	brief, _ := tables.Briefly(x)
+	for i := range c.Figures {
+		f := &c.Figures[i]
 		switch {
 		case f.Variant == x.Baseline:
 		case f.Differs && *f.Ratio > 1:
@@ -113,69 +114,66 @@ func newDifferenceView(x *run.Experiment, c *comparing) differenceView {
 		}
 	}
 	if higher != nil {
-		d.Text = append(d.Text, "higher: "+c.ratios(higher, brief))
+		d.Text = append(d.Text, "higher: "+ratios(c, higher, brief))
 	}
 	if lower != nil {
-		d.Text = append(d.Text, "lower: "+c.ratios(lower, brief))
+		d.Text = append(d.Text, "lower: "+ratios(c, lower, brief))
 	}
 	if alone != nil {
-		d.Text = append(d.Text, "by themselves, not among all comparisons: "+c.ratios(alone, brief))
+		d.Text = append(d.Text, "by themselves, not among all comparisons: "+ratios(c, alone, brief))
 	}
-	others := len(c.figures) - 1
+	others := len(c.Figures) - 1
 	if none != nil {
-		which := someOf(none, "variant")
+		which := tables.Some(none, "variant")
 		if len(none) == others && others > 1 {
 			which = "in any of the " + quantity.Thousands(others)
 		}
-		d.Text = append(d.Text, "no difference shown: "+which+" "+joined(mdes)[0])
+		d.Text = append(d.Text, "no difference shown: "+which+" "+tables.JoinAlike(mdes)[0])
 	}
 	if unknown != nil {
-		which := someOf(unknown, "variant")
+		which := tables.Some(unknown, "variant")
 		if len(unknown) == others && others > 1 {
 			which = "any of the " + quantity.Thousands(others)
 		}
-		d.Text = append(d.Text, "cannot tell of "+which+": "+strings.Join(joined(whys), "; "))
+		d.Text = append(d.Text, "cannot tell of "+which+": "+strings.Join(tables.JoinAlike(whys), "; "))
 	}
 	return d
 }
 
 // sustained says in plain words what the baseline came to, and how far the others are from that.
-func sustained(x *run.Experiment, c *comparing) []string {
+func sustained(x *run.Experiment, c *tables.Comparison) []string {
 	var sentences []string
-	brief, _ := briefly(x)
-	base := slices.IndexFunc(c.figures, func(f run.Figure) bool { return f.Variant == x.Baseline })
-	if base < 0 || c.figures[0].Metric != "rate" {
+	brief, _ := tables.Briefly(x)
+	base := slices.IndexFunc(c.Figures, func(f run.Figure) bool { return f.Variant == x.Baseline })
+	if base < 0 || c.Figures[0].Metric != "rate" {
 		return nil
 	}
-	if f := &c.figures[base]; f.Score == nil {
+	if f := &c.Figures[base]; f.Score == nil {
 		sentences = append(sentences, "The baseline "+brief(x.Baseline)+" has no rate: "+f.Nulls["score"]+".")
 	} else {
-		sentences = append(sentences, "The baseline "+brief(x.Baseline)+" sustained "+c.text(base, "score")+words.Marks[f.Validity]+" a second.")
+		sentences = append(sentences, "The baseline "+brief(x.Baseline)+" sustained "+c.Text(base, "score")+words.Marks[f.Validity]+" a second.")
 	}
 	least, most := -1, -1
-	for i := range c.figures {
-		if i == base || c.figures[i].Ratio == nil {
+	for i := range c.Figures {
+		if i == base || c.Figures[i].Ratio == nil {
 			continue
 		}
-		if least < 0 || *c.figures[i].Ratio < *c.figures[least].Ratio {
+		if least < 0 || *c.Figures[i].Ratio < *c.Figures[least].Ratio {
 			least = i
 		}
-		if most < 0 || *c.figures[i].Ratio > *c.figures[most].Ratio {
+		if most < 0 || *c.Figures[i].Ratio > *c.Figures[most].Ratio {
 			most = i
 		}
 	}
 	times := func(i int) string {
-		return c.text(i, "ratio") + words.Marks[c.figures[i].Validity] + " (" + brief(c.figures[i].Variant) + ")"
+		return c.Text(i, "ratio") + words.Marks[c.Figures[i].Validity] + " (" + brief(c.Figures[i].Variant) + ")"
 	}
 	switch {
 	case least < 0:
 	case least == most:
-		sentences = append(sentences, brief(c.figures[least].Variant)+" sustained "+c.text(least, "ratio")+words.Marks[c.figures[least].Validity]+" times that.")
+		sentences = append(sentences, brief(c.Figures[least].Variant)+" sustained "+c.Text(least, "ratio")+words.Marks[c.Figures[least].Validity]+" times that.")
 	default:
 		sentences = append(sentences, "The others sustained from "+times(least)+" to "+times(most)+" times that.")
 	}
 	return sentences
 }
-
-// ofBaseline is the reason for which a baseline's own figure has no ratio.
-const ofBaseline = "it is the baseline"

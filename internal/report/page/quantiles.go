@@ -1,4 +1,4 @@
-package report
+package page
 
 import (
 	"fmt"
@@ -7,18 +7,23 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/loadgen/loadgen/internal/chart"
 	"github.com/loadgen/loadgen/internal/detail"
-	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/report/chart"
 	"github.com/loadgen/loadgen/internal/report/words"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
+// times are how long ops took.
+type times interface {
+	Quantile(q float64) (ns int64, known bool)
+	Count() uint64
+}
+
 // named is latencies to be drawn.
 type named struct {
 	name, class string
-	of          measure.Times
+	of          times
 }
 
 // quantileCurves draws what share of the ops took no longer than what.
@@ -34,7 +39,7 @@ func quantileCurves(ph *run.Phase, st *detail.Step) (figure, *chart.Chart) {
 		if len(present) > 1 {
 			prefix, class = verb+" ", "c"+strconv.Itoa(i)
 		}
-		curves = append(curves, named{prefix + "response", "c" + strconv.Itoa(i), o.ResponseAll()}, named{prefix + "service", class + " thin", o.ServiceAll()})
+		curves = append(curves, named{prefix + "response", "c" + strconv.Itoa(i), new(o.ResponseAll())}, named{prefix + "service", class + " thin", new(o.ServiceAll())})
 	}
 	return figure{Title: "Quantiles of latency", Note: quantileNote}, quantileChart("latency (log)", curves)
 }
@@ -50,7 +55,7 @@ func ackCurves(verb string, st *detail.Step) (figure, *chart.Chart) {
 	const classes = 5
 	var curves []named
 	for k := range min(len(o.Acks), classes) {
-		curves = append(curves, named{"ack " + strconv.Itoa(k+1), "c" + strconv.Itoa(k), o.AckAll(k + 1)})
+		curves = append(curves, named{"ack " + strconv.Itoa(k+1), "c" + strconv.Itoa(k), new(o.AckAll(k + 1))})
 	}
 	return figure{Title: "To the k-th answer of a " + verb, Note: quantileNote}, quantileChart("since the start (log)", curves)
 }
@@ -63,7 +68,7 @@ func quantileChart(label string, curves []named) *chart.Chart {
 	for _, n := range curves {
 		line := chart.Line{Name: n.name, Class: n.class}
 		for i := range curveSize + 1 {
-			v := supported(&n.of, at(i))
+			v := supported(n.of, at(i))
 			line.Points = append(line.Points, chart.Point{X: at(i), Y: v})
 			if v > 0 {
 				r.add(v)

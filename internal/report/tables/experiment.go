@@ -1,4 +1,4 @@
-package report
+package tables
 
 import (
 	"fmt"
@@ -7,19 +7,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/loadgen/loadgen/internal/quantity"
-	"github.com/loadgen/loadgen/internal/report/words"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-func experimentFacts(x *run.Experiment) []string {
-	return append([]string{
-		"experiment of " + quantity.Count(len(x.Runs), "run"), x.StartedAt.UTC().Format("2006-01-02 15:04:05 UTC"), quantity.Duration(x.Seconds),
-		"loadgen " + x.Loadgen, x.Order, "baseline " + x.Baseline,
-	}, words.Labels(x.Labels)...)
-}
-
-// becameOf says how far the runs of a variant got.
-func becameOf(v run.Variant, repeat int) string {
+// Became says how far the runs of a variant got.
+func Became(v run.Variant, repeat int) string {
 	how := map[run.Stop]string{
 		run.StopFinished: "finished", run.StopCap: "ended by its CAP, and counts as far as it got",
 		run.StopAborted: "ABORTED: by the user, --timeout or on_error", run.StopFailed: "FAILED in part",
@@ -27,20 +19,20 @@ func becameOf(v run.Variant, repeat int) string {
 	return quantity.Thousands(v.Runs) + " of " + quantity.Count(repeat, "run") + " that count, " + how
 }
 
-// maxReasons bounds the lines that say why.
-const maxReasons = 12
+// MaxReasons bounds the lines that say why.
+const MaxReasons = 12
 
-// shownReasons are the first of them.
-func shownReasons(reasons []string) []string {
-	shown := slices.Clone(reasons[:min(len(reasons), maxReasons)])
-	if more := len(reasons) - maxReasons; more > 0 {
+// ShownReasons are the first of them.
+func ShownReasons(reasons []string) []string {
+	shown := slices.Clone(reasons[:min(len(reasons), MaxReasons)])
+	if more := len(reasons) - MaxReasons; more > 0 {
 		shown = append(shown, "and "+quantity.Count(more, "other reason")+", in the runs' own results")
 	}
 	return shown
 }
 
-// judgementOf is the verdict over an experiment's runs in sentences.
-func judgementOf(x *run.Experiment) []string {
+// Judgement is the verdict over an experiment's runs in sentences.
+func Judgement(x *run.Experiment) []string {
 	sentences := []string{map[run.Completeness]string{
 		run.Complete: "All runs are complete.",
 		run.Capped:   "All runs are complete, but for those that the plan's CAP has ended or left out.",
@@ -65,36 +57,36 @@ func judgementOf(x *run.Experiment) []string {
 	return sentences
 }
 
-// comparing is one metric of one op, in all variants.
-type comparing struct {
-	figures []run.Figure // in the order of the variants
-	table   run.Table
+// Comparison is one metric of one op, in all variants.
+type Comparison struct {
+	Figures []run.Figure // in the order of the variants
+	Table   run.Table
 }
 
-// comparisonsOf finds an experiment's comparisons, and the tables of its plan.
-func comparisonsOf(x *run.Experiment) (plans []run.Table, all []comparing) {
+// Comparisons finds an experiment's comparisons, and the tables of its plan.
+func Comparisons(x *run.Experiment) (plans []run.Table, all []Comparison) {
 	n := len(x.Variants)
 	first := len(x.Tables) - len(x.Figures)/n
 	if first < 0 || len(x.Figures)%n != 0 {
 		return x.Tables, nil
 	}
 	for i, t := range x.Tables[first:] {
-		all = append(all, comparing{x.Figures[i*n : (i+1)*n], t})
+		all = append(all, Comparison{x.Figures[i*n : (i+1)*n], t})
 	}
 	return x.Tables[:first], all
 }
 
-// text is what the table shows of a variant in a column.
-func (c *comparing) text(variant int, column string) string {
-	i := slices.IndexFunc(c.table.Columns, func(col run.Column) bool { return col.Name == column })
-	if i < 0 || variant >= len(c.table.Rows) {
+// Text is what the table shows of a variant in a column.
+func (c *Comparison) Text(variant int, column string) string {
+	i := slices.IndexFunc(c.Table.Columns, func(col run.Column) bool { return col.Name == column })
+	if i < 0 || variant >= len(c.Table.Rows) {
 		return "–"
 	}
-	return cellText(c.table.Rows[variant].Cells[i])
+	return Text(c.Table.Rows[variant].Cells[i])
 }
 
-// reasonsByText joins reasons that several runs have, or that differ in their numbers only.
-func reasonsByText(x *run.Experiment) []string {
+// Reasons joins reasons that several runs have, or that differ in their numbers only.
+func Reasons(x *run.Experiment) []string {
 	rest := slices.Clone(x.Verdict.Reasons)
 	var texts []string
 	var of []run.ExperimentRun
@@ -105,7 +97,7 @@ func reasonsByText(x *run.Experiment) []string {
 			rest = slices.DeleteFunc(rest, func(text string) bool { return text == own })
 		}
 	}
-	alikes, in := joinAlike(texts)
+	alikes, in := Alikes(texts)
 	for i, one := range alikes {
 		var runs []run.ExperimentRun
 		for j, r := range of {
@@ -129,19 +121,19 @@ func ofRuns(x *run.Experiment, runs []run.ExperimentRun) string {
 			variants = append(variants, v.Name)
 		}
 	}
-	return quantity.Count(len(runs), "run") + " of " + someOf(variants, "variant")
+	return quantity.Count(len(runs), "run") + " of " + Some(variants, "variant")
 }
 
-// someOf lists names, or says how many there are.
-func someOf(names []string, noun string) string {
+// Some lists names, or says how many there are.
+func Some(names []string, noun string) string {
 	if len(names) > maxPlaces {
 		return quantity.Count(len(names), noun)
 	}
 	return strings.Join(names, ", ")
 }
 
-// settings takes the name of a variant of a matrix apart.
-func settings(name string) (keys, values []string, ok bool) {
+// Settings takes the name of a variant of a matrix apart.
+func Settings(name string) (keys, values []string, ok bool) {
 	for part := range strings.SplitSeq(name, ",") {
 		key, value, ok := strings.Cut(part, "=")
 		if !ok {
@@ -155,13 +147,13 @@ func settings(name string) (keys, values []string, ok bool) {
 // longName is from how many letters on a page has short names of a matrix's variants.
 const longName = 30
 
-// briefly returns how variants are named where there is little room: those of a matrix with long names by their values, such as "raw 1024" for
+// Briefly returns how variants are named where there is little room: those of a matrix with long names by their values, such as "raw 1024" for
 // "layout=raw,size=1024", and what these are of; others as they are.
-func briefly(x *run.Experiment) (name func(variant string) string, keys string) {
+func Briefly(x *run.Experiment) (name func(variant string) string, keys string) {
 	var all []string
 	longest := 0
 	for _, v := range x.Variants {
-		own, _, ok := settings(v.Name)
+		own, _, ok := Settings(v.Name)
 		if !ok || all != nil && !slices.Equal(all, own) {
 			return func(variant string) string { return variant }, ""
 		}
@@ -171,7 +163,10 @@ func briefly(x *run.Experiment) (name func(variant string) string, keys string) 
 		return func(variant string) string { return variant }, ""
 	}
 	return func(variant string) string {
-		_, values, _ := settings(variant)
+		_, values, _ := Settings(variant)
 		return strings.Join(values, " ")
 	}, strings.Join(all, ", ")
 }
+
+// OfBaseline is the reason for which a baseline's own figure has no ratio.
+const OfBaseline = "it is the baseline"

@@ -1,4 +1,4 @@
-package report
+package page
 
 import (
 	"fmt"
@@ -7,10 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/loadgen/loadgen/internal/chart"
 	"github.com/loadgen/loadgen/internal/detail"
-	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/report/chart"
 	"github.com/loadgen/loadgen/internal/report/words"
 	"github.com/loadgen/loadgen/internal/run"
 )
@@ -64,7 +63,7 @@ func figures(ph *run.Phase, st []*detail.Step) []figure {
 }
 
 // supported returns a quantile in seconds, and NaN where too few values lie beyond it. q = 1 is the largest value.
-func supported(t *measure.Times, q float64) float64 {
+func supported(t times, q float64) float64 {
 	ns, known := t.Quantile(q)
 	if !known || q < 1 && float64(t.Count())*(1-q) < beyond {
 		return math.NaN()

@@ -1,4 +1,4 @@
-package report
+package page
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/report/tables"
 	"github.com/loadgen/loadgen/internal/report/words"
 	"github.com/loadgen/loadgen/internal/run"
 )
@@ -59,43 +60,43 @@ type variantView struct {
 // tableView is a table as it is shown.
 type tableView struct {
 	Title string
-	Head  []gridCell
-	Rows  [][]gridCell
+	Head  []tables.Cell
+	Rows  [][]tables.Cell
 	Notes []string
 	Words bool // the last column holds words
 }
 
 // newTableView names an experiment's variants briefly.
 func newTableView(x *run.Experiment, t run.Table) tableView {
-	brief, keys := briefly(x)
+	brief, keys := tables.Briefly(x)
 	t.Rows = slices.Clone(t.Rows)
 	for i := range t.Rows {
 		if row := &t.Rows[i]; !row.Elsewhere {
 			row.Name = brief(row.Name)
 		}
 	}
-	rows := grid(t)
+	rows := tables.Grid(t)
 	if !t.Transpose {
 		rows[0][0].Text = keys
 	}
-	return tableView{Title: t.Title, Head: rows[0], Rows: rows[1:], Notes: notesOf(t), Words: hasFindings(t)}
+	return tableView{Title: t.Title, Head: rows[0], Rows: rows[1:], Notes: tables.Notes(t), Words: tables.HasFindings(t)}
 }
 
 func newStudyView(s *detail.Source, key string) *studyView {
 	x := s.Study.Experiment
-	plans, comparisons := comparisonsOf(x)
+	plans, comparisons := tables.Comparisons(x)
 	v := &studyView{
-		Key: key, Plan: x.Plan, ID: x.ID, Facts: experimentFacts(x), Verdict: judgementOf(x), PlanText: indented(s.Plan),
+		Key: key, Plan: x.Plan, ID: x.ID, Facts: words.Experiment(x), Verdict: tables.Judgement(x), PlanText: indented(s.Plan),
 	}
-	if _, keys := briefly(x); keys != "" {
+	if _, keys := tables.Briefly(x); keys != "" {
 		v.Facts = append(v.Facts, "variants by "+keys)
 	}
 	v.Class, v.Word = standingOf(x.Verdict)
 	if !x.Finished && v.Class == "valid" {
 		v.Class, v.Word = "suspect", "In part"
 	}
-	reasons := reasonsByText(x)
-	v.Reasons = reasons[:min(len(reasons), maxReasons)]
+	reasons := tables.Reasons(x)
+	v.Reasons = reasons[:min(len(reasons), tables.MaxReasons)]
 	v.MoreReasons = reasons[len(v.Reasons):]
 	v.Answer = answerOf(comparisons)
 	for i := range comparisons {
@@ -156,16 +157,16 @@ func unlike(s *detail.Study, first *run.Run) []string {
 			all = append(all, fmt.Sprintf("%s, repetition %d: %s is %s", r.Variant, r.Repetition, f.Name, strings.Join(f.Text, " ")))
 		}
 	}
-	if more := len(all) - maxReasons; more > 0 {
-		all = append(all[:maxReasons], "and "+quantity.Count(more, "other difference"))
+	if more := len(all) - tables.MaxReasons; more > 0 {
+		all = append(all[:tables.MaxReasons], "and "+quantity.Count(more, "other difference"))
 	}
 	return all
 }
 
 // phasesOf lists the phases that are compared.
-func phasesOf(comparisons []comparing) (names []string) {
+func phasesOf(comparisons []tables.Comparison) (names []string) {
 	for _, c := range comparisons {
-		if name := c.figures[0].Phase; !slices.Contains(names, name) {
+		if name := c.Figures[0].Phase; !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -173,7 +174,7 @@ func phasesOf(comparisons []comparing) (names []string) {
 }
 
 func newVariantView(x *run.Experiment, one run.Variant) variantView {
-	return variantView{Name: one.Name, Values: valuesOf(one), Became: becameOf(one, x.Repeat)}
+	return variantView{Name: one.Name, Values: valuesOf(one), Became: tables.Became(one, x.Repeat)}
 }
 
 // valuesOf are what a variant sets.
@@ -185,22 +186,22 @@ func valuesOf(v run.Variant) string {
 	return strings.Join(parts, ", ")
 }
 
-func newStudyPhase(s *detail.Study, comparisons []comparing, name, key string) studyPhase {
+func newStudyPhase(s *detail.Study, comparisons []tables.Comparison, name, key string) studyPhase {
 	v := studyPhase{Key: key, Name: name, Class: string(run.Valid), Word: string(run.Valid)}
 	worst := run.Valid
-	metrics := map[string][]*comparing{}
+	metrics := map[string][]*tables.Comparison{}
 	var ops []string
 	for i := range comparisons {
 		c := &comparisons[i]
-		if c.figures[0].Phase != name {
+		if c.Figures[0].Phase != name {
 			continue
 		}
-		op := c.figures[0].Op
+		op := c.Figures[0].Op
 		if metrics[op] == nil {
 			ops = append(ops, op)
 		}
 		metrics[op] = append(metrics[op], c)
-		for _, f := range c.figures {
+		for _, f := range c.Figures {
 			if f.Validity == run.Invalid || worst == run.Valid && f.Validity != "" {
 				worst = f.Validity
 			}
@@ -231,7 +232,7 @@ func said(s *detail.Study, phase string, of func(ph *run.Phase) string) []string
 			texts, by = append(texts, of(ph)), append(by, r)
 		}
 	}
-	alikes, in := joinAlike(texts)
+	alikes, in := tables.Alikes(texts)
 	all := make([]string, len(alikes))
 	first := map[string]int{} // the variant that says it first
 	for i, one := range alikes {
@@ -243,7 +244,7 @@ func said(s *detail.Study, phase string, of func(ph *run.Phase) string) []string
 		}
 		all[i] = one.String()
 		if len(alikes) > 1 {
-			all[i] = someOf(variants, "variant") + ": " + all[i]
+			all[i] = tables.Some(variants, "variant") + ": " + all[i]
 		}
 		first[all[i]] = slices.IndexFunc(s.Experiment.Variants, func(v run.Variant) bool { return slices.Contains(variants, v.Name) })
 	}
@@ -251,15 +252,15 @@ func said(s *detail.Study, phase string, of func(ph *run.Phase) string) []string
 	return all
 }
 
-func newStudyOp(s *detail.Study, verb string, metrics []*comparing) studyOp {
+func newStudyOp(s *detail.Study, verb string, metrics []*tables.Comparison) studyOp {
 	v := studyOp{Verb: verb}
 	for _, c := range metrics {
-		v.Tables = append(v.Tables, newTableView(s.Experiment, c.table))
+		v.Tables = append(v.Tables, newTableView(s.Experiment, c.Table))
 		f := forest(s.Experiment, c)
 		if f == nil {
 			continue
 		}
-		if c.figures[0].Metric == "rate" {
+		if c.Figures[0].Metric == "rate" {
 			v.Forest = f
 		}
 		v.Forests = append(v.Forests, *f)
@@ -271,18 +272,18 @@ func newStudyOp(s *detail.Study, verb string, metrics []*comparing) studyOp {
 }
 
 // runsTable lists the repetitions in the order they were run.
-func runsTable(s *detail.Study, comparisons []comparing) tableView {
+func runsTable(s *detail.Study, comparisons []tables.Comparison) tableView {
 	subjects := ratesCompared(comparisons)
-	t := tableView{Head: []gridCell{{Text: "run"}, {Text: "variant"}, {Text: "repetition"}}, Words: true}
+	t := tableView{Head: []tables.Cell{{Text: "run"}, {Text: "variant"}, {Text: "repetition"}}, Words: true}
 	for _, f := range subjects {
-		t.Head = append(t.Head, gridCell{Text: nameOf(f) + " /s"})
+		t.Head = append(t.Head, tables.Cell{Text: nameOf(f) + " /s"})
 	}
-	t.Head = append(t.Head, gridCell{Text: "took"}, gridCell{Text: "exit code"}, gridCell{Text: "verdict and name"})
+	t.Head = append(t.Head, tables.Cell{Text: "took"}, tables.Cell{Text: "exit code"}, tables.Cell{Text: "verdict and name"})
 	for i, one := range s.Experiment.Runs {
-		row := []gridCell{{Text: quantity.Thousands(i + 1)}, {Text: one.Variant}, {Text: quantity.Thousands(one.Repetition)}}
+		row := []tables.Cell{{Text: quantity.Thousands(i + 1)}, {Text: one.Variant}, {Text: quantity.Thousands(one.Repetition)}}
 		at := slices.IndexFunc(s.Runs, func(r *run.Run) bool { return r.ID == one.ID })
 		for _, f := range subjects {
-			c := gridCell{Text: "–", Reason: "the run is not at hand"}
+			c := tables.Cell{Text: "–", Reason: "the run is not at hand"}
 			if at >= 0 {
 				c = rateCell(s.Runs[at], f)
 			}
@@ -292,17 +293,17 @@ func runsTable(s *detail.Study, comparisons []comparing) tableView {
 		if !one.Counts() {
 			words = "does not count: " + words
 		}
-		t.Rows = append(t.Rows, append(row, gridCell{Text: quantity.Duration(one.Seconds)}, gridCell{Text: quantity.Thousands(one.ExitCode)}, gridCell{Text: words}))
+		t.Rows = append(t.Rows, append(row, tables.Cell{Text: quantity.Duration(one.Seconds)}, tables.Cell{Text: quantity.Thousands(one.ExitCode)}, tables.Cell{Text: words}))
 	}
 	return t
 }
 
-func rateCell(r *run.Run, f run.Figure) gridCell {
+func rateCell(r *run.Run, f run.Figure) tables.Cell {
 	rate, why, mark := rateOf(r, f)
 	if rate == nil {
-		return gridCell{Text: "–", Reason: why}
+		return tables.Cell{Text: "–", Reason: why}
 	}
-	return gridCell{Text: quantity.Whole(*rate) + mark}
+	return tables.Cell{Text: quantity.Whole(*rate) + mark}
 }
 
 // rateOf is a run's rate of an op, or why there is none.
@@ -316,10 +317,10 @@ func rateOf(r *run.Run, f run.Figure) (rate *float64, why, doubt string) {
 }
 
 // ratesCompared are one figure of each op whose rate is compared.
-func ratesCompared(comparisons []comparing) (all []run.Figure) {
+func ratesCompared(comparisons []tables.Comparison) (all []run.Figure) {
 	for _, c := range comparisons {
-		if c.figures[0].Metric == "rate" {
-			all = append(all, c.figures[0])
+		if c.Figures[0].Metric == "rate" {
+			all = append(all, c.Figures[0])
 		}
 	}
 	return all
