@@ -26,6 +26,7 @@ const (
 	rowHistogram    = 5 << 9   // most of it: 1,280 of 20,000 ops a second, 2,048 of 200,000
 	mostStretches   = 128      // of a phase's time, in which its counts are kept apart, so that its beginning can be left out
 	stretchBytes    = 8 << 10  // of a verb: 4,332 of 20,000 ops a second, 6,498 of 200,000
+	leftBytes       = 8 << 10  // left behind each second, and collected when memory gets short: 6,500 with three copies of a key on four loops
 	SpareFiles      = 64       // files that are not connections: standard streams, pollers, logs, the control plane
 )
 
@@ -54,7 +55,8 @@ type Load struct {
 
 	// Memory is what one worker needs for all of it, in bytes: 32 MiB + 4 KiB a session + 1 KiB and three values an op that can be in flight, and 256 bytes for each further step of its scenario, + 8 KiB a
 	// connection, 104 KiB on the blocking executor, + 58 KiB a histogram, of which there are 7 an op in the mix and N more when replicated, + what the
-	// keys and values of files take, + what is kept of each second, which the coordinator needs where workers are elsewhere: see kept.
+	// keys and values of files take, + what is kept of each second, which the coordinator needs where workers are elsewhere: see kept. Garbage of 8 KiB
+	// a second comes on top, which is collected late, not to disturb the load: where there is no room for it, it is collected sooner.
 	Memory int64
 }
 
@@ -96,6 +98,9 @@ func (p *Plan) predict(ph *Phase) Load {
 	l.Connections = multiply(int64(l.Sessions), endpoints)
 	l.Files = add(l.Connections, SpareFiles)
 	l.Memory = p.Memory(ph, l.Sessions, int(endpoints))
+	if l.Duration != nil {
+		l.Memory = add(l.Memory, scale(leftBytes, l.Duration.Seconds()))
+	}
 	return l
 }
 
