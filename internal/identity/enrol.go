@@ -15,7 +15,6 @@ import (
 	"io"
 	"net"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 
@@ -64,33 +63,6 @@ func (e *Enrolment) Unwrap() error { return credentials.ErrConnDispatched }
 type desk struct {
 	authority *Authority
 	throttle  *throttle
-
-	mu     sync.Mutex
-	served map[keyServed]bool // keys that were certified for a token, lately
-}
-
-// keyServed is a key that was certified for a token. If its worker asks again the answer was lost on the way, and the use has been counted.
-type keyServed struct {
-	token string // ID
-	key   [sha256.Size]byte
-}
-
-// maxServed bounds the keys that are remembered; beyond it they are forgotten, and what was lost is counted again.
-const maxServed = 2 * MaxTokenUses
-
-func (d *desk) servedBefore(k keyServed) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.served[k]
-}
-
-func (d *desk) remember(k keyServed) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.served == nil || len(d.served) >= maxServed {
-		d.served = map[keyServed]bool{}
-	}
-	d.served[k] = true
 }
 
 // admit lets a client in that has no certificate, for nothing but to enrol. It is shown the authority, too, which it may know the key of by a token.
@@ -142,11 +114,9 @@ func (d *desk) decide(request enrolRequest, state tls.ConnectionState, from net.
 			outcome.Refused, later = fmt.Errorf("too many wrong tokens came from there: try again in %v", wait.Round(time.Second)), true
 			break
 		}
-		served := keyServed{secretID(sha256.Sum256(request.Secret)), keyOf(request.Request)}
-		outcome.By = "token " + served.token
-		if _, outcome.Refused = d.authority.tokens.use(request.Secret, d.servedBefore(served), issue); outcome.Refused == nil {
-			d.remember(served)
-		}
+		var id string
+		id, outcome.Refused = d.authority.tokens.use(request.Secret, keyOf(request.Request), issue)
+		outcome.By = "token " + id
 		var wrong *wrongTokenError
 		if errors.As(outcome.Refused, &wrong) {
 			d.throttle.failed(from)

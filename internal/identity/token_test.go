@@ -94,7 +94,7 @@ func TestUsesAreCountedAcrossProcesses(t *testing.T) {
 	issued := 0
 	for i := range 60 {
 		all.Go(func() {
-			_, _ = coordinators[i%2].use(token.secret[:], false, func() error {
+			_, _ = coordinators[i%2].use(token.secret[:], [32]byte{byte(i)}, func() error {
 				if i%3 == 0 {
 					return fmt.Errorf("no certificate")
 				}
@@ -110,4 +110,23 @@ func TestUsesAreCountedAcrossProcesses(t *testing.T) {
 	list, err := coordinators[1].List()
 	require.NoError(t, err)
 	require.Zero(t, list[0].Uses)
+}
+
+// TestOneWorkerThatAsksManyTimesCountsOnce, also while its first request still waits to be served.
+func TestOneWorkerThatAsksManyTimesCountsOnce(t *testing.T) {
+	tokens, err := OpenTokens(filepath.Join(t.TempDir(), "fleet"))
+	require.NoError(t, err)
+	token, err := tokens.Create(time.Minute, 2)
+	require.NoError(t, err)
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			_, err := tokens.use(token.secret[:], [32]byte{1}, func() error { return nil })
+			require.NoError(t, err)
+		})
+	}
+	all.Wait()
+	list, err := tokens.List()
+	require.NoError(t, err)
+	require.Equal(t, 1, list[0].Uses)
 }

@@ -35,7 +35,8 @@ type Tokens struct {
 	dir       string
 	authority [sha256.Size]byte
 
-	mu sync.Mutex // the file's lock is between processes
+	mu     sync.Mutex         // the file's lock is between processes
+	served map[keyServed]bool // keys that were certified for a token, lately
 
 	queue sync.Mutex
 	uses  []*tokenUse // that the next change of the file is to count
@@ -44,7 +45,7 @@ type Tokens struct {
 // tokenUse is somebody who wants a certificate for a token.
 type tokenUse struct {
 	hash  [sha256.Size]byte
-	again bool // it has been counted, and the answer was lost
+	key   [sha256.Size]byte // hash of the key to be certified
 	issue func() error
 	done  bool // and err says how it went; both are guarded by the mutex of the file
 	err   error
@@ -118,10 +119,19 @@ func (t *Tokens) Revoke(id string) error {
 	})
 }
 
-// use has issue make out a certificate if the secret is that of a valid token. The use counts once that has gone well, unless it is one that has been
-// counted before. Those who come at the same time are counted by one change of the file.
-func (t *Tokens) use(secret []byte, again bool, issue func() error) (id string, err error) {
-	u := &tokenUse{hash: sha256.Sum256(secret), again: again, issue: issue}
+// keyServed is a key that was certified for a token. If its worker asks again the answer was lost on the way, and the use has been counted.
+type keyServed struct {
+	token string // ID
+	key   [sha256.Size]byte
+}
+
+// maxServed bounds the keys that are remembered; beyond it they are forgotten, and what was lost is counted again.
+const maxServed = 2 * MaxTokenUses
+
+// use has issue make out a certificate for a key, of which it is given the hash, if the secret is that of a valid token. The use counts once that has
+// gone well, and once for a key. Those who come at the same time are counted by one change of the file.
+func (t *Tokens) use(secret []byte, key [sha256.Size]byte, issue func() error) (id string, err error) {
+	u := &tokenUse{hash: sha256.Sum256(secret), key: key, issue: issue}
 	t.queue.Lock()
 	t.uses = append(t.uses, u)
 	t.queue.Unlock()
@@ -141,7 +151,7 @@ func (t *Tokens) count() {
 	t.queue.Unlock()
 	err := t.changeLocked(false, func(list []TokenInfo) ([]TokenInfo, error) {
 		for _, u := range waiting {
-			u.err = u.serve(list)
+			u.err = t.serve(u, list)
 		}
 		return list, nil
 	})
@@ -154,8 +164,9 @@ func (t *Tokens) count() {
 }
 
 // serve issues the certificate, and counts it in the list.
-func (u *tokenUse) serve(list []TokenInfo) error {
+func (t *Tokens) serve(u *tokenUse, list []TokenInfo) error {
 	id, found := secretID(u.hash), -1
+	served := keyServed{id, u.key}
 	for i := range list { // all of them, so that the time taken says nothing
 		if subtle.ConstantTimeCompare(list[i].Hash, u.hash[:]) == 1 {
 			found = i
@@ -166,15 +177,20 @@ func (u *tokenUse) serve(list []TokenInfo) error {
 		return &wrongTokenError{fmt.Sprintf("token %s is not known here: it was revoked, or expired long ago, or is another coordinator's", id)}
 	case !now.Before(list[found].Expires):
 		return &wrongTokenError{fmt.Sprintf("token %s expired at %s", id, list[found].Expires.Format(time.RFC3339))}
-	case list[found].Uses <= 0 && !u.again:
+	case list[found].Uses <= 0 && !t.served[served]:
 		return &wrongTokenError{fmt.Sprintf("token %s has been used as often as it may be", id)}
 	}
 	if err := u.issue(); err != nil {
 		return err
 	}
-	if !u.again {
-		list[found].Uses--
+	if t.served[served] {
+		return nil
 	}
+	list[found].Uses--
+	if t.served == nil || len(t.served) >= maxServed {
+		t.served = map[keyServed]bool{}
+	}
+	t.served[served] = true
 	return nil
 }
 
