@@ -16,6 +16,7 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/search"
 	"github.com/loadgen/loadgen/internal/worker"
+	"github.com/loadgen/loadgen/internal/workload"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -54,7 +55,7 @@ func stepOf(t *testing.T, load string, workers int) *step {
 	}
 	if s.ph.Open != nil {
 		for i := range s.steps {
-			s.steps[i].Shape = s.ph.Open.Shape()
+			s.steps[i].Shape = workload.Shape(s.ph.Open)
 		}
 	}
 	return s
@@ -113,7 +114,7 @@ func TestUpdatesOfSchedules(t *testing.T) {
 	require.Zero(t, u.Level)
 
 	stages := stepOf(t, "stages {\n sessions = 4\n stage {\n rate = 100\n duration = \"2s\"\n }\n stage {\n rate = 300\n duration = \"3s\"\n }\n}", 1)
-	stages.steps[0].Level, stages.steps[0].Shape = 1, stages.ph.Stages.Shapes()[1]
+	stages.steps[0].Level, stages.steps[0].Shape = 1, workload.Shapes(stages.ph.Stages)[1]
 	u = stages.update(nothing)
 	require.Equal(t, []int{2, 2}, []int{u.Level, u.Levels})
 	require.Equal(t, 3*time.Second, u.Expected)
@@ -155,7 +156,7 @@ func TestRoutes(t *testing.T) {
 		for next, more := r.next(&judge.Measured{}, 0); more; next, more = r.next(&judge.Measured{}, 0) {
 			require.Equal(t, "p", next.Phase)
 			if s.ph.Open != nil {
-				require.Equal(t, s.ph.Open.Shape(), next.Shape)
+				require.Equal(t, workload.Shape(s.ph.Open), next.Shape)
 			}
 			got = append(got, worker.Step{Kind: next.Kind, Level: next.Level, Last: next.Last})
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/worker"
+	"github.com/loadgen/loadgen/internal/workload"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -203,7 +204,7 @@ func (s *step) lines(worker int, until time.Duration) uint64 {
 		n = min(n, uint64(part.To-part.From)*uint64(c.Iterations))
 	}
 	if t.Even {
-		n = min(n, uint64(s.ph.Open.Shape().Until(int64(until-s.at)))+1) // one by rounding
+		n = min(n, uint64(workload.Shape(s.ph.Open).Until(int64(until-s.at)))+1) // one by rounding
 	}
 	return n
 }
@@ -215,7 +216,7 @@ func (s *step) likely(worker int, until time.Duration) uint64 {
 	if o := s.ph.Schedule(); o != nil {
 		shape := part.Shape
 		if s.ph.Trace() != nil {
-			shape = s.ph.Open.Shape()
+			shape = workload.Shape(s.ph.Open)
 		}
 		shape.Duration = min(until-s.at, shape.Duration)
 		n := float64(part.To-part.From) / float64(o.Sessions) * shape.Expected()

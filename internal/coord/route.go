@@ -8,6 +8,7 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/search"
 	"github.com/loadgen/loadgen/internal/worker"
+	"github.com/loadgen/loadgen/internal/workload"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -31,9 +32,9 @@ func newRoute(ph *plan.Phase) *route {
 	case ph.Closed != nil:
 		r.add(worker.Step{Kind: run.Load, Last: true})
 	case ph.Open != nil:
-		r.add(worker.Step{Kind: run.Load, Last: true, Shape: ph.Open.Shape()})
+		r.add(worker.Step{Kind: run.Load, Last: true, Shape: workload.Shape(ph.Open)})
 	case ph.Stages != nil:
-		shapes := ph.Stages.Shapes()
+		shapes := workload.Shapes(ph.Stages)
 		for i, shape := range shapes {
 			r.add(worker.Step{Kind: run.Load, Last: i == len(shapes)-1, Level: i, Shape: shape})
 		}

@@ -115,7 +115,7 @@ func (b *bench) server(i int) *virtualServer { return b.net.servers[uint16(first
 func stepOf(ph *plan.Phase, kind run.StepKind) worker.Step {
 	step := worker.Step{Phase: ph.Name, Kind: kind, Last: true, To: ph.Sessions()}
 	if ph.Open != nil && kind == run.Load {
-		step.Shape = ph.Open.Shape()
+		step.Shape = workload.Shape(ph.Open)
 	}
 	return step
 }

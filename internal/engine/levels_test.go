@@ -16,6 +16,7 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/search"
 	"github.com/loadgen/loadgen/internal/worker"
+	"github.com/loadgen/loadgen/internal/workload"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -130,7 +131,7 @@ func stagesOf(t *testing.T, p *plan.Plan, canonical []byte, i, workers int) []ui
 	e.clock = &virtualClock{tick: 10}
 	ph := p.Phase("load")
 	var all []uint64
-	for level, shape := range ph.Stages.Shapes() {
+	for level, shape := range workload.Shapes(ph.Stages) {
 		step := worker.Step{Seq: level, Phase: "load", Kind: run.Load, Level: level, Shape: shape, From: 16 * i / workers, To: 16 * (i + 1) / workers}
 		_, err := e.Prepare(ctx, step)
 		require.NoError(t, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/search"
+	"github.com/loadgen/loadgen/internal/workload"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/hist"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -61,7 +62,7 @@ func newLoad(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 	switch {
 	case len(m.Levels) == 0:
 		if ph.Open != nil {
-			m.Shape = ph.Open.Shape()
+			m.Shape = workload.Shape(ph.Open)
 		}
 		return newStep(p, ph, m)
 	case ph.Search != nil:

@@ -10,6 +10,7 @@ import (
 	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/stat"
+	"github.com/loadgen/loadgen/internal/workload"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -34,7 +35,7 @@ func FindWarmUp(ph *plan.Phase, t *measure.Totals, series []run.Row) run.WarmUp 
 	}
 	var shape pace.Shape
 	if ph.Open != nil {
-		shape = ph.Open.Shape()
+		shape = workload.Shape(ph.Open)
 	}
 	w, why := plateau(ph, shape, t, true)
 	if why != "" {

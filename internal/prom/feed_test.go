@@ -11,6 +11,7 @@ import (
 	"github.com/loadgen/loadgen/internal/prom"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/worker"
+	"github.com/loadgen/loadgen/internal/workload"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -60,7 +61,7 @@ func TestFeed(t *testing.T) {
 	shows("loadgen_ops_due_total", 300, "phase=get", "op=get")
 
 	// Two workers, of which each has half of the sessions.
-	half, shape := p.Phase("mixed").Sessions()/2, p.Phase("mixed").Open.Shape()
+	half, shape := p.Phase("mixed").Sessions()/2, workload.Shape(p.Phase("mixed").Open)
 	parts := []worker.Step{
 		{Seq: 3, Phase: "mixed", Kind: run.Load, To: half, Shape: shape},
 		{Seq: 3, Phase: "mixed", Kind: run.Load, From: half, To: 2 * half, Shape: shape},
@@ -132,7 +133,7 @@ func TestOfferedIsOfOps(t *testing.T) {
 	c := with()
 	f := prom.NewFeed(c, "r", p)
 	ph := p.Phase("mixed")
-	f.Begin(worker.Step{Phase: "mixed", Kind: run.Load, To: ph.Sessions(), Shape: ph.Open.Shape()})
+	f.Begin(worker.Step{Phase: "mixed", Kind: run.Load, To: ph.Sessions(), Shape: workload.Shape(ph.Open)})
 	const origin = 5e9
 	d := counted([]driver.Verb{driver.Get}, 1, 1, 0)
 	d.Origin = origin

@@ -8,6 +8,7 @@ import (
 	"github.com/loadgen/loadgen/internal/pace"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/search"
+	"github.com/loadgen/loadgen/internal/workload"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -78,7 +79,7 @@ func carriedOut(p *plan.Plan, ph *plan.Phase, busy float64) *run.Phase {
 		}, time.Duration(len(m.Levels))*time.Second)
 	}
 	if ph.Stages != nil {
-		for _, s := range ph.Stages.Shapes() {
+		for _, s := range workload.Shapes(ph.Stages) {
 			add(s)
 		}
 		return judge.NewPhase(p, ph, m)

@@ -12,6 +12,7 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/report/words"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/workload"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -96,7 +97,7 @@ func TestWhatTheLoadCounts(t *testing.T) {
 			}
 			m := judge.Measured{Endpoints: endpoints(4), Load: s.totals, Generators: []run.Generator{event}}
 			if o := test.phase.Open; o != nil {
-				m.Shape = o.Shape()
+				m.Shape = workload.Shape(o)
 			}
 			r := run.New(header, environment)
 			r.Add("get", judge.NewPhase(samplePlan(), test.phase, m))

@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/loadgen/loadgen/internal/quantity"
-	"github.com/loadgen/loadgen/internal/search"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -149,6 +148,9 @@ func (p *Phase) checkWhole() error {
 	return p.checkSearch()
 }
 
+// held is the outcome of a level at which every objective held.
+const held = "held"
+
 // checkSearch holds that what a search has found are levels of it.
 func (p *Phase) checkSearch() error {
 	s := p.Search
@@ -170,7 +172,7 @@ func (p *Phase) checkSearch() error {
 			return fmt.Errorf("search: a %s without its level, or the other way round", c.name)
 		case c.rate != nil && p.Levels[*c.level].Rate != *c.rate:
 			return fmt.Errorf("search: %s %v, but its level is of %v", c.name, *c.rate, p.Levels[*c.level].Rate)
-		case c.rate != nil && p.Levels[*c.level].Outcome != search.Held.String():
+		case c.rate != nil && p.Levels[*c.level].Outcome != held:
 			return fmt.Errorf("search: the level of its %s is %q", c.name, p.Levels[*c.level].Outcome)
 		}
 	}

@@ -90,7 +90,7 @@ func clearing(name string, sessions int) *plan.Phase {
 func source(t require.TestingT, p *plan.Plan, phase int, kind string) *Source {
 	step := Step{Kind: kind}
 	if o := p.Phases[phase].Open; o != nil {
-		step.Shape = o.Shape()
+		step.Shape = Shape(o)
 	}
 	s, err := New(p, p.Phases[phase], step)
 	require.NoError(t, err)
@@ -334,7 +334,7 @@ func TestLevelsDiffer(t *testing.T) {
 	ph := open("load", 4, 1024)
 	p := onePlan(keys("uniform", "shared", 1_000_000), ph)
 	level := func(n int) *Source {
-		s, err := New(p, ph, Step{Kind: "load", Level: n, Shape: ph.Open.Shape()})
+		s, err := New(p, ph, Step{Kind: "load", Level: n, Shape: Shape(ph.Open)})
 		require.NoError(t, err)
 		return s
 	}

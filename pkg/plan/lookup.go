@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/loadgen/loadgen/internal/lang"
-	"github.com/loadgen/loadgen/internal/pace"
 )
 
 // Phase returns the phase with the given name, or nil.
@@ -59,22 +58,6 @@ func (ph *Phase) Trace() *Trace {
 		return ph.Open.Trace
 	}
 	return nil
-}
-
-// Shape returns the rate over time.
-func (o *Open) Shape() pace.Shape {
-	return pace.Shape{Rate: o.Rate, Ramp: o.Ramp, Duration: o.Duration}
-}
-
-// Shapes returns the rate over time of each stage.
-func (s *Stages) Shapes() []pace.Shape {
-	var shapes []pace.Shape
-	from := 0.0
-	for _, stage := range s.Stages {
-		shapes = append(shapes, pace.Shape{Rate: stage.Rate, From: from, Ramp: stage.Ramp, Duration: stage.Duration})
-		from = stage.Rate
-	}
-	return shapes
 }
 
 // Sessions returns how many sessions the phase has, over all workers.

@@ -6,6 +6,7 @@ import (
 	"sort"
 	"time"
 
+	"github.com/loadgen/loadgen/internal/pace"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -213,12 +214,16 @@ func (p *Plan) opsOf(ph *Phase, d *Dataset) (*int64, *time.Duration) {
 	sessions := int64(ph.Sessions())
 	switch {
 	case ph.Open != nil:
-		ops = scale(1, ph.Open.Shape().Expected()*ph.StepsPerArrival())
+		due := pace.Shape{Rate: ph.Open.Rate, Ramp: ph.Open.Ramp, Duration: ph.Open.Duration}
+		ops = scale(1, due.Expected()*ph.StepsPerArrival())
 		return &ops, &ph.Open.Duration
 	case ph.Stages != nil:
 		var all time.Duration
-		for _, s := range ph.Stages.Shapes() {
-			ops, all = add(ops, scale(1, s.Expected()*ph.StepsPerArrival())), time.Duration(add(int64(all), int64(s.Duration)))
+		from := 0.0
+		for _, s := range ph.Stages.Stages {
+			due := pace.Shape{Rate: s.Rate, From: from, Ramp: s.Ramp, Duration: s.Duration}
+			ops, all = add(ops, scale(1, due.Expected()*ph.StepsPerArrival())), time.Duration(add(int64(all), int64(s.Duration)))
+			from = s.Rate
 		}
 		return &ops, &all
 	case ph.Search != nil:

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/loadgen/loadgen/internal/pace"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 	"github.com/stretchr/testify/require"
@@ -145,10 +144,6 @@ func TestDefaultsOfLevels(t *testing.T) {
 		{Rate: 1000, Duration: 10 * time.Second},
 		{Rate: 2000, Duration: 5 * time.Second, Ramp: time.Second},
 	}}, p.Phases[0].Stages)
-	require.Equal(t, []pace.Shape{
-		{Rate: 1000, Duration: 10 * time.Second},
-		{Rate: 2000, From: 1000, Duration: 5 * time.Second, Ramp: time.Second},
-	}, p.Phases[0].Stages.Shapes())
 	common.Drain = time.Second
 	require.Equal(t, &plan.Search{
 		Schedule: common, From: 1000, To: 1e9, StepDuration: 2 * time.Second, Precision: 0.05, Budget: time.Minute,
