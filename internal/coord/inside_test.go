@@ -134,11 +134,11 @@ func TestUpdatesOfSchedules(t *testing.T) {
 // What is offered over a schedule's end is of the part before it, and nothing is behind it or in no time.
 func TestWanted(t *testing.T) {
 	shape := stepOf(t, "open {\n sessions = 4\n rate = 100\n duration = \"30s\"\n}", 1).steps[0].Shape
-	require.InDelta(t, 100, wanted(shape, 0, time.Second), 1e-9)
-	require.InDelta(t, 50, wanted(shape, 29*time.Second, 31*time.Second), 1e-9)
-	require.Zero(t, wanted(shape, 30*time.Second, 31*time.Second))
-	require.Zero(t, wanted(shape, time.Second, time.Second))
-	require.Zero(t, wanted(shape, 2*time.Second, time.Second))
+	require.InDelta(t, 100, shape.Between(0, time.Second), 1e-9)
+	require.InDelta(t, 50, shape.Between(29*time.Second, 31*time.Second), 1e-9)
+	require.Zero(t, shape.Between(30*time.Second, 31*time.Second))
+	require.Zero(t, shape.Between(time.Second, time.Second))
+	require.Zero(t, shape.Between(2*time.Second, time.Second))
 }
 
 // The last step of a phase is that in which it ends, whatever kind it is.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/loadgen/loadgen/internal/measure"
-	"github.com/loadgen/loadgen/internal/pace"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -85,7 +84,7 @@ func (s *step) update(joint measure.Interval) run.Update {
 	}
 	if u.Kind == run.Load {
 		step, ph := s.steps[0], s.ph
-		u.Offered, u.Expected = ph.StepsPerArrival()*wanted(step.Shape, time.Duration(joint.From)-s.at, u.Elapsed), step.Shape.Duration
+		u.Offered, u.Expected = ph.StepsPerArrival()*step.Shape.Between(time.Duration(joint.From)-s.at, u.Elapsed), step.Shape.Duration
 		switch {
 		case ph.Closed != nil:
 			u.Expected = ph.Closed.Duration
@@ -218,19 +217,6 @@ func (s *step) settling() string {
 		return "its log files are being verified, and deleted unless a later phase has them"
 	}
 	return "ending"
-}
-
-// wanted is how many arrivals a second a schedule has between two times after its start, but for chance; 0 without a schedule, and after its end.
-func wanted(shape pace.Shape, from, to time.Duration) float64 {
-	until := func(t time.Duration) float64 {
-		part := shape
-		part.Duration = min(t, shape.Duration)
-		return part.Expected()
-	}
-	if to <= from {
-		return 0
-	}
-	return (until(to) - until(from)) / (to - from).Seconds()
 }
 
 // soFar is the verdict as it stands: of the phases that have ended, and of who was lost.

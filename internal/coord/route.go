@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/loadgen/loadgen/internal/judge"
-	"github.com/loadgen/loadgen/internal/pace"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/search"
 	"github.com/loadgen/loadgen/internal/worker"
@@ -80,6 +79,6 @@ func (r *route) try(m *judge.Measured, spent time.Duration) (step worker.Step, m
 		return worker.Step{}, false
 	}
 	return worker.Step{
-		Phase: r.ph.Name, Kind: run.Load, Level: len(m.Levels), Shape: pace.Shape{Rate: rate, Duration: s.StepDuration},
+		Phase: r.ph.Name, Kind: run.Load, Level: len(m.Levels), Shape: workload.Try(s, rate),
 	}, true
 }

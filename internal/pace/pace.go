@@ -82,6 +82,19 @@ func (s Shape) Expected() float64 {
 	return s.Rate*end - (s.Rate-s.From)*ramp/2
 }
 
+// Between is how many arrivals a second there are between two times after the start, but for chance; 0 after the end.
+func (s Shape) Between(from, to time.Duration) float64 {
+	until := func(t time.Duration) float64 {
+		part := s
+		part.Duration = min(t, s.Duration)
+		return part.Expected()
+	}
+	if to <= from {
+		return 0
+	}
+	return (until(to) - until(from)) / (to - from).Seconds()
+}
+
 // At returns the rate that is wanted some time after the start, per second: 0 before it and from the end on.
 func (s Shape) At(since time.Duration) float64 {
 	switch {

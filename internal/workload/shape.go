@@ -20,3 +20,8 @@ func Shapes(s *plan.Stages) []pace.Shape {
 	}
 	return shapes
 }
+
+// Try returns the rate over time of a step of a search that tries a rate.
+func Try(s *plan.Search, rate float64) pace.Shape {
+	return pace.Shape{Rate: rate, Duration: s.StepDuration}
+}
