@@ -63,7 +63,7 @@ func execute(args []string) int {
 		exit = &exitError{code: exitUsage, text: err.Error()}
 	}
 	if exit.text != "" {
-		fmt.Fprintf(os.Stderr, "loadgen: %s\n", exit.text)
+		fmt.Fprintf(os.Stderr, "loadgen: %s\n", report.Plain(exit.text)) // servers and others' files are quoted
 	}
 	return exit.code
 }

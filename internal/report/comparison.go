@@ -19,7 +19,7 @@ func Comparison(w io.Writer, results []*comparison.Result) error {
 		}
 		p.comparison(c)
 	}
-	if _, err := io.WriteString(w, p.b.String()); err != nil {
+	if err := p.to(w); err != nil {
 		return fmt.Errorf("write comparison: %w", err)
 	}
 	return nil
@@ -118,9 +118,9 @@ func comparisonMarkdown(b *strings.Builder, c *comparison.Result) {
 	}
 	b.WriteString("\n")
 	for _, side := range c.Sides {
-		fmt.Fprintf(b, "\n%s:\n\n", side.Name)
+		fmt.Fprintf(b, "\n%s:\n\n", markdown(side.Name))
 		for _, r := range side.Runs {
-			fmt.Fprintf(b, "- `%s` %s, %s\n", r.ID, r.Verdict.Completeness, r.Verdict.Validity)
+			fmt.Fprintf(b, "- %s %s, %s\n", markdown(r.ID), markdown(string(r.Verdict.Completeness)), markdown(string(r.Verdict.Validity)))
 		}
 	}
 	for _, kind := range kinds {
@@ -129,7 +129,7 @@ func comparisonMarkdown(b *strings.Builder, c *comparison.Result) {
 			fmt.Fprintf(b, "\nThe %s is the same.\n", kind)
 			continue
 		}
-		fmt.Fprintf(b, "\n## Not the same: %s\n\n| | %s | %s |\n|---|---|---|\n", kind, c.Sides[0].Name, c.Sides[1].Name)
+		fmt.Fprintf(b, "\n## Not the same: %s\n\n| | %s | %s |\n|---|---|---|\n", kind, markdown(c.Sides[0].Name), markdown(c.Sides[1].Name))
 		for _, d := range of {
 			fmt.Fprintf(b, "| %s | %s | %s |\n", markdown(d.Path), markdown(d.Values[0]), markdown(d.Values[1]))
 		}

@@ -26,7 +26,7 @@ func Experiment(w io.Writer, x *run.Experiment, opts Options) error {
 	}
 	p.variants(x)
 	p.experimentVerdict(x, opts)
-	if _, err := io.WriteString(w, p.b.String()); err != nil {
+	if err := p.to(w); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil
@@ -140,7 +140,7 @@ func (p *printer) experimentVerdict(x *run.Experiment, opts Options) {
 
 // experimentMarkdown writes the tables of an experiment as Markdown.
 func experimentMarkdown(b *strings.Builder, x *run.Experiment) {
-	fmt.Fprintf(b, "## %s\n\n%s · %s\n\n**%s**\n", markdown(x.Plan), markdown(strings.Join(words.Experiment(x), " · ")), markdown(x.ID), strings.Join(tables.Judgement(x), " "))
+	fmt.Fprintf(b, "## %s\n\n%s · %s\n\n**%s**\n", markdown(x.Plan), markdown(strings.Join(words.Experiment(x), " · ")), markdown(x.ID), markdown(strings.Join(tables.Judgement(x), " ")))
 	for i, why := range tables.ShownReasons(tables.Reasons(x)) {
 		if i == 0 {
 			b.WriteString("\n")
@@ -172,5 +172,5 @@ func markdownTables(b *strings.Builder, all []run.Table) {
 func markdown(text string) string {
 	return strings.NewReplacer(
 		`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "|", `\|`, "<", "&lt;", ">", "&gt;", "&", "&amp;", "[", `\[`, "]", `\]`, "#", `\#`, "\n", " ",
-	).Replace(text)
+	).Replace(Plain(text))
 }

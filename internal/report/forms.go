@@ -162,7 +162,7 @@ func Markdown(w io.Writer, all []detail.Source) error {
 }
 
 func summary(b *strings.Builder, r *run.Run) {
-	fmt.Fprintf(b, "## %s\n\n%s · %s\n\n**%s**\n", markdown(r.Plan), markdown(strings.Join(words.Facts(r), " · ")), markdown(r.ID), strings.Join(words.Verdict(r), " "))
+	fmt.Fprintf(b, "## %s\n\n%s · %s\n\n**%s**\n", markdown(r.Plan), markdown(strings.Join(words.Facts(r), " · ")), markdown(r.ID), markdown(strings.Join(words.Verdict(r), " ")))
 	for i, why := range r.Verdict.Reasons {
 		if i == 0 {
 			b.WriteString("\n")
@@ -184,13 +184,13 @@ func summary(b *strings.Builder, r *run.Run) {
 	for _, name := range r.PhaseOrder {
 		ph := r.Phase[name]
 		for _, o := range words.DoneIn(ph) {
-			fmt.Fprintf(b, "| %s | %s | %s |", markdown(name), strings.TrimPrefix(strings.Replace(o.At, ".", " ", 1), "op "), perSecond(o.Rate))
+			fmt.Fprintf(b, "| %s | %s | %s |", markdown(name), markdown(strings.TrimPrefix(strings.Replace(o.At, ".", " ", 1), "op ")), perSecond(o.Rate))
 			for _, q := range []*float64{o.Response.P50, o.Response.P90, o.Response.P99, o.Response.P999, o.Response.Max} {
 				fmt.Fprintf(b, " %s |", words.Latency(q))
 			}
-			fmt.Fprintf(b, " %s |\n", ph.Validity)
+			fmt.Fprintf(b, " %s |\n", markdown(string(ph.Validity)))
 			if o.Batched() {
-				fmt.Fprintf(b, "| %s | keys of %s | %s | | | | | | %s |\n", markdown(name), o.Name, perSecond(o.Op.Keys.Rate), ph.Validity)
+				fmt.Fprintf(b, "| %s | keys of %s | %s | | | | | | %s |\n", markdown(name), markdown(o.Name), perSecond(o.Op.Keys.Rate), markdown(string(ph.Validity)))
 			}
 		}
 	}
@@ -208,7 +208,7 @@ func levelsMarkdown(b *strings.Builder, name string, ph *run.Phase) {
 	}
 	fmt.Fprintf(b, "\n| levels of %s | %s | |\n|---|%s---|\n", markdown(name), strings.Join(words.LevelHeads[:], " | "), strings.Repeat("--:|", len(words.LevelHeads)))
 	for _, row := range words.Levels(ph) {
-		fmt.Fprintf(b, "| %s | %s | %s |\n", row.Op, strings.Join(row.Cells[:], " | "), row.Word)
+		fmt.Fprintf(b, "| %s | %s | %s |\n", markdown(row.Op), strings.Join(row.Cells[:], " | "), markdown(row.Word))
 	}
 }
 

@@ -28,7 +28,7 @@ func List(w io.Writer, runs []run.Summary) error {
 		}
 		p.line("%s  %s  %s  %s", id, right(quantity.Duration(s.Seconds), 10), left(string(s.Verdict.Completeness), 8), standing(s))
 	}
-	if _, err := io.WriteString(w, p.b.String()); err != nil {
+	if err := p.to(w); err != nil {
 		return fmt.Errorf("write list: %w", err)
 	}
 	return nil

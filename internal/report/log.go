@@ -31,7 +31,7 @@ func logsMarkdown(b *strings.Builder, r *run.Run) {
 				b.WriteString("\n| phase | | |\n|---|---|---|\n")
 				first = false
 			}
-			fmt.Fprintf(b, "| %s | %s | %s |\n", markdown(name), f.Name, markdown(strings.Join(f.Text, ", ")))
+			fmt.Fprintf(b, "| %s | %s | %s |\n", markdown(name), markdown(f.Name), markdown(strings.Join(f.Text, ", ")))
 		}
 	}
 }

@@ -37,11 +37,11 @@ func observedMarkdown(b *strings.Builder, r *run.Run) {
 				first = false
 			}
 			how := ph.Probes[name]
-			row(markdown(phase), markdown(name), markdown(how.Kind+" "+how.Of), strings.Join(words.Probes(how), ", "))
+			row(markdown(phase), markdown(name), markdown(how.Kind+" "+how.Of), markdown(strings.Join(words.Probes(how), ", ")))
 			moved, still := words.Fields(ph.Observe[name])
 			for _, field := range moved {
 				f := ph.Observe[name][field]
-				row(markdown(phase), markdown(name), markdown(field), words.Observed(&f))
+				row(markdown(phase), markdown(name), markdown(field), markdown(words.Observed(&f)))
 			}
 			if len(still) > 0 {
 				row(markdown(phase), markdown(name), "unchanged", markdown(strings.Join(still, ", ")))

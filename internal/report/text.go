@@ -34,7 +34,7 @@ func Text(w io.Writer, r *run.Run, opts Options) error {
 	p.workers(r)
 	p.asserts(r.Asserts)
 	p.verdict(r, opts)
-	if _, err := io.WriteString(w, p.b.String()); err != nil {
+	if err := p.to(w); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil
@@ -62,6 +62,12 @@ func newPrinter(terminal int) *printer {
 // line adds a line, without spaces at its end.
 func (p *printer) line(format string, args ...any) {
 	p.b.WriteString(strings.TrimRight(fmt.Sprintf(format, args...), " ") + "\n")
+}
+
+// to writes the page. A terminal obeys nothing of it.
+func (p *printer) to(w io.Writer) error {
+	_, err := io.WriteString(w, Plain(p.b.String()))
+	return err
 }
 
 // item adds text after a label, broken into lines that keep to the right of it.
