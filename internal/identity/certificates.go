@@ -124,7 +124,7 @@ func (c *certificates) serverConfig(hello *tls.ClientHelloInfo) (*tls.Config, er
 
 // Info says what protects the connection.
 func (c *certificates) Info() credentials.ProtocolInfo {
-	return credentials.ProtocolInfo{SecurityProtocol: "tls", SecurityVersion: "1.3"}
+	return credentials.ProtocolInfo{SecurityProtocol: "tls"}
 }
 
 // Clone returns the same: nothing of it changes.
