@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -28,7 +30,7 @@ func (r *Run) CheckValid() error {
 		if p == nil {
 			return fmt.Errorf("phase %q is null", name)
 		}
-		if err := p.checkWhole(); err != nil {
+		if err := cmp.Or(checkCounted(reflect.ValueOf(p)), p.checkWhole()); err != nil {
 			return fmt.Errorf("phase %q: %w", name, err)
 		}
 		if err := cmp.Or(p.checkLedgers(), p.CheckRequests()); err != nil && p.Validity != Invalid {
@@ -44,6 +46,45 @@ func (r *Run) CheckValid() error {
 		}
 	}
 	return r.checkVerdict()
+}
+
+// mostCounted bounds counts: their sums do not wrap, and JSON's readers hold them exactly.
+const mostCounted = 1 << 53
+
+// checkCounted bounds every count below a value. Bytes are no counts: nothing is summed up from them.
+func checkCounted(v reflect.Value) error {
+	switch v.Kind() {
+	case reflect.Uint64:
+		if n := v.Uint(); n > mostCounted {
+			return fmt.Errorf("a count of %d", n)
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			return checkCounted(v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Type().Field(i); strings.HasPrefix(f.Name, "Bytes") {
+				continue
+			}
+			if err := checkCounted(v.Field(i)); err != nil {
+				return err
+			}
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			if err := checkCounted(v.Index(i)); err != nil {
+				return err
+			}
+		}
+	case reflect.Map:
+		for _, of := range v.Seq2() {
+			if err := checkCounted(of); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // checkVerdict holds the verdict and the exit code against what they are made of.
@@ -277,6 +318,9 @@ func (p *Phase) checkLedgers() error {
 		}
 	}
 	for name, s := range p.Scenario {
+		if s.InFlight < 0 {
+			return fmt.Errorf("scenario %s: %d in flight", name, s.InFlight)
+		}
 		if ended := s.OK + s.Miss + s.Conflict + s.QuorumFailed + s.Timeout + s.Error + s.Shed; s.Due != ended+uint64(s.InFlight) {
 			return fmt.Errorf("scenario %s: due %d, but %d ended and %d in flight", name, s.Due, ended, s.InFlight)
 		}
@@ -292,6 +336,9 @@ func (p *Phase) checkLedgers() error {
 
 func checkLedgers(ops map[string]*Op, requests []Requests) error {
 	for verb, o := range ops {
+		if o.InFlight < 0 || o.Keys.InFlight < 0 {
+			return fmt.Errorf("%s: %d ops and %d keys in flight", verb, o.InFlight, o.Keys.InFlight)
+		}
 		ended := o.OK + o.Miss + o.Conflict + o.QuorumFailed + o.Timeout + o.Error + o.Shed
 		if o.Due != ended+uint64(o.InFlight) {
 			return fmt.Errorf("%s: due %d, but %d ended and %d in flight", verb, o.Due, ended, o.InFlight)
@@ -307,6 +354,9 @@ func checkLedgers(ops map[string]*Op, requests []Requests) error {
 		}
 	}
 	for _, r := range requests {
+		if r.InFlight < 0 {
+			return fmt.Errorf("%s at %s: %d in flight", r.Verb, r.Endpoint, r.InFlight)
+		}
 		if ended := r.Answered + r.Moved + r.Ask + r.Timeout + r.Error; r.Sent != ended+uint64(r.InFlight) {
 			return fmt.Errorf("%s at %s: sent %d, but %d ended and %d in flight", r.Verb, r.Endpoint, r.Sent, ended, r.InFlight)
 		}
