@@ -45,7 +45,7 @@ func TestHydraOnThreeWorkers(t *testing.T) {
 // bound holds on the servers, and all else is exact.
 func TestHydraLosesAWorker(t *testing.T) {
 	t.Parallel()
-	addrs := addresses(cluster(t, 4))
+	addrs, plan := addresses(cluster(t, 4)), patientHydra(t)
 	before := countAll(t, addrs)
 	sets := func() (sum uint64) {
 		for i, after := range countAll(t, addrs) {
@@ -54,7 +54,7 @@ func TestHydraLosesAWorker(t *testing.T) {
 		return sum
 	}
 	// With the ramp of the original, session i starts its thousand puts after i seconds; sessions 3, 4 and 5 are those of w2.
-	tm := beginTeam(t, 3, func(args ...string) *load { return beginFile(t, hydra, args...) },
+	tm := beginTeam(t, 3, func(args ...string) *load { return beginFile(t, plan, args...) },
 		"-var", nodes(addrs...), "-var", "put_ramp=10s", "--lease", "3s")
 	require.Eventually(t, func() bool { return sets() > 3*4200 }, 30*time.Second, 2*time.Millisecond)
 	require.NoError(t, tm.workers[1].cmd.Process.Kill())
