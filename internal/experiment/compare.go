@@ -1,13 +1,12 @@
 package experiment
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
 
-	"github.com/aclements/go-moremath/stats"
+	"github.com/loadgen/loadgen/internal/stat"
 )
 
 const (
@@ -65,14 +64,16 @@ func Compare(baseline, variant Sample, seed uint64) Comparison {
 // the interval is made of, so they agree, and however few blocks there are it is small where the difference is large: unlike that of a test on
 // ranks, which cannot be below 0.008 for five and five, and says nothing once it is adjusted for a dozen comparisons.
 func welch(a, b []float64) float64 {
-	test, err := stats.TwoSampleWelchTTest(stats.Sample{Xs: a}, stats.Sample{Xs: b}, stats.LocationDiffers)
-	switch {
-	case err == nil:
-		return test.P
-	case errors.Is(err, stats.ErrZeroVariance) && a[0] != b[0]:
-		return 0
+	d, se := difference(a, b)
+	if len(a) < 2 || len(b) < 2 || d == 0 && se == 0 {
+		return 1 // there are too few, or all are the same
 	}
-	return 1 // all values are the same, or there are too few
+	ofA, ofB := stat.Variance(a)/float64(len(a)), stat.Variance(b)/float64(len(b))
+	free := (ofA + ofB) * (ofA + ofB) / (ofA*ofA/float64(len(a)-1) + ofB*ofB/float64(len(b)-1))
+	if se == 0 || math.IsNaN(free) {
+		return 0 // values that do not vary, and differ; or by so little that its square is none
+	}
+	return stat.Student(d/se, free)
 }
 
 // logs returns the logarithms of the values.
@@ -113,7 +114,7 @@ type resampler struct {
 
 func newResampler(values []float64) resampler {
 	n := float64(len(values))
-	return resampler{values: values, drawn: make([]float64, len(values)), error: stats.StdDev(values) / math.Sqrt(n)}
+	return resampler{values: values, drawn: make([]float64, len(values)), error: math.Sqrt(stat.Variance(values) / n)}
 }
 
 // draw returns as many values as there are; valid until the next draw.
@@ -126,8 +127,8 @@ func (r resampler) draw(random *rand.Rand) []float64 {
 
 // difference returns the difference of means, b − a, and its standard error.
 func difference(a, b []float64) (d, se float64) {
-	squared := stats.Variance(a)/float64(len(a)) + stats.Variance(b)/float64(len(b))
-	return stats.Mean(b) - stats.Mean(a), math.Sqrt(squared)
+	squared := stat.Variance(a)/float64(len(a)) + stat.Variance(b)/float64(len(b))
+	return stat.Mean(b) - stat.Mean(a), math.Sqrt(squared)
 }
 
 // Holm returns the p-values of tests on several metrics adjusted so that a claim about any of them is wrong as seldom as one alone would

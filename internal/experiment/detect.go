@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/aclements/go-moremath/stats"
+	"github.com/loadgen/loadgen/internal/stat"
 )
 
 const (
@@ -27,7 +27,7 @@ func spreadOf(a, b Sample) spread {
 	var s spread
 	for _, sample := range []Sample{a, b} {
 		if n := len(sample); n > 1 {
-			squares += stats.Variance(sample.runs()) * float64(n-1)
+			squares += stat.Variance(sample.runs()) * float64(n-1)
 			s.freedom += n - 1
 		}
 	}
@@ -41,7 +41,7 @@ func spreadOf(a, b Sample) spread {
 // be expected before there are two.
 func spreadWithin(a, b []float64, baseline, variant Sample) spread {
 	one := func(blocks []float64, s Sample) float64 {
-		return stats.Variance(blocks) * float64(len(s)) / float64(len(blocks))
+		return stat.Variance(blocks) * float64(len(s)) / float64(len(blocks))
 	}
 	s := spread{freedom: len(a) + len(b) - 2, deviation: math.Sqrt((one(a, baseline) + one(b, variant)) / 2)}
 	return s.over(baseline, variant)
@@ -53,7 +53,7 @@ func (s spread) over(a, b Sample) spread {
 	share := math.Sqrt(1/float64(len(a)) + 1/float64(len(b)))
 	s.error, s.limit = s.deviation*share, spreads
 	if s.freedom > 0 {
-		s.limit = max(spreads, share*stats.InvCDF(stats.TDist{V: float64(s.freedom)})(0.975))
+		s.limit = max(spreads, share*stat.StudentLimit(mistaken, float64(s.freedom)))
 	}
 	return s
 }

@@ -5,10 +5,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/aclements/go-moremath/stats"
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/stat"
 )
 
 // The square of a draw has a mean of 1 and a variance of 2/k, and no draw is 0 or none: an estimate is divided by it.
@@ -21,8 +21,8 @@ func TestChiHasItsMoments(t *testing.T) {
 			require.GreaterOrEqual(t, c, 0.001, "%d degrees of freedom", k)
 			squares[i] = c * c
 		}
-		require.InDelta(t, 1, stats.Mean(squares), 0.03, "%d degrees of freedom", k)
-		require.InEpsilon(t, 2/float64(k), stats.Variance(squares), 0.2, "%d degrees of freedom", k)
+		require.InDelta(t, 1, stat.Mean(squares), 0.03, "%d degrees of freedom", k)
+		require.InEpsilon(t, 2/float64(k), stat.Variance(squares), 0.2, "%d degrees of freedom", k)
 	}
 }
 
@@ -281,4 +281,29 @@ func TestStrangersHaveNoPart(t *testing.T) {
 	require.Len(t, c.runs, 1)
 	require.Len(t, c.runs["known"], 1)
 	require.Empty(t, newComparer(&run.Experiment{}, []*run.Run{of("strange")}).runs)
+}
+
+// The first is that of t = -2.93 and 9.776 degrees of freedom.
+func TestWelchHasKnownValues(t *testing.T) {
+	a, b := []float64{10.1, 11.2, 9.7, 10.4, 12.3}, []float64{12.9, 11.8, 14.1, 13.3, 12.2, 16.4, 11.1}
+	require.InDelta(t, 0.015138091586907709, welch(a, b), 1e-9)
+	require.InDelta(t, 0.015138091586907709, welch(b, a), 1e-9)
+	require.Equal(t, 1.0, welch([]float64{0.1, 0.1, 0.1}, []float64{0.1, 0.1}), "all are the same")
+	require.Zero(t, welch([]float64{0.1, 0.1, 0.1}, []float64{0.2, 0.2}), "none varies, and they differ")
+	require.Zero(t, welch([]float64{1e-200, 2e-200}, []float64{0.2, 0.2}), "what varies has no square")
+	require.Equal(t, 1.0, welch([]float64{1}, []float64{2, 3}), "too few")
+}
+
+// The interval of the median leaves out as many of the least as are at most 2.5 % likely to be all below it. Hundreds of thousands of values are no more than
+// a few.
+func TestMedianLeavesOut(t *testing.T) {
+	for n, k := range map[int]int{6: 1, 8: 1, 9: 2, 20: 6, 100: 40, 101: 41, 997: 468, 5000: 2431, 200_000: 99562} {
+		var s Sample
+		for i := range n {
+			s = append(s, []float64{float64(i + 1)})
+		}
+		m := s.Median()
+		require.Equal(t, float64(k), m.Lo, "%d", n)
+		require.Equal(t, float64(n-k+1), m.Hi, "%d", n)
+	}
 }

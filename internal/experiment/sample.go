@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/aclements/go-moremath/stats"
+	"github.com/loadgen/loadgen/internal/stat"
 )
 
 // blockTimes is how many autocorrelation times a block is long: means of neighbouring blocks are then as good as independent.
@@ -32,7 +32,7 @@ func (s Sample) EffectiveLen() float64 { return float64(s.Len()) / (2 * s.time()
 func (s Sample) time() float64 {
 	longest := 0
 	centred := make(Sample, len(s))
-	mean := stats.Mean(slices.Concat(s...))
+	mean := stat.Mean(slices.Concat(s...))
 	for i, values := range s {
 		longest = max(longest, len(values))
 		for _, v := range values {
@@ -64,7 +64,7 @@ func (s Sample) blocks() []float64 {
 	for _, values := range s {
 		n := max(1, len(values)/length)
 		for i := range n {
-			means = append(means, stats.Mean(values[i*len(values)/n:(i+1)*len(values)/n]))
+			means = append(means, stat.Mean(values[i*len(values)/n:(i+1)*len(values)/n]))
 		}
 	}
 	return means
@@ -74,7 +74,7 @@ func (s Sample) blocks() []float64 {
 func (s Sample) runs() []float64 {
 	var means []float64
 	for _, values := range s {
-		means = append(means, stats.Mean(values))
+		means = append(means, stat.Mean(values))
 	}
 	return means
 }
@@ -92,8 +92,8 @@ func (s Sample) Score() Estimate {
 	if len(blocks) < 2 {
 		return Estimate{blocks[0], math.Inf(-1), math.Inf(1)}
 	}
-	mean, lo, hi := stats.MeanCI(blocks, 0.999)
-	return Estimate{mean, lo, hi}
+	mean, half := stat.MeanWithin(blocks, 0.001)
+	return Estimate{mean, mean - half, mean + half}
 }
 
 // Median returns the median of the values with a confidence interval of at least 95 % between the k-th least and the k-th largest block,
@@ -103,12 +103,21 @@ func (s Sample) Median() Estimate {
 	blocks := slices.Sorted(slices.Values(s.blocks()))
 	n := len(blocks)
 	k := 0
-	for below := (stats.BinomialDist{N: n, P: 0.5}); below.CDF(float64(k)) < 0.025; k++ {
+	for below := fair(n, 0); below < 0.025; below += fair(n, k) {
+		k++
 	}
 	if k == 0 {
 		return Estimate{middle(all), math.Inf(-1), math.Inf(1)}
 	}
 	return Estimate{middle(all), blocks[k-1], blocks[n-k]}
+}
+
+// fair is the probability of k heads in n throws of a coin.
+func fair(n, k int) float64 {
+	all, _ := math.Lgamma(float64(n + 1))
+	heads, _ := math.Lgamma(float64(k + 1))
+	tails, _ := math.Lgamma(float64(n - k + 1))
+	return math.Exp(all - heads - tails - float64(n)*math.Ln2)
 }
 
 // middle returns the median of sorted values.

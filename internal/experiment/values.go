@@ -1,11 +1,11 @@
 package experiment
 
 import (
+	"maps"
 	"math"
 	"slices"
 
 	"github.com/loadgen/loadgen/internal/run"
-	"github.com/loadgen/loadgen/pkg/driver"
 )
 
 // subject is one op of one phase.
@@ -14,7 +14,7 @@ type subject struct{ phase, op string }
 // subjectsOf lists the ops of measured loads, in the order in which phases were run.
 func subjectsOf(runs []*run.Run) []subject {
 	var phases []string
-	ops := map[string][]string{}
+	union := map[string]*run.Phase{} // the ops of all runs
 	for _, r := range runs {
 		for _, name := range r.PhaseOrder {
 			p := r.Phase[name]
@@ -23,20 +23,15 @@ func subjectsOf(runs []*run.Run) []subject {
 			}
 			if !slices.Contains(phases, name) {
 				phases = append(phases, name)
+				union[name] = &run.Phase{Op: map[string]*run.Op{}}
 			}
-			for op := range p.Op {
-				if !slices.Contains(ops[name], op) {
-					ops[name] = append(ops[name], op)
-				}
-			}
+			maps.Copy(union[name].Op, p.Op)
 		}
 	}
 	var all []subject
 	for _, name := range phases {
-		for v := range driver.NumVerbs {
-			if op := driver.Verb(v).String(); slices.Contains(ops[name], op) {
-				all = append(all, subject{name, op})
-			}
+		for _, op := range union[name].Verbs() {
+			all = append(all, subject{name, op})
 		}
 	}
 	return all

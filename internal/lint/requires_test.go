@@ -11,7 +11,6 @@ import (
 // dependencies are the modules that this one may require. One more needs a reason that a reader of its pull request accepts.
 var dependencies = []string{
 	"github.com/HdrHistogram/hdrhistogram-go", // an oracle for pkg/hist, in tests
-	"github.com/aclements/go-moremath",        // Student's t, Welch's test, order statistics
 	"github.com/hashicorp/hcl/v2",             // the language of plans
 	"github.com/jackc/pgx/v5",                 // PostgreSQL: the history of runs
 	"github.com/prometheus/client_golang",     // /metrics in every format a scraper may ask for

@@ -5,8 +5,6 @@ package stat
 import (
 	"math"
 	"slices"
-
-	"github.com/aclements/go-moremath/stats"
 )
 
 // batch is the number of observations that MSER-5 takes together.
@@ -64,7 +62,7 @@ func alike(some, after []float64, least, p float64) bool {
 		return true
 	}
 	t := apart / math.Sqrt(squares/free*(1/float64(len(some))+1/float64(len(after))))
-	return 2*stats.TDist{V: free}.CDF(-t) > p
+	return Student(t, free) > p
 }
 
 // means returns the means of n observations each; what is left at the end is left out.

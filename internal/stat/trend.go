@@ -3,8 +3,6 @@ package stat
 import (
 	"math"
 	"slices"
-
-	"github.com/aclements/go-moremath/stats"
 )
 
 // byChance returns the two-sided probability that a series of at least 5 observations without a trend looks as if it had one as strong.
@@ -24,7 +22,7 @@ func byChance(series []float64) float64 {
 		return 0
 	}
 	t := math.Abs(l.slope) / l.error(l.likeness())
-	return 2 * stats.TDist{V: float64(len(series) - 2)}.CDF(-t)
+	return Student(t, float64(len(series)-2))
 }
 
 // ranks returns the place of each value among all from 0 on, of equal ones the middle.

@@ -8,13 +8,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/aclements/go-moremath/stats"
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/loadgen/loadgen/internal/lang"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/stat"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -350,8 +350,8 @@ func plusMinus(c plan.Column, v Variant, ctx *hcl.EvalContext) string {
 	if len(values) < 2 {
 		return ""
 	}
-	mean, lo, _ := stats.MeanCI(values, 0.999)
-	return " ± " + Format(mean-lo, c.Unit)
+	_, half := stat.MeanWithin(values, 0.001)
+	return " ± " + Format(half, c.Unit)
 }
 
 // titled is a column's title with its unit, where the title does not end in it.

@@ -1,15 +1,12 @@
 package words
 
 import (
-	"maps"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/run"
-	"github.com/loadgen/loadgen/pkg/driver"
 )
 
 // Marks stand behind figures, and before the reasons that touch them.
@@ -38,13 +35,7 @@ func Steady(ph *run.Phase) []string {
 func rounded(share float64) float64 { return math.Round(share*1000) / 1000 }
 
 // Verbs lists the ops in the order of every table.
-func Verbs(ops map[string]*run.Op) []string {
-	order := func(op string) driver.Verb {
-		v, _ := driver.ParseVerb(op)
-		return v
-	}
-	return slices.SortedFunc(maps.Keys(ops), func(a, b string) int { return int(order(a)) - int(order(b)) })
-}
+func Verbs(ops map[string]*run.Op) []string { return (&run.Phase{Op: ops}).Verbs() }
 
 // Trace is the trace that was replayed, and what of it was not; nil when there was none.
 func Trace(ph *run.Phase) []string {
