@@ -147,6 +147,47 @@ func TestSleepingGeneratorIsCaught(t *testing.T) {
 	}
 }
 
+// TestShortStopsOfAClosedGeneratorAreCaught stops the generator, for less than a stall, ten times in a load; or its target, which is not the generator's doing.
+func TestShortStopsOfAClosedGeneratorAreCaught(t *testing.T) {
+	const reason = `the generator's loop was kept from its processor \d+ times, for `
+	for _, think := range []string{"1ms", "0s"} {
+		src := strings.Replace(closedPlan, `"1ms"`, `"`+think+`"`, 1)
+		t.Run("generator, think "+think, func(t *testing.T) {
+			node := beginTarget(t)
+			l := begin(t, src, "-var", nodes(node.addr), "-var", "duration=5s")
+			l.underWay()
+			stopAndGo(l.process, 10, 100*time.Millisecond)
+			gets := l.result(30 * time.Second).Phase["gets"]
+			require.Regexp(t, reason, doubts(gets))
+			require.GreaterOrEqual(t, gets.Generator.Interrupted.MaxSeconds, 0.08)
+			require.NotEqual(t, run.Valid, gets.ValidityOf("op.get.response.p99"))
+			require.NotEqual(t, run.Valid, gets.ValidityOf("op.get.rate"))
+		})
+		t.Run("target, think "+think, func(t *testing.T) {
+			node := beginTarget(t)
+			l := begin(t, src, "-var", nodes(node.addr), "-var", "duration=5s")
+			l.underWay()
+			stopAndGo(node.process, 3, 300*time.Millisecond)
+			gets := l.result(30 * time.Second).Phase["gets"]
+			require.GreaterOrEqual(t, *gets.Op["get"].Response.Max, 0.25)
+			if queuedFor(t, gets, node) < 0.01 {
+				require.NotRegexp(t, reason, doubts(gets))
+			}
+			require.Less(t, gets.Generator.Interrupted.Seconds-gets.Generator.Interrupted.OthersSeconds, 0.2, "of 0.9 s that the target was stopped for")
+		})
+	}
+}
+
+// stopAndGo stops a process several times, for so long each.
+func stopAndGo(p *process, times int, each time.Duration) {
+	for range times {
+		p.signal(syscall.SIGSTOP)
+		time.Sleep(each) // the length of the stop is what the test is about
+		p.signal(syscall.SIGCONT)
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
 // TestTooFewSamplesMakeNoQuantile asserts on a quantile of 500 ops.
 func TestTooFewSamplesMakeNoQuantile(t *testing.T) {
 	l := begin(t, openPlan+`

@@ -15,6 +15,7 @@ const (
 	pause     = int64(10 * time.Millisecond) // of a slot whose op failed before anything was sent
 	interval  = int64(time.Second)           // between seals
 	maxSleep  = int64(50 * time.Millisecond) // the longest a loop does not look whether it should stop
+	maxWatch  = int64(10 * time.Millisecond) // the longest wait of a closed load's loop for answers, so that a stop within one shows
 	maxStall  = int64(250 * time.Millisecond)
 	sweepStep = int64(time.Millisecond)       // least time between two looks for timeouts
 	maxLook   = int64(5 * time.Microsecond)   // a cycle that found nothing and took longer has slept, or was not run
@@ -133,6 +134,7 @@ type loop struct {
 	spun      int64  // processor time spent looking in vain, in this step
 	meter     *meter // of the loop's thread; nil: it has none of its own
 	gaps      *gaps  // in this step; nil: nobody counts them
+	closed    bool   // whose gaps are those of a closed load
 	hold      hold
 	acks      bool          // record the latency of the k-th good answer
 	checked   bool          // values that are read carry a header
@@ -186,15 +188,29 @@ func (l *loop) enter() {
 	l.stopped, l.lapsed, l.planned, l.answers = false, false, 0, 0
 	l.woken, l.looked, l.spun = 0, false, 0
 	l.meter.begin()
-	l.gaps = nil
-	if _, open := l.feed.(*openFeed); open && l.meter != nil && l.meter.queued.known {
-		l.gaps = new(gaps)
-	}
+	l.countGaps()
 	l.last = l.clock.now()
 	l.entered = l.last
 	l.sweepAt = l.last
 	l.sealAt = (l.last/interval + 1) * interval
 	l.feed.begin()
+}
+
+// countGaps decides whether gaps are counted. A closed load's are where waiting is all that its loop does for the target: a log file is written, and
+// synced, in the loop's own time.
+func (l *loop) countGaps() {
+	l.gaps, l.closed = nil, false
+	if l.meter == nil || !l.meter.queued.known {
+		return
+	}
+	switch l.feed.(type) {
+	case *openFeed:
+		l.gaps = new(gaps)
+	case *closedFeed:
+		if _, l.closed = l.tr.(*wire); l.closed {
+			l.gaps = new(gaps)
+		}
+	}
 }
 
 // await returns when the step is to start, or when it is not to: the lease may be over before that.
@@ -249,7 +265,8 @@ func (l *loop) overran(excess int64) {
 		return
 	}
 	if others, known := l.meter.kept(); known {
-		l.gaps.enter(excess, others, l.looked)
+		whole := l.looked || l.closed && excess >= measure.LongGap.Nanoseconds()
+		l.gaps.enter(excess, others, whole)
 	}
 }
 
@@ -312,5 +329,9 @@ func (l *loop) turn(now int64) {
 
 // wake returns when turn has something to do again.
 func (l *loop) wake(now int64) int64 {
-	return min(l.timers.next(), l.feed.next(), l.sweepAt, l.sealAt, now+maxSleep)
+	longest := maxSleep
+	if l.closed && l.running > 0 {
+		longest = maxWatch
+	}
+	return min(l.timers.next(), l.feed.next(), l.sweepAt, l.sealAt, now+longest)
 }

@@ -124,7 +124,7 @@ type loopUse struct {
 	productive int64 // processor time, that spent looking for something to do left out
 	waited     int64 // ready to run, without a processor, and for longer than it takes to wake
 	waitKnown  bool
-	gaps       *gaps // of an open load
+	gaps       *gaps // nil: nobody counted them
 }
 
 // gaps sums up the times that a loop was kept from its processor.
@@ -136,12 +136,13 @@ type gaps struct {
 // leastGap is how long one is to count, and to be looked into: that takes a system call.
 const leastGap = int64(200 * time.Microsecond)
 
-// enter takes up a cycle that lasted so much longer than it was to, of which others had the processor for a part. Of an idle cycle, which
-// did nothing but look at the clock, all the rest was somebody's, too.
-func (g *gaps) enter(excess, others int64, idle bool) {
+// enter takes up a cycle that lasted so much longer than it was to, of which others had the processor for a part. Whole: all the rest
+// counts, too. An idle cycle did nothing but look at the clock, so the rest was somebody's. In a long one of a closed load whatever kept the loop, be it a
+// stop or its own work, is in the latencies of what was in flight.
+func (g *gaps) enter(excess, others int64, whole bool) {
 	others = min(others, excess)
 	kept := others
-	if idle {
+	if whole {
 		kept = excess
 	}
 	if kept < leastGap {

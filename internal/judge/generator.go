@@ -2,6 +2,7 @@ package judge
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 
@@ -25,7 +26,7 @@ func (b *builder) generator() {
 		b.null("generator.throttled", "no kernel of a worker says: /proc/self/cgroup is not there")
 	}
 	if g.Interrupted == nil {
-		b.null("generator.interrupted", "it is counted for open loads on event loops, where the kernel has /proc/thread-self/schedstat")
+		b.null("generator.interrupted", "it is counted for open and closed loads on event loops, where the kernel has /proc/thread-self/schedstat")
 	}
 	if g.TCP == nil {
 		b.null("generator.tcp", "the load had no TCP connections, or its driver made them itself")
@@ -121,6 +122,8 @@ func (p *phase) judgeGenerator() {
 		p.doubt(run.Suspect, p.each(latencyFigures), "the generator's loop was busy %s of the time", busy)
 	}
 	switch {
+	case p.Stalls == 0 && p.Model == "closed":
+		p.judgeGaps()
 	case p.Stalls == 0:
 	case p.Model == "closed": // its lag does not show it
 		p.doubt(run.Suspect, p.each(rateFigures, latencyFigures), "the generator stood still %s for more than 250 ms, at most %s",
@@ -136,6 +139,37 @@ func (p *phase) judgeGenerator() {
 	if blocks && g.SchedLatencyP99Seconds > suspectSched {
 		p.doubt(run.Suspect, p.each(latencyFigures, []string{"lag"}), "goroutines that could run waited for a thread: p99 %s", quantity.Duration(g.SchedLatencyP99Seconds))
 	}
+}
+
+// judgeGaps asks of a closed phase, whose ops have no lag, whether the loop was kept from them: for a share of the time, or now and then for so
+// long that the last thousandth of the latencies is made of it.
+func (p *phase) judgeGaps() {
+	g := p.Generator
+	i := g.Interrupted
+	if i == nil || i.Times == 0 {
+		return
+	}
+	if w := g.RunQueueWait; w != nil && *w > suspectQueued && i.OthersSeconds > i.Seconds/2 {
+		return // judgeMachine says the same of as many figures
+	}
+	loops := float64(max(1, g.Loops))
+	long := min(float64(i.Times), math.Floor(i.Seconds/measure.LongGap.Seconds()))
+	met := long * float64(max(1, p.Load.Sessions)*max(1, p.Load.Pipeline)) / loops // ops that may have been in flight
+	why := kept(i, "the rest is a stop of the process, a hypervisor's, or work of the loop itself")
+	switch {
+	case i.Seconds/loops > suspectGaps*p.Seconds:
+		p.doubt(run.Suspect, p.each(rateFigures, latencyFigures), "%s", why)
+	case i.MaxSeconds >= measure.LongGap.Seconds() && met >= suspectMet*p.ended():
+		p.doubt(run.Suspect, p.each(tailFigures), "%s", why)
+	}
+}
+
+// ended is how many ops were answered.
+func (p *phase) ended() (n float64) {
+	for _, o := range p.Op {
+		n += float64(o.OK + o.Miss)
+	}
+	return n
 }
 
 // stalled judges an open phase in which loops stood still: when 1 % of the ops or more were late for it, they are the load of another schedule.

@@ -31,6 +31,8 @@ const (
 	suspectResent   = 0.0001 // of the bytes sent, by TCP
 	suspectSched    = 1e-3   // p99 scheduling latency on the blocking executor, seconds
 	suspectPause    = 1e-3   // longest stop for a garbage collection there, seconds
+	suspectGaps     = 0.01   // of the time, in which a closed phase's loop was kept from its processor
+	suspectMet      = 0.001  // of the ops there, in flight meanwhile
 	suspectApart    = 0.01   // of the plateau, by which workers' clocks may differ
 	suspectDrift    = 0.02   // of the mean rate, over the phase
 	suspectSlope    = 0.10   // of the mean response
@@ -41,6 +43,7 @@ const (
 var (
 	rateFigures    = []string{"rate", "answered", "rate_per_minute", "rate_wall", "keys.rate", "keys.answered", "keys.rate_wall"}
 	latencyFigures = []string{"response", "service", "latency", "acks"}
+	tailFigures    = []string{"response.p999", "response.max", "service.p999", "service.max"}
 )
 
 // doubt adds a reason why figures of the phase are no better than v.

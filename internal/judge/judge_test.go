@@ -173,6 +173,54 @@ func TestJudge(t *testing.T) {
 			validity: run.Suspect, reasons: []string{"the generator stood still 2 times for more than 250 ms, at most 1.23 s"},
 		},
 		{
+			name: "kept from its processor, closed", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
+			edit: func(_ *plan.Phase, m *Measured) {
+				m.Generators = []run.Generator{{Loops: 1, Interrupted: &measure.Interrupted{Times: 2, Seconds: 0.2, MaxSeconds: 0.1}}}
+			},
+			validity: run.Suspect, reasons: []string{
+				`the generator's loop was kept from its processor 2 times, for 200 ms in all, at most 100 ms: other threads had it for 0 s of these, the rest is a stop of the process, a hypervisor's, or work of the loop itself`,
+			},
+		},
+		{
+			name: "kept from its processor now and then, closed", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
+			edit: func(_ *plan.Phase, m *Measured) {
+				m.Generators = []run.Generator{{Loops: 4, Interrupted: &measure.Interrupted{Times: 4, Seconds: 0.039, MaxSeconds: 0.021, OthersSeconds: 0.038}}}
+			},
+			validity: run.Valid,
+		},
+		{
+			name: "kept from its processor for short, closed", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
+			edit: func(_ *plan.Phase, m *Measured) {
+				m.Generators = []run.Generator{{Loops: 1, Interrupted: &measure.Interrupted{Times: 9, Seconds: 0.009, MaxSeconds: 0.002, OthersSeconds: 0.009}}}
+			},
+			validity: run.Valid,
+		},
+		{
+			name: "others had the processor, closed", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
+			edit: func(_ *plan.Phase, m *Measured) {
+				m.Generators = []run.Generator{{Loops: 1, RunQueueWait: share(0.02), Interrupted: &measure.Interrupted{Times: 9, Seconds: 0.02, MaxSeconds: 0.009, OthersSeconds: 0.02}}}
+			},
+			validity: run.Suspect, reasons: []string{
+				`the generator's loop waited 2 % of the time for a processor, which others had`,
+			},
+		},
+		{
+			name: "one long gap in few ops, closed", phase: closedPhase(), load: closedLoad(1000, 5*ms, 0, always(driver.OK)),
+			edit: func(_ *plan.Phase, m *Measured) {
+				m.Generators = []run.Generator{{Loops: 1, Interrupted: &measure.Interrupted{Times: 1, Seconds: 0.021, MaxSeconds: 0.021, OthersSeconds: 0.02}}}
+			},
+			validity: run.Suspect, reasons: []string{
+				`the generator's loop was kept from its processor 1 time, for 21.0 ms in all, at most 21.0 ms: other threads had it for 20.0 ms of these`,
+			},
+		},
+		{
+			name: "one long gap in many ops, closed", phase: closedPhase(), load: closedLoad(3000, ms, 0, always(driver.OK)),
+			edit: func(_ *plan.Phase, m *Measured) {
+				m.Generators = []run.Generator{{Loops: 1, Interrupted: &measure.Interrupted{Times: 1, Seconds: 0.021, MaxSeconds: 0.021, OthersSeconds: 0.02}}}
+			},
+			validity: run.Valid,
+		},
+		{
 			name: "busy, closed", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
 			edit:     func(_ *plan.Phase, m *Measured) { m.Generators = []run.Generator{{Busy: 0.93}} },
 			validity: run.Suspect,
@@ -581,4 +629,17 @@ func TestLateForWantOfRoomIsNotTheGenerators(t *testing.T) {
 			require.Contains(t, text, "get: started late: p99 lag 45")
 		}
 	}
+}
+
+// TestOneLongGapTouchesTheTailAlone is about a closed phase: the rate and the other quantiles stand.
+func TestOneLongGapTouchesTheTailAlone(t *testing.T) {
+	p := &phase{Phase: &run.Phase{
+		Model: "closed", Seconds: 10, Load: run.Shape{Sessions: 4, Pipeline: 2}, Op: map[string]*run.Op{"get": {Figures: run.Figures{Ledger: run.Ledger{OK: 7000, Miss: 1000}}}},
+		Generator: run.Generator{Loops: 1, Interrupted: &measure.Interrupted{Times: 1, Seconds: 0.03, MaxSeconds: 0.03}},
+	}}
+	p.judgeGaps()
+	require.Equal(t, run.Suspect, p.ValidityOf("op.get.response.p999"))
+	require.Equal(t, run.Suspect, p.ValidityOf("op.get.service.max"))
+	require.Equal(t, run.Valid, p.ValidityOf("op.get.response.p99"))
+	require.Equal(t, run.Valid, p.ValidityOf("op.get.rate"))
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -126,10 +127,16 @@ func (p *phase) absence(share float64) string {
 	if i == nil || i.Times == 0 || i.Seconds*catchUp < share*p.Load.DurationSeconds {
 		return ""
 	}
+	return "; " + kept(i, "the rest is a hypervisor's or an interrupt's")
+}
+
+// kept says how often and for how long loops were kept from their processors, and by whom; rest is what is to be said where others had them for less
+// than half of it.
+func kept(i *measure.Interrupted, rest string) string {
 	who := "other threads had it for " + quantity.Duration(i.OthersSeconds) + " of these"
 	if i.OthersSeconds < i.Seconds/2 {
-		who += ", the rest is a hypervisor's or an interrupt's"
+		who += ", " + rest
 	}
-	return fmt.Sprintf("; the generator's loop was kept from its processor %s, for %s in all, at most %s: %s",
+	return fmt.Sprintf("the generator's loop was kept from its processor %s, for %s in all, at most %s: %s",
 		quantity.Count(i.Times, "time"), quantity.Duration(i.Seconds), quantity.Duration(i.MaxSeconds), who)
 }

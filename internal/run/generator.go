@@ -23,7 +23,7 @@ type Generator struct {
 	Throttled              *Throttled `json:"throttled"`                 // by the process' control groups
 	TCP                    *TCP       `json:"tcp"`                       // of the load's own connections
 
-	Interrupted *measure.Interrupted `json:"interrupted"` // of open loads on event loops
+	Interrupted *measure.Interrupted `json:"interrupted"` // of open and closed loads on event loops
 
 	Machine        *measure.Machine `json:"machine"`
 	MachineUnknown string           `json:"-"` // why Machine is nil
