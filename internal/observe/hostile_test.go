@@ -66,3 +66,17 @@ func TestHostileEndpoints(t *testing.T) {
 		})
 	}
 }
+
+// A line that nobody asked for costs no figure, however wrong it is, before or behind the one that counts.
+func TestOnePrometheusLineIsWrong(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "torn{code=\"5\" 3\nheap_bytes 1.5e9\n}{\nwords few\n# TYPE a b c\nheap_bytes{zone=\"b\"} 5e8\nlast{")
+	}))
+	defer server.Close()
+	value, missing := take(t, probe(t, "null", `"a"`, `prometheus {
+		url    = "`+server.URL+`"
+		series = { a = "heap_bytes" }
+	}`))
+	require.Equal(t, map[string]float64{"a": 2e9}, value)
+	require.Empty(t, missing)
+}

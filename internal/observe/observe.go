@@ -16,6 +16,10 @@
 //	threads                      at the moment                        /proc/PID/stat num_threads
 //
 // and of a directory used_bytes (blocks allocated), size_bytes (lengths of files), files, and free_bytes of its file system.
+//
+// Pages for Prometheus are read by code of our own, not by expfmt of github.com/prometheus/common. That one builds the whole page in memory before a
+// series can be looked up, some 18 times its size, and returns nothing of a page once a line of it is wrong. Here a page costs one line of
+// memory, and only a line of a metric that was asked for can be an error, which quotes the line.
 package observe
 
 import (
