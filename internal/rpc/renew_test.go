@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,14 +33,14 @@ func unreachable(enrol func(context.Context) error) JoinConfig {
 // TestCertificateIsLookedAtWhileAWorkerRuns, whatever it does, each minute; and that ends with it.
 func TestCertificateIsLookedAtWhileAWorkerRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		looked := 0
-		cfg := unreachable(func(context.Context) error { looked++; return nil })
+		var looked atomic.Int64
+		cfg := unreachable(func(context.Context) error { looked.Add(1); return nil })
 		end := keepEnrolled(t.Context(), cfg)
 		time.Sleep(10*renewsEvery + time.Second)
-		require.Equal(t, 10, looked)
+		require.EqualValues(t, 10, looked.Load())
 		end()
 		time.Sleep(10 * renewsEvery)
-		require.Equal(t, 10, looked)
+		require.EqualValues(t, 10, looked.Load())
 	})
 }
 
