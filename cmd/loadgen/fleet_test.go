@@ -358,15 +358,12 @@ func TestCtrlCDrainsAFleet(t *testing.T) {
 	}
 }
 
-// TestOtherAddressesAreRefused says what they will need.
-func TestOtherAddressesAreRefused(t *testing.T) {
-	l := begin(t, closedPlan, "--listen", "0.0.0.0:0", "--workers", "1")
-	require.Equal(t, 2, l.wait(5*time.Second))
-	require.Contains(t, l.stderr.String(), "TLS with certificates on both sides")
+// TestNetworkWantsAToken has a worker come to another machine, and says what it needs before anything is sent there.
+func TestNetworkWantsAToken(t *testing.T) {
 	w := start(t, command(t, "worker", "--join", "192.0.2.1:7464", "--name", "w"))
 	require.Equal(t, 2, w.wait(5*time.Second))
-	require.Contains(t, w.stderr.String(), "TLS with certificates on both sides")
-	require.NoDirExists(t, l.runs)
+	require.Contains(t, w.stderr.String(), "has not joined 192.0.2.1:7464 yet")
+	require.Contains(t, w.stderr.String(), "loadgen token create")
 }
 
 // TestStoppedCoordinator stops the coordinator for 5 s: the workers go on, and all they counted is in the result. For 15 s: their leases

@@ -219,11 +219,11 @@ func (h *Hist) extend(lo, hi uint64) {
 	h.first, h.inner = first, h.n[first:max(first, end)]
 }
 
-// grow extends the buckets to hold i. It makes room for half as many again as there were, so that a maximum that rises time and again, as those
-// of a long run do, leaves no more behind than twice what is held.
+// grow extends the buckets to hold i. It makes room for a quarter as many again as there were, so that a maximum that rises time and again, as those
+// of a long run do, leaves no more behind than four times what is held.
 func (h *Hist) grow(i int) {
 	if i >= cap(h.n) {
-		most := min(max(i, cap(h.n)+cap(h.n)/2), int(index(math.MaxUint64)))
+		most := min(max(i, cap(h.n)+cap(h.n)/4), int(index(math.MaxUint64)))
 		n := make([]uint64, len(h.n), (most|(subBuckets-1))+1)
 		copy(n, h.n)
 		h.n = n
