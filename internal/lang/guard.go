@@ -154,6 +154,26 @@ func closes(t hclsyntax.TokenType) (hclsyntax.TokenType, bool) {
 	return 0, false
 }
 
+// Parse reads a text within the bounds of the guard. It returns nil, and r reports why, when the text is not HCL or breaks one.
+func (r *Reporter) Parse(src []byte, filename string) *hclsyntax.Body {
+	if d := Guard(src, filename); d != nil {
+		r.Keep(d)
+		return nil
+	}
+	at := hcl.Range{Filename: filename, Start: hcl.InitialPos, End: hcl.InitialPos}
+	parsed, diags := hclsyntax.ParseConfig(src, filename, hcl.InitialPos)
+	if len(diags) > 0 {
+		r.Adopt("", at, diags)
+		return nil
+	}
+	body := parsed.Body.(*hclsyntax.Body)
+	if diags := CheckSyntax(body); diags.HasErrors() {
+		r.Adopt("", at, diags)
+		return nil
+	}
+	return body
+}
+
 // CheckSyntax reports what the guard refuses in a parsed text: loops within loops and splats, whose work grows with the power of
 // their depth, and loop variables that hide the plan's own names.
 func CheckSyntax(node hclsyntax.Node) hcl.Diagnostics {

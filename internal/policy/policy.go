@@ -3,17 +3,17 @@
 //
 // A policy is HCL within the bounds of plans, one argument per line:
 //
-//	targets         = ["10.0.0.0/8:6379", "cache.example:11211"]
-//	rate            = "200k/s"
-//	sessions        = 1000
-//	connections     = 4000
+//	targets          = ["10.0.0.0/8:6379", "cache.example:11211"]
+//	rate             = "200k/s"
+//	sessions         = 1000
+//	connections      = 4000
 //	bytes_per_second = "500MB"
-//	duration        = "1h"
-//	memory          = "4GiB"
-//	log_bytes       = "64GiB"
-//	lease           = "30s"
-//	files           = "/srv/loadgen/files"
-//	log_root        = "/mnt/pmem/loadgen"
+//	duration         = "1h"
+//	memory           = "4GiB"
+//	log_bytes        = "64GiB"
+//	lease            = "30s"
+//	files            = "/srv/loadgen/files"
+//	log_root         = "/mnt/pmem/loadgen"
 //
 // What is not written is not bounded, but for targets, which have to be listed, and for addresses that are never a target: link-local and multicast
 // ones, and those where clouds keep a machine's credentials.
@@ -57,21 +57,12 @@ var arguments = []string{"targets", "rate", "sessions", "connections", "bytes_pe
 
 // Parse reads the text of a policy.
 func Parse(src []byte, filename string) (*Policy, hcl.Diagnostics) {
-	if d := lang.Guard(src, filename); d != nil {
-		return nil, hcl.Diagnostics{d}
+	r := lang.NewReader(lang.Words{})
+	body := r.Parse(src, filename)
+	if body == nil {
+		return nil, r.Result()
 	}
 	at := hcl.Range{Filename: filename, Start: hcl.InitialPos, End: hcl.InitialPos}
-	r := lang.NewReader(lang.Words{})
-	parsed, diags := hclsyntax.ParseConfig(src, filename, hcl.InitialPos)
-	r.Adopt("", at, diags)
-	if r.Failed() {
-		return nil, r.Result()
-	}
-	body := parsed.Body.(*hclsyntax.Body)
-	if diags := lang.CheckSyntax(body); diags.HasErrors() {
-		r.Adopt("", at, diags)
-		return nil, r.Result()
-	}
 	b := r.Block(&hclsyntax.Block{Body: body, TypeRange: at}, "policy", "policy")
 	b.Expect(arguments, nil)
 	p := read(b)

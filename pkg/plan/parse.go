@@ -39,21 +39,12 @@ type File struct {
 // When the text is not HCL, or breaks a bound of the guard, the File is nil. When only its blocks are wrong there is a File, so
 // that Resolve can report what else is wrong; it then gives no Plan.
 func Parse(src []byte, filename string, drivers []driver.Driver) (*File, hcl.Diagnostics) {
-	if d := lang.Guard(src, filename); d != nil {
-		return nil, hcl.Diagnostics{d}
-	}
 	var r lang.Reporter
-	parsed, diags := hclsyntax.ParseConfig(src, filename, hcl.InitialPos)
+	body := r.Parse(src, filename)
+	if body == nil {
+		return nil, r.Result()
+	}
 	at := hcl.Range{Filename: filename, Start: hcl.InitialPos, End: hcl.InitialPos}
-	r.Adopt("", at, diags)
-	if r.Failed() {
-		return nil, r.Result()
-	}
-	body := parsed.Body.(*hclsyntax.Body)
-	if diags := lang.CheckSyntax(body); diags.HasErrors() {
-		r.Adopt("", at, diags)
-		return nil, r.Result()
-	}
 	f := &File{name: filename, src: src, drivers: drivers, blocks: map[string][]*hclsyntax.Block{}}
 	f.sort(&r, body)
 	if f.plan == nil {
