@@ -381,7 +381,7 @@ func TestFirstErrorOfAStep(t *testing.T) {
 // Levels are timed from the first step that is no setup.
 func TestOriginIsThatOfTheFirstLoad(t *testing.T) {
 	s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 1)
-	p := passage{c: s.c, ph: s.ph}
+	p := activePhase{c: s.c, ph: s.ph}
 	s.steps[0].Kind = run.Setup
 	p.take(s, false)
 	require.Zero(t, p.m.Origin)
@@ -400,7 +400,7 @@ func TestOriginIsThatOfTheFirstLoad(t *testing.T) {
 func TestNothingSettlesWithoutAWarmUp(t *testing.T) {
 	s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 1)
 	s.history.add(&measure.Interval{From: int64(s.at), To: int64(s.at) + 1e9, Delta: measureOf(time.Millisecond, 5)})
-	p := passage{c: s.c, ph: s.ph}
+	p := activePhase{c: s.c, ph: s.ph}
 	require.NoError(t, p.settle(s))
 	require.Nil(t, p.m.Settled)
 	require.Equal(t, "none", p.m.WarmUp.By)

@@ -22,7 +22,7 @@ func (c *coordinator) phase(ctx context.Context, ph *plan.Phase) error {
 	if ph.Clear != nil && t.Builtin != nil {
 		return c.flush(ctx, ph)
 	}
-	p := passage{c: c, ph: ph, route: newRoute(ph), m: judge.Measured{Endpoints: t.Endpoints}, watch: c.watch(ph)}
+	p := activePhase{c: c, ph: ph, route: newRoute(ph), m: judge.Measured{Endpoints: t.Endpoints}, watch: c.watch(ph)}
 	if t.Builtin != nil {
 		p.m.Endpoints = c.nodes[t.Name]
 	}
@@ -35,8 +35,8 @@ func (c *coordinator) phase(ctx context.Context, ph *plan.Phase) error {
 	return err
 }
 
-// passage is a phase under way.
-type passage struct {
+// activePhase is a phase under way.
+type activePhase struct {
 	c     *coordinator
 	ph    *plan.Phase
 	route *route
@@ -46,7 +46,7 @@ type passage struct {
 }
 
 // all carries out the steps of the phase. It says whether any was begun.
-func (p *passage) all(ctx context.Context) (began bool, err error) {
+func (p *activePhase) all(ctx context.Context) (began bool, err error) {
 	for {
 		var spent time.Duration
 		if p.begun > 0 {
@@ -81,7 +81,7 @@ func (p *passage) all(ctx context.Context) (began bool, err error) {
 }
 
 // take enters what a step has counted.
-func (p *passage) take(s *step, aborted bool) {
+func (p *activePhase) take(s *step, aborted bool) {
 	p.m.Aborted, p.m.Losses = aborted, s.missing()
 	if why := p.c.braked.Load(); why != nil {
 		p.m.Braked = p.ph.Stop.String()
@@ -101,7 +101,7 @@ func (p *passage) take(s *step, aborted bool) {
 }
 
 // level enters what a step has counted that is one level of several.
-func (p *passage) level(s *step, step worker.Step) {
+func (p *activePhase) level(s *step, step worker.Step) {
 	if p.begun == 0 {
 		p.begun = s.at
 	}
@@ -117,7 +117,7 @@ func (p *passage) level(s *step, step worker.Step) {
 }
 
 // settle finds the warm-up of a load that has one level, and what was counted after it.
-func (p *passage) settle(s *step) error {
+func (p *activePhase) settle(s *step) error {
 	if p.ph.Stages != nil || p.ph.Search != nil {
 		return nil
 	}
@@ -145,7 +145,7 @@ func (c *coordinator) add(ph *plan.Phase, m judge.Measured) {
 }
 
 // shortfall is the error of a step that must succeed whole and did not.
-func (p *passage) shortfall(kind run.StepKind, totals *measure.Totals) error {
+func (p *activePhase) shortfall(kind run.StepKind, totals *measure.Totals) error {
 	copies := 1
 	if r := p.c.Plan.Target(p.ph.Target).Replication; r != nil {
 		copies = r.N
