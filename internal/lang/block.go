@@ -330,21 +330,49 @@ func (b *Block) Named(kind string) string {
 	return b.Reference(kind, kind)
 }
 
-// Reference is named for an attribute of any name, which is there.
+// Reference is Named for an attribute of any name, which is there.
 func (b *Block) Reference(attribute, kind string) string {
+	path, known := b.Path+"."+attribute, b.r.Words.Names(kind)
 	expr := b.Body.Attributes[attribute].Expr
-	b.r.Places[b.Path+"."+attribute] = expr.Range()
-	known := b.r.Words.Names(kind)
-	steps, diags := hcl.AbsTraversalForExpr(expr)
-	if !diags.HasErrors() && len(steps) == 2 && steps.RootName() == kind {
-		if step, ok := steps[1].(hcl.TraverseAttr); ok {
-			if !slices.Contains(known, step.Name) {
-				b.Bad(attribute, fmt.Sprintf("unknown %s %s", kind, Quote(step.Name)), Instead(step.Name, known, kind+".%s"))
-				return ""
-			}
-			return step.Name
-		}
+	b.r.Places[path] = expr.Range()
+	name, ok := b.referred(expr, path, kind)
+	switch {
+	case ok && slices.Contains(known, name):
+		return name
+	case ok:
+		b.Bad(attribute, fmt.Sprintf("unknown %s %s", kind, Quote(name)), Instead(name, known, kind+".%s"))
+	case !b.r.Wrong[path]:
+		b.Bad(attribute, "not a reference to a "+kind, fmt.Sprintf("Write %s.NAME. %s", kind, ThereIs(known)))
 	}
-	b.Bad(attribute, "not a reference to a "+kind, fmt.Sprintf("Write %s.NAME. %s", kind, ThereIs(known)))
 	return ""
+}
+
+// referred reads kind.NAME, or kind[…] with an expression for the name. One that cannot be evaluated is reported.
+func (b *Block) referred(expr hclsyntax.Expression, path, kind string) (name string, ok bool) {
+	if x, indexed := expr.(*hclsyntax.IndexExpr); indexed && hcl.ExprAsKeyword(x.Collection) == kind {
+		v, ok := b.r.Eval(x.Key, b.Scope())
+		if !ok {
+			b.r.Wrong[path] = true
+		}
+		return nameOf(v, ok)
+	}
+	steps, diags := hcl.AbsTraversalForExpr(expr)
+	if diags.HasErrors() || len(steps) != 2 || steps.RootName() != kind {
+		return "", false
+	}
+	switch step := steps[1].(type) {
+	case hcl.TraverseAttr:
+		return step.Name, true
+	case hcl.TraverseIndex:
+		return nameOf(step.Key, true)
+	}
+	return "", false
+}
+
+// nameOf returns the name that a value is, if it is one.
+func nameOf(v cty.Value, ok bool) (string, bool) {
+	if !ok || v.IsNull() || v.Type() != cty.String {
+		return "", false
+	}
+	return v.AsString(), true
 }

@@ -122,7 +122,7 @@ func distance(a, b string) int {
 }
 
 // maxListed bounds how many names a message lists.
-const maxListed = 20
+const maxListed = 24
 
 // Listed joins words for a sentence: "a, b and c".
 func Listed(words []string) string {

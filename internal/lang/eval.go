@@ -1,8 +1,11 @@
 package lang
 
 import (
+	"errors"
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -71,7 +74,11 @@ func (e *evaluator) admit(v cty.Value, x hclsyntax.Expression, s Scope) bool {
 	}
 	weight, err := weigh(v)
 	if err != nil {
-		e.Fault(x.Range(), s.Where+": "+err.Error(), "Write a smaller value.")
+		remedy := "Write a smaller value."
+		if errors.Is(err, errObeyed) {
+			remedy = "Write the text without it."
+		}
+		e.Fault(x.Range(), s.Where+": "+err.Error(), remedy)
 		return false
 	}
 	if e.weight += weight; e.weight > maxWeight {
@@ -93,11 +100,8 @@ func weigh(v cty.Value) (int, error) {
 	t := v.Type()
 	switch {
 	case t == cty.String:
-		n := len(v.AsString())
-		if n > MaxString {
-			return 0, fmt.Errorf("a string of %d bytes, of at most %d", n, MaxString)
-		}
-		return valueWeight + n, nil
+		n, err := weighText(v.AsString())
+		return valueWeight + n, err
 	case t == cty.Number:
 		if v.AsBigFloat().IsInf() {
 			return 0, fmt.Errorf("an infinite number")
@@ -112,6 +116,25 @@ func weigh(v cty.Value) (int, error) {
 	return valueWeight, nil
 }
 
+// errObeyed is of texts that do more than be read where they are shown.
+var errObeyed = errors.New("a character that terminals or pages obey, and do not show")
+
+// obeyed is quantity.Obeyed, and of as many characters: results and pages quote plans.
+func obeyed(r rune) bool {
+	return unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
+}
+
+func weighText(text string) (int, error) {
+	if len(text) > MaxString {
+		return 0, fmt.Errorf("a string of %d bytes, of at most %d", len(text), MaxString)
+	}
+	if at := strings.IndexFunc(text, obeyed); at >= 0 {
+		r, _ := utf8.DecodeRuneInString(text[at:])
+		return 0, fmt.Errorf("a string with %U, %w", r, errObeyed)
+	}
+	return len(text), nil
+}
+
 func weighElements(v cty.Value) (int, error) {
 	if n := v.LengthInt(); n > maxCollection {
 		return 0, fmt.Errorf("a collection of %d elements, of at most %d", n, maxCollection)
@@ -124,7 +147,11 @@ func weighElements(v cty.Value) (int, error) {
 			return 0, err
 		}
 		if key.Type() == cty.String {
-			n += len(key.AsString())
+			text, err := weighText(key.AsString())
+			if err != nil {
+				return 0, err
+			}
+			n += text
 		}
 		sum += n
 	}

@@ -100,11 +100,8 @@ func (p *Epoll) Connect(to *Endpoint, token int32) (int, error) {
 
 func (p *Epoll) begin(fd int, addr unix.Sockaddr, token int32) error {
 	if _, local := addr.(*unix.SockaddrUnix); !local {
-		if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
-			return fmt.Errorf("set TCP_NODELAY: %w", err)
-		}
-		if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, mostUnsent); err != nil {
-			return fmt.Errorf("set TCP_NOTSENT_LOWAT: %w", err)
+		if err := tune(fd); err != nil {
+			return err
 		}
 	}
 	if err := unix.Connect(fd, addr); err != nil && err != unix.EINPROGRESS {
@@ -113,6 +110,20 @@ func (p *Epoll) begin(fd int, addr unix.Sockaddr, token int32) error {
 	ev := unix.EpollEvent{Events: unix.EPOLLOUT, Fd: token}
 	if err := unix.EpollCtl(p.fd, unix.EPOLL_CTL_ADD, fd, &ev); err != nil {
 		return fmt.Errorf("epoll_ctl: %w", err)
+	}
+	return nil
+}
+
+// tune sets what a socket of TCP is to do; one of another kind does without.
+func tune(fd int) error {
+	for _, option := range []struct {
+		name         string
+		which, value int
+	}{{"TCP_NODELAY", unix.TCP_NODELAY, 1}, {"TCP_NOTSENT_LOWAT", unix.TCP_NOTSENT_LOWAT, mostUnsent}} {
+		err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, option.which, option.value)
+		if err != nil && err != unix.EOPNOTSUPP {
+			return fmt.Errorf("set %s: %w", option.name, err)
+		}
 	}
 	return nil
 }
@@ -200,13 +211,7 @@ func (p *Epoll) Writev(fd int, parts [][]byte) (int, error) {
 }
 
 // Traffic returns what the kernel has counted on a connection in its life; nothing, when it does not say.
-func (p *Epoll) Traffic(fd int) Traffic {
-	info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
-	if err != nil {
-		return Traffic{}
-	}
-	return Traffic{BytesSent: info.Bytes_sent, BytesRetransmitted: info.Bytes_retrans, Retransmits: uint64(info.Total_retrans)}
-}
+func (p *Epoll) Traffic(fd int) Traffic { return trafficOf(fd) }
 
 // Close implements [Poller].
 func (p *Epoll) Close(fd int) {

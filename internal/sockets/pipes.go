@@ -192,6 +192,9 @@ func (p *Pipes) notify() {
 	}
 }
 
+// Notify ends a wait. Any goroutine may call it.
+func (p *Pipes) Notify() { p.notify() }
+
 // Wait implements [Poller].
 func (p *Pipes) Wait(ready []Readiness, d time.Duration) (int, error) {
 	if n := p.collect(ready); n > 0 || d <= 0 {

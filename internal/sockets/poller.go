@@ -40,6 +40,15 @@ func (t *Traffic) Add(o Traffic) {
 	t.Retransmits += o.Retransmits
 }
 
+// Since returns what was counted since an earlier state of the counts.
+func (t Traffic) Since(o Traffic) Traffic {
+	return Traffic{
+		BytesSent:          t.BytesSent - o.BytesSent,
+		BytesRetransmitted: t.BytesRetransmitted - o.BytesRetransmitted,
+		Retransmits:        t.Retransmits - o.Retransmits,
+	}
+}
+
 // Readiness is a socket that can move bytes.
 type Readiness struct {
 	Token       int32

@@ -1,0 +1,136 @@
+package sockets
+
+import (
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Meter makes the connections of one client and counts what goes over them. Its methods may be called from any goroutine.
+type Meter struct {
+	to   func(ctx context.Context) (net.Conn, error)
+	in   atomic.Uint64
+	out  atomic.Uint64
+	made atomic.Uint64
+
+	mu    sync.Mutex
+	open  map[*metered]struct{}
+	ended Traffic // of connections that are closed
+}
+
+// NewMeter returns a meter of connections that a function makes.
+func NewMeter(to func(ctx context.Context) (net.Conn, error)) *Meter {
+	return &Meter{to: to, open: make(map[*metered]struct{})}
+}
+
+// Dial makes a connection.
+func (m *Meter) Dial(ctx context.Context) (net.Conn, error) {
+	conn, err := m.to(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m.made.Add(1)
+	c := &metered{Conn: conn, meter: m}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.open[c] = struct{}{}
+	return c, nil
+}
+
+// Bytes returns what the client has read and written so far; of an encrypted connection what it holds.
+func (m *Meter) Bytes() (in, out uint64) { return m.in.Load(), m.out.Load() }
+
+// Made returns how many connections were made.
+func (m *Meter) Made() uint64 { return m.made.Load() }
+
+// Traffic returns what the kernel has counted on the connections in their lives.
+func (m *Meter) Traffic() Traffic {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := m.ended
+	for c := range m.open {
+		all.Add(c.traffic())
+	}
+	return all
+}
+
+// Cut closes what is open without a farewell that could block: reads and writes under way return.
+func (m *Meter) Cut() {
+	m.mu.Lock()
+	var open []*metered
+	for c := range m.open {
+		open = append(open, c)
+	}
+	m.mu.Unlock()
+	for _, c := range open {
+		m.forget(c)
+		abort(c.Conn)
+	}
+}
+
+// forget notes what was counted on a connection that is about to be closed.
+func (m *Meter) forget(c *metered) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, open := m.open[c]; open {
+		m.ended.Add(c.traffic())
+		delete(m.open, c)
+	}
+}
+
+// metered is a connection of a Meter's.
+type metered struct {
+	net.Conn
+	meter *Meter
+}
+
+// NetConn returns what is metered.
+func (c *metered) NetConn() net.Conn { return c.Conn }
+
+func (c *metered) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.meter.in.Add(uint64(n))
+	return n, err
+}
+
+func (c *metered) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	c.meter.out.Add(uint64(n))
+	return n, err
+}
+
+func (c *metered) Close() error {
+	c.meter.forget(c)
+	return c.Conn.Close()
+}
+
+// traffic returns what the kernel has counted on a connection; nothing, when it does not say.
+func (c *metered) traffic() (t Traffic) {
+	conn := c.Conn
+	if over, ok := conn.(interface{ NetConn() net.Conn }); ok {
+		conn = over.NetConn()
+	}
+	at, ok := conn.(syscall.Conn)
+	if !ok {
+		return t
+	}
+	raw, err := at.SyscallConn()
+	if err != nil {
+		return t
+	}
+	_ = raw.Control(func(fd uintptr) { t = trafficOf(int(fd)) }) // of one that was closed nothing is known any more
+	return t
+}
+
+// trafficOf returns what the kernel has counted on a socket; nothing, when it does not say.
+func trafficOf(fd int) Traffic {
+	info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
+	if err != nil {
+		return Traffic{}
+	}
+	return Traffic{BytesSent: info.Bytes_sent, BytesRetransmitted: info.Bytes_retrans, Retransmits: uint64(info.Total_retrans)}
+}
