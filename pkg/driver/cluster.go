@@ -14,7 +14,7 @@ type Cluster interface {
 
 	// Nodes asks the server at the far end of a fresh connection for all nodes of its cluster and the slots they have. The connection's
 	// deadline is set by the caller.
-	Nodes(ctx context.Context, conn net.Conn, config any, secrets Secrets) ([]Node, error)
+	Nodes(ctx context.Context, conn net.Conn, link Link) ([]Node, error)
 }
 
 // Node is a node of a cluster as one of them describes it.

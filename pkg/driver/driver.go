@@ -6,7 +6,7 @@
 //
 // A [Driver] describes a protocol and, by the interfaces it also implements, how it is carried:
 //
-//   - [Wire]: a byte protocol with replies in the order of their requests on a connection. The executor owns the sockets.
+//   - [Wire]: a byte protocol with replies in the order of their requests on a connection, or with ids ([Tagged]). The executor owns the sockets.
 //   - [Dialer]: a client that does its own I/O and blocks. It runs on the blocking executor.
 //   - localfile.Driver: files of the worker's own machine. Its sessions work on the executor's threads, without a hand-over.
 //   - [Timed]: no transport; a reply is a pure function of its request and arrives after a computed delay.
@@ -16,14 +16,15 @@ package driver
 
 import (
 	"context"
-	"net"
+	"strconv"
 	"time"
 )
 
 // Verb is what a request asks an endpoint to do.
 type Verb uint8
 
-// The verbs, in the order of every table and result.
+// The verbs that stores have, in the order of every table and result. Behind them are those of ops that a plan names itself ([Words]): [MaxOwn] that
+// store nothing, and as many that store.
 const (
 	Get Verb = iota
 	Put
@@ -33,17 +34,28 @@ const (
 	Read   // of a log's next entry, or of a slot
 	Clear  // of a log, or of a slot
 
-	NumVerbs int = iota
+	firstOwn            = iota                // of those that store nothing,
+	firstOwnStoring     = firstOwn + MaxOwn   // and of those that do
+	NumVerbs        int = firstOwn + 2*MaxOwn // with those of plans
 )
 
-var verbNames = [NumVerbs]string{"get", "put", "delete", "append", "write", "read", "clear"}
+var verbNames = [firstOwn]string{"get", "put", "delete", "append", "write", "read", "clear"}
 
-func (v Verb) String() string { return verbNames[v] }
+// String returns the name that the verb has in every plan. One of a plan's own has a number here: [Words] have its name.
+func (v Verb) String() string {
+	if v.Own() {
+		return "own op " + strconv.Itoa(int(v-firstOwn))
+	}
+	return verbNames[v]
+}
+
+// Own says whether the verb is of a plan.
+func (v Verb) Own() bool { return v >= firstOwn }
 
 // Stores says whether a request with the verb carries a value.
-func (v Verb) Stores() bool { return v == Put || v == Append || v == Write }
+func (v Verb) Stores() bool { return v == Put || v == Append || v == Write || v >= firstOwnStoring }
 
-// ParseVerb returns the verb with the given name, as written in plans.
+// ParseVerb returns the verb that every store has under the given name, as written in plans.
 func ParseVerb(name string) (Verb, bool) {
 	for i, n := range verbNames {
 		if n == name {
@@ -79,6 +91,7 @@ func (o Outcome) Failed() bool { return o == QuorumFailed || o == Timeout || o =
 
 // Request is one message to one endpoint.
 type Request struct {
+	Target   int    // index into the targets of the phase, the phase's own first
 	Endpoint int    // index into the target's endpoints
 	Verb     Verb   //
 	Stream   uint32 // the stream that issued the op, and
@@ -87,7 +100,10 @@ type Request struct {
 	Key      []byte // valid until the op is settled
 	Value    *Value // of a verb that stores; valid until the op is settled
 	Asking   bool   // it goes where another endpoint of a cluster has sent it, for once
+	ID       uint32 // of a codec that is Tagged: no other request that is outstanding on the connection has it
 	Batch    []Item // all keys, where there are several; Key and Value are then not to be looked at. Valid until the op is settled
+	Token    uint64 // of a put that is to replace just the value which a reply with that token had; 0: whatever is there
+	Tag      uint8  // the program's: the event that ends the request gives it back
 }
 
 // Item is one of the keys of a request that has several, and in a put its value.
@@ -100,8 +116,11 @@ type Item struct {
 // Reply is what an endpoint answered. A Reply is reused: Parse overwrites every field.
 type Reply struct {
 	Outcome Outcome // OK, Miss, Conflict or Error
+	Acks    uint8   // replicas that stand behind the answer, where the endpoint asked them itself; 0: it does not say
 	Value   []byte  // of a get that is OK; valid until the next read into the same buffer
 	Message []byte  // the endpoint's words when Outcome is Error; same lifetime
+	Token   uint64  // of the value, for a put that is to replace just that; 0: it has none
+	Code    uint16  // what the protocol calls a status, such as that of HTTP, for samples of ops; 0: it has none
 }
 
 // Driver describes one protocol.
@@ -119,19 +138,12 @@ type Driver interface {
 // Wire is a driver whose protocol an executor carries over its own sockets.
 type Wire interface {
 	Driver
-	// NewCodec returns a codec for connections of a target with the given config (of NewConfig's type).
+	// NewCodec returns a codec for the connections of a loop, which share it: the link has no Endpoint and no Dial.
 	// It fails when a secret is not to be had.
-	NewCodec(config any, secrets Secrets) (Codec, error)
+	NewCodec(link Link) (Codec, error)
 	// Builtin names the protocol a built-in node must speak to serve this driver; "" when none does.
 	Builtin() string
-	// Identify asks the server at the far end of a fresh connection what it is: version and the settings that bear on
-	// a measurement, by name: "version" and "server", or [Note] in their place when the server greets well and will not say. The error of one that is not
-	// there for loads says what it is. The connection's deadline is set by the caller.
-	Identify(ctx context.Context, conn net.Conn, config any, secrets Secrets) (map[string]string, error)
 }
-
-// Note is the name under which Identify says why a server's facts are missing.
-const Note = "note"
 
 // Codec writes requests and reads replies. It does no I/O, keeps nothing of the bytes it is given, and allocates nothing
 // per request. Used by one goroutine at a time.
@@ -153,7 +165,8 @@ type Codec interface {
 // Layout is what a Codec is, too, whose requests with one verb differ only in the bytes of key and value, as long as keys are of one
 // length and values of one size and TTL. An executor can then make many requests of one.
 type Layout interface {
-	// Offsets returns where in the bytes of req its key stands, and in a put its value.
+	// Offsets returns where in the bytes of req its key stands, and behind it its value, if it has one. keyAt is below 0 where requests with the
+	// verb differ in other ways, too.
 	Offsets(req *Request) (keyAt, valueAt int)
 }
 
@@ -165,6 +178,20 @@ type Skimmer interface {
 	// Outline returns how many bytes the reply has that b begins with, where b tells that and, whatever comes behind b, the reply is OK if it ends
 	// in CR LF and is not of this protocol if it does not; else 0.
 	Outline(b []byte, verb Verb) int
+}
+
+// Resumer is what a Codec is, too, whose replies may have any number of parts. Parse begins at the front of a reply whenever more of it has come; of one
+// that comes in many pieces it would look at the first part as many times.
+type Resumer interface {
+	// Resume goes on in a reply that is not complete and that b holds the beginning of, from where it stopped when there was less of it; the zero
+	// Progress is the front. It returns true once Parse may be called again: the reply is complete, or b begins with what Parse reports.
+	Resume(b []byte, p *Progress) (bool, error)
+}
+
+// Progress is how far a Resumer has come in a reply. Left and Seen are its own: parts that are to come as far as it knows, and that there are.
+type Progress struct {
+	At         int // bytes that need not be looked at again; above 0 where it has begun
+	Left, Seen int64
 }
 
 // Aside is what a Codec is, too, whose endpoints may say things that answer no request. Parse passes over those that come before a reply.
@@ -207,11 +234,12 @@ type Expirer interface {
 	CheckTTL(ttl time.Duration) error
 }
 
-// Dialer is a driver that brings its own blocking client.
+// Dialer is a driver that brings its own blocking client. Its connections are the executor's: the client makes each of them by the link's Dial, over
+// TLS or a Unix socket where the plan says so, and never by itself. A session has as many clients of an endpoint as it can have ops in flight.
 type Dialer interface {
 	Driver
-	// Dial connects a session to one endpoint.
-	Dial(ctx context.Context, config any, secrets Secrets, endpoint string) (Session, error)
+	// Dial connects a session to the link's endpoint.
+	Dial(ctx context.Context, link Link) (Session, error)
 }
 
 // Session is a blocking client of one endpoint. Used by one goroutine at a time.
@@ -227,10 +255,4 @@ type Timed interface {
 	Driver
 	// Reply fills reply and returns how long after its start the request ends, ≥ 0. It is a pure function of config and req.
 	Reply(config any, req *Request, reply *Reply) time.Duration
-}
-
-// OpensFiles says whether sessions of the driver take file descriptors, for sockets or files: all do but those of a [Timed] driver.
-func OpensFiles(d Driver) bool {
-	_, none := d.(Timed)
-	return !none
 }

@@ -32,10 +32,12 @@ type Suite struct {
 	Driver  driver.Driver
 	Config  any            // of the type of Driver.NewConfig; nil for its defaults
 	Secrets driver.Secrets // nil when the config names none
+	Forms   []driver.Form  // of a form.Former, which word get, put or delete anew; nil for the driver's own
 
-	// Dial opens a new connection to the server that a driver.Wire is checked against.
+	// Dial opens a new connection to the server that a driver.Wire or a driver.Dialer is checked against.
 	Dial func() (net.Conn, error)
-	// Open begins a session with the target. nil for OverConn on Dial, or for the replies of a driver.Timed.
+	// Open begins a session with the target. nil for OverConn on Dial, for a client of a driver.Dialer, for a session of a localfile.Driver, or for the
+	// replies of a driver.Timed.
 	Open func(t testing.TB) Executor
 
 	// Note is what a server that tells nothing of itself is noted to say; "" for one that does tell.
@@ -43,6 +45,8 @@ type Suite struct {
 
 	// MaxKey is the longest key the protocol takes, in bytes; 0 for no limit under 512.
 	MaxKey int
+	// Tokens says that replies to gets have tokens, and that a put may have one.
+	Tokens bool
 	// TextKeys says that keys are printable and hold no space.
 	TextKeys bool
 	// MaxValue is the longest value the target takes, in bytes; 0 for no limit under 1 MiB.
@@ -65,26 +69,40 @@ func Run(t *testing.T, s Suite) {
 		require.NoError(t, config.Validate())
 	}
 	t.Run("declaration", s.declaration)
+	s.prepared(t)
 	if timed, ok := s.Driver.(driver.Timed); ok {
 		t.Run("timed", func(t *testing.T) { s.timed(t, timed) })
 	}
 	if local, ok := s.Driver.(localfile.Driver); ok {
 		t.Run("local", func(t *testing.T) { s.local(t, local) })
+		if localfile.Keyed(local) && s.Open == nil {
+			s.Open = func(t testing.TB) Executor { return s.overStore(t, local) }
+		}
 	}
 	wire, isWire := s.Driver.(driver.Wire)
 	if isWire && s.Open == nil {
-		s.Open = func(t testing.TB) Executor { return OverConn(t, s.codec(t, wire), s.dial(t)) }
+		s.Open = func(t testing.TB) Executor { return OverConn(t, s.codec(t, wire), s.begun(t, wire)) }
+	}
+	dialer, dials := s.Driver.(driver.Dialer)
+	if dials && s.Open == nil {
+		s.Open = func(t testing.TB) Executor { return s.openSession(t, dialer) }
 	}
 	if s.Open != nil {
 		t.Run("missing key", s.missingKey)
 		t.Run("values", s.values)
 		t.Run("overwrite", s.overwrite)
 		t.Run("delete", s.delete)
+		if s.Tokens {
+			t.Run("compare and set", s.compareAndSet)
+		}
 		t.Run("order", s.order)
 		t.Run("keys", s.keys)
 	}
 	if isWire {
 		t.Run("wire", func(t *testing.T) { s.wire(t, wire) })
+	}
+	if dials {
+		t.Run("session", func(t *testing.T) { s.session(t, dialer) })
 	}
 }
 
@@ -223,6 +241,28 @@ func (s *Suite) delete(t *testing.T) {
 	s.do(t, x, driver.OK, del(k))
 	s.do(t, x, driver.Miss, get(k))
 	s.do(t, x, driver.Miss, del(k))
+}
+
+// compareAndSet puts by the token of a reply: that holds for what was read and for nothing else.
+func (s *Suite) compareAndSet(t *testing.T) {
+	x := s.Open(t)
+	k := key(t, "token")
+	first, second, third := driver.Value{Size: 5, Seed: 1}, driver.Value{Size: 6, Seed: 2}, driver.Value{Size: 7, Seed: 3}
+	s.do(t, x, driver.OK, put(k, first))
+	read := s.do(t, x, driver.OK, get(k))
+	require.NotZero(t, read.Token, "token of a value")
+	replace := put(k, second)
+	replace.Token = read.Token
+	s.do(t, x, driver.OK, replace)
+	s.holds(t, x, k, second)
+	replace.Value = &third
+	s.do(t, x, driver.Conflict, replace) // the value has changed
+	s.holds(t, x, k, second)
+	replace.Token = s.do(t, x, driver.OK, get(k)).Token
+	require.NotEqual(t, read.Token, replace.Token, "values that differ have tokens that do")
+	s.do(t, x, driver.OK, del(k))
+	s.do(t, x, driver.Conflict, replace) // it is gone
+	s.do(t, x, driver.Miss, get(k))
 }
 
 // order sends many requests before it reads a reply, and tells the replies apart by their values' sizes.

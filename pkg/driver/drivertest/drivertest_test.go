@@ -25,8 +25,8 @@ type faulty struct {
 	codec func(driver.Codec) driver.Codec
 }
 
-func (f faulty) NewCodec(config any, secrets driver.Secrets) (driver.Codec, error) {
-	c, err := f.Driver.NewCodec(config, secrets)
+func (f faulty) NewCodec(link driver.Link) (driver.Codec, error) {
+	c, err := f.Driver.NewCodec(link)
 	return f.codec(c), err
 }
 
@@ -123,7 +123,7 @@ func (s shared) NewConfig() any { return s.cfg }
 // nameless does not say what the server is.
 type nameless struct{ redis.Driver }
 
-func (nameless) Identify(context.Context, net.Conn, any, driver.Secrets) (map[string]string, error) {
+func (nameless) Identify(context.Context, net.Conn, driver.Link) (map[string]string, error) {
 	return map[string]string{"server": "?"}, nil
 }
 
@@ -275,7 +275,7 @@ func conform(t *testing.T, d driver.Driver, open func(drivertest.Executor) drive
 	suite := drivertest.Suite{Driver: d, Dial: dial}
 	if wire, ok := d.(driver.Wire); ok && open != nil {
 		suite.Open = func(t testing.TB) drivertest.Executor {
-			c, err := wire.NewCodec(d.NewConfig(), nil)
+			c, err := wire.NewCodec(driver.Link{Config: d.NewConfig()})
 			require.NoError(t, err)
 			conn, err := dial()
 			require.NoError(t, err)

@@ -1,6 +1,8 @@
 package drivertest
 
 import (
+	"bytes"
+	"fmt"
 	"os"
 	"testing"
 
@@ -51,7 +53,7 @@ func (s *Suite) localSession(t *testing.T, d localfile.Driver, store localfile.S
 			continue
 		}
 		for n := range uint64(20) {
-			req, reply := driver.Request{Verb: v, N: n, Index: n % 4}, driver.Reply{}
+			req, reply := driver.Request{Verb: v, N: n, Index: n % 4, Key: fmt.Appendf(nil, "key:%d", n%4)}, driver.Reply{}
 			if v.Stores() {
 				req.Value = &driver.Value{}
 			}
@@ -60,4 +62,34 @@ func (s *Suite) localSession(t *testing.T, d localfile.Driver, store localfile.S
 			s.declared(t, v, reply)
 		}
 	}
+}
+
+// overStore returns an executor for a session with a store of its own of a driver that keeps values by key.
+func (s *Suite) overStore(t testing.TB, d localfile.Driver) Executor {
+	site := localfile.Site{Root: t.TempDir(), Name: "conformance", To: 1, Epoch: 1, Fresh: true, Keys: 4, Memory: func() int64 { return 1 << 30 }}
+	store, err := d.Open(t.Context(), s.Config, site)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		claim, err := store.Close()
+		require.NoError(t, err)
+		proof, err := d.Verify(claim)
+		require.NoError(t, err)
+		require.Empty(t, proof.Wrong)
+		require.NoError(t, store.Remove())
+	})
+	session, err := store.Session(0)
+	require.NoError(t, err)
+	return overStore{session}
+}
+
+type overStore struct{ session localfile.Session }
+
+func (x overStore) Do(t testing.TB, reqs ...driver.Request) []driver.Reply {
+	replies := make([]driver.Reply, len(reqs))
+	for i := range reqs {
+		require.NoError(t, x.session.Prepare(&reqs[i]))
+		require.NoError(t, x.session.Do(&reqs[i], &replies[i]))
+		replies[i].Value = bytes.Clone(replies[i].Value)
+	}
+	return replies
 }

@@ -29,6 +29,7 @@ type overConn struct {
 	codec    driver.Codec
 	conn     net.Conn
 	in       []byte   // received, not yet taken
+	id       uint32   // of the last request
 	greeting [][]byte // replies to the greeting
 	replies  []exchange
 }
@@ -56,14 +57,42 @@ func (x *overConn) Do(t testing.TB, reqs ...driver.Request) []driver.Reply {
 	t.Helper()
 	var out []byte
 	for i := range reqs {
+		x.id++
+		reqs[i].ID = x.id
 		out = x.codec.AppendRequest(out, &reqs[i])
 	}
 	x.send(t, out)
+	if tagged, ok := x.codec.(driver.Tagged); ok {
+		return x.match(t, tagged, reqs)
+	}
 	replies := make([]driver.Reply, len(reqs))
 	for i, req := range reqs {
 		taken := x.receive(t, func(b []byte) (int, error) { return x.codec.Parse(b, req.Verb, &replies[i]) })
 		replies[i].Value, replies[i].Message = slices.Clone(replies[i].Value), slices.Clone(replies[i].Message)
 		x.replies = append(x.replies, exchange{req.Verb, taken})
+	}
+	return replies
+}
+
+// match reads the replies to requests by their ids.
+func (x *overConn) match(t testing.TB, codec driver.Tagged, reqs []driver.Request) []driver.Reply {
+	t.Helper()
+	replies := make([]driver.Reply, len(reqs))
+	for answered := make([]bool, len(reqs)); slices.Contains(answered, false); {
+		i := -1
+		taken := x.receive(t, func(b []byte) (int, error) {
+			id, ok := codec.Tag(b)
+			if !ok {
+				return 0, nil
+			}
+			i = slices.IndexFunc(reqs, func(r driver.Request) bool { return r.ID == id })
+			require.GreaterOrEqual(t, i, 0, "a reply with the id %d, which no request has: %.40q", id, b)
+			return codec.Parse(b, reqs[i].Verb, &replies[i])
+		})
+		require.False(t, answered[i], "two replies to request %d", reqs[i].ID)
+		answered[i] = true
+		replies[i].Value, replies[i].Message = slices.Clone(replies[i].Value), slices.Clone(replies[i].Message)
+		x.replies = append(x.replies, exchange{reqs[i].Verb, taken})
 	}
 	return replies
 }
@@ -96,8 +125,12 @@ func (x *overConn) receive(t testing.TB, parse func([]byte) (int, error)) []byte
 
 func (s *Suite) codec(t testing.TB, d driver.Wire) driver.Codec {
 	t.Helper()
-	codec, err := d.NewCodec(s.Config, s.Secrets)
+	codec, err := d.NewCodec(s.link())
 	require.NoError(t, err)
+	if stateful, ok := codec.(driver.Stateful); ok {
+		codec, err = stateful.Connection("127.0.0.1:1")
+		require.NoError(t, err)
+	}
 	return codec
 }
 
@@ -110,15 +143,20 @@ func (s *Suite) dial(t testing.TB) net.Conn {
 
 // wire checks a codec, with the bytes of a real exchange.
 func (s *Suite) wire(t *testing.T, d driver.Wire) {
-	x := openConn(t, s.codec(t, d), s.dial(t))
+	x := openConn(t, s.codec(t, d), s.begun(t, d))
 	k, missing := key(t, "wire"), key(t, "wire-missing")
 	x.Do(t, put(k, binaryValue(300)), get(k), get(missing), del(k), del(missing))
-	t.Run("identity", func(t *testing.T) { s.identity(t, d) })
+	if known, ok := d.(driver.Identifier); ok {
+		t.Run("identity", func(t *testing.T) { s.identity(t, known) })
+	}
 	t.Run("requests", func(t *testing.T) { requests(t, x.codec) })
 	if l, ok := x.codec.(driver.Layout); ok {
 		t.Run("layout", func(t *testing.T) { layout(t, x.codec, l) })
 	}
 	t.Run("greeting", func(t *testing.T) { greeting(t, x) })
+	if tagged, ok := x.codec.(driver.Tagged); ok {
+		t.Run("tags", func(t *testing.T) { tags(t, x, tagged) })
+	}
 	t.Run("pieces", func(t *testing.T) { pieces(t, x) })
 	t.Run("garbage", func(t *testing.T) { garbage(t, x) })
 	t.Run("allocations", func(t *testing.T) { allocations(t, x) })
@@ -128,11 +166,44 @@ func (s *Suite) wire(t *testing.T, d driver.Wire) {
 	}
 }
 
-func (s *Suite) identity(t *testing.T, d driver.Wire) {
+// link is what the suite's codecs are made for.
+func (s *Suite) link() driver.Link {
+	return driver.Link{Config: s.Config, Forms: s.Forms, Secrets: s.Secrets, Endpoint: "127.0.0.1:1", Run: "drivertest"}
+}
+
+// begun opens a connection that requests may follow on.
+func (s *Suite) begun(t testing.TB, d driver.Wire) net.Conn {
+	t.Helper()
+	conn := s.dial(t)
+	shaker, ok := d.(driver.Handshaker)
+	if !ok {
+		return conn
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	conn, err := shaker.Handshake(ctx, conn, s.link())
+	require.NoError(t, err)
+	return conn
+}
+
+// prepared makes on the server what requests want, where they want something.
+func (s *Suite) prepared(t testing.TB) {
+	p, ok := s.Driver.(driver.Preparer)
+	if !ok || s.Dial == nil {
+		return
+	}
+	conn := s.dial(t)
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	require.NoError(t, p.Prepare(ctx, conn, s.link()))
+}
+
+func (s *Suite) identity(t *testing.T, d driver.Identifier) {
 	conn := s.dial(t)
 	defer conn.Close()
 	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
-	id, err := d.Identify(context.Background(), conn, s.Config, s.Secrets)
+	id, err := d.Identify(context.Background(), conn, s.link())
 	require.NoError(t, err)
 	if s.Note != "" {
 		require.Contains(t, id[driver.Note], s.Note)
@@ -189,6 +260,9 @@ func layout(t *testing.T, codec driver.Codec, l driver.Layout) {
 func remade(t *testing.T, codec driver.Codec, l driver.Layout, first, second driver.Request) {
 	made := codec.AppendRequest(nil, &first)
 	keyAt, valueAt := l.Offsets(&first)
+	if keyAt < 0 {
+		return // requests differ in other ways, too
+	}
 	copy(made[keyAt:], second.Key)
 	if first.Value != nil {
 		copy(made[valueAt:], second.Value.AppendTo(nil))
@@ -214,6 +288,24 @@ func greeting(t *testing.T, x *overConn) {
 	}
 }
 
+// tags reads the id of replies that are cut short: it is that of the whole one, or not told yet. Requests differ by their ids.
+func tags(t *testing.T, x *overConn, codec driver.Tagged) {
+	for _, e := range x.replies {
+		id, ok := codec.Tag(e.bytes)
+		require.True(t, ok, "the id of %.40q", e.bytes)
+		for cut := range e.bytes {
+			if of, told := codec.Tag(e.bytes[:cut:cut]); told {
+				require.Equal(t, id, of, "the id of %.40q, cut to %q", e.bytes, e.bytes[:cut])
+			}
+		}
+	}
+	for _, req := range samples() {
+		first := codec.AppendRequest(nil, &req)
+		req.ID = math.MaxUint32
+		require.NotEqual(t, first, codec.AppendRequest(nil, &req), "a %s with another id", req.Verb)
+	}
+}
+
 // pieces reads every reply cut short at every byte, whole, and with the next one behind it.
 func pieces(t *testing.T, x *overConn) {
 	for _, e := range x.replies {
@@ -227,12 +319,32 @@ func pieces(t *testing.T, x *overConn) {
 			require.NoError(t, err, "reply to a %s, cut to %q", e.verb, e.bytes[:cut])
 			require.Zero(t, n, "reply to a %s, cut to %q", e.verb, e.bytes[:cut])
 		}
+		if resumer, ok := x.codec.(driver.Resumer); ok {
+			resumed(t, resumer, e.bytes)
+		}
 		followed = driver.Reply{Outcome: driver.Shed, Value: []byte("left over"), Message: []byte("left over")}
 		n, err = x.codec.Parse(append(slices.Clone(e.bytes), e.bytes...), e.verb, &followed)
 		require.NoError(t, err)
 		require.Equal(t, len(e.bytes), n, "bytes taken of two replies to a %s", e.verb)
 		require.Equal(t, whole, followed, "a reply to a %s in place of another", e.verb)
 	}
+}
+
+// resumed has a codec go on in a reply byte by byte: it never goes back, nor beyond what there is, and has the whole one read.
+func resumed(t *testing.T, codec driver.Resumer, reply []byte) {
+	var p driver.Progress
+	whole := false
+	for n := 1; n <= len(reply); n++ {
+		before := p.At
+		var err error
+		whole, err = codec.Resume(reply[:n:n], &p)
+		require.NoError(t, err, "resume at %q", reply[:n])
+		require.True(t, before <= p.At && p.At <= n, "resume at %q: from %d to %d", reply[:n], before, p.At)
+		if whole { // or Parse is to say what it is
+			p = driver.Progress{}
+		}
+	}
+	require.True(t, whole, "resume at the end of %.40q", reply)
 }
 
 // garbage changes real replies at random: Parse may take them or refuse them, but must not panic, nor take what is not there.

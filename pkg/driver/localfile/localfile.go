@@ -24,7 +24,10 @@ type Driver interface {
 	Verify(claim []byte) (Proof, error)
 }
 
-// StampSize is the least size of a value that a Driver stores, in bytes: each says there who wrote it.
+// Keyed says whether a driver keeps values by key, whatever they are: it knows put. The others keep entries, each of which says who wrote it.
+func Keyed(d Driver) bool { return d.Outcomes(driver.Put) != nil }
+
+// StampSize is the least size of an entry, in bytes: each says there who wrote it.
 const StampSize = 16
 
 // Site is where a worker's sessions work, and what their values are like.
@@ -36,6 +39,7 @@ type Site struct {
 	To     int          //
 	Epoch  uint64       // tells what is written in this phase of this run from anything else
 	Fresh  bool         // the run has not opened the target before: what is there is of another run
+	Held   bool         // an earlier phase of this run had the target with the same keys and values
 	Had    map[int]bool // the sessions that earlier phases had on this worker; nil: these
 	Value  driver.Value // what all values have in common
 	Keys   int64        // there are so many keys

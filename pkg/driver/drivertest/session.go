@@ -1,0 +1,175 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// dialling counts the connections that a Dialer's clients make and have open.
+type dialling struct {
+	s    *Suite
+	made atomic.Int64
+	open atomic.Int64
+
+	mu    sync.Mutex
+	conns []net.Conn
+	fails error // of further attempts
+}
+
+// counted is a connection of a dialling's.
+type counted struct {
+	net.Conn
+	of     *dialling
+	closed sync.Once
+}
+
+func (c *counted) Close() error {
+	c.closed.Do(func() { c.of.open.Add(-1) })
+	return c.Conn.Close()
+}
+
+func (d *dialling) dial(context.Context) (net.Conn, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.fails != nil {
+		return nil, d.fails
+	}
+	conn, err := d.s.Dial()
+	if err != nil {
+		return nil, err
+	}
+	d.made.Add(1)
+	d.open.Add(1)
+	d.conns = append(d.conns, conn)
+	return &counted{Conn: conn, of: d}, nil
+}
+
+// cut ends all connections from below, and lets no other be made.
+func (d *dialling) cut(why error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.fails = why
+	for _, conn := range d.conns {
+		_ = conn.Close() // the client may have closed it
+	}
+}
+
+// connect makes a client whose connections are counted.
+func (s *Suite) connect(d driver.Dialer, to *dialling) (driver.Session, error) {
+	link := s.link()
+	link.Dial = to.dial
+	if conn, err := s.Dial(); err == nil {
+		link.Endpoint = conn.RemoteAddr().String()
+		_ = conn.Close() // it was made for its address
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return d.Dial(ctx, link)
+}
+
+// overSession carries requests one after the other.
+type overSession struct{ session driver.Session }
+
+// Do implements Executor.
+func (x overSession) Do(t testing.TB, reqs ...driver.Request) []driver.Reply {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	replies := make([]driver.Reply, len(reqs))
+	for i := range reqs {
+		replies[i] = driver.Reply{}
+		require.NoError(t, x.session.Do(ctx, &reqs[i], &replies[i]))
+		replies[i].Value, replies[i].Message = slices.Clone(replies[i].Value), slices.Clone(replies[i].Message)
+	}
+	return replies
+}
+
+// openSession begins a session, which is closed at the end of the test.
+func (s *Suite) openSession(t testing.TB, d driver.Dialer) Executor {
+	t.Helper()
+	session, err := s.connect(d, &dialling{s: s})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, session.Close()) })
+	return overSession{session}
+}
+
+// session checks what an executor relies on beside replies: where connections come from, and how calls end.
+func (s *Suite) session(t *testing.T, d driver.Dialer) {
+	nobody := errors.New("nobody is there")
+	if known, ok := d.(driver.Identifier); ok {
+		t.Run("identity", func(t *testing.T) { s.identity(t, known) })
+	}
+	t.Run("connections", func(t *testing.T) {
+		to := &dialling{s: s}
+		session, err := s.connect(d, to)
+		require.NoError(t, err)
+		k := key(t, "session")
+		overSession{session}.Do(t, put(k, driver.Value{Size: 10}), get(k), del(k))
+		require.EqualValues(t, 1, to.made.Load(), "connections that the link's Dial has made")
+		require.NoError(t, session.Close())
+		require.Zero(t, to.open.Load(), "connections that are open after Close")
+	})
+	t.Run("no connection", func(t *testing.T) {
+		to := &dialling{s: s, fails: nobody}
+		session, err := s.connect(d, to)
+		if err == nil {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			req, reply := get(key(t, "unreachable")), driver.Reply{}
+			err = session.Do(ctx, &req, &reply)
+			_ = session.Close() // it has failed
+		}
+		require.ErrorIs(t, err, nobody, "a client has no connections but the link's")
+	})
+	t.Run("lost connection", func(t *testing.T) {
+		to := &dialling{s: s}
+		session, err := s.connect(d, to)
+		require.NoError(t, err)
+		k := key(t, "lost")
+		overSession{session}.Do(t, get(k))
+		to.cut(nobody)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		req, reply := put(k, driver.Value{Size: 10}), driver.Reply{}
+		require.Error(t, session.Do(ctx, &req, &reply))
+		_ = session.Close() // it has failed
+		require.Zero(t, to.open.Load(), "connections that are open after Close")
+	})
+	t.Run("deadline", func(t *testing.T) { s.deadline(t, d) })
+}
+
+// deadline has a server that takes connections and says nothing.
+func (s *Suite) deadline(t *testing.T, d driver.Dialer) {
+	near, far := net.Pipe()
+	defer far.Close()
+	go func() { // the test's end closes far
+		for b := make([]byte, 4096); ; {
+			if _, err := far.Read(b); err != nil {
+				return
+			}
+		}
+	}()
+	link := s.link()
+	link.Endpoint, link.Dial = "127.0.0.1:1", func(context.Context) (net.Conn, error) { return near, nil }
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	session, err := d.Dial(ctx, link)
+	if err == nil {
+		req, reply := get(key(t, "silent")), driver.Reply{}
+		err = session.Do(ctx, &req, &reply)
+		_ = session.Close() // it has failed
+	}
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.Less(t, time.Since(began), 5*time.Second, "a call that ends by its deadline")
+}

@@ -1,0 +1,190 @@
+// Package ticket is the worked example of docs/drivers.md: the whole driver of a toy protocol, and a server for it. Requests and replies are a
+// line each, of words with a space between them, and a value stands behind the line that says its size. A client may send many requests before it
+// reads a reply. Each begins with a number of the client's choosing, its ticket, and so does the reply to it: replies come in any order.
+//
+//	request           reply            outcome
+//	7 get KEY         7 value SIZE …   ok, with the value
+//	                  7 miss           miss
+//	7 put KEY SIZE …  7 ok             ok
+//	7 delete KEY      7 ok             ok
+//	                  7 miss           miss
+//	7 version         7 ticket 1       of Identify
+//	any               7 error WORDS    error, with the words
+//
+// Lines end in a line feed. A key is 1 to 250 bytes above the space.
+package ticket
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// Driver is the driver. Its zero value is ready to use.
+type Driver struct{}
+
+var (
+	_ driver.Wire       = Driver{}
+	_ driver.Identifier = Driver{}
+	_ driver.Tagged     = codec{}
+)
+
+// Config is what a target takes beside the attributes of all targets: nothing.
+type Config struct{}
+
+// Name returns "ticket".
+func (Driver) Name() string { return "ticket" }
+
+// NewConfig returns a *Config.
+func (Driver) NewConfig() any { return new(Config) }
+
+// Outcomes says that a get and a delete can miss.
+func (Driver) Outcomes(v driver.Verb) []driver.Outcome {
+	switch v {
+	case driver.Get, driver.Delete:
+		return []driver.Outcome{driver.OK, driver.Miss}
+	case driver.Put:
+		return []driver.Outcome{driver.OK}
+	}
+	return nil
+}
+
+// Builtin returns "": no built-in node speaks the protocol.
+func (Driver) Builtin() string { return "" }
+
+// NewCodec returns the codec, which has no state.
+func (Driver) NewCodec(driver.Link) (driver.Codec, error) { return codec{}, nil }
+
+// Identify asks for the version.
+func (Driver) Identify(ctx context.Context, conn net.Conn, _ driver.Link) (map[string]string, error) {
+	var said [64]byte
+	n := 0
+	err := driver.Interruptible(ctx, conn, func() error {
+		if _, err := conn.Write([]byte("1 version\n")); err != nil {
+			return err
+		}
+		for n < len(said) && !bytes.ContainsRune(said[:n], '\n') {
+			got, err := conn.Read(said[n:])
+			if n += got; err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("ask for the version: %w", err)
+	}
+	version, ok := bytes.CutPrefix(said[:n], []byte("1 ticket "))
+	if !ok || !bytes.HasSuffix(version, []byte("\n")) {
+		return nil, fmt.Errorf("ask for the version: %q is no answer of a ticket server", said[:n])
+	}
+	return map[string]string{"server": "ticket", "version": string(bytes.TrimSpace(version))}, nil
+}
+
+const (
+	maxLine  = 512      // of a reply, in bytes
+	maxValue = 64 << 20 // of a get
+)
+
+// codec implements driver.Tagged.
+type codec struct{}
+
+// Greet says nothing.
+func (codec) Greet(dst []byte) ([]byte, int) { return dst, 0 }
+
+// ParseGreeting is not called.
+func (codec) ParseGreeting([]byte, int) (int, error) { return 0, errors.New("nothing was said") }
+
+// AppendRequest appends a line, and of a put the value behind it.
+func (codec) AppendRequest(dst []byte, req *driver.Request) []byte {
+	dst = strconv.AppendUint(dst, uint64(req.ID), 10)
+	dst = append(dst, ' ')
+	dst = append(dst, req.Verb.String()...)
+	dst = append(dst, ' ')
+	dst = append(dst, req.Key...)
+	if req.Verb != driver.Put {
+		return append(dst, '\n')
+	}
+	dst = append(dst, ' ')
+	dst = strconv.AppendInt(dst, int64(req.Value.Size), 10)
+	dst = append(dst, '\n')
+	return req.Value.AppendTo(dst)
+}
+
+// Tag reads the number up to the first space. Bytes that begin with none are Parse's to refuse: they get 0, which is nobody's.
+func (codec) Tag(b []byte) (id uint32, ok bool) {
+	n, rest, ok := number(b, ' ')
+	if !ok {
+		return 0, len(rest) > 0
+	}
+	return uint32(n), true
+}
+
+var (
+	okLine    = []byte("ok")
+	missLine  = []byte("miss")
+	valueLine = []byte("value ")
+	errorLine = []byte("error ")
+)
+
+// Parse reads a line, and the value behind it.
+func (codec) Parse(b []byte, v driver.Verb, reply *driver.Reply) (n int, err error) {
+	*reply = driver.Reply{}
+	end := bytes.IndexByte(b[:min(len(b), maxLine)], '\n')
+	if end < 0 {
+		if len(b) >= maxLine {
+			return 0, fmt.Errorf("a line of more than %d bytes: %q", maxLine, b[:40])
+		}
+		return 0, nil
+	}
+	_, words, ok := number(b[:end], ' ')
+	switch {
+	case !ok:
+	case v != driver.Get && bytes.Equal(words, okLine):
+		return end + 1, nil
+	case v != driver.Put && bytes.Equal(words, missLine):
+		reply.Outcome = driver.Miss
+		return end + 1, nil
+	case bytes.HasPrefix(words, errorLine):
+		reply.Outcome, reply.Message = driver.Error, words[len(errorLine):]
+		return end + 1, nil
+	case v == driver.Get && bytes.HasPrefix(words, valueLine):
+		return value(b, end+1, words[len(valueLine):len(words)+1], reply)
+	}
+	return 0, fmt.Errorf("%q is no reply to a %v", b[:min(end, 40)], v)
+}
+
+// value takes the value that begins at a place and has as many bytes as the end of the line says.
+func value(b []byte, at int, word []byte, reply *driver.Reply) (n int, err error) {
+	size, rest, ok := number(word, '\n')
+	if !ok || len(rest) > 0 || size > maxValue {
+		return 0, fmt.Errorf("a value of %q bytes", word[:min(len(word), 40)])
+	}
+	if len(b)-at < int(size) {
+		return 0, nil
+	}
+	reply.Value = b[at : at+int(size)]
+	return at + int(size), nil
+}
+
+// number reads a decimal number of 32 bits up to the byte that ends it, and returns what is behind. Where b holds no such number, it returns what it
+// is found by, and nothing where more bytes could make one.
+func number(b []byte, until byte) (n uint64, rest []byte, ok bool) {
+	for i, c := range b {
+		switch {
+		case c == until && i > 0:
+			return n, b[i+1:], true
+		case c < '0' || c > '9' || i > 9:
+			return 0, b[i:], false
+		}
+		if n = 10*n + uint64(c-'0'); n > 1<<32-1 {
+			return 0, b[i:], false
+		}
+	}
+	return 0, nil, false
+}
