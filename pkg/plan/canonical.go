@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/loadgen/loadgen/internal/lang"
 	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/form"
 )
 
 const (
@@ -147,6 +149,9 @@ func (p *Plan) whole() error {
 		if t == nil {
 			return errors.New("a target is null")
 		}
+		if slices.Contains(t.Ops, nil) {
+			return errors.New("an op of a target is null")
+		}
 	}
 	for _, d := range p.Datasets {
 		if d == nil {
@@ -186,6 +191,29 @@ func decodeConfig(t *Target, drivers []driver.Driver) error {
 		return fmt.Errorf("config of driver %q: %w", t.Driver, err)
 	}
 	t.Config = config
+	for _, o := range t.Ops {
+		if err := o.decode(d); err != nil {
+			return fmt.Errorf("op %s of driver %q: %w", lang.Quote(o.Name), t.Driver, err)
+		}
+	}
+	return nil
+}
+
+// decode turns what JSON made of a form into the driver's own type. What a driver without forms is told is left for the check.
+func (o *Op) decode(d driver.Driver) error {
+	former, ok := d.(form.Former)
+	if !ok {
+		return nil
+	}
+	b, err := json.Marshal(o.Form)
+	if err != nil {
+		return err
+	}
+	form := former.NewForm()
+	if err := strict(b, form); err != nil {
+		return err
+	}
+	o.Form = form
 	return nil
 }
 

@@ -9,34 +9,13 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/loadgen/loadgen/internal/lang"
-)
-
-// Chart is a chart of an experiment's variants that the plan describes.
-type Chart struct {
-	Name  string
-	Title string // Name when nothing is said
-	Over  Over   // what is drawn from left to right
-	Unit  string // of what is drawn upwards; "" for none
-	Log   bool   // upwards by the logarithm
-	Lines []Column
-	File  string
-	Line  int
-}
-
-// Over is what a chart draws from left to right.
-type Over string
-
-// What charts go over.
-const (
-	OverTime     Over = "time"     // seconds since the phase's start
-	OverOps      Over = "ops"      // how many ops have ended: the number of the op
-	OverQuantile Over = "quantile" // the share of ops that took no longer
+	"github.com/loadgen/loadgen/pkg/plan/display"
 )
 
 // Charts reads the plan's chart blocks. Whether their expressions can be meant is found by package table.
-func (f *File) Charts() ([]Chart, hcl.Diagnostics) {
+func (f *File) Charts() ([]display.Chart, hcl.Diagnostics) {
 	r := f.resolver()
-	var charts []Chart
+	var charts []display.Chart
 	for _, body := range f.blocks["chart"] {
 		if f.experiment == nil {
 			r.Fault(body.DefRange(), "a chart without an experiment", "Write experiment { … }: a chart has lines for each of its variants.")
@@ -50,8 +29,8 @@ func (f *File) Charts() ([]Chart, hcl.Diagnostics) {
 }
 
 // chart reads a chart block.
-func (r *resolver) chart(body *hclsyntax.Block) Chart {
-	c := Chart{Name: body.Labels[0], Title: body.Labels[0], Over: OverTime, File: filepath.Base(r.file.name)}
+func (r *resolver) chart(body *hclsyntax.Block) display.Chart {
+	c := display.Chart{Name: body.Labels[0], Title: body.Labels[0], Over: display.OverTime, File: filepath.Base(r.file.name)}
 	where := "chart " + lang.Quote(c.Name)
 	outer := *body.Body
 	outer.Blocks = nil
@@ -63,32 +42,67 @@ func (r *resolver) chart(body *hclsyntax.Block) Chart {
 		}
 	}
 	b := r.block(&hclsyntax.Block{Body: &outer, TypeRange: body.TypeRange, LabelRanges: body.LabelRanges}, "chart."+c.Name, where)
-	b.Expect([]string{"title", "over", "unit", "log"}, []string{"line"})
+	b.Expect([]string{"title", "of", "over", "unit", "log"}, []string{"line"})
 	b.Text("title", &c.Title)
 	over := string(c.Over)
 	b.Text("over", &over)
 	b.Text("unit", &c.Unit)
 	b.Flag("log", &c.Log)
+	r.selects(b, &c)
 	c.Line = body.DefRange().Start.Line
 	if unit := outer.Attributes["unit"]; unit != nil {
 		c.Line = unit.NameRange.Start.Line
 	}
-	switch c.Over = Over(over); {
-	case !slices.Contains([]Over{OverTime, OverOps, OverQuantile}, c.Over):
-		b.Bad("over", "charts do not go over "+lang.Quote(over), `Write "time", "ops" or "quantile".`)
-	case c.Over == OverQuantile && outer.Attributes["log"] != nil:
+	switch c.Over = display.Over(over); {
+	case c.Over.Variable() != "":
+		r.varies(b, c.Over.Variable())
+	case !slices.Contains([]display.Over{display.OverTime, display.OverOps, display.OverQuantile}, c.Over):
+		b.Bad("over", "charts do not go over "+lang.Quote(over), `Write "time", "ops", "quantile", or a variable that variants set, such as "var.count".`)
+	case c.Over == display.OverQuantile && outer.Attributes["log"] != nil:
 		b.Bad("log", "quantiles are always drawn by the logarithm", "Leave it out.")
 	}
-	c.Log = c.Log || c.Over == OverQuantile
+	c.Log = c.Log || c.Over == display.OverQuantile
 	if len(c.Lines) == 0 {
 		r.Fault(body.DefRange(), where+": no lines", "Write line \"NAME\" { value = phase.NAME.series.rate }.")
 	}
 	return c
 }
 
+// selects reads which variants a chart is of, and checks that there is one.
+func (r *resolver) selects(b *block, c *display.Chart) {
+	c.Of = b.valuesOf("of", `of = { layout = "raw" }`)
+	if len(c.Of) == 0 || r.file.experiment == nil { // which is said elsewhere
+		return
+	}
+	e, diags := r.file.Experiment()
+	if diags.HasErrors() || e == nil { // so are these
+		return
+	}
+	if !slices.ContainsFunc(e.Variants, func(v Variant) bool { return c.Draws(v.Values) }) {
+		b.Bad("of", "no variant has these values", "Write values that a variant sets, or leave it out for a chart of all.")
+	}
+}
+
+// varies checks that variants set a variable that a chart goes over.
+func (r *resolver) varies(b *block, name string) {
+	if x := r.file.experiment; x == nil { // which is said elsewhere
+		return
+	}
+	e, diags := r.file.Experiment()
+	if diags.HasErrors() || e == nil { // so are these
+		return
+	}
+	for _, v := range e.Variants {
+		if _, set := v.Values[name]; set {
+			return
+		}
+	}
+	b.Bad("over", "no variant sets "+lang.Quote(name), "Write a variable that the experiment's variants or its matrix set.")
+}
+
 // line reads a line block of a chart, in which others stand before it.
-func (r *resolver) line(body *hclsyntax.Block, c Chart) Column {
-	l := Column{File: c.File}
+func (r *resolver) line(body *hclsyntax.Block, c display.Chart) display.Column {
+	l := display.Column{File: c.File}
 	where := "chart " + lang.Quote(c.Name) + ", line"
 	if len(body.Labels) != 1 || body.Labels[0] == "" || lang.Printable(body.Labels[0]) != body.Labels[0] {
 		r.Fault(body.DefRange(), where+" without a proper name", `Write line "NAME" { … }: it stands in the chart's key.`)
@@ -96,7 +110,7 @@ func (r *resolver) line(body *hclsyntax.Block, c Chart) Column {
 	}
 	l.Name = body.Labels[0]
 	l.Title = l.Name
-	if slices.ContainsFunc(c.Lines, func(other Column) bool { return other.Name == l.Name }) {
+	if slices.ContainsFunc(c.Lines, func(other display.Column) bool { return other.Name == l.Name }) {
 		r.Fault(body.DefRange(), fmt.Sprintf("chart %s: a second line %s", lang.Quote(c.Name), lang.Quote(l.Name)), "Give it another name.")
 	}
 	b := r.block(body, "chart."+c.Name+"."+l.Name, where+" "+lang.Quote(l.Name))

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/pkg/plan"
+	"github.com/loadgen/loadgen/pkg/plan/display"
 )
 
 func TestCharts(t *testing.T) {
@@ -26,10 +27,10 @@ chart "tail" {
 	require.Empty(t, diags)
 	require.Len(t, charts, 2)
 	c := charts[0]
-	require.Equal(t, []any{"c", "Gets", plan.OverOps, "/min", true}, []any{c.Name, c.Title, c.Over, c.Unit, c.Log})
+	require.Equal(t, []any{"c", "Gets", display.OverOps, "/min", true}, []any{c.Name, c.Title, c.Over, c.Unit, c.Log})
 	require.Equal(t, []string{"all of them", "phase.p.series.rate", "plan.hcl"}, []string{c.Lines[0].Name, c.Lines[0].Value, c.Lines[0].File})
 	require.Equal(t, "missed", c.Lines[1].Name)
-	require.Equal(t, []any{"tail", plan.OverQuantile, true}, []any{charts[1].Title, charts[1].Over, charts[1].Log})
+	require.Equal(t, []any{"tail", display.OverQuantile, true}, []any{charts[1].Title, charts[1].Over, charts[1].Log})
 }
 
 func TestMistakesInCharts(t *testing.T) {
@@ -40,7 +41,11 @@ func TestMistakesInCharts(t *testing.T) {
 		{twoVariants + "chart \"c\" {\n " + line + line + "}", `chart "c": a second line "a"`},
 		{twoVariants + "chart \"c\" {\n " + line + " rows = 2\n}", `chart "c": unknown attribute "rows"`},
 		{twoVariants + "chart \"c\" {\n " + line + " over = \"space\"\n}", `chart "c": over: charts do not go over "space"`},
+		{twoVariants + "chart \"c\" {\n " + line + " over = \"var.nothing\"\n}", `chart "c": over: no variant sets "nothing"`},
 		{twoVariants + "chart \"c\" {\n " + line + " over = \"quantile\"\n log = false\n}", `chart "c": log: quantiles are always drawn by the logarithm`},
+		{twoVariants + "chart \"c\" {\n " + line + " of = { gone = 1 }\n}", `chart "c": of: the plan has no variable "gone"`},
+		{twoVariants + "chart \"c\" {\n " + line + " of = \"all\"\n}", `chart "c": of: `},
+		{twoVariants + "chart \"c\" {\n " + line + " of = { w = 77 }\n}", `chart "c": of: no variant has these values`},
 		{twoVariants + "chart \"c\" {\n " + line + " log = 1\n}", `chart "c": log`},
 		{twoVariants + "chart \"c\" {\n line { value = 1 }\n}", `chart "c", line without a proper name`},
 		{twoVariants + "chart \"c\" {\n line \"a\" {}\n}", `chart "c", line "a": value is missing`},

@@ -37,14 +37,15 @@ func (p *Plan) keep(t *Target, local localfile.Driver, kept []Kept) {
 			phases = append(phases, i)
 		}
 	}
-	had, disk := map[int]bool{}, int64(0)
+	had, held, disk := map[int]bool{}, map[string]bool{}, int64(0)
 	for n, i := range phases {
 		site := p.site(p.Phases[i], p.Phases[i].Sessions())
-		site.Fresh, site.Had = n == 0, had
+		site.Fresh, site.Had, site.Held = n == 0, had, held[p.Phases[i].Dataset]
 		need, err := local.Need(t.Config, site)
 		if err != nil {
 			kept[i].Short = err
 		}
+		held[p.Phases[i].Dataset] = true
 		for s := range site.To {
 			had[s] = true
 		}
@@ -64,6 +65,6 @@ func (p *Plan) site(ph *Phase, sessions int) localfile.Site {
 	d := p.Dataset(ph.Dataset)
 	return localfile.Site{
 		Name: ph.Target, To: sessions, Fresh: true, Value: driver.Value{Size: d.Values.Size},
-		Keys: d.Keys.Count, Pools: d.Keys.Scope == "session",
+		Keys: d.Keys.Count, Pools: d.Keys.PerSession(),
 	}
 }

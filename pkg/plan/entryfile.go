@@ -2,32 +2,19 @@ package plan
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/form"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
+	"github.com/loadgen/loadgen/pkg/plan/file"
 	"github.com/zclconf/go-cty/cty"
 )
 
-// EntryFile is a file whose lines have the keys, or the values, of a dataset. Where the load runs, each worker reads it, and holds what it takes from it.
-type EntryFile struct {
-	Path   string `json:"path"`             // as the plan has it
-	Form   string `json:"form"`             // "lines", "csv" or "json"
-	Field  string `json:"field"`            // of csv a column's name or its number from 1, of json a field's name; of lines ""
-	SHA256 string `json:"sha256"`           // of the file, in lower-case hex
-	Length int64  `json:"length,omitempty"` // of the file, in bytes; 0: older plans do not say
-	Bytes  int64  `json:"bytes"`            // that its entries take
-}
-
-// EntryFacts are what a file of keys, or of values, was found to hold.
-type EntryFacts struct {
-	SHA256  string
-	Length  int64 // of the file, in bytes
-	Count   int64
-	Bytes   int64 // that the entries take where they are held
-	Least   int   // bytes of the smallest
-	Largest int   // bytes of the largest
-}
+// vegetaForm is the form of a file of vegeta's targets, each of which is a key: a whole request.
+const vegetaForm = "vegeta"
 
 // keyFile reads where keys are, and from there how many they are.
 func (b *block) keyFile(k *Keys) {
@@ -37,13 +24,14 @@ func (b *block) keyFile(k *Keys) {
 			b.Bad(name, "the keys are those of the file", "Leave it out.")
 		}
 	}
-	f := &EntryFile{}
+	f := &file.EntryFile{}
 	k.File, k.Count = f, 1
 	b.entryFile(f, "key")
 	if b.r.keys != nil && b.r.readable(b.Path, f) {
 		facts, err := b.r.keys(f.Path, f.Form, f.Field)
 		if err == nil {
 			f.SHA256, f.Length, f.Bytes, k.Count = facts.SHA256, facts.Length, facts.Bytes, facts.Count
+			f.Server, f.Line = facts.Server, facts.Line
 			return
 		}
 		b.Bad("file", err.Error(), "")
@@ -52,11 +40,11 @@ func (b *block) keyFile(k *Keys) {
 }
 
 // entryFile reads where a file is and which part of its lines is meant, by default the field of that name.
-func (b *block) entryFile(f *EntryFile, field string) {
+func (b *block) entryFile(f *file.EntryFile, field string) {
 	f.Form = "lines"
 	b.Text("file", &f.Path)
 	b.Text("form", &f.Form)
-	if f.Form != "lines" {
+	if f.Form != "lines" && f.Form != vegetaForm {
 		f.Field = field
 	}
 	if v, ok := b.As("field", cty.String, fmt.Sprintf("Write the name of a column or field, or a column's number: field = %q.", field)); ok {
@@ -65,13 +53,13 @@ func (b *block) entryFile(f *EntryFile, field string) {
 }
 
 // readable says whether it is clear where the entries are; what is not is reported later.
-func (r *resolver) readable(path string, f *EntryFile) bool {
+func (r *resolver) readable(path string, f *file.EntryFile) bool {
 	for _, name := range []string{"file", "form", "field"} {
 		if r.Wrong[path+"."+name] {
 			return false
 		}
 	}
-	known := f.Form == "lines" && f.Field == "" || (f.Form == "csv" || f.Form == "json") && f.Field != ""
+	known := (f.Form == "lines" || f.Form == vegetaForm) && f.Field == "" || (f.Form == "csv" || f.Form == "json") && f.Field != ""
 	return known && f.Path != ""
 }
 
@@ -86,15 +74,19 @@ func (b *block) withoutFile(kind string, names ...string) {
 }
 
 // entryFile checks where the keys or values of a dataset are, of which there are so many.
-func (v *validator) entryFile(at part, f *EntryFile, kind string, count int64) {
-	v.oneOf(at, "form", f.Form, "lines", "csv", "json")
+func (v *validator) entryFile(at part, f *file.EntryFile, kind string, count int64) {
+	forms, whole := []string{"lines", "csv", "json"}, f.Form == "lines"
+	if kind == "keys" {
+		forms, whole = append(forms, vegetaForm), whole || f.Form == vegetaForm
+	}
+	v.oneOf(at, "form", f.Form, forms...)
 	field := strings.TrimSuffix(kind, "s")
 	switch {
 	case f.Path == "" || len(f.Path) > lang.MaxString:
 		v.fault(fmt.Sprintf("%s: file = %s", at.where, lang.Quote(f.Path)), fmt.Sprintf("Write the path of a file: file = %q.", kind+".txt"), at.path+".file")
-	case f.Form == "lines" && f.Field != "":
-		v.fault(fmt.Sprintf("%s: a field of lines that are %s", at.where, kind), `Leave field out, or write form = "csv" or form = "json".`, at.path+".field", at.path+".form")
-	case f.Form != "lines" && (f.Field == "" || len(f.Field) > lang.MaxString):
+	case whole && f.Field != "":
+		v.fault(fmt.Sprintf("%s: field beside form = %q", at.where, f.Form), `Leave field out, or write form = "csv" or form = "json".`, at.path+".field", at.path+".form")
+	case !whole && (f.Field == "" || len(f.Field) > lang.MaxString):
 		v.fault(fmt.Sprintf("%s: field = %s", at.where, lang.Quote(f.Field)), fmt.Sprintf("Write the name of a column or field, or a column's number: field = %q.", field), at.path+".field")
 	case f.SHA256 != "" && (!sha256Pattern.MatchString(f.SHA256) || f.Bytes < count) || f.Length < 0:
 		v.fault(at.where+": what it says of the file cannot be", "Check the plan's text again.", at.path+".file")
@@ -108,12 +100,53 @@ func (v *validator) keyFile(at part, k *Keys) {
 		return
 	}
 	v.entryFile(at, f, "keys", k.Count)
-	if k.Scope == "session" {
+	if k.PerSession() {
 		v.fault(at.where+": session pools of a file's keys", `Write scope = "shared": sessions share the keys of a file.`, at.path+".scope")
 	}
-	if k.Pick == "latest" {
+	if k.Pick == latestPick {
 		v.fault(at.where+": latest with a file's keys", `Write another pick: latest adds keys, and a file has no more.`, at.path+".pick")
 	}
+}
+
+// requested checks that keys which are whole requests are for ops that send them, to the server that they are for, and that these ops have such keys.
+func (v *validator) requested(ph *Phase, t *Target, d *Dataset, at part) {
+	file := "dataset." + d.Name + ".keys.file"
+	whole := d.Keys.File != nil && d.Keys.File.Form == vegetaForm
+	for _, op := range ph.opsOn(t, d) {
+		switch sends := v.sendsKeys(t, op); {
+		case whole && !sends:
+			v.fault(fmt.Sprintf("%s: op %s with the keys of dataset %q, which are whole requests", at.where, lang.Quote(op), d.Name),
+				fmt.Sprintf("Write op \"replay\" { request { form = %q } } in a target of driver web, and ops = { replay = 1 }.", vegetaForm), at.path, file)
+		case sends && !whole:
+			v.fault(fmt.Sprintf("%s: op %s sends keys that are whole requests, which those of dataset %q are not", at.where, lang.Quote(op), d.Name),
+				fmt.Sprintf("Write form = %q and the file of the requests in its keys.", vegetaForm), file, at.path)
+		}
+	}
+	if f := d.Keys.File; whole && f.Server != "" && !t.is(f.Server) {
+		v.fault(fmt.Sprintf("%s:%d: the requests are for %s, which is not what target %q is", f.Path, f.Line, lang.Printable(f.Server), t.Name),
+			"Write that host and port as the only one of its endpoints, and tls {} if, and only if, the URLs are of https; or have the file name the target's.",
+			"target."+t.Name+".endpoints", file)
+	}
+}
+
+// sendsKeys says whether a target's op sends keys that are whole requests.
+func (v *validator) sendsKeys(t *Target, op string) bool {
+	former, ok := driverNamed(v.drivers, t.Driver).(form.Former)
+	o := t.Op(op)
+	if !ok || o == nil || reflect.TypeOf(o.Form) != reflect.TypeOf(former.NewForm()) {
+		return false
+	}
+	w, err := former.CheckForm(t.Config, driver.Form{Name: o.Name, Verb: verbFor(o.Name), Words: o.Form})
+	return err == nil && w.Requests
+}
+
+// is says whether a target is one server, and that of URLs which begin so.
+func (t *Target) is(server string) bool {
+	scheme := "http"
+	if t.TLS != nil {
+		scheme = "https"
+	}
+	return len(t.Endpoints) == 1 && scheme+"://"+strings.ToLower(t.Endpoints[0]) == server
 }
 
 // listed checks a phase whose dataset has its keys from a file.
@@ -127,7 +160,7 @@ func (v *validator) listed(ph *Phase, d *Dataset, at part) {
 			"Leave hit_ratio out, or write count instead of file: keys that nobody puts are made by a format.", at.path+".hit_ratio", file)
 	}
 	if t := v.plan.Target(ph.Target); t != nil {
-		if _, local := driverNamed(v.drivers, t.Driver).(localfile.Driver); local {
+		if local, ok := driverNamed(v.drivers, t.Driver).(localfile.Driver); ok && !localfile.Keyed(local) {
 			v.fault(fmt.Sprintf("%s: keys of a file on driver %q", at.where, t.Driver), "Write count instead of file: a log has slots and no keys.", file, at.path)
 		}
 	}

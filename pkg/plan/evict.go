@@ -16,7 +16,7 @@ func (p *Plan) Evicts(ph *Phase) string {
 		return ""
 	}
 	keys, copies := float64(d.Keys.Count), 1.0
-	if d.Keys.Scope == "session" {
+	if d.Keys.PerSession() {
 		keys *= float64(ph.Sessions())
 	}
 	if t.Replication != nil {

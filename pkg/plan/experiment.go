@@ -35,6 +35,15 @@ type Experiment struct {
 	Variants       []Variant     `json:"variants"`        // two or more: those with names, then those of the matrix
 }
 
+// The orders of runs.
+const (
+	interleaved = "interleaved"
+	sequential  = "sequential"
+)
+
+// Sequential says whether all runs of a variant come before those of the next.
+func (e *Experiment) Sequential() bool { return e.Order == sequential }
+
 // Variant is a set of values of variables, and its name.
 type Variant struct {
 	Name   string            `json:"name"`
@@ -58,7 +67,7 @@ func (f *File) Experiment() (*Experiment, hcl.Diagnostics) {
 
 // experiment reads an experiment block.
 func (r *resolver) experiment(body *hclsyntax.Block) *Experiment {
-	e := &Experiment{Repeat: 5, Order: "interleaved", RestartTimeout: time.Minute}
+	e := &Experiment{Repeat: 5, Order: interleaved, RestartTimeout: time.Minute}
 	variants := *body.Body
 	variants.Blocks = nil
 	for _, in := range body.Body.Blocks {
@@ -73,7 +82,7 @@ func (r *resolver) experiment(body *hclsyntax.Block) *Experiment {
 	lang.Integer(b.Block, "repeat", &e.Repeat)
 	b.Text("order", &e.Order)
 	b.Text("baseline", &e.Baseline)
-	e.Bound = b.bound()
+	e.Bound = b.valuesOf("bound", `bound = { layout = "raw" }`)
 	b.Flag("fork", &e.Fork)
 	b.Duration("cap", &e.Cap)
 	if b.Has("restart") {
@@ -120,31 +129,32 @@ func (b *block) checkExperiment(e *Experiment) {
 	case b.Has("restart_timeout") && e.Restart == "":
 		b.Bad("restart_timeout", "nothing is restarted", "Write restart = hook.NAME, or leave it out.")
 	}
-	if e.Order != "interleaved" && e.Order != "sequential" {
+	if e.Order != interleaved && e.Order != sequential {
 		b.Bad("order", "unknown order "+lang.Quote(e.Order), `Write "interleaved" or "sequential".`)
 	}
 }
 
-// bound reads which values make a variant the bound of others.
-func (b *block) bound() map[string]string {
+// valuesOf reads an attribute that holds values of variables, as the example does.
+func (b *block) valuesOf(attribute, example string) map[string]string {
 	values := map[string]string{}
-	a := b.Body.Attributes["bound"]
+	a := b.Body.Attributes[attribute]
 	if a == nil {
 		return values
 	}
+	b.r.Places[b.Path+"."+attribute] = a.Expr.Range()
 	v, ok := b.r.Literal(a.Expr, b.Where)
 	if !ok {
 		return values
 	}
 	if !v.Type().IsObjectType() || v.IsNull() {
-		b.Bad("bound", lang.Describe(v), `Write values of variables, such as bound = { layout = "raw" }.`)
+		b.Bad(attribute, lang.Describe(v), "Write values of variables, such as "+example+".")
 		return values
 	}
 	known := b.r.file.names("variable")
 	for it := v.ElementIterator(); it.Next(); {
 		name, value := it.Element()
 		if !slices.Contains(known, name.AsString()) {
-			b.Bad("bound", "the plan has no variable "+lang.Quote(name.AsString()), lang.Instead(name.AsString(), known, "bound = { %s = … }"))
+			b.Bad(attribute, "the plan has no variable "+lang.Quote(name.AsString()), lang.Instead(name.AsString(), known, attribute+" = { %s = … }"))
 			continue
 		}
 		values[name.AsString()] = constant(value)

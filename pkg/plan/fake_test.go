@@ -3,10 +3,13 @@ package plan_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/form"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
@@ -51,11 +54,11 @@ func (d fakeWire) Outcomes(v driver.Verb) []driver.Outcome {
 
 var _ driver.Cluster = fakeWire{}
 
-func (fakeWire) NewCodec(any, driver.Secrets) (driver.Codec, error) {
+func (fakeWire) NewCodec(driver.Link) (driver.Codec, error) {
 	return nil, errors.New("not in these tests")
 }
 
-func (fakeWire) Identify(context.Context, net.Conn, any, driver.Secrets) (map[string]string, error) {
+func (fakeWire) Identify(context.Context, net.Conn, driver.Link) (map[string]string, error) {
 	return nil, errors.New("not in these tests")
 }
 
@@ -64,7 +67,7 @@ func (fakeWire) Clustered(config any) bool {
 	return ok && cfg.Cluster
 }
 
-func (fakeWire) Nodes(context.Context, net.Conn, any, driver.Secrets) ([]driver.Node, error) {
+func (fakeWire) Nodes(context.Context, net.Conn, driver.Link) ([]driver.Node, error) {
 	return nil, errors.New("not in these tests")
 }
 
@@ -170,8 +173,53 @@ func (d fakeInformant) Describe(name string) driver.Figure {
 	return driver.Figure{Name: name}
 }
 
-func (fakeInformant) AppendQuestion(dst []byte) []byte { return dst }
+func (fakeInformant) AppendQuestion(dst []byte, _ driver.Link) ([]byte, error) { return dst, nil }
 
 func (fakeInformant) ParseFigures([]byte) (map[string]string, int, error) {
 	return nil, 0, errors.New("not in these tests")
+}
+
+// fakeForm has an attribute of each kind that forms have.
+type fakeForm struct {
+	Request fakeRequest `hcl:"request,block" json:"request"`
+	Expect  *fakeExpect `hcl:"expect,block" json:"expect"`
+}
+
+type fakeRequest struct {
+	Words  []string      `hcl:"words" json:"words"`
+	Within time.Duration `hcl:"within,optional" json:"within_ns"`
+}
+
+type fakeExpect struct {
+	Miss []string `hcl:"miss,optional" json:"miss"`
+}
+
+var _ form.Former = fakeWire{}
+
+func (fakeWire) NewForm() any { return &fakeForm{} }
+
+func (fakeWire) CheckForm(_ any, f driver.Form) (form.Wording, error) {
+	words := f.Words.(*fakeForm).Request.Words
+	var errs []error
+	w := form.Wording{Outcomes: []driver.Outcome{driver.OK}}
+	if len(words) == 0 {
+		errs = append(errs, errors.New("words are none: write some"))
+	}
+	for i, text := range words {
+		t, err := form.Parse(text)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("words[%d] is %q: %w", i, text, err))
+		}
+		w.Stores, w.Keyed, w.Fields = w.Stores || t.Stores(), w.Keyed || t.Count(form.Key) > 0, t.Fields(w.Fields)
+	}
+	return w, errors.Join(errs...)
+}
+
+func (fakeWire) ShowForm(_ any, f driver.Form, sample *driver.Request, run string) string {
+	var out []string
+	for _, text := range f.Words.(*fakeForm).Request.Words {
+		t, _ := form.Parse(text)
+		out = append(out, string(t.Append(nil, sample, run)))
+	}
+	return strings.Join(out, " ")
 }

@@ -1,8 +1,21 @@
 package plan
 
 import (
+	"fmt"
+	"maps"
+	"net/url"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/pkg/driver"
 )
 
 // Observe is figures of the target's side that are read while the plan runs: before and after each phase, and in between.
@@ -21,6 +34,14 @@ type Observe struct {
 	Timeout time.Duration `json:"timeout_ns"` // of a probe
 }
 
+// Field is one figure of an observation.
+type Field struct {
+	Name    string `json:"name"`
+	Unit    string `json:"unit"`    // "bytes", "s", "us"; "" for a plain number
+	Counter bool   `json:"counter"` // it only grows, until what counts is started anew
+	Series  string `json:"series"`  // prometheus: which series it is the sum of
+}
+
 // The kinds of observations.
 const (
 	ObserveServer     = "server"     // what the servers of a target tell about themselves
@@ -29,14 +50,6 @@ const (
 	ObservePrometheus = "prometheus" // series of an endpoint for Prometheus
 	ObserveHook       = "hook"       // what a command prints
 )
-
-// Field is one figure of an observation.
-type Field struct {
-	Name    string `json:"name"`
-	Unit    string `json:"unit"`    // "bytes", "s", "us"; "" for a plain number
-	Counter bool   `json:"counter"` // it only grows, until what counts is started anew
-	Series  string `json:"series"`  // prometheus: which series it is the sum of
-}
 
 // FixedFields are those of every observation of a kind; nil where the plan says which.
 func FixedFields(kind string) []Field {
@@ -84,4 +97,337 @@ func (p *Plan) Hooks() []string {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// observeKinds are the blocks of which an observe block has one.
+var observeKinds = []string{ObserveServer, ObserveProcess, ObserveDirectory, ObservePrometheus, ObserveHook}
+
+// observe reads an observe block.
+func (r *resolver) observe(body *hclsyntax.Block, targets map[string]*Target) *Observe {
+	o := &Observe{Name: body.Labels[0], Fields: []Field{}, Every: time.Second, Timeout: time.Second}
+	b := r.block(body, "observe."+o.Name, "observe "+lang.Quote(o.Name))
+	b.Expect([]string{"every", "timeout"}, observeKinds)
+	var kinds []string
+	for _, kind := range observeKinds {
+		if inner := b.inner(kind); inner != nil {
+			kinds = append(kinds, kind)
+			o.Kind = kind
+			inner.observed(o, targets)
+		}
+	}
+	switch {
+	case len(kinds) == 0:
+		r.Wrong[b.Path] = true
+		r.Fault(b.At, b.Where+": nothing to observe", "Write server { target = target.NAME }, process { port = 6379 }, directory { path = \"…\" }, prometheus { … } or hook { … }.")
+	case len(kinds) > 1:
+		r.Wrong[b.Path] = true
+		r.Fault(b.At, b.Where+": both "+lang.Listed(kinds), "Write one of them, and an observe block for each other.")
+	}
+	b.Duration("every", &o.Every)
+	b.Duration("timeout", &o.Timeout)
+	return o
+}
+
+// observed reads what is observed.
+func (b *block) observed(o *Observe, targets map[string]*Target) {
+	switch o.Kind {
+	case ObserveServer:
+		b.Expect([]string{"target", "fields", "combine"}, nil)
+		o.Target = b.Named("target")
+		b.combine(o)
+		b.serverFields(o, targets[o.Target])
+	case ObserveProcess:
+		b.Expect([]string{"target", "port", "pid", "combine"}, nil)
+		if b.Has("target") {
+			o.Target = b.Named("target")
+			b.combine(o)
+		}
+		lang.Integer(b.Block, "port", &o.Port)
+		lang.Integer(b.Block, "pid", &o.PID)
+		o.Fields = FixedFields(o.Kind)
+	case ObserveDirectory:
+		b.Expect([]string{"path"}, nil)
+		if b.Require("path", `Write path = "/var/lib/…", a directory on the coordinator's machine.`) {
+			b.Text("path", &o.Path)
+		}
+		o.Fields, o.Every, o.Timeout = FixedFields(o.Kind), 0, 5*time.Second
+	case ObservePrometheus:
+		b.Expect([]string{"url", "series"}, nil)
+		if b.Require("url", `Write url = "http://127.0.0.1:9100/metrics".`) {
+			b.Text("url", &o.URL)
+		}
+		b.series(o)
+	case ObserveHook:
+		b.Expect([]string{"run", "fields"}, nil)
+		o.Hook = b.hook("run")
+		o.Every, o.Timeout = 0, 10*time.Second
+		if b.Require("fields", `Write fields = ["live_bytes"], the names of what the command prints.`) {
+			b.fields(o, describeByName)
+		}
+	}
+}
+
+// combine reads how the figures of several endpoints become one.
+func (b *block) combine(o *Observe) {
+	o.Combine = "sum"
+	b.Text("combine", &o.Combine)
+}
+
+// serverFields reads which figures of servers are wanted; without a list they are the driver's.
+func (b *block) serverFields(o *Observe, t *Target) {
+	if t == nil {
+		b.r.Wrong[b.Path+".fields"] = true
+		return
+	}
+	d, ok := driverNamed(b.r.file.drivers, t.Driver).(driver.Informant)
+	if !ok {
+		b.r.Wrong[b.Path+".fields"] = true // and validation says why
+		return
+	}
+	if b.Has("fields") {
+		b.fields(o, func(name string) Field { return fieldOf(d.Describe(name)) })
+		return
+	}
+	for _, f := range d.Figures() {
+		o.Fields = append(o.Fields, fieldOf(f))
+	}
+}
+
+func fieldOf(f driver.Figure) Field { return Field{Name: f.Name, Unit: f.Unit, Counter: f.Counter} }
+
+// fields reads a list of names.
+func (b *block) fields(o *Observe, of func(name string) Field) {
+	var names []string
+	b.Texts("fields", &names)
+	for _, name := range names {
+		o.Fields = append(o.Fields, of(name))
+	}
+}
+
+// series reads the names of series and what they are the sums of, in the order of the names.
+func (b *block) series(o *Observe) {
+	const write = `Write series = { gc = "jvm_gc_collection_seconds_sum" }.`
+	if !b.Require("series", write) {
+		return
+	}
+	v, ok := b.Value("series")
+	if !ok {
+		return
+	}
+	if !v.Type().IsObjectType() && !v.Type().IsMapType() {
+		b.Bad("series", lang.Describe(v), write)
+		return
+	}
+	all := v.AsValueMap()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		texts, err := lang.Texts(cty.TupleVal([]cty.Value{all[name]}))
+		if err != nil {
+			b.Bad("series", name+": "+lang.Describe(all[name]), write)
+			return
+		}
+		metric, _, _ := strings.Cut(texts[0], "{")
+		f := describeByName(strings.TrimSpace(metric))
+		f.Name, f.Series = name, texts[0]
+		o.Fields = append(o.Fields, f)
+	}
+}
+
+// describeByName tells from the end of a name what its figure is, as Prometheus' own rules for names have it.
+func describeByName(name string) Field {
+	f := Field{Name: name}
+	base, total := strings.CutSuffix(name, "_total")
+	for _, end := range []string{"_sum", "_count", "_bucket"} {
+		if cut, ok := strings.CutSuffix(base, end); ok {
+			total = true
+			if end == "_sum" {
+				base = cut
+			}
+		}
+	}
+	f.Counter = total
+	switch {
+	case strings.HasSuffix(base, "_seconds"):
+		f.Unit = "s"
+	case strings.HasSuffix(base, "_bytes"):
+		f.Unit = "bytes"
+	}
+	return f
+}
+
+// hook reads a reference such as hook.restart and returns the name behind the dot. Which hooks there are only the command line knows.
+func (b *block) hook(name string) string {
+	write := "Write " + name + " = hook.NAME; the command is named by --allow-exec 'NAME=COMMAND…' when the plan is run."
+	if !b.Require(name, write) {
+		return ""
+	}
+	expr := b.Body.Attributes[name].Expr
+	b.r.Places[b.Path+"."+name] = expr.Range()
+	steps, diags := hcl.AbsTraversalForExpr(expr)
+	if !diags.HasErrors() && len(steps) == 2 && steps.RootName() == "hook" {
+		if step, ok := steps[1].(hcl.TraverseAttr); ok && namePattern.MatchString(step.Name) {
+			return step.Name
+		}
+	}
+	b.Bad(name, "not a reference to a hook", write)
+	return ""
+}
+
+const (
+	maxObserves  = 100
+	maxFields    = 200 // of an observation
+	maxProbe     = time.Minute
+	leastBetween = time.Second // of two probes
+	maxSelector  = 1024        // bytes
+)
+
+// fieldPattern is what a field may be called: it stands in paths.
+var fieldPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+
+// observe checks an observation.
+func (v *validator) observe(o *Observe) {
+	at := part{"observe." + o.Name, "observe " + lang.Quote(o.Name)}
+	v.oneOf(at, "kind", o.Kind, observeKinds...)
+	inner := at.in(o.Kind)
+	if o.Every != 0 && o.Every < leastBetween || o.Every > maxDuration {
+		v.fault(fmt.Sprintf("%s: every = %q", at.where, o.Every), `Write "1s" or more, or "0s" for before and after each phase only.`, at.path+".every")
+	}
+	if o.Timeout <= 0 || o.Timeout > maxProbe {
+		v.fault(fmt.Sprintf("%s: timeout = %q", at.where, o.Timeout), `Write more than 0 and at most "1m": a phase can wait so long for the probe before it.`, at.path+".timeout")
+	}
+	v.fields(o, inner)
+	switch o.Kind {
+	case ObserveServer:
+		v.observedServer(o, inner)
+	case ObserveProcess:
+		v.observedProcess(o, inner)
+	case ObserveDirectory:
+		if o.Path == "" || len(o.Path) > lang.MaxString || strings.ContainsRune(o.Path, 0) || !utf8.ValidString(o.Path) {
+			v.fault(inner.where+": path = "+lang.Quote(o.Path), `Write the path of a directory on the coordinator's machine.`, inner.path+".path")
+		}
+	case ObservePrometheus:
+		v.observedURL(o, inner)
+	case ObserveHook:
+		if !namePattern.MatchString(o.Hook) {
+			v.fault(inner.where+": a hook named "+lang.Quote(o.Hook), writeName, inner.path+".run")
+		}
+	}
+	v.foreign(o, at)
+}
+
+// foreign finds what belongs to another kind; text cannot say such a thing.
+func (v *validator) foreign(o *Observe, at part) {
+	only := func(set bool, kinds ...string) bool { return !set || slices.Contains(kinds, o.Kind) }
+	ok := only(o.Target != "", ObserveServer, ObserveProcess) && only(o.Combine != "", ObserveServer, ObserveProcess) &&
+		only(o.Port != 0 || o.PID != 0, ObserveProcess) && only(o.Path != "", ObserveDirectory) &&
+		only(o.URL != "", ObservePrometheus) && only(o.Hook != "", ObserveHook)
+	if !ok {
+		v.fault(at.where+": a field of another kind", "Leave it out.", at.path)
+	}
+}
+
+// fields checks names and series. Those of processes and directories are fixed.
+func (v *validator) fields(o *Observe, at part) {
+	path := at.path + ".fields"
+	if o.Kind == ObservePrometheus {
+		path = at.path + ".series"
+	}
+	if len(o.Fields) == 0 || len(o.Fields) > maxFields {
+		v.fault(fmt.Sprintf("%s: %d fields", at.where, len(o.Fields)), fmt.Sprintf("Write 1 to %d of them.", maxFields), path, at.path+".target")
+		return
+	}
+	if fixed := FixedFields(o.Kind); fixed != nil && !slices.Equal(o.Fields, fixed) {
+		v.fault(fmt.Sprintf("%s: other fields than a %s has", at.where, o.Kind), "Leave fields out.", path)
+		return
+	}
+	seen := map[string]bool{}
+	for _, f := range o.Fields {
+		_, err := lang.ParseSelector(f.Series)
+		switch {
+		case !fieldPattern.MatchString(f.Name):
+			v.fault(fmt.Sprintf("%s: a field named %s", at.where, lang.Quote(f.Name)), "Write a letter or _, then up to 127 letters, digits and _.", path)
+		case seen[f.Name]:
+			v.fault(fmt.Sprintf("%s: field %s stands twice", at.where, lang.Quote(f.Name)), "Write it once.", path)
+		case !slices.Contains([]string{"", "bytes", "s", "us"}, f.Unit):
+			v.fault(fmt.Sprintf("%s: field %s: unit %s", at.where, lang.Quote(f.Name), lang.Quote(f.Unit)), `Write "bytes", "s", "us" or "".`, path)
+		case (f.Series != "") != (o.Kind == ObservePrometheus):
+			v.fault(fmt.Sprintf("%s: field %s: series %s", at.where, lang.Quote(f.Name), lang.Quote(f.Series)), `Write the name of a metric, with labels or without: "jvm_memory_bytes_used{area=\"heap\"}".`, path)
+		case len(f.Series) > maxSelector:
+			v.fault(fmt.Sprintf("%s: series %s: longer than %d bytes", at.where, f.Name, maxSelector), "Write fewer labels.", path)
+		case f.Series != "" && err != nil:
+			v.fault(fmt.Sprintf("%s: series %s: %s: %v", at.where, f.Name, lang.Quote(f.Series), err), `Write the name of a metric, with labels or without: "jvm_memory_bytes_used{area=\"heap\"}".`, path)
+		}
+		seen[f.Name] = true
+	}
+}
+
+// observedServer checks that there are servers that tell something.
+func (v *validator) observedServer(o *Observe, at part) {
+	v.observedTarget(o, at)
+	t := v.plan.Target(o.Target)
+	if t == nil {
+		return
+	}
+	d := driverNamed(v.drivers, t.Driver)
+	if _, ok := d.(driver.Informant); !ok && d != nil {
+		v.fault(fmt.Sprintf("%s: the servers of driver %q tell nothing about themselves", at.where, t.Driver),
+			"Observe their processes, process { target = target."+t.Name+" }, or leave it out.", at.path+".target", "target."+t.Name+".driver")
+	}
+}
+
+// observedTarget checks the reference to a target and how its endpoints become one.
+func (v *validator) observedTarget(o *Observe, at part) {
+	v.oneOf(at, "combine", o.Combine, "sum", "mean", "min", "max")
+	if v.plan.Target(o.Target) == nil {
+		v.fault(fmt.Sprintf("%s: unknown target %s", at.where, lang.Quote(o.Target)), "Write target = target.NAME.", at.path+".target")
+	}
+}
+
+// observedProcess checks that one way to find the process is given.
+func (v *validator) observedProcess(o *Observe, at part) {
+	ways := 0
+	for _, given := range []bool{o.Target != "", o.Port != 0, o.PID != 0} {
+		if given {
+			ways++
+		}
+	}
+	if ways != 1 {
+		v.fault(fmt.Sprintf("%s: %d ways to find the process", at.where, ways),
+			"Write one of target = target.NAME, port = NUMBER and pid = NUMBER: the process is looked for on the coordinator's machine.", at.path, at.path+".target", at.path+".port", at.path+".pid")
+	}
+	if o.Target != "" {
+		v.observedTarget(o, at)
+		v.observedSockets(o, at)
+	}
+	if o.Port != 0 {
+		v.within(at, "port", int64(o.Port), 1, 65535)
+	}
+	if o.PID != 0 {
+		v.within(at, "pid", int64(o.PID), 1, 1<<22)
+	}
+}
+
+// observedSockets checks that somebody listens on the target's endpoints.
+func (v *validator) observedSockets(o *Observe, at part) {
+	t := v.plan.Target(o.Target)
+	if t == nil {
+		return
+	}
+	if d := driverNamed(v.drivers, t.Driver); d != nil {
+		_, wire := d.(driver.Wire)
+		if _, dials := d.(driver.Dialer); !wire && !dials {
+			v.fault(fmt.Sprintf("%s: nobody listens on the endpoints of driver %q", at.where, t.Driver), "Write port = NUMBER or pid = NUMBER.",
+				at.path+".target", "target."+t.Name+".driver")
+		}
+	}
+}
+
+// observedURL checks an endpoint for Prometheus.
+func (v *validator) observedURL(o *Observe, at part) {
+	u, err := url.Parse(o.URL)
+	switch {
+	case err != nil || len(o.URL) > lang.MaxString || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		v.fault(at.where+": url = "+lang.Quote(o.URL), `Write "http://HOST:PORT/metrics".`, at.path+".url")
+	case u.User != nil:
+		v.fault(at.where+": url with a user", "Leave user and password out: they would stand in the plan and in every result.", at.path+".url")
+	}
 }

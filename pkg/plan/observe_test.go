@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loadgen/loadgen/internal/lang"
 	"github.com/loadgen/loadgen/pkg/plan"
 	"github.com/stretchr/testify/require"
 )
@@ -76,7 +77,7 @@ func FuzzParseSelector(f *testing.F) {
 	f.Add(`rpc_total{code="5",zone="a\"b"}`)
 	f.Add(`{}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		s, err := plan.ParseSelector(text)
+		s, err := lang.ParseSelector(text)
 		if err == nil {
 			require.NotEmpty(t, s.Metric)
 		}

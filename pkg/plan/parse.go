@@ -137,6 +137,7 @@ func (f *File) names(blockType string) []string {
 // labelledBlocks are the inner blocks that have a name, with how to write one.
 var labelledBlocks = map[string]string{
 	"scenario": `Write scenario "NAME" { … }.`,
+	"op":       `Write op "NAME" { request { … } }.`,
 	"step":     `Write the op behind the word: step "get" {}.`,
 }
 

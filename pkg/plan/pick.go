@@ -10,6 +10,18 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
+// The ways to pick keys.
+const (
+	uniformPick  = "uniform"
+	zipfPick     = "zipf"
+	hotspotPick  = "hotspot"
+	latestPick   = "latest"
+	sequencePick = "sequence"
+)
+
+// InOrder says whether a session's keys have an order, and end.
+func (k *Keys) InOrder() bool { return k.Pick == sequencePick }
+
 // YCSB is the form of zipf that YCSB draws, see [Keys].
 const YCSB = "ycsb"
 
@@ -27,14 +39,14 @@ func (b *block) pick(k *Keys) {
 	inner, closed := strings.CutSuffix(rest, ")")
 	var ok bool
 	switch {
-	case word == "latest" && !called:
+	case word == latestPick && !called:
 		ok = k.zipf(word, "0.99")
 	case !called:
-		k.Pick, ok = word, word == "uniform" || word == "sequence"
+		k.Pick, ok = word, word == uniformPick || word == sequencePick
 	case !closed:
-	case word == "zipf" || word == "latest":
+	case word == zipfPick || word == latestPick:
 		ok = k.zipf(word, inner)
-	case word == "hotspot":
+	case word == hotspotPick:
 		ok = k.hotspot(inner)
 	}
 	if !ok && b.Has("pick") {
@@ -54,7 +66,7 @@ func (k *Keys) zipf(pick, text string) bool {
 func (k *Keys) hotspot(text string) bool {
 	ops, keys, two := strings.Cut(text, " on ")
 	var errs [2]error
-	k.Pick = "hotspot"
+	k.Pick = hotspotPick
 	k.HotOps, errs[0] = lang.ParseShare(strings.TrimSpace(ops))
 	k.HotKeys, errs[1] = lang.ParseShare(strings.TrimSpace(keys))
 	return two && errs[0] == nil && errs[1] == nil
@@ -64,7 +76,7 @@ func (k *Keys) hotspot(text string) bool {
 func (k *Keys) Picking() string {
 	percent := func(share float64) string { return strconv.FormatFloat(share*100, 'g', 6, 64) + "%" }
 	switch {
-	case k.Pick == "hotspot":
+	case k.Pick == hotspotPick:
 		return fmt.Sprintf("hotspot(%s on %s)", percent(k.HotOps), percent(k.HotKeys))
 	case k.Form != "":
 		return fmt.Sprintf("%s(%g, %s)", k.Pick, k.Skew, k.Form)
@@ -77,9 +89,9 @@ func (k *Keys) Hot() int64 { return int64(math.Round(k.HotKeys * float64(k.Count
 
 // pick checks how keys are picked.
 func (v *validator) pick(at part, k *Keys) {
-	v.oneOf(at, "pick", k.Pick, "uniform", "zipf", "hotspot", "latest", "sequence")
+	v.oneOf(at, "pick", k.Pick, uniformPick, zipfPick, hotspotPick, latestPick, sequencePick)
 	path := at.path + ".pick"
-	skewed := k.Pick == "zipf" || k.Pick == "latest"
+	skewed := k.Pick == zipfPick || k.Pick == latestPick
 	switch {
 	case skewed && !(k.Skew > 0 && k.Skew <= maxSkew):
 		v.fault(fmt.Sprintf("%s: %s(%g)", at.where, k.Pick, k.Skew), fmt.Sprintf(`Write a skew above 0 and up to 10: "%s(0.99)".`, k.Pick), path)
@@ -87,12 +99,12 @@ func (v *validator) pick(at part, k *Keys) {
 		v.fault(fmt.Sprintf("%s: a skew of %g without zipf", at.where, k.Skew), "Write 0.", path)
 	}
 	switch {
-	case k.Form != "" && (k.Form != YCSB || k.Pick != "zipf"):
+	case k.Form != "" && (k.Form != YCSB || k.Pick != zipfPick):
 		v.fault(fmt.Sprintf("%s: form %s of %s", at.where, lang.Quote(k.Form), k.Pick), `Write "zipf(0.99, ycsb)", or no form.`, path)
 	case k.Form == YCSB && k.Skew != ycsbSkew:
 		v.fault(fmt.Sprintf("%s: zipf(%g, ycsb)", at.where, k.Skew), `Write "zipf(0.99, ycsb)", the only skew that form has, or another skew without ycsb.`, path)
 	}
-	if k.Pick == "latest" && k.Scope == "session" {
+	if k.Pick == latestPick && k.PerSession() {
 		v.fault(at.where+": latest in session pools", `Write scope = "shared": what a session puts is its own anyway.`, at.path+".scope", path)
 	}
 	v.hotspot(at, k)
@@ -102,7 +114,7 @@ func (v *validator) pick(at part, k *Keys) {
 func (v *validator) hotspot(at part, k *Keys) {
 	path := at.path + ".pick"
 	switch {
-	case k.Pick != "hotspot":
+	case k.Pick != hotspotPick:
 		if k.HotOps != 0 || k.HotKeys != 0 {
 			v.fault(fmt.Sprintf("%s: hot keys without hotspot", at.where), "Write 0.", path)
 		}
@@ -116,7 +128,7 @@ func (v *validator) hotspot(at part, k *Keys) {
 // growing checks a phase over a dataset whose keys are picked by recency: it must put, and what it put cannot be deleted one by one.
 func (v *validator) growing(ph *Phase, d *Dataset, at part) {
 	switch {
-	case d.Keys.Pick != "latest":
+	case d.Keys.Pick != latestPick:
 	case ph.Clear != nil && !v.plan.flushes(ph):
 		v.fault(fmt.Sprintf("%s: clear of dataset %q, to which loads add keys", at.where, d.Name),
 			"Leave it out and empty the servers by other means, or use built-in nodes, which are emptied whole: how many keys a load adds is not known beforehand.",

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 	"time"
 
@@ -27,6 +28,7 @@ const (
 	rowHistogram    = 5 << 9   // most of it: 1,280 of 20,000 ops a second, 2,048 of 200,000
 	mostStretches   = 128      // of a phase's time, in which its counts are kept apart, so that its beginning can be left out
 	stretchBytes    = 8 << 10  // of a verb: 4,332 of 20,000 ops a second, 6,498 of 200,000
+	sampleBytes     = 1 << 10  // an op that is kept: some 170 with an error, in the draw of its loop, in the worker's, among those that all have sent, and as text
 	leftBytes       = 8 << 10  // left behind each second, and collected when memory gets short: 6,500 with three copies of a key on four loops
 	SpareFiles      = 64       // files that are not connections: standard streams, pollers, logs, the control plane
 )
@@ -55,8 +57,8 @@ type Load struct {
 	Files         int64 // descriptors that one worker needs for all of it: connections + 64
 
 	// Memory is what one worker needs for all of it, in bytes: 32 MiB + 4 KiB a session + 1 KiB and three values an op that can be in flight, and 256 bytes for each further step of its scenario, + 8 KiB a
-	// connection, 104 KiB on the blocking executor, + 58 KiB a histogram, of which there are 7 an op in the mix and N more when replicated, + what the
-	// keys and values of files take, + what is kept of each second, which the coordinator needs where workers are elsewhere: see kept. Garbage of 8 KiB
+	// connection, 104 KiB on the blocking executor, + 58 KiB a histogram, of which there are 7 an op in the mix, a scenario and a step of one that has several, and N an op more when replicated, + what the
+	// keys and values of files take, + 1 KiB a sample, + what is kept of each second, which the coordinator needs where workers are elsewhere: see kept. Garbage of 8 KiB
 	// a second comes on top, which is collected late, not to disturb the load: where there is no room for it, it is collected sooner.
 	Memory int64
 }
@@ -81,54 +83,91 @@ func (p *Plan) Predict() Prediction {
 // predict is Predict for one phase.
 func (p *Plan) predict(ph *Phase) Load {
 	t, d := p.Target(ph.Target), p.Dataset(ph.Dataset)
-	endpoints := int64(len(t.Endpoints))
-	if t.Builtin != nil {
-		endpoints = int64(t.Builtin.Nodes)
+	endpoints, each := p.EndpointsOf(ph), int64(0)
+	for _, n := range endpoints {
+		each += int64(n)
 	}
 	var l Load
 	l.Sessions = ph.Sessions()
 	l.Ops, l.Duration = p.opsOf(ph, d)
-	if l.Ops != nil && (ph.Batch == 1 || endpoints == 1) {
-		requests := scale(*l.Ops, fanout(t.Replication, ph.Ops))
+	if l.Ops != nil && (ph.Batch == 1 || each == 1) {
+		requests := scale(*l.Ops, p.fanoutOf(ph))
 		l.Requests = &requests
 	}
 	if len(ph.Setup) > 0 {
 		l.SetupOps = p.Once(ph, true)
 		l.SetupRequests = scale(l.SetupOps, fanout(t.Replication, ph.Setup))
 	}
-	l.Connections = multiply(int64(l.Sessions), endpoints)
+	l.Connections = multiply(int64(l.Sessions), each)
 	l.Files = add(l.Connections, SpareFiles)
-	l.Memory = p.Memory(ph, l.Sessions, int(endpoints))
+	l.Memory = p.Memory(ph, l.Sessions, endpoints)
 	if l.Duration != nil {
 		l.Memory = add(l.Memory, scale(leftBytes, l.Duration.Seconds()))
 	}
 	return l
 }
 
-// Memory returns what a worker needs to drive so many sessions of a phase on so many endpoints, in bytes: see [Load].
-func (p *Plan) Memory(ph *Phase, sessions, endpoints int) int64 {
-	return add(p.idle(ph, sessions, endpoints), multiply(flying(ph, sessions), p.opBytes(ph)))
+// EndpointsOf returns how many endpoints each target of a phase has, by its name, as far as the plan knows.
+func (p *Plan) EndpointsOf(ph *Phase) map[string]int {
+	all := map[string]int{}
+	for _, name := range ph.Targets() {
+		t := p.Target(name)
+		all[name] = len(t.Endpoints)
+		if t.Builtin != nil {
+			all[name] = t.Builtin.Nodes
+		}
+	}
+	return all
+}
+
+// fanoutOf returns how many requests an op of a phase's load makes on average.
+func (p *Plan) fanoutOf(ph *Phase) float64 {
+	if len(ph.Targets()) == 1 {
+		return fanout(p.Target(ph.Target).Replication, ph.Ops)
+	}
+	requests, ops := 0.0, 0.0
+	for _, s := range ph.Scenarios {
+		for i := range s.Steps {
+			step := &s.Steps[i]
+			weight := s.Weight * float64(step.Repeat())
+			requests += weight * fanout(p.Target(step.TargetIn(ph)).Replication, []Weight{{step.Op, 1}})
+			ops += weight
+		}
+	}
+	return requests / ops
+}
+
+// Memory returns what a worker needs to drive so many sessions of a phase, in bytes: see [Load]. clients is how many connections each has to the endpoints
+// of each target: one to an endpoint or, of clients that block, one for each op that it can have in flight.
+func (p *Plan) Memory(ph *Phase, sessions int, clients map[string]int) int64 {
+	return add(p.idle(ph, sessions, clients), multiply(flying(ph, sessions), p.opBytes(ph)))
 }
 
 // idle is what sessions need while none of their ops is in flight.
-func (p *Plan) idle(ph *Phase, sessions, endpoints int) int64 {
-	t := p.Target(ph.Target)
-	histograms := int64(7 * (len(ph.Ops) + len(ph.Scenarios)))
-	if t.Replication != nil {
-		histograms += int64(t.Replication.N * len(ph.Ops))
+func (p *Plan) idle(ph *Phase, sessions int, clients map[string]int) int64 {
+	histograms := int64(7 * (len(ph.Ops) + len(ph.Scenarios) + ph.countSteps()))
+	session, replicas := int64(sessionBytes), 0
+	for name, n := range clients {
+		session = add(session, multiply(int64(n), connectionBytes))
+		if p.ExecutorOf(ph) != EventLoop {
+			session = add(session, multiply(int64(n), pipeBytes))
+		}
+		if r := p.Target(name).Replication; r != nil {
+			replicas = max(replicas, r.N)
+		}
 	}
-	session := add(sessionBytes, multiply(int64(endpoints), connectionBytes))
-	if t.Executor != EventLoop {
-		session = add(session, multiply(int64(endpoints), pipeBytes))
-	}
+	histograms += int64(replicas * len(ph.Ops))
 	need := add(processBytes+histograms*histogramBytes, multiply(int64(sessions), session))
 	need = add(need, p.kept(ph))
-	d := p.Dataset(ph.Dataset)
-	if f := d.Keys.File; f != nil {
-		need = add(need, f.Bytes)
-	}
-	if f := d.Values.File; f != nil {
-		need = add(need, f.Bytes)
+	need = add(need, multiply(int64(ph.Samples), sampleBytes))
+	for _, name := range ph.Datasets() {
+		d := p.Dataset(name)
+		if f := d.Keys.File; f != nil {
+			need = add(need, f.Bytes)
+		}
+		if f := d.Values.File; f != nil {
+			need = add(need, f.Bytes)
+		}
 	}
 	return need
 }
@@ -150,7 +189,7 @@ func (p *Plan) kept(ph *Phase) int64 {
 	if ops != nil {
 		responses = min(responses, multiply(*ops, rowOpBytes))
 	}
-	counts := min(seconds, mostStretches) * stretchBytes * int64(max(1, len(ph.Ops)+len(ph.Scenarios)))
+	counts := min(seconds, mostStretches) * stretchBytes * int64(max(1, len(ph.Ops)+len(ph.Scenarios)+ph.countSteps()))
 	return rows*rowBytes + responses + counts
 }
 
@@ -161,23 +200,43 @@ func flying(ph *Phase, sessions int) int64 {
 
 // opBytes is what an op in flight needs.
 func (p *Plan) opBytes(ph *Phase) int64 {
-	values := p.Dataset(ph.Dataset).Values
-	copies := int64(valueCopies)
-	if values.Record != nil {
-		copies += recordCopies
+	most := int64(0)
+	for _, name := range ph.Datasets() {
+		values := p.Dataset(name).Values
+		copies := int64(valueCopies)
+		if values.Record != nil {
+			copies += recordCopies
+		}
+		most = max(most, multiply(copies*int64(max(1, ph.Batch)), int64(values.Size)))
 	}
-	return slotBytes + int64(ph.MostSteps()-1)*sceneBytes + multiply(copies*int64(max(1, ph.Batch)), int64(values.Size))
+	return slotBytes + int64(ph.MostSteps()-1)*sceneBytes + most
+}
+
+// ReplyBytes returns what the replies to the ops that so many of a phase's sessions can have in flight take, in bytes, where each is as long as the longest
+// value of the phase's datasets, and in a buffer that is filled by doubling.
+func (p *Plan) ReplyBytes(ph *Phase, sessions int) int64 {
+	longest, replicas := 0, 1
+	for _, name := range ph.Datasets() {
+		longest = max(longest, p.Dataset(name).Values.Size)
+	}
+	for _, name := range ph.Targets() {
+		if r := p.Target(name).Replication; r != nil {
+			replicas = max(replicas, r.N)
+		}
+	}
+	each := multiply(int64(2*max(1, ph.Batch)*replicas), int64(longest))
+	return multiply(flying(ph, sessions), each)
 }
 
 // MemoryShort says in words that so many sessions of a phase, on one worker, can need more memory than there is, and how many would do, of
-// them or of their ops in flight. It returns "" when they do not, and for an available of 0, which stands for not known.
-func (p *Plan) MemoryShort(ph *Phase, sessions, endpoints int, available int64) string {
-	need := p.Memory(ph, sessions, endpoints)
+// them or of their ops in flight; clients are as in [Plan.Memory]. It returns "" when they do not, and for an available of 0, which stands for not known.
+func (p *Plan) MemoryShort(ph *Phase, sessions int, clients map[string]int, available int64) string {
+	need := p.Memory(ph, sessions, clients)
 	if available == 0 || need <= available {
 		return ""
 	}
-	fits := sort.Search(sessions, func(n int) bool { return p.Memory(ph, n+1, endpoints) > available })
-	depth := max(0, available-p.idle(ph, sessions, endpoints)) / p.opBytes(ph)
+	fits := sort.Search(sessions, func(n int) bool { return p.Memory(ph, n+1, clients) > available })
+	depth := max(0, available-p.idle(ph, sessions, clients)) / p.opBytes(ph)
 	would := fmt.Sprintf("%d of the sessions would do", fits)
 	if depth >= int64(sessions) {
 		would += fmt.Sprintf(", or %d ops in flight", depth)
@@ -208,26 +267,30 @@ func (ph *Phase) OpsPerSecond() float64 {
 	return rate * ph.StepsPerArrival()
 }
 
+// expected returns how many ops are due by a rate over time.
+func (ph *Phase) expected(s Shape) int64 {
+	return scale(1, pace.Shape(s).Expected()*ph.StepsPerArrival())
+}
+
 // opsOf returns how many ops a phase's load has and how long it takes, each nil when that depends on the target.
 func (p *Plan) opsOf(ph *Phase, d *Dataset) (*int64, *time.Duration) {
 	var ops int64
 	sessions := int64(ph.Sessions())
 	switch {
 	case ph.Open != nil:
-		due := pace.Shape{Rate: ph.Open.Rate, Ramp: ph.Open.Ramp, Duration: ph.Open.Duration}
-		ops = scale(1, due.Expected()*ph.StepsPerArrival())
+		ops = ph.expected(ph.Open.Shape())
 		return &ops, &ph.Open.Duration
 	case ph.Stages != nil:
 		var all time.Duration
-		from := 0.0
-		for _, s := range ph.Stages.Stages {
-			due := pace.Shape{Rate: s.Rate, From: from, Ramp: s.Ramp, Duration: s.Duration}
-			ops, all = add(ops, scale(1, due.Expected()*ph.StepsPerArrival())), time.Duration(add(int64(all), int64(s.Duration)))
-			from = s.Rate
+		for _, s := range ph.Stages.Shapes() {
+			ops, all = add(ops, ph.expected(s)), time.Duration(add(int64(all), int64(s.Duration)))
 		}
 		return &ops, &all
 	case ph.Search != nil:
 		return nil, &ph.Search.Budget
+	case ph.Closed != nil && ph.Closed.Duration > 0 && ph.Closed.Iterations > 0 && ph.Closed.Trace == nil:
+		ops = scale(multiply(sessions, ph.Closed.Iterations), ph.StepsPerArrival()) // at most
+		return &ops, &ph.Closed.Duration
 	case ph.Closed != nil && ph.Closed.Duration > 0:
 		return nil, &ph.Closed.Duration
 	case ph.Closed != nil && ph.Closed.Trace != nil && ph.Closed.Iterations > 0:
@@ -238,9 +301,9 @@ func (p *Plan) opsOf(ph *Phase, d *Dataset) (*int64, *time.Duration) {
 		ops = multiply(sessions, ph.Closed.Iterations)
 	case ph.Clear != nil && p.flushes(ph):
 		// one request to each node, which is no op
-	case d.Keys.Scope == "session" && ph.Clear != nil:
+	case d.Keys.PerSession() && ph.Clear != nil:
 		ops = multiply(int64(p.pools(ph)), d.Keys.Count)
-	case d.Keys.Scope == "session":
+	case d.Keys.PerSession():
 		ops = multiply(sessions, d.Keys.Count)
 	default:
 		ops = d.Keys.Count
@@ -265,7 +328,7 @@ func (p *Plan) Once(ph *Phase, setup bool) int64 {
 func (p *Plan) pools(clear *Phase) int {
 	n := 0
 	for _, ph := range p.Phases {
-		if ph.Dataset == clear.Dataset && ph.Clear == nil {
+		if slices.Contains(ph.Datasets(), clear.Dataset) && ph.Clear == nil {
 			n = max(n, ph.Sessions())
 		}
 	}

@@ -67,21 +67,21 @@ func TestPredictTheLargest(t *testing.T) {
 func TestMemoryThatWouldDo(t *testing.T) {
 	p := good(t, caches+phase("x", "plain", "shared", "  ops = { put = 1 }\n  open {\n rate = 10\n duration = \"1s\"\n sessions = 100\n pipeline = 4000\n }"), plan.Vars{})
 	ph := p.Phases[0]
-	need := p.Memory(ph, 100, 2)
-	require.Empty(t, p.MemoryShort(ph, 100, 2, need))
-	require.Empty(t, p.MemoryShort(ph, 100, 2, 0), "nothing says how much there is")
-	short := p.MemoryShort(ph, 100, 2, need/2)
+	need := p.Memory(ph, 100, p.EndpointsOf(ph))
+	require.Empty(t, p.MemoryShort(ph, 100, p.EndpointsOf(ph), need))
+	require.Empty(t, p.MemoryShort(ph, 100, p.EndpointsOf(ph), 0), "nothing says how much there is")
+	short := p.MemoryShort(ph, 100, p.EndpointsOf(ph), need/2)
 	words := regexp.MustCompile(`^100 sessions with 400000 ops in flight can need (\d+) MiB of memory, and (\d+) MiB are available: on one worker (\d+) of the sessions would do, or (\d+) ops in flight$`).FindStringSubmatch(short)
 	require.NotNil(t, words, short)
 	fits, err := strconv.Atoi(words[3])
 	require.NoError(t, err)
-	require.Empty(t, p.MemoryShort(ph, fits, 2, need/2))
-	require.NotEmpty(t, p.MemoryShort(ph, fits+1, 2, need/2))
+	require.Empty(t, p.MemoryShort(ph, fits, p.EndpointsOf(ph), need/2))
+	require.NotEmpty(t, p.MemoryShort(ph, fits+1, p.EndpointsOf(ph), need/2))
 	ph.Open.InFlight, err = strconv.Atoi(words[4])
 	require.NoError(t, err)
-	require.Empty(t, p.MemoryShort(ph, 100, 2, need/2))
+	require.Empty(t, p.MemoryShort(ph, 100, p.EndpointsOf(ph), need/2))
 	ph.Open.InFlight++
-	require.NotEmpty(t, p.MemoryShort(ph, 100, 2, need/2))
+	require.NotEmpty(t, p.MemoryShort(ph, 100, p.EndpointsOf(ph), need/2))
 }
 
 // What is kept of each second is counted, up to the most that is kept. An hour at 20,000 ops a second took 1,494 bytes a second for rows, and
@@ -90,7 +90,7 @@ func TestPredictWhatIsKept(t *testing.T) {
 	memory := func(rate, duration string) int64 {
 		load := "  ops = { put = 1 }\n  open {\n rate = \"" + rate + "\"\n duration = \"" + duration + "\"\n sessions = 1\n pipeline = 16\n }"
 		p := good(t, caches+phase("x", "plain", "shared", load), plan.Vars{})
-		return p.Memory(p.Phases[0], 1, len(p.Target(p.Phases[0].Target).Endpoints))
+		return p.Memory(p.Phases[0], 1, p.EndpointsOf(p.Phases[0]))
 	}
 	begin := memory("20000/s", "1s")
 	require.Greater(t, memory("20000/s", "10m")-begin, int64(599*1494+127*4332))
@@ -104,7 +104,7 @@ func TestPredictWhatIsKept(t *testing.T) {
 func TestPredictWhatIsLeftBehind(t *testing.T) {
 	load := "  ops = { put = 1 }\n  closed {\n duration = \"30m\"\n }"
 	p := good(t, caches+phase("x", "plain", "shared", load), plan.Vars{})
-	need := p.Memory(p.Phases[0], 1, len(p.Target(p.Phases[0].Target).Endpoints))
+	need := p.Memory(p.Phases[0], 1, p.EndpointsOf(p.Phases[0]))
 	require.EqualValues(t, 1800*8<<10, p.Predict().Total.Memory-need)
-	require.Empty(t, p.MemoryShort(p.Phases[0], 1, len(p.Target(p.Phases[0].Target).Endpoints), need))
+	require.Empty(t, p.MemoryShort(p.Phases[0], 1, p.EndpointsOf(p.Phases[0]), need))
 }

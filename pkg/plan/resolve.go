@@ -2,15 +2,16 @@ package plan
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
+	"github.com/zclconf/go-cty/cty"
+
 	"github.com/loadgen/loadgen/internal/lang"
 	"github.com/loadgen/loadgen/pkg/driver"
-	"github.com/zclconf/go-cty/cty"
+	"github.com/loadgen/loadgen/pkg/plan/file"
 )
 
 // resolver turns a File into a Plan.
@@ -18,9 +19,10 @@ type resolver struct {
 	*lang.Reader
 	file   *File
 	plan   *Plan
-	traces func(file, form string, timed bool) (TraceFacts, error) // of Vars
-	keys   func(file, form, field string) (EntryFacts, error)      // likewise
-	values func(file, form, field, encoding string) (EntryFacts, error)
+	traces func(file, form string, timed bool) (file.TraceFacts, error) // of Vars
+	keys   func(file, form, field string) (file.EntryFacts, error)      // likewise
+	values func(file, form, field, encoding string) (file.EntryFacts, error)
+	ops    []string // that mixes may have
 }
 
 // resolver returns one that has resolved nothing yet.
@@ -37,9 +39,12 @@ func (f *File) Resolve(vars Vars) (*Plan, hcl.Diagnostics) {
 	r.Declare(f.blocks["variable"], f.locals, r.inputs(vars))
 	r.resolvePlan()
 	targets, datasets := map[string]*Target{}, map[string]*Dataset{}
+	var all []*Target
 	for _, b := range f.blocks["target"] {
-		targets[b.Labels[0]] = r.target(b)
+		t := r.target(b)
+		targets[t.Name], all = t, append(all, t)
 	}
+	r.ops = opNames(all)
 	for _, b := range f.blocks["dataset"] {
 		datasets[b.Labels[0]] = r.dataset(b)
 	}
@@ -101,16 +106,22 @@ func (r *resolver) resolvePlan() {
 	}
 	r.plan.Name = r.file.plan.Labels[0]
 	b := r.block(r.file.plan, "plan", "plan "+lang.Quote(r.plan.Name))
-	b.Expect([]string{"description", "seed"}, nil)
+	b.Expect([]string{"description", "seed", "on_worker_loss"}, nil)
 	b.Text("description", &r.plan.Description)
 	b.Unsigned("seed", &r.plan.Seed)
+	b.Text("on_worker_loss", &r.plan.OnWorkerLoss)
 }
 
 // keepUsed puts the targets that a phase or an observation uses, and the datasets that a phase uses, into the plan, in the order of the text.
 func (r *resolver) keepUsed(targets map[string]*Target, datasets map[string]*Dataset) {
 	used := map[string]bool{}
 	for _, ph := range r.plan.Phases {
-		used["target."+ph.Target], used["dataset."+ph.Dataset] = true, true
+		for _, name := range ph.Targets() {
+			used["target."+name] = true
+		}
+		for _, name := range ph.Datasets() {
+			used["dataset."+name] = true
+		}
 	}
 	for _, o := range r.plan.Observes {
 		used["target."+o.Target] = true
@@ -170,31 +181,6 @@ func parent(path string) string { return path[:max(strings.LastIndexByte(path, '
 func (b *block) missing(name, write string) {
 	b.r.Wrong[b.Path+"."+name] = true
 	b.r.Fault(b.At, fmt.Sprintf("%s: %s is missing", b.Where, name), "Write "+write+".")
-}
-
-// assert reads an assert block. Its condition stays text; variables and locals in it are replaced by their values, since the result
-// it is evaluated over knows neither.
-func (r *resolver) assert(body *hclsyntax.Block) {
-	a := &Assert{Name: body.Labels[0], File: filepath.Base(r.file.name)} // where the plan lies must not change its digest
-	b := r.block(body, "assert."+a.Name, "assert "+lang.Quote(a.Name))
-	b.Expect([]string{"that"}, nil)
-	if !b.Require("that", "Write a condition, such as that = phase.NAME.op.get.response.p99 < duration(\"20ms\").") {
-		return
-	}
-	that := b.Body.Attributes["that"]
-	a.Line = that.NameRange.Start.Line
-	r.Places[b.Path+".that"] = that.Expr.Range()
-	if _, quoted := that.Expr.(*hclsyntax.TemplateExpr); quoted {
-		b.Bad("that", "text, not a condition", "Write the condition without quotes.")
-		return
-	}
-	text, ok := r.substitute(that, b.Scope())
-	if !ok {
-		r.Wrong[b.Path+".that"] = true
-		return
-	}
-	a.That = text
-	r.plan.Asserts = append(r.plan.Asserts, a)
 }
 
 // substitute returns the text of an attribute's expression, with the values of variables and locals in their place.

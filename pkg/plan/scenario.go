@@ -1,23 +1,26 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/loadgen/loadgen/internal/lang"
-	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
 const (
-	maxScenarios = 32 // of a phase: each has latencies of its own
-	maxScenes    = 64 // steps of a scenario: a session draws them all when it begins
+	maxScenarios = 32      // of a phase: each has latencies of its own
+	maxSamples   = 100_000 // of a phase
+	maxScenes    = 64      // ops of a scenario: a session draws them all when it begins
+	maxSteps     = 256     // of all scenarios of a phase: each has latencies of its own, too
 )
 
-// Scenario is several ops that a session carries out one after another, on its own connections. One that fails ends it.
+// Scenario is several ops that a session carries out one after another, on its own connections to each of their targets. One that fails ends it.
 type Scenario struct {
 	Name   string         `json:"name"`
 	Weight float64        `json:"weight"` // relative to the sum over the phase's scenarios
@@ -26,16 +29,186 @@ type Scenario struct {
 
 // ScenarioStep is one op of a scenario.
 type ScenarioStep struct {
-	Op    string        `json:"op"`       // a driver.Verb's name
-	Key   string        `json:"key"`      // "new" by the dataset's pick, or "same" as the step before
-	Think time.Duration `json:"think_ns"` // from the end of the step before to the due time of this one
+	Op      string        `json:"op"`                // a verb's name, of the plan's Words
+	Key     string        `json:"key"`               // "new" by the dataset's pick, or "same": that with the number which the op before had
+	Think   time.Duration `json:"think_ns"`          // from the end of the op before to the due time of this one
+	Target  string        `json:"target,omitempty"`  // where it goes; "": to the phase's own
+	Dataset string        `json:"dataset,omitempty"` // what its key and value are of; "": the phase's own
+	As      string        `json:"as,omitempty"`      // its name in results; "": see StepNames
+	Times   int           `json:"times,omitempty"`   // how often it is carried out, each time with a key of its own if that is new; 0: once
+}
+
+// Repeat returns how often the step is carried out.
+func (s *ScenarioStep) Repeat() int { return cmp.Or(s.Times, 1) }
+
+// TargetIn returns where the step of a phase goes.
+func (s *ScenarioStep) TargetIn(ph *Phase) string { return cmp.Or(s.Target, ph.Target) }
+
+// DatasetIn returns what key and value of the step of a phase are of.
+func (s *ScenarioStep) DatasetIn(ph *Phase) string { return cmp.Or(s.Dataset, ph.Dataset) }
+
+// StepNames returns the names of the scenario's steps in results: what they are named as, or their op, with a number from the second step on that
+// would have that name: get, get_2.
+func (s *Scenario) StepNames() []string {
+	names, seen := make([]string, len(s.Steps)), map[string]int{}
+	for i, step := range s.Steps {
+		names[i] = step.As
+		if step.As != "" {
+			continue
+		}
+		seen[step.Op]++
+		if names[i] = step.Op; seen[step.Op] > 1 {
+			names[i] = fmt.Sprintf("%s_%d", step.Op, seen[step.Op])
+		}
+	}
+	return names
+}
+
+// ops returns how many ops the scenario has.
+func (s *Scenario) ops() (n int) {
+	for i := range s.Steps {
+		n += s.Steps[i].Repeat()
+	}
+	return n
+}
+
+// Targets returns the names of the targets that a phase loads: its own first, then those of its scenarios' steps in the order in which they are
+// first named. Requests number them so.
+func (ph *Phase) Targets() []string {
+	names := []string{ph.Target}
+	for step := range ph.steps() {
+		if name := step.TargetIn(ph); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Datasets returns the names of the datasets that a phase uses, likewise.
+func (ph *Phase) Datasets() []string {
+	names := []string{ph.Dataset}
+	for step := range ph.steps() {
+		if name := step.DatasetIn(ph); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// DatasetsOn returns the names of the datasets that a phase uses on one of its targets, on its own its own first.
+func (ph *Phase) DatasetsOn(target string) (names []string) {
+	if target == ph.Target {
+		names = append(names, ph.Dataset)
+	}
+	for step := range ph.steps() {
+		if name := step.DatasetIn(ph); step.TargetIn(ph) == target && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// use is a dataset on a target.
+type use struct {
+	target *Target
+	data   *Dataset
+}
+
+// uses lists the datasets that a phase uses with the targets where it does, those of them that the plan has.
+func (p *Plan) uses(ph *Phase) (list []use) {
+	for _, target := range ph.Targets() {
+		for _, data := range ph.DatasetsOn(target) {
+			if x := (use{p.Target(target), p.Dataset(data)}); x.target != nil && x.data != nil {
+				list = append(list, x)
+			}
+		}
+	}
+	return list
+}
+
+// opsOn lists the ops that a phase carries out on a target with keys and values of a dataset.
+func (ph *Phase) opsOn(t *Target, d *Dataset) (ops []string) {
+	for step := range ph.steps() {
+		if step.TargetIn(ph) == t.Name && step.DatasetIn(ph) == d.Name {
+			ops = append(ops, step.Op)
+		}
+	}
+	if t.Name != ph.Target || d.Name != ph.Dataset {
+		return ops
+	}
+	mix := ph.Setup
+	if len(ph.Scenarios) == 0 {
+		mix = slices.Concat(ph.Ops, mix)
+	}
+	for _, w := range mix {
+		ops = append(ops, w.Op)
+	}
+	return ops
+}
+
+// OpsOn returns the ops of the phase's mix that go to one of its targets.
+func (ph *Phase) OpsOn(target string) (ops []Weight) {
+	for _, w := range ph.Ops {
+		if len(ph.Scenarios) == 0 && target == ph.Target || ph.asks(target, w.Op) {
+			ops = append(ops, w)
+		}
+	}
+	return ops
+}
+
+// asks says whether a step of the phase is an op on a target.
+func (ph *Phase) asks(target, op string) bool {
+	for step := range ph.steps() {
+		if step.Op == op && step.TargetIn(ph) == target {
+			return true
+		}
+	}
+	return false
+}
+
+// countSteps returns how many there are.
+func (ph *Phase) countSteps() (n int) {
+	for range ph.steps() {
+		n++
+	}
+	return n
+}
+
+// steps yields the steps of all scenarios.
+func (ph *Phase) steps() iter.Seq[*ScenarioStep] {
+	return func(yield func(*ScenarioStep) bool) {
+		for i := range ph.Scenarios {
+			for j := range ph.Scenarios[i].Steps {
+				if !yield(&ph.Scenarios[i].Steps[j]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// ExecutorOf returns what carries a phase's requests: the executor of its target. Where there are several, all are on one executor, since a loop waits in one
+// place for whatever happens: on the event loop if that is everyone's, else on the blocking executor.
+func (p *Plan) ExecutorOf(ph *Phase) string {
+	executor := ""
+	for _, name := range ph.Targets() {
+		t := p.Target(name)
+		switch {
+		case t == nil:
+		case executor == "":
+			executor = t.Executor
+		case executor != t.Executor:
+			return Blocking
+		}
+	}
+	return executor
 }
 
 // keys returns how many keys the scenario picks.
 func (s *Scenario) keys() (n int) {
 	for _, step := range s.Steps {
 		if step.Key == "new" {
-			n++
+			n += step.Repeat()
 		}
 	}
 	return n
@@ -48,7 +221,7 @@ func (ph *Phase) StepsPerArrival() float64 {
 	}
 	steps, weight := 0.0, 0.0
 	for _, s := range ph.Scenarios {
-		steps += s.Weight * float64(len(s.Steps))
+		steps += s.Weight * float64(s.ops())
 		weight += s.Weight
 	}
 	return steps / weight
@@ -58,27 +231,26 @@ func (ph *Phase) StepsPerArrival() float64 {
 func (ph *Phase) MostSteps() int {
 	most := 1
 	for _, s := range ph.Scenarios {
-		most = max(most, len(s.Steps))
+		most = max(most, s.ops())
 	}
 	return most
 }
 
 // mixOf returns how many ops of each verb the scenarios bring, by weight.
 func mixOf(scenarios []Scenario) []Weight {
-	var byVerb [driver.NumVerbs]float64
+	byOp := map[string]float64{}
 	for _, s := range scenarios {
 		for _, step := range s.Steps {
-			if verb := verbOf(step.Op); verb >= 0 {
-				byVerb[verb] += s.Weight
-			}
+			byOp[step.Op] += s.Weight * float64(step.Repeat())
 		}
 	}
 	list := []Weight{}
-	for verb, weight := range byVerb {
+	for op, weight := range byOp {
 		if weight > 0 {
-			list = append(list, Weight{driver.Verb(verb).String(), weight})
+			list = append(list, Weight{op, weight})
 		}
 	}
+	slices.SortFunc(list, func(x, y Weight) int { return compareOps(x.Op, y.Op) })
 	return list
 }
 
@@ -92,11 +264,9 @@ func (b *block) scenarios(ph *Phase) {
 			s.Weight, _ = v.AsBigFloat().Float64()
 		}
 		for _, step := range inner.labelled("step", false) {
-			step.Expect([]string{"key", "think"}, nil)
-			st := ScenarioStep{Op: step.label, Key: "new"}
-			step.Text("key", &st.Key)
-			step.Duration("think", &st.Think)
-			s.Steps = append(s.Steps, st)
+			if st, ok := step.scenarioStep(ph); ok {
+				s.Steps = append(s.Steps, st)
+			}
 		}
 		ph.Scenarios = append(ph.Scenarios, s)
 	}
@@ -109,6 +279,36 @@ func (b *block) scenarios(ph *Phase) {
 	}
 	ph.Scenarios = slices.Concat(singles, ph.Scenarios)
 	ph.Ops = mixOf(ph.Scenarios)
+}
+
+// scenarioStep reads one step; false: it is left out.
+func (b named) scenarioStep(ph *Phase) (st ScenarioStep, ok bool) {
+	b.Expect([]string{"target", "dataset", "as", "key", "think", "times", "when"}, nil)
+	when := true
+	b.Flag("when", &when)
+	st = ScenarioStep{Op: b.label, Key: "new"}
+	for name, to := range map[string]*string{"target": &st.Target, "dataset": &st.Dataset} {
+		if b.Has(name) {
+			*to = b.Reference(name, name)
+		}
+	}
+	if st.Target == ph.Target {
+		st.Target = ""
+	}
+	if st.Dataset == ph.Dataset {
+		st.Dataset = ""
+	}
+	b.Text("as", &st.As)
+	b.Text("key", &st.Key)
+	b.Duration("think", &st.Think)
+	lang.Integer(b.Block, "times", &st.Times)
+	if st.Times == 0 {
+		b.notZero("times", "0 leaves the step out", "Write 1 or more, or when = false to leave the step out.")
+	}
+	if st.Times == 1 {
+		st.Times = 0
+	}
+	return st, when
 }
 
 // scenarios checks those of a phase, and that its mix is theirs.
@@ -136,6 +336,10 @@ func (v *validator) scenarios(ph *Phase, at part) {
 		seen[s.Name] = true
 		v.scenario(ph, s, in)
 	}
+	if n := ph.countSteps(); n > maxSteps {
+		v.fault(fmt.Sprintf("%s: its scenarios have %d steps", at.where, n), fmt.Sprintf("Write at most %d in all; times = N repeats one.", maxSteps), at.path)
+	}
+	v.others(ph, at)
 	if !slices.Equal(ph.Ops, mixOf(ph.Scenarios)) {
 		v.fault(at.where+": ops are not what the scenarios bring", "Write their sums by op.", at.path+".ops")
 	}
@@ -145,32 +349,115 @@ func (v *validator) scenario(ph *Phase, s *Scenario, at part) {
 	if !(s.Weight > 0 && s.Weight <= maxWeightOf) {
 		v.fault(fmt.Sprintf("%s: weight = %g", at.where, s.Weight), "Write a weight above 0 and up to 1e9.", at.path+".weight")
 	}
-	if n := len(s.Steps); n < 1 || n > maxScenes {
-		v.fault(fmt.Sprintf("%s: %d steps", at.where, n), fmt.Sprintf(`Write 1 to %d steps: step "get" {}`, maxScenes), at.path)
+	if n := s.ops(); n < 1 || n > maxScenes {
+		v.fault(fmt.Sprintf("%s: %d steps", at.where, n), fmt.Sprintf(`Write 1 to %d steps, each counted as often as its times says: step "get" {}`, maxScenes), at.path)
 	}
-	for i, step := range s.Steps {
+	names := s.StepNames()
+	for i := range s.Steps {
 		in := part{fmt.Sprintf("%s.step.%d", at.path, i+1), fmt.Sprintf("%s, step %d", at.where, i+1)}
-		if verb := verbOf(step.Op); verb >= 0 {
-			v.supported(ph, in, driver.Verb(verb), in.path)
-		} else {
-			v.fault(fmt.Sprintf("%s: unknown op %s", in.where, lang.Quote(step.Op)), lang.Instead(step.Op, verbNames(), "%s"), in.path)
-		}
-		v.oneOf(in, "key", step.Key, "new", "same")
-		v.lasts(in, "think", step.Think, 0)
-		if i == 0 && step.Key == "same" {
-			v.fault(in.where+`: key = "same"`, "Leave key out: no step is before it.", in.path+".key")
-		}
-		if i == 0 && step.Think > 0 {
-			v.fault(in.where+": think before the first step", "Leave it out, or write think in the closed block: it is between scenarios.", in.path+".think")
+		v.step(ph, s, i, in)
+		switch name := names[i]; {
+		case !namePattern.MatchString(name):
+			if s.Steps[i].As != "" {
+				v.fault(fmt.Sprintf("%s: named %s", in.where, lang.Quote(name)), writeName, in.path+".as")
+			}
+		case slices.Contains(names[:i], name):
+			v.fault(fmt.Sprintf("%s: a second of the name %s", in.where, lang.Quote(name)), `Write as = "…": each step has a name of its own in the result.`, in.path+".as", in.path)
 		}
 	}
-	if d := v.plan.Dataset(ph.Dataset); d != nil && d.Keys.Pick == "sequence" && s.keys() != 1 {
+	if d := v.plan.Dataset(ph.Dataset); d != nil && d.Keys.Pick == sequencePick && s.keys() != 1 {
 		v.fault(fmt.Sprintf("%s: %d keys of dataset %q in sequence", at.where, s.keys(), d.Name),
 			`Write key = "same" in all steps but the first: in a sequence each scenario takes one key.`, at.path, "dataset."+d.Name+".keys.pick")
 	}
-	if t := v.plan.Target(ph.Target); t != nil {
-		if _, local := driverNamed(v.drivers, t.Driver).(localfile.Driver); local {
-			v.fault(fmt.Sprintf("%s: on driver %q", at.where, t.Driver), "Write ops = { write = 1 }, or another mix: the ops of a log stand for themselves.", at.path)
+}
+
+// step checks the i-th step of a scenario.
+func (v *validator) step(ph *Phase, s *Scenario, i int, in part) {
+	step := &s.Steps[i]
+	target, data := v.plan.Target(step.TargetIn(ph)), v.plan.Dataset(step.DatasetIn(ph))
+	if target == nil && step.Target != "" {
+		v.fault(fmt.Sprintf("%s: unknown target %s", in.where, lang.Quote(step.Target)), "Write target = target.NAME.", in.path+".target")
+	}
+	if data == nil && step.Dataset != "" {
+		v.fault(fmt.Sprintf("%s: unknown dataset %s", in.where, lang.Quote(step.Dataset)), "Write dataset = dataset.NAME.", in.path+".dataset")
+	}
+	v.known(target, in, step.Op, in.path)
+	v.oneOf(in, "key", step.Key, "new", "same")
+	v.lasts(in, "think", step.Think, 0)
+	v.within(in, "times", int64(step.Repeat()), 1, maxScenes)
+	if i == 0 && step.Key == "same" {
+		v.fault(in.where+`: key = "same"`, "Leave key out: no step is before it.", in.path+".key")
+	}
+	if i == 0 && step.Think > 0 {
+		v.fault(in.where+": think before the first step", "Leave it out, or write think in the closed block: it is between scenarios.", in.path+".think")
+	}
+	switch {
+	case data == nil:
+	case step.Dataset != "" && data.Values.Elements > 0:
+		v.fault(fmt.Sprintf("%s: dataset %s, whose records grow", in.where, lang.Quote(data.Name)),
+			"Have it as the phase's own dataset: there alone does a session count its puts.", in.path+".dataset")
+	case step.Key == "same" && i > 0:
+		v.sameKey(v.plan.Dataset(s.Steps[i-1].DatasetIn(ph)), data, in)
+	case step.Dataset != "" && (data.Keys.Pick == sequencePick || data.Keys.Pick == latestPick):
+		v.fault(fmt.Sprintf("%s: new keys of dataset %s by %s", in.where, lang.Quote(data.Name), data.Keys.Pick),
+			fmt.Sprintf(`Write key = "same", or pick = "uniform" in the dataset, or have it as the phase's own: there alone have a session's keys an order. It is %s.`, lang.Quote(ph.Dataset)),
+			in.path+".dataset", "dataset."+data.Name+".keys.pick")
+	}
+}
+
+// sameKey checks that the key with a number in one dataset has one with that number in another.
+func (v *validator) sameKey(before, data *Dataset, in part) {
+	if before == nil || before == data {
+		return
+	}
+	keys := "dataset." + data.Name + ".keys"
+	switch a, b := &before.Keys, &data.Keys; {
+	case a.Pick == latestPick || b.Pick == latestPick:
+		v.fault(fmt.Sprintf(`%s: key = "same" over datasets %s and %s, and one of them grows`, in.where, lang.Quote(before.Name), lang.Quote(data.Name)),
+			`Write another pick than "latest", or the same dataset in both steps.`, in.path+".key", keys+".pick")
+	case a.Count != b.Count:
+		v.fault(fmt.Sprintf(`%s: key = "same", but dataset %s has %d keys and %s has %d`, in.where, lang.Quote(before.Name), a.Count, lang.Quote(data.Name), b.Count),
+			fmt.Sprintf(`Give both the same count, or leave key = "same" out: a key of %s has its number in %s, too.`, lang.Quote(before.Name), lang.Quote(data.Name)),
+			in.path+".key", keys+".count")
+	case a.Scope != b.Scope:
+		v.fault(fmt.Sprintf(`%s: key = "same", but the keys of dataset %s are %s and those of %s are %s`, in.where, lang.Quote(before.Name), scoped(a), lang.Quote(data.Name), scoped(b)),
+			"Give both the same scope.", in.path+".key", keys+".scope")
+	}
+}
+
+func scoped(k *Keys) string {
+	if k.PerSession() {
+		return "of each session"
+	}
+	return "shared"
+}
+
+// others checks the targets and datasets of a phase that has scenarios.
+func (v *validator) others(ph *Phase, at part) {
+	names := ph.Targets()
+	for _, name := range names {
+		t := v.plan.Target(name)
+		if t == nil {
+			continue
+		}
+		if local, ok := driverNamed(v.drivers, t.Driver).(localfile.Driver); ok && localfile.Keyed(local) && len(names) > 1 {
+			v.fault(fmt.Sprintf("%s: scenarios on target %s of driver %q, and on others", at.where, lang.Quote(name), t.Driver),
+				"Write scenarios for it in a phase of its own: its files are the work of the loops' own threads.", at.path+".scenario."+ph.Scenarios[0].Name, at.path)
+		} else if ok && !localfile.Keyed(local) {
+			v.fault(fmt.Sprintf("%s: scenarios on target %s of driver %q", at.where, lang.Quote(name), t.Driver),
+				"Write ops = { write = 1 }, or another mix, in a phase of its own: the ops of a log stand for themselves.", at.path+".scenario."+ph.Scenarios[0].Name, at.path)
+		}
+		var first *Dataset
+		for _, of := range ph.DatasetsOn(name) {
+			d := v.plan.Dataset(of)
+			switch {
+			case d == nil:
+			case first == nil:
+				first = d
+			case first.Values.Checked != d.Values.Checked:
+				v.fault(fmt.Sprintf("%s: datasets %s and %s on target %s, and one has values that are checked", at.where, lang.Quote(first.Name), lang.Quote(of), lang.Quote(name)),
+					"Write the same checked in the values of both.", "dataset."+of+".values.checked", at.path)
+			}
 		}
 	}
 }

@@ -11,38 +11,13 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/pkg/plan/display"
 )
 
-// Table is a table of an experiment's variants that the plan describes.
-type Table struct {
-	Name      string
-	Transpose bool // variants are columns
-	Columns   []Column
-	Expected  []Expected // rows below the variants'
-}
-
-// Column is a figure of each variant.
-type Column struct {
-	Name  string
-	Title string // Name when nothing is said
-	Unit  string // "" for none
-	Value string // an expression over the result, as an assert's
-	Error bool   // beside the mean of several runs, half of its 99.9 % confidence interval
-	File  string
-	Line  int
-}
-
-// Expected is figures that were not measured here, to be shown beside those that were.
-type Expected struct {
-	Name   string
-	Source string             // where they are from
-	Values map[string]float64 // in base units, by column
-}
-
 // Tables reads the plan's table blocks. Whether their expressions can be meant is found by package table.
-func (f *File) Tables() ([]Table, hcl.Diagnostics) {
+func (f *File) Tables() ([]display.Table, hcl.Diagnostics) {
 	r := f.resolver()
-	var tables []Table
+	var tables []display.Table
 	for _, body := range f.blocks["table"] {
 		if f.experiment == nil {
 			r.Fault(body.DefRange(), "a table without an experiment", "Write experiment { … }: a table has a row for each of its variants.")
@@ -56,8 +31,8 @@ func (f *File) Tables() ([]Table, hcl.Diagnostics) {
 }
 
 // table reads a table block.
-func (r *resolver) table(body *hclsyntax.Block) Table {
-	t := Table{Name: body.Labels[0]}
+func (r *resolver) table(body *hclsyntax.Block) display.Table {
+	t := display.Table{Name: body.Labels[0]}
 	outer := *body.Body
 	outer.Blocks = nil
 	var names []string
@@ -87,8 +62,8 @@ func (r *resolver) table(body *hclsyntax.Block) Table {
 }
 
 // column reads a column block. Others are the columns before it.
-func (r *resolver) column(body *hclsyntax.Block, table string, others []string) Column {
-	c := Column{File: filepath.Base(r.file.name)}
+func (r *resolver) column(body *hclsyntax.Block, table string, others []string) display.Column {
+	c := display.Column{File: filepath.Base(r.file.name)}
 	where := "table " + lang.Quote(table) + ", column"
 	if len(body.Labels) != 1 || !hclsyntax.ValidIdentifier(body.Labels[0]) || slices.Contains([]string{"phase", "baseline", "bound", "variant"}, body.Labels[0]) {
 		r.Fault(body.DefRange(), where+" without a proper name", `Write column "NAME" { … }; NAME stands in later columns, and is not phase, baseline, bound or variant.`)
@@ -114,8 +89,8 @@ func (r *resolver) column(body *hclsyntax.Block, table string, others []string) 
 }
 
 // expected reads an expected block: attributes are columns.
-func (r *resolver) expected(body *hclsyntax.Block, table string, columns []string) Expected {
-	e := Expected{Values: map[string]float64{}}
+func (r *resolver) expected(body *hclsyntax.Block, table string, columns []string) display.Expected {
+	e := display.Expected{Values: map[string]float64{}}
 	where := "table " + lang.Quote(table) + ", expected"
 	if len(body.Labels) != 1 || body.Labels[0] == "" || lang.Printable(body.Labels[0]) != body.Labels[0] {
 		r.Fault(body.DefRange(), where+" without a name", `Write expected "NAME" { source = "where the figures are from" … }.`)

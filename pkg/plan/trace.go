@@ -13,6 +13,7 @@ import (
 	"github.com/loadgen/loadgen/internal/lang"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
+	"github.com/loadgen/loadgen/pkg/plan/file"
 )
 
 const (
@@ -41,16 +42,6 @@ type Trace struct {
 type TraceCount struct {
 	Op    string `json:"op"`
 	Lines int64  `json:"lines"`
-}
-
-// TraceFacts are what a trace was found to hold.
-type TraceFacts struct {
-	SHA256       string
-	Length       int64 // of the file, in bytes
-	Lines        int64
-	Span         time.Duration
-	Verbs        [driver.NumVerbs]int64
-	Ops, LeftOut map[string]int64
 }
 
 // counts lists lines by op, in the order of names.
@@ -123,7 +114,7 @@ func (b *block) traceFile() *Trace {
 }
 
 // look has the file read, where it can be, and takes over what is in it.
-func (b *block) look(t *Trace, timed bool) (facts TraceFacts, ok bool) {
+func (b *block) look(t *Trace, timed bool) (facts file.TraceFacts, ok bool) {
 	if t.File == "" || b.r.traces == nil {
 		return facts, false
 	}

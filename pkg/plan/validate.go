@@ -58,6 +58,7 @@ func (p *Plan) validate(drivers []driver.Driver) []problem {
 	for _, t := range p.Targets {
 		v.target(t)
 	}
+	v.own()
 	for _, d := range p.Datasets {
 		v.dataset(d)
 	}
@@ -141,6 +142,16 @@ func (v *validator) header() {
 	if len(p.Description) > lang.MaxString || !utf8.ValidString(p.Description) {
 		v.fault(fmt.Sprintf("the description has %d bytes", len(p.Description)), "Write at most 4096 bytes of UTF-8.", "plan.description")
 	}
+	switch p.OnWorkerLoss {
+	case "", Continue, Abort:
+	case Replace:
+		if phase, earlier := p.Irreplaceable(); phase != "" {
+			v.fault(fmt.Sprintf("phase %s needs the log files that phase %s leaves on a worker's machine", lang.Quote(phase), lang.Quote(earlier)),
+				"No other worker has those of one that was lost: write \"continue\" or \"abort\".", "plan.on_worker_loss")
+		}
+	default:
+		v.fault("on_worker_loss is "+lang.Quote(p.OnWorkerLoss), "Write \"continue\", \"abort\" or \"replace\".", "plan.on_worker_loss")
+	}
 	if len(p.Phases) == 0 {
 		v.fault("the plan has no phase to run", `Write phase "NAME" { … }, or a when that is true.`, "plan")
 	}
@@ -180,7 +191,12 @@ func (v *validator) name(kind, name string, first bool) {
 func (v *validator) used() {
 	used := map[string]bool{}
 	for _, ph := range v.plan.Phases {
-		used["target."+ph.Target], used["dataset."+ph.Dataset] = true, true
+		for _, name := range ph.Targets() {
+			used["target."+name] = true
+		}
+		for _, name := range ph.Datasets() {
+			used["dataset."+name] = true
+		}
 		if v.plan.Target(ph.Target) == nil {
 			v.fault(fmt.Sprintf("phase %q: unknown target %s", ph.Name, lang.Quote(ph.Target)), "Write target = target.NAME.", "phase."+ph.Name+".target")
 		}
@@ -200,103 +216,5 @@ func (v *validator) used() {
 		if !used["dataset."+d.Name] {
 			v.fault(fmt.Sprintf("dataset %q: no phase uses it", d.Name), "Leave it out.", "dataset."+d.Name)
 		}
-	}
-}
-
-// dataset checks a key space and its values.
-func (v *validator) dataset(d *Dataset) {
-	at := part{"dataset." + d.Name, "dataset " + lang.Quote(d.Name)}
-	keys, values := at.in("keys"), at.in("values")
-	v.pick(keys, &d.Keys)
-	v.keyFile(keys, &d.Keys)
-	v.within(keys, "count", d.Keys.Count, 1, maxKeys)
-	v.oneOf(keys, "scope", d.Keys.Scope, "shared", "session")
-	if err := checkKeyFormat(d.Keys.Format); err != nil {
-		v.fault(fmt.Sprintf("%s: format = %s: %v", keys.where, lang.Quote(d.Keys.Format), err), `Write text around one number, such as "key:%012d".`, keys.path+".format")
-	}
-	v.values(values, &d.Values)
-}
-
-// maxTTL is the longest that all protocols take: a larger number is a date to memcached.
-const maxTTL = 30 * 24 * time.Hour
-
-// ttl checks that the driver of the phase's target can have values forgotten, where the phase puts such.
-func (v *validator) ttl(ph *Phase, d *Dataset, t *Target) {
-	if d.Values.TTL < time.Millisecond || weightOf(ph.Ops, driver.Put)+weightOf(ph.Setup, driver.Put) == 0 {
-		return
-	}
-	where, path := "dataset "+lang.Quote(d.Name)+", values", "dataset."+d.Name+".values.ttl"
-	switch kind := driverNamed(v.drivers, t.Driver).(type) {
-	case nil:
-	case driver.Expirer:
-		if err := kind.CheckTTL(d.Values.TTL); err != nil {
-			v.fault(fmt.Sprintf("%s: ttl = %q for phase %s: %v", where, d.Values.TTL.String(), lang.Quote(ph.Name), err), "", path)
-		}
-	default:
-		v.fault(fmt.Sprintf("%s: ttl, but phase %s puts them by driver %q, which keeps what it is given", where, lang.Quote(ph.Name), t.Driver),
-			"Leave ttl out, or use another driver.", path)
-	}
-}
-
-// maxKeyLength is the longest key that all protocols take: memcached's limit.
-const maxKeyLength = 250
-
-// checkKeyFormat checks that a key format is printable text without spaces around exactly one of the verbs %d, %0Nd, %x and %0Nx, N
-// from 1 to 64, and makes keys of at most maxKeyLength bytes.
-func checkKeyFormat(format string) error {
-	verbs, length := 0, 0
-	for rest := format; rest != ""; {
-		c := rest[0]
-		switch {
-		case c <= ' ' || c >= 0x7f:
-			return fmt.Errorf("a key cannot hold the byte %#02x", c)
-		case c != '%':
-			length, rest = length+1, rest[1:]
-		case strings.HasPrefix(rest, "%%"):
-			length, rest = length+1, rest[2:]
-		default:
-			end := strings.IndexAny(rest, "dx")
-			width, ok := 20, end > 0
-			if ok && end > 1 {
-				ok = keyWidth(rest[1:end], &width)
-			}
-			if !ok {
-				return fmt.Errorf("only %%d, %%0Nd, %%x, %%0Nx and %%%% may stand in it, N from 1 to 64")
-			}
-			verbs, length, rest = verbs+1, length+max(width, 20), rest[end+1:]
-		}
-	}
-	switch {
-	case verbs != 1:
-		return fmt.Errorf("%d numbers in a key", verbs)
-	case length > maxKeyLength:
-		return fmt.Errorf("keys of up to %d bytes, of at most %d", length, maxKeyLength)
-	}
-	return nil
-}
-
-// keyWidth reads the digits between the percent sign and its verb.
-func keyWidth(digits string, width *int) bool {
-	if digits[0] != '0' || len(digits) < 2 || len(digits) > 3 || digits[1] == '0' {
-		return false
-	}
-	*width = 0
-	for _, c := range digits[1:] {
-		if c < '0' || c > '9' {
-			return false
-		}
-		*width = *width*10 + int(c-'0')
-	}
-	return *width <= 64
-}
-
-// assert checks a condition's text as the guard does a plan's. What it refers to is checked where results are known.
-func (v *validator) assert(a *Assert) {
-	path := "assert." + a.Name + ".that"
-	if err := checkCondition(a.That); err != nil {
-		v.fault(fmt.Sprintf("assert %s: %v", lang.Quote(a.Name), err), "Write a condition over the result.", path)
-	}
-	if len(a.File) > lang.MaxString || a.Line < 0 || a.Line > lang.MaxSource {
-		v.fault(fmt.Sprintf("assert %s: no place in a text", lang.Quote(a.Name)), "Write file and line.", path)
 	}
 }

@@ -1,47 +1,13 @@
 package plan
 
 import (
-	"fmt"
+	"github.com/loadgen/loadgen/pkg/plan/file"
 )
-
-// The ways in which a put chooses among the values of a file.
-const (
-	randomValue = "random" // each as likely, by the put's seed
-	keysValue   = "key"    // the one with the key's number, counted from the front again where there are fewer
-)
-
-// ValueFile is a file whose values are those of a dataset.
-type ValueFile struct {
-	EntryFile
-	Encoding string `json:"encoding"` // "text" or "base64"
-	Pick     string `json:"pick"`     // randomValue or keysValue
-	Count    int64  `json:"count"`
-	Least    int    `json:"least_bytes"`   // of the smallest value, without a header
-	Largest  int    `json:"largest_bytes"` // of the largest, likewise
-}
-
-// entryBytes is what a value takes beside its own bytes where it is held.
-const entryBytes = 4
-
-// Mean returns how many bytes the values have on average, without a header.
-func (f *ValueFile) Mean() float64 { return float64(f.Bytes)/float64(f.Count) - entryBytes }
-
-// Paired says whether each key has a value of its own: the one with its number, counted from the front again where there are fewer.
-func (f *ValueFile) Paired() bool { return f.Pick == keysValue }
-
-// form says which values they are, as results do.
-func (f *ValueFile) form() string {
-	form := fmt.Sprintf("%d of %s", f.Count, f.Path)
-	if f.Paired() {
-		form += " by the key's number"
-	}
-	return form
-}
 
 // valueFile reads where values are, and from there how many they are and how large.
 func (b *block) valueFile(d *Values) {
 	b.without("the values are those of the file", "size", "fill", "compressibility", "record")
-	f := &ValueFile{Encoding: "text", Pick: randomValue, Count: 1}
+	f := &file.ValueFile{Encoding: "text", Pick: file.Random, Count: 1}
 	d.File = f
 	b.entryFile(&f.EntryFile, "value")
 	b.Text("encoding", &f.Encoding)
@@ -65,7 +31,7 @@ func (v *validator) valueFile(at part, d *Values) {
 	}
 	v.entryFile(at, &f.EntryFile, "values", f.Count)
 	v.oneOf(at, "encoding", f.Encoding, "text", "base64")
-	v.oneOf(at, "pick", f.Pick, randomValue, keysValue)
+	v.oneOf(at, "pick", f.Pick, file.Random, file.ByKey)
 	path := at.path + ".file"
 	switch {
 	case d.Record != nil || d.Sizes != nil || d.Compressibility != nil:

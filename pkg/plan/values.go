@@ -9,24 +9,27 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
 	"github.com/loadgen/loadgen/internal/lang"
 	"github.com/loadgen/loadgen/internal/record"
 	"github.com/loadgen/loadgen/pkg/driver"
-	"github.com/zclconf/go-cty/cty"
+	"github.com/loadgen/loadgen/pkg/plan/file"
 )
 
-// The ways in which sizes of values differ.
-const (
-	UniformSizes   = "uniform"   // each size from Least to Values.Size as likely as another
-	LognormalSizes = "lognormal" // by the logarithm's normal distribution, of what lies between the least a value may have and Values.Size
-	ListedSizes    = "list"      // those of List
-)
+// Values says what a put, an append or a write stores.
+type Values struct {
+	Size            int               `json:"size_bytes"`                // of the largest value
+	Sizes           *Sizes            `json:"sizes,omitempty"`           // nil: all values are of one size
+	Checked         bool              `json:"checked"`                   // writer, version and checksum stand in the value's first 24 bytes
+	Fill            string            `json:"fill"`                      // "text", or a byte such as "0xff"; see parseFill
+	Record          map[string]string `json:"record,omitempty"`          // types of the fields of JSON objects that are the values, see internal/record; nil: as Fill says
+	Elements        int64             `json:"elements,omitempty"`        // of fields of a record that grow, at most; 0: none grows
+	File            *file.ValueFile   `json:"file,omitempty"`            // that has the values; nil: they are made
+	Compressibility *float64          `json:"compressibility,omitempty"` // share of a value that compresses away, the rest being random bytes; nil: as Fill says
 
-const (
-	maxSigma     = 10.0
-	maxSizesList = 100
-)
+	TTL time.Duration `json:"ttl_ns"` // after a put, the store forgets it by itself; 0: never
+}
 
 // Sizes says how the sizes of values differ. The largest is Values.Size.
 type Sizes struct {
@@ -42,6 +45,18 @@ type SizeWeight struct {
 	Size   int     `json:"size_bytes"`
 	Weight float64 `json:"weight"`
 }
+
+// The ways in which sizes of values differ.
+const (
+	UniformSizes   = "uniform"   // each size from Least to Values.Size as likely as another
+	LognormalSizes = "lognormal" // by the logarithm's normal distribution, of what lies between the least a value may have and Values.Size
+	ListedSizes    = "list"      // those of List
+)
+
+const (
+	maxSigma     = 10.0
+	maxSizesList = 100
+)
 
 const writeSizes = `Write a size such as "200B", "uniform(100B, 10KiB)", "lognormal(1KiB, 0.8, 64KiB)" for median, sigma and maximum, or { "32B" = 9, "1KiB" = 1 } for sizes and their weights.`
 
@@ -179,40 +194,6 @@ func bytesOf(text string) (int, error) {
 	return int(n), err
 }
 
-// dataset reads a dataset block.
-func (r *resolver) dataset(body *hclsyntax.Block) *Dataset {
-	d := &Dataset{Name: body.Labels[0], Keys: Keys{Pick: "uniform", Scope: "shared", Format: "key:%012d"}, Values: Values{Fill: "text"}}
-	b := r.block(body, "dataset."+d.Name, "dataset "+lang.Quote(d.Name))
-	b.Expect(nil, []string{"keys", "values"})
-	if keys := b.inner("keys"); keys != nil {
-		keys.Expect([]string{"pick", "count", "scope", "format", "file", "form", "field"}, nil)
-		keys.Text("scope", &d.Keys.Scope)
-		if keys.Has("file") {
-			keys.keyFile(&d.Keys)
-		} else {
-			keys.made(&d.Keys)
-		}
-		keys.pick(&d.Keys)
-	} else {
-		b.missing("keys", "keys { count = 1000 }")
-	}
-	if values := b.inner("values"); values != nil {
-		values.values(&d.Values)
-	} else {
-		b.missing("values", `values { size = "200B" }`)
-	}
-	return d
-}
-
-// made reads how many keys there are and how they are written.
-func (b *block) made(k *Keys) {
-	if b.Require("count", `Write count = 1000, or how many keys there are, or file = "keys.txt".`) {
-		lang.Integer(b.Block, "count", &k.Count)
-	}
-	b.Text("format", &k.Format)
-	b.withoutFile("keys", "form", "field")
-}
-
 // header is what a value begins with, in bytes.
 func (d *Values) header() int {
 	if d.Checked {
@@ -267,7 +248,7 @@ func (d *Values) Form() string {
 		parts = append(parts, fmt.Sprintf("one of %d sizes", len(s.List)))
 	}
 	if d.File != nil {
-		parts = append(parts, d.File.form())
+		parts = append(parts, d.File.Summary())
 	}
 	if d.Record != nil {
 		parts = append(parts, fmt.Sprintf("records of %d fields as JSON", len(d.Record)))
@@ -315,8 +296,14 @@ func (v *validator) record(at part, d *Values) {
 	case err != nil:
 		what, write, _ := strings.Cut(err.Error(), "; write")
 		v.fault(fmt.Sprintf("%s: record: %s", at.where, what), "Write"+write+".", path)
-	case d.Size != d.header()+r.Bound():
-		v.fault(fmt.Sprintf("%s: %d bytes for records of up to %d", at.where, d.Size, d.header()+r.Bound()), "Leave size out.", path, at.path+".checked")
+	case r.Grows() != (d.Elements > 0):
+		v.fault(fmt.Sprintf("%s: record: a field that grows to %d elements", at.where, d.Elements),
+			"Write iterations in the closed loads that put the record: it has as many elements as its key was put.", path)
+	case r.Grows() && d.header()+int(min(r.Bound(d.Elements), 2*maxValueSize)) > maxValueSize:
+		v.fault(fmt.Sprintf("%s: record: %d elements are more than %s", at.where, d.Elements, lang.SizeText(maxValueSize)),
+			"Write fewer iterations in the loads that put it, or shorter elements.", path)
+	case d.Size != d.header()+int(r.Bound(d.Elements)):
+		v.fault(fmt.Sprintf("%s: %d bytes for records of up to %d", at.where, d.Size, d.header()+int(r.Bound(d.Elements))), "Leave size out.", path, at.path+".checked")
 	case d.Sizes != nil || d.Compressibility != nil:
 		v.fault(at.where+": records and other values", "Write one of them.", path)
 	}

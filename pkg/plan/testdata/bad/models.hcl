@@ -124,3 +124,17 @@ phase "wrong-form" {
     put = 1
   }
 }
+
+phase "no-such-name" {
+  target  = target["u${1 + 1}"]
+  dataset = dataset[1]
+  ops     = { put = 1 }
+  closed { iterations = 1 }
+}
+
+phase "no-name" {
+  target  = target[var.gone]
+  dataset = dataset[null]
+  ops     = { put = 1 }
+  closed { iterations = 1 }
+}

@@ -20,6 +20,9 @@ func (v *validator) local(ph *Phase, at part) {
 		return
 	}
 	v.localOps(ph, t, local, at)
+	if !localfile.Keyed(local) {
+		v.localEntries(ph, at)
+	}
 	v.localRoom(ph, t, local, at)
 	if n := ph.Sessions(); n > maxThreads {
 		v.fault(fmt.Sprintf("%s: %d sessions on driver %q", at.where, n, t.Driver),
@@ -38,7 +41,7 @@ func (v *validator) localRoom(ph *Phase, t *Target, local localfile.Driver, at p
 	first := v.plan.Phases[slices.IndexFunc(v.plan.Phases, func(of *Phase) bool { return of.Target == ph.Target })]
 	d, made := v.plan.Dataset(ph.Dataset), v.plan.Dataset(first.Dataset)
 	for _, of := range []*Dataset{d, made} {
-		if of == nil || of.Keys.Count < 1 || of.Keys.Count > maxKeys || of.Values.Size < localfile.StampSize {
+		if of == nil || of.Keys.Count < 1 || of.Keys.Count > maxKeys || !localfile.Keyed(local) && of.Values.Size < localfile.StampSize {
 			return // reported
 		}
 	}
@@ -70,23 +73,29 @@ func (v *validator) localRoom(ph *Phase, t *Target, local localfile.Driver, at p
 	}
 }
 
-// localOps checks that the target takes the ops, and can say of each value who wrote it.
+// localOps checks that the target takes the ops.
 func (v *validator) localOps(ph *Phase, t *Target, local localfile.Driver, at part) {
-	stores := false
 	for _, w := range ph.Ops {
 		verb, ok := driver.ParseVerb(w.Op)
 		if !ok || local.Outcomes(verb) == nil || reflect.TypeOf(t.Config) != reflect.TypeOf(local.NewConfig()) {
 			continue // reported
 		}
-		stores = stores || verb.Stores()
 		if err := local.Check(t.Config, verb); err != nil {
 			v.fault(fmt.Sprintf("%s: %s: %v", at.where, w.Op, err), "", at.path+".ops", at.path+".target")
 		}
 	}
+}
+
+// localEntries checks that the target, a log, can say of each value who wrote it.
+func (v *validator) localEntries(ph *Phase, at part) {
 	d := v.plan.Dataset(ph.Dataset)
 	if d == nil {
 		return
 	}
+	stores := slices.ContainsFunc(ph.Ops, func(w Weight) bool {
+		verb, ok := driver.ParseVerb(w.Op)
+		return ok && verb.Stores()
+	})
 	path := "dataset." + d.Name + ".values"
 	if stores && d.Values.Form() != "" {
 		v.fault(at.where+": entries that differ in size, compress, are records or come from a file in a log", fmt.Sprintf("Write one size and nothing of that in the values of dataset %q.", d.Name),

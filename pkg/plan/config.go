@@ -10,91 +10,19 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/gohcl"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
 	"github.com/loadgen/loadgen/internal/lang"
 	"github.com/loadgen/loadgen/pkg/driver"
-	"github.com/zclconf/go-cty/cty"
 )
-
-var (
-	targetAttributes = []string{"driver", "endpoints", "timeout", "executor", "placement"}
-	targetBlocks     = []string{"builtin", "tls", "replication"}
-)
-
-// target reads a target block.
-func (r *resolver) target(body *hclsyntax.Block) *Target {
-	t := &Target{Name: body.Labels[0], Endpoints: []string{}, Timeout: time.Second, Placement: Ketama}
-	b := r.block(body, "target."+t.Name, "target "+lang.Quote(t.Name))
-	if b.Require("driver", "Write driver = \"NAME\". "+lang.ThereIs(driverNames(r.file.drivers))) {
-		b.Text("driver", &t.Driver)
-	}
-	b.Texts("endpoints", &t.Endpoints)
-	b.Duration("timeout", &t.Timeout)
-	b.Text("executor", &t.Executor)
-	b.Text("placement", &t.Placement)
-	if inner := b.inner("builtin"); inner != nil {
-		t.Builtin = inner.builtin()
-	}
-	if inner := b.inner("tls"); inner != nil {
-		t.TLS = inner.tls()
-	}
-	if inner := b.inner("replication"); inner != nil {
-		t.Replication = inner.replication(t.Timeout)
-	}
-	d := driverNamed(r.file.drivers, t.Driver)
-	if d == nil {
-		if b.Has("driver") && !r.isWrong(b.Path+".driver") {
-			b.Bad("driver", "unknown driver "+lang.Quote(t.Driver), lang.Instead(t.Driver, driverNames(r.file.drivers), "driver = %q"))
-		}
-		return t // which attributes there are depends on the driver
-	}
-	t.Config = d.NewConfig()
-	b.driverConfig(t)
-	return t
-}
-
-// builtin reads the block that asks for built-in nodes.
-func (b *block) builtin() *Builtin {
-	n := &Builtin{Nodes: 1, Memory: 64 << 20}
-	b.Expect([]string{"nodes", "memory", "delay"}, nil)
-	lang.Integer(b.Block, "nodes", &n.Nodes)
-	lang.Size(b.Block, "memory", &n.Memory)
-	b.Duration("delay", &n.Delay)
-	return n
-}
-
-// tls reads how connections are encrypted.
-func (b *block) tls() *TLS {
-	s := new(TLS)
-	b.Expect([]string{"ca", "cert", "key", "server_name"}, nil)
-	b.Text("ca", &s.CA)
-	b.Text("cert", &s.Cert)
-	b.Text("key", &s.Key)
-	b.Text("server_name", &s.ServerName)
-	return s
-}
-
-// replication reads how a key is replicated. Unless it says otherwise, an op has time for a request that is
-// never answered and for another in its place.
-func (b *block) replication(timeout time.Duration) *Replication {
-	p := &Replication{Coordinate: "client", Timeout: 2 * timeout, ReadFanout: "n", ReadFrom: "first"}
-	b.Expect([]string{"coordinate", "n", "w", "r", "timeout", "read_fanout", "read_from"}, nil)
-	b.Text("coordinate", &p.Coordinate)
-	for i, to := range []*int{&p.N, &p.W, &p.R} {
-		name := []string{"n", "w", "r"}[i]
-		if b.Require(name, fmt.Sprintf("Write %s = NUMBER; n, w and r have no defaults.", name)) {
-			lang.Integer(b.Block, name, to)
-		}
-	}
-	b.Duration("timeout", &p.Timeout)
-	b.Text("read_fanout", &p.ReadFanout)
-	b.Text("read_from", &p.ReadFrom)
-	return p
-}
 
 // driverConfig decodes the attributes and blocks that belong to the driver into the target's Config.
-func (b *block) driverConfig(t *Target) {
-	schema, _ := gohcl.ImpliedBodySchema(t.Config)
-	attrs, blocks := slices.Clone(targetAttributes), slices.Clone(targetBlocks)
+func (b *block) driverConfig(t *Target) { b.driverBody(t.Config, targetAttributes, targetBlocks) }
+
+// driverBody decodes the attributes and blocks of a body into a struct of the driver's, but for those that are others'.
+func (b *block) driverBody(into any, othersAttributes, othersBlocks []string) {
+	schema, _ := gohcl.ImpliedBodySchema(into)
+	attrs, blocks := slices.Clone(othersAttributes), slices.Clone(othersBlocks)
 	for _, a := range schema.Attributes {
 		attrs = append(attrs, a.Name)
 	}
@@ -104,17 +32,17 @@ func (b *block) driverConfig(t *Target) {
 	b.Expect(attrs, blocks)
 	own := &hclsyntax.Body{Attributes: hclsyntax.Attributes{}, SrcRange: b.Body.SrcRange, EndRange: b.At}
 	for _, a := range lang.Attributes(b.Body) {
-		if slices.Contains(attrs, a.Name) && !slices.Contains(targetAttributes, a.Name) {
+		if slices.Contains(attrs, a.Name) && !slices.Contains(othersAttributes, a.Name) {
 			own.Attributes[a.Name] = a
 		}
 	}
 	for _, bl := range b.Body.Blocks {
-		if slices.Contains(blocks, bl.Type) && !slices.Contains(targetBlocks, bl.Type) {
+		if slices.Contains(blocks, bl.Type) && !slices.Contains(othersBlocks, bl.Type) {
 			own.Blocks = append(own.Blocks, bl)
 		}
 	}
 	reported := map[hcl.Range]bool{}
-	diags := gohcl.DecodeBody(b.constants(own, reflect.TypeOf(t.Config), reported), nil, t.Config)
+	diags := gohcl.DecodeBody(b.constants(own, reflect.TypeOf(into), reported), nil, into)
 	diags = slices.DeleteFunc(diags, func(d *hcl.Diagnostic) bool { return d.Subject != nil && reported[*d.Subject] })
 	b.r.Adopt(b.Where, b.At, diags)
 	if diags.HasErrors() || len(reported) > 0 {
@@ -219,4 +147,56 @@ func element(t reflect.Type) reflect.Type {
 		t = t.Elem()
 	}
 	return t
+}
+
+// config checks the driver's own attributes: their type, what the driver says of them, and the names of secrets.
+func (v *validator) config(t *Target, d driver.Driver, at part) {
+	if reflect.TypeOf(t.Config) != reflect.TypeOf(d.NewConfig()) {
+		v.fault(fmt.Sprintf("%s: the config is not one of driver %q", at.where, t.Driver), "Write the driver's own attributes.", at.path)
+		return
+	}
+	if c, ok := t.Config.(interface{ Validate() error }); ok {
+		for _, err := range split(c.Validate()) {
+			attribute, _, _ := strings.Cut(err.Error(), " ")
+			v.fault(at.where+": "+err.Error(), "", at.path+".config."+attribute)
+		}
+	}
+	if !secretsNamed(reflect.ValueOf(t.Config)) {
+		v.fault(at.where+": a secret without a proper name", lang.WriteSecret, at.path+".config")
+	}
+}
+
+// split takes joined errors apart.
+func split(err error) []error {
+	if err == nil {
+		return nil
+	}
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		return many.Unwrap()
+	}
+	return []error{err}
+}
+
+// secretsNamed says whether all secrets in a config have names that secrets may have.
+func secretsNamed(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		return v.IsNil() || secretsNamed(v.Elem())
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			if !secretsNamed(v.Index(i)) {
+				return false
+			}
+		}
+	case reflect.Struct:
+		if s, ok := reflect.TypeAssert[driver.Secret](v); ok {
+			return s.Name == "" || lang.SecretNames.MatchString(s.Name)
+		}
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() && !secretsNamed(v.Field(i)) {
+				return false
+			}
+		}
+	}
+	return true
 }

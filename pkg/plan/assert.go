@@ -1,0 +1,74 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/loadgen/loadgen/internal/lang"
+)
+
+// Assert is a condition on the result, kept as text and evaluated after the run.
+type Assert struct {
+	Name string `json:"name"`
+	That string `json:"that"`
+	File string `json:"file"`
+	Line int    `json:"line"`
+}
+
+// assert reads an assert block. Its condition stays text; variables and locals in it are replaced by their values, since the result
+// it is evaluated over knows neither.
+func (r *resolver) assert(body *hclsyntax.Block) {
+	a := &Assert{Name: body.Labels[0], File: filepath.Base(r.file.name)} // where the plan lies must not change its digest
+	b := r.block(body, "assert."+a.Name, "assert "+lang.Quote(a.Name))
+	b.Expect([]string{"that"}, nil)
+	if !b.Require("that", "Write a condition, such as that = phase.NAME.op.get.response.p99 < duration(\"20ms\").") {
+		return
+	}
+	that := b.Body.Attributes["that"]
+	a.Line = that.NameRange.Start.Line
+	r.Places[b.Path+".that"] = that.Expr.Range()
+	if _, quoted := that.Expr.(*hclsyntax.TemplateExpr); quoted {
+		b.Bad("that", "text, not a condition", "Write the condition without quotes.")
+		return
+	}
+	text, ok := r.substitute(that, b.Scope())
+	if !ok {
+		r.Wrong[b.Path+".that"] = true
+		return
+	}
+	a.That = text
+	r.plan.Asserts = append(r.plan.Asserts, a)
+}
+
+// assert checks a condition's text as the guard does a plan's. What it refers to is checked where results are known.
+func (v *validator) assert(a *Assert) {
+	path := "assert." + a.Name + ".that"
+	if err := checkCondition(a.That); err != nil {
+		v.fault(fmt.Sprintf("assert %s: %v", lang.Quote(a.Name), err), "Write a condition over the result.", path)
+	}
+	if len(a.File) > lang.MaxString || a.Line < 0 || a.Line > lang.MaxSource {
+		v.fault(fmt.Sprintf("assert %s: no place in a text", lang.Quote(a.Name)), "Write file and line.", path)
+	}
+}
+
+// checkCondition checks an assert's text by the guard and the parser.
+func checkCondition(text string) error {
+	if text == "" || len(text) > lang.MaxString {
+		return fmt.Errorf("a condition of %d bytes, of 1 to %d", len(text), lang.MaxString)
+	}
+	if d := lang.Guard([]byte(text), ""); d != nil {
+		return errors.New(d.Summary)
+	}
+	x, diags := hclsyntax.ParseExpression([]byte(text), "", hcl.InitialPos)
+	if !diags.HasErrors() {
+		diags = lang.CheckSyntax(x)
+	}
+	if diags.HasErrors() {
+		return errors.New(diags[0].Summary)
+	}
+	return nil
+}

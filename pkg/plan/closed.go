@@ -1,0 +1,102 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/loadgen/loadgen/internal/lang"
+)
+
+// Closed is a fixed number of sessions, each with Pipeline ops in flight: the next op is due when one has ended.
+type Closed struct {
+	Sessions   int           `json:"sessions"`
+	Pipeline   int           `json:"pipeline"`
+	Iterations int64         `json:"iterations"`  // ops of each session; 0: until Duration, or the end of a sequence
+	Duration   time.Duration `json:"duration_ns"` // 0: until Iterations; of both, whichever comes first ends the load
+	Ramp       time.Duration `json:"ramp_ns"`     // session i of n starts at Ramp·i/n
+	WarmUp     time.Duration `json:"warmup_ns"`   // left out of rates and latencies; 0: found in the series
+	Think      time.Duration `json:"think_ns"`    // from the end of an op to the due time of the next
+
+	Trace *Trace `json:"trace,omitempty"` // ops come from it; nil: they do not
+}
+
+// closed reads a closed load.
+func (b *block) closed() *Closed {
+	c := &Closed{Sessions: 1, Pipeline: 1}
+	b.Expect([]string{"sessions", "iterations", "duration", "pipeline", "ramp", "warmup", "think"}, []string{"trace"})
+	lang.Integer(b.Block, "sessions", &c.Sessions)
+	lang.Integer(b.Block, "pipeline", &c.Pipeline)
+	lang.Integer(b.Block, "iterations", &c.Iterations)
+	b.Duration("duration", &c.Duration)
+	b.Duration("ramp", &c.Ramp)
+	b.Duration("warmup", &c.WarmUp)
+	b.Duration("think", &c.Think)
+	c.Trace = b.untimedTrace()
+	// 0 means that the argument is not there, so one that is must not be 0.
+	if c.Iterations == 0 {
+		b.notZero("iterations", endsAtOnce, writeMore)
+	}
+	if c.Duration == 0 {
+		b.notZero("duration", endsAtOnce, writeMore)
+	}
+	return c
+}
+
+const (
+	endsAtOnce = "0 ends the load before it begins"
+	writeMore  = "Write more than 0, or leave it out."
+)
+
+// notZero reports an argument whose value came out as zero, if it is there at all.
+func (b *block) notZero(name, what, write string) {
+	if b.r.Wrong[b.Path+"."+name] {
+		return
+	}
+	if _, ok := b.Value(name); ok {
+		b.Bad(name, what, write)
+	}
+}
+
+// closed checks a closed load.
+func (v *validator) closed(ph *Phase, at part) {
+	c := ph.Closed
+	v.connections(at, c.Sessions, c.Pipeline)
+	if c.Iterations != 0 { // 0 stands for none
+		v.within(at, "iterations", c.Iterations, 1, maxIterations)
+	}
+	if c.Duration != 0 {
+		v.lasts(at, "duration", c.Duration, time.Nanosecond)
+	}
+	v.lasts(at, "ramp", c.Ramp, 0)
+	v.lasts(at, "think", c.Think, 0)
+	d := v.plan.Dataset(ph.Dataset)
+	switch {
+	case c.Iterations != 0 || c.Duration != 0:
+	case c.Trace != nil && c.Trace.Loop:
+		v.fault(at.where+": a trace that begins again, and neither iterations nor duration", `Write duration = "30s", or iterations = 1000 for each session, or leave loop out.`,
+			at.path+".trace.loop", at.path)
+	case c.Trace == nil && d != nil && d.Keys.Pick != sequencePick:
+		v.fault(at.where+": neither iterations nor duration", `Write iterations = 1000, for each session, or duration = "30s".`,
+			at.path, at.path+".iterations", at.path+".duration", "dataset."+d.Name+".keys.pick")
+	}
+	v.warmUp(at, c.WarmUp, c.Duration)
+	if c.Duration > 0 && c.Ramp >= c.Duration {
+		v.fault(at.where+": ramp is not shorter than duration", "Write a shorter ramp, or a longer duration.", at.path+".ramp", at.path+".duration")
+	}
+}
+
+// warmUp checks the beginning of a load that figures leave out. Without a duration nobody knows what would be left.
+func (v *validator) warmUp(at part, warmUp, duration time.Duration) {
+	v.lasts(at, "warmup", warmUp, 0)
+	switch {
+	case warmUp > 0 && duration == 0:
+		v.fault(at.where+": warmup without duration", `Write duration = "60s" instead of iterations: of a load that ends with its work, nobody knows how much a warm-up would leave.`,
+			at.path+".warmup", at.path)
+	case warmUp > 0 && warmUp > duration-leastMeasured:
+		v.fault(fmt.Sprintf("%s: warmup leaves less than %v of duration", at.where, leastMeasured), "Write a shorter warmup, or a longer duration: it is a part of it.",
+			at.path+".warmup", at.path+".duration")
+	}
+}
+
+// leastMeasured is what a warm-up leaves of a load at least: it ends with a second of the run's clock.
+const leastMeasured = 2 * time.Second

@@ -1,0 +1,79 @@
+package plan_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+func TestDefaults(t *testing.T) {
+	p := good(t, caches+
+		phase("fill", "nodes", "shared", "  populate {}")+
+		phase("open", "nodes", "shared", "  ops = { put = 1, get = 9, delete = 0 }\n  open {\n rate = \"60k/min\"\n duration = \"1m30s\"\n }")+
+		phase("closed", "plain", "shared", "  ops = { put = 1 }\n  closed {\n sessions = 3\n duration = 2.5\n pipeline = 7\n think = \"100us\"\n }\n max_bad = \"5%\"")+
+		phase("once", "plain", "once", "  ops = { put = 1 }\n  closed { sessions = 4 }")+
+		phase("clear", "quorum", "other", "  clear { sessions = 2 }"), plan.Vars{})
+	require.Equal(t, uint64(1), p.Seed)
+	require.Equal(t, []*plan.Target{
+		{Name: "plain", Driver: "redis", Endpoints: []string{"a:1", "[::1]:65535"}, Timeout: time.Second, Executor: plan.EventLoop, Placement: plan.Ketama, Config: &fakeConfig{Delay: time.Millisecond}},
+		{
+			Name: "nodes", Driver: "redis", Endpoints: []string{}, Builtin: &plan.Builtin{Nodes: 1, Memory: 64 << 20}, Timeout: time.Second, Executor: plan.EventLoop, Placement: plan.Ketama,
+			Config: &fakeConfig{Delay: time.Millisecond},
+		},
+		{
+			Name: "quorum", Driver: "redis", Endpoints: []string{}, Builtin: &plan.Builtin{Nodes: 3, Memory: 64 << 20}, Timeout: 250 * time.Millisecond, Executor: plan.EventLoop, Placement: plan.Ketama,
+			Replication: &plan.Replication{Coordinate: "client", N: 3, W: 2, R: 1, Timeout: 500 * time.Millisecond, ReadFanout: "n", ReadFrom: "first"},
+			Config:      &fakeConfig{Delay: time.Millisecond},
+		},
+	}, p.Targets)
+	require.Equal(t, []*plan.Dataset{ // pool is not used
+		{Name: "shared", Keys: plan.Keys{Pick: "uniform", Count: 1000, Scope: "shared", Format: "key:%012d"}, Values: plan.Values{Size: 1024, Fill: "text"}},
+		{Name: "other", Keys: plan.Keys{Pick: "zipf", Skew: 1.2, Count: 10, Scope: "shared", Format: "o%%%04x"}, Values: plan.Values{Size: 24, Checked: true, Fill: "text"}},
+		{Name: "once", Keys: plan.Keys{Pick: "sequence", Count: 50, Scope: "shared", Format: "key:%012d"}, Values: plan.Values{Size: 24, Fill: "text"}},
+	}, p.Datasets)
+	hits := 0.99
+	put := []plan.Weight{{Op: "put", Weight: 1}}
+	require.Equal(t, []*plan.Phase{
+		{Name: "fill", Target: "nodes", Dataset: "shared", Ops: put, Scenarios: []plan.Scenario{}, Batch: 1, Setup: []plan.Weight{}, Populate: &plan.Populate{Sessions: 16, Pipeline: 16}, MaxBad: 0.01},
+		{
+			Name: "open", Target: "nodes", Dataset: "shared", Ops: []plan.Weight{{Op: "get", Weight: 9}, {Op: "put", Weight: 1}}, Scenarios: []plan.Scenario{}, Batch: 1, Setup: []plan.Weight{},
+			Open: &plan.Open{Rate: 1000, Duration: 90 * time.Second, Schedule: plan.Schedule{
+				Arrivals: "constant", Sessions: 16, Pipeline: 1, InFlight: 16, OnFull: "wait", Drain: 5 * time.Second, Streams: 1024,
+			}}, ExpectHits: &hits, MaxBad: 0.01,
+		},
+		{
+			Name: "closed", Target: "plain", Dataset: "shared", Ops: put, Scenarios: []plan.Scenario{}, Batch: 1, Setup: []plan.Weight{},
+			Closed: &plan.Closed{Sessions: 3, Pipeline: 7, Duration: 2500 * time.Millisecond, Think: 100 * time.Microsecond}, MaxBad: 0.05,
+		},
+		{Name: "once", Target: "plain", Dataset: "once", Ops: put, Scenarios: []plan.Scenario{}, Batch: 1, Setup: []plan.Weight{}, Closed: &plan.Closed{Sessions: 4, Pipeline: 1}, MaxBad: 0.01},
+		{
+			Name: "clear", Target: "quorum", Dataset: "other", Ops: []plan.Weight{{Op: "delete", Weight: 1}}, Scenarios: []plan.Scenario{}, Batch: 1, Setup: []plan.Weight{},
+			Clear: &plan.Clear{Sessions: 2, Pipeline: 16}, MaxBad: 0.01,
+		},
+	}, p.Phases)
+}
+
+// What is not written of stages and of a search has a default, too.
+func TestDefaultsOfLevels(t *testing.T) {
+	p := good(t, caches+
+		phase("up", "plain", "shared", "  ops = { get = 1 }\n"+"  stages {\n stage {\n rate = \"1k/s\"\n duration = \"10s\"\n }\n stage {\n rate = \"2k/s\"\n duration = \"5s\"\n ramp = \"1s\"\n }\n }")+
+		phase("knee", "plain", "shared", "  ops = { get = 1 }\n"+"  search {\n slo { response_p99 = \"5ms\" }\n slo {\n op = \"get\"\n response_p50 = 0.001\n response_p90 = \"2ms\"\n }\n }"), plan.Vars{})
+	common := plan.Schedule{Arrivals: "constant", Sessions: 16, Pipeline: 1, InFlight: 16, OnFull: "wait", Drain: 5 * time.Second, Streams: 1024}
+	require.Equal(t, &plan.Stages{Schedule: common, Stages: []plan.Stage{
+		{Rate: 1000, Duration: 10 * time.Second},
+		{Rate: 2000, Duration: 5 * time.Second, Ramp: time.Second},
+	}}, p.Phases[0].Stages)
+	common.Drain = time.Second
+	require.Equal(t, &plan.Search{
+		Schedule: common, From: 1000, To: 1e9, StepDuration: 2 * time.Second, Precision: 0.05, Budget: time.Minute,
+		SLOs: []plan.SLO{
+			{ResponseP99: 5 * time.Millisecond},
+			{Op: "get", ResponseP50: time.Millisecond, ResponseP90: 2 * time.Millisecond},
+		},
+	}, p.Phases[1].Search)
+	require.Equal(t, 16, p.Phases[1].Sessions())
+	require.Equal(t, 1, p.Phases[1].Pipeline())
+}

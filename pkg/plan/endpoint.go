@@ -1,0 +1,117 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// endpoints checks what a target is reached at.
+func (v *validator) endpoints(t *Target, d driver.Driver, at part) {
+	place := at.path + ".endpoints"
+	switch {
+	case len(t.Endpoints) == 0 && t.Builtin == nil:
+		v.fault(at.where+": neither endpoints nor builtin", `Write endpoints = ["HOST:PORT"], or builtin { nodes = 1 } to start nodes here.`, place, at.path+".builtin")
+	case len(t.Endpoints) > 0 && t.Builtin != nil:
+		v.fault(at.where+": both endpoints and builtin", "Write one of them.", place, at.path+".builtin")
+	case len(t.Endpoints) > maxEndpoints:
+		v.fault(fmt.Sprintf("%s: %d endpoints", at.where, len(t.Endpoints)), fmt.Sprintf("Write at most %d.", maxEndpoints), place)
+	}
+	_, wire := d.(driver.Wire)
+	seen := map[string]bool{}
+	for _, e := range t.Endpoints {
+		if write, ok := addressOf(e); wire && ok {
+			v.fault(at.where+": an endpoint that is a URL, or holds a user or a password", write, place)
+			continue
+		}
+		if err := checkEndpoint(e, wire); err != nil {
+			v.fault(fmt.Sprintf("%s: endpoint %s: %v", at.where, lang.Quote(e), err),
+				`Write "HOST:PORT", such as "127.0.0.1:6379", or a Unix socket's path, such as "unix:///run/redis.sock".`, place)
+		} else if seen[e] {
+			v.fault(fmt.Sprintf("%s: endpoint %s stands twice", at.where, lang.Quote(e)), "Write it once.", place)
+		}
+		seen[e] = true
+	}
+}
+
+// addressOf says what to write in place of an endpoint in the form of other clients, SCHEME://USER:PASSWORD@HOST:PORT/DATABASE, or a part of that. Its
+// text is shown nowhere: it may hold a password.
+func addressOf(e string) (write string, ok bool) {
+	scheme, rest, isURL := strings.Cut(e, "://")
+	if isURL && scheme == "unix" {
+		return "", false
+	}
+	if !isURL {
+		scheme, rest = "", e
+	}
+	at := strings.LastIndexByte(rest, '@')
+	if !isURL && at < 0 {
+		return "", false
+	}
+	write = `Write "HOST:PORT"`
+	if at >= 0 {
+		write += `, and in the target username = "USER" and password = secret("NAME"), with the password in the environment of workers as LOADGEN_SECRET_NAME`
+	}
+	if scheme == "rediss" || scheme == "valkeys" || scheme == "https" || scheme == "tls" {
+		write += ", and tls {}"
+	}
+	if slash := strings.IndexByte(rest[at+1:], '/'); slash >= 0 && len(rest[at+1:]) > slash+1 {
+		write += ", and database = N"
+	}
+	return write + ".", true
+}
+
+// checkEndpoint checks an endpoint's form: host:port with a decimal port, or a socket's path, for a wire, any printable word for another driver.
+func checkEndpoint(e string, wire bool) error {
+	if e == "" || len(e) > 300 || strings.ContainsFunc(e, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+		return errors.New("not 1 to 300 printable characters without spaces")
+	}
+	if !wire {
+		return nil
+	}
+	if strings.HasPrefix(e, "unix:") {
+		return checkSocket(e)
+	}
+	host, port, err := net.SplitHostPort(e)
+	if err != nil || host == "" {
+		return errors.New("not a host and a port")
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || n < 1 || strconv.FormatUint(n, 10) != port {
+		return fmt.Errorf("port %s is not a number from 1 to 65535", lang.Quote(port))
+	}
+	return nil
+}
+
+// maxSocket is the longest path that a Unix socket's address holds (unix(7)).
+const maxSocket = 107
+
+func checkSocket(e string) error {
+	name, ok := SocketPath(e)
+	switch {
+	case !ok || !path.IsAbs(name) || path.Clean(name) != name || name == "/":
+		return errors.New("not unix:// and an absolute path, without . and .. and with single slashes")
+	case len(name) > maxSocket:
+		return fmt.Errorf("a path of %d bytes, of at most %d", len(name), maxSocket)
+	}
+	return nil
+}
+
+// SocketPath returns the path of the Unix socket that an endpoint names; "" and false when it names a host and a port.
+func SocketPath(endpoint string) (name string, ok bool) {
+	if name, ok = strings.CutPrefix(endpoint, "unix://"); !ok {
+		return "", false
+	}
+	return name, true
+}
+
+func isSocket(endpoint string) bool {
+	_, ok := SocketPath(endpoint)
+	return ok
+}

@@ -1,0 +1,109 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// Growth has the latency of a closed load counted by ordinal: as the how-manieth an op, or a scenario, is due in its phase. It says what an op costs the more there are.
+type Growth struct {
+	To int64 `json:"to"` // how many ops to say the time of; 0: of no more than were run
+}
+
+// growth reads the phase's; nil: it has none.
+func (b *block) growth() *Growth {
+	in := b.inner("growth")
+	if in == nil {
+		return nil
+	}
+	g := new(Growth)
+	in.Expect([]string{"to"}, nil)
+	lang.Integer(in.Block, "to", &g.To)
+	if g.To == 0 {
+		in.notZero("to", "0 ops take no time", "Write how many ops to say the time of, such as 100000, or leave it out.")
+	}
+	return g
+}
+
+// growth checks that ops have ordinals, and how many are asked about.
+func (v *validator) growth(ph *Phase, at part) {
+	g := ph.Growth
+	if g == nil {
+		return
+	}
+	in := at.in("growth")
+	if g.To != 0 {
+		v.within(in, "to", g.To, 1, maxIterations)
+	}
+	switch {
+	case ph.Closed == nil:
+		v.fault(at.where+": growth of a load that is not closed",
+			"Write closed { … }: how long an op takes says what it costs where the next waits for it. Under an open load it waits for others, too.", in.path)
+	case ph.Closed.Trace != nil:
+		v.fault(at.where+": growth of a trace", "Leave growth out: whose turn it is in a trace is decided as it goes.", in.path)
+	}
+}
+
+// elements returns how many elements a growing field of the dataset's records gets, at most: one with each put of the key in a step. It is 0 where a step has no end but its time.
+func (p *Plan) elements(d *Dataset) (most int64) {
+	for _, ph := range p.Phases {
+		if ph.Dataset != d.Name || !ph.puts() {
+			continue
+		}
+		n := int64(1)
+		if c := ph.Closed; c == nil && ph.Populate == nil || c != nil && c.Iterations == 0 {
+			return 0
+		} else if c != nil {
+			n = multiply(c.Iterations, int64(ph.putsEach()))
+		}
+		most = max(most, n)
+	}
+	return max(most, 1) // which records of a setup have
+}
+
+// puts says whether the load stores anything.
+func (ph *Phase) puts() bool {
+	for _, w := range ph.Ops {
+		if v, known := driver.ParseVerb(w.Op); !known || v.Stores() {
+			return true
+		}
+	}
+	return false
+}
+
+// putsEach returns how many values a turn of a session stores, at most.
+func (ph *Phase) putsEach() int {
+	most := 1
+	for _, s := range ph.Scenarios {
+		n := 0
+		for _, step := range s.Steps {
+			if v, known := driver.ParseVerb(step.Op); !known || v.Stores() {
+				n += step.Repeat()
+			}
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
+// grown checks a phase whose dataset has records that grow: which put of a key it is, its session knows where it has one key only.
+func (v *validator) grown(ph *Phase, d *Dataset, at part) {
+	if d.Values.Elements == 0 {
+		return
+	}
+	path := "dataset." + d.Name
+	switch own := d.Keys.PerSession() || ph.Sessions() == 1; {
+	case d.Keys.Count != 1 || !own:
+		v.fault(fmt.Sprintf("%s: a record that grows, and not one key for each session", at.where),
+			`Write keys { count = 1 }, with scope = "session" where there are several sessions: a record grows with each put of its key, which one session counts.`,
+			path+".keys.count", path+".keys", at.path)
+	case ph.Trace() != nil:
+		v.fault(at.where+": a trace of records that grow", "Leave grow out of the record's types.", path+".values.record", at.path)
+	case ph.puts() && ph.Closed != nil && (ph.Closed.Iterations == 0 || multiply(ph.Closed.Iterations, int64(ph.putsEach())) > d.Values.Elements):
+		v.fault(fmt.Sprintf("%s: more puts than the %d elements that records grow to", at.where, d.Values.Elements), "Write iterations.", at.path+".closed", at.path)
+	case ph.puts() && ph.Closed == nil && ph.Populate == nil:
+		v.fault(at.where+": a record that grows in a load that is not closed", "Write closed { iterations = … }: how large records get is known then.", at.path)
+	}
+}

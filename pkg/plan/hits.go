@@ -1,0 +1,43 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// defaultHits is the share of gets that must find a key when the plan itself has put every key there.
+const defaultHits = 0.99
+
+// expectHits sets what a phase expects where it is not written: nearly all gets hit when the phase's own setup, or an earlier
+// populate, has put every key and nothing has deleted any since, nor will the store by itself. The keys of a trace are its own.
+func (p *Plan) expectHits(places map[string]hcl.Range) {
+	full := map[use]bool{}
+	for _, ph := range p.Phases {
+		at := use{p.Target(ph.Target), p.Dataset(ph.Dataset)}
+		deletes := weightOf(ph.Ops, driver.Delete) > 0
+		_, written := places["phase."+ph.Name+".expect_hits"]
+		hits := !slices.ContainsFunc(p.uses(ph), func(x use) bool {
+			put := full[x] || x == at && len(ph.Setup) > 0
+			return !put || x.data.Values.TTL > 0 // nobody knows how many are still there
+		})
+		if !written && ph.HitRatio == nil && ph.Trace() == nil && !deletes && hits && weightOf(ph.Ops, driver.Get) > 0 {
+			hits := defaultHits
+			ph.ExpectHits = &hits
+		}
+		switch {
+		case ph.Populate != nil:
+			full[at] = true
+		case ph.Clear != nil && p.flushes(ph):
+			for other := range full {
+				full[other] = full[other] && other.target != at.target
+			}
+		case deletes:
+			for _, x := range p.uses(ph) {
+				full[x] = false
+			}
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// Weight is an op's share in a mix, relative to the sum of weights.
+type Weight struct {
+	Op     string  `json:"op"` // a verb's name, of the plan's Words
+	Weight float64 `json:"weight"`
+}
+
+// mix reads the phase's ops. What populate and clear do is in their names.
+func (b *block) mix(ph *Phase) {
+	switch {
+	case ph.Populate != nil:
+		ph.Ops = []Weight{{driver.Put.String(), 1}}
+	case ph.Clear != nil:
+		ph.Ops = []Weight{{driver.Delete.String(), 1}}
+	case ph.Closed == nil && ph.Schedule() == nil: // reported as having no load model
+		ph.Ops = b.weights("ops")
+		b.r.Wrong[b.Path+".ops"] = true
+	case ph.Trace() != nil:
+		ph.Ops, ph.Trace().ops = ph.Trace().ops, nil
+		if b.Has("ops") {
+			b.Value("ops")
+			b.Bad("ops", "the trace says what ops there are", "Leave ops out.")
+		}
+	case !b.Has("ops") && slices.ContainsFunc(b.Body.Blocks, func(in *hclsyntax.Block) bool { return in.Type == "scenario" }):
+	case b.Require("ops", "Write ops = { get = 9, put = 1 }, or another mix."):
+		ph.Ops = b.weights("ops")
+	}
+	if b.Has("ops") && (ph.Populate != nil || ph.Clear != nil) {
+		b.Value("ops")
+		b.Bad("ops", "populate always puts and clear always deletes", "Leave ops out.")
+	}
+}
+
+// weights reads a mix such as { put = 1, get = 9 }, in verb order. An op with the weight 0 is left out.
+func (b *block) weights(name string) []Weight {
+	const write = "Write a mix such as { put = 1, get = 9 }."
+	list := []Weight{}
+	v, ok := b.Value(name)
+	if !ok {
+		return list
+	}
+	if !v.Type().IsObjectType() && !v.Type().IsMapType() {
+		b.Bad(name, lang.Describe(v), write)
+		return list
+	}
+	for it := v.ElementIterator(); it.Next(); {
+		k, w := it.Element()
+		op := k.AsString()
+		if !slices.Contains(b.r.ops, op) {
+			b.unknownOp(name, op)
+			continue
+		}
+		if w.IsNull() || w.Type() != cty.Number {
+			b.Bad(name, fmt.Sprintf("the weight of %s is %s", op, lang.Describe(w)), write)
+			continue
+		}
+		weight, _ := w.AsBigFloat().Float64()
+		if weight < 0 {
+			b.Bad(name, fmt.Sprintf("the weight of %s is %g", op, weight), write)
+		}
+		if weight > 0 {
+			list = append(list, Weight{op, weight})
+		}
+	}
+	slices.SortFunc(list, func(x, y Weight) int { return compareOps(x.Op, y.Op) })
+	return list
+}
+
+func (b *block) unknownOp(name, op string) {
+	if use := laterWords[op]; use != "" {
+		b.Bad(name, op+" is not supported by this version", "Use "+use+".")
+		return
+	}
+	b.Bad(name, "unknown op "+lang.Quote(op), lang.Instead(op, b.r.ops, "%s"))
+}
+
+// mix checks weights: known ops of the target's driver, in verb order, each once.
+func (v *validator) mix(ph *Phase, at part, name string, mix []Weight) {
+	path, last := at.path+"."+name, ""
+	if len(mix) == 0 {
+		v.fault(fmt.Sprintf("%s: %s is empty", at.where, name), "Write an op with a weight above 0: { get = 1 }.", path, at.path)
+	}
+	for _, w := range mix {
+		switch {
+		case last != "" && compareOps(last, w.Op) >= 0:
+			v.fault(fmt.Sprintf("%s: %s out of order or twice", at.where, w.Op), "Write each op once, in the order "+lang.Listed(opNames(v.plan.Targets))+".", path)
+		case !(w.Weight > 0 && w.Weight <= maxWeightOf):
+			v.fault(fmt.Sprintf("%s: the weight of %s is %g", at.where, w.Op, w.Weight), "Write a weight above 0 and up to 1e9.", path)
+		default:
+			v.known(v.plan.Target(ph.Target), at, w.Op, path)
+		}
+		last = w.Op
+	}
+	for model, only := range map[string]driver.Verb{"populate": driver.Put, "clear": driver.Delete} {
+		is := model == "populate" && ph.Populate != nil || model == "clear" && ph.Clear != nil
+		if is && name == "ops" && (len(mix) != 1 || mix[0] != Weight{only.String(), 1}) {
+			v.fault(fmt.Sprintf("%s: %s with other ops than %s", at.where, model, only), "Leave ops out.", path)
+		}
+	}
+}
+
+// known checks that the plan knows an op, and a target, too: by its driver or by words of its own.
+func (v *validator) known(t *Target, at part, op, path string) {
+	all := opNames(v.plan.Targets)
+	if !slices.Contains(all, op) {
+		v.fault(fmt.Sprintf("%s: unknown op %s", at.where, lang.Quote(op)), lang.Instead(op, all, "%s"), path)
+		return
+	}
+	if t == nil || t.Op(op) != nil {
+		return
+	}
+	d := driverNamed(v.drivers, t.Driver)
+	if d == nil {
+		return
+	}
+	verb, store := driver.ParseVerb(op)
+	if store && d.Outcomes(verb) != nil {
+		return
+	}
+	var has []string
+	for k := driver.Verb(0); !k.Own(); k++ {
+		if d.Outcomes(k) != nil {
+			has = append(has, k.String())
+		}
+	}
+	if !store {
+		for _, o := range t.Ops {
+			has = append(has, o.Name)
+		}
+		slices.SortFunc(has, compareOps)
+		v.fault(fmt.Sprintf("%s: target %q has no op %s", at.where, t.Name, lang.Quote(op)), "It has "+lang.Listed(slices.Compact(has))+".", path, at.path+".target")
+		return
+	}
+	v.fault(fmt.Sprintf("%s: driver %q has no %s", at.where, t.Driver, op), "It has "+lang.Listed(has)+".", path, at.path+".target")
+}
+
+// weightOf returns an op's weight in a mix, 0 if it is not in it.
+func weightOf(mix []Weight, v driver.Verb) float64 {
+	if i := slices.IndexFunc(mix, func(w Weight) bool { return w.Op == v.String() }); i >= 0 {
+		return mix[i].Weight
+	}
+	return 0
+}

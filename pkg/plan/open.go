@@ -1,0 +1,157 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/loadgen/loadgen/internal/lang"
+)
+
+// Open is arrivals at one rate, which do not wait for the target.
+type Open struct {
+	Schedule
+	Rate     float64       `json:"rate"`        // arrivals per second after Ramp
+	Duration time.Duration `json:"duration_ns"` // Ramp included
+	Ramp     time.Duration `json:"ramp_ns"`     // the rate rises from 0 linearly
+	WarmUp   time.Duration `json:"warmup_ns"`   // left out of rates and latencies, Ramp included; 0: found in the series
+	Trace    *Trace        `json:"trace"`       // ops and due times come from it, and Rate and Duration are its own; nil: they do not
+}
+
+// Schedule is what open, stages and search have in common: how arrivals come, and who takes them.
+type Schedule struct {
+	Arrivals string        `json:"arrivals"` // constantArrivals or poissonArrivals
+	Sessions int           `json:"sessions"`
+	Pipeline int           `json:"pipeline"`
+	InFlight int           `json:"in_flight"` // bound on started and not ended ops, at most Sessions × Pipeline
+	OnFull   string        `json:"on_full"`   // "wait" or "shed"
+	Drain    time.Duration `json:"drain_ns"`  // how long after the last due time of a step ops may still start and end
+	Streams  int           `json:"streams"`   // a multiple of Sessions, at least 1,024
+}
+
+// Shape is the rate of a load over time: a ramp, and what follows it.
+type Shape struct {
+	Rate     float64       // per second after the ramp
+	From     float64       // per second where the ramp begins
+	Ramp     time.Duration // how long the rate goes from From to Rate in a straight line
+	Duration time.Duration // of all of it, ramp included
+}
+
+// How ops of an open load arrive.
+const (
+	constantArrivals = "constant" // at even distances
+	poissonArrivals  = "poisson"  // at random ones
+)
+
+// Poisson says whether ops arrive at random distances.
+func (s *Schedule) Poisson() bool { return s.Arrivals == poissonArrivals }
+
+// Shape returns the rate over time of an open load.
+func (o *Open) Shape() Shape { return Shape{Rate: o.Rate, Ramp: o.Ramp, Duration: o.Duration} }
+
+// scheduleWords are the arguments of a plan.Schedule.
+var scheduleWords = []string{"arrivals", "sessions", "pipeline", "in_flight", "on_full", "drain"}
+
+// open reads an open load.
+func (b *block) open() *Open {
+	b.Expect(slices.Concat([]string{"rate", "duration", "ramp", "warmup"}, scheduleWords), []string{"trace"})
+	o := &Open{Schedule: b.schedule(5 * time.Second)}
+	if in := b.inner("trace"); in != nil {
+		b.trace(o, in)
+		return o
+	}
+	b.level(&o.Rate, &o.Duration, &o.Ramp)
+	b.Duration("warmup", &o.WarmUp)
+	return o
+}
+
+// level reads a rate, how long it lasts and how it is got to.
+func (b *block) level(rate *float64, duration, ramp *time.Duration) {
+	if b.Require("rate", `Write rate = "10k/s", or how much is to arrive.`) {
+		b.Rate("rate", rate)
+	}
+	if b.Require("duration", `Write duration = "30s", or how long.`) {
+		b.Duration("duration", duration)
+	}
+	b.Duration("ramp", ramp)
+}
+
+// schedule reads what all loads have whose ops are due by a schedule.
+func (b *block) schedule(drain time.Duration) Schedule {
+	s := Schedule{Arrivals: constantArrivals, Sessions: 16, Pipeline: 1, OnFull: "wait", Drain: drain}
+	b.Text("arrivals", &s.Arrivals)
+	lang.Integer(b.Block, "sessions", &s.Sessions)
+	lang.Integer(b.Block, "pipeline", &s.Pipeline)
+	s.InFlight = int(min(int64(s.Sessions)*int64(min(max(s.Pipeline, 0), maxPipeline)), math.MaxInt32))
+	lang.Integer(b.Block, "in_flight", &s.InFlight)
+	b.Text("on_full", &s.OnFull)
+	b.Duration("drain", &s.Drain)
+	s.Streams = streams(s.Sessions)
+	return s
+}
+
+// minStreams is the least number of streams of an open load: enough to divide it between 100 workers with 10 loops each.
+const minStreams = 1024
+
+// streams returns the least multiple of sessions that is at least minStreams.
+func streams(sessions int) int {
+	if sessions < 1 || sessions > maxSessions {
+		return 0
+	}
+	return (minStreams + sessions - 1) / sessions * sessions
+}
+
+// minStep is the shortest step of a search: below, it measures how the step begins and ends.
+const minStep = 10 * time.Millisecond
+
+// scheduled names the load model that has the phase's schedule.
+func (ph *Phase) scheduled() string {
+	switch {
+	case ph.Stages != nil:
+		return "stages"
+	case ph.Search != nil:
+		return "search"
+	}
+	return "open"
+}
+
+// open checks an open load.
+func (v *validator) open(o *Open, at part) {
+	v.schedule(&o.Schedule, at)
+	v.level(o.Rate, o.Duration, o.Ramp, at)
+	v.warmUp(at, o.WarmUp, o.Duration)
+}
+
+// level checks a rate, how long it lasts and how it is got to.
+func (v *validator) level(rate float64, duration, ramp time.Duration, at part) {
+	v.arrive(rate, at, "rate")
+	v.lasts(at, "duration", duration, time.Nanosecond)
+	v.lasts(at, "ramp", ramp, 0)
+	if ramp > duration {
+		v.fault(at.where+": ramp is longer than duration", "Write a shorter ramp: duration includes it.", at.path+".ramp", at.path+".duration")
+	}
+}
+
+// arrive checks a rate of arrivals.
+func (v *validator) arrive(rate float64, at part, name string) {
+	if !(rate > 0 && rate <= maxRate) {
+		v.fault(fmt.Sprintf("%s: %s = %g per second", at.where, name, rate), "Write a rate above 0 and up to 1G/s.", at.path+"."+name)
+	}
+}
+
+// schedule checks what all loads have whose ops are due by a schedule.
+func (v *validator) schedule(s *Schedule, at part) {
+	v.connections(at, s.Sessions, s.Pipeline)
+	v.lasts(at, "drain", s.Drain, 0)
+	v.oneOf(at, "arrivals", s.Arrivals, constantArrivals, poissonArrivals)
+	v.oneOf(at, "on_full", s.OnFull, "wait", "shed")
+	if most := int64(s.Sessions) * int64(s.Pipeline); most > 0 && (s.InFlight < 1 || int64(s.InFlight) > most) {
+		v.fault(fmt.Sprintf("%s: in_flight = %d", at.where, s.InFlight),
+			fmt.Sprintf("Write a number from 1 to sessions × pipeline = %d, or more sessions.", most),
+			at.path+".in_flight", at.path+".sessions", at.path+".pipeline")
+	}
+	if s.Streams != streams(s.Sessions) {
+		v.fault(fmt.Sprintf("%s: %d streams", at.where, s.Streams), fmt.Sprintf("Write %d.", streams(s.Sessions)), at.path+".sessions")
+	}
+}

@@ -1,0 +1,307 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// Phase is a load on a target. Exactly one of Closed, Open, Stages, Search, Populate and Clear is set.
+type Phase struct {
+	Name       string     `json:"name"`
+	Target     string     `json:"target"`
+	Dataset    string     `json:"dataset"`
+	Ops        []Weight   `json:"ops"`                 // in verb order; of Populate: put, of Clear: delete; of Scenarios: what they bring
+	Scenarios  []Scenario `json:"scenarios"`           // what sessions draw from instead of Ops; empty for ops that stand for themselves
+	Batch      int        `json:"batch"`               // keys of an op of the load
+	Setup      []Weight   `json:"setup"`               // untimed ops before the load, each session every key of its pool once; empty for none
+	Closed     *Closed    `json:"closed"`              //
+	Open       *Open      `json:"open"`                //
+	Stages     *Stages    `json:"stages"`              //
+	Search     *Search    `json:"search"`              //
+	Populate   *Populate  `json:"populate"`            //
+	Clear      *Clear     `json:"clear"`               //
+	ExpectHits *float64   `json:"expect_hits"`         // share of gets, 0 to 1; nil: nothing is expected
+	HitRatio   *float64   `json:"hit_ratio,omitempty"` // share of gets that ask for keys of the dataset, above 0; the others for keys that nobody puts. nil: all
+	Bound      string     `json:"bound,omitempty"`     // an earlier phase, whose speed the phase's is shown as a share of; "" for none
+	MaxBad     float64    `json:"max_bad"`             // share of due ops, 0 to 1
+	Growth     *Growth    `json:"growth,omitempty"`    // nil: latency is not counted by ordinal
+	Samples    int        `json:"samples,omitempty"`   // single ops of the load that are kept, drawn at random; 0: none
+	Stop       *Stop      `json:"stop"`                // nil: a load goes on whatever its ops end in
+}
+
+// Schedule returns how arrivals come when they do not wait for the target, nil when they do.
+func (ph *Phase) Schedule() *Schedule {
+	switch {
+	case ph.Open != nil:
+		return &ph.Open.Schedule
+	case ph.Stages != nil:
+		return &ph.Stages.Schedule
+	case ph.Search != nil:
+		return &ph.Search.Schedule
+	}
+	return nil
+}
+
+// Trace returns the trace that the phase replays; nil when it replays none.
+func (ph *Phase) Trace() *Trace {
+	switch {
+	case ph.Closed != nil:
+		return ph.Closed.Trace
+	case ph.Open != nil:
+		return ph.Open.Trace
+	}
+	return nil
+}
+
+// Sessions returns how many sessions the phase has, over all workers.
+func (ph *Phase) Sessions() int {
+	switch {
+	case ph.Closed != nil:
+		return ph.Closed.Sessions
+	case ph.Schedule() != nil:
+		return ph.Schedule().Sessions
+	case ph.Populate != nil:
+		return ph.Populate.Sessions
+	case ph.Clear != nil:
+		return ph.Clear.Sessions
+	}
+	return 0
+}
+
+// Pipeline returns how many ops a session of the phase may have in flight.
+func (ph *Phase) Pipeline() int {
+	switch {
+	case ph.Closed != nil:
+		return ph.Closed.Pipeline
+	case ph.Schedule() != nil:
+		return ph.Schedule().Pipeline
+	case ph.Populate != nil:
+		return ph.Populate.Pipeline
+	case ph.Clear != nil:
+		return ph.Clear.Pipeline
+	}
+	return 0
+}
+
+// WarmUp returns how much of the phase's beginning the plan wants its figures to leave out; 0: it does not say.
+func (ph *Phase) WarmUp() time.Duration {
+	switch {
+	case ph.Closed != nil:
+		return ph.Closed.WarmUp
+	case ph.Open != nil:
+		return ph.Open.WarmUp
+	}
+	return 0
+}
+
+// loadModels are the blocks of which a phase has one.
+var loadModels = []string{"closed", "open", "stages", "search", "populate", "clear"}
+
+// phase reads a phase block; nil when it is not to run.
+func (r *resolver) phase(body *hclsyntax.Block) *Phase {
+	ph := &Phase{Name: body.Labels[0], Ops: []Weight{}, Scenarios: []Scenario{}, Setup: []Weight{}, Batch: 1, MaxBad: 0.01}
+	b := r.block(body, "phase."+ph.Name, "phase "+lang.Quote(ph.Name))
+	b.Expect([]string{"target", "dataset", "ops", "batch", "when", "bound", "expect_hits", "hit_ratio", "max_bad", "samples", "on_error", "stop_after"}, slices.Concat([]string{"setup", "growth"}, loadModels), "scenario")
+	ph.Target, ph.Dataset = b.Named("target"), b.Named("dataset")
+	when := true
+	b.Flag("when", &when)
+	if !when {
+		return nil
+	}
+	b.loadModel(ph)
+	b.mix(ph)
+	b.scenarios(ph)
+	if setup := b.inner("setup"); setup != nil {
+		setup.Expect([]string{"ops"}, nil)
+		if setup.Require("ops", "Write ops = { put = 1 }.") {
+			ph.Setup = setup.weights("ops")
+		}
+	}
+	lang.Integer(b.Block, "batch", &ph.Batch)
+	var hits float64
+	if b.Share("expect_hits", &hits) {
+		ph.ExpectHits = &hits
+	}
+	var ratio float64
+	if b.Share("hit_ratio", &ratio) {
+		ph.HitRatio = &ratio
+	}
+	if b.Has("bound") {
+		ph.Bound = b.Reference("bound", "phase")
+	}
+	b.Share("max_bad", &ph.MaxBad)
+	lang.Integer(b.Block, "samples", &ph.Samples)
+	if ph.Samples == 0 {
+		b.notZero("samples", "0 samples are none", writeMore)
+	}
+	ph.Growth = b.growth()
+	ph.Stop = b.stop()
+	return ph
+}
+
+// loadModel reads the phase's one load model.
+func (b *block) loadModel(ph *Phase) {
+	for _, model := range loadModels {
+		inner := b.inner(model)
+		switch {
+		case inner == nil:
+		case model == "closed":
+			ph.Closed = inner.closed()
+		case model == "open":
+			ph.Open = inner.open()
+		case model == "stages":
+			ph.Stages = inner.stages()
+		case model == "search":
+			ph.Search = inner.search()
+		case model == "populate":
+			ph.Populate = (*Populate)(inner.walk())
+		case model == "clear":
+			ph.Clear = (*Clear)(inner.walk())
+		}
+	}
+}
+
+// bound checks that a phase and its bound both write logs, the bound first.
+func (v *validator) bound(ph *Phase, at part) {
+	if ph.Bound == "" {
+		return
+	}
+	i := slices.Index(v.plan.Phases, ph)
+	j := slices.IndexFunc(v.plan.Phases, func(p *Phase) bool { return p.Name == ph.Bound })
+	if j < 0 || j >= i {
+		v.fault(fmt.Sprintf("%s: its bound %s does not run before it", at.where, lang.Quote(ph.Bound)), "Write the bound's phase above this one, and when on both or neither.", at.path+".bound")
+		return
+	}
+	for _, p := range []*Phase{ph, v.plan.Phases[j]} {
+		if t := v.plan.Target(p.Target); t != nil && t.Executor != Thread {
+			v.fault(fmt.Sprintf("%s: bound, and the target of phase %s is no log", at.where, lang.Quote(p.Name)), "Leave bound out.", at.path+".bound")
+			return
+		}
+	}
+}
+
+// phase checks a phase.
+func (v *validator) phase(ph *Phase) {
+	at := part{"phase." + ph.Name, "phase " + lang.Quote(ph.Name)}
+	v.oneModel(ph, at)
+	v.scenarios(ph, at)
+	if len(ph.Scenarios) == 0 {
+		v.mix(ph, at, "ops", ph.Ops)
+	}
+	if len(ph.Setup) > 0 {
+		v.setup(ph, at)
+	}
+	switch h := ph.ExpectHits; {
+	case h == nil:
+	case !(*h >= 0 && *h <= 1):
+		v.fault(fmt.Sprintf("%s: expect_hits = %g", at.where, *h), `Write a share from 0 to 1, or "99%".`, at.path+".expect_hits")
+	case weightOf(ph.Ops, driver.Get) == 0:
+		v.fault(at.where+": expect_hits without gets", "Leave expect_hits out, or write ops with get.", at.path+".expect_hits", at.path+".ops")
+	}
+	v.hitRatio(ph, at)
+	if !(ph.MaxBad >= 0 && ph.MaxBad <= 1) {
+		v.fault(fmt.Sprintf("%s: max_bad = %g", at.where, ph.MaxBad), `Write a share from 0 to 1, or "1%".`, at.path+".max_bad")
+	}
+	v.growth(ph, at)
+	v.samples(ph, at)
+	v.stop(ph, at)
+	v.local(ph, at)
+	v.bound(ph, at)
+	if d := v.plan.Dataset(ph.Dataset); d != nil {
+		v.keysOf(ph, d, at)
+		v.listed(ph, d, at)
+		v.growing(ph, d, at)
+		v.grown(ph, d, at)
+		if t := v.plan.Target(ph.Target); t != nil {
+			v.batch(ph, d, t, at)
+		}
+	}
+	for _, name := range ph.Datasets()[1:] {
+		if d := v.plan.Dataset(name); d != nil {
+			v.pools(ph, d, at)
+		}
+	}
+	for _, x := range v.plan.uses(ph) {
+		v.ttl(ph, x.data, x.target)
+		v.formed(ph, x.target, x.data, at)
+		v.requested(ph, x.target, x.data, at)
+		if x.target.Replication != nil && !x.data.Values.Checked {
+			v.fault(fmt.Sprintf("%s: replicated values that are not checked", at.where),
+				fmt.Sprintf("Leave checked = false out of dataset %q: versions stand in checked values.", x.data.Name),
+				"dataset."+x.data.Name+".values.checked")
+		}
+	}
+}
+
+// samples checks how many single ops of a load are kept.
+func (v *validator) samples(ph *Phase, at part) {
+	if ph.Samples == 0 {
+		return
+	}
+	v.within(at, "samples", int64(ph.Samples), 1, maxSamples)
+	if ph.Closed == nil && ph.Schedule() == nil {
+		v.fault(at.where+": samples of populate or clear", "Leave samples out: those of a load are kept, which is closed, open, stages or search.", at.path+".samples")
+	}
+}
+
+// oneModel checks that there is one load model, and it.
+func (v *validator) oneModel(ph *Phase, at part) {
+	var models []string
+	if c := ph.Closed; c != nil {
+		models = append(models, "closed")
+		v.closed(ph, at.in("closed"))
+		if c.Trace != nil {
+			v.trace(ph, c.Trace, at.in("closed").in("trace"))
+		}
+	}
+	if ph.Open != nil {
+		models = append(models, "open")
+		v.open(ph.Open, at.in("open"))
+		if t := ph.Open.Trace; t != nil {
+			v.trace(ph, t, at.in("open").in("trace"))
+		}
+	}
+	if ph.Stages != nil {
+		models = append(models, "stages")
+		v.stages(ph.Stages, at.in("stages"))
+	}
+	if ph.Search != nil {
+		models = append(models, "search")
+		v.search(ph, at.in("search"))
+	}
+	if w := ph.Populate; w != nil {
+		models = append(models, "populate")
+		v.connections(at.in("populate"), w.Sessions, w.Pipeline)
+	}
+	if w := ph.Clear; w != nil {
+		models = append(models, "clear")
+		v.connections(at.in("clear"), w.Sessions, w.Pipeline)
+	}
+	switch {
+	case len(models) == 0:
+		v.fault(at.where+": no load model", "Write closed { … }, open { … }, stages { … }, search { … }, populate {} or clear {}.",
+			append([]string{at.path, at.path + ".model"}, eachIn(at.path, loadModels)...)...)
+	case len(models) > 1:
+		v.fault(fmt.Sprintf("%s: %d load models: %s", at.where, len(models), lang.Listed(models)), "Write one, and a phase for each other.", at.path)
+	}
+}
+
+func (v *validator) connections(at part, sessions, pipeline int) {
+	v.within(at, "sessions", int64(sessions), 1, maxSessions)
+	v.within(at, "pipeline", int64(pipeline), 1, maxPipeline)
+}
+
+// eachIn puts names behind a path.
+func eachIn(path string, names []string) []string {
+	var paths []string
+	for _, name := range names {
+		paths = append(paths, path+"."+name)
+	}
+	return paths
+}

@@ -1,0 +1,86 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// Populate puts every key of a shared dataset exactly once.
+type Populate struct {
+	Sessions int `json:"sessions"`
+	Pipeline int `json:"pipeline"`
+}
+
+// Clear deletes every key of the dataset; built-in nodes are flushed instead.
+type Clear struct {
+	Sessions int `json:"sessions"`
+	Pipeline int `json:"pipeline"`
+}
+
+// walk reads the arguments of populate and clear.
+func (b *block) walk() *Populate {
+	w := &Populate{Sessions: 16, Pipeline: 16}
+	b.Expect([]string{"sessions", "pipeline"}, nil)
+	lang.Integer(b.Block, "sessions", &w.Sessions)
+	lang.Integer(b.Block, "pipeline", &w.Pipeline)
+	return w
+}
+
+// setup checks the untimed puts before a load.
+func (v *validator) setup(ph *Phase, at part) {
+	v.mix(ph, at.in("setup"), "ops", ph.Setup)
+	path := at.path + ".setup"
+	if len(ph.Setup) != 1 || ph.Setup[0].Op != driver.Put.String() {
+		v.fault(at.where+": setup that does not only put", "Write setup { ops = { put = 1 } }.", path, path+".ops")
+	}
+	if ph.Closed == nil && ph.Schedule() == nil {
+		v.fault(at.where+": setup before populate or clear", "Leave it out.", path, at.path)
+	}
+	if d := v.plan.Dataset(ph.Dataset); d != nil && !d.Keys.PerSession() {
+		v.fault(fmt.Sprintf("%s: setup of the shared dataset %q", at.where, d.Name),
+			`Write a phase with populate {} before this one, or scope = "session" in the dataset's keys: setup is for session pools.`,
+			path, "dataset."+d.Name+".keys.scope")
+	}
+}
+
+// pools checks that the pools of a phase's sessions can be told apart.
+func (v *validator) pools(ph *Phase, d *Dataset, at part) {
+	if n := int64(ph.Sessions()); d.Keys.PerSession() && n > 0 && n <= maxSessions && d.Keys.Count > maxKeys/n {
+		v.fault(fmt.Sprintf("%s: %d pools of %d keys are more than %d", at.where, n, d.Keys.Count, int64(maxKeys)),
+			"Write fewer sessions, or a smaller count.", at.path, "dataset."+d.Name+".keys.count")
+	}
+}
+
+// keysOf checks that a phase can take its keys from the dataset.
+func (v *validator) keysOf(ph *Phase, d *Dataset, at part) {
+	keys, n := "dataset."+d.Name+".keys", int64(ph.Sessions())
+	session := d.Keys.PerSession()
+	v.pools(ph, d, at)
+	if ph.Populate != nil && session {
+		v.fault(fmt.Sprintf("%s: populate of the session pools of dataset %q", at.where, d.Name),
+			`Write setup { ops = { put = 1 } } in the phase that reads them, or scope = "shared" in the dataset's keys: populate is for shared keys.`,
+			at.path+".populate", keys+".scope")
+	}
+	if d.Keys.Pick != sequencePick {
+		return
+	}
+	switch c := ph.Closed; {
+	case ph.Schedule() != nil:
+		v.fault(fmt.Sprintf("%s: %s with the keys of dataset %q in sequence", at.where, ph.scheduled(), d.Name),
+			`Write closed { … }, or a dataset with pick = "uniform": a sequence ends when its keys do, a schedule when its time does.`,
+			at.path+"."+ph.scheduled(), keys+".pick")
+	case c == nil || c.Trace != nil || c.Iterations < 1 || n < 1 || n > maxSessions:
+	case session && c.Iterations > d.Keys.Count, !session && c.Iterations > d.Keys.Count/n:
+		v.fault(fmt.Sprintf("%s: more iterations than there are keys in sequence", at.where),
+			fmt.Sprintf("Write fewer iterations, or none: the load ends with the %d keys of dataset %q, each used once.", d.Keys.Count, d.Name),
+			at.path+".closed.iterations", at.path+".closed.sessions", keys+".count", keys+".pick")
+	}
+}
+
+// flushes says whether a clear phase empties its target, other datasets included.
+func (p *Plan) flushes(ph *Phase) bool {
+	t := p.Target(ph.Target)
+	return ph.Clear != nil && t != nil && t.Builtin != nil
+}

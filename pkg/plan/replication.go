@@ -1,0 +1,70 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/loadgen/loadgen/internal/lang"
+)
+
+// Replication says on how many endpoints a key lives and how many answers make an op.
+type Replication struct {
+	Coordinate string        `json:"coordinate"` // "client"
+	N          int           `json:"n"`
+	W          int           `json:"w"`
+	R          int           `json:"r"`
+	Timeout    time.Duration `json:"timeout_ns"`  // of the op
+	ReadFanout string        `json:"read_fanout"` // "n" asks all N, "r" asks R and the next on failure
+	ReadFrom   string        `json:"read_from"`   // for read_fanout "r": "first" in the placement's order, or "random"
+}
+
+// replication reads how a key is replicated. Unless it says otherwise, an op has time for a request that is
+// never answered and for another in its place.
+func (b *block) replication(timeout time.Duration) *Replication {
+	p := &Replication{Coordinate: "client", Timeout: 2 * timeout, ReadFanout: "n", ReadFrom: "first"}
+	b.Expect([]string{"coordinate", "n", "w", "r", "timeout", "read_fanout", "read_from"}, nil)
+	b.Text("coordinate", &p.Coordinate)
+	for i, to := range []*int{&p.N, &p.W, &p.R} {
+		name := []string{"n", "w", "r"}[i]
+		if b.Require(name, fmt.Sprintf("Write %s = NUMBER; n, w and r have no defaults.", name)) {
+			lang.Integer(b.Block, name, to)
+		}
+	}
+	b.Duration("timeout", &p.Timeout)
+	b.Text("read_fanout", &p.ReadFanout)
+	b.Text("read_from", &p.ReadFrom)
+	return p
+}
+
+// replication checks N, W and R.
+func (v *validator) replication(t *Target, at part) {
+	p, nodes := t.Replication, len(t.Endpoints)
+	if t.Builtin != nil {
+		nodes = t.Builtin.Nodes
+	}
+	n := at.path + ".n"
+	if p.Coordinate == "server" {
+		v.fault(at.where+`: coordinate = "server" is not supported by this version`, `Use coordinate = "client".`, at.path+".coordinate")
+	} else {
+		v.oneOf(at, "coordinate", p.Coordinate, "client")
+	}
+	v.within(at, "n", int64(p.N), 1, maxReplicas)
+	if p.N > nodes && p.N <= maxReplicas {
+		noun := "endpoints"
+		if nodes == 1 {
+			noun = "endpoint"
+		}
+		v.fault(fmt.Sprintf("%s: n = %d on %d %s", at.where, p.N, nodes, noun), fmt.Sprintf("Write n = %d or less, or more endpoints.", nodes),
+			n, parent(at.path)+".endpoints", parent(at.path)+".builtin.nodes", parent(at.path)+".builtin")
+	}
+	for i, k := range []int{p.W, p.R} {
+		name := []string{"w", "r"}[i]
+		if k < 1 || k > p.N {
+			v.fault(fmt.Sprintf("%s: %s = %d with n = %d", at.where, name, k, p.N), fmt.Sprintf("Write a number from 1 to n = %d.", p.N),
+				at.path+"."+name, n)
+		}
+	}
+	v.lasts(at, "timeout", p.Timeout, 1)
+	v.oneOf(at, "read_fanout", p.ReadFanout, "n", "r")
+	v.oneOf(at, "read_from", p.ReadFrom, "first", "random")
+}

@@ -1,0 +1,147 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/loadgen/loadgen/internal/lang"
+)
+
+// Search looks for the largest rate at which every SLO holds, by steps at rates of From to To.
+type Search struct {
+	Schedule
+	From         float64       `json:"from"`             // arrivals per second of the first step, and the lowest
+	To           float64       `json:"to"`               // the highest
+	StepDuration time.Duration `json:"step_duration_ns"` // of a step's schedule
+	Precision    float64       `json:"precision"`        // the rates that hold and fail may be so far apart, as a share of the former
+	Budget       time.Duration `json:"budget_ns"`        // for all steps together
+	SLOs         []SLO         `json:"slos"`             // one or more
+}
+
+// SLO is what the response times of ops must not exceed. A quantile that is 0 is not looked at; one is not.
+type SLO struct {
+	Op           string        `json:"op"` // "": each op of the mix
+	ResponseP50  time.Duration `json:"response_p50_ns"`
+	ResponseP90  time.Duration `json:"response_p90_ns"`
+	ResponseP99  time.Duration `json:"response_p99_ns"`
+	ResponseP999 time.Duration `json:"response_p999_ns"`
+}
+
+// Try returns the rate over time of a step of a search that tries a rate.
+func (s *Search) Try(rate float64) Shape { return Shape{Rate: rate, Duration: s.StepDuration} }
+
+// search reads a search for a rate.
+func (b *block) search() *Search {
+	b.Expect(slices.Concat([]string{"from", "to", "step_duration", "precision", "budget"}, scheduleWords), nil, "slo")
+	s := &Search{
+		Schedule: b.schedule(time.Second),
+		From:     1000, To: maxRate, StepDuration: 2 * time.Second, Precision: 0.05, Budget: time.Minute, SLOs: []SLO{},
+	}
+	b.Rate("from", &s.From)
+	b.Rate("to", &s.To)
+	b.Duration("step_duration", &s.StepDuration)
+	b.Share("precision", &s.Precision)
+	b.Duration("budget", &s.Budget)
+	for _, inner := range b.each("slo") {
+		inner.Expect([]string{"op", "response_p50", "response_p90", "response_p99", "response_p999"}, nil)
+		var slo SLO
+		inner.Text("op", &slo.Op)
+		for _, q := range slo.limits() {
+			inner.Duration(q.name, q.limit)
+		}
+		s.SLOs = append(s.SLOs, slo)
+	}
+	return s
+}
+
+// limit is a quantile of response times and what it must not exceed.
+type limit struct {
+	name     string
+	quantile float64
+	limit    *time.Duration
+}
+
+// limits lists the quantiles that an SLO may look at.
+func (s *SLO) limits() []limit {
+	return []limit{
+		{"response_p50", 0.5, &s.ResponseP50},
+		{"response_p90", 0.9, &s.ResponseP90},
+		{"response_p99", 0.99, &s.ResponseP99},
+		{"response_p999", 0.999, &s.ResponseP999},
+	}
+}
+
+// beyond is how many samples must lie beyond a quantile before it says something.
+const beyond = 10
+
+// search checks a search for a rate.
+func (v *validator) search(ph *Phase, at part) {
+	s := ph.Search
+	v.schedule(&s.Schedule, at)
+	v.arrive(s.From, at, "from")
+	v.arrive(s.To, at, "to")
+	if s.From > s.To {
+		v.fault(fmt.Sprintf("%s: from is above to", at.where), "Write a lower from, or a higher to.", at.path+".from", at.path+".to")
+	}
+	v.lasts(at, "step_duration", s.StepDuration, minStep)
+	v.lasts(at, "budget", s.Budget, minStep)
+	if !(s.Precision >= 0.001 && s.Precision <= 1) {
+		v.fault(fmt.Sprintf("%s: precision = %g", at.where, s.Precision), `Write a share from "0.1%" to "100%".`, at.path+".precision")
+	}
+	if s.Budget < s.StepDuration {
+		v.fault(at.where+": budget is shorter than step_duration", "Write a longer budget, enough for ten steps or more.", at.path+".budget", at.path+".step_duration")
+	}
+	if n := len(s.SLOs); n < 1 || n > maxSLOs {
+		v.fault(fmt.Sprintf("%s: %d objectives", at.where, n),
+			fmt.Sprintf(`Write 1 to %d blocks such as slo { response_p99 = "5ms" }.`, maxSLOs), at.path)
+		return
+	}
+	for i := range s.SLOs {
+		n := i + 1
+		v.slo(ph, &s.SLOs[i], part{fmt.Sprintf("%s.slo.%d", at.path, n), fmt.Sprintf("%s, slo %d", at.where, n)})
+	}
+}
+
+// wanted returns how many ops a step is to bring for a quantile to have its samples. Where chance decides how many come, by Poisson arrivals or
+// a mix, so many are to be expected that those come but once in 30,000 steps: four standard deviations more. Ops of a scenario come together.
+func wanted(ph *Phase, quantile float64) float64 {
+	need := math.Round(beyond / (1 - quantile))
+	if ph.Search.Poisson() || len(ph.Scenarios) > 1 || len(ph.Scenarios) == 0 && len(ph.Ops) > 1 {
+		together := float64(ph.MostSteps())
+		return math.Ceil(math.Pow(2*math.Sqrt(together)+math.Sqrt(4*together+need), 2)) // n − 4·√(together·n) = need
+	}
+	return need
+}
+
+// slo checks an objective, and that a step at the lowest rate has ops enough for its quantiles.
+func (v *validator) slo(ph *Phase, slo *SLO, at part) {
+	ops, weight := float64(0), float64(0)
+	for _, w := range ph.Ops {
+		weight += w.Weight
+		if slo.Op == "" && (ops == 0 || w.Weight < ops) || slo.Op == w.Op {
+			ops = w.Weight
+		}
+	}
+	if slo.Op != "" && !slices.ContainsFunc(ph.Ops, func(w Weight) bool { return w.Op == slo.Op }) {
+		v.fault(fmt.Sprintf("%s: op = %s is not in the mix", at.where, lang.Quote(slo.Op)), "Write an op of the mix, or none for each of them.", at.path+".op")
+		return
+	}
+	ops *= ph.Search.From * ph.Search.StepDuration.Seconds() * ph.StepsPerArrival() / weight
+	limited := false
+	for _, q := range slo.limits() {
+		if *q.limit == 0 {
+			continue
+		}
+		limited = true
+		v.lasts(at, q.name, *q.limit, time.Nanosecond)
+		if need := wanted(ph, q.quantile); ops < need {
+			v.fault(fmt.Sprintf("%s: %s of %.0f ops, which is what the lowest rate brings in a step", at.where, q.name, ops),
+				fmt.Sprintf("Write a higher from or a longer step_duration: that quantile wants %.0f ops.", need), at.path+"."+q.name)
+		}
+	}
+	if !limited {
+		v.fault(at.where+": no limit", `Write response_p99 = "5ms", or another quantile: p50, p90, p99, p999.`, at.path)
+	}
+}

@@ -1,0 +1,226 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
+)
+
+// Target is a system under load.
+type Target struct {
+	Name        string        `json:"name"`
+	Driver      string        `json:"driver"`
+	Endpoints   []string      `json:"endpoints"` // host:port, or unix:// and a path; names for a driver without a wire; empty when Builtin starts them
+	Builtin     *Builtin      `json:"builtin"`   // nil when Endpoints are given
+	Timeout     time.Duration `json:"timeout_ns"`
+	Executor    string        `json:"executor"`    // EventLoop, Blocking or Thread
+	Placement   string        `json:"placement"`   // Ketama, Rendezvous or Slots: how keys are divided between endpoints
+	TLS         *TLS          `json:"tls"`         // nil: connections are plain TCP
+	Replication *Replication  `json:"replication"` // nil: each key lives on one endpoint
+	Config      any           `json:"config"`      // the driver's own attributes: what its NewConfig returned, filled
+
+	Ops []*Op `json:"ops,omitempty"` // those that the plan words itself, in the file's order
+}
+
+// Builtin asks for built-in cache nodes on this machine.
+type Builtin struct {
+	Nodes  int           `json:"nodes"`
+	Memory int64         `json:"memory_bytes"` // of each node
+	Delay  time.Duration `json:"delay_ns"`     // before each reply
+}
+
+// The executors that can carry a target.
+const (
+	EventLoop = "event loop" // a thread with non-blocking sockets
+	Blocking  = "blocking"   // goroutines for each connection
+	Thread    = "thread"     // a thread for each session, which does the work itself
+)
+
+// The placements of keys on endpoints. The first two go by the endpoints' names n0, n1, … and not by their addresses.
+const (
+	Ketama     = "ketama"     // on a ring with points of each name
+	Rendezvous = "rendezvous" // by the highest random weight
+	Slots      = "slots"      // as a cluster says, whose nodes Endpoints are some of; no other target has it, nor a cluster another
+)
+
+var (
+	targetAttributes = []string{"driver", "endpoints", "timeout", "executor", "placement"}
+	targetBlocks     = []string{"builtin", "tls", "replication", "op"}
+)
+
+// target reads a target block.
+func (r *resolver) target(body *hclsyntax.Block) *Target {
+	t := &Target{Name: body.Labels[0], Endpoints: []string{}, Timeout: time.Second, Placement: Ketama}
+	b := r.block(body, "target."+t.Name, "target "+lang.Quote(t.Name))
+	if b.Require("driver", "Write driver = \"NAME\". "+lang.ThereIs(driverNames(r.file.drivers))) {
+		b.Text("driver", &t.Driver)
+	}
+	b.Texts("endpoints", &t.Endpoints)
+	b.Duration("timeout", &t.Timeout)
+	b.Text("executor", &t.Executor)
+	b.Text("placement", &t.Placement)
+	if inner := b.inner("builtin"); inner != nil {
+		t.Builtin = inner.builtin()
+	}
+	if inner := b.inner("tls"); inner != nil {
+		t.TLS = inner.tls()
+	}
+	if inner := b.inner("replication"); inner != nil {
+		t.Replication = inner.replication(t.Timeout)
+	}
+	d := driverNamed(r.file.drivers, t.Driver)
+	if d == nil {
+		if b.Has("driver") && !r.isWrong(b.Path+".driver") {
+			b.Bad("driver", "unknown driver "+lang.Quote(t.Driver), lang.Instead(t.Driver, driverNames(r.file.drivers), "driver = %q"))
+		}
+		return t // which attributes there are depends on the driver
+	}
+	t.Config = d.NewConfig()
+	b.driverConfig(t)
+	b.ops(t, d)
+	return t
+}
+
+// builtin reads the block that asks for built-in nodes.
+func (b *block) builtin() *Builtin {
+	n := &Builtin{Nodes: 1, Memory: 64 << 20}
+	b.Expect([]string{"nodes", "memory", "delay"}, nil)
+	lang.Integer(b.Block, "nodes", &n.Nodes)
+	lang.Size(b.Block, "memory", &n.Memory)
+	b.Duration("delay", &n.Delay)
+	return n
+}
+
+// target checks a target.
+func (v *validator) target(t *Target) {
+	at := part{"target." + t.Name, "target " + lang.Quote(t.Name)}
+	v.lasts(at, "timeout", t.Timeout, 1)
+	d := driverNamed(v.drivers, t.Driver)
+	if d == nil {
+		v.fault(fmt.Sprintf("%s: unknown driver %s", at.where, lang.Quote(t.Driver)), lang.Instead(t.Driver, driverNames(v.drivers), "driver = %q"), at.path+".driver")
+		return
+	}
+	v.endpoints(t, d, at)
+	v.executor(t, d, at)
+	if clustered(t, d) {
+		v.cluster(t, at)
+	} else {
+		v.oneOf(at, "placement", t.Placement, Ketama, Rendezvous)
+	}
+	if t.Builtin != nil {
+		v.builtin(t, d, at.in("builtin"))
+	}
+	if t.TLS != nil {
+		v.tls(t, d, at.in("tls"))
+	}
+	if t.Replication != nil {
+		v.replication(t, at.in("replication"))
+	}
+	v.config(t, d, at)
+	v.ops(t, d, at)
+}
+
+// cluster checks what a target that is one cannot have beside that.
+func (v *validator) cluster(t *Target, at part) {
+	if t.Placement != Slots {
+		v.fault(fmt.Sprintf("%s: placement = %s of a cluster", at.where, lang.Quote(t.Placement)),
+			"Leave placement out: a cluster's nodes have divided the keys themselves.", at.path+".placement")
+	}
+	if t.Replication != nil {
+		v.fault(at.where+": replication of a cluster", "Leave one of them out: a cluster keeps its replicas itself, and a key has one node that takes requests.",
+			at.path+".replication")
+	}
+	if t.Builtin != nil {
+		v.fault(at.where+": built-in nodes are no cluster", `Write endpoints = ["HOST:PORT"] of one or more of the cluster's nodes, or leave cluster out.`,
+			at.path+".builtin", at.path+".config.cluster")
+	}
+}
+
+// builtin checks the built-in nodes asked for.
+func (v *validator) builtin(t *Target, d driver.Driver, at part) {
+	if w, ok := d.(driver.Wire); !ok || w.Builtin() == "" {
+		write := "Write endpoints, or another driver."
+		if located(d) {
+			write = "Leave builtin out: this driver needs no nodes. Or write endpoints, which are then names and no more."
+		}
+		v.fault(fmt.Sprintf("%s: no built-in node serves driver %q", at.where, t.Driver), write, at.path, parent(at.path)+".driver")
+	}
+	v.within(at, "nodes", int64(t.Builtin.Nodes), 1, maxNodes)
+	v.holds(at, "memory", t.Builtin.Memory, minNodeMemory, maxNodeMemory)
+	if d := t.Builtin.Delay; d < 0 || d > maxNodeDelay {
+		v.fault(fmt.Sprintf("%s: delay = %q", at.where, d.String()), "Write a duration from 0s to 1h.", at.path+".delay")
+	}
+}
+
+// executor checks what carries the target.
+func (v *validator) executor(t *Target, d driver.Driver, at part) {
+	v.oneOf(at, "executor", t.Executor, EventLoop, Blocking, Thread)
+	if _, local := d.(localfile.Driver); local != (t.Executor == Thread) {
+		v.fault(fmt.Sprintf("%s: executor %q does not carry driver %q", at.where, t.Executor, t.Driver), "Leave executor out.", at.path+".executor")
+		return
+	}
+	if t.Executor != EventLoop {
+		return
+	}
+	reason := ""
+	if t.TLS != nil || encrypted(t, d) {
+		reason = "TLS"
+	} else if _, dials := d.(driver.Dialer); dials {
+		reason = "driver " + lang.Quote(t.Driver)
+	}
+	if reason != "" {
+		v.fault(fmt.Sprintf("%s: the event loop does not carry %s", at.where, reason), "Leave executor out.", at.path+".executor")
+	}
+}
+
+// executor is what carries a target of which nothing is said.
+func executor(t *Target, d driver.Driver) string {
+	_, dials := d.(driver.Dialer)
+	_, local := d.(localfile.Driver)
+	switch {
+	case local:
+		return Thread
+	case dials || t.TLS != nil || encrypted(t, d):
+		return Blocking
+	}
+	return EventLoop
+}
+
+// encrypted says whether a target's own config has its connections encrypted.
+func encrypted(t *Target, d driver.Driver) bool {
+	e, ok := d.(driver.Encrypter)
+	return ok && e.Encrypted(t.Config)
+}
+
+// clustered says whether a target is a cluster.
+func clustered(t *Target, d driver.Driver) bool {
+	c, ok := d.(driver.Cluster)
+	return ok && c.Clustered(t.Config)
+}
+
+// located says whether a driver needs no endpoints to find its target: what is given then are names and no more.
+func located(d driver.Driver) bool {
+	switch d.(type) {
+	case driver.Timed, localfile.Driver:
+		return true
+	}
+	return false
+}
+
+// imaginary names the endpoints of a target that has none and needs none: as many as replication wants, at least one.
+func imaginary(t *Target) []string {
+	n := 1
+	if t.Replication != nil {
+		n = min(max(t.Replication.N, 1), maxReplicas)
+	}
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("%s-%d", t.Driver, i)
+	}
+	return names
+}
