@@ -38,7 +38,7 @@ func (p *batch) Start(dst []driver.Request, o *Op) []driver.Request {
 }
 
 func part(o *Op, endpoint int, items []driver.Item) driver.Request {
-	return driver.Request{Endpoint: endpoint, Verb: o.Verb, Stream: o.Stream, N: o.N, Batch: items}
+	return driver.Request{Target: o.Target, Endpoint: endpoint, Verb: o.Verb, Stream: o.Stream, N: o.N, Batch: items}
 }
 
 // divide sorts an op's keys by where they live, in steps proportional to their number, and asks each of those endpoints for its own.

@@ -40,7 +40,10 @@ func TestBatchIsDividedByEndpoint(t *testing.T) {
 		require.Len(t, seen, n)
 		require.Len(t, slices.Compact(seen), n, "each key once")
 	}
-	require.Len(t, NewBatch(NewRing([]string{"n0"})).Start(nil, batchOf(0, 16)), 1)
+	o := batchOf(0, 16)
+	o.Target, o.Stream, o.N = 2, 3, 4
+	alone := NewBatch(NewRing([]string{"n0"})).Start([]driver.Request{{Endpoint: -1}}, o)
+	require.Equal(t, []driver.Request{{Endpoint: -1}, {Target: 2, Stream: 3, N: 4, Verb: driver.Get, Batch: o.Batch}}, alone)
 }
 
 func TestBatchOutcomes(t *testing.T) {

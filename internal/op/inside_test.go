@@ -106,6 +106,24 @@ func TestMemoKeepsTheFirstEndpoint(t *testing.T) {
 	require.Positive(t, firsts)
 }
 
+// What is kept by slot has room for the highest slot, for no more, and keeps what it had.
+func TestGrownHasRoomForTheIndex(t *testing.T) {
+	for _, c := range []struct {
+		had  []int
+		i    int32
+		want []int
+	}{
+		{nil, 0, []int{0}},
+		{nil, 2, []int{0, 0, 0}},
+		{[]int{7, 8}, 0, []int{7, 8}},
+		{[]int{7, 8}, 1, []int{7, 8}},
+		{[]int{7, 8}, 2, []int{7, 8, 0}},
+		{[]int{7, 8}, 4, []int{7, 8, 0, 0, 0}},
+	} {
+		require.Equal(t, c.want, grown(c.had, c.i), "%v to %d", c.had, c.i)
+	}
+}
+
 // A program that Remembers keeps so many keys, at one endpoint each; one that was not told keeps none.
 func TestPlainRemembersWhatItIsTold(t *testing.T) {
 	p := NewPlain(NewRing(endpoints(4)), false)

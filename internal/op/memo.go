@@ -40,12 +40,12 @@ func (m *memo) of(dst []int, o *Op) {
 	}
 }
 
-// home returns the first endpoint that holds an op's key.
+// home returns the endpoint that holds an op's key, of a memo of one each.
 func (m *memo) home(o *Op) int {
-	if o.Index >= uint64(len(m.known)/m.n) {
+	if o.Index >= uint64(len(m.known)) {
 		return m.Home(o.Key)
 	}
-	known := &m.known[int(o.Index)*m.n]
+	known := &m.known[o.Index]
 	if *known == 0 {
 		*known = uint8(m.Home(o.Key) + 1)
 	}

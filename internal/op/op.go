@@ -78,6 +78,7 @@ import "github.com/loadgen/loadgen/pkg/driver"
 type Op struct {
 	Slot   int32  // index of the op's state in the program's arrays; small, reused after Settled
 	Stream uint32 // the stream it came from
+	Target int    // index into the targets of the phase: whose program carries it out
 	N      uint64 // its number in the stream, from 0
 	Verb   driver.Verb
 	Index  uint64 // of its key, in the key space or the session's pool: no two keys of one have it in common
@@ -107,7 +108,10 @@ func (k EventKind) String() string { return eventNames[k] }
 type Event struct {
 	Kind     EventKind
 	Op       *Op
-	Endpoint int           // whose request; not for OpTimeout
+	Target   int           // whose request, and
+	Endpoint int           // of which of its endpoints; neither is for OpTimeout
+	Verb     driver.Verb   // of the request, which need not be the op's; likewise
+	Tag      uint8         // that the program gave the request; likewise
 	Reply    *driver.Reply // for Replied; valid during the call
 	Redirect *Redirect     // for Replied, when the reply names another endpoint; its outcome is an error then
 }
@@ -117,6 +121,7 @@ type Step struct {
 	Done    bool           // this event decided the op, with
 	Outcome driver.Outcome //
 	Settled bool           // nothing of the op is outstanding
+	Kind    uint8          // with Done: which of the kinds the op is of that the program sorts its ops into, from 1 to 8; 0: it sorts none. Each has latencies of its own
 	Ack     uint8          // k when this was the op's k-th good answer; 0 for any other event, and always under plain
 	Foreign bool           // the answer held a value that no loadgen wrote, where a checked one was due
 	Writer  uint64         // with Done of a get that is OK, and checked values: who put the newest value read, and
@@ -143,7 +148,7 @@ type Placement interface {
 
 // request is op o's message to an endpoint.
 func request(o *Op, endpoint int) driver.Request {
-	r := driver.Request{Endpoint: endpoint, Verb: o.Verb, Stream: o.Stream, N: o.N, Index: o.Index, Key: o.Key}
+	r := driver.Request{Target: o.Target, Endpoint: endpoint, Verb: o.Verb, Stream: o.Stream, N: o.N, Index: o.Index, Key: o.Key}
 	if o.Verb.Stores() {
 		r.Value = &o.Value
 	}

@@ -48,6 +48,14 @@ func TestPlain(t *testing.T) {
 		{"lost", false, driver.Get, []answer{{kind: op.Lost}}, []op.Step{end(driver.Error)}},
 		{"refused", false, driver.Get, []answer{{kind: op.Refused}}, []op.Step{end(driver.Error)}},
 		{"deadline, then the reply", false, driver.Get, []answer{{kind: op.OpTimeout}, written}, []op.Step{deadline, settled}},
+		{"reply, then the deadline", true, driver.Put, []answer{foreign, {kind: op.OpTimeout}}, []op.Step{end(driver.OK), {}}},
+		{"miss, then the deadline", false, driver.Get, []answer{miss, {kind: op.OpTimeout}}, []op.Step{end(driver.Miss), {}}},
+		{"loss, then the deadline", false, driver.Get, []answer{{kind: op.Lost}, {kind: op.OpTimeout}}, []op.Step{end(driver.Error), {}}},
+		{
+			"request timeout, then the deadline", false, driver.Get,
+			[]answer{{kind: op.RequestTimeout}, {kind: op.OpTimeout}},
+			[]op.Step{end(driver.Timeout), {}},
+		},
 		{"deadline, then the loss", false, driver.Get, []answer{{kind: op.OpTimeout}, {kind: op.Lost}}, []op.Step{deadline, settled}},
 		{"deadline, then a checked reply", true, driver.Get, []answer{{kind: op.OpTimeout}, written}, []op.Step{deadline, settled}},
 		{

@@ -46,8 +46,8 @@ func NewRing(names []string) *Ring {
 	for e, name := range names {
 		for i := range digestsPerName {
 			sum := md5.Sum([]byte(name + "-" + strconv.Itoa(i)))
-			for at := 0; at < len(sum); at += 4 {
-				r.points = append(r.points, point{binary.LittleEndian.Uint32(sum[at:]), int32(e)})
+			for at := range pointsPerDigest {
+				r.points = append(r.points, point{binary.LittleEndian.Uint32(sum[4*at:]), int32(e)})
 			}
 		}
 	}

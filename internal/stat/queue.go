@@ -12,7 +12,7 @@ import "math"
 // Its terms alternate and grow, so beyond 16 service times the exponential tail that it approaches is taken instead (Cohen, The Single
 // Server Queue, 1982): P(W > t) ≈ (1 − ρ) / (ρ·e^x − 1) · e^{−x·t}, where x > 0 solves ρ(e^x − 1) = x.
 func MD1Wait(load, q float64) float64 {
-	if load <= 0 || 1-load >= q {
+	if 1-load >= q {
 		return 0 // so many do not wait at all
 	}
 	decay := md1Decay(load)

@@ -2,10 +2,7 @@
 // samples are in it; and how long a queue of a known load is. All of it is pure computation.
 package stat
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // batch is the number of observations that MSER-5 takes together.
 const batch = 5
@@ -106,10 +103,8 @@ const most = 512
 // n / (1 + 2 Σ ρ_k), with the autocorrelations ρ of what remains without the drift, summed in pairs while these are positive (Geyer, Practical
 // Markov chain Monte Carlo, 1992).
 func Describe(series []float64) Trend {
-	x, group := series, (len(series)+most-1)/most
-	if group > 1 {
-		x = means(series, group)
-	}
+	group := (len(series) + most - 1) / most
+	x := means(series, group)
 	slope := sen(x)
 	n := float64(len(series))
 	effective := n / inefficiency(without(series, slope/float64(group)))
@@ -140,12 +135,7 @@ func sen(x []float64) float64 {
 			slopes = append(slopes, (x[j]-x[i])/float64(j-i))
 		}
 	}
-	slices.Sort(slopes)
-	m := len(slopes) / 2
-	if len(slopes)%2 == 0 {
-		return (slopes[m-1] + slopes[m]) / 2
-	}
-	return slopes[m]
+	return median(slopes)
 }
 
 // inefficiency returns how many observations are worth one independent one, at least 1.

@@ -130,6 +130,34 @@ func TestWarmUpBehindABeginningLikeTheRest(t *testing.T) {
 	require.Equal(t, 20, WarmUp(x, 0.02, 0.3))
 }
 
+// Ten batch means by hand, of which the last do not vary: a batch is like those if it is off by at most 20. What MSER-5 cuts is kept from the first batch
+// on that is like the rest by itself, and together with those behind it.
+func TestWarmUpByHand(t *testing.T) {
+	for name, c := range map[string]struct {
+		first []float64
+		want  int
+	}{
+		"nothing to cut":                       {nil, 0},
+		"each is like the rest":                {[]float64{1010, 990}, 0},
+		"at the bound":                         {[]float64{1020, 980}, 0},
+		"together they are, and neither is":    {[]float64{1030, 970}, 10},
+		"the first is, and not together":       {[]float64{1000, 950}, 10},
+		"the second is":                        {[]float64{900, 1010}, 5},
+		"the second is, and not with the last": {[]float64{950, 1000, 1050}, 15},
+		"the third is":                         {[]float64{950, 1050, 1000.5}, 10},
+	} {
+		var series []float64
+		for i := range 10 {
+			v := 1000.0
+			if i < len(c.first) {
+				v = c.first[i]
+			}
+			series = append(series, slices.Repeat([]float64{v}, batch)...)
+		}
+		require.Equal(t, c.want, WarmUp(series, 0.02, 0.3), name)
+	}
+}
+
 // Values by hand. Of 1, 1, −1, −1 the correlations are 1, 1/4, −1/2 and −1/4: the second pair ends the sum.
 func TestInefficiency(t *testing.T) {
 	require.Equal(t, 1.5, inefficiency([]float64{1, 1, -1, -1}))
@@ -154,14 +182,14 @@ func TestLikenessOfNeighbours(t *testing.T) {
 
 // TestDescribeConstantAndLong series: neither has noise, so every figure is exact.
 func TestDescribeConstantAndLong(t *testing.T) {
-	for _, n := range []int{5, most, most + 1, 3*most + 1} {
+	for _, n := range []int{5, 512, 513, 1537} {
 		flat, rising := make([]float64, n), make([]float64, n)
 		for i := range flat {
 			flat[i], rising[i] = 5, float64(i)
 		}
 		require.Equal(t, Trend{Mean: 5, Effective: float64(n), P: 1}, Describe(flat), "%d", n)
 		require.Zero(t, WarmUp(flat, 0, 0.3))
-		up, group := Describe(rising), (n+most-1)/most
+		up, group := Describe(rising), map[int]int{5: 1, 512: 1, 513: 2, 1537: 4}[n] // no more than 512 points are compared
 		require.Equal(t, float64(n-1)/2, up.Mean)
 		require.Equal(t, float64(group*(n/group-1)), up.Drift, "%d", n)
 		require.Equal(t, float64(n), up.Effective, "what is left without the drift is constant")

@@ -35,7 +35,7 @@ func StudentLimit(p, free float64) float64 {
 		return math.Inf(1)
 	}
 	low, high := 0.0, 1.0
-	for Student(high, free) > p && !math.IsInf(high, 1) {
+	for Student(high, free) > p { // ends at infinity at the latest, of which it is 0
 		low, high = high, 2*high
 	}
 	for {

@@ -33,7 +33,11 @@ func TestStudentHasKnownValues(t *testing.T) {
 	require.Zero(t, Student(math.Inf(-1), 3))
 	require.True(t, math.IsNaN(Student(math.NaN(), 3)))
 	require.True(t, math.IsNaN(Student(1, 0)))
-	require.True(t, math.IsNaN(Student(1, math.NaN())))
+	for _, free := range []float64{0, -0.5, -1, -3, math.Inf(-1), math.NaN()} {
+		for _, x := range []float64{0, 1, -2, math.Inf(1)} {
+			require.True(t, math.IsNaN(Student(x, free)), "t %v of %v", x, free)
+		}
+	}
 }
 
 // The values are from 40-digit arithmetic.
@@ -55,7 +59,12 @@ func TestStudentLimitHasKnownValues(t *testing.T) {
 	}
 	require.True(t, math.IsInf(StudentLimit(0, 3), 1))
 	require.InDelta(t, 0, StudentLimit(1, 3), 1e-300)
-	require.True(t, math.IsNaN(StudentLimit(0.05, 0)))
+	require.True(t, math.IsInf(StudentLimit(-0.1, 3), 1))
+	for _, free := range []float64{0, -1, math.NaN()} {
+		require.True(t, math.IsNaN(StudentLimit(0.05, free)), "%v", free)
+		require.True(t, math.IsNaN(StudentLimit(0, free)), "%v", free)
+	}
+	require.True(t, math.IsNaN(StudentLimit(math.NaN(), 3)))
 }
 
 // Of 1, 2 and 4 degrees of freedom the probability is an elementary function.
@@ -92,6 +101,8 @@ func TestEqualValuesDoNotVary(t *testing.T) {
 	require.Equal(t, 0.1, mean)
 	require.Zero(t, half)
 	require.Zero(t, Variance([]float64{7}))
+	far := []float64{1e8 + 0.1, 1e8 + 0.2, 1e8 + 0.4}
+	require.InEpsilon(t, 0.07/3, Variance(far), 1e-6, "far from 0, where squares have few digits behind the point")
 	require.True(t, math.IsNaN(Mean(nil)))
 	require.True(t, math.IsNaN(Variance(nil)))
 }
@@ -100,4 +111,12 @@ func TestMeanWithin(t *testing.T) {
 	mean, half := MeanWithin([]float64{12.9, 11.8, 14.1, 13.3, 12.2, 16.4, 11.1}, 0.001)
 	require.InDelta(t, 13.114285714285714, mean, 1e-12)
 	require.InDelta(t, 3.951409091601285, half, 1e-9)
+}
+
+// By definition Γ(a + ½) / Γ(a) times that of half a step further is Γ(a + 1) / Γ(a) = a, with logarithms as with the series: where that begins, each of
+// its terms is larger than the bound, and the first that it leaves out smaller.
+func TestGammaRatioInTwoSteps(t *testing.T) {
+	for _, a := range []float64{0.5, 1, 7.25, 49.4, 50, 50.25, 60, 100, 1000, 1e6} {
+		require.InEpsilon(t, a, gammaRatio(a)*gammaRatio(a+0.5), 2e-11, "%v", a)
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
+	"github.com/loadgen/loadgen/pkg/plan/file"
 )
 
 // filedValues is a dataset of values of a file of n lines, which are of different lengths, and these values.
@@ -27,7 +28,7 @@ func filedValues(t testing.TB, n int, pick string, checked bool) (plan.Values, *
 	require.NoError(t, err)
 	v := plan.Values{
 		Size: f.Largest, Checked: checked,
-		File: &plan.ValueFile{EntryFile: plan.EntryFile{Path: "values.txt", Form: "lines", Bytes: f.Bytes}, Encoding: "text", Pick: pick, Count: f.Count, Least: f.Least, Largest: f.Largest},
+		File: &file.ValueFile{EntryFile: file.EntryFile{Path: "values.txt", Form: "lines", Bytes: f.Bytes}, Encoding: "text", Pick: pick, Count: f.Count, Least: f.Least, Largest: f.Largest},
 	}
 	if checked {
 		v.Size += driver.HeaderSize
@@ -58,7 +59,7 @@ func TestValuesOfAFile(t *testing.T) {
 			v, set := filedValues(t, 100, "random", checked)
 			p := sized(v)
 			p.Phases[0].Batch = batch
-			s, err := New(p, p.Phases[0], Step{Kind: "load", Values: set})
+			s, err := New(p, p.Phases[0], Step{Kind: "load", Files: map[string]Files{p.Phases[0].Dataset: {Values: set}}})
 			require.NoError(t, err)
 			st := s.Stream(1)
 			counts := make([]float64, 100)
@@ -97,7 +98,7 @@ func TestEachKeyHasItsValue(t *testing.T) {
 		}
 	}
 	for i, kind := range []string{"load", "populate"} {
-		s, err := New(p, p.Phases[i], Step{Kind: kind, Values: set})
+		s, err := New(p, p.Phases[i], Step{Kind: kind, Files: map[string]Files{p.Phases[i].Dataset: {Values: set}}})
 		require.NoError(t, err)
 		for i := range s.Streams() {
 			st := s.Stream(i)
@@ -120,7 +121,7 @@ func TestValuesThatAreMissing(t *testing.T) {
 	_, others := filedValues(t, 39, "key", false)
 	p := sized(v)
 	for _, set := range []*entries.Set{nil, others} {
-		_, err := New(p, p.Phases[0], Step{Kind: "load", Values: set})
+		_, err := New(p, p.Phases[0], Step{Kind: "load", Files: map[string]Files{p.Phases[0].Dataset: {Values: set}}})
 		require.ErrorContains(t, err, "the 40 values of values.txt are not at hand")
 	}
 }

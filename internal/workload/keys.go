@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -47,7 +48,7 @@ type keySpace struct {
 // newKeySpace returns the keys of a step.
 func newKeySpace(p *plan.Plan, ph *plan.Phase, data *plan.Dataset, step Step) (keySpace, error) {
 	kind := step.Kind
-	format, err := formatOf(&data.Keys, step.Keys)
+	format, err := formatOf(&data.Keys, step.Files[data.Name].Keys)
 	if err != nil {
 		return keySpace{}, err
 	}
@@ -55,7 +56,7 @@ func newKeySpace(p *plan.Plan, ph *plan.Phase, data *plan.Dataset, step Step) (k
 		return keySpace{}, fmt.Errorf("a count of %d keys", data.Keys.Count)
 	}
 	k := keySpace{format: format, pick: walk, count: uint64(data.Keys.Count), wrap: math.MaxUint64}
-	k.perSession = data.Keys.Scope == "session"
+	k.perSession = data.Keys.PerSession()
 	switch {
 	case kind == "setup" && !k.perSession:
 		return keySpace{}, errors.New("setup puts pools; a shared key range is put by a populate phase")
@@ -132,7 +133,7 @@ func (k *keySpace) layPools(p *plan.Plan, ph *plan.Phase, data *plan.Dataset) er
 func pools(p *plan.Plan, dataset string) int {
 	n := 0
 	for _, ph := range p.Phases {
-		if ph.Dataset == dataset && ph.Clear == nil {
+		if ph.Clear == nil && slices.Contains(ph.Datasets(), dataset) {
 			n = max(n, ph.Sessions())
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/loadgen/loadgen/internal/entries"
 	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/pkg/plan"
+	"github.com/loadgen/loadgen/pkg/plan/file"
 )
 
 // listedKeys is the keys of a file of n lines, which are of different lengths.
@@ -45,8 +46,8 @@ func TestKeysOfAFile(t *testing.T) {
 				p := onePlan(k, ph)
 				made, err := New(p, ph, Step{Kind: kind})
 				require.NoError(t, err)
-				p.Datasets[0].Keys.File = &plan.EntryFile{Path: "keys.txt", Form: "lines"}
-				listed, err := New(p, ph, Step{Kind: kind, Keys: set})
+				p.Datasets[0].Keys.File = &file.EntryFile{Path: "keys.txt", Form: "lines"}
+				listed, err := New(p, ph, Step{Kind: kind, Files: map[string]Files{ph.Dataset: {Keys: set}}})
 				require.NoError(t, err)
 				require.False(t, listed.Alike())
 				all := 0
@@ -79,10 +80,10 @@ func TestKeysOfAFile(t *testing.T) {
 
 func TestKeysOfAFileAllocateNothing(t *testing.T) {
 	k := keys("zipf", "shared", 1000)
-	k.File = &plan.EntryFile{Path: "keys.txt", Form: "lines"}
+	k.File = &file.EntryFile{Path: "keys.txt", Form: "lines"}
 	ph := closed("load", 10, 0)
 	p := onePlan(k, ph)
-	s, err := New(p, ph, Step{Kind: "load", Keys: listedKeys(t, 1000)})
+	s, err := New(p, ph, Step{Kind: "load", Files: map[string]Files{ph.Dataset: {Keys: listedKeys(t, 1000)}}})
 	require.NoError(t, err)
 	st := s.Stream(3)
 	o := op.Op{Key: make([]byte, 0, 80)}
@@ -92,11 +93,11 @@ func TestKeysOfAFileAllocateNothing(t *testing.T) {
 // Keys that are not at hand, or not as many as the plan says, are no load.
 func TestKeysThatAreMissing(t *testing.T) {
 	k := keys("uniform", "shared", 1000)
-	k.File = &plan.EntryFile{Path: "keys.txt", Form: "lines"}
+	k.File = &file.EntryFile{Path: "keys.txt", Form: "lines"}
 	ph := closed("load", 10, 0)
 	p := onePlan(k, ph)
 	for _, set := range []*entries.Set{nil, listedKeys(t, 999)} {
-		_, err := New(p, ph, Step{Kind: "load", Keys: set})
+		_, err := New(p, ph, Step{Kind: "load", Files: map[string]Files{ph.Dataset: {Keys: set}}})
 		require.ErrorContains(t, err, "the 1000 keys of keys.txt are not at hand")
 	}
 }

@@ -16,11 +16,11 @@ type mixture struct {
 	upto  [driver.NumVerbs]uint64 // 2⁶⁴ × the share of verbs[0..i]; of the last verb not used
 }
 
-func newMixture(weights []plan.Weight) (mixture, error) {
+func newMixture(weights []plan.Weight, words driver.Words) (mixture, error) {
 	var byVerb [driver.NumVerbs]float64
 	total := 0.0
 	for _, w := range weights {
-		verb, ok := driver.ParseVerb(w.Op)
+		verb, ok := words.Verb(w.Op)
 		if !ok {
 			return mixture{}, fmt.Errorf("op %q is not known", w.Op)
 		}

@@ -13,7 +13,7 @@ import (
 func TestVerbsComeByWeight(t *testing.T) {
 	const draws = 400_000
 	for _, weights := range [][]float64{{1, 1}, {0.7, 0.2, 0.1}, {0, 3, 1}, {5, 0, 1e-3}, {1e300, 1e300, 1e300}, {1e-300, 3e-300}} {
-		m, err := newMixture(ops(weights...))
+		m, err := newMixture(ops(weights...), driver.Words{})
 		require.NoError(t, err)
 		random := rand.NewPCG(1, 2)
 		counts, p := make([]float64, len(weights)), make([]float64, len(weights))
@@ -35,7 +35,7 @@ func TestVerbsComeByWeight(t *testing.T) {
 }
 
 func TestSingleVerbTakesNoRandomNumber(t *testing.T) {
-	m, err := newMixture(ops(0, 0, 2))
+	m, err := newMixture(ops(0, 0, 2), driver.Words{})
 	require.NoError(t, err)
 	random := rand.NewPCG(1, 2)
 	require.Equal(t, driver.Delete, m.draw(random))

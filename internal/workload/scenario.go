@@ -3,6 +3,7 @@ package workload
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/loadgen/loadgen/internal/op"
@@ -11,14 +12,21 @@ import (
 )
 
 // scenario is a compiled scenario.
-type scenario struct {
-	verbs []driver.Verb
-	same  []bool // the step has the key of the one before
-	think []time.Duration
+type scenario struct{ steps []step }
+
+// step is an op of a scenario. A step of the plan that is carried out several times is as many.
+type step struct {
+	verb   driver.Verb
+	same   bool // it has the key of the op before, or that with its number
+	think  time.Duration
+	target int     // index into the targets of the phase
+	from   *supply // of its key and value
+	number int     // of the step in the plan
 }
 
 // setScenarios compiles those of a phase.
-func (s *Source) setScenarios(list []plan.Scenario) error {
+func (s *Source) setScenarios(p *plan.Plan, ph *plan.Phase, supplies map[string]*supply) error {
+	list, targets, words := ph.Scenarios, ph.Targets(), p.Words()
 	total, sum := 0.0, 0.0
 	for _, from := range list {
 		total += from.Weight
@@ -28,16 +36,18 @@ func (s *Source) setScenarios(list []plan.Scenario) error {
 	}
 	for _, from := range list {
 		var c scenario
-		for _, step := range from.Steps {
-			verb, ok := driver.ParseVerb(step.Op)
+		for i, of := range from.Steps {
+			verb, ok := words.Verb(of.Op)
 			if !ok {
-				return fmt.Errorf("op %q is not known", step.Op)
+				return fmt.Errorf("op %q is not known", of.Op)
 			}
-			c.verbs = append(c.verbs, verb)
-			c.same = append(c.same, step.Key == "same")
-			c.think = append(c.think, step.Think)
+			one := step{
+				verb: verb, same: of.Key == "same", think: of.Think, number: i,
+				target: slices.Index(targets, of.TargetIn(ph)), from: supplies[of.DatasetIn(ph)],
+			}
+			c.steps = append(c.steps, slices.Repeat([]step{one}, of.Repeat())...)
 		}
-		s.longest = max(s.longest, len(c.verbs))
+		s.longest = max(s.longest, len(c.steps))
 		s.scenarios = append(s.scenarios, c)
 		sum += from.Weight
 		s.upto = append(s.upto, word(sum/total))
@@ -52,7 +62,12 @@ func (s *Source) Scenarios() int { return len(s.scenarios) }
 func (s *Source) Longest() int { return s.longest }
 
 // Think returns how long after the end of the step before a step of a scenario is due.
-func (s *Source) Think(scenario, step int) time.Duration { return s.scenarios[scenario].think[step] }
+func (s *Source) Think(scenario, step int) time.Duration {
+	return s.scenarios[scenario].steps[step].think
+}
+
+// Step returns which step of the plan's scenario an op of it belongs to.
+func (s *Source) Step(scenario, op int) int { return s.scenarios[scenario].steps[op].number }
 
 // NextScenario draws the stream's next scenario and fills ops, which has room for the longest, with its steps as Next does with one op. It reports
 // which it is and how many steps it has, or false at the stream's end. All steps are drawn at once, so that what a stream yields does not
@@ -68,14 +83,22 @@ func (st *Stream) NextScenario(ops []op.Op) (number, steps int, ok bool) {
 	}
 	c := &s.scenarios[number]
 	var index uint64
-	for i, verb := range c.verbs {
-		o := &ops[i]
-		o.Stream, o.N, o.Verb = st.number, st.n*uint64(s.longest)+uint64(i), verb
-		if !c.same[i] {
-			index = st.pick(verb)
+	for i := range c.steps {
+		step, o := &c.steps[i], &ops[i]
+		o.Stream, o.N, o.Verb, o.Target = st.number, st.n*uint64(s.longest)+uint64(i), step.verb, step.target
+		switch {
+		case step.from == &s.supply:
+			if !step.same {
+				index = st.pick(step.verb)
+			}
+			st.fill(o, index)
+		default:
+			if !step.same {
+				index = step.from.draw(&st.random)
+			}
+			step.from.fill(o, step.from.keys.pool(int(st.number)%s.sessions), index, &st.random)
 		}
-		st.fill(o, index)
 	}
 	st.n++
-	return number, len(c.verbs), true
+	return number, len(c.steps), true
 }

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/loadgen/loadgen/internal/entries"
 	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/internal/pace"
+	"github.com/loadgen/loadgen/internal/record"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -24,15 +24,12 @@ type Source struct {
 	seed     uint64 // of the step
 	limit    uint64 // ops of a stream, unless its part of a walk is shorter; or unbounded
 	mix      mixture
-	keys     keySpace
-	batch    int          // keys of an op
-	value    driver.Value // what all values have in common
-	misses   bool         // some gets ask for keys that nobody puts
-	hits     uint64       // 2⁶⁴ × the share of those that do not
-	varied   bool         // values are of different sizes
-	sizes    sizer        // which; nil when a record's length is its size
-	paired   bool         // a value belongs to its key's index, and has that for a seed
-	shape    pace.Shape   // of an open load
+	supply              // of the phase's own dataset
+	grows    bool       // its values are records that have an element more with each put of a stream
+	batch    int        // keys of an op
+	misses   bool       // some gets ask for keys that nobody puts
+	hits     uint64     // 2⁶⁴ × the share of those that do not
+	shape    pace.Shape // of an open load
 	poisson  bool
 	arrivals uint64 // seed of the arrivals
 
@@ -47,8 +44,7 @@ type Step struct {
 	Level int        // of a phase whose load has several, from 0: each has ops of its own
 	Shape pace.Shape // of a load whose ops are due by a schedule
 
-	Keys   *entries.Set // of a dataset that has its keys from a file
-	Values *entries.Set // of one that has its values from a file
+	Files map[string]Files // by name of the dataset, of those that have any
 }
 
 // New returns the source of one step of phase ph of plan p. It fails when the phase has no such step, or when its keys could not be
@@ -59,39 +55,29 @@ func New(p *plan.Plan, ph *plan.Phase, step Step) (*Source, error) {
 	if !ok {
 		return nil, fmt.Errorf("phase %q has no %s step", ph.Name, kind)
 	}
-	mix, err := newMixture(weights)
+	mix, err := newMixture(weights, p.Words())
 	if err != nil {
 		return nil, fmt.Errorf("%s of phase %q: %w", kind, ph.Name, err)
 	}
-	data := p.Dataset(ph.Dataset)
-	if data == nil {
-		return nil, fmt.Errorf("phase %q uses dataset %q, which the plan does not have", ph.Name, ph.Dataset)
-	}
-	keys, err := newKeySpace(p, ph, data, step)
+	own, err := newSupply(p, ph, ph.Dataset, step)
 	if err != nil {
-		return nil, fmt.Errorf("%s of phase %q: dataset %q: %w", kind, ph.Name, data.Name, err)
-	}
-	value, err := data.Values.Value()
-	if err != nil {
-		return nil, fmt.Errorf("dataset %q: %w", data.Name, err)
-	}
-	sizes, err := newSizer(&data.Values, step.Values)
-	if err != nil {
-		return nil, fmt.Errorf("dataset %q: %w", data.Name, err)
-	}
-	if f, ok := sizes.(*filed); ok {
-		value.Maker = f
+		return nil, err
 	}
 	s := &Source{
 		streams: ph.Sessions(), sessions: ph.Sessions(),
 		seed:  seedOf(p.Seed, step.path("phase", ph.Name, kind)...),
-		limit: unbounded, mix: mix, keys: keys,
-		value: value, varied: sizes != nil || value.Maker != nil, sizes: sizes, batch: 1,
-		paired: data.Values.File != nil && data.Values.File.Paired(),
+		limit: unbounded, mix: mix, supply: *own, batch: 1,
+		grows: p.Dataset(ph.Dataset).Values.Elements > 0,
 	}
 	if kind == "load" {
 		s.batch = ph.Batch
-		if err := s.setScenarios(ph.Scenarios); err != nil {
+		supplies := map[string]*supply{ph.Dataset: &s.supply}
+		for _, name := range ph.Datasets()[1:] {
+			if supplies[name], err = newSupply(p, ph, name, step); err != nil {
+				return nil, err
+			}
+		}
+		if err := s.setScenarios(p, ph, supplies); err != nil {
 			return nil, fmt.Errorf("phase %q: %w", ph.Name, err)
 		}
 	}
@@ -107,7 +93,7 @@ func New(p *plan.Plan, ph *plan.Phase, step Step) (*Source, error) {
 	if o := ph.Schedule(); o != nil && kind == "load" {
 		s.streams = o.Streams
 		s.shape = step.Shape
-		s.poisson = o.Arrivals == "poisson"
+		s.poisson = o.Poisson()
 		s.arrivals = seedOf(p.Seed, step.path("arrivals", ph.Name)...)
 	}
 	return s, nil
@@ -142,6 +128,9 @@ func (s *Source) Value() driver.Value { return s.value }
 // Draws says whether ops of a step without scenarios may have the verb.
 func (s *Source) Draws(verb driver.Verb) bool { return slices.Contains(s.mix.verbs[:s.mix.n], verb) }
 
+// Stores says whether ops of a step without scenarios may store values.
+func (s *Source) Stores() bool { return slices.ContainsFunc(s.mix.verbs[:s.mix.n], driver.Verb.Stores) }
+
 // Streams returns the number of streams of the step, over all workers.
 func (s *Source) Streams() int { return s.streams }
 
@@ -159,7 +148,7 @@ func (s *Source) Ops(i int) (n int64, bounded bool) {
 		return int64(st.end), true
 	}
 	for _, c := range s.scenarios {
-		if len(c.verbs) != s.longest {
+		if len(c.steps) != s.longest {
 			return 0, false
 		}
 	}
@@ -180,6 +169,9 @@ func (s *Source) Stream(i int) Stream {
 	st := Stream{source: s, number: uint32(i), end: s.limit, random: generator(s.seed, i)}
 	session := i % s.sessions
 	st.pool = s.keys.pool(session)
+	if s.grows {
+		st.base = seedOf(s.seed, strconv.Itoa(i))
+	}
 	if s.keys.pick == walk {
 		part, parts := i, s.streams
 		if s.keys.perSession {
@@ -202,6 +194,8 @@ type Stream struct {
 	from   uint64 // index of op 0, of a walk
 	random rand.PCG
 	newest newest
+	base   uint64 // of a record that grows, what its seeds have in common,
+	puts   uint32 // and how often it was stored
 }
 
 // Draw fills ops with the stream's next ones as Next does, and returns how many there were before the stream's end.
@@ -253,6 +247,10 @@ func (st *Stream) fill(o *op.Op, index uint64) {
 func (st *Stream) store(v *driver.Value, key *[]byte, index uint64) {
 	*v = st.source.value
 	v.Seed = st.random.Uint64()
+	if st.source.grows {
+		st.puts++
+		v.Seed = record.Grown(st.base, st.puts)
+	}
 	if st.source.varied {
 		st.source.vary(v, key, index)
 	}
@@ -307,7 +305,7 @@ func (st *Stream) other(verb driver.Verb) uint64 {
 }
 
 // vary sets the size of a value. How long a record is shows when it is made; there is room for that behind the key.
-func (s *Source) vary(v *driver.Value, key *[]byte, index uint64) {
+func (s *supply) vary(v *driver.Value, key *[]byte, index uint64) {
 	if s.paired {
 		v.Seed = index
 	}

@@ -20,6 +20,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/internal/pace"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -90,7 +91,7 @@ func clearing(name string, sessions int) *plan.Phase {
 func source(t require.TestingT, p *plan.Plan, phase int, kind string) *Source {
 	step := Step{Kind: kind}
 	if o := p.Phases[phase].Open; o != nil {
-		step.Shape = Shape(o)
+		step.Shape = pace.Shape(o.Shape())
 	}
 	s, err := New(p, p.Phases[phase], step)
 	require.NoError(t, err)
@@ -334,7 +335,7 @@ func TestLevelsDiffer(t *testing.T) {
 	ph := open("load", 4, 1024)
 	p := onePlan(keys("uniform", "shared", 1_000_000), ph)
 	level := func(n int) *Source {
-		s, err := New(p, ph, Step{Kind: "load", Level: n, Shape: Shape(ph.Open)})
+		s, err := New(p, ph, Step{Kind: "load", Level: n, Shape: pace.Shape(ph.Open.Shape())})
 		require.NoError(t, err)
 		return s
 	}

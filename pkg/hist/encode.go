@@ -105,16 +105,14 @@ func (h *Hist) decodeBuckets(r *reader, count uint64) {
 		skipped, more := r.bucket()
 		n := more + 1
 		switch {
-		case r.Err != nil:
-			return
 		case skipped > 0 && left == count:
 			r.Fail("the bucket of the minimum %d is empty", h.min)
-			return
 		case next > last || skipped > uint64(last-next):
 			r.Fail("a bucket above that of the maximum %d", h.max)
-			return
 		case n == 0 || n > left:
 			r.Fail("a bucket of %d values, want 1 to %d", n, left)
+		}
+		if r.Err != nil {
 			return
 		}
 		i := next + int(skipped)

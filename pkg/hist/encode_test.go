@@ -150,6 +150,31 @@ func TestDecodeIsStrict(t *testing.T) {
 	}
 }
 
+// TestDecodeHoldsLargeSumsToTheirBuckets takes sums of more than one word. The buckets allow a single value each, so that one more and one less
+// are both wrong.
+func TestDecodeHoldsLargeSumsToTheirBuckets(t *testing.T) {
+	for _, large := range []int64{1 << 31, 1 << 40, 1 << 62} {
+		const times = 32
+		var h Hist
+		h.RecordN(1<<20-1, times) // the largest value of its bucket, and below the least of its own
+		h.RecordN(large, times)
+		m := h.moments()
+		decode := func(sum, squares int64) error {
+			f := form{count: 2 * times, min: h.min, width: h.max - h.min, sum: m.sum, squares: m.squares}
+			f.buckets = []uint64{0, times, uint64(index(h.max)-index(h.min)) - 1, times}
+			f.sum[0] += uint64(sum)
+			f.squares[0] += uint64(squares)
+			_, err := new(Hist).Decode(f.bytes())
+			return err
+		}
+		require.NoError(t, decode(0, 0))
+		for _, off := range []int64{-1, 1} {
+			require.ErrorContains(t, decode(off, 0), "a sum that its buckets do not allow", "%d of %d", off, large)
+			require.ErrorContains(t, decode(0, off), "a sum of squares that its buckets do not allow", "%d of %d", off, large)
+		}
+	}
+}
+
 func TestDecodeRefusesOtherVarints(t *testing.T) {
 	for _, c := range []struct {
 		name, form, want string

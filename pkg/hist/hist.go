@@ -219,11 +219,14 @@ func (h *Hist) extend(lo, hi uint64) {
 	h.first, h.inner = first, h.n[first:max(first, end)]
 }
 
-// grow extends the buckets to hold i. It makes room for a quarter as many again as there were, so that a maximum that rises time and again, as those
-// of a long run do, leaves no more behind than four times what is held.
+// firstRoom is of how many buckets the first room that is made consists, or of more: for values of up to 2³⁰, such as nanoseconds of a second.
+const firstRoom = (30-subBits+1)*subBuckets + 1
+
+// grow extends the buckets to hold i. Of the first room the kernel gives pages only where something is counted. Later room is for a quarter as many again as there were, so that a maximum that rises time and again, as those of a
+// long run do, leaves no more behind than four times what is held.
 func (h *Hist) grow(i int) {
 	if i >= cap(h.n) {
-		most := min(max(i, cap(h.n)+cap(h.n)/4), int(index(math.MaxUint64)))
+		most := min(max(i, cap(h.n)+cap(h.n)/4, firstRoom-1), int(index(math.MaxUint64)))
 		n := make([]uint64, len(h.n), (most|(subBuckets-1))+1)
 		copy(n, h.n)
 		h.n = n
@@ -261,12 +264,10 @@ func (h *Hist) Count() (count uint64) {
 }
 
 // used returns the buckets from that of min to that of max.
-func (h *Hist) used() []uint64 {
-	if len(h.n) == 0 {
-		return nil
-	}
-	return h.n[index(h.min):]
-}
+func (h *Hist) used() []uint64 { return h.n[index(h.min):] }
+
+// Bytes returns what the buckets take, used or not.
+func (h *Hist) Bytes() int { return 8 * cap(h.n) }
 
 // Min returns the least value, 0 of none.
 func (h *Hist) Min() int64 { return int64(h.min) }
@@ -354,7 +355,7 @@ func Rank(q float64, n uint64) uint64 {
 		return n
 	}
 	r := min(max(uint64(math.Ceil(q*float64(n))), 1), n)
-	if r > 1 && float64(r-1)/float64(n) >= q {
+	if float64(r-1)/float64(n) >= q {
 		return r - 1
 	}
 	if float64(r)/float64(n) < q {

@@ -119,6 +119,8 @@ func TestRank(t *testing.T) {
 		{-1, 10, 1},
 		{math.NaN(), 10, 1},
 		{1, 10, 10},
+		{1, 1<<53 + 1, 1<<53 + 1}, // as a float64 it is 2^53
+		{1, math.MaxUint64, math.MaxUint64},
 		{2, 10, 10},
 		{math.Inf(1), 10, 10},
 	} {
@@ -235,8 +237,29 @@ func TestMemoryGoesUpToTheLargestValue(t *testing.T) {
 	for _, v := range []int64{0, 127, 128, 1e6, 1e9, math.MaxInt64} {
 		h := of(v)
 		require.EqualValues(t, index(uint64(v))+1, len(h.n))
-		require.Less(t, cap(h.n)-len(h.n), 128)
+		require.Less(t, cap(h.n)-max(firstRoom, len(h.n)), 128)
 	}
+}
+
+// TestARisingMaximumLeavesLittleBehind has the maximum rise bucket by bucket, as that of a long run may: all the memory that was ever taken
+// is no more than some four times what is held, where room for each bucket alone would be 57 times, and what is held is at most a quarter more
+// than is used, or room for a second.
+func TestARisingMaximumLeavesLittleBehind(t *testing.T) {
+	var h Hist
+	require.Zero(t, h.Bytes())
+	taken, held := 0, 0
+	for i := range int(index(math.MaxInt64)) {
+		lower, _ := bounds(i)
+		h.Record(int64(lower))
+		require.Equal(t, 8*cap(h.n), h.Bytes())
+		require.LessOrEqual(t, cap(h.n), max(firstRoom, i+i/4)+subBuckets, "for %d buckets", i+1)
+		if h.Bytes() != held {
+			held = h.Bytes()
+			taken += held
+		}
+	}
+	require.Less(t, taken, 4*held)
+	require.EqualValues(t, firstRoom-1, index(1<<30))
 }
 
 func TestResetKeepsMemory(t *testing.T) {
@@ -374,6 +397,27 @@ func TestEachSumCarries(t *testing.T) {
 	}
 }
 
+// TestSumsCarryWhicheverWayFillsThem has RecordN take the sums of squares to just below 2^63, and Record3 over it and on, each of the three
+// in turn.
+func TestSumsCarryWhicheverWayFillsThem(t *testing.T) {
+	const large = shortLimit - 1
+	for which := range 3 {
+		h := [3]*Hist{of(0, 4*large), of(0, 4*large), of(0, 4*large)}
+		want := of(0, 4*large)
+		for range 4 {
+			h[which].RecordN(large, shortTimes)
+			h[which].RecordN(large, shortTimes)
+			values := [3]int64{1, 1, 1}
+			values[which] = large
+			for range 300 {
+				Record3(h[0], h[1], h[2], values[0], values[1], values[2])
+			}
+			want.record(large, 2*shortTimes+300)
+		}
+		require.Equal(t, bytesOf(t, want), bytesOf(t, h[which]), "number %d", which)
+	}
+}
+
 // TestTheLargestSums are those of values whose squares add up to more than 2^128, recorded apart and merged: of two values, as often as each
 // other, n in all, the deviation is half of their difference times √(n / (n − 1)).
 func TestTheLargestSums(t *testing.T) {
@@ -451,6 +495,8 @@ func TestCountThatWrapsIsNoPanic(t *testing.T) {
 	h.Merge(&half)
 	h.Merge(&half)
 	require.EqualValues(t, 2, h.Count())
+	h.carried.sum[1] = 2 // the least that no two values add up to
+	require.Equal(t, h.Sum()/2, h.Mean())
 	require.NotPanics(t, func() {
 		h.Mean()
 		h.SD()

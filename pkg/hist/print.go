@@ -4,11 +4,8 @@ package hist
 // values have others but for a chance of about 2^-64; which values of a bucket are the least and the largest does not show in them. It
 // is no defence against values chosen to collide.
 func (h *Hist) Print() (p uint64) {
-	if len(h.n) == 0 {
-		return 0
-	}
 	first := index(h.min)
-	for i, n := range h.n[first:] {
+	for i, n := range h.used() {
 		if n != 0 {
 			p += n * weight(uint64(first)+uint64(i))
 		}

@@ -1,0 +1,224 @@
+package stat
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// shapes are costs of the n-th op, in seconds, whose growth is known.
+var shapes = map[string]func(n float64) float64{
+	"flat":        func(float64) float64 { return 1e-3 },
+	"linear":      func(n float64) float64 { return 1e-3 + 1e-6*n },
+	"square":      func(n float64) float64 { return 1e-3 + 1e-10*n*n },
+	"logarithmic": func(n float64) float64 { return 2e-4 * math.Log2(n+1) },
+	"falling":     func(n float64) float64 { return 1e-3 * (1 + 1000/n) },
+}
+
+// binned makes ops of a shape, with noise in which neighbours are alike, and stalls, in at most 128 bins.
+func binned(shape func(float64) float64, ops int, random *rand.Rand) []Bin {
+	const noise, like, stalls = 0.2, 0.3, 0.001
+	width := 1
+	for ops > 128*width {
+		width *= 2
+	}
+	var bins []Bin
+	stalled, wander := 0, 0.0
+	for from := 0; from < ops; from += width {
+		b := Bin{From: float64(from), To: float64(min(from+width, ops))}
+		var took []float64
+		wander = like*wander + 0.2*noise*random.NormFloat64()
+		for n := from + 1; n <= int(b.To); n++ {
+			t := shape(float64(n)) * math.Exp(noise*random.NormFloat64()+wander)
+			if random.Float64() < stalls {
+				stalled = random.IntN(ops / 50)
+			}
+			if stalled > 0 {
+				stalled--
+				t *= 10
+			}
+			took = append(took, t)
+			b.Time += t
+		}
+		b.Count = float64(len(took))
+		slices.Sort(took)
+		b.Median = took[len(took)/2]
+		bins = append(bins, b)
+	}
+	return bins
+}
+
+// slopeOf is the slope of a shape on logarithmic scales over the second half of n ops.
+func slopeOf(shape func(float64) float64, n float64) float64 {
+	return math.Log(shape(n)/shape(n/2)) / math.Ln2
+}
+
+// TestOrderCoversTheTruth in at least 90 of 100 series of each shape, short and long.
+func TestOrderCoversTheTruth(t *testing.T) {
+	for name, shape := range shapes {
+		for _, ops := range []int{100, 10_000} {
+			covered := 0
+			for seed := range uint64(100) {
+				g, ok := FitGrowth(binned(shape, ops, rand.New(rand.NewPCG(seed, 1))), 0, seed)
+				require.True(t, ok)
+				if truth := slopeOf(shape, float64(ops)); g.Order.Low <= truth && truth <= g.Order.High {
+					covered++
+				}
+			}
+			t.Logf("%s, %d ops: %d of 100", name, ops, covered)
+			require.GreaterOrEqual(t, covered, 90, "%s, %d ops", name, ops)
+		}
+	}
+}
+
+// TestOrderTellsShapesApart that differ: an interval that covers everything would cover the truth.
+func TestOrderTellsShapesApart(t *testing.T) {
+	order := func(name string) Estimate {
+		g, ok := FitGrowth(binned(shapes[name], 20_000, rand.New(rand.NewPCG(1, 2))), 0, 1)
+		require.True(t, ok)
+		return g.Order
+	}
+	flat, linear, square, falling := order("flat"), order("linear"), order("square"), order("falling")
+	require.Less(t, flat.High, linear.Low)
+	require.Less(t, linear.High, square.Low)
+	require.Less(t, falling.High, linear.Low)
+}
+
+// exact are the bins of a shape without noise.
+func exact(shape func(float64) float64, ops, width int) (bins []Bin) {
+	for from := 0; from < ops; from += width {
+		b := Bin{From: float64(from), To: float64(from + width), Count: float64(width), Median: shape(float64(from) + float64(width+1)/2)}
+		for n := from + 1; n <= from+width; n++ {
+			b.Time += shape(float64(n))
+		}
+		bins = append(bins, b)
+	}
+	return bins
+}
+
+func TestDriftComparesTheTwentieths(t *testing.T) {
+	linear := func(n float64) float64 { return n }
+	for _, width := range []int{1, 10, 32} { // 5 % of 64 bins is no whole number of them
+		got := Drift(exact(linear, 64*32, width))
+		require.InEpsilon(t, (0.975*2048+0.5)/(0.025*2048+0.5), got, 0.02, "bins of %d", width)
+	}
+	require.InDelta(t, 1, Drift(exact(shapes["flat"], 1000, 10)), 1e-12)
+	require.True(t, math.IsNaN(Drift(nil)))
+}
+
+// Of twenty bins the first and the last are a twentieth each: what an op took there is the time by the ops that were answered. A bin that lies across a border
+// counts by its part.
+func TestDriftAndSpentByHand(t *testing.T) {
+	bins := make([]Bin, 20)
+	for i := range bins {
+		bins[i] = Bin{From: float64(10 * i), To: float64(10 * (i + 1)), Count: 10, Time: 5}
+	}
+	bins[0].Count, bins[0].Time = 4, 2    // half a second each
+	bins[19].Count, bins[19].Time = 5, 10 // two seconds each
+	require.InDelta(t, 4, Drift(bins), 1e-12)
+	bins[19].Count = 0
+	require.True(t, math.IsInf(Drift(bins), 1))
+	bins[0].Count, bins[0].Time = 0, 0
+	require.True(t, math.IsNaN(Drift(bins)))
+
+	require.Zero(t, Spent(bins, 0))
+	require.InDelta(t, 2.5, Spent(bins, 15), 1e-12)
+	require.InDelta(t, 5, Spent(bins, 20), 1e-12)
+	require.InDelta(t, 90+2, Spent(bins, 192), 1e-12)
+	require.InDelta(t, 100, Spent(bins, 1e9), 1e-12)
+	require.Zero(t, Spent(nil, 5))
+
+	one := Bin{From: 0, To: 1}
+	require.Equal(t, 1.0, one.middle(), "of the first op alone")
+	ten := Bin{From: 10, To: 20}
+	require.Equal(t, 15.5, ten.middle(), "of the ops 11 to 20")
+}
+
+// The second half begins with the bin that does at its border. A bin without a median says nothing, nor does one with fewer than half as many ops as most.
+func TestSecondHalf(t *testing.T) {
+	bins := make([]Bin, 10)
+	for i := range bins {
+		bins[i] = Bin{From: float64(10 * i), To: float64(10 * (i + 1)), Count: 10, Median: 1}
+	}
+	require.Equal(t, bins[5:], secondHalf(bins))
+	require.Equal(t, bins[5:9], secondHalf(bins[:9]), "the border lies within a bin, which is of the first half then")
+	bins[6].Median, bins[7].Median = math.NaN(), 0
+	require.Equal(t, []Bin{bins[5], bins[8], bins[9]}, secondHalf(bins))
+	bins[8].Count, bins[9].Count = 5, 4
+	require.Equal(t, []Bin{bins[5], bins[8], bins[9]}, secondHalf(bins), "of the three counts, 5 is the middle one")
+	bins[9].Count = 2.5
+	require.Equal(t, []Bin{bins[5], bins[8], bins[9]}, secondHalf(bins))
+	bins[9].Count = 2.4
+	require.Equal(t, []Bin{bins[5], bins[8]}, secondHalf(bins))
+	for i := range bins {
+		bins[i].Median = math.NaN()
+	}
+	require.Empty(t, secondHalf(bins))
+	require.Empty(t, secondHalf(nil))
+}
+
+func TestSecondsToFollowsTheCurve(t *testing.T) {
+	sum := func(shape func(float64) float64, to int) (seconds float64) {
+		for n := 1; n <= to; n++ {
+			seconds += shape(float64(n))
+		}
+		return seconds
+	}
+	for name, shape := range shapes {
+		g, ok := FitGrowth(exact(shape, 8000, 100), 0, 1)
+		require.True(t, ok)
+		require.InDelta(t, sum(shape, 8000), g.SecondsTo(8000).Value, 1e-6, name)
+		want, tolerance := sum(shape, 24_000), 0.03
+		if name == "square" || name == "linear" || name == "falling" {
+			tolerance = 0.25 // they are no powers of n; their order changes on the way
+		}
+		require.InEpsilon(t, want, g.SecondsTo(24_000).Value, tolerance, name)
+	}
+}
+
+// TestSecondsToCoversPowers in at least 90 of 100 series: of a true power of n, the curve goes on as it was.
+func TestSecondsToCoversPowers(t *testing.T) {
+	root := func(n float64) float64 { return 1e-5 * math.Sqrt(n) }
+	covered := 0
+	for seed := range uint64(100) {
+		all := binned(root, 30_000, rand.New(rand.NewPCG(seed, 3)))
+		var whole float64
+		for _, b := range all {
+			whole += b.Time
+		}
+		part := all[:2*len(all)/3]
+		g, ok := FitGrowth(part, 0, seed)
+		require.True(t, ok)
+		if to := g.SecondsTo(30_000); to.Low <= whole && whole <= to.High {
+			covered++
+		}
+	}
+	require.GreaterOrEqual(t, covered, 75) // it is of the curve; what the stalls of the rest take is beside it
+}
+
+func TestTooFewBinsHaveNoOrder(t *testing.T) {
+	bins := exact(shapes["flat"], 100, 1)
+	_, ok := FitGrowth(bins, 0, 1)
+	require.True(t, ok)
+	for i := range bins {
+		if i >= 60 {
+			bins[i].Median = math.NaN()
+		}
+	}
+	_, ok = FitGrowth(bins, 0, 1)
+	require.False(t, ok)
+	_, ok = FitGrowth(nil, 0, 1)
+	require.False(t, ok)
+}
+
+// TestResolutionWidensTheOrder where medians are of buckets, and so all the same.
+func TestResolutionWidensTheOrder(t *testing.T) {
+	g, ok := FitGrowth(exact(shapes["flat"], 1000, 10), 0.008, 1)
+	require.True(t, ok)
+	require.Zero(t, g.Order.Value)
+	require.InDelta(t, -0.0117, g.Order.Low, 0.0005)
+	require.InDelta(t, 0.0117, g.Order.High, 0.0005)
+}
