@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -466,7 +468,7 @@ func TestRoomOfADirectory(t *testing.T) {
 	require.EqualValues(t, 1<<20-8192, free)
 	require.NoError(t, root.Close())
 	_, _, err = Room(root)
-	require.Error(t, err)
+	require.ErrorIs(t, err, os.ErrClosed)
 }
 
 // What is no regular file is not opened, by whatever way it is found.
@@ -474,12 +476,16 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "directory"), 0o700))
-	for _, name := range []string{"pipe", "directory"} {
+	made, err := Create(filepath.Join(dir, "log"), 4096, None)
+	require.NoError(t, err)
+	require.NoError(t, made.Close())
+	require.NoError(t, os.Symlink("log", filepath.Join(dir, "link")))
+	for _, name := range []string{"pipe", "directory", "link"} {
 		_, err := Open(filepath.Join(dir, name), None)
 		require.ErrorContains(t, err, "want a regular file", name)
 		require.Empty(t, held(t, filepath.Join(dir, name)))
 	}
-	_, err := Open(filepath.Join(dir, "none", "log"), None)
+	_, err = Open(filepath.Join(dir, "none", "log"), None)
 	require.ErrorIs(t, err, os.ErrNotExist)
 	_, err = Create(filepath.Join(dir, "none", "log"), 4096, None)
 	require.ErrorIs(t, err, os.ErrNotExist)
@@ -580,4 +586,30 @@ func TestNothingStaysOpen(t *testing.T) {
 		require.ErrorIs(t, err, os.ErrClosed)
 		require.Zero(t, n)
 	}
+}
+
+// Modes that order stores by instructions have all of them; without any order, large pieces go past the caches, too; what the kernel syncs goes through
+// the caches.
+func TestInstructionsOfModes(t *testing.T) {
+	has := detect()
+	modes := map[Mode][2]bool{None: {has.aside != nil, false}, Msync: {}, Fdatasync: {}}
+	if has.flush != nil {
+		modes[CLWB] = [2]bool{true, true}
+	}
+	for mode, want := range modes {
+		f, err := Create(filepath.Join(t.TempDir(), "file"), 4096, mode)
+		require.NoError(t, err)
+		require.Equal(t, want, [2]bool{f.cpu.aside != nil, f.cpu.flush != nil}, mode)
+		require.NoError(t, f.Close())
+	}
+}
+
+// An error of the os package names a file by less than its path: its cause is what is told. Any other is told as it is.
+func TestCausesOfErrorsWithoutPaths(t *testing.T) {
+	named := &fs.PathError{Op: "openat", Path: "log", Err: syscall.ENOENT}
+	other := errors.New("why")
+	require.Equal(t, syscall.ENOENT, pathless(named))
+	require.Equal(t, syscall.ENOENT, pathless(fmt.Errorf("open: %w", named)))
+	require.Equal(t, other, pathless(other))
+	require.NoError(t, pathless(nil))
 }

@@ -83,14 +83,18 @@ func Open(path string, mode Mode) (*File, error) {
 	return OpenIn(root, filepath.Base(path), mode)
 }
 
-// OpenIn is Open for a file below a directory that it cannot lead out of.
+// OpenIn is Open for a file in a directory. A link is refused, wherever it leads.
 func OpenIn(root *os.Root, name string, mode Mode) (*File, error) {
 	return openIn(linux{}, root, name, mode)
 }
 
 func openIn(k kernel, root *os.Root, name string, mode Mode) (*File, error) {
 	path := filepath.Join(root.Name(), name)
-	if info, err := root.Stat(name); err == nil && !info.Mode().IsRegular() { // to open a device may do something to it
+	named, err := root.Lstat(name)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, pathless(err))
+	}
+	if !named.Mode().IsRegular() { // to open a device may do something to it
 		return nil, fmt.Errorf("open %s: %w", path, errNotRegular)
 	}
 	file, err := root.OpenFile(name, os.O_RDWR|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
@@ -98,13 +102,25 @@ func openIn(k kernel, root *os.Root, name string, mode Mode) (*File, error) {
 		return nil, fmt.Errorf("open %s: %w", path, pathless(err))
 	}
 	f := &File{kernel: k, file: file}
+	if err := f.named(named); err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), f.discard())
+	}
 	if err := f.open(mode); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), f.discard())
 	}
 	return f, nil
 }
 
-var errNotRegular = errors.New("want a regular file that is not empty")
+var errNotRegular = errors.New("want a regular file that is not empty, and no link to one")
+
+// named returns an error unless the file is the one that had its name: a link that has taken its place since is followed by nobody.
+func (f *File) named(named fs.FileInfo) error {
+	opened, err := f.file.Stat()
+	if err == nil && !os.SameFile(named, opened) {
+		err = errNotRegular
+	}
+	return err
+}
 
 // pathless is the cause of an error that names a file by less than its path.
 func pathless(err error) error {

@@ -94,9 +94,9 @@ func mountOf(info string) string {
 func find(mounts, number, device string) Place {
 	place := Place{FileSystem: unknown, Device: device}
 	for line := range strings.Lines(mounts) {
-		mount, super, ok := strings.Cut(line, " - ")
+		mount, super, _ := strings.Cut(line, " - ") // a line without has no type
 		fields, last := strings.Fields(mount), strings.Fields(super)
-		if !ok || len(fields) < 3 || len(last) < 2 || fields[0] != number && fields[2] != device {
+		if len(fields) < 3 || len(last) < 2 || fields[0] != number && fields[2] != device {
 			continue
 		}
 		place = Place{FileSystem: last[0], Device: last[1], Options: strings.Join(last[2:], " ")}

@@ -24,6 +24,17 @@ func TestFind(t *testing.T) {
 	require.Empty(t, mountOf("pos:\t0\n"))
 }
 
+// Lines that say less than they have to are passed over.
+func TestMountsThatSayLess(t *testing.T) {
+	for _, line := range []string{
+		"", "\n", " - ", " - ext4 /dev/sda1 rw", "22 - ext4 /dev/sda1 rw", "22 1 - ext4 /dev/sda1 rw", "22 1 8:1 / / rw", "22 1 8:1 / / rw - ", "22 1 8:1 / / rw - ext4",
+		"21 1 8:2 / / rw - ext4 /dev/sda1 rw", "21 1 - ext4 /dev/sda1 rw",
+	} {
+		require.Equal(t, Place{FileSystem: "unknown file system", Device: "8:1"}, find(line, "22", "8:1"), "%q", line)
+		require.Equal(t, "ext4", find(line+"\n22 1 8:1 - ext4 /dev/sda1", "22", "8:1").FileSystem, "%q", line)
+	}
+}
+
 func TestUnordered(t *testing.T) {
 	for options, want := range map[string]bool{"": false, "rw": false, "rw,nobarrier,data=ordered": true, "rw,barrier=0": true, "rw,barrier=1": false} {
 		require.Equal(t, want, find("22 1 8:1 / / rw - ext4 /dev/sda1 "+options, "22", "").Unordered(), options)

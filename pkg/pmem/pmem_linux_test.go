@@ -400,6 +400,68 @@ func TestAFenceSyncsWhatCameInAnyOrder(t *testing.T) {
 	}
 }
 
+// Where nothing was written there is nothing to sync, wherever that was.
+func TestAFenceSyncsNothingOfNothing(t *testing.T) {
+	for _, mode := range []Mode{Msync, Fdatasync} {
+		f := create(t, t.TempDir(), 16384, mode)
+		f.returns = false
+		var synced [][2]int64
+		f.sync = func(lo, hi int64) error {
+			synced = append(synced, [2]int64{lo, hi})
+			return nil
+		}
+		w := f.Writer()
+		nothing := func() {
+			require.NoError(t, w.Flush(0, 0))
+			require.NoError(t, w.Put(8000, nil, nil))
+			_, err := w.Seal(9000, nil, nil, 64)
+			require.NoError(t, err)
+		}
+		nothing()
+		require.NoError(t, w.Fence())
+		require.Empty(t, synced)
+		require.NoError(t, w.Flush(100, 10))
+		nothing()
+		require.NoError(t, w.Fence())
+		require.Equal(t, [][2]int64{{100, 110}}, synced)
+	}
+}
+
+// What is fetched beforehand is as long as what was written last and a line, up to 4 KiB, and only where writes follow each other.
+func TestWhatIsForeseen(t *testing.T) {
+	const size = 1 << 16
+	for name, c := range map[string]struct {
+		mode           Mode
+		before, lo, hi int64
+		want           int64
+	}{
+		"the first":               {Msync, 0, 0, 100, 164},
+		"the next":                {Msync, 1000, 1000, 1100, 164},
+		"behind padding":          {Msync, 1000, 1255, 1300, 109},
+		"too far behind":          {Msync, 1000, 1256, 1300, 0},
+		"before the last":         {Msync, 1000, 999, 1300, 0},
+		"much":                    {Msync, 1000, 1000, 1000 + 4096 - 64, 4096},
+		"more":                    {Msync, 1000, 1000, 20000, 4096},
+		"up to the end":           {Msync, size - 200, size - 200, size - 100, 100},
+		"at the end":              {Msync, size - 200, size - 200, size, 0},
+		"where the kernel writes": {Fdatasync, 1000, 1000, 1100, 0},
+		"where nothing is synced": {None, 1000, 1000, 1100, 0},
+		"by instructions":         {CLWB, 1000, 1000, 1100, 0},
+	} {
+		w := &writer{file: &File{mode: c.mode, data: make([]byte, size)}, before: c.before, lo: c.lo, hi: c.hi}
+		next := w.foreseen()
+		require.EqualValues(t, c.want, len(next), name)
+		if c.want > 0 {
+			require.EqualValues(t, size-c.hi, cap(next), "%s: right behind", name)
+		}
+	}
+}
+
+// Writers of different goroutines share no line of the caches.
+func TestAWriterIsAloneOnItsLines(t *testing.T) {
+	require.EqualValues(t, 2*line, unsafe.Sizeof(writer{}))
+}
+
 func TestRangesOutsideTheFile(t *testing.T) {
 	f := create(t, t.TempDir(), 4096, None)
 	w := f.Writer()
@@ -419,6 +481,36 @@ func TestRangesOutsideTheFile(t *testing.T) {
 	require.NoError(t, f.Check())
 }
 
+// addresses is how much address space this process has taken, in bytes: the first figure of /proc/self/statm (proc(5)).
+func addresses(t *testing.T) (n int64) {
+	text, err := os.ReadFile("/proc/self/statm")
+	require.NoError(t, err)
+	_, err = fmt.Sscan(string(text), &n)
+	require.NoError(t, err)
+	return n * int64(os.Getpagesize())
+}
+
+// TestMappingsGiveBackTheirRoom maps a file a thousand times, at addresses of which up to 2 MiB before and behind are not used: what stays taken is
+// less than two arenas of Go's heap.
+func TestMappingsGiveBackTheirRoom(t *testing.T) {
+	file, err := os.Create(filepath.Join(t.TempDir(), "file"))
+	require.NoError(t, err)
+	defer file.Close()
+	for _, size := range []int64{4096, 4097, 5000, hugePage} {
+		require.NoError(t, file.Truncate(size))
+		before := addresses(t)
+		for range 1000 {
+			p, err := mapped(int(file.Fd()), size, unix.MAP_SHARED)
+			require.NoError(t, err)
+			require.Len(t, p, int(size))
+			require.Zero(t, uintptr(unsafe.Pointer(&p[0]))%hugePage)
+			require.Zero(t, p[size-1], "its last page is there")
+			require.NoError(t, unmap(p))
+		}
+		require.Less(t, addresses(t)-before, int64(128<<20), "after files of %d bytes", size)
+	}
+}
+
 func TestWritersSideBySide(t *testing.T) {
 	f := create(t, t.TempDir(), 64<<10, Msync)
 	var wait sync.WaitGroup
@@ -435,6 +527,8 @@ func TestWritersSideBySide(t *testing.T) {
 	wait.Wait()
 	require.NoError(t, errors.Join(errs...))
 	require.EqualValues(t, 8*20, f.Fences())
+	require.NoError(t, f.Writer().Fence())
+	require.EqualValues(t, 8*20+1, f.Fences(), "asked once more")
 	for i := range errs {
 		p := make([]byte, 1000)
 		_, err := f.ReadAt(p, int64(i)*1000)

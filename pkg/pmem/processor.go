@@ -55,7 +55,7 @@ func (c *processor) put(mapping []byte, p *chunk) (sum uint32) {
 	first, last := p.p[:at-head], p.p[end-head:]
 	to := mapping[p.off:]
 
-	if p.seal && len(p.p) > 0 {
+	if p.seal {
 		sum = c.sum(to[at:end], p.p, at-head)
 	} else {
 		c.aside(to[at:end], p.p[at-head:])
@@ -70,7 +70,7 @@ func (c *processor) put(mapping []byte, p *chunk) (sum uint32) {
 	}
 	switch {
 	case at == 0:
-	case head == headSize && p.off%line == 0 && (at == line || int64(at)+p.room >= line):
+	case head == headSize && p.off%line == 0 && int64(at)+p.room >= line: // the rest of the line is theirs, or room
 		c.line(to[:line], p.head, p.p, 0, len(first), sum)
 	default:
 		p.combine(sum)

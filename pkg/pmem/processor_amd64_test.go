@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/cpu"
 )
 
 // TestInstructionsKeepTheBytes runs each instruction that an amd64 processor may be without only where it is there.
@@ -130,6 +132,14 @@ func TestTheNewestInstructionIsChosen(t *testing.T) {
 		require.Equal(t, c.want, p.name, "%+v", c)
 		require.Equal(t, c.want != "", p.flush != nil)
 		require.Equal(t, c.want != "", p.aside != nil)
+		if p.name == "" {
+			continue
+		}
+		same := func(want, is any) {
+			require.Equal(t, reflect.ValueOf(want).Pointer(), reflect.ValueOf(is).Pointer(), "%+v", c)
+		}
+		same(map[bool]func(_, _ []byte){true: movnt512, false: movnt}[cpu.X86.HasAVX512F], p.aside)
+		same(map[bool]edge{true: lineByBytes, false: lineByWords}[canPermute], p.line)
 	}
 }
 

@@ -27,3 +27,30 @@ func TestWhatTookTheLogsPlaceIsNotMapped(t *testing.T) {
 		require.NoError(t, file.Close())
 	}
 }
+
+// The file that was opened is the one that was looked at, or it is refused; so is one of which that cannot be told.
+func TestTheFileThatWasLookedAt(t *testing.T) {
+	dir := t.TempDir()
+	var files []*os.File
+	for _, name := range []string{"a", "b"} {
+		file, err := os.Create(filepath.Join(dir, name))
+		require.NoError(t, err)
+		defer file.Close()
+		files = append(files, file)
+	}
+	a, err := files[0].Stat()
+	require.NoError(t, err)
+	require.NoError(t, (&File{file: files[0]}).named(a))
+	require.Equal(t, errNotRegular, (&File{file: files[1]}).named(a))
+	require.NoError(t, files[0].Close())
+	require.ErrorIs(t, (&File{file: files[0]}).named(a), os.ErrClosed)
+}
+
+// A directory that cannot be opened is not synced, and that is told.
+func TestADirectoryThatIsNotThereIsNotSynced(t *testing.T) {
+	root, err := os.OpenRoot(t.TempDir())
+	require.NoError(t, err)
+	defer root.Close()
+	require.NoError(t, linux{}.syncDirectory(root, "."))
+	require.ErrorIs(t, linux{}.syncDirectory(root, "none"), os.ErrNotExist)
+}

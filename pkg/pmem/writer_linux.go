@@ -125,12 +125,12 @@ func (w *writer) Flush(off, n int64) (err error) {
 	if err := w.writable(off, n); err != nil || n == 0 {
 		return err
 	}
-	if w.file.cpu.flush != nil {
-		defer w.file.storing(debug.SetPanicOnFault(true), &err)
-		w.file.cpu.flush(w.file.data[off : off+n])
+	if w.file.cpu.flush == nil {
+		w.note(off, n)
 		return nil
 	}
-	w.note(off, n)
+	defer w.file.storing(debug.SetPanicOnFault(true), &err)
+	w.file.cpu.flush(w.file.data[off : off+n])
 	return nil
 }
 
@@ -155,7 +155,7 @@ func (w *writer) Fence() error {
 	if f.sync == nil || w.lo == w.hi {
 		return nil
 	}
-	w.foresee()
+	prefetch(w.foreseen())
 	lo, hi := w.lo, w.hi
 	w.lo, w.hi, w.before = 0, 0, w.hi
 	if !f.returns {
@@ -180,12 +180,15 @@ func (f *File) synced(lo, hi int64, err error) error {
 	return f.Check()
 }
 
-// foresee has the processor fetch the lines that come next, while the kernel is at work, if this is the second fence of bytes that follow each other.
-func (w *writer) foresee() {
+// foreseen are the bytes that come next, for the processor to fetch while the kernel is at work: as many as there are now and a line, if this is the
+// second fence of bytes that follow each other, and else none.
+func (w *writer) foreseen() []byte {
 	const near, most = 256, 4 << 10 // between records is their padding; more would leave the nearest cache before they are written
-	if f := w.file; f.mode == Msync && w.lo >= w.before && w.lo < w.before+near {
-		prefetch(f.data[w.hi:min(w.hi+min(w.hi-w.lo+line, most), f.Size())])
+	f := w.file
+	if f.mode != Msync || w.lo < w.before || w.lo >= w.before+near {
+		return nil
 	}
+	return f.data[w.hi:min(w.hi+min(w.hi-w.lo+line, most), f.Size())]
 }
 
 // msync waits for the write-back of a range.

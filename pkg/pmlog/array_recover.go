@@ -53,7 +53,7 @@ func (l *Array) recoverSlot(w *window, slot int) error {
 		l.found.Corrupt++
 		return nil
 	}
-	if s.seq > 0 && s.size > 0 {
+	if s.size > 0 { // what was voided has none
 		l.found.Records++
 	}
 	for i := range is {

@@ -282,9 +282,6 @@ func (l *Channel) ReadAt(p []byte, off int64) (int, error) {
 	if int64(len(p)) <= left {
 		return l.data.ReadAt(p, off)
 	}
-	if left == 0 {
-		return 0, io.EOF
-	}
 	n, err := l.data.ReadAt(p[:left], off)
 	if err == nil {
 		err = io.EOF

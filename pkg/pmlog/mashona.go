@@ -178,7 +178,7 @@ func (l *Mashona) missed(w *window, whole, until int64) error {
 		if err != nil || len(head) < mashonaHeader {
 			return err
 		}
-		if n := int64(binary.BigEndian.Uint32(head)); n == 0 || n > l.size-off-mashonaHeader {
+		if n := int64(binary.BigEndian.Uint32(head)); n > l.size-off-mashonaHeader {
 			continue
 		}
 		p, _, err := l.record(w, off)

@@ -1,0 +1,66 @@
+package pmem
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Caveats lists what bears on whether figures from a place may be compared with those from another, or on what they promise.
+func Caveats(mode Mode, place Place) []string {
+	list := []string{}
+	switch {
+	case place.Volatile():
+		what := place.FileSystem
+		if place.Beneath != "" {
+			what = place.String()
+		}
+		list = append(list, what+" lives in memory: a loss of power leaves nothing, whatever the mode")
+	case place.Unsynced():
+		list = append(list, "overlay is mounted with volatile: it passes no sync on to the file system beneath")
+	case place.Hidden():
+		list = append(list, place.FileSystem+": what the file is on beneath is not to be seen from here, so that nothing is called durable; write a --log-root that is on a mount of its own")
+	case place.Beneath != "":
+		list = append(list, place.FileSystem+": each file is on the "+place.Beneath+" beneath")
+	case place.FileSystem == "btrfs" || place.FileSystem == "zfs":
+		list = append(list, place.FileSystem+" writes what is changed to another place: blocks are not reserved, and figures are those of an allocation each")
+	case place.FileSystem == "nfs" || place.FileSystem == "nfs4" || place.FileSystem == "9p" || place.FileSystem == "fuse":
+		list = append(list, place.FileSystem+": what a sync promises is the server's matter")
+	}
+	switch mode {
+	case None:
+		list = append(list, "nothing is forced: an entry is acknowledged when it is in memory")
+	case CLWB:
+		list = append(list, "instructions without MAP_SYNC: what they cost, and no durability")
+	case Msync, Fdatasync:
+		if place.Unordered() {
+			list = append(list, place.FileSystem+" is mounted with nobarrier: a sync does not have the device empty its write cache")
+		}
+		if cached(blockDevices, place.Device) {
+			list = append(list, fmt.Sprintf("%s has a write cache that loses its content with the power, unless the sync's order to empty it is obeyed", place.Device))
+		}
+	}
+	return list
+}
+
+// blockDevices is where the kernel says what it knows of each.
+const blockDevices = "/sys/class/block"
+
+// cached reports whether the kernel takes a device for one with a volatile cache: Documentation/ABI/stable/sysfs-block in Linux, write_cache.
+func cached(devices, device string) bool {
+	name, ok := strings.CutPrefix(device, "/dev/")
+	if !ok {
+		return false
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Join(devices, filepath.Base(name)))
+	if err != nil {
+		return false
+	}
+	for _, at := range []string{dir, filepath.Dir(dir)} { // a partition is below its disk
+		if text, err := os.ReadFile(filepath.Join(at, "queue", "write_cache")); err == nil {
+			return strings.TrimSpace(string(text)) == "write back"
+		}
+	}
+	return false
+}

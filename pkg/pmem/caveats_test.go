@@ -1,0 +1,75 @@
+package pmem
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestMountWithoutBarriersIsNamed where a sync relies on them.
+func TestMountWithoutBarriersIsNamed(t *testing.T) {
+	place := Place{FileSystem: "ext4", Device: "none", Options: "rw,nobarrier"}
+	for mode, want := range map[Mode]bool{Msync: true, Fdatasync: true, None: false} {
+		require.Equal(t, want, strings.Contains(strings.Join(Caveats(mode, place), "\n"), "mounted with nobarrier"), mode)
+	}
+	place.Options = "rw"
+	require.Empty(t, Caveats(Msync, place))
+	for says, place := range map[string]Place{
+		"so that nothing is called durable":              {FileSystem: "overlay", Options: "rw"},
+		"it passes no sync on":                           {FileSystem: "overlay", Options: "rw,volatile", Beneath: "ext4"},
+		"overlay: each file is on the ext4 beneath":      {FileSystem: "overlay", Beneath: "ext4"},
+		"overlay over tmpfs lives in memory":             {FileSystem: "overlay", Beneath: "tmpfs"},
+		"unknown file system: what the file is on benea": {FileSystem: "unknown file system", Device: "0:99"},
+	} {
+		require.Contains(t, Caveats(Msync, place)[0], says)
+	}
+}
+
+// TestEachFileSystemHasItsCaveat, whatever the mode, and each mode has its own beside it.
+func TestEachFileSystemHasItsCaveat(t *testing.T) {
+	for system, says := range map[string]string{
+		"btrfs": "btrfs writes what is changed to another place", "zfs": "zfs writes what is changed to another place",
+		"nfs": "nfs: what a sync promises is the server's matter", "nfs4": "nfs4: what a sync promises", "9p": "9p: what a sync promises", "fuse": "fuse: what a sync promises",
+		"tmpfs": "tmpfs lives in memory",
+		"ext4":  "", "xfs": "", "nfs5": "",
+	} {
+		for mode, more := range map[Mode]string{
+			None: "nothing is forced", CLWB: "instructions without MAP_SYNC", Msync: "", Fdatasync: "", MapSync: "",
+		} {
+			list := Caveats(mode, Place{FileSystem: system, Device: "none"})
+			for _, want := range []string{says, more} {
+				if want != "" {
+					require.Contains(t, list[0], want, "%s, %s", system, mode)
+					list = list[1:]
+				}
+			}
+			require.Empty(t, list, "%s, %s", system, mode)
+		}
+	}
+}
+
+// A device has the cache that the kernel says it has, and a partition that of its disk.
+func TestWhichDevicesHaveACache(t *testing.T) {
+	devices := t.TempDir()
+	for name, says := range map[string]string{"sda": "write back\n", "nvme0": "write through\n", "sda/sda1": "", "nvme0/part": "", "loop/own": "write back\n", "loop": "write through\n", "dm": ""} {
+		queue := filepath.Join(devices, "all", name, "queue")
+		require.NoError(t, os.MkdirAll(queue, 0o700))
+		require.NoError(t, os.Symlink(filepath.Dir(queue), filepath.Join(devices, filepath.Base(name))))
+		if says != "" {
+			require.NoError(t, os.WriteFile(filepath.Join(queue, "write_cache"), []byte(says), 0o600))
+		}
+	}
+	for device, want := range map[string]bool{
+		"/dev/sda": true, "/dev/sda1": true, "/dev/mapper/sda": true, "sda": false, "/var/sda": false,
+		"/dev/nvme0": false, "/dev/part": false,
+		"/dev/loop": false, "/dev/own": true, // what it says itself goes before its disk
+		"/dev/dm": false, "/dev/none": false, "tmpfs": false, "": false,
+	} {
+		require.Equal(t, want, cached(devices, device), device)
+	}
+	t.Chdir(filepath.Join(devices, "sda"))
+	require.False(t, cached(devices, "/dev/none"), "it says nothing of where loadgen was started")
+}

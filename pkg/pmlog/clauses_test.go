@@ -1,0 +1,284 @@
+package pmlog
+
+import (
+	"bytes"
+	"fmt"
+	"hash/crc32"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/pkg/pmem/pmemtest"
+)
+
+// What a recovery says it found, of each layout: of a new log, of five writes, of five of which the last or the last but one is torn, and of a closed log.
+func TestWhatARecoveryCounts(t *testing.T) {
+	corrupt := "corrupt"
+	for _, k := range kinds() {
+		var want []any
+		switch o := k.name; {
+		case k.holds != nil: // made with a hole
+			continue
+		case k.slots > 0: // two slots were written, and of a torn one the value before is there
+			want = []any{Recovery{}, Recovery{Records: 2}, Recovery{Records: 2, Torn: 1}, Recovery{Records: 2, Torn: 1}, Recovery{Clean: true, Records: 2}}
+		case k.length: // only the last piece is read, and none that was durable before its entry
+			want = []any{Recovery{}, Recovery{}, Recovery{}, Recovery{}, Recovery{Clean: true}}
+			if o == fmt.Sprintf("channel/force=%d", oneForce) {
+				want[2] = Recovery{Torn: 1}
+			}
+		case k.plain && strings.Contains(o, "relaxed=true"):
+			one := Recovery{Records: 4, Walked: 4, Holes: 1}
+			want = []any{Recovery{}, Recovery{Records: 5, Walked: 5}, one, one, Recovery{Records: 5, Walked: 5}}
+		case k.plain:
+			want = []any{Recovery{}, Recovery{Records: 5, Walked: 5}, Recovery{Records: 4, Walked: 4, Torn: 1}, corrupt, Recovery{Records: 5, Walked: 5}}
+		case k.beside:
+			want = []any{Recovery{}, Recovery{Records: 5, Walked: 5}, Recovery{Records: 4, Walked: 4, Torn: 1}, Recovery{Records: 4, Walked: 4, Torn: 1, Holes: 1}, Recovery{Clean: true, Records: 5}}
+		case strings.Contains(o, "commit=length"): // the word that commits a record is there
+			want = []any{Recovery{}, Recovery{Records: 5, Walked: 5}, corrupt, corrupt, Recovery{Clean: true, Records: 5}}
+		default:
+			want = []any{Recovery{}, Recovery{Records: 5, Walked: 5}, Recovery{Records: 4, Walked: 4, Torn: 1}, corrupt, Recovery{Clean: true, Records: 5}}
+		}
+		for i, images := range ended(t, k) {
+			regions, _ := over(k, &refusals{}, images)
+			s, err := k.open(regions)
+			if want[i] == corrupt {
+				require.ErrorIs(t, err, ErrCorrupt, "%s, image %d", k.name, i)
+				continue
+			}
+			require.NoError(t, err, "%s, image %d", k.name, i)
+			require.Equal(t, want[i], s.recovered(), "%s, image %d", k.name, i)
+		}
+	}
+}
+
+// Records that do not lie in what is read at a time are read by themselves, and a refusal of that is told, also where the log is searched for records
+// behind damage.
+func TestEachRefusalToReadALargeRecordIsTold(t *testing.T) {
+	const large = windowSize + 1000
+	var all []kind
+	for _, o := range []AppendOptions{{64, Relaxed, ByChecksum}} {
+		all = append(all, kind{
+			name: o.name(), sizes: []int64{dataStart + 3*large},
+			create: func(r []Region) (subject, error) { return appendSubject(CreateAppend(r[0], o)) },
+			open:   func(r []Region) (subject, error) { return appendSubject(OpenAppend(r[0])) },
+		})
+	}
+	for _, o := range []MashonaOptions{{Blocks: true}, {Blocks: true, Relaxed: true}} {
+		all = append(all, kind{
+			name: fmt.Sprintf("%+v", o), sizes: []int64{3 * large},
+			create: func(r []Region) (subject, error) { return mashonaSubject(CreateMashona(r[0], o)) },
+			open:   func(r []Region) (subject, error) { return mashonaSubject(OpenMashona(r[0])) },
+		})
+	}
+	o := ArrayOptions{Slots: 2, Capacity: large, Padding: 64}
+	all = append(all, kind{
+		name: "array", sizes: []int64{ArraySize(o)}, slots: 2,
+		create: func(r []Region) (subject, error) { return arraySubject(CreateArray(r[0], o)) },
+		open:   func(r []Region) (subject, error) { return arraySubject(OpenArray(r[0])) },
+	})
+	for _, k := range all {
+		regions, bare := over(k, &refusals{}, nil)
+		s, err := k.create(regions)
+		require.NoError(t, err)
+		for n := range 2 {
+			require.NoError(t, s.write(0, n%2, bytes.Repeat([]byte{0x51 + byte(n)}, large)), k.name)
+		}
+		for _, damaged := range []int{-1, 0} {
+			image := bytes.Clone(bare[0].Bytes)
+			if damaged >= 0 { // the record's first byte, and of a Mashona log its length, by two blocks
+				at := bytes.Index(image, bytes.Repeat([]byte{0x51 + byte(damaged)}, 100))
+				if image[at] ^= 1; k.name[0] == '{' {
+					image[at-6] ^= 2
+				}
+			}
+			reads := 0
+			for at := 1; ; at++ {
+				r := &refusals{at: at}
+				regions, _ := over(k, r, [][]byte{image})
+				s, err := k.open(regions)
+				if err == nil {
+					_, err = s.items()
+				}
+				if r.failed == "" {
+					break
+				}
+				if r.failed == "ReadAt" {
+					reads++
+				}
+				require.ErrorIs(t, err, errRefused, "%s, record %d damaged: call %d, %s", k.name, damaged, at, r.failed)
+			}
+			require.Greater(t, reads, 2, "%s, record %d damaged", k.name, damaged)
+		}
+	}
+}
+
+// A record ends in its region, and says that it was published: a checksum that fits what is there excuses neither.
+func TestAPayloadLiesInItsRegion(t *testing.T) {
+	const size, off = 200, 100
+	for _, c := range []struct {
+		there, says int
+		published   bool
+		want        bool
+	}{
+		{10, 10, true, true},
+		{10, 10, false, false},
+		{0, 0, true, true},
+		{0, 0, false, false},
+		{size - off - recordHeader, size - off - recordHeader, true, true},
+		{size - off - recordHeader, size - off - recordHeader + 1, true, false},
+		{size - off - recordHeader, maxPayload, true, false},
+	} {
+		m := &pmemtest.Memory{Bytes: bytes.Repeat([]byte{7}, size)}
+		r := record{size: uint32(c.says), seq: 3, mark: 5}
+		if c.published {
+			r.size |= published
+		}
+		r.sum = crc32.Checksum(m.Bytes[:c.there], castagnoli) ^ fold(r.size, r.seq, r.mark)
+		p, valid, err := (&window{region: m}).payload(off, r)
+		require.NoError(t, err, "%+v", c)
+		require.Equal(t, c.want, valid, "%+v", c)
+		if valid {
+			require.Equal(t, m.Bytes[:c.there], p, "%+v", c)
+		}
+	}
+}
+
+// What the header of a Mashona log says, each field by itself.
+func TestWhatAMashonaHeaderMaySay(t *testing.T) {
+	for name, c := range map[string]struct {
+		at    int64
+		bytes string
+		want  MashonaOptions
+		says  string
+	}{
+		"as it is":             {0, "TRBAOL01", MashonaOptions{}, ""},
+		"another version":      {0, "TRBAOL02", MashonaOptions{}, `it begins with "TRBAOL02"`},
+		"blocks":               {8, "\x00\x00\x01\x00", MashonaOptions{Blocks: true}, ""},
+		"padding 0":            {8, "\x00\x00\x00\x00", MashonaOptions{}, "its padding is 0"},
+		"padding 3":            {8, "\x00\x00\x00\x03", MashonaOptions{}, "its padding is 3"},
+		"padding 8":            {8, "\x00\x00\x00\x08", MashonaOptions{}, "its padding is 8"},
+		"padding 260":          {8, "\x00\x00\x01\x04", MashonaOptions{}, "its padding is 260"},
+		"padding, other order": {8, "\x04\x00\x00\x00", MashonaOptions{}, "its padding is 67108864"},
+		"relaxed":              {16, "\x00\x00\x00\x00", MashonaOptions{Relaxed: true}, ""},
+		"neither":              {16, "\x00\x00\x00\x02", MashonaOptions{Relaxed: true}, ""},
+	} {
+		m := &pmemtest.Memory{Bytes: make([]byte, 1024)}
+		_, err := CreateMashona(m, MashonaOptions{})
+		require.NoError(t, err)
+		copy(m.Bytes[c.at:], c.bytes)
+		l, err := OpenMashona(m)
+		if c.says != "" {
+			require.ErrorIs(t, err, ErrCorrupt, name)
+			require.ErrorContains(t, err, c.says, name)
+			continue
+		}
+		require.NoError(t, err, name)
+		require.Equal(t, c.want, l.Options(), name)
+	}
+	_, err := OpenMashona(&pmemtest.Memory{Bytes: make([]byte, mashonaFirst-1)})
+	require.ErrorContains(t, err, "read the header")
+}
+
+// What a channel's header and its entries say has to go together: how many bytes there are, and which of them an entry may be of.
+func TestAChannelsHeaderAndEntriesAgree(t *testing.T) {
+	const size = 100
+	for name, c := range map[string]struct {
+		clean bool
+		held  uint64 // as the header says
+		end   uint64 // of the piece that an entry is of; 0: there is none
+		short int    // bytes that the data lack
+		want  int64  // −1: damage
+	}{
+		"nothing":                       {want: 0},
+		"closed":                        {clean: true, held: 50, want: 50},
+		"closed when full":              {clean: true, held: size, want: size},
+		"more than there is room for":   {clean: true, held: size + 1, want: -1},
+		"the same after a crash":        {held: size + 1, want: -1},
+		"a byte of the data is gone":    {short: 1, want: -1},
+		"closed behind its last piece":  {clean: true, held: 50, end: 50, want: 50},
+		"closed behind another":         {clean: true, held: 50, end: 40, want: 50},
+		"a piece behind the close":      {clean: true, held: 50, end: 51, want: -1},
+		"a piece behind the opening":    {held: 50, end: 51, want: 51},
+		"a piece that ends there":       {held: 50, end: 50, want: -1},
+		"a piece before the opening":    {held: 50, end: 40, want: -1},
+		"a piece that fills the data":   {held: 50, end: size, want: size},
+		"a piece that ends behind them": {held: 50, end: size + 1, want: -1},
+	} {
+		data, side := &pmemtest.Memory{Bytes: make([]byte, size)}, &pmemtest.Memory{Bytes: make([]byte, SideSize)}
+		l, err := CreateChannel(data, side)
+		require.NoError(t, err)
+		h := l.heads.header
+		h.clean, h.next = c.clean, h.first+c.held
+		require.NoError(t, l.heads.write(h))
+		if c.end > 0 {
+			require.NoError(t, l.note(entry{end: c.end}))
+		}
+		data.Bytes = data.Bytes[c.short:]
+		l, err = OpenChannel(data, side)
+		if c.want < 0 {
+			require.ErrorIs(t, err, ErrCorrupt, name)
+			continue
+		}
+		require.NoError(t, err, name)
+		require.Equal(t, c.want, l.Len(), name)
+	}
+}
+
+// Beside an error there is no offset and no number, and the next write begins where the one that failed did.
+func TestNothingIsReturnedBesideARefusal(t *testing.T) {
+	for name, create := range map[string]func(r *refusals) func() (uint64, error){
+		"raw":             func(r *refusals) func() (uint64, error) { return rawOf(r, false) },
+		"raw with sums":   func(r *refusals) func() (uint64, error) { return rawOf(r, true) },
+		"append, strict":  func(r *refusals) func() (uint64, error) { return appendOf(t, r, Strict) },
+		"append, relaxed": func(r *refusals) func() (uint64, error) { return appendOf(t, r, Relaxed) },
+		"channel": func(r *refusals) func() (uint64, error) {
+			regions, _ := over(kind{sizes: []int64{1000, SideSize}}, r, nil)
+			l, err := CreateChannel(regions[0], regions[1])
+			require.NoError(t, err)
+			return func() (uint64, error) { off, err := l.Append([]byte("123456789")); return uint64(off), err }
+		},
+	} {
+		for ahead := 1; ; ahead++ {
+			r := &refusals{}
+			write := create(r)
+			first, err := write()
+			require.NoError(t, err, name)
+			second, err := write()
+			require.NoError(t, err, name)
+			require.Greater(t, second, first, name)
+			r.at = r.calls + ahead
+			n, err := write()
+			if r.failed == "" {
+				require.Equal(t, 2*second-first, n, name)
+				require.Greater(t, ahead, 2, name)
+				break
+			}
+			require.ErrorIs(t, err, errRefused, "%s: %s", name, r.failed)
+			require.Zero(t, n, "%s: %s", name, r.failed)
+			if name[0] == 'r' {
+				n, err := write()
+				require.NoError(t, err, name)
+				require.Equal(t, 2*second-first, n, "%s: %s", name, r.failed)
+			}
+		}
+	}
+}
+
+func rawOf(r *refusals, crc bool) func() (uint64, error) {
+	w, err := NewRaw(refusing{&pmemtest.Memory{Bytes: make([]byte, 1000)}, r}, crc).Writer(100, 1000)
+	return func() (uint64, error) {
+		if err != nil {
+			return 0, err
+		}
+		off, err := w.Write([]byte("123456789"))
+		return uint64(off), err
+	}
+}
+
+func appendOf(t *testing.T, r *refusals, order Order) func() (uint64, error) {
+	l, err := CreateAppend(refusing{&pmemtest.Memory{Bytes: make([]byte, dataStart+1000)}, r}, AppendOptions{Order: order})
+	require.NoError(t, err)
+	w := l.Writer()
+	return func() (uint64, error) { return w.Append([]byte("123456789")) }
+}

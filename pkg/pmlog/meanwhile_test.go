@@ -1,0 +1,252 @@
+package pmlog
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"io"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/pkg/pmem/pmemtest"
+)
+
+// Bytes that are damaged while a log is open are found when they are read: a payload, and a length, of any record. A relaxed Mashona log passes over
+// payloads, as it would after a crash.
+func TestDamageToAnOpenLogIsFound(t *testing.T) {
+	payload := func(n int) []byte { return bytes.Repeat([]byte{byte(n + 1)}, 40) }
+	for _, o := range []MashonaOptions{{}, {Blocks: true}, {Relaxed: true}} {
+		for damaged := range 3 {
+			for what, at := range map[string]int64{"payload": mashonaHeader + 1, "length": 1} {
+				m := &pmemtest.Memory{Bytes: make([]byte, 8<<10)}
+				l, err := CreateMashona(m, o)
+				require.NoError(t, err)
+				var begins []int64
+				for n := range 3 {
+					begins = append(begins, l.end)
+					require.NoError(t, l.Append(payload(n)))
+				}
+				m.Bytes[begins[damaged]+at] ^= 0x55
+				r := l.Reader()
+				var got []int
+				var end error
+				for end == nil {
+					var p []byte
+					if p, end = r.Next(); end == nil {
+						got = append(got, int(p[0])-1)
+					}
+				}
+				if o.Relaxed && what == "payload" {
+					require.Equal(t, io.EOF, end)
+					require.Len(t, got, 2)
+					require.NotContains(t, got, damaged)
+					continue
+				}
+				require.ErrorIs(t, end, ErrCorrupt, "%+v: %s of record %d", o, what, damaged)
+				require.Len(t, got, damaged, "%+v: %s of record %d", o, what, damaged)
+			}
+		}
+	}
+	for _, o := range forms() {
+		for damaged := range 3 {
+			for at := range int64(recordHeader + 40) {
+				m := &pmemtest.Memory{Bytes: make([]byte, dataStart+4000)}
+				l, err := CreateAppend(m, o)
+				require.NoError(t, err)
+				w := l.Writer()
+				var begins []int64
+				for n := range 3 {
+					begins = append(begins, l.end)
+					_, err := w.Append(payload(n))
+					require.NoError(t, err)
+				}
+				m.Bytes[begins[damaged]+at] ^= 0x55
+				r := l.Reader()
+				for n := range damaged {
+					_, p, err := r.Next()
+					require.NoError(t, err)
+					require.Equal(t, payload(n), p)
+				}
+				_, _, err = r.Next()
+				require.ErrorIs(t, err, ErrCorrupt, "%s: byte %d of record %d", o.name(), at, damaged)
+			}
+		}
+	}
+}
+
+// A value of another number, of another place or of another size is not the one that was acknowledged, also where its checksum is its own.
+func TestASlotHoldsWhatWasAcknowledged(t *testing.T) {
+	o := ArrayOptions{Slots: 2, Capacity: 10}
+	m := &pmemtest.Memory{Bytes: make([]byte, ArraySize(o))}
+	l, err := CreateArray(m, o)
+	require.NoError(t, err)
+	for range 3 {
+		require.NoError(t, l.Writer().Write(0, []byte("value")))
+	}
+	at := l.at(0, l.slots[0].copy)
+	is := decodeRecord(m.Bytes[at:])
+	for name, change := range map[string]func(r *record){
+		"as it was":      func(*record) {},
+		"an older value": func(r *record) { r.seq-- },
+		"a newer value":  func(r *record) { r.seq++ },
+		"another era":    func(r *record) { r.mark++ },
+		"another place":  func(r *record) { r.mark = mark(l.salt, l.at(1, 0), l.slots[0].era) },
+		"a byte less":    func(r *record) { r.size-- },
+		"a byte more":    func(r *record) { r.size++ },
+		"unpublished":    func(r *record) { r.size &^= published },
+	} {
+		r := is
+		change(&r)
+		p := m.Bytes[at+recordHeader:][:r.size&^published]
+		r.sum = crc32.Checksum(p, castagnoli) ^ fold(r.size, r.seq, r.mark)
+		binary.LittleEndian.PutUint32(m.Bytes[at:], r.sum)
+		binary.LittleEndian.PutUint32(m.Bytes[at+4:], r.size)
+		binary.LittleEndian.PutUint64(m.Bytes[at+8:], r.seq)
+		binary.LittleEndian.PutUint64(m.Bytes[at+16:], r.mark)
+		require.True(t, r.fits(p), name)
+		got, err := l.Read(0, nil)
+		if name == "as it was" {
+			require.NoError(t, err)
+			require.Equal(t, "value", string(got))
+			continue
+		}
+		require.ErrorIs(t, err, ErrCorrupt, name)
+	}
+}
+
+// partly reads so many bytes less than are asked for, and says why.
+type partly struct {
+	Region
+	less int
+	err  error
+}
+
+func (p partly) ReadAt(b []byte, off int64) (int, error) {
+	n, _ := p.Region.ReadAt(b[:max(0, len(b)-p.less)], off)
+	return n, p.err
+}
+
+// A header that was read in part is what there is at the end of a file; for any other reason, and where nothing was read, it is an error.
+func TestAHeaderThatIsReadInPart(t *testing.T) {
+	m := &pmemtest.Memory{Bytes: make([]byte, dataStart+2000)}
+	_, err := CreateAppend(m, AppendOptions{})
+	require.NoError(t, err)
+	why := errors.New("why")
+	buffer := len(new(headers).buf)
+	for name, c := range map[string]struct {
+		less int
+		err  error
+		want error
+	}{
+		"whole":                 {0, nil, nil},
+		"whole, at the end":     {0, io.EOF, nil},
+		"whole, with an error":  {0, why, why},
+		"in part":               {1, why, why},
+		"nothing":               {buffer, why, why},
+		"nothing, at the end":   {buffer, io.EOF, io.EOF},
+		"in part, at the end":   {buffer - 1, io.EOF, ErrCorrupt},
+		"in part, for a reason": {buffer - 1, why, why},
+	} {
+		_, err := openHeaders(partly{m, c.less, c.err}, appendLayout)
+		require.ErrorIs(t, err, c.want, name)
+		if c.want == nil {
+			require.NoError(t, err, name)
+		}
+	}
+}
+
+// Beside an error there is no payload, and it is not valid.
+func TestNothingIsValidBesideARefusal(t *testing.T) {
+	m := &pmemtest.Memory{Bytes: make([]byte, dataStart+2000)}
+	l, err := CreateAppend(m, AppendOptions{})
+	require.NoError(t, err)
+	w := l.Writer()
+	_, err = w.Append(bytes.Repeat([]byte{1}, 100))
+	require.NoError(t, err)
+	r, p, valid, err := l.at(&window{region: m}, dataStart, l.heads.generation)
+	require.NoError(t, err)
+	require.True(t, valid)
+	require.Len(t, p, 100)
+	_, p, valid, err = l.at(&window{region: refusing{m, &refusals{at: 1}}}, dataStart, l.heads.generation)
+	require.ErrorIs(t, err, errRefused)
+	require.False(t, valid)
+	require.Nil(t, p)
+	p, valid, err = (&window{region: refusing{m, &refusals{at: 1}}}).payload(dataStart, r)
+	require.ErrorIs(t, err, errRefused)
+	require.False(t, valid)
+	require.Nil(t, p)
+}
+
+// sized is a region that says how large it is.
+type sized struct {
+	Region
+	size int64
+}
+
+func (s sized) Size() int64 { return s.size }
+
+// A Mashona log is as large as its header can say, and has room for one record's header.
+func TestSizesOfMashonaLogs(t *testing.T) {
+	m := &pmemtest.Memory{Bytes: make([]byte, 1024)}
+	for size, want := range map[int64]bool{
+		mashonaFirst + mashonaHeader - 1: false, mashonaFirst + mashonaHeader: true, maxPayload: true, maxPayload + 1: false,
+	} {
+		_, err := CreateMashona(sized{m, size}, MashonaOptions{})
+		require.Equal(t, want, err == nil, "%d bytes: %v", size, err)
+	}
+}
+
+// Slots share no line of the caches.
+func TestSlotsAreAloneOnTheirLines(t *testing.T) {
+	require.EqualValues(t, line, unsafe.Sizeof(slot{}))
+}
+
+// A record of a Mashona log ends in it: one that says more is damage in a relaxed log, and in a strict one what a crash may leave last.
+func TestAMashonaRecordEndsInItsLog(t *testing.T) {
+	const size, off = 256, 64
+	for _, c := range []struct {
+		says, more int
+		whole      bool
+	}{{says: 0}, {says: size - off - mashonaHeader, whole: true}, {says: size - off - mashonaHeader, more: 1}, {says: size - off - mashonaHeader, more: mashonaHeader}, {says: 10, whole: true}} {
+		for _, relaxed := range []bool{false, true} {
+			m := &pmemtest.Memory{Bytes: make([]byte, size)}
+			l, err := CreateMashona(m, MashonaOptions{Relaxed: relaxed})
+			require.NoError(t, err)
+			p := m.Bytes[off+mashonaHeader:][:c.says]
+			binary.BigEndian.PutUint32(m.Bytes[off:], uint32(c.says+c.more))
+			binary.BigEndian.PutUint32(m.Bytes[off+4:], crc32.Checksum(p, castagnoli))
+			got, next, err := l.record(&window{region: m}, off)
+			switch {
+			case c.more > 0 && relaxed:
+				require.ErrorIs(t, err, ErrCorrupt, "%+v", c)
+			case c.more > 0:
+				require.NoError(t, err, "%+v", c)
+				require.EqualValues(t, size, next, "%+v", c)
+			default:
+				require.NoError(t, err, "%+v", c)
+				require.Equal(t, c.whole, next > off, "%+v", c)
+			}
+			require.Equal(t, c.whole, got != nil, "%+v", c)
+		}
+	}
+}
+
+// To clear a channel that holds nothing writes nothing, and one that holds something does.
+func TestAnEmptyChannelIsClear(t *testing.T) {
+	r := &refusals{}
+	regions, _ := over(kind{sizes: []int64{1000, SideSize}}, r, nil)
+	l, err := CreateChannel(regions[0], regions[1])
+	require.NoError(t, err)
+	before := r.calls
+	require.NoError(t, l.Clear())
+	require.Equal(t, before, r.calls)
+	_, err = l.Append([]byte("1"))
+	require.NoError(t, err)
+	before = r.calls
+	require.NoError(t, l.Clear())
+	require.Greater(t, r.calls, before)
+	require.Zero(t, l.Len())
+}
