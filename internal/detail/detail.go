@@ -3,10 +3,10 @@ package detail
 import (
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/pkg/driver"
 )
 
 // Run is what a run's snapshots hold beyond its result: histograms, over time and in all. It is made by [NewRun]; a nil one stands for
@@ -17,11 +17,12 @@ type Run struct {
 	snapshot measure.Snapshot // room to decode into
 	steps    []*Step          // in the order of the run
 	cuts     []float64        // ends of warm-ups, in seconds since a step's start; ascending
+	words    driver.Words     // of the plan
 }
 
-// NewRun returns the detail of a run without its snapshots.
-func NewRun(r *run.Run) *Run {
-	d := &Run{}
+// NewRun returns the detail of a run without its snapshots. The words are its plan's.
+func NewRun(r *run.Run, words driver.Words) *Run {
+	d := &Run{words: words}
 	for _, ph := range r.Phase {
 		if ph.WarmUp.Seconds > 0 && !slices.Contains(d.cuts, ph.WarmUp.Seconds) {
 			d.cuts = append(d.cuts, ph.WarmUp.Seconds)
@@ -46,7 +47,7 @@ func (d *Run) Add(b []byte) error {
 	}
 	if i < 0 {
 		i = len(d.steps)
-		d.steps = append(d.steps, &Step{seq: s.Step, Seconds: lasts[0], parts: make([]measure.Totals, len(d.cuts)+1)})
+		d.steps = append(d.steps, &Step{seq: s.Step, words: d.words, Seconds: lasts[0], parts: make([]measure.Totals, len(d.cuts)+1)})
 		for j := range d.steps[i].parts {
 			d.steps[i].parts[j].Origin = s.Delta.Origin
 		}
@@ -54,31 +55,30 @@ func (d *Run) Add(b []byte) error {
 	return d.steps[i].add(s, d.cuts)
 }
 
-// Phases finds the measured steps of each phase, in their order: those whose digests of ops add up to the phase's. A phase whose steps are not
-// all there has none.
+// Phases returns the measured steps of each phase, in their order, as the result names them. A phase whose snapshots are not all there has none:
+// their digests of ops add up to the phase's.
 func (d *Run) Phases(r *run.Run) map[string][]*Step {
 	found := map[string][]*Step{}
 	if d == nil {
 		return found
 	}
-	next := 0
 	for _, name := range r.PhaseOrder {
 		ph := r.Phase[name]
-		n := max(len(ph.Levels), 1)
-		for i := next; i+n <= len(d.steps); i++ {
-			var sum uint64
-			for _, p := range d.steps[i : i+n] {
-				sum += p.digest()
-			}
-			if digest, err := strconv.ParseUint(ph.Digest, 16, 64); err == nil && digest == sum {
-				found[name] = d.steps[i : i+n]
-				next = i + n
-				for _, p := range found[name] {
-					p.settle(after(d.cuts, ph.WarmUp.Seconds))
-				}
-				break
+		var steps []*Step
+		var digest uint64
+		for _, seq := range ph.Steps {
+			if i := slices.IndexFunc(d.steps, func(p *Step) bool { return p.seq == seq }); i >= 0 {
+				steps = append(steps, d.steps[i])
+				digest += d.steps[i].digest()
 			}
 		}
+		if len(steps) == 0 || fmt.Sprintf("%016x", digest) != ph.Digest {
+			continue
+		}
+		for _, p := range steps {
+			p.settle(after(d.cuts, ph.WarmUp.Seconds))
+		}
+		found[name] = steps
 	}
 	return found
 }

@@ -16,6 +16,7 @@ type Step struct {
 	Totals  measure.Totals   // of all
 	Settled *measure.Totals  // of what the warm-up leaves, which figures are of
 	Seconds int              // that a column lasts
+	words   driver.Words     // of the plan
 	Columns []measure.Times  // response times of what ended in it
 }
 
@@ -54,13 +55,15 @@ func after(cuts []float64, seconds float64) int {
 
 // settle adds up what the step holds, in all and from a time on.
 func (p *Step) settle(from int) {
-	p.Totals = measure.Totals{Origin: p.parts[0].Origin}
+	p.Totals = measure.Totals{}
+	p.Totals.Origin = p.parts[0].Origin
 	for i := range p.parts {
 		p.Totals.Merge(&p.parts[i])
 	}
 	p.Settled = &p.Totals
 	if from > 0 {
-		p.Settled = &measure.Totals{Origin: p.parts[0].Origin}
+		p.Settled = new(measure.Totals)
+		p.Settled.Origin = p.parts[0].Origin
 		for i := range p.parts[from:] {
 			p.Settled.Merge(&p.parts[from+i])
 		}
@@ -103,16 +106,11 @@ func (p *Step) Coarsen(seconds int) {
 // coarsen joins neighbouring columns to the next length.
 func (p *Step) coarsen() {
 	next := lasts[slices.Index(lasts[:], p.Seconds)+1]
-	n := next / p.Seconds
-	var joined []measure.Times
-	for some := range slices.Chunk(p.Columns, n) {
-		h := some[0]
-		for i := range some[1:] {
-			h.Merge(&some[1+i])
-		}
-		joined = append(joined, h)
-	}
-	p.Seconds, p.Columns = next, joined
+	p.Columns = measure.Fold(p.Columns, next/p.Seconds, func(into, from *measure.Times) {
+		into.Merge(from)
+		*from = measure.Times{}
+	})
+	p.Seconds = next
 }
 
 // Together joins the steps of a phase on the clock of the first.
@@ -120,7 +118,7 @@ func Together(all []*Step) *Step {
 	if len(all) == 1 {
 		return all[0]
 	}
-	sum := &Step{Seconds: lasts[0]}
+	sum := &Step{Seconds: lasts[0], words: all[0].words}
 	for _, p := range all {
 		since := float64(p.Totals.Origin-all[0].Totals.Origin) / 1e9
 		for i := range p.Columns {
@@ -133,11 +131,11 @@ func Together(all []*Step) *Step {
 }
 
 // Op returns what figures of a verb are of, or nil.
-func (p *Step) Op(verb string) *measure.Op { return opOf(p.Settled, verb) }
+func (p *Step) Op(verb string) *measure.Op { return opOf(p.Settled, p.words, verb) }
 
 // opOf returns the totals of a verb by its name, or nil.
-func opOf(t *measure.Totals, verb string) *measure.Op {
-	if v, ok := driver.ParseVerb(verb); ok {
+func opOf(t *measure.Totals, words driver.Words, verb string) *measure.Op {
+	if v, ok := words.Verb(verb); ok {
 		return t.Ops[v]
 	}
 	return nil

@@ -54,7 +54,7 @@ func (s *Study) Add(r *run.Run, d *Run) {
 	measured := d.Phases(r)
 	for _, name := range r.PhaseOrder {
 		ph := r.Phase[name]
-		if ph.Kind != string(run.Load) {
+		if !ph.Kind.Timed() {
 			continue
 		}
 		key := poolKey{r.Variant, name}
@@ -80,7 +80,7 @@ func (p *Pool) add(ph *run.Phase, st []*Step) {
 	cols, _ := Finest(ph, sum)
 	p.series = append(p.series, cols)
 	if p.Kept == nil {
-		p.Kept = &Step{Seconds: lasts[0], most: MaxPoints}
+		p.Kept = &Step{Seconds: lasts[0], most: MaxPoints, words: sum.words}
 	}
 	for i := range sum.Columns {
 		p.Kept.at((float64(i) + 0.5) * float64(sum.Seconds)).Merge(&sum.Columns[i])
@@ -130,7 +130,7 @@ func (p *Pool) Op(verb string) *measure.Op {
 	if p.Kept == nil {
 		return nil
 	}
-	return opOf(&p.Kept.Totals, verb)
+	return opOf(&p.Kept.Totals, p.Kept.words, verb)
 }
 
 // Latency returns what a latency of an op sums up, over the repetitions of a variant that count; nil when there is none.

@@ -33,7 +33,7 @@ func startNode(t *testing.T, protocol string) string {
 
 func config(t *testing.T, d driver.Wire, endpoint string, verb driver.Verb) floor.Config {
 	t.Helper()
-	codec, err := d.NewCodec(d.NewConfig(), func(string) (string, error) { return "", nil })
+	codec, err := d.NewCodec(driver.Link{Config: d.NewConfig(), Secrets: func(string) (string, error) { return "", nil }})
 	require.NoError(t, err)
 	return floor.Config{Endpoint: endpoint, Codec: codec, Verb: verb, Key: "key:000000000000", Size: 100, Sessions: 3, Pipeline: 4, Ops: 1001}
 }

@@ -116,7 +116,7 @@ func tablesOf(r *run.Run) []rowsOf {
 	for i, name := range r.PhaseOrder {
 		p := r.Phase[name]
 		phases.rows = append(phases.rows, []any{
-			r.ID, name, i, p.Kind, p.Model, p.Target.Name, p.Target.Driver, p.Seconds, p.WarmUp.Seconds, string(p.Validity), p.OfferedRate, p.AchievedRate,
+			r.ID, name, i, string(p.Kind), string(p.Model), p.Target.Name, p.Target.Driver, p.Seconds, p.WarmUp.Seconds, string(p.Validity), p.OfferedRate, p.AchievedRate,
 		})
 		for _, verb := range slices.Sorted(maps.Keys(p.Op)) {
 			o := p.Op[verb]

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/measure"
 )
 
 // controlGroups calls visit for every control group that this process is in, and for those around it up to the root, with the
@@ -43,8 +43,8 @@ func controlGroups(root fs.FS, visit func(controller, dir string)) error {
 
 // Throttled returns what this process' control groups, and those around them, count since they were made. root is the file system
 // whose proc and sys are read. A group without a quota counts nothing.
-func Throttled(root fs.FS) (run.Throttled, error) {
-	var sum run.Throttled
+func Throttled(root fs.FS) (measure.Throttled, error) {
+	var sum measure.Throttled
 	err := controlGroups(root, func(controller, dir string) {
 		if controller != "" && controller != "cpu" {
 			return
@@ -70,7 +70,7 @@ func Throttled(root fs.FS) (run.Throttled, error) {
 		}
 	})
 	if err != nil {
-		return run.Throttled{}, fmt.Errorf("read how often control groups were throttled: %w", err)
+		return measure.Throttled{}, fmt.Errorf("read how often control groups were throttled: %w", err)
 	}
 	return sum, nil
 }

@@ -5,13 +5,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/measure"
 )
 
 func TestThrottled(t *testing.T) {
 	for name, tt := range map[string]struct {
 		root sysfs
-		want run.Throttled
+		want measure.Throttled
 	}{
 		"version 2, the group and one around it": {
 			root: sysfs{
@@ -19,7 +19,7 @@ func TestThrottled(t *testing.T) {
 				"sys/fs/cgroup/system.slice/cpu.stat":              file("usage_usec 9\nnr_periods 90\nnr_throttled 2\nthrottled_usec 500000\n"),
 				"sys/fs/cgroup/system.slice/load.service/cpu.stat": file("nr_throttled 3\nthrottled_usec 250000\n"),
 			},
-			want: run.Throttled{Periods: 5, Seconds: 0.75},
+			want: measure.Throttled{Periods: 5, Seconds: 0.75},
 		},
 		"version 1": {
 			root: sysfs{
@@ -29,7 +29,7 @@ func TestThrottled(t *testing.T) {
 				"sys/fs/cgroup/cpu/cpu.stat":             file("nr_throttled 0\nthrottled_time 0\nodd line\n"),
 				"sys/fs/cgroup/cpuacct/x/ignored/a.stat": file(""),
 			},
-			want: run.Throttled{Periods: 7, Seconds: 1.5},
+			want: measure.Throttled{Periods: 7, Seconds: 1.5},
 		},
 		"no quota anywhere": {root: sysfs{"proc/self/cgroup": file("0::/\n")}},
 	} {

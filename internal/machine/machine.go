@@ -1,4 +1,9 @@
 // Package machine reads what a machine and this process' place on it are: what the kernel says in proc and sys.
+//
+// The files are read by code of our own, not by github.com/prometheus/procfs, which is in the build for the metrics of a process. Of control groups that one
+// says which a process is in, but not their bounds, what they use and how often they were throttled, which is most of what is asked for here, by
+// either version. Of what it does read, it takes a path and not an [fs.FS], and makes numbers of every line: 98 allocations instead of 19 for
+// proc/stat on two processors, 35 instead of 11 for each process, and a kernel that lacks one of 42 fields is an error.
 package machine
 
 import (
@@ -17,7 +22,7 @@ import (
 // Read describes this machine and process, Servers apart. root is the file system whose proc and sys are read:
 // os.DirFS("/"). What cannot be read is left out with the reason in Nulls; only Linux has it all.
 func Read(root fs.FS) run.Environment {
-	r := environment{root: root, nulls: map[string]string{}}
+	r := environment{root: root, nulls: map[string]null{}}
 	e := run.Environment{
 		Go:          runtime.Version(),
 		OS:          runtime.GOOS,
@@ -30,25 +35,47 @@ func Read(root fs.FS) run.Environment {
 		Governor:    r.line("governor", "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
 		CPUModel:    r.field("cpu_model", "proc/cpuinfo", "model name"),
 		Servers:     map[string]map[string]map[string]string{},
-		Nulls:       r.nulls,
 	}
 	e.MemoryBytes = r.memory()
 	e.FDSoft, e.FDHard = r.files()
 	e.CgroupCPUs, e.MemoryLimitBytes = r.cgroup()
+	for fact, why := range r.nulls {
+		e.Null(fact, why.text, why.unlimited)
+	}
 	return e
 }
 
 // environment reads proc and sys, and keeps why a fact could not be had.
 type environment struct {
 	root  fs.FS
-	nulls map[string]string
+	nulls map[string]null
+}
+
+// null is why there is no fact.
+type null struct {
+	text      string
+	unlimited bool // the machine sets no bound
+}
+
+// unreadable keeps that facts could not be read.
+func (r *environment) unreadable(why string, facts ...string) {
+	for _, fact := range facts {
+		r.nulls[fact] = null{text: why}
+	}
+}
+
+// unlimited keeps that the machine sets no bound.
+func (r *environment) unlimited(facts ...string) {
+	for _, fact := range facts {
+		r.nulls[fact] = null{text: "unlimited", unlimited: true}
+	}
 }
 
 // line returns the first line of a file.
 func (r *environment) line(fact, name string) string {
 	b, err := fs.ReadFile(r.root, name)
 	if err != nil {
-		r.nulls[fact] = err.Error()
+		r.unreadable(err.Error(), fact)
 		return ""
 	}
 	first, _, _ := bytes.Cut(b, []byte("\n"))
@@ -59,7 +86,7 @@ func (r *environment) line(fact, name string) string {
 func (r *environment) field(fact, name, key string) string {
 	b, err := fs.ReadFile(r.root, name)
 	if err != nil {
-		r.nulls[fact] = err.Error()
+		r.unreadable(err.Error(), fact)
 		return ""
 	}
 	for s := bufio.NewScanner(bytes.NewReader(b)); s.Scan(); {
@@ -67,7 +94,7 @@ func (r *environment) field(fact, name, key string) string {
 			return strings.TrimSpace(v)
 		}
 	}
-	r.nulls[fact] = fmt.Sprintf("%s has no line %q", name, key)
+	r.unreadable(fmt.Sprintf("%s has no line %q", name, key), fact)
 	return ""
 }
 
@@ -79,7 +106,7 @@ func (r *environment) memory() *int64 {
 	}
 	kB, err := strconv.ParseInt(strings.TrimSuffix(text, " kB"), 10, 64)
 	if err != nil {
-		r.nulls["memory_bytes"] = fmt.Sprintf("MemTotal of proc/meminfo is %q", text)
+		r.unreadable(fmt.Sprintf("MemTotal of proc/meminfo is %q", text), "memory_bytes")
 		return nil
 	}
 	kB <<= 10
@@ -91,7 +118,7 @@ func (r *environment) files() (soft, hard *int64) {
 	const name, key = "proc/self/limits", "Max open files"
 	b, err := fs.ReadFile(r.root, name)
 	if err != nil {
-		r.nulls["fd_soft"], r.nulls["fd_hard"] = err.Error(), err.Error()
+		r.unreadable(err.Error(), "fd_soft", "fd_hard")
 		return nil, nil
 	}
 	for s := bufio.NewScanner(bytes.NewReader(b)); s.Scan(); {
@@ -100,8 +127,7 @@ func (r *environment) files() (soft, hard *int64) {
 			return r.limit("fd_soft", words[0]), r.limit("fd_hard", words[1])
 		}
 	}
-	why := fmt.Sprintf("%s has no line %q", name, key)
-	r.nulls["fd_soft"], r.nulls["fd_hard"] = why, why
+	r.unreadable(fmt.Sprintf("%s has no line %q", name, key), "fd_soft", "fd_hard")
 	return nil, nil
 }
 
@@ -109,12 +135,12 @@ func (r *environment) files() (soft, hard *int64) {
 func (r *environment) limit(fact, text string) *int64 {
 	switch text {
 	case "max", "-1", "unlimited":
-		r.nulls[fact] = "unlimited"
+		r.unlimited(fact)
 		return nil
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		r.nulls[fact] = fmt.Sprintf("%q is not a number", text)
+		r.unreadable(fmt.Sprintf("%q is not a number", text), fact)
 		return nil
 	}
 	return &n
@@ -123,10 +149,10 @@ func (r *environment) limit(fact, text string) *int64 {
 // cgroup returns the bounds that the control groups of this process put on CPU time and memory: the tightest on the way to the
 // root. Version 2 has them in cpu.max ("100000 50000" or "max 50000", quota and period) and memory.max.
 func (r *environment) cgroup() (cpus *float64, memory *int64) {
-	r.nulls["cgroup_cpus"], r.nulls["memory_limit_bytes"] = "unlimited", "unlimited"
+	r.unlimited("cgroup_cpus", "memory_limit_bytes")
 	err := controlGroups(r.root, func(controller, dir string) { r.bounds(controller, dir, &cpus, &memory) })
 	if err != nil {
-		r.nulls["cgroup_cpus"], r.nulls["memory_limit_bytes"] = err.Error(), err.Error()
+		r.unreadable(err.Error(), "cgroup_cpus", "memory_limit_bytes")
 		return nil, nil
 	}
 	if cpus != nil {

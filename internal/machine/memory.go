@@ -35,7 +35,7 @@ func Room(root fs.FS) (int64, bool) {
 
 // unused is what the kernel could give without swapping; the largest number when it does not say.
 func unused(root fs.FS) int64 {
-	r := environment{root: root, nulls: map[string]string{}}
+	r := environment{root: root, nulls: map[string]null{}}
 	kB, err := strconv.ParseInt(strings.TrimSuffix(r.field("available", "proc/meminfo", "MemAvailable"), " kB"), 10, 64)
 	if err != nil {
 		return math.MaxInt64

@@ -60,7 +60,7 @@ func (w *Watch) Stop() (measure.Machine, error) {
 	share := func(n int64) float64 { return min(1, max(0, float64(n)/float64(all))) }
 	m := measure.Machine{IdleShare: share(now.idle - w.began.idle), Seconds: float64(all) / ticks}
 	m.OthersShare = min(1-m.IdleShare, share(now.used-w.began.used-(spent-w.spent)))
-	host := environment{root: w.root, nulls: map[string]string{}}
+	host := environment{root: w.root, nulls: map[string]null{}}
 	m.Host = host.line("host", "proc/sys/kernel/random/boot_id")
 	return m, nil
 }
@@ -72,7 +72,7 @@ func (w *Watch) allowed() error {
 		of = append(of, strconv.Itoa(pid))
 	}
 	for _, pid := range of {
-		r := environment{root: w.root, nulls: map[string]string{}}
+		r := environment{root: w.root, nulls: map[string]null{}}
 		text := r.field("cpus", "proc/"+pid+"/status", "Cpus_allowed_list")
 		cpus, err := parseList(text)
 		if err != nil || len(cpus) == 0 {

@@ -10,14 +10,16 @@ import (
 )
 
 // Account is what is kept of Totals that are only there to be compared: all counts, and instead of the latencies 64 bits for each verb that
-// add up as the latencies merge. It is for whoever has one for each of many workers: 2 KiB instead of 17 KiB or more for each latency.
+// add up as the latencies merge. It is for whoever has one for each of many workers: 1 KiB, 100 bytes for each verb that occurs and 4 KiB for errors, instead
+// of 17 KiB or more for each latency.
 // The zero value is of nothing.
 //
 // Two Totals whose latencies differ have the same Account by a chance of about 2^-64; what bins they are in, and the extremes beyond
 // their buckets, it does not hold.
 type Account struct {
-	rest      Totals // without ops and scenarios
-	ops       [driver.NumVerbs]accounted
+	rest      rest
+	errors    *Errors                     // nil where there are none
+	ops       [driver.NumVerbs]*accounted // nil where nothing was counted
 	scenarios []accounted
 }
 
@@ -31,9 +33,18 @@ type accounted struct {
 
 // Add adds what was counted. It panics as [Totals.Merge] does.
 func (a *Account) Add(t *Totals) {
-	a.rest.mergeRest(t)
+	a.rest.merge(&t.rest)
+	if t.Errors.Total() > 0 {
+		if a.errors == nil {
+			a.errors = new(Errors)
+		}
+		a.errors.Merge(&t.Errors)
+	}
 	for v, o := range t.Ops {
 		if !o.empty() {
+			if a.ops[v] == nil {
+				a.ops[v] = new(accounted)
+			}
 			a.ops[v].add(o)
 		}
 	}
@@ -53,7 +64,7 @@ func (a *accounted) add(o *Op) {
 	weight := uint64(0)
 	sum := func(n uint64) {
 		weight++
-		a.print += n * (fold(weight^digestKeys[0], digestKeys[1]) | 1)
+		a.print += n * weightOf(weight)
 	}
 	for _, n := range o.Causes {
 		sum(n)
@@ -68,12 +79,45 @@ func (a *accounted) add(o *Op) {
 	for _, h := range o.hists() {
 		sum(h.Print())
 	}
+	print, failed := o.Growth.print()
+	sum(print)
+	sum(failed)
 	for i := range o.acks() {
 		sum(o.Acks[i].Print())
+	}
+	weight = firstKind // how many acks there are differs from part to part
+	for i := range o.kinds() {
+		sum(o.Kinds[i].Service.Print())
+		sum(o.Kinds[i].Response.Print())
+	}
+	for i, step := range o.Steps {
+		if !step.empty() {
+			a.print += weightOf(uint64(firstStep+i)) * step.print()
+		}
 	}
 	for i := range o.Service {
 		a.time(&o.Service[i])
 	}
+}
+
+// Where the weights of what not every op has begin.
+const (
+	firstKind = 1 << 10
+	firstStep = 1 << 11
+)
+
+// weightOf returns a factor that is different for each place.
+func weightOf(place uint64) uint64 { return fold(place^digestKeys[0], digestKeys[1]) | 1 }
+
+// print returns 64 bits for an op, its ledger included, that add up as it merges.
+func (o *Op) print() uint64 {
+	var of accounted
+	of.add(o)
+	sum := of.print + of.Due*weightOf(firstStep-1) + uint64(of.InFlight)*weightOf(firstStep-2)
+	for i, n := range of.Outcomes {
+		sum += n * weightOf(uint64(firstStep-3-i))
+	}
+	return sum
 }
 
 func (a *accounted) time(h *hist.Hist) {
@@ -85,18 +129,36 @@ func (a *accounted) time(h *hist.Hist) {
 // Counters returns the ledgers. They share memory with a, which the next Add changes.
 func (a *Account) Counters() Counters {
 	c := Counters{Requests: a.rest.Requests}
-	for v := range a.ops {
-		c.Ops[v] = a.ops[v].Ledger
+	for v, op := range a.ops {
+		c.Ops[v] = op.of().Ledger
 	}
 	return c
+}
+
+// HasCounted says whether the ledgers are those of c, for the same number of endpoints.
+func (a *Account) HasCounted(c *Counters) bool {
+	for v, op := range a.ops {
+		if op.of().Ledger != c.Ops[v] {
+			return false
+		}
+	}
+	return slices.Equal(a.rest.Requests, c.Requests)
+}
+
+// of is what a holds; nil holds nothing.
+func (a *accounted) of() accounted {
+	if a == nil {
+		return accounted{}
+	}
+	return *a
 }
 
 // Quickest returns the shortest service time of any op, [math.MaxInt64] when none has ended.
 func (a *Account) Quickest() int64 {
 	least := int64(math.MaxInt64)
-	for i := range a.ops {
-		if a.ops[i].timed {
-			least = min(least, a.ops[i].quickest)
+	for _, op := range a.ops {
+		if op != nil && op.timed {
+			least = min(least, op.quickest)
 		}
 	}
 	return least
@@ -104,10 +166,20 @@ func (a *Account) Quickest() int64 {
 
 // Equal says whether both are of the same counts and latencies. It is false where there are more endpoints than 4,096.
 func (a *Account) Equal(o *Account) bool {
-	mine, err := a.rest.AppendBinary(nil)
+	mine, err := a.plain().AppendBinary(nil)
 	if err != nil {
 		return false
 	}
-	others, err := o.rest.AppendBinary(nil)
-	return err == nil && bytes.Equal(mine, others) && a.ops == o.ops && slices.Equal(a.scenarios, o.scenarios)
+	others, err := o.plain().AppendBinary(nil)
+	sameOps := slices.EqualFunc(a.ops[:], o.ops[:], func(x, y *accounted) bool { return x.of() == y.of() })
+	return err == nil && bytes.Equal(mine, others) && sameOps && slices.Equal(a.scenarios, o.scenarios)
+}
+
+// plain returns what is kept as it is.
+func (a *Account) plain() *Totals {
+	t := &Totals{rest: a.rest}
+	if a.errors != nil {
+		t.Errors = *a.errors
+	}
+	return t
 }

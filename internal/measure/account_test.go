@@ -1,7 +1,10 @@
 package measure
 
 import (
+	"fmt"
 	"math"
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,6 +36,10 @@ func TestAccountOfPartsIsThatOfTheWhole(t *testing.T) {
 		require.True(t, want.Equal(got))
 		counters, ledgers := got.Counters(), whole.Counters()
 		require.True(t, counters.Equal(&ledgers))
+		require.True(t, got.HasCounted(&ledgers))
+		ledgers.Ops[driver.Get].Due++
+		require.False(t, got.HasCounted(&ledgers))
+		require.False(t, got.HasCounted(&Counters{Ops: counters.Ops}), "of other endpoints")
 		least := int64(math.MaxInt64)
 		for _, o := range whole.Ops {
 			for i := range NumClasses {
@@ -78,4 +85,47 @@ func TestAccountTellsTotalsApart(t *testing.T) {
 	} {
 		require.False(t, same.Equal(with(change)), name)
 	}
+}
+
+// TestEachFigureHasItsOwnPlaceInAPrint counts one thing at a time of a step: no two look alike, and together they add up, so that none can stand
+// for another.
+func TestEachFigureHasItsOwnPlaceInAPrint(t *testing.T) {
+	const of = "Totals.Scenarios[0]."
+	all, sum := NewTotals(testOrigin, 1), uint64(0)
+	seen := map[uint64]string{0: "nothing"}
+	count := func(name string, one func(t *Totals)) {
+		alone := NewTotals(testOrigin, 1)
+		one(alone)
+		one(all)
+		print := alone.Scenarios[0].print()
+		require.Empty(t, seen[print], "%s looks like it", name)
+		seen[print] = name
+		sum += print
+	}
+	for _, f := range counted() {
+		if strings.HasPrefix(f.name, of) && !f.bins {
+			count(f.name, f.count)
+		}
+	}
+	for k := 1; k <= 3; k++ {
+		count(fmt.Sprintf("ack %d", k), func(t *Totals) { o := t.scenario(0); o.growAcks(k); o.Acks[k-1].Record(5) })
+		count(fmt.Sprintf("service of kind %d", k), func(t *Totals) { t.scenario(0).kind(k).Service.Record(5) })
+		count(fmt.Sprintf("response of kind %d", k), func(t *Totals) { t.scenario(0).kind(k).Response.Record(5) })
+	}
+	count("ordinal", func(t *Totals) { t.GrowScenario(0, &Sample{End: 5}, 1) })
+	count("ordinal of one that failed", func(t *Totals) { t.GrowScenario(0, &Sample{Outcome: driver.Error}, 2) })
+	require.Equal(t, sum, all.Scenarios[0].print())
+	require.Greater(t, len(seen), 40)
+}
+
+// TestManyWorkersCostLittle holds what a coordinator keeps for each worker, and that looking at what it has sent leaves no garbage.
+func TestManyWorkersCostLittle(t *testing.T) {
+	require.Less(t, reflect.TypeFor[Account]().Size(), uintptr(1<<10))
+	totals := sampleTotals()
+	totals.Scenarios = nil // places are made for each
+	require.NoError(t, totals.CheckValid())
+	require.Zero(t, testing.AllocsPerRun(100, func() { _ = totals.CheckValid() }))
+	counters := totals.Counters()
+	account := accountOf(totals)
+	require.Zero(t, testing.AllocsPerRun(100, func() { _ = account.HasCounted(&counters) }))
 }

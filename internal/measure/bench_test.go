@@ -8,8 +8,8 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// samples returns ops as a cache on a network gives them, spread over a second of a step.
-func samples(n int) []Sample {
+// endedOps returns ops as a cache on a network gives them, spread over a second of a step.
+func endedOps(n int) []Sample {
 	r := rand.New(rand.NewPCG(1, 2))
 	out := make([]Sample, n)
 	for i := range out {
@@ -24,7 +24,7 @@ func samples(n int) []Sample {
 
 func second(n int) *Totals {
 	t := NewTotals(testOrigin, 4)
-	for _, s := range samples(n) {
+	for _, s := range endedOps(n) {
 		t.AddDue(s.Verb)
 		t.Record(&s)
 		*t.Request(int(s.End&3), s.Verb) = Requests{Sent: 1000, Answered: 1000}
@@ -35,7 +35,7 @@ func second(n int) *Totals {
 // BenchmarkOp is all that an op costs the recorder.
 func BenchmarkOp(b *testing.B) {
 	const n = 1 << 12
-	all := samples(n)
+	all := endedOps(n)
 	t := second(n)
 	key := []byte("key:000000000042")
 	i := 0

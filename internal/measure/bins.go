@@ -25,7 +25,7 @@ func (b *Bins) Add(offset int64) { b.AddN(offset, 1) }
 func (b *Bins) AddN(offset int64, n uint64) {
 	offset = max(offset, 0)
 	if b.Shift < minShift || offset>>b.Shift >= NumBins {
-		b.coarsen(shiftFor(offset))
+		b.coarsen(narrowest(minShift, uint64(offset), NumBins))
 	}
 	b.N[offset>>b.Shift] += n
 }
@@ -79,25 +79,15 @@ func (b *Bins) shift() uint8 {
 	return max(b.Shift, minShift)
 }
 
-// shiftFor returns the finest width whose bins hold an end at offset.
-func shiftFor(offset int64) uint8 {
-	shift := uint8(minShift)
-	for offset>>shift >= NumBins {
-		shift++
-	}
-	return shift
-}
-
 // coarsen joins neighbours until bins are at least 2^shift ns wide.
 func (b *Bins) coarsen(shift uint8) {
-	from := b.shift()
-	b.Shift = max(from, shift)
-	by := b.Shift - from
-	if by == 0 {
-		return
+	from := b.Shift
+	b.Shift = max(b.shift(), shift)
+	if from < minShift || from == b.Shift {
+		return // nothing is in them, or they are as wide
 	}
-	for i, n := range &b.N {
-		b.N[i] = 0
-		b.N[i>>by] += n
-	}
+	Fold(b.N[:], 1<<(b.Shift-from), func(into, from *uint64) {
+		*into += *from
+		*from = 0
+	})
 }

@@ -84,7 +84,7 @@ func TestBinsAgainstTheEndsThemselves(t *testing.T) {
 		b, rest := binsOf(ends[:cut]...), binsOf(ends[cut:]...)
 		b.Merge(rest)
 		require.Equal(t, binsOf(ends...).N, b.N)
-		require.Equal(t, shiftFor(slices.Max(ends)), b.Shift)
+		require.Equal(t, narrowest(minShift, uint64(slices.Max(ends)), NumBins), b.Shift)
 		require.EqualValues(t, len(ends), b.Total())
 
 		from, to := anyTime.Draw(t, "from"), anyTime.Draw(t, "to")

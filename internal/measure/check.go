@@ -13,16 +13,29 @@ import (
 //
 // It holds for a step and for every part of one. That nothing is in flight at the end of a step is for the caller to check.
 func (t *Totals) CheckValid() error {
-	ledgers := t.Counters()
-	errs := []error{ledgers.CheckValid()}
+	var errs []error
 	for v, o := range t.Ops {
-		if o != nil {
-			errs = append(errs, o.check(driver.Verb(v).String()))
+		l := o.Ledger()
+		if err := l.check(driver.Verb(v)); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	errs = append(errs, checkRequests(t.Requests)...)
+	for v, o := range t.Ops {
+		if o == nil {
+			continue
+		}
+		if err := o.check(driver.Verb(v)); err != nil {
+			errs = append(errs, err)
 		}
 	}
 	for i, o := range t.Scenarios {
-		l := o.Ledger()
-		errs = append(errs, l.check(scenarioName(i)), o.check(scenarioName(i)))
+		l, at := o.Ledger(), place{scenario: i}
+		errs = append(errs, l.check(at), o.check(at))
+		for j, step := range o.Steps {
+			l, at := step.Ledger(), place{i, j + 1}
+			errs = append(errs, l.check(at), step.check(at))
+		}
 	}
 	if len(t.Requests)%driver.NumVerbs != 0 {
 		errs = append(errs, fmt.Errorf("%d request ledgers, want a multiple of %d", len(t.Requests), driver.NumVerbs))
@@ -30,11 +43,25 @@ func (t *Totals) CheckValid() error {
 	if (t.Stalls == 0) != (t.MaxStall == 0) || t.MaxStall < 0 {
 		errs = append(errs, fmt.Errorf("%d stalls, but the longest is %d ns", t.Stalls, t.MaxStall))
 	}
-	return errors.Join(append(errs, t.Span.check())...)
+	if err := t.Span.check(); err != nil {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// place is a scenario of a phase, or where step is not 0 one of its steps. It is put into words where it is at fault: a coordinator looks at all
+// of them each second.
+type place struct{ scenario, step int }
+
+func (p place) String() string {
+	if p.step == 0 {
+		return scenarioName(p.scenario)
+	}
+	return fmt.Sprintf("%s, step %d", scenarioName(p.scenario), p.step)
 }
 
 // check compares the latencies and bins of an op with its outcomes.
-func (o *Op) check(name string) error {
+func (o *Op) check(name fmt.Stringer) error {
 	var errs []error
 	same := func(what string, got uint64, of string, want uint64) {
 		if got != want {
@@ -43,10 +70,11 @@ func (o *Op) check(name string) error {
 	}
 	inBins := func(of string, bins *[driver.NumOutcomes]*Bins, outcomes *[driver.NumOutcomes]uint64) {
 		for i, n := range outcomes {
-			if out := driver.Outcome(i); out != driver.Shed {
-				same("ends"+of+" in bins", bins[i].Total(), out.String(), n)
-			} else { // what never starts has no end
-				same("ends"+of+" that were shed in bins", bins[i].Total(), "want", 0)
+			switch out, total := driver.Outcome(i), bins[i].Total(); {
+			case out == driver.Shed && total != 0: // what never starts has no end
+				same("ends"+of+" that were shed in bins", total, "want", 0)
+			case out != driver.Shed && total != n:
+				same("ends"+of+" in bins", total, out.String(), n)
 			}
 		}
 	}
@@ -68,11 +96,22 @@ func (o *Op) check(name string) error {
 		same("service times", o.Service[i].Count(), name, n)
 		same("response times", o.Response[i].Count(), name, n)
 	}
+	var sorted uint64
+	for i := range o.Kinds {
+		same(fmt.Sprintf("service times of kind %d", i+1), o.Kinds[i].Service.Count(), "response times", o.Kinds[i].Response.Count())
+		sorted += o.Kinds[i].Response.Count()
+	}
+	if sorted > ended {
+		errs = append(errs, fmt.Errorf("%s: %d are of a kind, but %d ended", name, sorted, ended))
+	}
 	if err := o.Keys.check(name); err != nil {
 		errs = append(errs, fmt.Errorf("keys of %w", err))
 	}
 	inBins(" of keys", &o.Keys.Bins, &o.Keys.Outcomes)
 	inBins(" of keys by turn", &o.Keys.Turns, &o.Keys.Outcomes)
+	if n := o.Growth.Ended(); n > 0 {
+		same("ends by ordinal", n, "ended", ended)
+	}
 	same("causes", causes, ClassBad.String(), classes[ClassBad])
 	same("lags", o.Lag.Count(), "ended", ended)
 	return errors.Join(errs...)

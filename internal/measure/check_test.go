@@ -40,7 +40,7 @@ func TestCheckValidFindsEachDefect(t *testing.T) {
 		{"ask", func(t *Totals) { t.Request(2, driver.Put).Ask++ }, "endpoint 2, put: sent 3, but answered 3 + moved 0 + ask 1"},
 		{"request error", func(t *Totals) { t.Request(2, driver.Put).Error++ }, "endpoint 2, put: sent 3, but"},
 		{"request in flight", func(t *Totals) { t.Request(2, driver.Put).InFlight++ }, "endpoint 2, put: sent 3, but"},
-		{"half an endpoint", func(t *Totals) { t.Requests = t.Requests[:8] }, "8 request ledgers, want a multiple of 7"},
+		{"half an endpoint", func(t *Totals) { t.Requests = t.Requests[:8] }, "8 request ledgers, want a multiple of 39"},
 		{"a cause too many", func(t *Totals) { t.Ops[driver.Put].Causes[0]++ }, "put: causes 5, but bad 4"},
 		{"lag", func(t *Totals) { t.Ops[driver.Put].Lag.Record(1) }, "put: lags 7, but ended 6"},
 		{"service of ok", func(t *Totals) { t.Ops[driver.Put].Service[ClassOK].Reset() }, "put: service times 0, but ok 1"},
@@ -72,6 +72,8 @@ func TestCheckValidFindsEachDefect(t *testing.T) {
 		{"first after first last", func(t *Totals) { t.Span.FirstLast = t.Span.First - 1 }, "do not go with last ends"},
 		{"last before first last", func(t *Totals) { t.Span.FirstLast = t.Span.Last + 1 }, "do not go with last ends"},
 		{"last before last first", func(t *Totals) { t.Span.LastFirst = t.Span.Last + 1 }, "do not go with last ends"},
+		{"out before the first", func(t *Totals) { t.Span.FirstOut = t.Span.First - 1 }, "the earliest last start of"},
+		{"out after the first last", func(t *Totals) { t.Span.FirstOut = t.Span.FirstLast + 1 }, "the earliest last start of"},
 		{"span of none", func(t *Totals) { t.Span.Sessions = 0 }, "a span of no session"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -79,6 +81,15 @@ func TestCheckValidFindsEachDefect(t *testing.T) {
 			c.plant(totals)
 			require.ErrorContains(t, totals.CheckValid(), c.want)
 		})
+	}
+}
+
+// The earliest last start may be that of a session that began nothing more, or one that ended at once.
+func TestBoundsOfASpan(t *testing.T) {
+	for _, out := range []int64{10, 11, 19, 20} {
+		var s Span
+		s.Busy(10, out, 20, 1)
+		require.NoError(t, s.check(), "%d", out)
 	}
 }
 

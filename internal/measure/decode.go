@@ -16,7 +16,7 @@ import (
 // whether the ledgers balance is for CheckValid to say. It keeps nothing of b, reuses the memory of s and allocates no more than
 // the step's latencies can fill: 57 KiB for each histogram, whatever b says. After an error s is empty.
 func (s *Snapshot) Decode(b []byte) (rest []byte, err error) {
-	r := reader{varint.Reader{Rest: b}}
+	r := reader{Reader: varint.Reader{Rest: b}}
 	s.decode(&r)
 	if r.Err != nil {
 		s.Step, s.SeqFirst, s.SeqLast, s.From, s.To, s.Final = 0, 0, 0, 0, 0, false
@@ -29,7 +29,7 @@ func (s *Snapshot) Decode(b []byte) (rest []byte, err error) {
 
 // Decode replaces c by the counters at the front of b, as [Snapshot.Decode] does.
 func (c *Counters) Decode(b []byte) (rest []byte, err error) {
-	r := reader{varint.Reader{Rest: b}}
+	r := reader{Reader: varint.Reader{Rest: b}}
 	c.decode(&r)
 	if r.Err != nil {
 		c.empty()
@@ -40,7 +40,7 @@ func (c *Counters) Decode(b []byte) (rest []byte, err error) {
 
 // Decode replaces t by the totals at the front of b, as [Snapshot.Decode] does.
 func (t *Totals) Decode(b []byte) (rest []byte, err error) {
-	r := reader{varint.Reader{Rest: b}}
+	r := reader{Reader: varint.Reader{Rest: b}}
 	t.decode(&r)
 	if r.Err != nil {
 		t.empty()
@@ -78,19 +78,20 @@ func (s *Snapshot) decode(r *reader) {
 	if s.To < s.From {
 		r.Fail("an interval to beyond 2^63 ns")
 	}
-	final := r.Byte()
-	if final > 1 {
-		r.Fail("final is %d, want 0 or 1", final)
-	}
-	s.Final = final == 1
+	has := r.set(2, "things said of a snapshot")
+	s.Final = has&isFinal != 0
 	s.Running.decode(r)
 	s.Delta.decode(r)
+	s.Samples.Reset()
+	if has&hasSamples != 0 {
+		s.Samples.Decode(&r.Reader)
+	}
 }
 
 func (c *Counters) decode(r *reader) {
 	c.empty()
 	r.version()
-	present := r.set(driver.NumVerbs, "verbs")
+	present := r.verbs()
 	for v := range c.Ops {
 		if present>>v&1 == 0 {
 			continue
@@ -104,6 +105,9 @@ func (c *Counters) decode(r *reader) {
 }
 
 func (t *Totals) decode(r *reader) {
+	if t.held() > mostHeld {
+		*t = Totals{} // what others have filled, one after the other
+	}
 	t.empty()
 	r.version()
 	t.Origin = r.Varint()
@@ -117,7 +121,7 @@ func (t *Totals) decode(r *reader) {
 	r.span(&t.Span)
 	r.errors(&t.Errors)
 	r.requests(&t.Requests)
-	present := r.set(driver.NumVerbs, "verbs")
+	present := r.verbs()
 	for v := range t.Ops {
 		if present>>v&1 == 0 || r.Err != nil {
 			continue
@@ -147,6 +151,7 @@ func (t *Totals) decodeScenarios(r *reader) {
 		}
 		o := t.scenario(i)
 		r.op(o)
+		r.steps(o)
 		switch {
 		case r.Err != nil:
 			r.Err = fmt.Errorf("%s: %w", scenarioName(i), r.Err)
@@ -156,8 +161,39 @@ func (t *Totals) decodeScenarios(r *reader) {
 	}
 }
 
+// steps reads those of a scenario.
+func (r *reader) steps(o *Op) {
+	present := r.Uvarint()
+	for i := 0; i < MaxSteps && present>>i != 0 && r.Err == nil; i++ {
+		for len(o.Steps) <= i {
+			r.take(opBytes)
+			o.Steps = append(o.Steps, new(Op))
+		}
+		if present>>i&1 == 0 {
+			continue
+		}
+		r.op(o.Steps[i])
+		switch {
+		case r.Err != nil:
+			r.Err = fmt.Errorf("step %d: %w", i+1, r.Err)
+		case o.Steps[i].empty():
+			r.Fail("step %d: written, but empty", i+1)
+		}
+	}
+}
+
 // reader takes a binary form apart.
-type reader struct{ varint.Reader }
+type reader struct {
+	varint.Reader
+	held int // bytes that histograms and the like have been given
+}
+
+// take counts memory that the form wants.
+func (r *reader) take(n int) {
+	if r.held += n; r.held > mostHeld && r.Err == nil {
+		r.Fail("histograms that take more than %d MiB: fewer scenarios, steps or replicas would do", mostHeld>>20)
+	}
+}
 
 func (r *reader) version() {
 	if v := r.Byte(); v != version {
@@ -165,12 +201,20 @@ func (r *reader) version() {
 	}
 }
 
+// verbs reads a number that has a bit for each verb.
+func (r *reader) verbs() uint64 {
+	s := r.Uvarint()
+	if s>>driver.NumVerbs != 0 {
+		r.Fail("a set %#x of %d verbs", s, driver.NumVerbs)
+	}
+	return s
+}
+
 // set reads a byte that has a bit for each of n things.
 func (r *reader) set(n int, of string) byte {
 	s := r.Byte()
 	if int(s)>>n != 0 {
 		r.Fail("a set %#x of %d %s", s, n, of)
-		return 0
 	}
 	return s
 }
@@ -189,28 +233,21 @@ func (r *reader) errors(e *Errors) {
 	kept := int(r.Byte())
 	if kept > maxTexts {
 		r.Fail("%d error texts, want at most %d", kept, maxTexts)
-		return
 	}
 	left := e.total
-	for e.kept < kept {
+	for e.kept < kept && r.Err == nil {
 		t := &e.texts[e.kept]
 		b := r.Take(int(r.Byte()))
 		t.n = r.Uvarint()
 		switch {
-		case r.Err != nil:
-			return
 		case len(b) > maxText || !bytes.Equal(appendPrintable(t.b[:0], b), b):
 			r.Fail("an error text of %d bytes that is too long or not escaped", len(b))
-			return
 		case t.n == 0 || t.n > left:
 			r.Fail("an error text that occurred %d times, want 1 to %d", t.n, left)
-			return
+		case e.kept > 0 && bytes.Compare(e.texts[e.kept-1].bytes(), b) >= 0:
+			r.Fail("error texts out of order")
 		}
 		t.size = uint8(len(b))
-		if e.kept > 0 && bytes.Compare(e.texts[e.kept-1].bytes(), b) >= 0 {
-			r.Fail("error texts out of order")
-			return
-		}
 		left -= t.n
 		e.kept++
 	}
@@ -278,16 +315,58 @@ func (r *reader) op(o *Op) {
 	if r.Err == nil && len(o.acks()) != n {
 		r.Fail("the last of %d acks is empty", n)
 	}
+	r.kinds(o)
 	r.allBins(&o.Bins)
 	r.allBins(&o.Turns)
-	if r.set(1, "ledgers of keys") == 0 {
+	rare := r.set(2, "kinds of what few ops have")
+	if rare&hasKeys != 0 {
+		o.Keys.Ledger = r.ledger()
+		r.allBins(&o.Keys.Bins)
+		r.allBins(&o.Keys.Turns)
+		if r.Err == nil && o.Keys.empty() {
+			r.Fail("a ledger of keys that is written, but empty")
+		}
+	}
+	if rare&hasGrowth != 0 {
+		r.growth(o)
+	}
+}
+
+// growth reads what is counted by ordinal. Bins must be the narrowest that hold the last ordinal.
+func (r *reader) growth(o *Op) {
+	if o.Growth == nil {
+		o.Growth = new(Growth)
+	}
+	g := o.Growth
+	shift, n := r.Byte(), int(r.Byte())
+	if shift > maxOrdinalShift || n == 0 || n > NumOrdinals || shift > 0 && n <= NumOrdinals/2 {
+		r.Fail("%d bins of 2^%d ordinals, want the narrowest of at most %d", n, shift, NumOrdinals)
 		return
 	}
-	o.Keys.Ledger = r.ledger()
-	r.allBins(&o.Keys.Bins)
-	r.allBins(&o.Keys.Turns)
-	if r.Err == nil && o.Keys.empty() {
-		r.Fail("a ledger of keys that is written, but empty")
+	g.Shift = shift
+	for i := 0; i < n && r.Err == nil; i++ {
+		b := g.bin(i)
+		b.Failed = r.Uvarint()
+		r.hist(&b.Answered)
+	}
+	if r.Err == nil && g.Bins[n-1].Ended() == 0 {
+		r.Fail("the last of %d bins of ordinals is empty", n)
+	}
+}
+
+// kinds reads the latencies of each kind.
+func (r *reader) kinds(o *Op) {
+	n := int(r.Byte())
+	if n > MaxKinds {
+		r.Fail("%d kinds, want at most %d", n, MaxKinds)
+	}
+	for k := 1; k <= n && r.Err == nil; k++ {
+		of := o.kind(k)
+		r.hist(&of.Service)
+		r.hist(&of.Response)
+	}
+	if r.Err == nil && len(o.kinds()) != n {
+		r.Fail("the last of %d kinds is empty", n)
 	}
 }
 
@@ -295,6 +374,7 @@ func (r *reader) allBins(all *[driver.NumOutcomes]*Bins) {
 	present := r.set(driver.NumOutcomes, "outcomes")
 	for i := range all {
 		if present>>i&1 != 0 {
+			r.take(binsBytes)
 			r.bins(madeBins(all, driver.Outcome(i)))
 		}
 	}
@@ -310,6 +390,7 @@ func (r *reader) hist(h *hist.Hist) {
 		return
 	}
 	r.Rest = rest
+	r.take(h.Bytes())
 }
 
 // time reads bins that may be empty, into those at hand, if there are any.
@@ -332,30 +413,22 @@ func (r *reader) bins(b *Bins) { r.filled(b, r.Byte()) }
 func (r *reader) filled(b *Bins, shift uint8) {
 	b.Shift = shift
 	left := r.Uvarint()
-	if r.Err != nil {
-		return
-	}
 	if b.Shift < minShift || b.Shift > maxShift || left == 0 {
 		r.Fail("%d ends in bins of 2^%d ns, want some in 2^%d to 2^%d", left, b.Shift, minShift, maxShift)
-		return
 	}
 	next := 0
-	for left > 0 {
-		skipped, n := r.Uvarint(), r.Uvarint()
-		switch {
-		case r.Err != nil:
-			return
+	for left > 0 && r.Err == nil {
+		switch skipped, n := r.Uvarint(), r.Uvarint(); {
 		case skipped >= uint64(NumBins-next):
 			r.Fail("a bin above the last of %d", NumBins)
-			return
 		case n == 0 || n > left:
 			r.Fail("a bin of %d ends, want 1 to %d", n, left)
-			return
+		default:
+			next += int(skipped)
+			b.N[next] = n
+			next++
+			left -= n
 		}
-		next += int(skipped)
-		b.N[next] = n
-		next++
-		left -= n
 	}
 	if b.Shift > minShift && next <= NumBins/2 {
 		r.Fail("bins of 2^%d ns, where half of that would do", b.Shift)

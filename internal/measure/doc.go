@@ -22,9 +22,21 @@
 //
 // Snapshot:
 //
-//	+------------+------+-----------+----------------------+--------+-----------+----------+----------+--------+
-//	| version 1B | step | seq first | seq last − seq first | ± from | to − from | final 1B | Counters | Totals |
-//	+------------+------+-----------+----------------------+--------+-----------+----------+----------+--------+
+//	+------------+------+-----------+----------------------+--------+-----------+--------+----------+--------+
+//	| version 1B | step | seq first | seq last − seq first | ± from | to − from | has 1B | Counters | Totals |
+//	+------------+------+-----------+----------------------+--------+-----------+--------+----------+--------+
+//	| Samples, if bit 1 of has is set; bit 0 says that it is the last of its step                       |
+//	+-------------------------------------------------------------------------------------------------------+
+//
+// Samples; ranks ascend:
+//
+//	+------+-------+----------------------------------------------------------+
+//	| most | count | per op:                                                  |
+//	+------+-------+----------------------------------------------------------+
+//	| rank 8B LE | ± due | start − due | end − start | verb 1B | outcome 1B   |
+//	+------------+-------+-------------+-------------+---------+--------------+
+//	| bytes in + 1 | bytes out + 1 | code | length of the error 1B | its bytes |
+//	+--------------+---------------+------+------------------------+-----------+
 //
 // Counters:
 //
@@ -39,8 +51,8 @@
 //	+------------+----------+--------------+------------+--------------+---------+--------+-------------+
 //	| Span | Errors | Requests | verbs 1B | per verb: Op                                                |
 //	+------+--------+----------+----------+-------------------------------------------------------------+
-//	| scenarios | per scenario: Op | time: Bins, or 0 | waited: Hist |
-//	+-----------+------------------+------------------+--------------+
+//	| scenarios | per scenario: Op, steps, per step: Op | time: Bins, or 0 | waited: Hist    |
+//	+-----------+---------------------------------------+------------------+-----------------+
 //
 // Span, of which an empty one is its first number only:
 //
@@ -67,8 +79,12 @@
 //	+-----+---------------------+-------------+-------------------+----------+-------------+
 //	| lag Hist | service Hist per class | response Hist per class | acks 1B | Hist per ack |
 //	+----------+------------------------+-------------------------+---------+--------------+
-//	| outcomes 1B | per outcome: Bins | the same by turns | keys 1B | Keys, if that is 1     |
-//	+-------------+-------------------+-------------------+---------+------------------------+
+//	| kinds 1B | per kind: service Hist, response Hist                                       |
+//	+----------+----+-------------------+-------------------+---------+----------------------+
+//	| outcomes 1B   | per outcome: Bins | the same by turns | rare 1B | Keys, if bit 0 is set |
+//	+---------------+-------------------+-------------------+---------+----------------------+
+//	| Growth, if bit 1 is set                                                                |
+//	+----------------------------------------------------------------------------------------+
 //
 // Keys:
 //
@@ -82,7 +98,13 @@
 //	| shift 1B | ends | skipped | count | skipped | count | …
 //	+----------+------+---------+-------+---------+-------+----
 //
-// Scenarios is a set like that of verbs, of one number.
+// Growth: bins are 2^shift ordinals wide; those up to the last that is not empty. Shift is 0, or there are more than 64.
 //
-// The version, 7, changes with the form, and so whenever a verb, an outcome, a cause or a class is added.
+//	+----------+---------+---------------------------------------+
+//	| shift 1B | bins 1B | per bin: failed, Hist of what answered |
+//	+----------+---------+---------------------------------------+
+//
+// Scenarios, and the steps of one, are sets like that of verbs, of one number each.
+//
+// The version, 9, changes with the form, and so whenever a verb, an outcome, a cause or a class is added.
 package measure

@@ -6,9 +6,10 @@ import (
 	"math"
 
 	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/hist"
 )
 
-const version = 7
+const version = 9
 
 // maxEndpoints bounds what a decoder sets aside on the word of a few bytes.
 const maxEndpoints = 4096
@@ -25,27 +26,39 @@ func (s *Snapshot) AppendBinary(b []byte) ([]byte, error) {
 	b = binary.AppendUvarint(b, s.SeqLast-s.SeqFirst)
 	b = binary.AppendVarint(b, s.From)
 	b = binary.AppendUvarint(b, uint64(s.To)-uint64(s.From))
-	final := byte(0)
+	has := byte(0)
 	if s.Final {
-		final = 1
+		has |= isFinal
 	}
-	b = append(b, final)
+	if !s.Samples.Empty() {
+		has |= hasSamples
+	}
+	b = append(b, has)
 	b, err := s.Running.AppendBinary(b)
 	if err != nil {
 		return b, err
 	}
-	return s.Delta.AppendBinary(b)
+	if b, err = s.Delta.AppendBinary(b); err != nil || s.Samples.Empty() {
+		return b, err
+	}
+	return s.Samples.AppendBinary(b), nil
 }
+
+// What is said of a snapshot, as a set.
+const (
+	isFinal = 1 << iota
+	hasSamples
+)
 
 // AppendBinary appends the binary form of c. It returns an error when there are more endpoints than 4,096.
 func (c *Counters) AppendBinary(b []byte) ([]byte, error) {
-	var present uint8
+	var present uint64
 	for v := range c.Ops {
 		if c.Ops[v] != (Ledger{}) {
 			present |= 1 << v
 		}
 	}
-	b = append(b, version, present)
+	b = binary.AppendUvarint(append(b, version), present)
 	for v := range c.Ops {
 		if present>>v&1 != 0 {
 			b = appendLedger(b, &c.Ops[v])
@@ -55,8 +68,16 @@ func (c *Counters) AppendBinary(b []byte) ([]byte, error) {
 }
 
 // AppendBinary appends the binary form of t. It returns an error when there are more endpoints than 4,096, or acks than [MaxAcks],
-// or scenarios than [MaxScenarios].
+// or scenarios than [MaxScenarios], and when its histograms take more than 128 MiB.
 func (t *Totals) AppendBinary(b []byte) ([]byte, error) {
+	if held := t.held(); held > mostHeld {
+		return b, fmt.Errorf("encode histograms of %d MiB, want at most %d: fewer scenarios, steps or replicas would do", held>>20, mostHeld>>20)
+	}
+	return t.append(b)
+}
+
+// append is AppendBinary of histograms of any size.
+func (t *Totals) append(b []byte) ([]byte, error) {
 	b = append(b, version)
 	b = binary.AppendVarint(b, t.Origin)
 	b = binary.LittleEndian.AppendUint64(b, t.Digest)
@@ -70,13 +91,13 @@ func (t *Totals) AppendBinary(b []byte) ([]byte, error) {
 	if err != nil {
 		return b, err
 	}
-	var present uint8
+	var present uint64
 	for v, o := range t.Ops {
 		if !o.empty() {
 			present |= 1 << v
 		}
 	}
-	b = append(b, present)
+	b = binary.AppendUvarint(b, present)
 	for v, o := range t.Ops {
 		if present>>v&1 == 0 {
 			continue
@@ -107,8 +128,35 @@ func (t *Totals) appendScenarios(b []byte) ([]byte, error) {
 		if o.empty() {
 			continue
 		}
-		if b, err = appendOp(b, o); err != nil {
+		if b, err = appendOp(b, o); err == nil {
+			b, err = appendSteps(b, o.Steps)
+		}
+		if err != nil {
 			return b, fmt.Errorf("encode %s: %w", scenarioName(i), err)
+		}
+	}
+	return b, nil
+}
+
+// appendSteps appends those of a scenario that are not empty.
+func appendSteps(b []byte, steps []*Op) ([]byte, error) {
+	var present uint64
+	for i, o := range steps {
+		if !o.empty() {
+			if i >= MaxSteps {
+				return b, fmt.Errorf("step %d: want at most %d", i+1, MaxSteps)
+			}
+			present |= 1 << i
+		}
+	}
+	b = binary.AppendUvarint(b, present)
+	var err error
+	for i, o := range steps {
+		if o.empty() {
+			continue
+		}
+		if b, err = appendOp(b, o); err != nil {
+			return b, fmt.Errorf("step %d: %w", i+1, err)
 		}
 	}
 	return b, nil
@@ -200,12 +248,54 @@ func appendOp(b []byte, o *Op) ([]byte, error) {
 			return b, err
 		}
 	}
-	b = appendBins(appendBins(b, &o.Bins), &o.Turns)
-	if o.Keys.empty() {
-		return append(b, 0), nil
+	kinds := o.kinds()
+	if len(kinds) > MaxKinds {
+		return b, fmt.Errorf("%d kinds of an op, want at most %d", len(kinds), MaxKinds)
 	}
-	b = appendLedger(append(b, 1), &o.Keys.Ledger)
-	return appendBins(appendBins(b, &o.Keys.Bins), &o.Keys.Turns), nil
+	b = append(b, byte(len(kinds)))
+	for i := range kinds {
+		for _, h := range []*hist.Hist{&kinds[i].Service, &kinds[i].Response} {
+			if b, err = h.AppendBinary(b); err != nil {
+				return b, err
+			}
+		}
+	}
+	b = appendBins(appendBins(b, &o.Bins), &o.Turns)
+	return o.appendRare(b)
+}
+
+// What few ops have, as a set.
+const (
+	hasKeys = 1 << iota
+	hasGrowth
+)
+
+func (o *Op) appendRare(b []byte) ([]byte, error) {
+	at := len(b)
+	b = append(b, 0)
+	if !o.Keys.empty() {
+		b[at] |= hasKeys
+		b = appendLedger(b, &o.Keys.Ledger)
+		b = appendBins(appendBins(b, &o.Keys.Bins), &o.Keys.Turns)
+	}
+	if o.Growth.Ended() > 0 {
+		b[at] |= hasGrowth
+		return o.Growth.append(b)
+	}
+	return b, nil
+}
+
+func (g *Growth) append(b []byte) ([]byte, error) {
+	bins := g.Used()
+	b = append(b, g.Shift, byte(len(bins)))
+	var err error
+	for i := range bins {
+		b = binary.AppendUvarint(b, bins[i].Failed)
+		if b, err = bins[i].Answered.AppendBinary(b); err != nil {
+			return b, err
+		}
+	}
+	return b, nil
 }
 
 // appendBins appends the bins of every outcome that has ends.
@@ -242,8 +332,8 @@ func appendOne(b []byte, bins *Bins) []byte {
 	return b
 }
 
-// The sets of verbs and of outcomes are written as one byte.
+// The set of verbs is written as one number, that of outcomes as a byte.
 const (
-	_ = uint(8 - driver.NumVerbs)
+	_ = uint(64 - driver.NumVerbs)
 	_ = uint(8 - driver.NumOutcomes)
 )

@@ -2,6 +2,7 @@ package measure
 
 import (
 	"encoding"
+	"encoding/binary"
 	"encoding/hex"
 	"flag"
 	"math"
@@ -47,8 +48,8 @@ func TestEmptyForms(t *testing.T) {
 		}
 		want string
 	}{
-		{"counters", new(Counters), "07" + "00" + "0000"},
-		{"totals", new(Totals), "07" + "00" + "0000000000000000" + "00000000" + "00" + "00" + "0000" + "0000" + "00" + "00" + "00" + "0200"},
+		{"counters", new(Counters), "09" + "00" + "0000"},
+		{"totals", new(Totals), "09" + "00" + "0000000000000000" + "00000000" + "00" + "00" + "0000" + "0000" + "00" + "00" + "00" + "0200"},
 	} {
 		require.Equal(t, c.want, hex.EncodeToString(bytesOf(t, c.x)), c.name)
 	}
@@ -62,6 +63,11 @@ func drawSnapshot(t *rapid.T) *Snapshot {
 		Final:    rapid.Bool().Draw(t, "final"),
 		Delta:    *drawTotals(t),
 	}
+	d := NewDraw(5, rapid.Uint64().Draw(t, "seed"), 1)
+	for range rapid.IntRange(0, 8).Draw(t, "drawn") {
+		d.Enter(&DrawnOp{Due: s.From, Start: s.From, End: s.From, Verb: driver.Put, Outcome: driver.Error}, []byte("x"), 1)
+	}
+	s.Samples.Add(d.Most(), d.Taken())
 	s.SeqLast = rapid.Uint64Min(s.SeqFirst).Draw(t, "last")
 	s.To = rapid.Int64Min(s.From).Draw(t, "to")
 	s.Running.Add(&s.Delta)
@@ -129,7 +135,7 @@ func TestEncodeRefusesWhatCannotBeRead(t *testing.T) {
 		s    *Snapshot
 		want string
 	}{
-		{"too many endpoints", &Snapshot{Delta: *NewTotals(0, maxEndpoints+1)}, "want a multiple of 7, of at most 4096 endpoints"},
+		{"too many endpoints", &Snapshot{Delta: *NewTotals(0, maxEndpoints+1)}, "want a multiple of 39, of at most 4096 endpoints"},
 		{"half an endpoint", &Snapshot{Running: Counters{Requests: make([]Requests, 4)}}, "encode 4 request ledgers"},
 		{"sequence backwards", &Snapshot{SeqFirst: 2, SeqLast: 1}, "want neither to run backwards"},
 		{"time backwards", &Snapshot{From: 2, To: 1}, "want neither to run backwards"},
@@ -148,10 +154,38 @@ func TestEncodeRefusesWhatCannotBeRead(t *testing.T) {
 	}
 }
 
+// More errors than there is room for may have no text: each text went when another came.
+func TestErrorsThatHaveLostTheirTexts(t *testing.T) {
+	for n, want := range map[uint64]string{0: "", maxTexts: "32 errors without a text", maxTexts + 1: "", math.MaxUint64: ""} {
+		e, r := Errors{}, reader{}
+		r.Rest = append(binary.AppendUvarint(nil, n), 0)
+		r.errors(&e)
+		if want != "" {
+			require.EqualError(t, r.Err, want)
+			continue
+		}
+		require.NoError(t, r.Err, "%d", n)
+		require.Equal(t, n, e.Total())
+	}
+}
+
+// The widest bins there are hold the last time there is.
+func TestWidestBinsTravel(t *testing.T) {
+	totals := count(start(driver.Put, 1), end(Sample{Verb: driver.Put, Due: testOrigin, Start: testOrigin, End: math.MaxInt64}))
+	totals.Origin = 0
+	totals.Ops[driver.Put].Bins[driver.OK].Add(math.MaxInt64)
+	b := bytesOf(t, totals)
+	require.EqualValues(t, maxShift, totals.Ops[driver.Put].Bins[driver.OK].Shift)
+	var into Totals
+	_, err := into.Decode(b)
+	require.NoError(t, err)
+	require.Equal(t, b, bytesOf(t, &into))
+}
+
 // Each case is a form that AppendBinary does not write.
 func TestDecodeIsStrict(t *testing.T) {
 	const (
-		head   = "07" + "00" + "0000000000000000" + "00000000" + "00" // up to the span
+		head   = "09" + "00" + "0000000000000000" + "00000000" + "00" // up to the span
 		span   = "00"
 		noErrs = "0000"
 		noReqs = "0000"
@@ -161,9 +195,10 @@ func TestDecodeIsStrict(t *testing.T) {
 		putOp = "02" + ledger + "0000000000" + "0000" + "0200" + "020002000200" + "020002000200"
 	)
 	for _, c := range []struct{ name, form, want string }{
-		{"version", "01", "version 1, want 7"},
-		{"a long number", "07" + "8000", "longer than need be"},
-		{"a large number", "07" + "ffffffffffffffffffff01", "above 2^64"},
+		{"version", "01", "version 1, want 9"},
+		{"a long number", "09" + "8000", "longer than need be"},
+		{"a large number", "09" + "ffffffffffffffffffff01", "above 2^64"},
+		{"32 errors without text", head + span + "2000", "32 errors without a text"},
 		{"33 texts", head + span + "2121", "33 error texts, want at most 32"},
 		{"errors without text", head + span + "0100", "1 errors without a text"},
 		{"text never occurred", head + span + "0101" + "0161" + "00", "occurred 0 times, want 1 to 1"},
@@ -176,34 +211,42 @@ func TestDecodeIsStrict(t *testing.T) {
 		{"endpoints", head + span + noErrs + "812000", "0 request ledgers of 4097 endpoints"},
 		{"2^63 endpoints", head + span + noErrs + "80808080808080808001" + "00", "0 request ledgers of 9223372036854775808 endpoints"},
 		{"2^63 endpoints in use", head + span + noErrs + "80808080808080808001" + "01", "1 request ledgers of 9223372036854775808 endpoints"},
-		{"requests", head + span + noErrs + "0108", "8 request ledgers of 1 endpoints"},
-		{"requests beyond", head + span + noErrs + "0101" + "07", "beyond the 1 endpoints"},
-		{"requests after the last", head + span + noErrs + "0102" + "060100000000000000" + "00", "beyond the 1 endpoints"},
+		{"requests", head + span + noErrs + "0128", "40 request ledgers of 1 endpoints"},
+		{"requests beyond", head + span + noErrs + "0101" + "27", "beyond the 1 endpoints"},
+		{"requests after the last", head + span + noErrs + "0102" + "260100000000000000" + "00", "beyond the 1 endpoints"},
 		{"empty requests", head + span + noErrs + "0101" + "00" + zeros8, "a request ledger that is written, but empty"},
-		{"verbs", head + span + noErrs + noReqs + "80", "a set 0x80 of 7 verbs"},
+		{"verbs", head + span + noErrs + noReqs + "808080808010", "a set 0x8000000000 of 39 verbs"},
 		{
 			"empty op", head + span + noErrs + noReqs + "02" + "000000000000000000" + "0000000000" + "0000" + "0200" +
-				"020002000200" + "020002000200" + "00" + "00" + "00" + "00", "put: written, but empty",
+				"020002000200" + "020002000200" + "00" + "00" + "00" + "00" + "00", "put: written, but empty",
 		},
 		{"histogram", head + span + noErrs + noReqs + "02" + ledger + "0000000000" + "0000" + "0100", "put: decode histogram: version 1"},
 		{"last ack empty", head + span + noErrs + noReqs + putOp + "01" + "0200", "put: the last of 1 acks is empty"},
-		{"outcomes", head + span + noErrs + noReqs + putOp + "00" + "80", "put: a set 0x80 of 7 outcomes"},
-		{"bins too fine", head + span + noErrs + noReqs + putOp + "00" + "01" + "0f01", "put: 1 ends in bins of 2^15 ns"},
-		{"bins too coarse", head + span + noErrs + noReqs + putOp + "00" + "01" + "3601", "put: 1 ends in bins of 2^54 ns"},
-		{"empty bins", head + span + noErrs + noReqs + putOp + "00" + "01" + "1000", "put: 0 ends in bins"},
-		{"empty bin", head + span + noErrs + noReqs + putOp + "00" + "01" + "1001" + "0000", "put: a bin of 0 ends, want 1 to 1"},
-		{"full bin", head + span + noErrs + noReqs + putOp + "00" + "01" + "1001" + "0002", "put: a bin of 2 ends, want 1 to 1"},
-		{"bin beyond", head + span + noErrs + noReqs + putOp + "00" + "01" + "1001" + "800801", "put: a bin above the last of 1024"},
-		{"bin after the last", head + span + noErrs + noReqs + putOp + "00" + "01" + "1002" + "ff0701" + "0001", "put: a bin above the last"},
-		{"bins coarser than need be", head + span + noErrs + noReqs + putOp + "00" + "01" + "1101" + "ff0301", "put: bins of 2^17 ns, where half"},
-		{"outcomes by turn", head + span + noErrs + noReqs + putOp + "00" + "00" + "80", "put: a set 0x80 of 7 outcomes"},
+		{"nine kinds", head + span + noErrs + noReqs + putOp + "00" + "09", "put: 9 kinds, want at most 8"},
+		{"last kind empty", head + span + noErrs + noReqs + putOp + "00" + "01" + "0200" + "0200", "put: the last of 1 kinds is empty"},
+		{"outcomes", head + span + noErrs + noReqs + putOp + "00" + "00" + "80", "put: a set 0x80 of 7 outcomes"},
+		{"bins too fine", head + span + noErrs + noReqs + putOp + "00" + "00" + "01" + "0f01", "put: 1 ends in bins of 2^15 ns"},
+		{"bins too coarse", head + span + noErrs + noReqs + putOp + "00" + "00" + "01" + "3601", "put: 1 ends in bins of 2^54 ns"},
+		{"empty bins", head + span + noErrs + noReqs + putOp + "00" + "00" + "01" + "1000", "put: 0 ends in bins"},
+		{"empty bin", head + span + noErrs + noReqs + putOp + "00" + "00" + "01" + "1001" + "0000", "put: a bin of 0 ends, want 1 to 1"},
+		{"full bin", head + span + noErrs + noReqs + putOp + "00" + "00" + "01" + "1001" + "0002", "put: a bin of 2 ends, want 1 to 1"},
+		{"bin beyond", head + span + noErrs + noReqs + putOp + "00" + "00" + "01" + "1001" + "800801", "put: a bin above the last of 1024"},
+		{"bin after the last", head + span + noErrs + noReqs + putOp + "00" + "00" + "01" + "1002" + "ff0701" + "0001", "put: a bin above the last"},
+		{"bins coarser than need be", head + span + noErrs + noReqs + putOp + "00" + "00" + "01" + "1101" + "ff0301", "put: bins of 2^17 ns, where half"},
+		{"rare things", head + span + noErrs + noReqs + putOp + "00" + "00" + "00" + "00" + "04", "put: a set 0x4 of 2 kinds"},
+		{"no bins of ordinals", head + span + noErrs + noReqs + putOp + "00" + "00" + "00" + "00" + "02" + "0000", "put: 0 bins of 2^0 ordinals"},
+		{"too many bins of ordinals", head + span + noErrs + noReqs + putOp + "00" + "00" + "00" + "00" + "02" + "0081", "put: 129 bins of 2^0 ordinals"},
+		{"bins of ordinals too wide", head + span + noErrs + noReqs + putOp + "00" + "00" + "00" + "00" + "02" + "0140", "put: 64 bins of 2^1 ordinals"},
+		{"bins of ordinals beyond", head + span + noErrs + noReqs + putOp + "00" + "00" + "00" + "00" + "02" + "3a41", "put: 65 bins of 2^58 ordinals"},
+		{"last bin of ordinals empty", head + span + noErrs + noReqs + putOp + "00" + "00" + "00" + "00" + "02" + "0001" + "00" + "0200", "put: the last of 1 bins of ordinals is empty"},
+		{"outcomes by turn", head + span + noErrs + noReqs + putOp + "00" + "00" + "00" + "80", "put: a set 0x80 of 7 outcomes"},
 		{"time too fine", head + span + noErrs + noReqs + "00" + "00" + "0f01", "1 ends in bins of 2^15 ns"},
 		{"empty time", head + span + noErrs + noReqs + "00" + "00" + "1000", "0 ends in bins of 2^16 ns"},
 		{"scenarios", head + span + noErrs + noReqs + "00" + "8080808010", "a set 0x100000000 of 32 scenarios"},
 		{"scenario cut off", head + span + noErrs + noReqs + "00" + "02" + "01", "scenario 2: it ends early"},
 		{
 			"empty scenario", head + span + noErrs + noReqs + "00" + "01" + "000000000000000000" + "0000000000" + "0000" + "0200" +
-				"020002000200" + "020002000200" + "00" + "00" + "00" + "00", "scenario 1: written, but empty",
+				"020002000200" + "020002000200" + "00" + "00" + "00" + "00" + "00" + "00", "scenario 1: written, but empty",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -217,9 +260,9 @@ func TestDecodeIsStrict(t *testing.T) {
 		})
 	}
 	for _, c := range []struct{ name, form, want string }{
-		{"version", "00", "version 0, want 7"},
-		{"verbs", "0780", "a set 0x80 of 7 verbs"},
-		{"empty ledger", "0702" + "000000000000000000", "put: written, but empty"},
+		{"version", "00", "version 0, want 9"},
+		{"verbs", "09808080808010", "a set 0x8000000000 of 39 verbs"},
+		{"empty ledger", "0902" + "000000000000000000", "put: written, but empty"},
 	} {
 		t.Run("counters/"+c.name, func(t *testing.T) {
 			b, err := hex.DecodeString(c.form)
@@ -233,11 +276,11 @@ func TestDecodeIsStrict(t *testing.T) {
 	}
 	const most = "ffffffffffffffffff01"
 	for _, c := range []struct{ name, form, want string }{
-		{"version", "08", "version 8, want 7"},
-		{"step", "07" + "8080808008", "step 2147483648"},
-		{"sequence", "07" + "00" + most + "01", "sequence numbers above 2^64"},
-		{"time", "07" + "00" + "0000" + "02" + most, "an interval to beyond 2^63 ns"},
-		{"final", "07" + "00" + "0000" + "0000" + "02", "final is 2, want 0 or 1"},
+		{"version", "07", "version 7, want 9"},
+		{"step", "09" + "8080808008", "step 2147483648"},
+		{"sequence", "09" + "00" + most + "01", "sequence numbers above 2^64"},
+		{"time", "09" + "00" + "0000" + "02" + most, "an interval to beyond 2^63 ns"},
+		{"what it has", "09" + "00" + "0000" + "0000" + "04", "a set 0x4 of 2 things said of a snapshot"},
 	} {
 		t.Run("snapshot/"+c.name, func(t *testing.T) {
 			b, err := hex.DecodeString(c.form)

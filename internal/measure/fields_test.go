@@ -29,11 +29,11 @@ func counted() (all []field) {
 	}
 	var walk func(name string, at func(*Totals) reflect.Value)
 	walk = func(name string, at func(*Totals) reflect.Value) {
-		if name == "Totals.Origin" || strings.HasSuffix(name, ".Keys.Bins") || strings.HasSuffix(name, ".Keys.Turns") {
+		if name == "Totals.rest.Origin" || strings.HasSuffix(name, ".Keys.Bins") || strings.HasSuffix(name, ".Keys.Turns") {
 			return // the first is no count, and bins of keys have nothing that their outcomes have not
 		}
 		v := at(shape())
-		switch v.Interface().(type) {
+		switch reflect.New(v.Type()).Elem().Interface().(type) {
 		case hist.Hist:
 			all = append(all, field{name: name, count: func(t *Totals) { at(t).Addr().Interface().(*hist.Hist).Record(12_345) }})
 			return

@@ -64,6 +64,7 @@ func drawSample(t *rapid.T) Sample {
 		Verb:    anyVerb.Draw(t, "verb"),
 		Outcome: anyOutcome.Draw(t, "outcome"),
 		Cause:   anyCause.Draw(t, "cause"),
+		Kind:    uint8(max(0, rapid.IntRange(-5, MaxKinds).Draw(t, "kind"))),
 		Due:     due,
 		Start:   start,
 		End:     start + rapid.Int64Range(0, 1e9).Draw(t, "service"),
@@ -81,13 +82,19 @@ var anyEvents = rapid.Custom(func(t *rapid.T) []event {
 		return []event{start(s.Verb, n), end(s)}
 	case 8:
 		i, s := rapid.IntRange(0, MaxScenarios-1).Draw(t, "scenario"), drawSample(t)
-		turn := anyTime.Draw(t, "before")
+		turn, at := anyTime.Draw(t, "before"), Step{i, rapid.IntRange(0, MaxSteps-1).Draw(t, "step")}
 		return []event{
 			func(t *Totals) { t.AddScenario(i); t.AddScenarioInFlight(i, 1) },
 			func(t *Totals) { t.AddScenarioInFlight(i, -1); t.RecordScenario(i, &s) },
 			func(t *Totals) { t.AddScenario(i); t.ShedScenario(i) },
 			start(s.Verb, n),
-			func(t *Totals) { t.AddInFlight(s.Verb, -1); t.RecordStep(&s, s.Due-turn) },
+			func(t *Totals) { t.AddStep(at); t.AddStepInFlight(at, 1) },
+			func(t *Totals) {
+				t.AddInFlight(s.Verb, -1)
+				t.AddStepInFlight(at, -1)
+				t.RecordStep(at, &s, s.Due-turn)
+			},
+			func(t *Totals) { t.AddStep(at); t.ShedStep(at) },
 		}
 	case 0:
 		return []event{start(v, n)}
@@ -206,5 +213,8 @@ func sampleSnapshot() *Snapshot {
 	s := &Snapshot{Step: 3, SeqFirst: 17, SeqLast: 18, From: testOrigin, To: testOrigin + 2e9, Delta: *sampleTotals(), Final: true}
 	s.Running.Add(&s.Delta)
 	s.Running.Add(&s.Delta)
+	d := NewDraw(2, 1, 1)
+	d.Enter(&DrawnOp{Due: testOrigin, Start: testOrigin + 1, End: testOrigin + 5, In: 9, Out: Unknown, Code: 404, Outcome: driver.Miss}, nil, 3)
+	s.Samples.Add(d.Most(), d.Taken())
 	return s
 }

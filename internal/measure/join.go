@@ -15,10 +15,16 @@ type Interval struct {
 // mostWaiting bounds the intervals that wait for a source. When there are more, every two neighbours are joined.
 const mostWaiting = 128
 
+// mostJoined bounds their memory, in bytes: that of what two workers count at most. What waits is joined until it takes no more.
+const mostJoined = 2 * mostHeld
+
 // Joiner joins what several sources (the loops of a worker, the workers of a run) count in one step, interval by interval. When a
 // source falls behind, the others' intervals wait for it, each by itself, and are returned one after the other once it has caught up or
-// finished. Two neighbours are joined only where a source has counted across the boundary between them, or where more than 128 wait.
+// finished. Two neighbours are joined only where a source has counted across the boundary between them, or where more than 128 wait, or where
+// these take more than Most.
 type Joiner struct {
+	Most int // bytes that intervals which wait may take; NewJoiner allows 256 MiB
+
 	at      int64
 	upTo    []int64
 	final   []bool
@@ -29,7 +35,7 @@ type Joiner struct {
 
 // NewJoiner returns a Joiner for a step that starts at a time on the run clock.
 func NewJoiner(sources int, at int64) *Joiner {
-	j := &Joiner{at: at, upTo: make([]int64, sources), final: make([]bool, sources)}
+	j := &Joiner{Most: mostJoined, at: at, upTo: make([]int64, sources), final: make([]bool, sources)}
 	for i := range j.upTo {
 		j.upTo[i] = at
 	}
@@ -49,9 +55,17 @@ func (j *Joiner) Add(source int, upTo int64, final bool, t *Totals) {
 	w := &j.waiting[i]
 	w.From = min(w.From, from)
 	w.Delta.Merge(t)
-	if len(j.waiting) > mostWaiting {
-		j.halve()
+	for len(j.waiting) > mostWaiting || len(j.waiting) > 1 && j.Held() > j.Most {
+		j.waiting = Fold(j.waiting, 2, j.join)
 	}
+}
+
+// Held returns how many bytes the intervals take that wait for a source. It is more than Most when they take that as a single one.
+func (j *Joiner) Held() (n int) {
+	for i := range j.waiting {
+		n += j.waiting[i].Delta.bytes()
+	}
+	return n
 }
 
 // Next returns the earliest interval that all sources have got past and that was not returned before.
@@ -61,10 +75,8 @@ func (j *Joiner) Next() (Interval, bool) {
 	if n == 0 || end > j.past() || end <= j.at && slices.Contains(j.final, false) {
 		return Interval{}, false
 	}
-	for i := range n - 1 {
-		j.join(&j.waiting[i], &j.waiting[n-1])
-	}
-	joint := Interval{From: j.at, To: end, Delta: j.waiting[n-1].Delta}
+	Fold(j.waiting[:n], n, j.join)
+	joint := Interval{From: j.at, To: end, Delta: j.waiting[0].Delta}
 	j.waiting = slices.Delete(j.waiting, 0, n)
 	joint.Final = len(j.waiting) == 0 && !slices.Contains(j.final, false)
 	j.at, j.passed = end, joint.Delta
@@ -82,7 +94,6 @@ func (j *Joiner) Ahead(to int64) (Interval, bool) {
 
 // first returns how many of those waiting have to be taken together, and where they end: at the first boundary that no source has counted across.
 func (j *Joiner) first() (n int, end int64) {
-	end = j.at
 	for i := range j.waiting {
 		if w := &j.waiting[i]; i == 0 || end <= j.at || w.From < end {
 			n, end = i+1, w.To
@@ -102,31 +113,19 @@ func (j *Joiner) past() int64 {
 	return to
 }
 
-// halve joins every two neighbours that wait.
-func (j *Joiner) halve() {
-	kept := j.waiting[:0]
-	for pair := range slices.Chunk(j.waiting, 2) {
-		if len(pair) == 2 {
-			j.join(&pair[0], &pair[1])
-		}
-		kept = append(kept, pair[len(pair)-1])
-	}
-	clear(j.waiting[len(kept):])
-	j.waiting = kept
-}
-
-// join adds an interval to a later one.
-func (j *Joiner) join(w, to *Interval) {
-	to.From = min(to.From, w.From)
-	to.Delta.Merge(w.Delta)
-	j.recycle(w.Delta)
+// join adds an interval that waits to an earlier one.
+func (j *Joiner) join(into, from *Interval) {
+	into.From, into.To = min(into.From, from.From), from.To
+	into.Delta.Merge(from.Delta)
+	j.recycle(from.Delta)
+	*from = Interval{}
 }
 
 // fresh returns an empty Totals.
 func (j *Joiner) fresh(origin int64) *Totals {
 	n := len(j.free)
 	if n == 0 {
-		return &Totals{Origin: origin}
+		return &Totals{rest: rest{Origin: origin}}
 	}
 	t := j.free[n-1]
 	j.free = j.free[:n-1]
@@ -142,7 +141,15 @@ func (j *Joiner) release() {
 	}
 }
 
+// recycle keeps a Totals to be used again, unless what is kept so would take more than half of what may wait.
 func (j *Joiner) recycle(t *Totals) {
+	kept := t.bytes()
+	for _, t := range j.free {
+		kept += t.bytes()
+	}
+	if kept > j.Most/2 {
+		return
+	}
 	t.Reset()
 	t.Requests = t.Requests[:0] // as many as the next that is merged into it
 	j.free = append(j.free, t)

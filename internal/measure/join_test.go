@@ -191,6 +191,62 @@ func TestJoinerKeepsNoMoreThanItMay(t *testing.T) {
 	require.Equal(t, 3600*3601/2, sum)
 }
 
+// TestJoinerKeepsNoMoreBytesThanItMay has one source be silent while the other counts ever slower ops: what waits is joined until it has room, and
+// adds up to the same.
+func TestJoinerKeepsNoMoreBytesThanItMay(t *testing.T) {
+	j := NewJoiner(2, 0)
+	j.Most = 256 << 10
+	spare := func() (n int) {
+		for _, t := range j.free {
+			n += t.bytes()
+		}
+		return n
+	}
+	for s := range 60 {
+		part := NewTotals(0, 1)
+		part.AddDue(driver.Put)
+		part.Record(&Sample{Verb: driver.Put, End: 1 << s})
+		j.Add(0, int64(s+1)*1e9, false, part)
+		require.LessOrEqual(t, j.Held(), j.Most)
+		require.LessOrEqual(t, spare(), j.Most/2)
+	}
+	require.Less(t, len(j.waiting), 10)
+	j.Add(1, 60e9, true, &Totals{})
+	sum, at := uint64(0), int64(0)
+	for i, ok := j.Next(); ok; i, ok = j.Next() {
+		require.Equal(t, at, i.From)
+		at, sum = i.To, sum+i.Delta.Ops[driver.Put].Due
+	}
+	require.EqualValues(t, 60e9, at)
+	require.EqualValues(t, 60, sum)
+}
+
+// TestJoinerKeepsUpToHalfToBeUsedAgain: just half is kept, and not a byte more.
+func TestJoinerKeepsUpToHalfToBeUsedAgain(t *testing.T) {
+	size := sampleTotals().bytes()
+	for _, c := range []struct{ most, kept int }{{2 * size, 1}, {2*size - 2, 0}, {4*size - 2, 1}} {
+		j := NewJoiner(1, 0)
+		j.Most = c.most
+		j.recycle(sampleTotals())
+		require.Len(t, j.free, c.kept, "%d of %d", c.most, size)
+		j.recycle(sampleTotals())
+		require.LessOrEqual(t, len(j.free), 1)
+	}
+}
+
+// TestJoinerSaysWhatHasNoRoom joins all that waits, which is still too much.
+func TestJoinerSaysWhatHasNoRoom(t *testing.T) {
+	j := NewJoiner(2, 0)
+	j.Most = 100 << 10
+	for s := range 3 {
+		part := NewTotals(0, 1)
+		part.Record(&Sample{Verb: driver.Verb(s), End: math.MaxInt64})
+		j.Add(0, int64(s+1)*1e9, false, part)
+		require.Len(t, j.waiting, 1)
+		require.Greater(t, j.Held(), j.Most)
+	}
+}
+
 func b2i(b bool) int {
 	if b {
 		return 1

@@ -35,6 +35,7 @@ type Sample struct {
 	Verb    driver.Verb
 	Outcome driver.Outcome // any but Shed
 	Cause   Cause          // what decided a bad outcome
+	Kind    uint8          // that its program gave it, up to MaxKinds; 0: none
 	Due     int64          // when the schedule wanted it, and the turn of its slot began
 	Start   int64          // before the write that carried it
 	End     int64          // of the read that completed it
@@ -47,20 +48,25 @@ type Sample struct {
 //
 // A verb without an op has a nil or an empty Op, an outcome that did not occur nil or empty Bins; the two mean the same.
 type Totals struct {
-	Origin      int64 // run clock at the step's start; the same in all parts of a step. 0 in a Totals that has none
-	Ops         [driver.NumVerbs]*Op
-	Scenarios   []*Op      // by number in the phase, as long as the last that began; their ops are in Ops, too
+	rest
+	Ops       [driver.NumVerbs]*Op
+	Scenarios []*Op // by number in the phase, as long as the last that began; their ops are in Ops, too
+	Time      *Bins // by when turns of slots began: the ns that they took, think times apart; nil is empty
+	Errors    Errors
+}
+
+// rest is what of Totals an [Account] keeps as it is.
+type rest struct {
+	Origin      int64      // run clock at the step's start; the same in all parts of a step. 0 in a Totals that has none
 	Requests    []Requests // index endpoint·NumVerbs + verb
 	Digest      uint64     // commutative digest of the ops due: stream, n, verb, key, size
 	Span        Span
-	Time        *Bins     // by when turns of slots began: the ns that they took, think times apart; nil is empty
 	Reconnects  uint64    // connections opened again after a loss
 	LateReplies uint64    // replies to requests that had timed out already; discarded
 	Foreign     uint64    // values read that no loadgen wrote (no valid header in a checked dataset)
 	Stalls      uint64    // times that an event loop stood still for more than 250 ms, and
 	MaxStall    int64     // the longest, ns
 	Waited      hist.Hist // lag of ops that had no room when they were due, ns; they are in the Lag of their verb, too
-	Errors      Errors
 }
 
 // Op is the ledger and the latencies of one verb, or of one scenario. Latencies are nanoseconds.
@@ -77,7 +83,16 @@ type Op struct {
 	Bins     [driver.NumOutcomes]*Bins // by when ops ended
 	Turns    [driver.NumOutcomes]*Bins // by when the turns of their slots began
 	Keys     Keys                      // of ops that have several; empty where ops have one each
+	Growth   *Growth                   // of a step whose ops are counted by ordinal, too; nil is empty
+	Kinds    []Kind                    // of ops whose program sorts them: by the number that it gave, from 1, less 1. What is in one is in Service and Response, too
+	Steps    []*Op                     // of a scenario, by number: the ops of each of its steps
 }
+
+// Kind is the latencies of ops that ended in the same way as their program sees it, such as those of gets that another store had to answer.
+type Kind struct{ Service, Response hist.Hist }
+
+// MaxKinds is how many kinds a program sorts ops into at most.
+const MaxKinds = 8
 
 // Keys is the ledger of the keys of ops, which balances as that of ops does, and when they ended.
 type Keys struct {
@@ -116,7 +131,7 @@ const MaxAcks = 255
 // NewTotals returns an empty Totals of a step that starts at origin on the run clock, with room for the requests to a number
 // of endpoints.
 func NewTotals(origin int64, endpoints int) *Totals {
-	return &Totals{Origin: origin, Requests: make([]Requests, endpoints*driver.NumVerbs)}
+	return &Totals{rest: rest{Origin: origin, Requests: make([]Requests, endpoints*driver.NumVerbs)}}
 }
 
 // of returns the ledger of a verb, made at first use.
@@ -176,9 +191,6 @@ func (t *Totals) RecordN(s *Sample, n uint64) {
 	t.addTime(s, n)
 }
 
-// RecordStep counts the op of a scenario that was due, and had its slot, from a time on. The slot's time is counted with the scenario.
-func (t *Totals) RecordStep(s *Sample, turn int64) { t.of(s.Verb).record(s, 1, turn, t.Origin) }
-
 // addTime adds the time that n turns of slots took, think times apart.
 func (t *Totals) addTime(s *Sample, n uint64) {
 	took := s.End - s.Due
@@ -205,6 +217,19 @@ func (o *Op) record(s *Sample, n uint64, turn, origin int64) {
 		o.Service[class].RecordN(service, n)
 		o.Response[class].RecordN(response, n)
 	}
+	if s.Kind > 0 {
+		k := o.kind(int(s.Kind))
+		k.Service.RecordN(service, n)
+		k.Response.RecordN(response, n)
+	}
 	madeBins(&o.Bins, s.Outcome).AddN(s.End-origin, n)
 	madeBins(&o.Turns, s.Outcome).AddN(turn-origin, n)
+}
+
+// kind returns the latencies of a kind from 1 on, made at first use.
+func (o *Op) kind(k int) *Kind {
+	for len(o.Kinds) < k {
+		o.Kinds = append(o.Kinds, Kind{})
+	}
+	return &o.Kinds[k-1]
 }

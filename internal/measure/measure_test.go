@@ -3,6 +3,7 @@ package measure
 import (
 	"fmt"
 	"math"
+	"math/big"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -118,6 +119,39 @@ func TestOpDigest(t *testing.T) {
 	} {
 		require.Empty(t, seen[d], "differs in %s only", name)
 		seen[d] = name
+	}
+}
+
+// TestDigestKeys are as their comment says, and so no digest of another build is another: the first 64 bits behind the point of √2, √3, √5 and √7.
+func TestDigestKeys(t *testing.T) {
+	for i, n := range []int64{2, 3, 5, 7} {
+		root := new(big.Int).Lsh(big.NewInt(n), 128)
+		root.Sqrt(root) // 2^64·√n, without what is behind the point
+		require.Equal(t, digestKeys[i], new(big.Int).And(root, new(big.Int).SetUint64(math.MaxUint64)).Uint64(), "√%d", n)
+	}
+}
+
+// TestDigestsArePinned: runs of different builds are compared by them. The keys begin with a, b, c and so on.
+func TestDigestsArePinned(t *testing.T) {
+	for n, want := range map[int]uint64{
+		0:  0x51fd3464c0ed2eec,
+		1:  0x8d04c325b30230f7,
+		7:  0x2de8e98ef23a4c78,
+		8:  0xccd033da043531be,
+		9:  0x4c2cdf6d68e2a90,
+		15: 0x5ddc956caf94f46f,
+		16: 0x773158e5781f4c00,
+		17: 0xab49353b4ff67e4c,
+		24: 0xf1d05f8edf51cecb,
+		31: 0x79b06eb1c33a5f29,
+		32: 0xb2b6da732cae024e,
+		40: 0xc5bf22da4618530d,
+	} {
+		key := make([]byte, n)
+		for i := range key {
+			key[i] = byte('a' + i)
+		}
+		require.Equal(t, want, OpDigest(3, 1<<40+5, driver.Put, key, 1000), "a key of %d bytes", n)
 	}
 }
 

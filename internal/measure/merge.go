@@ -3,6 +3,7 @@ package measure
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/hist"
@@ -12,7 +13,8 @@ import (
 // The longer Requests decides the number of endpoints. The origins must be the same, or one of them 0: bins count from there.
 // Merge panics when they differ; who merges what came from elsewhere compares them first.
 func (t *Totals) Merge(o *Totals) {
-	t.mergeRest(o)
+	t.rest.merge(&o.rest)
+	t.Errors.Merge(&o.Errors)
 	if o.Time.Total() > 0 {
 		if t.Time == nil {
 			t.Time = new(Bins)
@@ -27,8 +29,8 @@ func (t *Totals) Merge(o *Totals) {
 	t.mergeScenarios(o)
 }
 
-// mergeRest is Merge, but for the ops.
-func (t *Totals) mergeRest(o *Totals) {
+// merge is Merge of what is neither ops nor errors.
+func (t *rest) merge(o *rest) {
 	if t.Origin != o.Origin && t.Origin != 0 && o.Origin != 0 {
 		panic(fmt.Sprintf("measure: merge totals with origin %d into totals with origin %d", o.Origin, t.Origin))
 	}
@@ -42,7 +44,6 @@ func (t *Totals) mergeRest(o *Totals) {
 	t.Stalls += o.Stalls
 	t.MaxStall = max(t.MaxStall, o.MaxStall)
 	t.Waited.Merge(&o.Waited)
-	t.Errors.Merge(&o.Errors)
 }
 
 // Reset empties t and keeps its memory, its origin and its number of endpoints, so that the same ops can be counted in it
@@ -61,7 +62,9 @@ func (t *Totals) Reset() {
 		*t.Time = Bins{}
 	}
 	t.Waited.Reset()
-	*t = Totals{Origin: t.Origin, Ops: t.Ops, Scenarios: t.Scenarios, Requests: t.Requests, Time: t.Time, Waited: t.Waited}
+	t.Digest, t.Span = 0, Span{}
+	t.Reconnects, t.LateReplies, t.Foreign, t.Stalls, t.MaxStall = 0, 0, 0, 0, 0
+	t.Errors = Errors{}
 }
 
 // hists returns the latencies that every Op has, in the order of the binary form.
@@ -82,12 +85,27 @@ func (o *Op) acks() []hist.Hist {
 	return o.Acks[:n]
 }
 
+// kinds returns those up to the last that occurred.
+func (o *Op) kinds() []Kind {
+	n := len(o.Kinds)
+	for n > 0 && o.Kinds[n-1].Response.Count() == 0 && o.Kinds[n-1].Service.Count() == 0 {
+		n--
+	}
+	return o.Kinds[:n]
+}
+
 // empty says whether nothing was counted.
-func (o *Op) empty() bool {
+func (o *Op) empty() bool { return o == nil || o.In|o.Out == 0 && o.idle() }
+
+// idle says whether nothing but bytes was counted.
+func (o *Op) idle() bool {
 	if o == nil {
 		return true
 	}
-	if o.Ledger() != (Ledger{}) || o.Causes != [len(o.Causes)]uint64{} || o.In|o.Out != 0 || len(o.acks()) > 0 {
+	if o.Ledger() != (Ledger{}) || o.Causes != [len(o.Causes)]uint64{} || len(o.acks()) > 0 || len(o.kinds()) > 0 {
+		return false
+	}
+	if slices.ContainsFunc(o.Steps, func(step *Op) bool { return !step.empty() }) {
 		return false
 	}
 	for _, h := range o.hists() {
@@ -100,7 +118,7 @@ func (o *Op) empty() bool {
 			return false
 		}
 	}
-	return o.Keys.empty()
+	return o.Keys.empty() && len(o.Growth.Used()) == 0
 }
 
 // empty says whether no key was counted. Bins have nothing that outcomes have not.
@@ -128,9 +146,24 @@ func (o *Op) merge(from *Op) {
 	}
 	mergeBins(&o.Bins, &from.Bins)
 	mergeBins(&o.Turns, &from.Turns)
+	for i := range from.kinds() {
+		k := o.kind(i + 1)
+		k.Service.Merge(&from.Kinds[i].Service)
+		k.Response.Merge(&from.Kinds[i].Response)
+	}
+	for i, step := range from.Steps {
+		if step.empty() {
+			continue
+		}
+		for len(o.Steps) <= i {
+			o.Steps = append(o.Steps, new(Op))
+		}
+		o.Steps[i].merge(step)
+	}
 	o.Keys.merge(&from.Keys.Ledger)
 	mergeBins(&o.Keys.Bins, &from.Keys.Bins)
 	mergeBins(&o.Keys.Turns, &from.Keys.Turns)
+	o.mergeGrowth(from.Growth)
 }
 
 func mergeBins(to, from *[driver.NumOutcomes]*Bins) {
@@ -164,12 +197,22 @@ func (o *Op) reset() {
 	for i := range o.Acks {
 		o.Acks[i].Reset()
 	}
+	for i := range o.Kinds {
+		o.Kinds[i].Service.Reset()
+		o.Kinds[i].Response.Reset()
+	}
+	for _, step := range o.Steps {
+		step.reset()
+	}
 	for _, all := range []*[driver.NumOutcomes]*Bins{&o.Bins, &o.Turns, &o.Keys.Bins, &o.Keys.Turns} {
 		for _, b := range all {
 			if b != nil {
 				*b = Bins{}
 			}
 		}
+	}
+	if o.Growth != nil {
+		o.Growth.reset()
 	}
 	o.Keys.Ledger = Ledger{}
 	o.Due, o.InFlight, o.In, o.Out = 0, 0, 0, 0

@@ -1,6 +1,8 @@
 package measure
 
-import "fmt"
+import (
+	"fmt"
+)
 
 // Snapshot is what one worker counted in an interval of a step, sealed. Intervals of a worker follow each other without gap or
 // overlap, so their deltas add up to the step's totals whichever of them were joined on the way.
@@ -10,6 +12,7 @@ type Snapshot struct {
 	From, To          int64    // what it covers, nanoseconds on the run clock, [From, To)
 	Delta             Totals   // counted in the interval; in_flight is the change
 	Running           Counters // both ledgers of the step from its start to To
+	Samples           Samples  // ops that were drawn in the interval, of a phase that wants samples
 	Final             bool     // the last of its step
 }
 
@@ -23,6 +26,7 @@ func (s *Snapshot) Merge(next *Snapshot) error {
 	s.SeqLast = next.SeqLast
 	s.To = next.To
 	s.Delta.Merge(&next.Delta)
+	s.Samples.Merge(&next.Samples)
 	s.Running.Reset()
 	s.Running.Merge(&next.Running)
 	s.Final = next.Final

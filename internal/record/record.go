@@ -15,6 +15,7 @@
 //	uuid              "0b6f8a52-…", random, of version 4
 //	qname             "{http://loadgen.example/model/content/1.0}dolorAmet", one of 16 namespaces with a name of two words
 //	lorem, lorem(n)   n words of running text, 8 unless told
+//	grow(T)           a list of values of another type, as long as the seed says; [Grown] makes such seeds
 package record
 
 import (
@@ -39,13 +40,17 @@ const (
 type Record struct {
 	fields []field
 	bound  int
+	grows  int // bytes that each element more takes, at most; 0: no field grows
 }
 
 // field makes one field's value behind its name.
 type field struct {
+	name  string
+	grows bool   // its value is a list of those that write makes
 	lead  string // what stands before the value: the brace or comma, and the name
 	bound int    // bytes of the longest value
 	write func(dst []byte, random random) []byte
+	plain func(dst []byte, random random) []byte // as write, without what makes it JSON; nil: that is no more than quotes
 }
 
 // New returns the record with the given fields: their types by their names. The error names the field and says what to write.
@@ -67,18 +72,59 @@ func New(types map[string]string) (*Record, error) {
 		if err != nil {
 			return nil, fmt.Errorf("field %q: %w", name, err)
 		}
-		f.lead = "," + quoted(name) + ":"
+		f.name, f.lead = name, ","+quoted(name)+":"
 		if i == 0 {
 			f.lead = "{" + f.lead[1:]
 		}
 		r.fields = append(r.fields, f)
-		r.bound += len(f.lead) + f.bound
+		r.bound += len(f.lead)
+		if f.grows {
+			r.bound += len("[]")
+			r.grows += len(",") + f.bound
+		} else {
+			r.bound += f.bound
+		}
 	}
 	return r, nil
 }
 
-// Bound returns the number of bytes that no record is longer than.
-func (r *Record) Bound() int { return r.bound }
+// Grows says whether a field grows.
+func (r *Record) Grows() bool { return r.grows > 0 }
+
+// Bound returns the number of bytes that no record is longer than whose growing fields have up to so many elements.
+func (r *Record) Bound(elements int64) int64 {
+	if r.grows == 0 {
+		return int64(r.bound)
+	}
+	if elements > (math.MaxInt64-int64(r.bound))/int64(r.grows) {
+		return math.MaxInt64
+	}
+	return int64(r.bound) + elements*int64(r.grows)
+}
+
+// Grown returns the seed of a record whose growing fields have n elements, of which there may be 2³² − 1. Records of one seed differ in nothing but that: a longer one
+// begins with the elements of a shorter one.
+func Grown(seed uint64, n uint32) uint64 { return seed&^math.MaxUint32 | uint64(n) }
+
+// drawn returns what the fields of a record are drawn from, and how many elements growing ones have.
+func (r *Record) drawn(seed uint64) (random, uint64) {
+	if r.grows == 0 {
+		return random(seed), 0
+	}
+	return random(seed &^ math.MaxUint32), seed & math.MaxUint32
+}
+
+// grown appends a list of n values.
+func (f *field) grown(dst []byte, r random, n uint64) []byte {
+	dst = append(dst, '[')
+	for i := range n {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = f.write(dst, random(r.word()))
+	}
+	return append(dst, ']')
+}
 
 // Least returns the number of bytes that no record is shorter than.
 func (r *Record) Least() int {
@@ -91,13 +137,52 @@ func (r *Record) Least() int {
 
 // Append appends the record of a seed. It allocates nothing but room in dst.
 func (r *Record) Append(dst []byte, seed uint64) []byte {
-	all := random(seed)
+	all, elements := r.drawn(seed)
 	for i := range r.fields {
 		f := &r.fields[i]
 		dst = append(dst, f.lead...)
-		dst = f.write(dst, random(all.word()))
+		own := random(all.word())
+		if f.grows {
+			dst = f.grown(dst, own, elements)
+		} else {
+			dst = f.write(dst, own)
+		}
 	}
 	return append(dst, '}')
+}
+
+// Has says whether records have a field.
+func (r *Record) Has(name string) bool {
+	_, ok := r.find(name)
+	return ok
+}
+
+func (r *Record) find(name string) (int, bool) {
+	return slices.BinarySearchFunc(r.fields, name, func(f field, name string) int { return strings.Compare(f.name, name) })
+}
+
+// AppendField implements form.Fielder.
+func (r *Record) AppendField(dst []byte, seed uint64, name string) []byte {
+	i, ok := r.find(name)
+	if !ok {
+		return dst
+	}
+	all, elements := r.drawn(seed)
+	for range i {
+		all.word()
+	}
+	f, own := &r.fields[i], random(all.word())
+	if f.grows {
+		return f.grown(dst, own, elements)
+	}
+	if f.plain != nil {
+		return f.plain(dst, own)
+	}
+	at := len(dst)
+	if dst = f.write(dst, own); dst[at] == '"' {
+		dst = append(dst[:at], dst[at+1:len(dst)-1]...)
+	}
+	return dst
 }
 
 // random is SplitMix64 (Steele, Lea and Flood, OOPSLA 2014, figure 16).
@@ -123,10 +208,18 @@ func quoted(text string) string {
 	return string(b)
 }
 
-const writeType = `write "int", "long", "int(1, 6)", "float", "double", "date", "datetime", "list(9)", "list(draft, live)", "uuid", "qname" or "lorem(20)"`
+const writeType = `write "int", "long", "int(1, 6)", "float", "double", "date", "datetime", "list(9)", "list(draft, live)", "uuid", "qname", "lorem(20)" or "grow(uuid)"`
 
 // newField reads a type.
 func newField(name, text string) (field, error) {
+	if inner, is := strings.CutPrefix(text, "grow("); is && strings.HasSuffix(inner, ")") {
+		f, err := newField(name, strings.TrimSpace(inner[:len(inner)-1]))
+		if err == nil && f.grows {
+			return field{}, fmt.Errorf("a list that grows in one that does; write what its elements are, as in grow(uuid)")
+		}
+		f.grows = true
+		return f, err
+	}
 	word, rest, called := strings.Cut(text, "(")
 	inner, closed := strings.CutSuffix(rest, ")")
 	if called != closed {
@@ -207,6 +300,7 @@ func list(name string, args []string) (field, error) {
 		return field{}, fmt.Errorf("a list of nothing; write how many texts it has, or the texts themselves, as in list(draft, live)")
 	}
 	f.write = func(dst []byte, r random) []byte { return append(dst, texts[r.below(uint64(len(texts)))]...) }
+	f.plain = func(dst []byte, r random) []byte { return append(dst, args[r.below(uint64(len(args)))]...) }
 	return f, nil
 }
 

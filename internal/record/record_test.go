@@ -25,7 +25,7 @@ func TestRecordsAreWhatTheirFieldsSay(t *testing.T) {
 	small := map[string]int{}
 	for seed := range uint64(20_000) {
 		b := r.Append([]byte("before"), seed)[len("before"):]
-		require.LessOrEqual(t, len(b), r.Bound())
+		require.LessOrEqual(t, len(b), int(r.Bound(0)))
 		require.GreaterOrEqual(t, len(b), r.Least())
 		var v struct {
 			Int      int32     `json:"a int"`
@@ -81,13 +81,13 @@ func TestRecordsFollowFromTheSeed(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, string(r.Append(nil, 5)), string(again.Append(nil, 5)))
 	require.NotEqual(t, string(r.Append(nil, 5)), string(r.Append(nil, 6)))
-	dst := make([]byte, 0, r.Bound())
+	dst := make([]byte, 0, r.Bound(0))
 	seed := uint64(0)
 	require.Zero(t, testing.AllocsPerRun(1000, func() { dst = r.Append(dst[:0], seed); seed++ }))
 	one, err := New(map[string]string{"b": "int(1, 1)", "a": "list(x)"})
 	require.NoError(t, err)
 	require.Equal(t, `{"a":"x","b":1}`, string(one.Append(nil, 0)))
-	require.Equal(t, len(`{"a":"x","b":1}`), one.Bound())
+	require.Equal(t, len(`{"a":"x","b":1}`), int(one.Bound(0)))
 }
 
 // The longest numbers there are fit.
@@ -130,6 +130,7 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 
 // Whatever is taken for a type makes JSON within its bounds.
 func FuzzNew(f *testing.F) {
+	f.Add("members", "grow(uuid)", uint64(7))
 	for name, text := range every {
 		f.Add(name, text, uint64(1))
 	}
@@ -138,9 +139,13 @@ func FuzzNew(f *testing.F) {
 		if err != nil {
 			return
 		}
+		elements := uint32(seed % 100)
+		if r.Grows() {
+			seed = Grown(seed, elements)
+		}
 		b := r.Append(nil, seed)
 		require.True(t, json.Valid(b), "%s", b)
-		require.LessOrEqual(t, len(b), r.Bound())
+		require.LessOrEqual(t, int64(len(b)), r.Bound(int64(elements)))
 		require.GreaterOrEqual(t, len(b), r.Least())
 	})
 }
@@ -154,5 +159,46 @@ func BenchmarkAppend(b *testing.B) {
 	for b.Loop() {
 		dst = r.Append(dst[:0], seed)
 		seed++
+	}
+}
+
+// TestRecordsThatGrow have one element more with each number, behind those they had, and nothing else changes.
+func TestRecordsThatGrow(t *testing.T) {
+	r, err := New(map[string]string{"members": "grow(uuid)", "sizes": "grow(int(1, 9))", "title": "lorem(4)"})
+	require.NoError(t, err)
+	require.True(t, r.Grows())
+	type form struct {
+		Members []string
+		Sizes   []int
+		Title   string
+	}
+	var last form
+	for n := range uint32(200) {
+		b := r.Append(nil, Grown(0x1234_5678_9abc_def0, n))
+		require.LessOrEqual(t, int64(len(b)), r.Bound(int64(n)))
+		require.GreaterOrEqual(t, len(b), r.Least())
+		var got form
+		require.NoError(t, json.Unmarshal(b, &got))
+		require.Len(t, got.Members, int(n))
+		require.Len(t, got.Sizes, int(n))
+		if n > 0 {
+			require.Equal(t, last.Title, got.Title)
+			require.Equal(t, last.Members, got.Members[:n-1])
+			require.NotContains(t, last.Members, got.Members[n-1])
+		}
+		if last = got; n == 0 {
+			last.Members = []string{}
+		}
+	}
+	require.Equal(t, `[]`, string(r.AppendField(nil, Grown(1, 0), "members")))
+	require.EqualValues(t, math.MaxInt64, r.Bound(math.MaxInt64))
+	for kind, want := range map[string]string{
+		"grow()":           `type ""`,
+		"grow(uid)":        `type "uid"`,
+		"grow(grow(uuid))": "a list that grows in one that does",
+		"grow":             `type "grow"`,
+	} {
+		_, err := New(map[string]string{"a": kind})
+		require.ErrorContains(t, err, want, kind)
 	}
 }

@@ -1,0 +1,22 @@
+package measure
+
+import "github.com/loadgen/loadgen/pkg/driver"
+
+// Ended counts the ops that have ended, how many of them badly, which is neither ok nor as a miss, and how many because the target failed.
+func (t *Totals) Ended() (all, bad, failed uint64) {
+	for _, o := range t.Ops {
+		for i, n := range o.Ledger().Outcomes {
+			all += n
+			if outcome := driver.Outcome(i); outcome > driver.Miss {
+				bad += n
+				if outcome.Failed() {
+					failed += n
+				}
+			}
+		}
+	}
+	return all, bad, failed
+}
+
+// Endpoints returns to how many endpoints requests are counted.
+func (t *Totals) Endpoints() int { return (len(t.Requests) + driver.NumVerbs - 1) / driver.NumVerbs }

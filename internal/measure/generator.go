@@ -1,0 +1,69 @@
+package measure
+
+// Generator is what a worker's own process spent on a step, and what kept it from running. A null is a quantity that the kernel or the
+// executor does not count.
+type Generator struct {
+	Executor    string  `json:"executor"` // "event loop", "blocking" or "thread"
+	Loops       int     `json:"loops"`
+	CPUSeconds  float64 `json:"cpu_seconds"` // user + system of the process
+	GCCycles    uint32  `json:"gc_cycles"`
+	MaxRSSBytes int64   `json:"max_rss_bytes"`
+	Spent
+	Mallocs uint64 `json:"mallocs"` // heap objects allocated by the process
+
+	// Busy is the share of the step, 0 to 1, in which the busiest loop's thread computed; looking at the clock for want of work is left
+	// out. On the blocking executor it is at least the share that the whole process used of the processors it may use.
+	Busy              float64  `json:"busy"`
+	ProductiveSeconds float64  `json:"productive_seconds"` // the same time, summed over loops; on the blocking executor that of the process
+	RunQueueWait      *float64 `json:"run_queue_wait"`     // share of the step, 0 to 1, that a loop's thread was ready and had no processor, 10 µs for each waking left out; the largest
+
+	GCPauseMaxSeconds      float64    `json:"gc_pause_max_seconds"`      // longest time that the garbage collector stopped the process
+	SchedLatencyP99Seconds float64    `json:"sched_latency_p99_seconds"` // from when a goroutine can run to when it does: 99 % took no longer
+	Throttled              *Throttled `json:"throttled"`                 // by the process' control groups
+	TCP                    *TCP       `json:"tcp"`                       // of the load's own connections
+
+	Interrupted *Interrupted `json:"interrupted"` // of open and closed loads on event loops
+
+	Machine        *Machine `json:"machine"`
+	MachineUnknown string   `json:"-"` // why Machine is nil
+}
+
+// Spent is what a client's process took for its load, as time(1) prints it for a command.
+type Spent struct {
+	CPUUserSeconds   float64 `json:"cpu_user_seconds"`
+	CPUSystemSeconds float64 `json:"cpu_system_seconds"`
+	MinorFaults      uint64  `json:"minor_faults"`    // of pages that were in memory
+	MajorFaults      uint64  `json:"major_faults"`    // of pages that were read
+	BlocksRead       uint64  `json:"blocks_read"`     // of 512 bytes, from a device
+	BlocksWritten    uint64  `json:"blocks_written"`  // likewise, to one
+	ElapsedSeconds   float64 `json:"elapsed_seconds"` // from the start of the step to its end
+}
+
+// Add adds what another process took. The time that passed stays.
+func (s *Spent) Add(o *Spent) {
+	s.CPUUserSeconds += o.CPUUserSeconds
+	s.CPUSystemSeconds += o.CPUSystemSeconds
+	s.MinorFaults += o.MinorFaults
+	s.MajorFaults += o.MajorFaults
+	s.BlocksRead += o.BlocksRead
+	s.BlocksWritten += o.BlocksWritten
+}
+
+// AddSpent adds what another worker's process took in the same time.
+func (g *Generator) AddSpent(o *Generator) {
+	g.Add(&o.Spent)
+	g.ElapsedSeconds = max(g.ElapsedSeconds, o.ElapsedSeconds)
+}
+
+// Throttled is how often and for how long control groups kept their processes from running because their CPU quota was spent.
+type Throttled struct {
+	Periods uint64  `json:"periods"` // of the quota
+	Seconds float64 `json:"seconds"` // summed over processors
+}
+
+// TCP is what the kernel counts on connections (tcp_info in linux/tcp.h).
+type TCP struct {
+	BytesSent          uint64 `json:"bytes_sent"` // those sent again included
+	BytesRetransmitted uint64 `json:"bytes_retransmitted"`
+	Retransmits        uint64 `json:"retransmits"` // segments sent again
+}

@@ -1,0 +1,139 @@
+package measure
+
+import "github.com/loadgen/loadgen/pkg/hist"
+
+// NumOrdinals is the number of bins of a Growth.
+const NumOrdinals = 128
+
+// maxOrdinalShift is that of bins which hold every ordinal: 128 bins of 2^57.
+const maxOrdinalShift = 57
+
+// Growth is service times by ordinal: bin i is of the ops with ordinals i<<Shift < n ≤ (i+1)<<Shift. An op's ordinal says as the how-manieth of its step it is due,
+// from 1 on, and is a matter of the plan. When one falls beyond the last bin, neighbours are joined and the width doubles. The width is therefore a function of the
+// largest ordinal alone, whatever the order of ops and of merges. The zero value is empty and ready; so is a nil *Growth for reading.
+type Growth struct {
+	Shift uint8
+	Bins  []GrowthBin // up to the last that is not empty; a reused Growth may have room for more
+}
+
+// GrowthBin is the ops of one bin that have ended.
+type GrowthBin struct {
+	Answered hist.Hist // service times of those that ended ok or miss, ns
+	Failed   uint64    // those that ended otherwise
+}
+
+// Ended returns how many ops of the bin have ended.
+func (b *GrowthBin) Ended() uint64 { return b.Answered.Count() + b.Failed }
+
+// Grow counts an op with its ordinal, beside Record. It allocates where Record does, and at the first use of a bin.
+func (t *Totals) Grow(s *Sample, ordinal uint64) { t.of(s.Verb).grow(s, ordinal) }
+
+// GrowScenario counts a scenario with its ordinal, beside RecordScenario.
+func (t *Totals) GrowScenario(i int, s *Sample, ordinal uint64) { t.scenario(i).grow(s, ordinal) }
+
+func (o *Op) grow(s *Sample, ordinal uint64) {
+	if o.Growth == nil {
+		o.Growth = new(Growth)
+	}
+	b := o.Growth.at(ordinal)
+	if classOf(s.Outcome) == ClassBad {
+		b.Failed++
+		return
+	}
+	b.Answered.Record(s.End - s.Start)
+}
+
+// at returns the bin of an ordinal.
+func (g *Growth) at(ordinal uint64) *GrowthBin {
+	ordinal = max(ordinal, 1) - 1
+	g.coarsen(narrowest(g.Shift, ordinal, NumOrdinals))
+	return g.bin(int(ordinal >> g.Shift))
+}
+
+// bin returns a bin, made with those before it at first use.
+func (g *Growth) bin(i int) *GrowthBin {
+	if more := i + 1 - len(g.Bins); more > 0 {
+		g.Bins = append(g.Bins, make([]GrowthBin, more)...)
+	}
+	return &g.Bins[i]
+}
+
+// coarsen joins neighbours until bins are at least 2^shift ordinals wide.
+func (g *Growth) coarsen(shift uint8) {
+	if shift <= g.Shift {
+		return
+	}
+	Fold(g.Bins, 1<<(shift-g.Shift), func(into, from *GrowthBin) {
+		into.merge(from)
+		from.reset()
+	})
+	g.Shift = shift
+}
+
+func (b *GrowthBin) merge(o *GrowthBin) {
+	b.Answered.Merge(&o.Answered)
+	b.Failed += o.Failed
+}
+
+func (b *GrowthBin) reset() {
+	b.Answered.Reset()
+	b.Failed = 0
+}
+
+// Used returns the bins up to the last that is not empty.
+func (g *Growth) Used() []GrowthBin {
+	if g == nil {
+		return nil
+	}
+	n := len(g.Bins)
+	for n > 0 && g.Bins[n-1].Ended() == 0 {
+		n--
+	}
+	return g.Bins[:n]
+}
+
+// Ended returns how many ops it is of.
+func (g *Growth) Ended() (n uint64) {
+	for i := range g.Used() {
+		n += g.Bins[i].Ended()
+	}
+	return n
+}
+
+// merge adds what o counted.
+func (g *Growth) merge(o *Growth) {
+	g.coarsen(o.Shift)
+	by := g.Shift - o.Shift
+	for i := range o.Used() {
+		if b := &o.Bins[i]; b.Ended() > 0 {
+			g.bin(i >> by).merge(b)
+		}
+	}
+}
+
+func (g *Growth) reset() {
+	g.Shift = 0
+	for i := range g.Bins {
+		g.Bins[i].reset()
+	}
+}
+
+// mergeGrowth adds what another op counted by ordinal.
+func (o *Op) mergeGrowth(from *Growth) {
+	if from.Ended() == 0 {
+		return
+	}
+	if o.Growth == nil {
+		o.Growth = new(Growth)
+	}
+	o.Growth.merge(from)
+}
+
+// print returns 64 bits for the latencies, which add up as these merge, and how many ops failed. What bins they are in it leaves out.
+func (g *Growth) print() (print, failed uint64) {
+	for i := range g.Used() {
+		print += g.Bins[i].Answered.Print()
+		failed += g.Bins[i].Failed
+	}
+	return print, failed
+}

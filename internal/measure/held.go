@@ -1,0 +1,61 @@
+package measure
+
+// mostHeld bounds the memory of a [Totals] that comes from elsewhere, in bytes: a few bytes of its form can stand for a histogram of 58 KiB, and 16 MiB of
+// them would for more than a machine has. It is the memory of 2,300 histograms that go up to the largest value.
+const mostHeld = 128 << 20
+
+const (
+	opBytes   = 4 << 10 // of an Op without its histograms, about
+	binsBytes = 8 * NumBins
+
+	requestsBytes = 64 // of a Requests
+)
+
+// bytes is held, with the ledgers of requests.
+func (t *Totals) bytes() int { return t.held() + requestsBytes*cap(t.Requests) }
+
+// held returns what the histograms and bins of t take, used or not, in bytes.
+func (t *Totals) held() int {
+	n := t.Waited.Bytes()
+	for _, o := range t.Ops {
+		n += o.held()
+	}
+	for _, o := range t.Scenarios {
+		n += o.held()
+	}
+	return n
+}
+
+func (o *Op) held() int {
+	if o == nil {
+		return 0
+	}
+	n := opBytes
+	for _, h := range o.hists() {
+		n += h.Bytes()
+	}
+	acks, kinds := o.Acks[:cap(o.Acks)], o.Kinds[:cap(o.Kinds)]
+	for i := range acks {
+		n += acks[i].Bytes()
+	}
+	for i := range kinds {
+		n += kinds[i].Service.Bytes() + kinds[i].Response.Bytes()
+	}
+	if o.Growth != nil {
+		bins := o.Growth.Bins[:cap(o.Growth.Bins)]
+		for i := range bins {
+			n += bins[i].Answered.Bytes()
+		}
+	}
+	for i := range o.Bins {
+		for _, b := range []*Bins{o.Bins[i], o.Turns[i], o.Keys.Bins[i], o.Keys.Turns[i]} {
+			if b != nil {
+				n += binsBytes
+			}
+		}
+	}
+	for _, step := range o.Steps {
+		n += step.held()
+	}
+	return n
+}

@@ -1,0 +1,60 @@
+package measure
+
+import (
+	"math"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// bomb counts, of each verb, one op in as many histograms of acks as there can be, each as wide as it gets: 15 MB a verb, in a form of some kilobytes.
+func bomb(t *testing.T, verbs ...driver.Verb) []byte {
+	t.Helper()
+	var all Totals
+	for _, v := range verbs {
+		for k := 1; k <= MaxAcks; k++ {
+			all.Ack(v, k, math.MaxInt64)
+		}
+	}
+	b, err := all.append(nil)
+	require.NoError(t, err)
+	require.Less(t, len(b), len(verbs)*32<<10)
+	if len(verbs) > 9 {
+		_, err = all.AppendBinary(nil)
+		require.ErrorContains(t, err, "want at most 128: fewer scenarios, steps or replicas would do")
+	}
+	return b
+}
+
+// inUse is what the heap has that is not garbage.
+func inUse() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// TestBucketBombs decodes forms of some kilobytes that stand for a hundred times the memory and more: at once, and one after the other into the same place.
+func TestBucketBombs(t *testing.T) {
+	var forms [][]byte
+	var verbs []driver.Verb
+	for v := range driver.Verb(12) {
+		forms, verbs = append(forms, bomb(t, v)), append(verbs, v)
+	}
+	whole := bomb(t, verbs...)
+	before := inUse()
+	var all Totals
+	_, err := all.Decode(whole)
+	require.ErrorContains(t, err, "histograms that take more than 128 MiB")
+	require.Less(t, inUse()-before, int64(mostHeld+16<<20))
+	for _, form := range forms {
+		_, err := all.Decode(form)
+		require.NoError(t, err)
+		require.LessOrEqual(t, all.held(), mostHeld+16<<20)
+	}
+	require.Less(t, inUse()-before, int64(mostHeld+32<<20))
+	runtime.KeepAlive(&all)
+}

@@ -1,0 +1,83 @@
+package measure
+
+import (
+	"fmt"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// Limits is what a step can count at most, as its plan has it. They bound what the snapshots of a worker add up to, whatever they say: 58 KiB for each
+// latency of each op that the step can have. The number of error texts is bounded by [Errors] itself.
+type Limits struct {
+	Verbs     [driver.NumVerbs]bool // of ops; of other verbs there are requests, whose bytes are counted
+	Acks      int                   // good answers of an op; 0: they are not counted
+	Scenarios []int                 // steps of each scenario; none: ops stand for themselves
+	Growth    bool                  // latency is counted by ordinal, too
+	Samples   int                   // single ops that are kept; 0: none are
+}
+
+// CheckWithin says what a snapshot counts that its step cannot have.
+func (s *Snapshot) CheckWithin(l *Limits) error {
+	if err := l.check(s); err != nil {
+		return fmt.Errorf("snapshot %d %w", s.SeqFirst, err)
+	}
+	return nil
+}
+
+func (l *Limits) check(s *Snapshot) error {
+	for v, o := range s.Delta.Ops {
+		if o == nil {
+			continue
+		}
+		name := driver.Verb(v).String()
+		if !l.Verbs[v] && !o.idle() {
+			return fmt.Errorf("counts ops of %s, and its step has none", name)
+		}
+		if err := l.checkOp(o, name); err != nil {
+			return err
+		}
+	}
+	for i, o := range s.Delta.Scenarios {
+		if err := l.checkScenario(o, i); err != nil {
+			return err
+		}
+	}
+	if !s.Samples.Empty() && s.Samples.most > l.Samples {
+		return fmt.Errorf("has up to %d samples, and its step wants at most %d", s.Samples.most, l.Samples)
+	}
+	return nil
+}
+
+func (l *Limits) checkScenario(o *Op, i int) error {
+	if o.empty() {
+		return nil
+	}
+	if i >= len(l.Scenarios) {
+		return fmt.Errorf("counts %s, and its step has %d", scenarioName(i), len(l.Scenarios))
+	}
+	if err := l.checkOp(o, scenarioName(i)); err != nil {
+		return err
+	}
+	for j, step := range o.Steps {
+		name := fmt.Sprintf("step %d of %s", j+1, scenarioName(i))
+		if j >= l.Scenarios[i] && !step.empty() {
+			return fmt.Errorf("counts %s, which has %d", name, l.Scenarios[i])
+		}
+		if err := l.checkOp(step, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *Limits) checkOp(o *Op, name string) error {
+	switch {
+	case o == nil:
+		return nil
+	case len(o.acks()) > l.Acks:
+		return fmt.Errorf("counts %d good answers of an op, %s, and its step waits for at most %d", len(o.acks()), name, l.Acks)
+	case !l.Growth && len(o.Growth.Used()) > 0:
+		return fmt.Errorf("counts %s by ordinal, and its step does not", name)
+	}
+	return nil
+}

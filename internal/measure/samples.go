@@ -1,0 +1,102 @@
+package measure
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// MostSamples is how many ops Samples have at most: with an error for each, they fit into a snapshot of 16 MiB.
+const MostSamples = 100_000
+
+// maxSampleText is how many bytes of an error are kept.
+const maxSampleText = 80
+
+// Unknown is a number of bytes that nobody has counted.
+const Unknown = -1
+
+// DrawnOp is one op that has ended. Times are nanoseconds since 1970 by the coordinator's clock, due ≤ start ≤ end.
+type DrawnOp struct {
+	Due     int64 // when the schedule wanted it
+	Start   int64 // before the write that carried it
+	End     int64 // of the read that completed it
+	In, Out int64 // bytes, or Unknown
+	Code    int   // what the protocol calls a status, such as that of HTTP, 1 to 65535; 0: it has none
+	Verb    driver.Verb
+	Outcome driver.Outcome
+	Error   string // printable, at most 80 bytes; "" when none is known
+
+	rank uint64
+}
+
+// Samples is a fair draw of single ops of a load, in bounded memory. The zero value is empty: the identity of Merge. It is used by one goroutine at a
+// time.
+//
+// Each op that ends gets a rank, 64 bits drawn at random, and those with the smallest ranks are kept. Which they are does not depend on the order of the
+// ops, nor on how loops, workers and intervals divide them: the smallest of all are among the smallest of each part. So Samples merge exactly, and every
+// op has the same chance.
+type Samples struct {
+	most int
+	ops  []DrawnOp
+}
+
+// Add enters ops that were drawn for a set of at most most.
+func (s *Samples) Add(most int, ops []DrawnOp) {
+	s.most = max(s.most, most)
+	s.ops = append(s.ops, ops...)
+	s.bound()
+}
+
+// Merge adds the ops of o, which it leaves alone.
+func (s *Samples) Merge(o *Samples) { s.Add(o.most, o.ops) }
+
+// Reset empties the set.
+func (s *Samples) Reset() { *s = Samples{ops: s.ops[:0]} }
+
+// Empty says whether there is no op in it.
+func (s *Samples) Empty() bool { return len(s.ops) == 0 }
+
+// bound drops what is too much, now and then.
+func (s *Samples) bound() {
+	if len(s.ops) >= 2*s.most {
+		s.sort()
+	}
+}
+
+// sort puts the ops in the order of their ranks, and drops those beyond the most.
+func (s *Samples) sort() {
+	slices.SortFunc(s.ops, func(a, b DrawnOp) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.Due, b.Due), cmp.Compare(a.Start, b.Start), cmp.Compare(a.End, b.End), cmp.Compare(a.Verb, b.Verb))
+	})
+	s.ops = s.ops[:min(len(s.ops), s.most)]
+}
+
+// Ops returns what is kept, in the order of their starts.
+func (s *Samples) Ops() []DrawnOp {
+	s.sort()
+	ops := slices.Clone(s.ops)
+	slices.SortStableFunc(ops, func(a, b DrawnOp) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.End, b.End)) })
+	return ops
+}
+
+// clean makes an error of a text that somebody else wrote: printable, of at most 80 bytes.
+func cleanText(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, text)
+	if len(text) <= maxSampleText {
+		return text
+	}
+	end := maxSampleText
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end]
+}
