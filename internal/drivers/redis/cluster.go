@@ -45,8 +45,8 @@ func (Driver) Clustered(config any) bool {
 
 // Nodes greets the server and asks CLUSTER NODES, which tells also of nodes without slots, such as those that are to get some, and which
 // every version has. Nodes without an address are left out.
-func (d Driver) Nodes(ctx context.Context, conn net.Conn, config any, secrets driver.Secrets) ([]driver.Node, error) {
-	c, err := d.NewCodec(config, secrets)
+func (d Driver) Nodes(ctx context.Context, conn net.Conn, link driver.Link) ([]driver.Node, error) {
+	c, err := d.NewCodec(link)
 	if err != nil {
 		return nil, err
 	}

@@ -100,7 +100,7 @@ func TestRedirect(t *testing.T) {
 // TestAsking: a request that was sent here is announced, and the announcement's reply is a status.
 func TestAsking(t *testing.T) {
 	for _, protocol := range []int{2, 3} {
-		c, err := Driver{}.NewCodec(&Config{Protocol: protocol, Cluster: true}, nil)
+		c, err := Driver{}.NewCodec(driver.Link{Config: &Config{Protocol: protocol, Cluster: true}})
 		require.NoError(t, err)
 		require.Equal(t, "*1\r\n$6\r\nASKING\r\n*2\r\n$3\r\nGET\r\n$1\r\nk\r\n",
 			string(c.AppendRequest(nil, &driver.Request{Verb: driver.Get, Key: []byte("k"), Asking: true})))
@@ -121,7 +121,7 @@ func TestStrayRequests(t *testing.T) {
 	for _, protocol := range []int{2, 3} {
 		for _, words := range []string{"-MOVED 3999 127.0.0.1:6381\r\n", "-ASK 3999 127.0.0.1:6381\r\n"} {
 			for _, cluster := range []bool{false, true} {
-				c, err := Driver{}.NewCodec(&Config{Protocol: protocol, Cluster: cluster}, nil)
+				c, err := Driver{}.NewCodec(driver.Link{Config: &Config{Protocol: protocol, Cluster: cluster}})
 				require.NoError(t, err)
 				var reply driver.Reply
 				n, err := c.Parse([]byte(words), driver.Get, &reply)
@@ -147,7 +147,7 @@ func TestNodesOfServers(t *testing.T) {
 		require.NoError(t, err)
 		defer conn.Close()
 		require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
-		return Driver{}.Nodes(context.Background(), conn, cfg, nil)
+		return Driver{}.Nodes(context.Background(), conn, driver.Link{Config: cfg})
 	}
 	for i, s := range servers {
 		nodes, err := question(s.Addr, &Config{Protocol: 2 + i%2, Cluster: true})
@@ -166,7 +166,7 @@ func TestNodesOfServers(t *testing.T) {
 
 	conn, err := dialer(servers[0].Addr)()
 	require.NoError(t, err)
-	codec, err := Driver{}.NewCodec(&Config{Protocol: 2}, nil)
+	codec, err := Driver{}.NewCodec(driver.Link{Config: &Config{Protocol: 2}})
 	require.NoError(t, err)
 	x := drivertest.OverConn(t, codec, conn)
 	replies := x.Do(t, driver.Request{Verb: driver.Get, Key: []byte("foo")}) // slot 12182, of the last

@@ -12,7 +12,7 @@ import (
 
 func newTestCodec(t testing.TB, cfg Config) *codec {
 	t.Helper()
-	c, err := Driver{}.NewCodec(&cfg, func(string) (string, error) { return testPassword, nil })
+	c, err := Driver{}.NewCodec(driver.Link{Config: &cfg, Secrets: func(string) (string, error) { return testPassword, nil }})
 	require.NoError(t, err)
 	return c.(*codec)
 }

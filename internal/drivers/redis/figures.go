@@ -58,8 +58,8 @@ func (Driver) Describe(name string) driver.Figure {
 }
 
 // AppendQuestion asks INFO, and INFO commandstats, which the first leaves out. Versions before 7 take one section at a time.
-func (Driver) AppendQuestion(dst []byte) []byte {
-	return appendCommand(appendCommand(dst, "INFO"), "INFO", "commandstats")
+func (Driver) AppendQuestion(dst []byte, _ driver.Link) ([]byte, error) {
+	return appendCommand(appendCommand(dst, "INFO"), "INFO", "commandstats"), nil
 }
 
 // ParseFigures reads the two replies. A line of several figures, such as cmdstat_get:calls=1,usec=2, gives cmdstat_get_calls and

@@ -30,7 +30,9 @@ func TestFigures(t *testing.T) {
 		require.NoError(t, err, cut)
 		require.Zero(t, n, cut)
 	}
-	require.Equal(t, "*1\r\n$4\r\nINFO\r\n*2\r\n$4\r\nINFO\r\n$12\r\ncommandstats\r\n", string(Driver{}.AppendQuestion(nil)))
+	question, err := Driver{}.AppendQuestion(nil, driver.Link{})
+	require.NoError(t, err)
+	require.Equal(t, "*1\r\n$4\r\nINFO\r\n*2\r\n$4\r\nINFO\r\n$12\r\ncommandstats\r\n", string(question))
 }
 
 func TestFiguresAreRefused(t *testing.T) {

@@ -23,7 +23,7 @@ type step struct {
 	courtesy bool // the load needs it not: a server may refuse it
 }
 
-func newGreeting(cfg *Config, password string) greeting {
+func newGreeting(cfg *Config, password string, scripts ...string) greeting {
 	g := greeting{password: password}
 	add := func(s step, args ...string) {
 		g.request = appendCommand(g.request, args...)
@@ -39,6 +39,9 @@ func newGreeting(cfg *Config, password string) greeting {
 		add(step{name: "SELECT " + n, want: "OK"}, "SELECT", n)
 	}
 	add(step{name: "PING", want: "PONG", courtesy: true}, "PING")
+	for _, text := range scripts {
+		add(step{name: "SCRIPT LOAD", want: digest(text)}, "SCRIPT", "LOAD", text)
+	}
 	return g
 }
 

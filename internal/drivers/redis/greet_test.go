@@ -99,11 +99,11 @@ func TestConfigValidate(t *testing.T) {
 
 func TestNewCodecErrors(t *testing.T) {
 	missing := errors.New("LOADGEN_SECRET_CACHE is not set")
-	_, err := Driver{}.NewCodec(&Config{Protocol: 2, Password: &driver.Secret{Name: "cache"}}, func(string) (string, error) { return "", missing })
+	_, err := Driver{}.NewCodec(driver.Link{Config: &Config{Protocol: 2, Password: &driver.Secret{Name: "cache"}}, Secrets: func(string) (string, error) { return "", missing }})
 	require.ErrorIs(t, err, missing)
-	_, err = Driver{}.NewCodec("text", nil)
+	_, err = Driver{}.NewCodec(driver.Link{Config: "text"})
 	require.ErrorContains(t, err, "config is a string")
-	_, err = Driver{}.NewCodec(&Config{Protocol: 2, Database: -1}, nil)
+	_, err = Driver{}.NewCodec(driver.Link{Config: &Config{Protocol: 2, Database: -1}})
 	require.ErrorContains(t, err, "database = -1")
 }
 

@@ -28,14 +28,18 @@ var configFields = [...]string{"save", "appendfsync", "io-threads"}
 // Identify greets the server and asks INFO and CONFIG GET. The result holds "server" (redis, valkey, loadgen, …) and
 // "version", and of the other settings those that the server tells. One that greets well and then says nothing of itself is as good for a load: the result
 // holds a "note" that says why nothing is known. It returns soon after ctx is cancelled.
-func (d Driver) Identify(ctx context.Context, conn net.Conn, config any, secrets driver.Secrets) (map[string]string, error) {
-	c, err := d.NewCodec(config, secrets)
+func (d Driver) Identify(ctx context.Context, conn net.Conn, link driver.Link) (map[string]string, error) {
+	c, err := d.NewCodec(link)
+	if err != nil {
+		return nil, err
+	}
+	asks, err := newAsks(link)
 	if err != nil {
 		return nil, err
 	}
 	var id map[string]string
 	err = driver.Interruptible(ctx, conn, func() (err error) {
-		if id, err = identify(conn, c); err == nil && errors.Is(ctx.Err(), context.Canceled) {
+		if id, err = identify(conn, c, &asks, link.Forms); err == nil && errors.Is(ctx.Err(), context.Canceled) {
 			err = ctx.Err()
 		}
 		return err
@@ -47,7 +51,7 @@ func (d Driver) Identify(ctx context.Context, conn net.Conn, config any, secrets
 }
 
 // identify greets first and waits for the answers: a proxy that closes the connection for a question would take them along.
-func identify(conn net.Conn, c driver.Codec) (map[string]string, error) {
+func identify(conn net.Conn, c driver.Codec, asks *asks, forms []driver.Form) (map[string]string, error) {
 	in := &replyReader{conn: conn}
 	hello, replies := c.Greet(nil)
 	if _, err := conn.Write(hello); err != nil {
@@ -56,6 +60,11 @@ func identify(conn net.Conn, c driver.Codec) (map[string]string, error) {
 	for i := range replies {
 		if err := in.next(func(b []byte) (int, error) { return c.ParseGreeting(b, i) }); err != nil {
 			return nil, err
+		}
+	}
+	for _, f := range forms {
+		if err := asks[f.Verb].describe(conn, in); err != nil {
+			return nil, fmt.Errorf("op %q: %w", f.Name, err)
 		}
 	}
 	id, err := readInfo(conn, in)
@@ -87,6 +96,60 @@ func readInfo(conn net.Conn, in *replyReader) (map[string]string, error) {
 		return nil, fmt.Errorf("want a text, server says %q", printable(info.text))
 	}
 	return describe(parseInfo(string(info.text))), nil
+}
+
+// describe asks COMMAND INFO about the command of a form: whether the server has it, and it is as many words as it takes. Servers that do not
+// describe commands say so when they are loaded.
+func (a *ask) describe(conn net.Conn, in *replyReader) error {
+	name := a.args[0].String()
+	_, _ = conn.Write(appendCommand(nil, "COMMAND", "INFO", name)) // as above
+	unknown, arity, flags := false, int64(0), []string(nil)
+	err := in.next(func(b []byte) (int, error) {
+		head, at, err := readReply(b)
+		if at == 0 || err != nil || head.elements() == 0 {
+			return at, err
+		}
+		whole, err := through(b, at, head.elements(), readReply)
+		if whole == 0 || err != nil {
+			return 0, err
+		}
+		unknown, arity, flags = described(b[at:whole])
+		return whole, nil
+	})
+	if err != nil {
+		return silence(err)
+	}
+	if unknown {
+		return fmt.Errorf("the server has no command %s: write one that it has, or start a server that has it", strings.ToUpper(name))
+	}
+	if why := a.facts(arity, flags); why != "" {
+		return fmt.Errorf("command %s: %s", strings.ToUpper(name), why)
+	}
+	return nil
+}
+
+// described reads the first of the entries of COMMAND INFO: whether there is none, and the command's arity and flags.
+func described(b []byte) (unknown bool, arity int64, flags []string) {
+	next := func() (r reply) {
+		r, n, _ := readReply(b)
+		b = b[n:]
+		return r
+	}
+	entry := next()
+	if entry.missing() {
+		return true, 0, nil
+	}
+	if entry.elements() < 3 {
+		return false, 0, nil
+	}
+	next() // its name
+	arity = next().integer
+	all := next()
+	for range all.elements() {
+		flag := next()
+		flags = append(flags, string(flag.text))
+	}
+	return false, arity, flags
 }
 
 // silence says in words that a server did not answer.

@@ -61,7 +61,7 @@ func TestIdentify(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			id, err := Driver{}.Identify(context.Background(), script(t, test.says), &Config{Protocol: 2}, nil)
+			id, err := Driver{}.Identify(context.Background(), script(t, test.says), driver.Link{Config: &Config{Protocol: 2}})
 			require.NoError(t, err)
 			require.Equal(t, test.want, id)
 		})
@@ -80,7 +80,7 @@ func TestIdentifyErrors(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := Driver{}.Identify(context.Background(), script(t, test.says), &Config{Protocol: 2}, nil)
+			_, err := Driver{}.Identify(context.Background(), script(t, test.says), driver.Link{Config: &Config{Protocol: 2}})
 			require.ErrorContains(t, err, "ask redis what it is: "+test.want)
 		})
 	}
@@ -104,7 +104,7 @@ func TestServersThatSayNothingOfThemselves(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			id, err := Driver{}.Identify(context.Background(), script(t, test.says), &Config{Protocol: 2}, nil)
+			id, err := Driver{}.Identify(context.Background(), script(t, test.says), driver.Link{Config: &Config{Protocol: 2}})
 			require.NoError(t, err)
 			require.Contains(t, id[driver.Note], test.want)
 		})
@@ -121,7 +121,7 @@ func TestIdentifyDoesNotWaitForInfo(t *testing.T) {
 	defer client.Close()
 	defer server.Close()
 	require.NoError(t, client.SetDeadline(time.Now().Add(100*time.Millisecond)))
-	id, err := Driver{}.Identify(context.Background(), client, &Config{Protocol: 2}, nil)
+	id, err := Driver{}.Identify(context.Background(), client, driver.Link{Config: &Config{Protocol: 2}})
 	require.NoError(t, err)
 	require.Equal(t, "the server says nothing of itself: INFO: no answer in time", id[driver.Note])
 }
@@ -132,12 +132,11 @@ func TestIdentifyEndsWithContext(t *testing.T) {
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
-	_, err := Driver{}.Identify(ctx, client, &Config{Protocol: 2}, nil)
+	_, err := Driver{}.Identify(ctx, client, driver.Link{Config: &Config{Protocol: 2}})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
 func TestIdentifyWithoutSecret(t *testing.T) {
-	_, err := Driver{}.Identify(context.Background(), nil, &Config{Protocol: 2, Password: &driver.Secret{Name: "cache"}},
-		func(string) (string, error) { return "", io.ErrUnexpectedEOF })
+	_, err := Driver{}.Identify(context.Background(), nil, driver.Link{Config: &Config{Protocol: 2, Password: &driver.Secret{Name: "cache"}}, Secrets: func(string) (string, error) { return "", io.ErrUnexpectedEOF }})
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }

@@ -16,6 +16,11 @@
 //	delete  :0, $-1, _, *-1  miss
 //	any     -words           error, with the words
 //
+//	a plan's own words:
+//	null             miss, unless the plan expects otherwise
+//	:0               miss of a delete, likewise
+//	of any kind      ok, likewise; aggregates are read whole, however deep
+//
 // Anything else is not an answer to the request: the stream of replies cannot be trusted any more, and Parse returns an error.
 // The format is the one of https://redis.io/docs/latest/develop/reference/protocol-spec/. In RESP3 a server may say things unasked: push messages
 // between replies, and attributes before one. They are read whole and passed over.
@@ -114,11 +119,11 @@ func (Driver) CheckBatch(config any, v driver.Verb, b driver.Batch) error {
 // Builtin returns "resp".
 func (Driver) Builtin() string { return "resp" }
 
-// NewCodec returns a codec that greets as config, a *Config, says. The secret is looked up here.
-func (Driver) NewCodec(config any, secrets driver.Secrets) (driver.Codec, error) {
-	cfg, ok := config.(*Config)
+// NewCodec returns a codec that greets as the link's *Config says. The secret is looked up here.
+func (Driver) NewCodec(link driver.Link) (driver.Codec, error) {
+	cfg, ok := link.Config.(*Config)
 	if !ok {
-		return nil, fmt.Errorf("redis: config is a %T, want a *redis.Config", config)
+		return nil, fmt.Errorf("redis: config is a %T, want a *redis.Config", link.Config)
 	}
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("redis: %w", err)
@@ -126,13 +131,22 @@ func (Driver) NewCodec(config any, secrets driver.Secrets) (driver.Codec, error)
 	var password string
 	if cfg.Password != nil {
 		var err error
-		if password, err = secrets(cfg.Password.Name); err != nil {
+		if password, err = link.Secrets(cfg.Password.Name); err != nil {
 			return nil, fmt.Errorf("password of redis: %w", err)
 		}
 	}
-	c := codec{greeting: newGreeting(cfg, password), cluster: cfg.Cluster}
-	if cfg.Protocol == 3 {
+	asks, err := newAsks(link)
+	if err != nil {
+		return nil, fmt.Errorf("redis: %w", err)
+	}
+	c := codec{greeting: newGreeting(cfg, password, asks.scripts()...), cluster: cfg.Cluster}
+	switch {
+	case cfg.Protocol == 3 && len(link.Forms) > 0:
+		return &worded3{codec3{c}, asks}, nil
+	case cfg.Protocol == 3:
 		return &codec3{c}, nil
+	case len(link.Forms) > 0:
+		return &worded{c, asks}, nil
 	}
 	return &c, nil
 }

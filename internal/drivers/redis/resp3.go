@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// maxElements bounds the values within one reply, those within them included. The longest that is ever read whole, a HELLO's, has 15
-	// beside a few for each module of the server; a CLIENT TRACKING push names the keys of a command.
-	maxElements = 16 << 10
+	// maxElements bounds the values within one reply, those within them included. The longest are those of a plan's own commands, such as all of a
+	// large list.
+	maxElements = 1 << 20
 	// verbatimHead is what a verbatim string's text begins with: three letters for its format and a colon.
 	verbatimHead = len("txt:")
 )

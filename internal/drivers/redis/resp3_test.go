@@ -18,7 +18,7 @@ import (
 func newCodec3(t testing.TB, cfg Config) *codec3 {
 	t.Helper()
 	cfg.Protocol = 3
-	c, err := Driver{}.NewCodec(&cfg, func(string) (string, error) { return testPassword, nil })
+	c, err := Driver{}.NewCodec(driver.Link{Config: &cfg, Secrets: func(string) (string, error) { return testPassword, nil }})
 	require.NoError(t, err)
 	return c.(*codec3)
 }
@@ -109,12 +109,12 @@ func TestParse3Refuses(t *testing.T) {
 		{"big number with a point", driver.Get, "(1.5\r\n", `not a number: got "(1.5\r\n"`},
 		{"verbatim string without a format", driver.Get, "=3\r\ntxt\r\n", `verbatim string without a format: got "=3\r\ntxt\r\n"`},
 		{"verbatim string of negative length", driver.Get, "=-1\r\n", `text of negative length: got "=-1\r\n"`},
-		{"map of negative length", driver.Get, "%-1\r\n", `aggregate of -1 values, of 0 to 16384: got "%-1\r\n"`},
+		{"map of negative length", driver.Get, "%-1\r\n", `aggregate of -1 values, of 0 to 1048576: got "%-1\r\n"`},
 		{"streamed string", driver.Get, "$?\r\n", `not a number: got "$?\r\n"`},
 		{"streamed array", driver.Get, "*?\r\n", `not a number: got "*?\r\n"`},
-		{"long push", driver.Get, ">16385\r\n", `aggregate of 16385 values, of 0 to 16384: got ">16385\r\n"`},
-		{"push that holds too much", driver.Get, ">2\r\n*9000\r\n" + strings.Repeat("_\r\n", 9000) + "*9000\r\n", `reply of more than 16384 values: got ">2\r\n*9000\r\n_\r\n_\r\n_\r\n_\r\n_\r\n_\r\n_\r\n_\r\n_\r\n_\r"…`},
-		{"long array", driver.Get, "*999999999\r\n", "array of 999999999 values is beyond the limit of 16384"},
+		{"long push", driver.Get, ">1048577\r\n", `aggregate of 1048577 values, of 0 to 1048576: got ">1048577\r\n"`},
+		{"push that holds too much", driver.Get, ">2\r\n*600000\r\n" + strings.Repeat("_\r\n", 600_000) + "*600000\r\n", `reply of more than 1048576 values: got ">2\r\n*600000\r\n_\r\n_\r\n_\r\n_\r\n_\r\n_\r\n_\r\n_\r\n_\r\n"…`},
+		{"long array", driver.Get, "*999999999\r\n", "array of 999999999 values is beyond the limit of 1048576"},
 		{"push in a push that is none", driver.Get, ">1\r\nx", `not RESP: got "x"`},
 		{"another protocol", driver.Get, "HTTP/1.1 400 Bad Request\r\n", `not RESP: got "HTTP/1.1 400 Bad Request\r\n"`},
 	}
@@ -255,14 +255,14 @@ func TestGreeting3WithServer(t *testing.T) {
 	conn, err := dialer(addr)()
 	require.NoError(t, err)
 	defer conn.Close()
-	_, err = Driver{}.Identify(context.Background(), conn, &Config{Protocol: 3}, secrets)
+	_, err = Driver{}.Identify(context.Background(), conn, driver.Link{Config: &Config{Protocol: 3}, Secrets: secrets})
 	require.ErrorContains(t, err, "HELLO 3: server says NOAUTH HELLO must be called with the client already authenticated")
 
 	old := servertest.Redis(t, "--rename-command", "HELLO", "")
 	conn, err = dialer(old)()
 	require.NoError(t, err)
 	defer conn.Close()
-	_, err = Driver{}.Identify(context.Background(), conn, &Config{Protocol: 3}, secrets)
+	_, err = Driver{}.Identify(context.Background(), conn, driver.Link{Config: &Config{Protocol: 3}, Secrets: secrets})
 	require.ErrorContains(t, err, "it does not speak RESP3, which Redis does from version 6 on; write protocol = 2 in the target")
 }
 

@@ -69,7 +69,7 @@ func TestGreetingWithServer(t *testing.T) {
 			require.NoError(t, err)
 			defer conn.Close()
 			require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
-			_, err = Driver{}.Identify(context.Background(), conn, &test.cfg, secrets)
+			_, err = Driver{}.Identify(context.Background(), conn, driver.Link{Config: &test.cfg, Secrets: secrets})
 			require.ErrorContains(t, err, test.want)
 			require.NotContains(t, err.Error(), "sesame")
 		})
@@ -81,7 +81,7 @@ func TestIdentifyServer(t *testing.T) {
 	require.NoError(t, err)
 	defer conn.Close()
 	require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
-	id, err := Driver{}.Identify(context.Background(), conn, &Config{Protocol: 2}, nil)
+	id, err := Driver{}.Identify(context.Background(), conn, driver.Link{Config: &Config{Protocol: 2}})
 	require.NoError(t, err)
 	require.Equal(t, "redis", id["server"])
 	require.Regexp(t, `^\d+\.\d+\.\d+$`, id["version"])
@@ -96,7 +96,7 @@ func TestIdentifyServer(t *testing.T) {
 func TestServerErrors(t *testing.T) {
 	conn, err := dialer(servertest.Redis(t, "--maxmemory", "1", "--maxmemory-policy", "noeviction"))()
 	require.NoError(t, err)
-	codec, err := Driver{}.NewCodec(&Config{Protocol: 2}, nil)
+	codec, err := Driver{}.NewCodec(driver.Link{Config: &Config{Protocol: 2}})
 	require.NoError(t, err)
 	x := drivertest.OverConn(t, codec, conn)
 	put := driver.Request{Verb: driver.Put, Key: []byte("k"), Value: &driver.Value{Size: 200}}

@@ -1,0 +1,382 @@
+package redis
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// rules say which replies to an ask are what.
+type rules struct {
+	usual bool // what is null is a miss, and all else ok
+	only  bool // there is a list of what is ok: what is in none is an error
+	list  []rule
+}
+
+// rule is one word of an expectation.
+type rule struct {
+	outcome driver.Outcome
+	word    string // of expected, or
+	number  int64  // where it is ""
+	is      func(r reply) bool
+}
+
+// expected are the words for replies beside whole numbers.
+var expected = map[string]func(r reply) bool{
+	"null": func(r reply) bool { return r.missing() },
+	"empty": func(r reply) bool {
+		return !r.missing() && (r.aggregate() || r.kind == bulk) && r.integer <= 0 && len(r.text) == 0
+	},
+	"integer": func(r reply) bool { return r.kind == integer },
+	"text":    func(r reply) bool { return r.kind == bulk },
+	"status":  func(r reply) bool { return r.kind == status },
+	"array":   func(r reply) bool { return !r.missing() && (r.kind == array || r.kind == set) },
+	"map":     func(r reply) bool { return r.kind == mapping },
+	"number": func(r reply) bool {
+		return r.kind == scalar && len(r.text) > 0 && r.text[0] != 't' && r.text[0] != 'f'
+	},
+	"true":  func(r reply) bool { return r.kind == scalar && string(r.text) == "t" },
+	"false": func(r reply) bool { return r.kind == scalar && string(r.text) == "f" },
+}
+
+const writeExpected = `write "null", "empty", "integer", "text", "status", "array", "map", "number", "true", "false" or a whole number such as "0"`
+
+// aggregate says whether values follow, or could.
+func (r *reply) aggregate() bool { return r.kind == array || r.kind == set || r.kind == mapping }
+
+// expects reads an expectation. A number and an empty reply are looked for before a kind, as they are of one.
+func (a *ask) expects(e *Expect) error {
+	a.rules = rules{usual: e == nil}
+	if a.verb == driver.Delete && e == nil { // as of the driver's own: it was not there
+		a.rules = rules{list: []rule{{outcome: driver.Miss, number: 0}}}
+	}
+	if e == nil {
+		return nil
+	}
+	a.rules.only = len(e.OK) > 0
+	var errs []error
+	for _, l := range []struct {
+		name    string
+		outcome driver.Outcome
+		words   []string
+	}{{"ok", driver.OK, e.OK}, {"miss", driver.Miss, e.Miss}, {"error", driver.Error, e.Error}} {
+		for _, word := range l.words {
+			r := rule{outcome: l.outcome, word: word, is: expected[word]}
+			if r.is == nil {
+				n, err := strconv.ParseInt(word, 10, 64)
+				if err != nil {
+					errs = append(errs, fmt.Errorf("%s has %.40q: %s", l.name, word, writeExpected))
+					continue
+				}
+				r.word, r.number = "", n
+			}
+			if i := slices.IndexFunc(a.rules.list, func(o rule) bool { return o.word == r.word && o.number == r.number }); i >= 0 {
+				errs = append(errs, fmt.Errorf("%s has %q a second time: write it in one list, once", l.name, word))
+			}
+			a.rules.list = append(a.rules.list, r)
+		}
+	}
+	slices.SortStableFunc(a.rules.list, func(x, y rule) int { return x.rank() - y.rank() })
+	return errors.Join(errs...)
+}
+
+// rank is where a rule stands: what says more before what says less.
+func (r rule) rank() int {
+	if r.word == "" || r.word == "empty" || r.word == "null" {
+		return 0
+	}
+	return 1
+}
+
+// outcome is what a reply is that is no error.
+func (u *rules) outcome(r *reply) driver.Outcome {
+	for i := range u.list {
+		l := &u.list[i]
+		if l.word == "" && r.kind == integer && r.integer == l.number || l.word != "" && l.is(*r) {
+			return l.outcome
+		}
+	}
+	switch {
+	case r.missing():
+		return driver.Miss
+	case u.only:
+		return driver.Error
+	}
+	return driver.OK
+}
+
+// kinds are the words of errors about replies that were not expected.
+var kinds = [...][]byte{
+	status: []byte("a reply that is not expected: a status"), integer: []byte("a reply that is not expected: an integer"),
+	bulk: []byte("a reply that is not expected: text"), null: []byte("a reply that is not expected: null"), array: []byte("a reply that is not expected: an array"),
+	scalar: []byte("a reply that is not expected: a number or a boolean"), mapping: []byte("a reply that is not expected: a map"),
+	set: []byte("a reply that is not expected: a set"), attribute: nil,
+}
+
+// lostScript is what a server says that has forgotten a script: it was restarted, or told to.
+var lostScript = []byte("NOSCRIPT ")
+
+// worded is a codec of a target with ops that the plan words itself.
+type worded struct {
+	codec
+	asks asks
+}
+
+// worded3 is one that speaks RESP3.
+type worded3 struct {
+	codec3
+	asks asks
+}
+
+var (
+	_ driver.Resumer = (*codec)(nil)
+	_ driver.Resumer = (*codec3)(nil)
+	_ driver.Layout  = (*worded)(nil)
+	_ driver.Skimmer = (*worded)(nil)
+	_ driver.Layout  = (*worded3)(nil)
+	_ driver.Skimmer = (*worded3)(nil)
+	_ driver.Aside   = (*worded3)(nil)
+)
+
+// asks are the forms of a target by verb; nil for a verb that goes as the driver has it.
+type asks [driver.NumVerbs]*ask
+
+// newAsks compiles forms for a run.
+func newAsks(link driver.Link) (all asks, err error) {
+	for _, f := range link.Forms {
+		a, err := compile(f)
+		if err != nil {
+			return all, fmt.Errorf("op %q: %w", f.Name, err)
+		}
+		a.lay(link.Run)
+		all[f.Verb] = a
+	}
+	return all, nil
+}
+
+// scripts returns the texts of all scripts, each once.
+func (all *asks) scripts() []string {
+	var texts []string
+	for _, a := range all {
+		if a != nil && a.script != "" && !slices.Contains(texts, a.script) {
+			texts = append(texts, a.script)
+		}
+	}
+	return texts
+}
+
+// AppendRequest appends the command of the form, if the verb has one.
+func (c *worded) AppendRequest(dst []byte, req *driver.Request) []byte {
+	if a := c.asks[req.Verb]; a != nil {
+		return a.append(dst, req)
+	}
+	return c.codec.AppendRequest(dst, req)
+}
+
+// AppendRequest appends the command of the form, if the verb has one.
+func (c *worded3) AppendRequest(dst []byte, req *driver.Request) []byte {
+	if a := c.asks[req.Verb]; a != nil {
+		return a.append(dst, req)
+	}
+	return c.codec3.AppendRequest(dst, req)
+}
+
+// Offsets implements driver.Layout.
+func (c *worded) Offsets(req *driver.Request) (keyAt, valueAt int) {
+	if a := c.asks[req.Verb]; a != nil {
+		return a.offsets(req)
+	}
+	return c.codec.Offsets(req)
+}
+
+// Offsets implements driver.Layout.
+func (c *worded3) Offsets(req *driver.Request) (keyAt, valueAt int) {
+	if a := c.asks[req.Verb]; a != nil {
+		return a.offsets(req)
+	}
+	return c.codec3.Offsets(req)
+}
+
+// Skim implements driver.Skimmer.
+func (c *worded) Skim(b []byte, verb driver.Verb, most int) (n, took int) {
+	if a := c.asks[verb]; a != nil {
+		return a.skim(b, most)
+	}
+	return c.codec.Skim(b, verb, most)
+}
+
+// Skim implements driver.Skimmer.
+func (c *worded3) Skim(b []byte, verb driver.Verb, most int) (n, took int) {
+	if a := c.asks[verb]; a != nil {
+		return a.skim(b, most)
+	}
+	return c.codec3.Skim(b, verb, most)
+}
+
+// Outline implements driver.Skimmer.
+func (c *worded) Outline(b []byte, verb driver.Verb) int {
+	if a := c.asks[verb]; a != nil {
+		return a.outline(&c.codec, b)
+	}
+	return c.codec.Outline(b, verb)
+}
+
+// Outline implements driver.Skimmer.
+func (c *worded3) Outline(b []byte, verb driver.Verb) int {
+	if a := c.asks[verb]; a != nil {
+		return a.outline(&c.codec, b)
+	}
+	return c.codec3.Outline(b, verb)
+}
+
+// Parse reads one reply.
+func (c *worded) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, error) {
+	if a := c.asks[verb]; a != nil {
+		return a.parse(&c.codec, b, reply, readValue)
+	}
+	return c.codec.Parse(b, verb, reply)
+}
+
+// Parse reads one reply, and the messages before it.
+func (c *worded3) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, error) {
+	if a := c.asks[verb]; a != nil {
+		return a.parse(&c.codec, b, reply, readReply)
+	}
+	return c.codec3.Parse(b, verb, reply)
+}
+
+// skim takes replies that are ok at a glance: texts, statuses and integers.
+func (a *ask) skim(b []byte, most int) (n, took int) {
+	if !a.rules.usual {
+		return 0, 0
+	}
+	for n < most && took < len(b) {
+		if b[took] == '$' {
+			more, size := skimBulks(b[took:], most-n)
+			if more == 0 {
+				break
+			}
+			n, took = n+more, took+size
+			continue
+		}
+		if b[took] != ':' && b[took] != '+' {
+			break
+		}
+		r, size, err := readValue(b[took:])
+		if size == 0 || err != nil || r.kind == errorReply {
+			break
+		}
+		n, took = n+1, took+size
+	}
+	return n, took
+}
+
+// outline is driver.Skimmer's.
+func (a *ask) outline(c *codec, b []byte) int {
+	if !a.rules.usual {
+		return 0
+	}
+	return c.Outline(b, driver.Get)
+}
+
+// parse reads a reply of any kind, whole.
+func (a *ask) parse(c *codec, b []byte, reply *driver.Reply, read reader) (int, error) {
+	if a.rules.usual {
+		if value, n := shortBulk(b); n > 0 {
+			*reply = driver.Reply{Value: value} // ok
+			return n, nil
+		}
+	}
+	*reply = driver.Reply{}
+	r, n, err := read(b)
+	if n == 0 || err != nil {
+		return 0, err
+	}
+	if r.elements() > 0 {
+		if n, err = through(b, n, r.elements(), read); n == 0 || err != nil {
+			return 0, err
+		}
+	}
+	if r.kind == errorReply {
+		if a.script != "" && bytes.HasPrefix(r.text, lostScript) {
+			return 0, errors.New("NOSCRIPT: the server has forgotten the script; a new connection loads it again")
+		}
+		reply.Outcome, reply.Message = driver.Error, c.told(r.text)
+		return n, nil
+	}
+	if reply.Outcome = a.rules.outcome(&r); reply.Outcome == driver.Error {
+		reply.Message = kinds[r.kind]
+	}
+	if r.kind == bulk {
+		reply.Value = r.text
+	}
+	return n, nil
+}
+
+// through returns how many bytes a reply takes whose first at are its header, with so many values behind it and all that are in these; 0 when that
+// is not complete. It needs no more room for values within each other, however deep.
+func through(b []byte, at int, left int64, read reader) (int, error) {
+	p := driver.Progress{At: at, Left: left, Seen: left}
+	if whole, err := walk(b, &p, read); !whole || err != nil {
+		return 0, err
+	}
+	return p.At, nil
+}
+
+// walk goes on through the values of a reply, and says whether it has come to its end.
+func walk(b []byte, p *driver.Progress, read reader) (bool, error) {
+	for ; p.Left > 0; p.Left-- {
+		r, n, err := read(b[p.At:])
+		if n == 0 || err != nil {
+			return false, err
+		}
+		inner := r.elements()
+		if p.Seen += inner; p.Seen > maxElements {
+			return false, fmt.Errorf("reply of more than %d values: got %s", maxElements, quote(b))
+		}
+		p.Left += inner
+		p.At += n
+	}
+	return true, nil
+}
+
+// resume is driver.Resumer's.
+func resume(b []byte, p *driver.Progress, read reader) (bool, error) {
+	if p.At == 0 {
+		r, n, err := read(b)
+		if n == 0 || err != nil {
+			return false, err
+		}
+		*p = driver.Progress{At: n, Left: r.elements(), Seen: r.elements()}
+	}
+	return walk(b, p, read)
+}
+
+// Resume implements driver.Resumer.
+func (*codec) Resume(b []byte, p *driver.Progress) (bool, error) { return resume(b, p, readValue) }
+
+// Resume implements driver.Resumer.
+func (*codec3) Resume(b []byte, p *driver.Progress) (bool, error) { return resume(b, p, readReply) }
+
+// facts says what of a command's description by its server makes it no request for a load; "" for nothing.
+func (a *ask) facts(arity int64, flags []string) string {
+	words := int64(len(a.args))
+	switch {
+	case arity > 0 && words != arity, arity < 0 && words < -arity:
+		least := ""
+		if arity < 0 {
+			least, arity = "at least ", -arity
+		}
+		return fmt.Sprintf("it has %d words, and takes %s%d, its name included", words, least, arity)
+	case slices.Contains(flags, "pubsub"):
+		return subscribes
+	case slices.Contains(flags, "blocking") && !strings.HasPrefix(strings.ToUpper(a.args[0].String()), "XREAD"):
+		return blocks
+	}
+	return ""
+}

@@ -1,0 +1,210 @@
+package redis
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/form"
+)
+
+var _ form.Former = Driver{}
+
+// Form is an op as a plan words it for a redis target.
+type Form struct {
+	Request Request `hcl:"request,block" json:"request"`
+	Expect  *Expect `hcl:"expect,block" json:"expect"`
+}
+
+// Request is a command.
+type Request struct {
+	// Command is the command's name and its arguments, all but the name with placeholders.
+	Command []string `hcl:"command" json:"command"`
+	// Script is the text of a Lua script: each connection loads it, and its SHA-1 stands behind EVALSHA or EVALSHA_RO without being written.
+	Script string `hcl:"script,optional" json:"script"`
+}
+
+// Expect says which replies are what. A reply that no list has is ok; it is an error where there is a list of those that are ok.
+type Expect struct {
+	OK    []string `hcl:"ok,optional" json:"ok"`
+	Miss  []string `hcl:"miss,optional" json:"miss"`
+	Error []string `hcl:"error,optional" json:"error"`
+}
+
+// maxArguments bounds a command's.
+const maxArguments = 256
+
+// NewForm implements form.Former.
+func (Driver) NewForm() any { return &Form{} }
+
+// CheckForm implements form.Former.
+func (Driver) CheckForm(config any, f driver.Form) (form.Wording, error) {
+	a, err := compile(f)
+	if err != nil {
+		return form.Wording{}, err
+	}
+	if cfg, ok := config.(*Config); ok && cfg.Cluster {
+		if err := a.routed(); err != nil {
+			return form.Wording{}, err
+		}
+	}
+	w := form.Wording{Outcomes: []driver.Outcome{driver.OK, driver.Miss}}
+	for _, t := range a.args {
+		w.Take(t)
+	}
+	return w, nil
+}
+
+// ShowForm implements form.Former.
+func (Driver) ShowForm(_ any, f driver.Form, sample *driver.Request, run string) string {
+	a, err := compile(f)
+	if err != nil {
+		return err.Error()
+	}
+	var words []string
+	for _, t := range a.args {
+		words = append(words, shown(t.Append(nil, sample, run)))
+	}
+	text := strings.Join(words, " ")
+	if a.script != "" {
+		text += ", with the script " + shown([]byte(a.script)) + " loaded by each connection"
+	}
+	return text
+}
+
+// shown is an argument as people read it: quoted where it has other than printable ASCII, and cut.
+func shown(b []byte) string {
+	const most = 60
+	cut, size := "", len(b)
+	if size > most {
+		b, cut = b[:most], fmt.Sprintf("… (%d bytes)", size)
+	}
+	if size == 0 || slices.ContainsFunc(b, func(c byte) bool { return c <= ' ' || c >= 0x7f || c == '"' || c == '\\' }) {
+		return strconv.Quote(string(b)) + cut
+	}
+	return string(b) + cut
+}
+
+// compile reads a form.
+func compile(f driver.Form) (*ask, error) {
+	words, ok := f.Words.(*Form)
+	if !ok {
+		return nil, fmt.Errorf("redis: form is a %T, want a *redis.Form", f.Words)
+	}
+	command := words.Request.Command
+	switch {
+	case len(command) == 0 || command[0] == "":
+		return nil, errors.New(`command is empty: write its name and arguments, such as ["HGETALL", "{key}"]`)
+	case len(command) > maxArguments:
+		return nil, fmt.Errorf("command of %d words: write at most %d", len(command), maxArguments)
+	}
+	name := strings.ToUpper(command[0])
+	if strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '{' || r == '}' }) {
+		return nil, fmt.Errorf("command[0] is %.40q: write a command's name, and each argument as a text of its own: [\"HGET\", \"{key}\", \"f\"]", command[0])
+	}
+	a := &ask{verb: f.Verb, script: words.Request.Script}
+	errs := []error{unfit(name, command[1:])}
+	for i, text := range command {
+		t, err := form.Parse(text)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("command[%d] is %q: %w", i, text, err))
+		}
+		a.args = append(a.args, t)
+	}
+	errs = append(errs, a.runs(name), a.expects(words.Expect))
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// runs puts the name of the script into the command that runs it.
+func (a *ask) runs(name string) error {
+	if a.script == "" {
+		return nil
+	}
+	if name != "EVALSHA" && name != "EVALSHA_RO" {
+		return fmt.Errorf(`script is with %s: write command = ["EVALSHA", "1", "{key}"], the number of keys and then they; the script's SHA-1 is put before`, name)
+	}
+	a.args = slices.Insert(a.args, 1, form.Template{{Kind: form.Text, Text: digest(a.script)}})
+	return nil
+}
+
+// digest is the name that a server gives to a script.
+func digest(script string) string {
+	sum := sha1.Sum([]byte(script))
+	return hex.EncodeToString(sum[:])
+}
+
+// unfit says why a command is no request with one reply, of which several may be under way on a connection, and what to write instead.
+func unfit(name string, args []string) error {
+	if write, ok := refused[name]; ok {
+		return fmt.Errorf("command is %s, %s", name, write)
+	}
+	for _, arg := range args {
+		if word := strings.ToUpper(arg); (name == "XREAD" || name == "XREADGROUP") && word == "BLOCK" {
+			return fmt.Errorf("command is %s with BLOCK, %s", name, blocks)
+		}
+	}
+	return nil
+}
+
+const (
+	blocks     = "which keeps all requests behind it on the connection waiting: write the command that answers at once"
+	subscribes = "after which a connection has messages instead of replies: it is no request for a load"
+	transacts  = "whose requests belong together, and sessions share connections: write a script instead, which is one request and as atomic"
+	connects   = "which changes the connection for all ops on it: write what it is for in the target"
+	manages    = "which is for managing a server, not for a load: leave it out"
+)
+
+// refused are the commands that break the rule of one request and one reply, or that change what other requests mean.
+var refused = map[string]string{
+	"BLPOP": blocks, "BRPOP": blocks, "BLMOVE": blocks, "BRPOPLPUSH": blocks, "BLMPOP": blocks, "BZPOPMIN": blocks, "BZPOPMAX": blocks, "BZMPOP": blocks,
+	"WAIT": blocks, "WAITAOF": blocks,
+	"SUBSCRIBE": subscribes, "PSUBSCRIBE": subscribes, "SSUBSCRIBE": subscribes, "UNSUBSCRIBE": subscribes, "PUNSUBSCRIBE": subscribes,
+	"SUNSUBSCRIBE": subscribes, "MONITOR": subscribes, "SYNC": subscribes, "PSYNC": subscribes,
+	"MULTI": transacts, "EXEC": transacts, "DISCARD": transacts, "WATCH": transacts, "UNWATCH": transacts,
+	"AUTH": connects, "HELLO": connects, "SELECT": connects, "CLIENT": connects, "RESET": connects, "QUIT": connects, "ASKING": connects,
+	"READONLY": connects, "READWRITE": connects,
+	"SHUTDOWN": manages, "FAILOVER": manages, "REPLICAOF": manages, "SLAVEOF": manages, "DEBUG": manages,
+}
+
+// keyAt returns which word of a command is its first key. Most have it behind their name (https://redis.io/docs/latest/develop/reference/key-specs/).
+func (a *ask) keyAt() int {
+	switch name := strings.ToUpper(a.args[0].String()); name {
+	case "EVAL", "EVALSHA", "EVAL_RO", "EVALSHA_RO", "FCALL", "FCALL_RO":
+		return 3
+	case "ZUNION", "ZINTER", "ZDIFF", "ZINTERCARD", "SINTERCARD", "LMPOP", "ZMPOP", "OBJECT", "BITOP", "XGROUP", "XINFO", "MEMORY":
+		return 2
+	case "XREAD", "XREADGROUP":
+		for i, t := range a.args {
+			if strings.EqualFold(t.String(), "STREAMS") {
+				return i + 1
+			}
+		}
+	}
+	return 1
+}
+
+// routed says what is wrong with a form on a cluster, where a request goes to the node of its op's key.
+func (a *ask) routed() error {
+	at := a.keyAt()
+	if at >= len(a.args) {
+		return errors.New("command has no key, on a cluster: write one that has, with {key} for it")
+	}
+	t := a.args[at]
+	i := slices.IndexFunc(t, func(p form.Part) bool { return p.Kind == form.Key })
+	if len(t) == 1 && i == 0 {
+		return nil
+	}
+	if i > 0 && i+1 < len(t) && t[i-1].Kind == form.Text && t[i+1].Kind == form.Text &&
+		strings.IndexByte(t[i-1].Text, '{') == len(t[i-1].Text)-1 && strings.HasPrefix(t[i+1].Text, "}") && i == 1 {
+		return nil
+	}
+	return fmt.Errorf(`command[%d] is %q, the command's key, on a cluster: write "{key}" alone, or with its hash tag around it: "name:{{{key}}}" becomes name:{KEY}`, at, t.String())
+}
