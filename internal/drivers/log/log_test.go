@@ -433,17 +433,17 @@ func TestPlantedPipesDoNotHold(t *testing.T) {
 	root, err := os.OpenRoot(at)
 	require.NoError(t, err)
 	defer root.Close()
-	require.NoError(t, errors.Join(unix.Mkfifo(filepath.Join(at, madeName), 0o600), unix.Mkfifo(filepath.Join(at, "log"), 0o600)))
+	require.NoError(t, errors.Join(unix.Mkfifo(filepath.Join(at, localfile.MadeName), 0o600), unix.Mkfifo(filepath.Join(at, "log"), 0o600)))
 	require.NoError(t, os.Symlink("/dev/zero", filepath.Join(at, "zero")))
 	done := make(chan error, 1)
-	go func() { done <- markMade(root, ".") }()
+	go func() { done <- localfile.Mark(root, ".") }()
 	select {
 	case err := <-done:
 		require.NoError(t, err)
 	case <-time.After(10 * time.Second):
 		t.Fatal("it waits for a reader of the pipe")
 	}
-	for name, want := range map[string]string{"log": "want a regular file", "zero": "path escapes from parent"} {
+	for name, want := range map[string]string{"log": "want a regular file", "zero": "no link to one"} {
 		_, err := pmem.OpenIn(root, name, pmem.None)
 		require.ErrorContains(t, err, want)
 	}
@@ -453,9 +453,12 @@ func TestFilesStayBelowTheRoot(t *testing.T) {
 	outside := t.TempDir()
 	at := siteOf(t, 1)
 	require.NoError(t, os.Symlink(outside, filepath.Join(at.Root, "link")))
+	require.NoError(t, os.MkdirAll(filepath.Join(at.Root, "there"), 0o700))
+	require.NoError(t, os.Symlink("there", filepath.Join(at.Root, "inside")))
+	require.NoError(t, os.Symlink("../there", filepath.Join(at.Root, "there", "inside")))
 	require.NoError(t, os.Symlink(filepath.Join(outside, "file"), filepath.Join(at.Root, "wal-w0.pmlog")))
 	for dir, says := range map[string]string{
-		"..": "write a path below it, without ..", "a/../../b": "is not below", outside: "is not below", filepath.Dir(at.Root): "write another dir, or --log-root " + filepath.Dir(at.Root), "/": "is not below", "link": "path escapes from parent: write a dir that can be made below ", "link/a": "path escapes",
+		"..": "write a path below it, without ..", "a/../../b": "is not below", outside: "is not below", filepath.Dir(at.Root): "write another dir, or --log-root " + filepath.Dir(at.Root), "/": "is not below", "link": "it is a symbolic link: write a dir that can be made below ", "link/a": "it is a symbolic link", "inside": "it is a symbolic link", "there/inside/a": "it is a symbolic link",
 		"": "is no file that a log was in",
 	} {
 		_, err := Driver{}.Open(t.Context(), config(t, func(c *Config) { c.Dir = dir }), at)
@@ -470,6 +473,34 @@ func TestFilesStayBelowTheRoot(t *testing.T) {
 	left, err := os.ReadDir(outside)
 	require.NoError(t, err)
 	require.Empty(t, left)
+}
+
+// TestLinksAreNotFollowed has somebody who may write below the root put links in the place of a log and of its directory, after the phase that made them: neither a
+// later phase nor the verification reads what they lead to.
+func TestLinksAreNotFollowed(t *testing.T) {
+	at := siteOf(t, 1)
+	c := config(t, func(c *Config) { c.Dir = "mine/logs" })
+	s := open(t, c, at)
+	require.NoError(t, do(s.sessions[0], driver.Append, 1, 0))
+	claim, err := s.Close()
+	require.NoError(t, err)
+	mine := filepath.Join(at.Root, "mine")
+	proof, err := Driver{}.Verify(claim)
+	require.NoError(t, err)
+	whole(t, proof)
+
+	require.NoError(t, os.Rename(filepath.Join(mine, "logs", "wal-w0.pmlog"), filepath.Join(mine, "other")))
+	require.NoError(t, os.Symlink("../other", filepath.Join(mine, "logs", "wal-w0.pmlog")))
+	proof, err = Driver{}.Verify(claim)
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(proof.Wrong, " "), "no link to one")
+
+	require.NoError(t, os.Rename(filepath.Join(mine, "logs"), filepath.Join(mine, "elsewhere")))
+	require.NoError(t, os.Symlink("elsewhere", filepath.Join(mine, "logs")))
+	_, err = Driver{}.Verify(claim)
+	require.ErrorContains(t, err, "it is a symbolic link")
+	_, err = Driver{}.Open(t.Context(), c, at)
+	require.ErrorContains(t, err, "it is a symbolic link")
 }
 
 func TestFilesOfOtherRuns(t *testing.T) {
@@ -583,25 +614,6 @@ func TestOneForceAnAppend(t *testing.T) {
 		require.NoError(t, do(s.sessions[0], driver.Append, 100, 0))
 		require.Equal(t, forces, s.Log().Forces, layout)
 		whole(t, verify(t, s))
-	}
-}
-
-// TestMountWithoutBarriersIsNamed where a sync relies on them.
-func TestMountWithoutBarriersIsNamed(t *testing.T) {
-	place := pmem.Place{FileSystem: "ext4", Device: "none", Options: "rw,nobarrier"}
-	for mode, want := range map[pmem.Mode]bool{pmem.Msync: true, pmem.Fdatasync: true, pmem.None: false} {
-		require.Equal(t, want, strings.Contains(strings.Join(caveats(mode, place), "\n"), "mounted with nobarrier"), mode)
-	}
-	place.Options = "rw"
-	require.Empty(t, caveats(pmem.Msync, place))
-	for says, place := range map[string]pmem.Place{
-		"so that nothing is called durable":              {FileSystem: "overlay", Options: "rw"},
-		"it passes no sync on":                           {FileSystem: "overlay", Options: "rw,volatile", Beneath: "ext4"},
-		"overlay: each file is on the ext4 beneath":      {FileSystem: "overlay", Beneath: "ext4"},
-		"overlay over tmpfs lives in memory":             {FileSystem: "overlay", Beneath: "tmpfs"},
-		"unknown file system: what the file is on benea": {FileSystem: "unknown file system", Device: "0:99"},
-	} {
-		require.Contains(t, caveats(pmem.Msync, place)[0], says)
 	}
 }
 

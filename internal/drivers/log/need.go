@@ -119,7 +119,7 @@ func (r *room) short(need localfile.Need) (disk, memory bool) {
 func (s *store) checkRoom(d *design) error {
 	r := room{memory: s.site.Memory()}
 	var err error
-	if r.disk, r.place, err = pmem.Room(s.root); err != nil {
+	if r.disk, r.place, err = pmem.Room(s.root.Root); err != nil {
 		return err
 	}
 	need := d.need(s.cfg, &s.site)
@@ -164,19 +164,6 @@ func about(n int64) string {
 		}
 	}
 	return fmt.Sprintf("%d bytes", n)
-}
-
-// unmade says what to do about a file that could not be made.
-func unmade(err error, dir string) error {
-	for _, cause := range []error{os.ErrPermission, os.ErrNotExist, syscall.EROFS, syscall.EOPNOTSUPP} {
-		if errors.Is(err, cause) {
-			return fmt.Errorf("%w: let this user make files in %s, or write another --log-root", err, dir)
-		}
-	}
-	if errors.Is(err, syscall.ENOSPC) {
-		return fmt.Errorf("%w: make room there, or write another --log-root", err)
-	}
-	return err
 }
 
 // gone says what to do about a file of an earlier phase that could not be opened.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -20,9 +19,7 @@ type store struct {
 	site     localfile.Site
 	kind     kind
 	form     form
-	top      *os.Root // that no file lies outside of
-	dir      string   // below it
-	root     *os.Root // of the files
+	root     *localfile.Dir // of the files
 	files    []*file
 	sessions []*session
 	account  localfile.Log
@@ -69,7 +66,7 @@ func (Driver) Open(ctx context.Context, config any, site localfile.Site) (localf
 		if err == nil {
 			return s, nil
 		}
-		if !vanished || n == attempts {
+		if !vanished || n == localfile.Attempts {
 			return nil, err
 		}
 	}
@@ -82,11 +79,11 @@ func tryOpen(ctx context.Context, c *Config, site localfile.Site) (s *store, van
 	if err != nil {
 		return nil, false, err
 	}
-	if err := s.enter(); err != nil {
+	if s.root, err = localfile.Enter(site.Root, c.Dir); err != nil {
 		return nil, false, err
 	}
 	if err := s.openFiles(ctx, &d); err != nil {
-		vanished = s.vanished()
+		vanished = s.root.Vanished()
 		_, closing := s.Close()
 		return nil, vanished, errors.Join(err, closing, s.Remove())
 	}
@@ -123,10 +120,10 @@ func (s *store) openFile(ctx context.Context, d *design, from int) error {
 		size = 0 // it is there
 	}
 	var err error
-	f.volume, f.regions, err = s.form.open(ctx, s.root, f.name, size, pmem.Mode(s.cfg.Sync))
+	f.volume, f.regions, err = s.form.open(ctx, s.root.Root, f.name, size, pmem.Mode(s.cfg.Sync))
 	switch {
 	case err != nil && f.fresh:
-		return unmade(err, s.root.Name())
+		return localfile.Unmade(err, s.root.Name())
 	case err != nil:
 		return gone(err)
 	}
@@ -190,7 +187,7 @@ func (s *store) discard(name string) error {
 			}
 		}
 		if err := s.root.Remove(name); err != nil {
-			return fmt.Errorf("delete what an earlier run has left: %w", unmade(err, s.root.Name()))
+			return fmt.Errorf("delete what an earlier run has left: %w", localfile.Unmade(err, s.root.Name()))
 		}
 	}
 	return nil
@@ -198,7 +195,7 @@ func (s *store) discard(name string) error {
 
 // checkLeft returns an error when a file is in use, or none that a log was in.
 func (s *store) checkLeft(name string) error {
-	f, err := pmem.OpenIn(s.root, name, pmem.None)
+	f, err := pmem.OpenIn(s.root.Root, name, pmem.None)
 	if errors.Is(err, pmem.ErrLocked) {
 		return fmt.Errorf("delete what an earlier run has left: %w: let the other run end, or write another --log-root, or another dir in the target", err)
 	}
@@ -227,7 +224,7 @@ func (s *store) describe() {
 	place := first.Place()
 	s.account = localfile.Log{
 		Layout: s.cfg.Layout, SyncAsked: s.cfg.Sync, SyncUsed: string(first.Mode()), Instruction: first.Instruction(s.kind.Size),
-		FileSystem: place.String(), Caveats: caveats(first.Mode(), place), Clear: s.clears(),
+		FileSystem: place.String(), Caveats: pmem.Caveats(first.Mode(), place), Clear: s.clears(),
 		Files: len(s.files), FileBytes: first.Size(),
 	}
 	switch first.Mode() {
@@ -310,5 +307,5 @@ func (s *store) Remove() error {
 			}
 		}
 	}
-	return errors.Join(append(errs, s.leave())...)
+	return errors.Join(append(errs, s.root.Leave())...)
 }

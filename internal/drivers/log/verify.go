@@ -16,7 +16,8 @@ import (
 // claim says what a worker wrote in a phase, for another process to look whether it is there. Its form is encoding/gob's: it is read by
 // the same program that wrote it.
 type claim struct {
-	Dir   string
+	Root  string // that no file lies outside of
+	Dir   string // below it
 	Kind  kind
 	Form  form
 	Files []fileClaim
@@ -46,7 +47,8 @@ type placeClaim struct {
 
 // claim returns the claim about all files.
 func (s *store) claim() ([]byte, error) {
-	c := claim{Dir: s.root.Name(), Kind: s.kind, Form: s.form}
+	c := claim{Kind: s.kind, Form: s.form}
+	c.Root, c.Dir = s.root.Way()
 	for _, f := range s.files {
 		one := fileClaim{Name: f.name, Older: f.older.Load()}
 		for i := range f.slots {
@@ -101,7 +103,7 @@ func (Driver) Verify(text []byte) (localfile.Proof, error) {
 	if c.Kind.Size < localfile.StampSize {
 		return localfile.Proof{}, fmt.Errorf("claim about log files: entries of %d bytes", c.Kind.Size)
 	}
-	root, err := os.OpenRoot(c.Dir)
+	root, err := localfile.OpenBelow(c.Root, c.Dir)
 	if err != nil {
 		return localfile.Proof{}, err
 	}

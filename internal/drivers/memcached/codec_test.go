@@ -28,7 +28,7 @@ func TestAppendRequest(t *testing.T) {
 }
 
 func TestNewCodecRefusesAnotherConfig(t *testing.T) {
-	_, err := Driver{}.NewCodec("text", nil)
+	_, err := Driver{}.NewCodec(driver.Link{Config: "text"})
 	require.EqualError(t, err, "memcached: config is a string, want a *memcached.Config")
 }
 

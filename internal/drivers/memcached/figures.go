@@ -53,7 +53,9 @@ func (Driver) Describe(name string) driver.Figure {
 }
 
 // AppendQuestion asks stats.
-func (Driver) AppendQuestion(dst []byte) []byte { return append(dst, "stats\r\n"...) }
+func (Driver) AppendQuestion(dst []byte, _ driver.Link) ([]byte, error) {
+	return append(dst, "stats\r\n"...), nil
+}
 
 // ParseFigures reads the STAT lines of a reply to stats, up to END.
 func (Driver) ParseFigures(b []byte) (map[string]string, int, error) {

@@ -29,8 +29,8 @@ var questions = [...]struct {
 
 // Identify greets the server and asks stats and stats settings. The result holds "server" (memcached, loadgen) and "version", and
 // of the other figures those that the server tells; a "note" says why they are missing where it would not. It returns soon after ctx is cancelled.
-func (Driver) Identify(ctx context.Context, conn net.Conn, config any, _ driver.Secrets) (map[string]string, error) {
-	cfg, err := check(config)
+func (Driver) Identify(ctx context.Context, conn net.Conn, link driver.Link) (map[string]string, error) {
+	cfg, err := check(link.Config)
 	if err != nil {
 		return nil, err
 	}

@@ -64,7 +64,7 @@ func TestIdentify(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			id, err := Driver{}.Identify(context.Background(), script(t, test.says), new(Config), nil)
+			id, err := Driver{}.Identify(context.Background(), script(t, test.says), driver.Link{Config: new(Config)})
 			require.NoError(t, err)
 			require.Equal(t, test.want, id)
 		})
@@ -82,7 +82,7 @@ func TestIdentifyErrors(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := Driver{}.Identify(context.Background(), script(t, test.says), new(Config), nil)
+			_, err := Driver{}.Identify(context.Background(), script(t, test.says), driver.Link{Config: new(Config)})
 			require.ErrorContains(t, err, "ask memcached what it is: "+test.want)
 		})
 	}
@@ -103,7 +103,7 @@ func TestServersThatSayNothingOfThemselves(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			id, err := Driver{}.Identify(context.Background(), script(t, test.says), new(Config), nil)
+			id, err := Driver{}.Identify(context.Background(), script(t, test.says), driver.Link{Config: new(Config)})
 			require.NoError(t, err)
 			require.Contains(t, id[driver.Note], test.want)
 			require.Equal(t, "1.6.18", id["version"])
@@ -117,11 +117,11 @@ func TestIdentifyEndsWithContext(t *testing.T) {
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
-	_, err := Driver{}.Identify(ctx, client, new(Config), nil)
+	_, err := Driver{}.Identify(ctx, client, driver.Link{Config: new(Config)})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
 func TestIdentifyRefusesAnotherConfig(t *testing.T) {
-	_, err := Driver{}.Identify(context.Background(), nil, nil, nil)
+	_, err := Driver{}.Identify(context.Background(), nil, driver.Link{})
 	require.EqualError(t, err, "memcached: config is a <nil>, want a *memcached.Config")
 }

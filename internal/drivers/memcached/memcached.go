@@ -90,13 +90,13 @@ func (Driver) Name() string { return "memcached" }
 // NewConfig returns a *Config.
 func (Driver) NewConfig() any { return new(Config) }
 
-// Outcomes says that a get and a delete can miss and that a put cannot.
+// Outcomes says that a get and a delete can miss and that a put cannot; one with a token is a conflict where the item is another by then.
 func (Driver) Outcomes(v driver.Verb) []driver.Outcome {
 	switch v {
 	case driver.Get, driver.Delete:
 		return []driver.Outcome{driver.OK, driver.Miss}
 	case driver.Put:
-		return []driver.Outcome{driver.OK}
+		return []driver.Outcome{driver.OK, driver.Conflict}
 	default:
 		return nil
 	}
@@ -127,9 +127,9 @@ func (Driver) CheckBatch(_ any, v driver.Verb, b driver.Batch) error {
 // Builtin returns "memcached".
 func (Driver) Builtin() string { return "memcached" }
 
-// NewCodec returns a codec for the protocol of config, a *Config.
-func (Driver) NewCodec(config any, _ driver.Secrets) (driver.Codec, error) {
-	cfg, err := check(config)
+// NewCodec returns a codec for the protocol of the link's *Config.
+func (Driver) NewCodec(link driver.Link) (driver.Codec, error) {
+	cfg, err := check(link.Config)
 	if err != nil {
 		return nil, err
 	}

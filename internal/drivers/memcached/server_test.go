@@ -24,13 +24,14 @@ func TestConformanceWithServer(t *testing.T) {
 		config   *Config
 		server   []string
 		maxValue int
+		tokens   bool
 	}{
-		{"plain", new(Config), nil, 1<<20 - 1024}, // an item of 1 MiB holds the key and a header, too
-		{"large items, one thread", new(Config), []string{"-I", "8m", "-t", "1"}, 0},
-		{"no versions of items", new(Config), []string{"-C"}, 1<<20 - 1024},
-		{"text", text, nil, 1<<20 - 1024},
-		{"text, with gets", cas, []string{"-I", "8m", "-t", "1"}, 0},
-		{"text, with gets, no versions of items", cas, []string{"-C"}, 1<<20 - 1024},
+		{"plain", new(Config), nil, 1<<20 - 1024, false}, // an item of 1 MiB holds the key and a header, too
+		{"large items, one thread", new(Config), []string{"-I", "8m", "-t", "1"}, 0, false},
+		{"no versions of items", new(Config), []string{"-C"}, 1<<20 - 1024, false},
+		{"text", text, nil, 1<<20 - 1024, false},
+		{"text, with gets", cas, []string{"-I", "8m", "-t", "1"}, 0, true},
+		{"text, with gets, no versions of items", cas, []string{"-C"}, 1<<20 - 1024, false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -41,6 +42,7 @@ func TestConformanceWithServer(t *testing.T) {
 				MaxKey:   250,
 				TextKeys: true,
 				MaxValue: test.maxValue,
+				Tokens:   test.tokens,
 			})
 		})
 	}
@@ -51,7 +53,7 @@ func TestIdentifyServer(t *testing.T) {
 	require.NoError(t, err)
 	defer conn.Close()
 	require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
-	id, err := Driver{}.Identify(context.Background(), conn, new(Config), nil)
+	id, err := Driver{}.Identify(context.Background(), conn, driver.Link{Config: new(Config)})
 	require.NoError(t, err)
 	require.Regexp(t, `^\d+\.\d+\.\d+$`, id["version"])
 	require.NotEmpty(t, id["pid"])
@@ -69,7 +71,7 @@ func TestIdentifyOtherServer(t *testing.T) {
 	require.NoError(t, err)
 	defer conn.Close()
 	require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
-	_, err = Driver{}.Identify(context.Background(), conn, new(Config), nil)
+	_, err = Driver{}.Identify(context.Background(), conn, driver.Link{Config: new(Config)})
 	require.ErrorContains(t, err, "ask memcached what it is: mn: not the memcached protocol: got \"-ERR unknown command")
 }
 

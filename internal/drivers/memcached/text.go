@@ -26,12 +26,12 @@ func newTextCodec(cas bool) textCodec {
 }
 
 const (
-	setWord, deleteWord = "set ", "delete "
-	clientFlags         = " 0 "     // of a set: it keeps none
-	endOfValues         = "END\r\n" // ends the reply to a get
-	valueWord           = "VALUE"   // begins a value in it
-	mostDigits          = 18        // of a size, so that it cannot overflow
-	valueFields         = 4         // VALUE, key, client flags and size; a CAS unique may follow
+	setWord, casWord = "set ", "cas " // the second is a set that takes one word more, at its end
+	deleteWord       = "delete "
+	clientFlags      = " 0 "     // of a set: it keeps none
+	endOfValues      = "END\r\n" // ends the reply to a get
+	valueWord        = "VALUE"   // begins a value in it
+	valueFields      = 4         // VALUE, key, client flags and size; a CAS unique may follow
 )
 
 // Greet says nothing: there is no command that every server and proxy of this protocol knows and that none of them counts.
@@ -40,13 +40,13 @@ func (textCodec) Greet(dst []byte) ([]byte, int) { return dst, 0 }
 // ParseGreeting is never called.
 func (textCodec) ParseGreeting([]byte, int) (int, error) { return 0, nil }
 
-// AppendRequest appends get or gets, set with its data block, or delete.
+// AppendRequest appends get or gets, set with its data block, or cas where the request has a token, or delete.
 func (c textCodec) AppendRequest(dst []byte, req *driver.Request) []byte {
 	switch req.Verb {
 	case driver.Get:
 		dst = append(append(dst, c.read...), req.Key...)
 	case driver.Put:
-		return appendSet(dst, req.Key, req.Value)
+		return appendSet(dst, req.Key, req.Value, req.Token)
 	case driver.Delete:
 		dst = append(append(dst, deleteWord...), req.Key...)
 	default:
@@ -55,17 +55,24 @@ func (c textCodec) AppendRequest(dst []byte, req *driver.Request) []byte {
 	return append(dst, "\r\n"...)
 }
 
-func appendSet(dst, key []byte, v *driver.Value) []byte {
-	dst = append(append(dst, setWord...), key...)
+func appendSet(dst, key []byte, v *driver.Value, token uint64) []byte {
+	word := setWord
+	if token != 0 {
+		word = casWord
+	}
+	dst = append(append(dst, word...), key...)
 	dst = append(dst, clientFlags...)
 	dst = strconv.AppendUint(dst, uint64(v.TTL/1000), 10)
 	dst = append(dst, ' ')
 	dst = strconv.AppendInt(dst, int64(v.Size), 10)
+	if token != 0 {
+		dst = strconv.AppendUint(append(dst, ' '), token, 10)
+	}
 	dst = append(dst, "\r\n"...)
 	return append(v.AppendTo(dst), "\r\n"...)
 }
 
-// Offsets implements driver.Layout.
+// Offsets implements driver.Layout, for requests without a token.
 func (c textCodec) Offsets(req *driver.Request) (keyAt, valueAt int) {
 	switch req.Verb {
 	case driver.Get:
@@ -109,8 +116,8 @@ var (
 	setWords = [...]meaning{
 		{"STORED", driver.OK, nil},
 		{"NOT_STORED", driver.Error, []byte("NOT_STORED")},
-		{"EXISTS", driver.Error, []byte("EXISTS: not stored, the item has changed")},
-		{"NOT_FOUND", driver.Error, []byte("NOT_FOUND: not stored, there is no such item")},
+		{"EXISTS", driver.Conflict, nil},    // the item is another since it was read
+		{"NOT_FOUND", driver.Conflict, nil}, // it is not there any more
 	}
 	deleteWords = [...]meaning{
 		{"DELETED", driver.OK, nil},
@@ -160,50 +167,38 @@ func readItem(b []byte, reply *driver.Reply) (n int, more bool, err error) {
 	case string(word) != valueWord:
 		return 0, false, unexpected(driver.Get, b[:n])
 	}
-	size, ok := itemSize(line)
+	size, cas, ok := readHead(line)
 	if !ok {
 		return 0, false, fmt.Errorf("not a size: got %s", quote(b[:n]))
 	}
 	taken, err := takeValue(b, n, size, reply)
+	reply.Token = cas
 	return taken, taken > 0, err
 }
 
-// itemSize reads the size from the line of a value: its fourth word. A fifth is the CAS unique, and there is no sixth.
-func itemSize(line []byte) (size int, ok bool) {
+// readHead reads the line of a value: its fourth word is the size. A fifth is the CAS unique, 0 where there is none, and there is no sixth.
+func readHead(line []byte) (size int, cas uint64, ok bool) {
 	at := 0
 	for range valueFields - 1 {
 		i := bytes.IndexByte(line[at:], ' ')
 		if i <= 0 {
-			return 0, false
+			return 0, 0, false
 		}
 		at += i + 1
 	}
-	field, cas, follows := bytes.Cut(line[at:], []byte(" "))
-	if size, ok = decimal(field); !ok || !follows {
-		return size, ok
+	field, unique, follows := bytes.Cut(line[at:], []byte(" "))
+	n, err := strconv.ParseUint(string(field), 10, strconv.IntSize-1)
+	if err == nil && follows {
+		cas, err = strconv.ParseUint(string(unique), 10, 64)
 	}
-	return size, len(cas) > 0 && len(bytes.Trim(cas, "0123456789")) == 0
-}
-
-// decimal reads a size.
-func decimal(text []byte) (n int, ok bool) {
-	if len(text) == 0 || len(text) > mostDigits {
-		return 0, false
-	}
-	for _, c := range text {
-		if c-'0' > 9 {
-			return 0, false
-		}
-		n = n*10 + int(c-'0')
-	}
-	return n, true
+	return int(n), cas, err == nil
 }
 
 // AppendBatch appends one get or gets of all keys, or a set for each item.
 func (c textCodec) AppendBatch(dst []byte, v driver.Verb, items []driver.Item) []byte {
 	if v == driver.Put {
 		for i := range items {
-			dst = appendSet(dst, items[i].Key, &items[i].Value)
+			dst = appendSet(dst, items[i].Key, &items[i].Value, 0)
 		}
 		return dst
 	}

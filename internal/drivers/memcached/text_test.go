@@ -1,6 +1,7 @@
 package memcached
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -22,6 +23,7 @@ func TestAppendTextRequest(t *testing.T) {
 		{false, driver.Request{Verb: driver.Delete, Key: []byte("key:000000000001")}, "delete key:000000000001\r\n"},
 		{false, driver.Request{Verb: driver.Put, Key: []byte("k"), Value: &driver.Value{}}, "set k 0 0 0\r\n\r\n"},
 		{false, driver.Request{Verb: driver.Put, Key: []byte("k"), Value: &v}, "set k 0 0 200\r\n" + string(v.AppendTo(nil)) + "\r\n"},
+		{true, driver.Request{Verb: driver.Put, Key: []byte("k"), Value: &short, Token: math.MaxUint64}, "cas k 0 90 3 18446744073709551615\r\n" + string(short.AppendTo(nil)) + "\r\n"},
 		{true, driver.Request{Verb: driver.Put, Key: []byte("k"), Value: &short}, "set k 0 90 3\r\n" + string(short.AppendTo(nil)) + "\r\n"},
 	} {
 		require.Equal(t, test.want, string(newTextCodec(test.cas).AppendRequest(nil, &test.req)))
@@ -42,14 +44,14 @@ var textReplies = []struct {
 }{
 	{driver.Get, "VALUE k 0 5\r\nvalue\r\nEND\r\n", driver.Reply{Outcome: driver.OK, Value: []byte("value")}},
 	{driver.Get, "VALUE k 0 0\r\n\r\nEND\r\n", driver.Reply{Outcome: driver.OK, Value: []byte{}}},
-	{driver.Get, "VALUE k 4294967295 7 18446744073709551615\r\n\r\nEND\r\n\r\nEND\r\n", driver.Reply{Outcome: driver.OK, Value: []byte("\r\nEND\r\n")}},
+	{driver.Get, "VALUE k 4294967295 7 18446744073709551615\r\n\r\nEND\r\n\r\nEND\r\n", driver.Reply{Outcome: driver.OK, Value: []byte("\r\nEND\r\n"), Token: math.MaxUint64}},
 	{driver.Get, "END\r\n", driver.Reply{Outcome: driver.Miss}},
 	{driver.Get, "ERROR\r\n", driver.Reply{Outcome: driver.Error, Message: []byte("ERROR")}},
 	{driver.Get, "SERVER_ERROR Connection refused\r\n", driver.Reply{Outcome: driver.Error, Message: []byte("SERVER_ERROR Connection refused")}},
 	{driver.Put, "STORED\r\n", driver.Reply{Outcome: driver.OK}},
 	{driver.Put, "NOT_STORED\r\n", driver.Reply{Outcome: driver.Error, Message: []byte("NOT_STORED")}},
-	{driver.Put, "EXISTS\r\n", driver.Reply{Outcome: driver.Error, Message: []byte("EXISTS: not stored, the item has changed")}},
-	{driver.Put, "NOT_FOUND\r\n", driver.Reply{Outcome: driver.Error, Message: []byte("NOT_FOUND: not stored, there is no such item")}},
+	{driver.Put, "EXISTS\r\n", driver.Reply{Outcome: driver.Conflict}},
+	{driver.Put, "NOT_FOUND\r\n", driver.Reply{Outcome: driver.Conflict}},
 	{driver.Put, "SERVER_ERROR out of memory storing object\r\n", driver.Reply{Outcome: driver.Error, Message: []byte("SERVER_ERROR out of memory storing object")}},
 	{driver.Delete, "DELETED\r\n", driver.Reply{Outcome: driver.OK}},
 	{driver.Delete, "NOT_FOUND\r\n", driver.Reply{Outcome: driver.Miss}},
@@ -97,6 +99,7 @@ func TestParseTextRefuses(t *testing.T) {
 		"size overflows":          {driver.Get, "VALUE k 0 18446744073709551621\r\n", `not a size: got "VALUE k 0 18446744073709551621\r\n"`},
 		"CAS unique is empty":     {driver.Get, "VALUE k 0 1 \r\n", `not a size: got "VALUE k 0 1 \r\n"`},
 		"CAS unique is no number": {driver.Get, "VALUE k 0 1 x\r\n", `not a size: got "VALUE k 0 1 x\r\n"`},
+		"CAS unique overflows":    {driver.Get, "VALUE k 0 1 18446744073709551616\r\n", `not a size: got "VALUE k 0 1 18446744073709551616\r\n"`},
 		"six words":               {driver.Get, "VALUE k 0 1 2 3\r\n", `not a size: got "VALUE k 0 1 2 3\r\n"`},
 		"size beyond the limit":   {driver.Get, "VALUE k 0 1073741825\r\n", "value of 1073741825 bytes is beyond the limit of 1073741824"},
 		"value is longer":         {driver.Get, "VALUE k 0 4\r\nvalue\r\nEND\r\n", `value of 4 bytes goes on after its end: got "e\r\nEND\r\n"`},
@@ -189,6 +192,6 @@ func TestConfigIsChecked(t *testing.T) {
 	require.NoError(t, (&Config{Protocol: "text", CAS: true}).Validate())
 	require.EqualError(t, (&Config{Protocol: "binary"}).Validate(), `protocol = "binary": write "meta" for the meta commands, or "text" for get, set and delete`)
 	require.EqualError(t, (&Config{CAS: true}).Validate(), `cas = true reads with gets, a classic command: write protocol = "text" beside it, or leave it out`)
-	_, err := Driver{}.NewCodec(&Config{Protocol: "binary"}, nil)
+	_, err := Driver{}.NewCodec(driver.Link{Config: &Config{Protocol: "binary"}})
 	require.ErrorContains(t, err, "memcached: protocol")
 }
