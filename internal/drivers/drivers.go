@@ -2,14 +2,29 @@
 package drivers
 
 import (
+	"fmt"
+
+	"github.com/loadgen/loadgen/internal/drivers/files"
 	"github.com/loadgen/loadgen/internal/drivers/log"
 	"github.com/loadgen/loadgen/internal/drivers/memcached"
 	"github.com/loadgen/loadgen/internal/drivers/null"
+	"github.com/loadgen/loadgen/internal/drivers/postgres"
 	"github.com/loadgen/loadgen/internal/drivers/redis"
+	"github.com/loadgen/loadgen/internal/drivers/web"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
 // All returns every driver, in the order of help texts and pages.
 func All() []driver.Driver {
-	return []driver.Driver{redis.Driver{}, memcached.Driver{}, log.Driver{}, null.Driver{}}
+	return []driver.Driver{redis.Driver{}, memcached.Driver{}, web.Driver{}, postgres.Driver{}, log.Driver{}, files.Driver{}, null.Driver{}}
+}
+
+// Protocol returns what built-in cache nodes have to speak to serve a driver.
+func Protocol(name string) (string, error) {
+	for _, d := range All() {
+		if w, ok := d.(driver.Wire); ok && d.Name() == name {
+			return w.Builtin(), nil
+		}
+	}
+	return "", fmt.Errorf("driver %q is not in this build, or nothing on a wire", name)
 }

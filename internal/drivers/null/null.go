@@ -7,6 +7,7 @@
 package null
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -23,6 +24,11 @@ type Config struct {
 	Latency string `hcl:"latency,optional" json:"latency"`
 	// Spread is how latencies are distributed: "none", all are the mean; "exponential"; "uniform" from 0 to twice the mean.
 	Spread string `hcl:"spread,optional" json:"spread"`
+	// Growth has latencies grow with the number n of a request in its stream, from 0: they are those of Latency and Spread times 1 + x for "linear", 1 + x² for "square" and
+	// 1 + log₂(1 + x) for "log", where x = n / GrowthAt; "" or "none": they do not.
+	Growth string `hcl:"growth,optional" json:"growth,omitempty"`
+	// GrowthAt is the number of the request that takes twice as long as the first; 0 for 1,000.
+	GrowthAt int `hcl:"growth_at,optional" json:"growth_at,omitempty"`
 	// MissEvery makes one in so many gets and deletes a miss; 0: none.
 	MissEvery int `hcl:"miss_every,optional" json:"miss_every"`
 	// ErrorEvery makes one in so many requests an error; 0: none.
@@ -47,6 +53,14 @@ func (c *Config) Validate() error {
 	case "none", "exponential", "uniform":
 	default:
 		return fmt.Errorf(`spread %q is none of "none", "exponential" and "uniform"`, c.Spread)
+	}
+	switch c.Growth {
+	case "", "none", "linear", "square", "log":
+	default:
+		return fmt.Errorf(`growth %q is none of "none", "linear", "square" and "log"`, c.Growth)
+	}
+	if c.GrowthAt < 0 {
+		return fmt.Errorf("growth_at is %d; write the number of the request that takes twice as long as the first, such as 1000", c.GrowthAt)
 	}
 	if c.MissEvery < 0 {
 		return fmt.Errorf("miss_every is %d; write 0 for no misses, or one miss in how many", c.MissEvery)
@@ -115,13 +129,34 @@ func (c *Config) latency(req *driver.Request) time.Duration {
 	if c.parsed.text != c.Latency {
 		mean, _ = time.ParseDuration(c.Latency) // changed since Validate, or never validated
 	}
+	if c.Growth == "" && c.Spread == "none" {
+		return mean
+	}
+	took := c.grown(req.N) * float64(mean)
 	switch c.Spread {
 	case "exponential":
-		return time.Duration(-math.Log(uniform(req)) * float64(mean))
+		took *= -math.Log(uniform(req))
 	case "uniform":
-		return time.Duration(uniform(req) * 2 * float64(mean))
+		took *= 2 * uniform(req)
 	}
-	return mean
+	return time.Duration(math.Min(took, float64(longest)))
+}
+
+// longest bounds a reply that grows, so that it stays far from the end of a time.Duration.
+const longest = 100 * maxLatency
+
+// grown is how many times as long as the first the n-th request of a stream takes.
+func (c *Config) grown(n uint64) float64 {
+	x := float64(n) / float64(cmp.Or(c.GrowthAt, 1000))
+	switch c.Growth {
+	case "linear":
+		return 1 + x
+	case "square":
+		return 1 + x*x
+	case "log":
+		return 1 + math.Log2(1+x)
+	}
+	return 1
 }
 
 // uniform hashes the request's place to a number in (0, 1].

@@ -57,6 +57,9 @@ func TestValidate(t *testing.T) {
 		{Config{Latency: "61m", Spread: "none"}, "latency"},
 		{Config{Latency: "1us", Spread: "normal"}, `spread "normal" is none of`},
 		{Config{Latency: "1us", Spread: ""}, `spread "" is none of`},
+		{Config{Latency: "1us", Spread: "none", Growth: "square", GrowthAt: 10}, ""},
+		{Config{Latency: "1us", Spread: "none", Growth: "cubic"}, `growth "cubic" is none of`},
+		{Config{Latency: "1us", Spread: "none", Growth: "log", GrowthAt: -1}, "growth_at is -1"},
 		{Config{Latency: "1us", Spread: "none", MissEvery: -1}, "miss_every is -1"},
 		{Config{Latency: "1us", Spread: "none", ErrorEvery: -2}, "error_every is -2"},
 	}
@@ -247,4 +250,23 @@ func BenchmarkReply(b *testing.B) {
 			}
 		})
 	}
+}
+
+// TestGrowth has the request with the number growth_at take twice as long as the first, whatever the shape.
+func TestGrowth(t *testing.T) {
+	at := func(c Config, n uint64) time.Duration {
+		return Driver{}.Reply(valid(t, c), &driver.Request{Verb: driver.Put, N: n}, new(driver.Reply))
+	}
+	for shape, want := range map[string][3]time.Duration{
+		"":       {time.Millisecond, time.Millisecond, time.Millisecond},
+		"none":   {time.Millisecond, time.Millisecond, time.Millisecond},
+		"linear": {time.Millisecond, 2 * time.Millisecond, 4 * time.Millisecond},
+		"square": {time.Millisecond, 2 * time.Millisecond, 10 * time.Millisecond},
+		"log":    {time.Millisecond, 2 * time.Millisecond, 3 * time.Millisecond},
+	} {
+		c := Config{Latency: "1ms", Spread: "none", Growth: shape, GrowthAt: 10}
+		require.Equal(t, want, [3]time.Duration{at(c, 0), at(c, 10), at(c, 30)}, shape)
+	}
+	require.Equal(t, 2*time.Millisecond, at(Config{Latency: "1ms", Spread: "none", Growth: "log"}, 1000), "growth_at is 1,000 by itself")
+	require.Equal(t, longest, at(Config{Latency: "1h", Spread: "none", Growth: "square", GrowthAt: 1}, 1e15), "bounded")
 }

@@ -1,0 +1,97 @@
+package files
+
+import (
+	"fmt"
+	"hash/crc32"
+)
+
+const (
+	shelves = 256 // directories that files are spread over
+	maxName = 255 // bytes of a file's name: NAME_MAX of Linux
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// shelfOf is the number of the directory that a key's file is in.
+func shelfOf(key []byte) int { return int(crc32.Checksum(key, castagnoli) % shelves) }
+
+// shelfName is the name of a directory.
+func shelfName(i int) string { return fmt.Sprintf("%02x", i) }
+
+const hexDigits = "0123456789ABCDEF"
+
+// plain says whether a byte of a key stands for itself in a name.
+func plain(c byte, first bool) bool {
+	switch {
+	case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_', c == ':':
+		return true
+	}
+	return c == '.' && !first
+}
+
+// appendName appends the name of a key's file.
+func appendName(dst, key []byte) []byte {
+	if len(key) == 0 {
+		return append(dst, '%')
+	}
+	for i, c := range key {
+		if plain(c, i == 0) {
+			dst = append(dst, c)
+		} else {
+			dst = append(dst, '%', hexDigits[c>>4], hexDigits[c&15])
+		}
+	}
+	return dst
+}
+
+// appendKey appends the key whose file has a name. It reports false for a name that no key's file has.
+func appendKey(dst []byte, name string) ([]byte, bool) {
+	if name == "%" {
+		return dst, true
+	}
+	for i := 0; i < len(name); i++ {
+		c := name[i]
+		if c == '%' {
+			if i+2 >= len(name) {
+				return dst, false
+			}
+			high, low := digit(name[i+1]), digit(name[i+2])
+			if high < 0 || low < 0 || plain(byte(high<<4|low), i == 0) {
+				return dst, false
+			}
+			c, i = byte(high<<4|low), i+2
+		} else if !plain(c, i == 0) {
+			return dst, false
+		}
+		dst = append(dst, c)
+	}
+	return dst, name != ""
+}
+
+// digit is the value of an upper-case hex digit, -1 of anything else.
+func digit(c byte) int {
+	switch {
+	case '0' <= c && c <= '9':
+		return int(c - '0')
+	case 'A' <= c && c <= 'F':
+		return int(c-'A') + 10
+	}
+	return -1
+}
+
+// draftName is the name of the file that a session writes before it takes a key's place.
+func draftName(session int) string { return fmt.Sprintf(",%d", session) }
+
+// ours says whether a file in a shelf has a name that this driver gives.
+func ours(name string) bool {
+	if name != "" && name[0] == ',' {
+		for _, c := range []byte(name[1:]) {
+			if c < '0' || c > '9' {
+				return false
+			}
+		}
+		return len(name) > 1
+	}
+	_, ok := appendKey(nil, name)
+	return ok
+}

@@ -1,0 +1,66 @@
+package files
+
+import (
+	"os"
+	"sync"
+)
+
+// shelf is one of the directories that files are in, and what is known of those that this phase has changed.
+type shelf struct {
+	dir *os.File
+
+	mu    sync.Mutex // held while a name comes to stand for something else, not for what the device takes
+	turn  uint64     // counts those times
+	known map[string]*state
+}
+
+// state is what a name stands for.
+type state struct {
+	turn  uint64
+	size  int
+	sum   uint32 // CRC-32C of its bytes
+	there bool
+	sure  bool // it was acknowledged
+}
+
+func (s *shelf) fd() int { return int(s.dir.Fd()) }
+
+// replace renames a file, and notes what its new name now stands for.
+func (s *shelf) replace(k kernel, from, to string, is state) (turn uint64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := k.rename(s.fd(), from, to); err != nil {
+		return 0, err
+	}
+	return s.note(to, is), nil
+}
+
+// remove removes a file, and notes that.
+func (s *shelf) remove(k kernel, name string) (turn uint64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := k.unlink(s.fd(), name); err != nil {
+		return 0, err
+	}
+	return s.note(name, state{}), nil
+}
+
+func (s *shelf) note(name string, is state) (turn uint64) {
+	s.turn++
+	is.turn = s.turn
+	if at := s.known[name]; at != nil {
+		*at = is
+	} else {
+		s.known[name] = &is
+	}
+	return s.turn
+}
+
+// settled notes that what was done in a turn is acknowledged, unless something else was done since.
+func (s *shelf) settled(name string, turn uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at := s.known[name]; at.turn == turn {
+		at.sure = true
+	}
+}

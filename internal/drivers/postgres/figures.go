@@ -1,0 +1,138 @@
+package postgres
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+var _ driver.Informant = Driver{}
+
+// figures are what the server is asked for: of the database that the load is on, and of the statements on the driver's table.
+var figures = func() []driver.Figure {
+	all := []driver.Figure{
+		{Name: "database_size", Unit: "bytes"},
+		{Name: "connections"},
+		{Name: "locks_waiting"},
+		{Name: "xact_commit", Counter: true},
+		{Name: "xact_rollback", Counter: true},
+		{Name: "blks_read", Counter: true},
+		{Name: "blks_hit", Counter: true},
+		{Name: "tup_inserted", Counter: true},
+		{Name: "tup_updated", Counter: true},
+		{Name: "tup_deleted", Counter: true},
+		{Name: "tup_fetched", Counter: true},
+		{Name: "deadlocks", Counter: true},
+		{Name: "temp_bytes", Unit: "bytes", Counter: true},
+		{Name: "wal_position", Unit: "bytes", Counter: true},
+	}
+	for _, verb := range markedVerbs {
+		all = append(all, driver.Figure{Name: "statements_" + verb + "_calls", Counter: true}, driver.Figure{Name: "statements_" + verb + "_us", Unit: "us", Counter: true})
+	}
+	return all
+}()
+
+var markedVerbs = []string{"get", "put", "delete", "append"}
+
+// Figures lists what AppendQuestion asks for.
+func (Driver) Figures() []driver.Figure { return slices.Clone(figures) }
+
+// Describe knows Figures.
+func (Driver) Describe(name string) driver.Figure {
+	if i := slices.IndexFunc(figures, func(f driver.Figure) bool { return f.Name == name }); i >= 0 {
+		return figures[i]
+	}
+	return driver.Figure{Name: name}
+}
+
+// askDatabase has a row of a name and a value for each figure.
+const askDatabase = `SELECT f.name, f.value FROM pg_stat_database d, LATERAL (VALUES
+	('database_size', pg_database_size(d.datid)::text), ('connections', d.numbackends::text),
+	('locks_waiting', (SELECT count(*) FROM pg_locks WHERE NOT granted)::text),
+	('xact_commit', d.xact_commit::text), ('xact_rollback', d.xact_rollback::text), ('blks_read', d.blks_read::text), ('blks_hit', d.blks_hit::text),
+	('tup_inserted', d.tup_inserted::text), ('tup_updated', d.tup_updated::text), ('tup_deleted', d.tup_deleted::text), ('tup_fetched', d.tup_fetched::text),
+	('deadlocks', d.deadlocks::text), ('temp_bytes', d.temp_bytes::text),
+	('wal_position', CASE WHEN pg_is_in_recovery() THEN NULL ELSE (pg_current_wal_lsn() - '0/0'::pg_lsn)::text END)
+	) f(name, value) WHERE d.datname = current_database()`
+
+// askStatements fails where the extension pg_stat_statements is not there.
+func askStatements() string {
+	var verbs []string
+	for _, verb := range markedVerbs {
+		verbs = append(verbs, "('"+verb+"')")
+	}
+	return `SELECT f.name, f.value FROM (SELECT v.verb, coalesce(sum(s.calls), 0) calls, coalesce(sum(s.total_exec_time), 0) ms FROM (VALUES ` + strings.Join(verbs, ", ") +
+		`) v(verb) LEFT JOIN pg_stat_statements s ON s.dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
+		AND starts_with(s.query, '/* loadgen ' || v.verb || ' */') GROUP BY v.verb) t,
+		LATERAL (VALUES ('statements_' || t.verb || '_calls', t.calls::text), ('statements_' || t.verb || '_us', round((t.ms * 1000)::numeric)::text)) f(name, value)`
+}
+
+// AppendQuestion asks twice, in simple queries.
+func (Driver) AppendQuestion(dst []byte, _ driver.Link) ([]byte, error) {
+	for _, sql := range []string{askDatabase, askStatements()} {
+		dst = append(dst, 'Q')
+		dst = binary.BigEndian.AppendUint32(dst, uint32(4+len(sql)+1))
+		dst = append(append(dst, sql...), 0)
+	}
+	return dst, nil
+}
+
+// ParseFigures reads both answers. What the second would tell is missing where the server has no pg_stat_statements.
+func (Driver) ParseFigures(b []byte) (map[string]string, int, error) {
+	told, answers := map[string]string{}, 0
+	for at := 0; ; {
+		kind, body, n, err := message(b[at:])
+		if n == 0 || err != nil {
+			return nil, 0, err
+		}
+		at += n
+		switch kind {
+		case 'D':
+			name, value, err := pair(body)
+			if err != nil {
+				return nil, 0, err
+			}
+			if value != "" {
+				told[name] = value
+			}
+		case 'E':
+			if p := readProblem(body); p.fatal || answers == 0 {
+				return nil, 0, fmt.Errorf("postgres: %s", p.text())
+			}
+		case 'Z':
+			if answers++; answers == 2 {
+				return told, at, nil
+			}
+		case 'T', 'C', 'N', 'S', 'A':
+		default:
+			return nil, 0, fmt.Errorf("postgres: a message %q to a question", kind)
+		}
+	}
+}
+
+// pair reads a row of two texts.
+func pair(row []byte) (name, value string, err error) {
+	var texts [2]string
+	if len(row) < 2 || binary.BigEndian.Uint16(row) != 2 {
+		return "", "", errors.New("postgres: a row of figures without a name and a value")
+	}
+	rest := row[2:]
+	for i := range texts {
+		if len(rest) < 4 {
+			return "", "", errors.New("postgres: a row of figures that ends early")
+		}
+		size := int32(binary.BigEndian.Uint32(rest))
+		rest = rest[4:]
+		if size > int32(len(rest)) {
+			return "", "", errors.New("postgres: a row of figures that ends early")
+		}
+		if size > 0 {
+			texts[i], rest = string(rest[:size]), rest[size:]
+		}
+	}
+	return texts[0], texts[1], nil
+}

@@ -1,0 +1,142 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/form"
+)
+
+var _ form.Former = Driver{}
+
+// Form is an op as a plan words it for a postgres target.
+type Form struct {
+	Request Request `hcl:"request,block" json:"request"`
+	Expect  *Expect `hcl:"expect,block" json:"expect"`
+}
+
+// Request is a statement.
+type Request struct {
+	// SQL is one statement, with $1, $2 … for its parameters. Nothing is put into its text.
+	SQL string `hcl:"sql" json:"sql"`
+	// Parameters have placeholders. They go out as text, which the server reads as the parameter's type.
+	Parameters []string `hcl:"parameters,optional" json:"parameters"`
+}
+
+// Expect says what an answer is.
+type Expect struct {
+	// None is what it is when no row was found or changed: "miss", "ok" or "error".
+	None string `hcl:"none,optional" json:"none"`
+}
+
+const (
+	mostParameters = 256
+	mostSQL        = 64 << 10
+	mostShown      = 60 // bytes of a parameter that people are shown
+)
+
+// outcomes are the words of Expect.
+var outcomes = map[string]driver.Outcome{"": driver.Miss, "miss": driver.Miss, "ok": driver.OK, "error": driver.Error}
+
+// refused are statements that are no request with one answer, or that change the connection for all that share it.
+var refused = map[string]string{
+	"BEGIN": transacts, "START": transacts, "COMMIT": transacts, "END": transacts, "ROLLBACK": transacts, "ABORT": transacts, "SAVEPOINT": transacts, "RELEASE": transacts,
+	"COPY": streams, "LISTEN": connects, "UNLISTEN": connects, "SET": connects, "RESET": connects, "DISCARD": connects, "PREPARE": connects, "DEALLOCATE": connects,
+	"EXECUTE": connects, "DECLARE": connects, "FETCH": connects, "CLOSE": connects, "LOCK": transacts,
+}
+
+const (
+	transacts = "whose transaction would take in other requests on the connection: each request is a transaction of its own; write one statement (WITH … joins several), or call a function"
+	streams   = "which is no request with one answer: write INSERT or SELECT"
+	connects  = "which changes the connection for all ops on it: write settings in the target's url, such as ?options=-c%20work_mem%3D64MB"
+)
+
+// NewForm implements form.Former.
+func (Driver) NewForm() any { return &Form{} }
+
+// CheckForm implements form.Former.
+func (Driver) CheckForm(_ any, f driver.Form) (form.Wording, error) {
+	s, err := compile(f)
+	if err != nil {
+		return form.Wording{}, err
+	}
+	w := form.Wording{Outcomes: []driver.Outcome{driver.OK, driver.Miss, driver.Conflict}}
+	for _, p := range s.parameters {
+		w.Take(p.Template)
+	}
+	return w, nil
+}
+
+// ShowForm implements form.Former.
+func (Driver) ShowForm(_ any, f driver.Form, sample *driver.Request, run string) string {
+	s, err := compile(f)
+	if err != nil {
+		return err.Error()
+	}
+	text := strings.Join(strings.Fields(s.sql), " ")
+	for i, p := range s.parameters {
+		b := p.Append(nil, sample, run)
+		size := len(b)
+		text += fmt.Sprintf(", $%d = %q", i+1, b[:min(size, mostShown)])
+		if size > mostShown {
+			text += fmt.Sprintf("… (%d bytes)", size)
+		}
+	}
+	return text
+}
+
+// compile reads a form.
+func compile(f driver.Form) (*statement, error) {
+	words, ok := f.Words.(*Form)
+	if !ok {
+		return nil, fmt.Errorf("postgres: form is a %T, want a *postgres.Form", f.Words)
+	}
+	s := &statement{verb: f.Verb, op: f.Name, name: nameOf(f.Verb), sql: words.Request.SQL, result: inText}
+	errs := []error{checkSQL(s.sql)}
+	if n := len(words.Request.Parameters); n > mostParameters {
+		errs = append(errs, fmt.Errorf("parameters are %d: write at most %d", n, mostParameters))
+	}
+	for i, text := range words.Request.Parameters {
+		t, err := form.Parse(text)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("parameters[%d] is %.80q: %w", i, text, err))
+		}
+		s.parameters = append(s.parameters, parameter{t, inText})
+	}
+	none := ""
+	if words.Expect != nil {
+		none = words.Expect.None
+	}
+	if s.none, ok = outcomes[none]; !ok {
+		errs = append(errs, fmt.Errorf(`none is %.80q: write "miss", "ok" or "error"`, none))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// checkSQL looks for what can be told without a server.
+func checkSQL(sql string) error {
+	words := strings.Fields(sql)
+	switch {
+	case len(words) == 0:
+		return errors.New("sql is empty: write a statement, with $1 and on for its parameters")
+	case len(sql) > mostSQL:
+		return fmt.Errorf("sql has %d bytes: write at most %d", len(sql), mostSQL)
+	case strings.ContainsRune(sql, 0):
+		return errors.New("sql has a NUL character: leave it out")
+	}
+	first := strings.ToUpper(strings.TrimRight(words[0], ";"))
+	if why, ok := refused[first]; ok {
+		return fmt.Errorf("sql is %s, %s", first, why)
+	}
+	pasted := []string{"{key}", "{value}", "{run}", "{n}", "{field."}
+	if i := slices.IndexFunc(pasted, func(p string) bool { return strings.Contains(sql, p) }); i >= 0 {
+		return fmt.Errorf("sql has %s in its text: write $1 there, and parameters = [\"{key}\"] or another placeholder: nothing is put into a statement's text", pasted[i])
+	}
+	return nil
+}

@@ -1,0 +1,181 @@
+package postgres
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// maxStartup bounds a message of the server's before the load, in bytes.
+const maxStartup = 1 << 20
+
+// Handshake implements driver.Handshaker: it logs in, and prepares what the load executes. Of a link outside a run it prepares nothing.
+func (Driver) Handshake(ctx context.Context, conn net.Conn, link driver.Link) (net.Conn, error) {
+	table, all, err := statements(link)
+	if err != nil {
+		return nil, err
+	}
+	pg, err := login(ctx, conn, link)
+	if err != nil {
+		return nil, err
+	}
+	if link.Run != "" && table != "" {
+		if _, err := rows(ctx, pg, "SELECT pg_advisory_lock_shared("+inUse(table)+")"); err != nil {
+			return nil, explain(err)
+		}
+	}
+	for _, s := range all {
+		if link.Run == "" || s.op == "" && table == "" {
+			continue // a request that executes it ends in an error
+		}
+		if err := s.prepare(ctx, pg); err != nil {
+			return nil, err
+		}
+	}
+	if err := pg.SyncConn(ctx); err != nil {
+		return nil, err
+	}
+	taken, err := pg.Hijack()
+	if err != nil {
+		return nil, err
+	}
+	return taken.Conn, nil
+}
+
+// prepare has the server parse the statement.
+func (s *statement) prepare(ctx context.Context, pg *pgconn.PgConn) error {
+	d, err := pg.Prepare(ctx, s.name, s.sql, s.oids)
+	if err != nil && s.op == "" {
+		return fmt.Errorf("prepare %s: %w", s.name, explain(err))
+	}
+	if err != nil {
+		where := ""
+		if told := (*pgconn.PgError)(nil); errors.As(err, &told) && told.Position > 0 {
+			where = fmt.Sprintf(", character %d", told.Position)
+		}
+		return fmt.Errorf("op %q: sql%s: %w", s.op, where, explain(err))
+	}
+	if len(d.ParamOIDs) != len(s.parameters) {
+		return fmt.Errorf("op %q: its sql has %d parameters, and the form %d: write as many in parameters", s.op, len(d.ParamOIDs), len(s.parameters))
+	}
+	return nil
+}
+
+// login begins a connection: over TLS as the config says, and as its user.
+func login(ctx context.Context, conn net.Conn, link driver.Link) (*pgconn.PgConn, error) {
+	c, err := configOf(link)
+	if err != nil {
+		return nil, err
+	}
+	password := ""
+	if c.Password != nil {
+		if password, err = link.Secrets(c.Password.Name); err != nil {
+			return nil, fmt.Errorf("password of postgres: %w", err)
+		}
+	}
+	settings, err := c.settings(link.Endpoint, password)
+	if err != nil {
+		return nil, err
+	}
+	if settings.TLSConfig != nil {
+		if conn, err = encrypt(ctx, conn, settings.TLSConfig, c.mode() == "prefer"); err != nil {
+			return nil, err
+		}
+	}
+	settings.TLSConfig, settings.Fallbacks = nil, nil
+	settings.DialFunc = func(context.Context, string, string) (net.Conn, error) { return conn, nil }
+	settings.LookupFunc = func(context.Context, string) ([]string, error) { return []string{"127.0.0.1"}, nil } // it is connected
+	settings.MaxProtocolMessageBodyLen = maxStartup
+	pg, err := pgconn.ConnectConfig(ctx, settings)
+	if err != nil {
+		return nil, explain(err)
+	}
+	return pg, nil
+}
+
+// settings are what pgconn connects with. A password comes from the plan's secret alone, never from the worker's environment or files: the plan says where
+// it goes.
+func (c *Config) settings(endpoint, password string) (*pgconn.Config, error) {
+	u := &url.URL{Scheme: "postgres"}
+	if c.URL != "" {
+		var err error
+		if u, err = url.Parse(c.URL); err != nil {
+			return nil, c.checkURL()
+		}
+	}
+	query := u.Query()
+	query.Set("sslmode", c.mode())
+	query.Set("passfile", "/dev/null")
+	query.Set("connect_timeout", "0") // ctx has it
+	if path, ok := strings.CutPrefix(endpoint, "unix://"); ok {
+		query.Set("host", filepath.Dir(path))
+	} else {
+		u.Host = endpoint
+	}
+	if c.User != "" {
+		u.User = url.User(c.User)
+	}
+	if c.Database != "" {
+		u.Path = "/" + c.Database
+	}
+	if query.Get("application_name") == "" {
+		query.Set("application_name", "loadgen")
+	}
+	u.RawQuery = query.Encode()
+	settings, err := pgconn.ParseConfig(u.String())
+	if err != nil {
+		return nil, errors.New("url, or the worker's environment (PGSSLROOTCERT and its like), has a setting that PostgreSQL does not know, a value that does not fit, or a file that is not there")
+	}
+	settings.Password = password
+	return settings, nil
+}
+
+// encrypt asks for TLS and begins it. Optional says that a server without may have the connection as it is.
+func encrypt(ctx context.Context, conn net.Conn, config *tls.Config, optional bool) (net.Conn, error) {
+	if _, err := conn.Write([]byte{0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f}); err != nil { // SSLRequest
+		return nil, err
+	}
+	var answer [1]byte // read alone: what comes behind it before TLS begins would be somebody else's
+	if _, err := io.ReadFull(conn, answer[:]); err != nil {
+		return nil, fmt.Errorf("ask for TLS: %w", err)
+	}
+	switch {
+	case answer[0] == 'S':
+		secured := tls.Client(conn, config)
+		if err := secured.HandshakeContext(ctx); err != nil {
+			return nil, fmt.Errorf("TLS: %w", err)
+		}
+		return secured, nil
+	case answer[0] == 'N' && optional:
+		return conn, nil
+	case answer[0] == 'N':
+		return nil, errors.New(`the server has no TLS: write sslmode = "disable", or turn ssl on in the server`)
+	}
+	return nil, fmt.Errorf("ask for TLS: the server answers %q, and is no PostgreSQL", answer[0])
+}
+
+// mostTold bounds what is repeated of a server's words where nothing counts them, in bytes.
+const mostTold = 400
+
+// explain puts what to do behind an error of the server's, and leaves away what pgconn says of the connection.
+func explain(err error) error {
+	var told *pgconn.PgError
+	if !errors.As(err, &told) {
+		return err
+	}
+	text := fmt.Sprintf("%s (SQLSTATE %s)", told.Message[:min(len(told.Message), mostTold)], told.Code)
+	if what := remedy(told.Code); what != "" {
+		text += ": " + what
+	}
+	return errors.New(text)
+}

@@ -1,0 +1,49 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// settingsTold are those that bear on a measurement, by the names that pg_settings has.
+const settingsTold = `'fsync', 'synchronous_commit', 'full_page_writes', 'wal_level', 'wal_compression', 'wal_sync_method', 'shared_buffers', 'work_mem',
+	'effective_cache_size', 'max_wal_size', 'checkpoint_timeout', 'checkpoint_completion_target', 'commit_delay', 'max_connections', 'jit', 'autovacuum',
+	'default_transaction_isolation', 'synchronous_standby_names', 'track_io_timing', 'huge_pages'`
+
+// Identify asks for the version and the settings that bear on a measurement.
+func (Driver) Identify(ctx context.Context, conn net.Conn, link driver.Link) (map[string]string, error) {
+	var id map[string]string
+	err := driver.Interruptible(ctx, conn, func() error {
+		pg, err := login(ctx, conn, link)
+		if err != nil {
+			return err
+		}
+		id = identity(ctx, pg)
+		return pg.Close(ctx)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("ask postgres what it is: %w", err)
+	}
+	return id, nil
+}
+
+func identity(ctx context.Context, pg *pgconn.PgConn) map[string]string {
+	id := map[string]string{"server": "postgres", "version": pg.ParameterStatus("server_version")}
+	told, err := rows(ctx, pg, "SELECT name, CASE WHEN unit IS NULL THEN setting ELSE current_setting(name) END FROM pg_settings WHERE name IN ("+settingsTold+
+		") UNION ALL SELECT 'in_recovery', pg_is_in_recovery()::text")
+	if err != nil {
+		id[driver.Note] = fmt.Sprintf("the server says nothing of its settings: %v", explain(err))
+		return id
+	}
+	for _, row := range told {
+		if row[1] != "" {
+			id[row[0]] = row[1]
+		}
+	}
+	return id
+}

@@ -1,0 +1,104 @@
+package postgres
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/form"
+)
+
+// Formats of parameters and results on the wire.
+const (
+	inText   = 0
+	inBinary = 1
+)
+
+// Types that statements say their parameters have: pg_type.dat of PostgreSQL's sources. 0 leaves it to the server.
+const (
+	byteaOID = 17
+	jsonbOID = 3802
+)
+
+// statement is what a verb's requests execute. Every connection has prepared it by its name.
+type statement struct {
+	verb       driver.Verb
+	name       string // on the connection
+	sql        string
+	parameters []parameter
+	oids       []uint32
+	result     byte           // format of its columns
+	none       driver.Outcome // what it is when no row was found or changed
+	op         string         // the plan's name for it, where the plan words it
+}
+
+// parameter is one of a statement's.
+type parameter struct {
+	form.Template
+
+	format byte
+}
+
+var (
+	theKey   = form.Template{{Kind: form.Key}}
+	theValue = form.Template{{Kind: form.Value}}
+)
+
+// statements returns those that a link's requests may execute: as the plan words them, and the driver's own for what it does not word. The table is the one
+// that these are on; "" where there are none, or the plan wants none.
+func statements(link driver.Link) (table string, all []*statement, err error) {
+	c, err := configOf(link)
+	if err != nil {
+		return "", nil, err
+	}
+	worded := map[driver.Verb]bool{}
+	for _, f := range link.Forms {
+		s, err := compile(f)
+		if err != nil {
+			return "", nil, fmt.Errorf("op %q: %w", f.Name, err)
+		}
+		worded[f.Verb] = true
+		all = append(all, s)
+	}
+	for _, s := range c.own() {
+		if !worded[s.verb] {
+			all, table = append(all, s), c.Table
+		}
+	}
+	return table, all, nil
+}
+
+// own are the statements on the driver's table. A comment tells them in pg_stat_statements.
+func (c *Config) own() []*statement {
+	key := parameter{theKey, inBinary}
+	value, oid, element, result := parameter{theValue, inBinary}, uint32(byteaOID), "$2", byte(inBinary)
+	if c.Column == jsonb {
+		value, oid, element, result = parameter{theValue, inText}, jsonbOID, "jsonb_build_array($2::jsonb)", inText
+	}
+	insert := "INSERT INTO " + c.Table + " (key, value) VALUES ($1, "
+	update := ") ON CONFLICT (key) DO UPDATE SET value = "
+	return []*statement{
+		{
+			verb: driver.Get, name: "get", sql: marked("get") + "SELECT value FROM " + c.Table + " WHERE key = $1",
+			parameters: []parameter{key}, oids: []uint32{byteaOID}, result: result, none: driver.Miss,
+		},
+		{
+			verb: driver.Put, name: "put", sql: marked("put") + insert + "$2" + update + "excluded.value",
+			parameters: []parameter{key, value}, oids: []uint32{byteaOID, oid},
+		},
+		{
+			verb: driver.Delete, name: "delete", sql: marked("delete") + "DELETE FROM " + c.Table + " WHERE key = $1",
+			parameters: []parameter{key}, oids: []uint32{byteaOID}, none: driver.Miss,
+		},
+		{
+			verb: driver.Append, name: "append", sql: marked("append") + insert + element + update + c.Table + ".value || excluded.value",
+			parameters: []parameter{key, value}, oids: []uint32{byteaOID, oid},
+		},
+	}
+}
+
+// marked is the comment that the statement of a verb begins with.
+func marked(verb string) string { return "/* loadgen " + verb + " */ " }
+
+// nameOf is the name of a worded statement on a connection.
+func nameOf(v driver.Verb) string { return "op" + strconv.Itoa(int(v)) }

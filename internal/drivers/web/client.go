@@ -1,0 +1,220 @@
+package web
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"strconv"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+const (
+	headRoom = 16 << 10 // bytes that a response's head may have
+	interim  = 10       // responses of 1xx that may come before the response
+	together = 16 << 10 // a body up to this is written with its head
+)
+
+func newReader(conn net.Conn) *bufio.Reader { return bufio.NewReaderSize(conn, headRoom) }
+
+// client implements driver.Session.
+type client struct {
+	dial          func(ctx context.Context) (net.Conn, error)
+	run           string
+	host          string
+	authorization string
+	most          int // bytes of a body
+	words         [driver.NumVerbs]*wording
+
+	conn     net.Conn // nil: it was closed as the server said
+	in       *bufio.Reader
+	response fasthttp.Response
+	out      []byte
+	body     []byte
+	message  []byte
+}
+
+// word compiles what requests are: the plan's forms, and for what these leave out what is usual.
+func (c *client) word(forms []driver.Form) error {
+	for v, usual := range usual {
+		w, err := compile(usual, driver.Verb(v))
+		if err != nil {
+			return err
+		}
+		c.words[v] = w
+	}
+	for _, f := range forms {
+		words, ok := f.Words.(*Form)
+		if !ok {
+			return fmt.Errorf("web: op %q is a %T, want a *web.Form", f.Name, f.Words)
+		}
+		w, err := compile(words, f.Verb)
+		if err != nil {
+			return fmt.Errorf("op %q: %w", f.Name, err)
+		}
+		c.words[f.Verb] = w
+	}
+	for _, w := range c.words {
+		if w != nil {
+			w.head(c)
+		}
+	}
+	return nil
+}
+
+func (c *client) connect(ctx context.Context) error {
+	conn, err := c.dial(ctx)
+	if err != nil {
+		return err
+	}
+	c.conn = conn
+	if c.in == nil {
+		c.in = newReader(conn)
+	}
+	c.in.Reset(conn)
+	return nil
+}
+
+// Do implements driver.Session.
+func (c *client) Do(ctx context.Context, req *driver.Request, reply *driver.Reply) error {
+	*reply = driver.Reply{}
+	w := c.words[req.Verb]
+	if w == nil {
+		return fmt.Errorf("web: no words for a %v", req.Verb)
+	}
+	if c.conn == nil {
+		if err := c.connect(ctx); err != nil {
+			return err
+		}
+	}
+	err := c.exchange(ctx, w, req)
+	switch {
+	case err != nil && (ctx.Err() != nil || timedOut(err)):
+		return context.DeadlineExceeded
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+		return fmt.Errorf("a response of more than max_body = %v", driver.Size(c.most))
+	case err != nil:
+		return err
+	}
+	c.judge(w, reply)
+	if c.response.ConnectionClose() {
+		_ = c.conn.Close() // the server is done with it
+		c.conn = nil
+	}
+	return nil
+}
+
+// timedOut says whether a deadline has ended a read or a write. That of fasthttp is no net.Error.
+func timedOut(err error) bool {
+	var late interface{ Timeout() bool }
+	return errors.As(err, &late) && late.Timeout()
+}
+
+// encode makes a request in c.out, and returns what is to be written behind it: a body that is too large to be copied.
+func (c *client) encode(w *wording, req *driver.Request) (rest []byte, err error) {
+	if w.whole {
+		var is bool
+		if c.out, is = w.appendWhole(c.out[:0], req.Key); !is {
+			return nil, errors.New("a key that is no request: write form = \"vegeta\" and the file of the requests in the dataset's keys")
+		}
+		return nil, nil
+	}
+	c.body = w.body.Append(c.body[:0], req, c.run)
+	c.out = w.append(c.out[:0], req, c.run, len(c.body))
+	if len(c.body) > together {
+		return c.body, nil
+	}
+	c.out = append(c.out, c.body...)
+	return nil, nil
+}
+
+// exchange sends a request and reads the response to it.
+func (c *client) exchange(ctx context.Context, w *wording, req *driver.Request) error {
+	deadline, _ := ctx.Deadline()
+	if err := c.conn.SetDeadline(deadline); err != nil {
+		return err
+	}
+	rest, err := c.encode(w, req)
+	if err != nil {
+		return err
+	}
+	if _, err := c.conn.Write(c.out); err != nil {
+		return err
+	}
+	if len(rest) > 0 {
+		if _, err := c.conn.Write(rest); err != nil {
+			return err
+		}
+	}
+	c.response.Reset()
+	c.response.SkipBody = w.method == fasthttp.MethodHead || w.whole && bytes.HasPrefix(req.Key, []byte("HEAD "))
+	if err := c.await(); err != nil {
+		return err
+	}
+	if err := c.response.ReadLimitBody(c.in, c.most); err != nil {
+		return err
+	}
+	if c.in.Buffered() > 0 {
+		return errors.New("bytes behind the response, which answer nothing")
+	}
+	return nil
+}
+
+// await waits for the beginning of the response, and reads the interim ones before it. It looks at the status itself: fasthttp takes 000 for 200.
+func (c *client) await() error {
+	for range interim {
+		line, err := c.in.Peek(len("HTTP/1.1 200"))
+		if err != nil {
+			return err
+		}
+		status := line[len("HTTP/1.1 "):]
+		if string(line[:len("HTTP/1.")]) != "HTTP/1." || line[len("HTTP/1.1")] != ' ' || status[0] < '1' || status[0] > '9' {
+			return fmt.Errorf("a response that does not begin with HTTP/1.1 and a status from 100 on: got %q", line)
+		}
+		if status[0] != '1' || string(status) == "101" {
+			return nil
+		}
+		if err := c.response.Header.Read(c.in); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("more than %d interim responses", interim)
+}
+
+// judge says what a response amounts to.
+func (c *client) judge(w *wording, reply *driver.Reply) {
+	status := c.response.StatusCode()
+	reply.Code = uint16(min(status, math.MaxUint16))
+	if reply.Outcome = w.outcome(status); reply.Outcome == driver.OK {
+		if !w.stores {
+			reply.Value = c.response.Body()
+		}
+		return
+	}
+	if reply.Outcome != driver.Error {
+		return
+	}
+	c.message = strconv.AppendInt(append(c.message[:0], "status "...), int64(status), 10)
+	c.message = append(append(c.message, ' '), fasthttp.StatusMessage(status)...)
+	if to := c.response.Header.Peek(fasthttp.HeaderLocation); status/100 == 3 && len(to) > 0 {
+		c.message = append(append(c.message, " to "...), to[:min(len(to), 200)]...)
+		c.message = append(c.message, ", which is not followed: write the endpoint and the path that it leads to"...)
+	}
+	reply.Message = c.message
+}
+
+// Close implements driver.Session.
+func (c *client) Close() error {
+	if c.conn == nil {
+		return nil
+	}
+	err := c.conn.Close()
+	c.conn = nil
+	return err
+}

@@ -1,0 +1,434 @@
+package web
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/form"
+)
+
+// Form is what stands in an op block of a web target.
+type Form struct {
+	Request Request `hcl:"request,block" json:"request"`
+	Expect  *Expect `hcl:"expect,block" json:"expect,omitempty"`
+}
+
+// Request is what is asked.
+type Request struct {
+	Form    string            `hcl:"form,optional" json:"form,omitempty"` // "vegeta": the key is the request, and nothing else is here; "": this is
+	Method  string            `hcl:"method,optional" json:"method"`
+	Path    string            `hcl:"path,optional" json:"path"` // a template, with a query if there is one; what stands for a placeholder is escaped
+	Headers map[string]string `hcl:"headers,optional" json:"headers,omitempty"`
+	Body    string            `hcl:"body,optional" json:"body,omitempty"`
+}
+
+// Expect says which statuses are which outcome. Each list that is there takes the place of the usual one.
+type Expect struct {
+	OK       []int `hcl:"ok,optional" json:"ok,omitempty"`
+	Miss     []int `hcl:"miss,optional" json:"miss,omitempty"`
+	Conflict []int `hcl:"conflict,optional" json:"conflict,omitempty"`
+}
+
+// vegetaForm is the form of requests that are whole keys, from a file of vegeta's targets.
+const vegetaForm = "vegeta"
+
+// usual are the requests of a store of keys.
+var usual = [...]*Form{
+	driver.Get:    {Request: Request{Method: "GET", Path: "/{key}"}},
+	driver.Put:    {Request: Request{Method: "PUT", Path: "/{key}", Body: "{value}"}},
+	driver.Delete: {Request: Request{Method: "DELETE", Path: "/{key}"}},
+}
+
+// header is one of a request's.
+type header struct {
+	name  string
+	value form.Template
+}
+
+// wording is a form that is ready for use.
+type wording struct {
+	whole    bool // keys are requests; of what follows, only outcomes are there, and what is fixed
+	method   string
+	path     form.Template
+	headers  []header
+	body     form.Template
+	stores   bool
+	keyed    bool
+	fields   []string
+	outcomes [600]driver.Outcome // by status
+
+	start string // of the head, up to the path
+	fixed string // of it, behind the path, up to the headers of the form
+
+	userAgent, authorization string // lines that a whole request gets which has none of its own
+}
+
+const (
+	mostHeaders = 50
+	mostText    = 8 << 10 // bytes of a path's or a header's text
+)
+
+// taken are headers that the driver writes itself.
+var taken = map[string]string{
+	"host": "write host = \"…\" in the target", "content-length": "leave it out: it is the body's", "transfer-encoding": "leave it out: bodies have a length",
+	"connection": "leave it out: connections stay open", "expect": "leave it out: bodies follow at once",
+	"upgrade": "leave it out: requests are of HTTP/1.1", "trailer": "leave it out: bodies have a length", "te": "leave it out: bodies have a length",
+}
+
+// compile makes a wording of a form, or says all that is wrong with it.
+func compile(f *Form, verb driver.Verb) (*wording, error) {
+	if f.Request.Form != "" {
+		return compileWhole(f, verb)
+	}
+	w := &wording{method: f.Request.Method}
+	var errs []error
+	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	parse := func(attribute, text string) form.Template {
+		t, err := form.Parse(text)
+		if err != nil {
+			wrong("%s = %.60q: %w", attribute, text, err)
+		}
+		return t
+	}
+	if !token(w.method) || len(w.method) > 32 || w.method != strings.ToUpper(w.method) || w.method == "CONNECT" {
+		wrong("method = %.60q: write GET, PUT, POST, DELETE, HEAD or another method of the server's, in capitals; not CONNECT", w.method)
+	}
+	w.path = parse("path", f.Request.Path)
+	if len(f.Request.Path) > mostText || !strings.HasPrefix(f.Request.Path, "/") || strings.ContainsFunc(f.Request.Path, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '#' }) {
+		wrong("path = %.60q: write a path that begins with / and is escaped as in a URL, of at most %d bytes", f.Request.Path, mostText)
+	}
+	if w.path.Count(form.Value) > 0 {
+		wrong("path = %.60q: write {value} in the body: a path has no room for it", f.Request.Path)
+	}
+	w.headers = readHeaders(f.Request.Headers, parse, wrong)
+	w.body = parse("body", f.Request.Body)
+	if w.body != nil && (w.method == "GET" || w.method == "HEAD") {
+		wrong("body of a %s: leave it out, or write method = \"POST\"", w.method)
+	}
+	readStatuses(w, f.Expect, verb, wrong)
+	for _, t := range w.templates() {
+		w.stores = w.stores || t.Stores()
+		w.keyed = w.keyed || t.Count(form.Key) > 0
+		w.fields = t.Fields(w.fields)
+	}
+	return w, errors.Join(errs...)
+}
+
+// compileWhole makes a wording of a form whose keys are requests.
+func compileWhole(f *Form, verb driver.Verb) (*wording, error) {
+	w := &wording{whole: true, keyed: true}
+	var errs []error
+	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if f.Request.Form != vegetaForm {
+		wrong("form = %.60q: write %q, for keys that are requests of a file, or leave it out", f.Request.Form, vegetaForm)
+	}
+	for _, a := range []struct {
+		name    string
+		written bool
+	}{{"method", f.Request.Method != ""}, {"path", f.Request.Path != ""}, {"headers", f.Request.Headers != nil}, {"body", f.Request.Body != ""}} {
+		if a.written {
+			wrong("%s beside form: leave it out: requests are those of the file", a.name)
+		}
+	}
+	if !verb.Own() {
+		wrong("form = %.60q of a %v: give the op a name of its own, as in op \"replay\": a request may do anything", f.Request.Form, verb)
+	}
+	readStatuses(w, f.Expect, verb, wrong)
+	return w, errors.Join(errs...)
+}
+
+// templates are all of a wording's.
+func (w *wording) templates() []form.Template {
+	all := []form.Template{w.path, w.body}
+	for _, h := range w.headers {
+		all = append(all, h.value)
+	}
+	return all
+}
+
+// readHeaders reads a form's headers, in order of their names.
+func readHeaders(all map[string]string, parse func(attribute, text string) form.Template, wrong func(string, ...any)) (headers []header) {
+	if len(all) > mostHeaders {
+		wrong("headers has %d entries: write at most %d", len(all), mostHeaders)
+		return nil
+	}
+	seen := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		text, lower := all[name], strings.ToLower(name)
+		remedy, own := taken[lower]
+		switch {
+		case !token(name) || len(name) > 100:
+			wrong("headers has %.60q: write a header's name, of letters, digits and -", name)
+		case own:
+			wrong("headers has %q: %s", name, remedy)
+		case seen[lower]:
+			wrong("headers has %q twice: write it once", name)
+		case len(text) > mostText || !plain(text):
+			wrong("headers has %.60q for %q: write printable ASCII characters, at most %d", text, name, mostText)
+		default:
+			t := parse("headers", text)
+			if t.Count(form.Value) > 0 {
+				wrong("headers has {value} for %q: write it in the body: a header has no room for it", name)
+			}
+			headers = append(headers, header{name, t})
+		}
+		seen[lower] = true
+	}
+	return headers
+}
+
+// readStatuses enters which status is which outcome.
+func readStatuses(w *wording, e *Expect, verb driver.Verb, wrong func(string, ...any)) {
+	for status := range w.outcomes {
+		switch {
+		case status/100 == 2:
+			w.outcomes[status] = driver.OK
+		default:
+			w.outcomes[status] = driver.Error
+		}
+	}
+	if e == nil {
+		e = new(Expect)
+	}
+	missing := []int{404, 410}
+	if verb == driver.Put {
+		missing = nil
+	}
+	named := map[int]bool{}
+	for _, list := range []struct {
+		name    string
+		written []int
+		usual   []int
+		outcome driver.Outcome
+	}{
+		{"ok", e.OK, nil, driver.OK},
+		{"miss", e.Miss, missing, driver.Miss},
+		{"conflict", e.Conflict, []int{409, 412}, driver.Conflict},
+	} {
+		if list.outcome == driver.OK && list.written != nil {
+			for status := 200; status < 300; status++ {
+				w.outcomes[status] = driver.Error
+			}
+		}
+		for _, status := range list.written {
+			switch {
+			case status < 200 || status > 599:
+				wrong("%s has the status %d: write one from 200 to 599", list.name, status)
+				continue
+			case named[status]:
+				wrong("%s has the status %d, which another list has, too: write it once", list.name, status)
+			}
+			named[status] = true
+			w.outcomes[status] = list.outcome
+		}
+		for _, status := range list.usual {
+			if list.written == nil && !named[status] {
+				w.outcomes[status] = list.outcome
+			}
+		}
+	}
+}
+
+func (w *wording) outcome(status int) driver.Outcome {
+	if status < 0 || status >= len(w.outcomes) {
+		return driver.Error
+	}
+	return w.outcomes[status]
+}
+
+// head makes what all requests of a client have in common.
+func (w *wording) head(c *client) {
+	w.start = w.method + " "
+	w.fixed = " HTTP/1.1\r\nHost: " + c.host + "\r\n"
+	if w.whole {
+		w.userAgent, w.authorization = "User-Agent: loadgen\r\n", ""
+		if c.authorization != "" {
+			w.authorization = "Authorization: " + c.authorization + "\r\n"
+		}
+		return
+	}
+	if !slices.ContainsFunc(w.headers, func(h header) bool { return strings.EqualFold(h.name, "User-Agent") }) {
+		w.fixed += "User-Agent: loadgen\r\n"
+	}
+	if c.authorization != "" && !slices.ContainsFunc(w.headers, func(h header) bool { return strings.EqualFold(h.name, "Authorization") }) {
+		w.fixed += "Authorization: " + c.authorization + "\r\n"
+	}
+}
+
+// append appends a request's head, whose body has so many bytes.
+func (w *wording) append(dst []byte, req *driver.Request, run string, body int) []byte {
+	dst = append(dst, w.start...)
+	for i := range w.path {
+		dst = appendEscaped(dst, &w.path[i], req, run, inPath)
+	}
+	dst = append(dst, w.fixed...)
+	for i := range w.headers {
+		h := &w.headers[i]
+		dst = append(append(dst, h.name...), ": "...)
+		for i := range h.value {
+			dst = appendEscaped(dst, &h.value[i], req, run, inHeader)
+		}
+		dst = append(dst, "\r\n"...)
+	}
+	if w.body != nil || w.method == "PUT" || w.method == "POST" || w.method == "PATCH" {
+		dst = append(dst, "Content-Length: "...)
+		dst = strconv.AppendInt(dst, int64(body), 10)
+		dst = append(dst, "\r\n"...)
+	}
+	return append(dst, "\r\n"...)
+}
+
+// appendWhole appends a request that is a key, with the headers that it has not: Host first, as RFC 9112 (3.2) wants it. It reports whether the key is one.
+func (w *wording) appendWhole(dst, key []byte) ([]byte, bool) {
+	const version = " HTTP/1.1"
+	line := bytes.Index(key, []byte(version+"\r\n"))
+	end := bytes.Index(key, []byte("\r\n\r\n"))
+	if line < 0 || end < line {
+		return dst, false
+	}
+	head, rest := key[line+len(version)+len("\r\n"):end+len("\r\n")], key[end+len("\r\n"):]
+	dst = append(append(dst, key[:line]...), w.fixed...)
+	if !names(head, "User-Agent:") {
+		dst = append(dst, w.userAgent...)
+	}
+	if !names(head, "Authorization:") {
+		dst = append(dst, w.authorization...)
+	}
+	return append(append(dst, head...), rest...), true
+}
+
+// names says whether one of the lines of a head begins with a header's name and its colon.
+func names(head []byte, name string) bool {
+	for len(head) > 0 {
+		if len(head) >= len(name) && strings.EqualFold(string(head[:len(name)]), name) {
+			return true
+		}
+		at := bytes.IndexByte(head, '\n')
+		if at < 0 {
+			return false
+		}
+		head = head[at+1:]
+	}
+	return false
+}
+
+// inPath says whether a byte may stand in a path or query as it is; inHeader the same of a header.
+func inPath(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-._~/:@", c) >= 0
+}
+
+func inHeader(c byte) bool { return c >= ' ' && c < 0x7f }
+
+// appendEscaped appends a part of a template. Of what stands for a placeholder, each byte that may not stand there becomes %XX: no key ends a line, or
+// is more than a part of a path.
+func appendEscaped(dst []byte, p *form.Part, req *driver.Request, run string, may func(byte) bool) []byte {
+	from := len(dst)
+	dst = p.Append(dst, req, run)
+	if p.Kind == form.Text {
+		return dst
+	}
+	odd := 0
+	for _, c := range dst[from:] {
+		if !may(c) {
+			odd++
+		}
+	}
+	if odd == 0 {
+		return dst
+	}
+	const digits = "0123456789ABCDEF"
+	at := len(dst)
+	for range 2 * odd {
+		dst = append(dst, 0)
+	}
+	for to := len(dst); at > from; {
+		at--
+		if c := dst[at]; may(c) {
+			to--
+			dst[to] = c
+		} else {
+			to -= 3
+			dst[to], dst[to+1], dst[to+2] = '%', digits[c>>4], digits[c&15]
+		}
+	}
+	return dst
+}
+
+// token says whether a text is one of RFC 9110: a method, or a header's name.
+func token(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
+	})
+}
+
+// plain says whether a text can be a header's.
+func plain(s string) bool {
+	return s == strings.TrimSpace(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r >= 0x7f })
+}
+
+// NewForm returns a *Form.
+func (Driver) NewForm() any { return new(Form) }
+
+// CheckForm implements form.Former.
+func (Driver) CheckForm(_ any, f driver.Form) (form.Wording, error) {
+	words, ok := f.Words.(*Form)
+	if !ok {
+		return form.Wording{}, fmt.Errorf("request is a %T, want a *web.Form", f.Words)
+	}
+	w, err := compile(words, f.Verb)
+	if err != nil {
+		return form.Wording{}, err
+	}
+	out := form.Wording{Stores: w.stores, Keyed: w.keyed, Fields: w.fields, Requests: w.whole}
+	for _, o := range []driver.Outcome{driver.OK, driver.Miss, driver.Conflict} {
+		if slices.Contains(w.outcomes[200:], o) {
+			out.Outcomes = append(out.Outcomes, o)
+		}
+	}
+	return out, nil
+}
+
+// ShowForm implements form.Former: the head line by line, and the beginning of the body.
+func (Driver) ShowForm(config any, f driver.Form, sample *driver.Request, run string) string {
+	cfg, ok := config.(*Config)
+	words, formed := f.Words.(*Form)
+	if !ok || !formed {
+		return ""
+	}
+	w, err := compile(words, f.Verb)
+	if err != nil {
+		return ""
+	}
+	w.head(&client{host: host(cfg, "HOST:PORT")})
+	if w.whole {
+		text, _ := w.appendWhole(nil, []byte("METHOD PATH HTTP/1.1\r\n\r\n"))
+		lines := strings.Split(strings.TrimSpace(string(text)), "\r\n")
+		return strings.Join(append(lines, "and the headers and the body that the request has in its file"), "\n")
+	}
+	body := w.body.Append(nil, sample, run)
+	head := strings.TrimSpace(string(w.append(nil, sample, run, len(body))))
+	var lines []string
+	for line := range strings.SplitSeq(head, "\r\n") {
+		lines = append(lines, shown(line, 200))
+	}
+	if len(body) > 0 {
+		lines = append(lines, shown(string(body), 80))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// shown is a text for people, escaped, with what is long cut.
+func shown(s string, most int) string {
+	quoted := strconv.Quote(s[:min(len(s), most)])
+	quoted = strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+	if len(s) > most {
+		quoted += fmt.Sprintf("… (%d bytes)", len(s))
+	}
+	return quoted
+}
