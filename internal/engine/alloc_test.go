@@ -2,12 +2,16 @@ package engine
 
 import (
 	"cmp"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/drivers/postgres"
+	"github.com/loadgen/loadgen/internal/servertest"
+	"github.com/loadgen/loadgen/internal/worker"
+	"github.com/loadgen/loadgen/pkg/driver"
 )
 
 // TestNoAllocationPerOp runs the real loop over a scripted network and counts allocations per cycle, once everything
@@ -28,6 +32,20 @@ func TestNoAllocationPerOp(t *testing.T) {
 				sessions = 4
 				duration = "1h"
 				think    = "1ms"
+			}`},
+		{"own ops closed", wordedOps, `
+			ops = { look = 1, keep = 1, count = 1, delete = 1 }
+			closed {
+				sessions = 4
+				duration = "1h"
+				pipeline = 4
+			}`},
+		{"own ops alike", wordedOps, `
+			ops = { keep = 1 }
+			closed {
+				sessions = 4
+				duration = "1h"
+				pipeline = 4
 			}`},
 		{"puts alike", "", `
 			ops = { put = 1 }
@@ -102,13 +120,17 @@ func TestNoAllocationPerOp(t *testing.T) {
 				pipeline = 16
 			}`},
 	}
+	warm := 50_000
+	if !servertest.Whole() {
+		warm = 5_000
+	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench(t, redisPlanOf(t, 3, cmp.Or(values[c.name], "size = 100"), c.target, c.phase), "load", time.Millisecond)
 			b.net.clock.tick = int64(time.Microsecond)
-			b.equip(run.Load)
+			b.equip(worker.Load)
 			b.l.enter()
-			for range 50_000 {
+			for range warm {
 				require.True(t, b.l.cycle())
 			}
 			before := b.served()
@@ -116,6 +138,41 @@ func TestNoAllocationPerOp(t *testing.T) {
 			require.Greater(t, b.served()-before, 500)
 			require.Zero(t, allocs)
 		})
+	}
+}
+
+// TestPostgresAllocatesNothing is the same for requests and replies of PostgreSQL, once connections have been begun and statements prepared.
+func TestPostgresAllocatesNothing(t *testing.T) {
+	value := driver.Value{Size: 100, Checked: true, Writer: 1, Version: 1}
+	const bound, done, ready = "2\x00\x00\x00\x04", "C\x00\x00\x00\x0dSELECT 1\x00", "Z\x00\x00\x00\x05I"
+	enough := 50_000
+	if !servertest.Whole() {
+		enough = 5_000
+	}
+	row := append([]byte("D\x00\x00\x00\x6e\x00\x01\x00\x00\x00\x64"), value.AppendTo(nil)...)
+	for verb, reply := range map[driver.Verb]string{driver.Get: bound + string(row) + done + ready, driver.Put: bound + done + ready} {
+		for _, pipeline := range []int{1, 16} {
+			t.Run(fmt.Sprintf("%v, pipeline %d", verb, pipeline), func(t *testing.T) {
+				p := redisPlan(t, 1, "", fmt.Sprintf("ops = { %v = 1 }\n%s", verb, closedOf(pipeline)))
+				p.Targets[0].Driver, p.Targets[0].Config = "postgres", (postgres.Driver{}).NewConfig()
+				b := &bench{t: t, net: newVirtualNet(10), unshaken: true}
+				require.NoError(t, b.connect(p, "load", 0, b.net.clock))
+				w := b.l.tr.(*wire)
+				net := newCannedReplies(b.net, w.codec.codec, verb, &value, []byte(reply))
+				w.poll = net
+				b.equip(worker.Load)
+				b.l.enter()
+				for net.answered < enough {
+					b.l.cycle()
+				}
+				require.Zero(t, b.l.rec.Foreign)
+				require.Positive(t, b.l.rec.Ops[verb].Outcomes[driver.OK])
+				before := net.answered
+				allocs := testing.AllocsPerRun(100, func() { b.l.cycle() }) // each of hundreds of ops
+				require.Greater(t, net.answered-before, 1000)
+				require.Zero(t, allocs)
+			})
+		}
 	}
 }
 
@@ -138,9 +195,13 @@ func TestNullTargetAllocatesNothing(t *testing.T) {
 			duration = "1h"
 			pipeline = 4
 		}`), "load", 0)
-	b.equip(run.Load)
+	b.equip(worker.Load)
 	b.l.enter()
-	for range 50_000 {
+	warm := 50_000
+	if !servertest.Whole() {
+		warm = 5_000
+	}
+	for range warm {
 		require.True(t, b.l.cycle())
 	}
 	before := b.l.timers.seq

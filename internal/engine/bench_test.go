@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/sockets"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -59,7 +59,7 @@ func benchmarkValues(b *testing.B, indirect bool, verb driver.Verb, nodes, size 
 	if v.g.phase.Open != nil {
 		v.net.clock.tick = int64(time.Microsecond) // waits are short and spent looking
 	}
-	v.equip(run.Load)
+	v.equip(worker.Load)
 	v.l.enter()
 	for net.answered < 100_000 {
 		v.l.cycle()
@@ -93,12 +93,18 @@ type cannedNet struct {
 // newCannedNet takes over connections that are made.
 func newCannedNet(n *virtualNet, codec driver.Codec, verb driver.Verb, size int) *cannedNet {
 	value := driver.Value{Size: size, Checked: true, Writer: 1, Version: 1}
-	req := driver.Request{Verb: verb, Key: []byte("key:000000000001")}
 	one := stored
-	if verb == driver.Put {
-		req.Value = &value
-	} else {
+	if verb != driver.Put {
 		one = fmt.Appendf(nil, "$%d\r\n%s\r\n", value.Size, value.AppendTo(nil))
+	}
+	return newCannedReplies(n, codec, verb, &value, one)
+}
+
+// newCannedReplies is newCannedNet for a reply in any protocol.
+func newCannedReplies(n *virtualNet, codec driver.Codec, verb driver.Verb, value *driver.Value, one []byte) *cannedNet {
+	req := driver.Request{Verb: verb, Key: []byte("key:000000000001")}
+	if verb == driver.Put {
+		req.Value = value
 	}
 	return &cannedNet{
 		virtualNet: n, request: len(codec.AppendRequest(nil, &req)), reply: len(one), replies: bytes.Repeat(one, readSize/len(one)),

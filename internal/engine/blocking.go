@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -13,19 +14,26 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/internal/panics"
 	"github.com/loadgen/loadgen/internal/sockets"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// dialer connects a blocking client to an endpoint.
-type dialer func(ctx context.Context, endpoint int) (driver.Session, error)
+// dialer connects a blocking client to an endpoint. The connections of its own are those of the link, which are metered.
+type dialer func(ctx context.Context, link driver.Link) (driver.Session, error)
 
-// blocking hands requests to goroutines, one for each session and endpoint, which it owns: open starts them, close waits for them.
+// blocking hands requests to goroutines, one for each client, which it owns: open starts them, close waits for them. A session has as many
+// clients of an endpoint as it can have ops in flight, so that no op waits for another's.
 // The loop goroutine alone touches op states; a call is passed back and forth by its pointer.
 type blocking struct {
 	l         *loop
+	lane      *lane
+	ring      func() // tells the loop, where it waits for other targets, too, that a call has come back
 	dial      dialer
+	connect   func(ctx context.Context, endpoint int) (net.Conn, error)
+	link      func(endpoint string) driver.Link
 	endpoints []sockets.Endpoint
+	clients   int           // of each session and endpoint
 	limit     int           // calls handed to a connection and not returned
 	timeout   time.Duration // of a request, from when it is handed over
 	conns     []*blockingConn
@@ -33,16 +41,18 @@ type blocking struct {
 	free      []*blockingCall
 	cancel    context.CancelFunc
 	group     sync.WaitGroup
-	counted   uint64 // of redialed, what is in the ledger
-	redialed  atomic.Uint64
+	counted   uint64          // of remade, what is in the ledger
+	remade    atomic.Uint64   // connections but for each client's first, and clients without any that were made again
+	told      sockets.Traffic // up to the last call of traffic
 	timer     *time.Timer
 	idle      int64 // that the loop had nothing to do, in this step
 	late      int64 // that calls were not with their client because of this executor, summed over calls, in this step
 }
 
-// blockingConn is one session's client of one endpoint.
+// blockingConn is one of a session's clients of one endpoint.
 type blockingConn struct {
 	endpoint int
+	meter    *sockets.Meter
 	ended    int64 // run clock, when its last call did; the loop's
 	emptied  int64 // run clock, when the loop had its last call back and it had no other; 0: never in this step
 	idle     int64 // of the loop in this step, by then
@@ -56,13 +66,17 @@ type blockingCall struct {
 	conn   *blockingConn
 	st     *opState
 	req    driver.Request
-	handed int64 // run clock, when it was handed over
-	start  int64 // when Do began; 0 if it never did
+	put    driver.Value    // what req.Value names, where the bytes of that do not last, and
+	copied driver.Verbatim // its bytes
+	handed int64           // run clock, when it was handed over
+	start  int64           // when Do began; 0 if it never did
 	end    int64
 	reply  driver.Reply
 	value  []byte // holds reply.Value
 	words  []byte // holds reply.Message
 	failed op.EventKind
+	in     int  // bytes that were read,
+	out    int  // and written
 	ok     bool // reply is valid
 	cause  error
 	taken  uint32 // 1 once it was taken up or taken back, whichever came first; atomic
@@ -84,25 +98,60 @@ func (c *blockingCall) take() bool { return atomic.CompareAndSwapUint32(&c.taken
 func (b *blocking) open(deadline int64) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	b.cancel = cancel
-	b.returned = make(chan *blockingCall, len(b.l.sessions)*len(b.endpoints)*(b.limit+2)) // two that nobody waits for
+	all := len(b.l.sessions) * len(b.endpoints) * b.clients
+	b.returned = make(chan *blockingCall, all*(b.limit+2)) // two that nobody waits for
 	b.timer = time.NewTimer(0)
 	by, done := context.WithTimeout(ctx, time.Duration(deadline-b.l.clock.now()))
 	defer done()
-	clients := make([]driver.Session, len(b.l.sessions)*len(b.endpoints))
-	if err := b.dialAll(by, clients); err != nil {
+	conns, clients := make([]*blockingConn, all), make([]driver.Session, all)
+	for i := range conns {
+		conns[i] = b.newConn(i / b.clients % len(b.endpoints))
+	}
+	if err := b.dialAll(by, conns, clients); err != nil {
 		return err
 	}
-	for i, client := range clients {
-		c := &blockingConn{endpoint: i % len(b.endpoints), calls: make(chan *blockingCall, b.limit)}
+	b.conns = conns
+	for i, c := range conns {
 		c.up.Store(true)
-		b.conns = append(b.conns, c)
-		b.group.Go(func() { b.serve(ctx, c, client) })
+		b.group.Go(func() { b.serve(ctx, c, clients[i]) })
 	}
 	return nil
 }
 
+func (b *blocking) newConn(endpoint int) *blockingConn {
+	c := &blockingConn{endpoint: endpoint, calls: make(chan *blockingCall, b.limit)}
+	c.meter = sockets.NewMeter(func(ctx context.Context) (net.Conn, error) {
+		conn, err := b.connect(ctx, endpoint)
+		if err == nil && c.meter.Made() > 0 {
+			b.remade.Add(1)
+		}
+		return conn, err
+	})
+	return c
+}
+
+// client makes a client of a connection's endpoint.
+func (b *blocking) client(ctx context.Context, c *blockingConn) (client driver.Session, err error) {
+	link := b.link(b.endpoints[c.endpoint].Text)
+	link.Dial = c.meter.Dial
+	err = panics.Safely(func() (err error) {
+		client, err = b.dial(ctx, link)
+		return err
+	})
+	if err != nil {
+		c.meter.Cut()
+	}
+	return client, err
+}
+
+// hangUp ends a client, and what it has left open. Its error says nothing: no request is outstanding, or it is the request's that is reported.
+func (c *blockingConn) hangUp(client driver.Session) {
+	_ = panics.Safely(client.Close)
+	c.meter.Cut()
+}
+
 // dialAll connects all clients, some at a time. The first that cannot be connected ends it; those that were are closed then.
-func (b *blocking) dialAll(ctx context.Context, clients []driver.Session) error {
+func (b *blocking) dialAll(ctx context.Context, conns []*blockingConn, clients []driver.Session) error {
 	dials, ctx := errgroup.WithContext(ctx)
 	dials.SetLimit(mostDials)
 	for i := range clients {
@@ -110,9 +159,8 @@ func (b *blocking) dialAll(ctx context.Context, clients []driver.Session) error 
 			break
 		}
 		dials.Go(func() (err error) {
-			e := i % len(b.endpoints)
-			if clients[i], err = b.dial(ctx, e); err != nil {
-				return fmt.Errorf("connect to %v: %w", b.endpoints[e], err)
+			if clients[i], err = b.client(ctx, conns[i]); err != nil {
+				return fmt.Errorf("connect to %v: %w", b.endpoints[conns[i].endpoint], err)
 			}
 			return nil
 		})
@@ -121,9 +169,9 @@ func (b *blocking) dialAll(ctx context.Context, clients []driver.Session) error 
 	if err == nil {
 		return nil
 	}
-	for _, client := range clients {
+	for i, client := range clients {
 		if client != nil {
-			_ = client.Close() // nothing was sent on it
+			conns[i].hangUp(client)
 		}
 	}
 	return err
@@ -139,21 +187,21 @@ func (b *blocking) serve(ctx context.Context, c *blockingConn, client driver.Ses
 		}
 		if client == nil {
 			call.failed, call.cause, call.end = op.Lost, errors.New("connection lost"), b.l.clock.now()
-			b.returned <- call
+			b.give(call)
 			continue
 		}
 		if !b.do(calling, call, client) {
-			_ = client.Close() // it has failed already; that failure is the one reported
+			c.hangUp(client)
 			c.up.Store(false)
 			client = nil
-			b.returned <- call
+			b.give(call)
 			client = b.redial(ctx, c)
 			continue
 		}
-		b.returned <- call
+		b.give(call)
 	}
 	if client != nil {
-		_ = client.Close() // nothing is outstanding on it
+		c.hangUp(client)
 	}
 }
 
@@ -167,11 +215,14 @@ func (b *blocking) do(calling *callContext, call *blockingCall, client driver.Se
 	}
 	calling.begin(left)
 	call.reply = driver.Reply{}
+	in, out := call.conn.meter.Bytes()
 	call.start = b.l.clock.now()
-	err := driver.Safely(func() error { return client.Do(calling, &call.req, &call.reply) })
+	err := panics.Safely(func() error { return client.Do(calling, &call.req, &call.reply) })
 	call.end = b.l.clock.now()
 	calling.end()
 	call.cause = err
+	inNow, outNow := call.conn.meter.Bytes()
+	call.in, call.out = int(inNow-in), int(outNow-out)
 	switch {
 	case err == nil:
 		call.value = append(call.value[:0], call.reply.Value...)
@@ -190,10 +241,12 @@ func (b *blocking) do(calling *callContext, call *blockingCall, client driver.Se
 func (b *blocking) redial(ctx context.Context, c *blockingConn) driver.Session {
 	for backoff := firstBackoff; ctx.Err() == nil; backoff = min(2*backoff, lastBackoff) {
 		by, done := context.WithTimeout(ctx, max(b.timeout, lastBackoff))
-		client, err := b.dial(by, c.endpoint)
+		client, err := b.client(by, c)
 		done()
 		if err == nil {
-			b.redialed.Add(1)
+			if c.meter.Made() == 0 {
+				b.remade.Add(1)
+			}
 			c.up.Store(true)
 			return client
 		}
@@ -206,12 +259,13 @@ func (b *blocking) redial(ctx context.Context, c *blockingConn) driver.Session {
 }
 
 func (b *blocking) send(s *session, st *opState, req *driver.Request) bool {
-	c := b.conns[s.index*len(b.endpoints)+req.Endpoint]
-	if !c.up.Load() || len(c.handed) >= b.limit {
+	c := b.pick(s, req.Endpoint)
+	if c == nil {
 		return false
 	}
 	call := b.call()
-	*call = blockingCall{conn: c, st: st, req: *req, handed: b.l.clock.now(), value: call.value, words: call.words}
+	*call = blockingCall{conn: c, st: st, req: *req, handed: b.l.clock.now(), value: call.value, words: call.words, copied: call.copied}
+	call.keep()
 	select {
 	case c.calls <- call:
 	default: // it holds limit, of which some were given up and the client is still busy with one
@@ -225,6 +279,41 @@ func (b *blocking) send(s *session, st *opState, req *driver.Request) bool {
 	return true
 }
 
+// pick returns the session's client of an endpoint that has the fewest calls, one without any if there is one; nil: none is up and has room.
+func (b *blocking) pick(s *session, endpoint int) (least *blockingConn) {
+	at := (s.index*len(b.endpoints) + endpoint) * b.clients
+	for _, c := range b.conns[at : at+b.clients] {
+		if !c.up.Load() || len(c.handed) >= b.limit || least != nil && len(c.handed) >= len(least.handed) {
+			continue
+		}
+		if least = c; len(c.handed) == 0 {
+			break
+		}
+	}
+	return least
+}
+
+// give hands a call back to the loop.
+func (b *blocking) give(call *blockingCall) {
+	b.returned <- call
+	if b.ring != nil {
+		b.ring()
+	}
+}
+
+// keep has a call name bytes of its own for a value whose bytes do not last until its turn.
+func (c *blockingCall) keep() {
+	v := c.req.Value
+	if v == nil {
+		return
+	}
+	if bytes, ok := v.Maker.(*driver.Verbatim); ok {
+		c.copied.Bytes = append(c.copied.Bytes[:0], bytes.Bytes...)
+		c.put = *v
+		c.put.Maker, c.req.Value = &c.copied, &c.put
+	}
+}
+
 func (b *blocking) call() *blockingCall {
 	if n := len(b.free); n > 0 {
 		c := b.free[n-1]
@@ -235,20 +324,22 @@ func (b *blocking) call() *blockingCall {
 }
 
 func (b *blocking) wait(d time.Duration) bool {
-	finished, now := 0, int64(0)
 	var first *blockingCall
-	if len(b.returned) > 0 {
-		now = b.l.clock.now()
-	} else {
+	if len(b.returned) == 0 {
 		began := b.l.clock.now()
 		b.timer.Reset(d)
 		select {
 		case first = <-b.returned:
 		case <-b.timer.C:
 		}
-		now = b.l.clock.now()
-		b.idle += now - began
+		b.idle += b.l.clock.now() - began
 	}
+	return b.collect(first)
+}
+
+// collect takes the calls that have come back, the first of which may be at hand, and reports whether there were any.
+func (b *blocking) collect(first *blockingCall) bool {
+	finished, now := 0, b.l.clock.now()
 	if !b.l.lapsed {
 		b.l.seal(now)
 	}
@@ -260,7 +351,7 @@ func (b *blocking) wait(d time.Duration) bool {
 		b.finish(<-b.returned, now)
 		finished++
 	}
-	if n := b.redialed.Load(); n != b.counted {
+	if n := b.remade.Load(); n != b.counted {
 		b.l.rec.Reconnects += n - b.counted
 		b.counted = n
 	}
@@ -290,8 +381,13 @@ func (b *blocking) finish(call *blockingCall, now int64) {
 	if st.start == 0 || call.start != 0 && call.start < st.start {
 		st.start = call.start
 	}
+	if call.conn.meter.Made() == 0 { // it does without connections
+		call.in = len(call.value)
+	}
+	b.l.rec.AddBytes(call.req.Verb, 0, call.out)
+	st.out += int64(call.out)
 	if call.ok {
-		b.l.programs.replied(call.request(), &call.reply, len(call.value), call.end)
+		b.lane.programs.replied(call.request(), &call.reply, call.in, call.end)
 	} else {
 		b.l.panicked(st.session, call.cause, call.end)
 		b.fail(call, call.failed, call.cause, call.end)
@@ -301,13 +397,13 @@ func (b *blocking) finish(call *blockingCall, now int64) {
 
 // request is what the call carries.
 func (c *blockingCall) request() request {
-	return request{st: c.st, endpoint: c.conn.endpoint, verb: c.req.Verb}
+	return request{st: c.st, endpoint: c.conn.endpoint, verb: c.req.Verb, tag: c.req.Tag}
 }
 
 // fail ends a call that brought no reply.
 func (b *blocking) fail(call *blockingCall, how op.EventKind, cause error, now int64) {
-	b.l.rec.Errors.Add(fmt.Appendf(nil, "%v: %v", b.endpoints[call.conn.endpoint], cause))
-	b.l.programs.lost(call.request(), how, now)
+	b.l.wrong(b.lane.blame(b.endpoints[call.conn.endpoint], cause))
+	b.lane.programs.lost(call.request(), how, now)
 }
 
 func (b *blocking) flush() {}
@@ -319,7 +415,7 @@ func (b *blocking) recall() {
 			if !call.take() {
 				return false
 			}
-			ledger := b.l.rec.Request(c.endpoint, call.req.Verb)
+			ledger := b.lane.requests(c.endpoint, call.req.Verb)
 			ledger.Sent--
 			ledger.Refused++
 			return true
@@ -339,13 +435,17 @@ func (b *blocking) sweep(now int64) int64 {
 			call := c.handed[0]
 			over := call.handed + int64(b.timeout)
 			cause := context.DeadlineExceeded
-			if over <= now && !call.take() {
+			overdue := over <= now && !call.take()
+			if overdue {
 				over += overtime
 				cause = errOverdue
 			}
 			if over > now {
 				next = min(next, over)
 				break
+			}
+			if overdue { // what it is blocked in returns then, if that is a connection
+				c.meter.Cut()
 			}
 			c.handed = slices.Delete(c.handed, 0, 1)
 			call.lost = true
@@ -358,7 +458,7 @@ func (b *blocking) sweep(now int64) int64 {
 // own returns how much of a step's time this executor was at work, or somebody waited for it: the loop, while it was not idle; or, where that
 // is more, the connections, while they had calls that were not with their clients yet, or had come back and were not seen.
 func (b *blocking) own(wall int64) int64 {
-	abreast := len(b.l.sessions) * min(len(b.endpoints), b.limit-backlog)
+	abreast := len(b.l.sessions) * min(len(b.endpoints)*b.clients, b.l.pipeline)
 	own := max(0, wall-b.idle, b.late/int64(max(1, abreast)))
 	b.idle, b.late = 0, 0
 	for _, c := range b.conns {
@@ -370,7 +470,7 @@ func (b *blocking) own(wall int64) int64 {
 func (b *blocking) outstanding(into []measure.Requests) {
 	for _, c := range b.conns {
 		for _, call := range c.handed {
-			into[c.endpoint*driver.NumVerbs+int(call.req.Verb)].InFlight++
+			into[b.lane.row(c.endpoint)*driver.NumVerbs+int(call.req.Verb)].InFlight++
 		}
 	}
 }
@@ -394,5 +494,20 @@ func (b *blocking) close() {
 	select {
 	case <-ended:
 	case <-late.C:
+		for _, c := range b.conns {
+			c.meter.Cut()
+		}
 	}
+}
+
+// traffic returns what the kernel has counted on the connections since the last call, and false where there have been none.
+func (b *blocking) traffic() (since sockets.Traffic, known bool) {
+	var all sockets.Traffic
+	for _, c := range b.conns {
+		all.Add(c.meter.Traffic())
+		known = known || c.meter.Made() > 0
+	}
+	since = all.Since(b.told)
+	b.told = all
+	return since, known
 }

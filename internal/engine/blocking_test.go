@@ -13,7 +13,6 @@ import (
 
 	"github.com/loadgen/loadgen/internal/drivers/null"
 	"github.com/loadgen/loadgen/internal/measure"
-	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -46,17 +45,17 @@ func TestRequestsThatWaitTooLongCostNoClient(t *testing.T) {
 		b.g.plan, b.g.phase, b.g.target = p, p.Phase("load"), p.Target("t")
 		var dials, used atomic.Int64
 		tr := &blocking{
-			l: b.l, endpoints: b.g.endpoints[:1], limit: backlog, timeout: b.g.target.Timeout,
-			dial: func(context.Context, int) (driver.Session, error) {
+			l: b.l, lane: &b.l.lane, link: b.g.link, endpoints: b.g.endpoints[:1], clients: 1, limit: backlog, timeout: b.g.target.Timeout,
+			dial: func(context.Context, driver.Link) (driver.Session, error) {
 				dials.Add(1)
 				return slowClient{10 * time.Millisecond, &used}, nil
 			},
 		}
 		b.l.tr.close()
-		b.l.tr = tr
+		b.l.tr, b.l.lane.tr = tr, tr
 		defer tr.close()
 		require.NoError(t, tr.open(b.l.clock.now()+int64(time.Second)))
-		get := b.run(run.Load).Ops[driver.Get]
+		get := b.run(worker.Load).Ops[driver.Get]
 		require.Positive(t, get.Outcomes[driver.OK])
 		require.Equal(t, get.Due, get.Outcomes[driver.OK]+get.Outcomes[driver.Timeout]+get.Outcomes[driver.Error])
 		require.LessOrEqual(t, used.Load(), int64(get.Outcomes[driver.OK])+dials.Load(), "one request for each client is its last")
@@ -70,8 +69,8 @@ type dialed struct {
 	dial          func(ctx context.Context, endpoint string) (driver.Session, error)
 }
 
-func (d dialed) Dial(ctx context.Context, _ any, _ driver.Secrets, endpoint string) (driver.Session, error) {
-	return d.dial(ctx, endpoint)
+func (d dialed) Dial(ctx context.Context, link driver.Link) (driver.Session, error) {
+	return d.dial(ctx, link.Endpoint)
 }
 
 // doing is a client that is a function.
@@ -97,7 +96,7 @@ func driveClients(t *testing.T, loops, endpoints int, dial func(context.Context,
 	canonical, err := p.Canonical()
 	require.NoError(t, err)
 	require.NoError(t, e.Assign(t.Context(), worker.Assignment{Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Workers: 1}))
-	if _, err := e.Prepare(t.Context(), stepOf(p.Phase("load"), run.Load)); err != nil {
+	if _, err := e.Prepare(t.Context(), stepOf(p.Phase("load"), worker.Load)); err != nil {
 		return worker.Final{}, err
 	}
 	final, err := e.Run(t.Context(), time.Duration(e.clock.now()), func(*measure.Snapshot) (func() error, error) {
@@ -108,9 +107,8 @@ func driveClients(t *testing.T, loops, endpoints int, dial func(context.Context,
 	return final, nil
 }
 
-// TestTargetDiesWithCallsQueued has clients that fail, and cannot be connected again, while calls wait for them: these time out, and the load ends
-// when it was to.
-func TestTargetDiesWithCallsQueued(t *testing.T) {
+// TestTargetOfClientsDies has clients that fail, and cannot be connected again: what comes then fails, and the load ends when it was to.
+func TestTargetOfClientsDies(t *testing.T) {
 	for _, loops := range []int{1, 2, 4} {
 		for _, endpoints := range []int{1, 4} {
 			synctest.Test(t, func(t *testing.T) {
@@ -135,7 +133,7 @@ func TestTargetDiesWithCallsQueued(t *testing.T) {
 				get := final.Totals.Ops[driver.Get]
 				require.Zero(t, get.InFlight)
 				require.Greater(t, get.Outcomes[driver.OK], uint64(1000))
-				require.Positive(t, get.Outcomes[driver.Timeout])
+				require.Positive(t, get.Outcomes[driver.Error])
 			})
 		}
 	}

@@ -81,7 +81,7 @@ func (w *wire) readAnswers(c *wireConn, b []byte, checked bool, now int64) (took
 		took += size
 		got.add(w.reply.Outcome, 1)
 		if w.reply.Outcome == driver.Error {
-			w.l.rec.Errors.Add(w.l.said.of(w.reply.Message))
+			w.l.wrong(w.l.said.of(w.reply.Message))
 		}
 		if checked && foreign(p.verb, &w.reply) {
 			w.l.rec.Foreign++
@@ -90,7 +90,13 @@ func (w *wire) readAnswers(c *wireConn, b []byte, checked bool, now int64) (took
 	verb := p.verb
 	whole, got.bytes = got.n == most, took
 	if got.n > 0 {
+		if s := w.l.sampling; s != nil {
+			s.in = int64(took / got.n)
+		}
 		w.bulk.settle(c, got, now)
+	}
+	if w.l.sampling != nil {
+		w.l.sampling.forget()
 	}
 	if blind && err == nil && !whole && took < len(b) {
 		size := 0

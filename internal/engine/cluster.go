@@ -30,47 +30,46 @@ const (
 // cluster is what a worker knows of a target that is one: its nodes, to which a few may come in a phase, and who has which slot. One goroutine,
 // which keep is, reads the map anew whenever a loop has found reason to doubt it; loops take it over at their next turn.
 type cluster struct {
-	group   *group
-	driver  driver.Cluster
-	secrets driver.Secrets
-	newest  atomic.Pointer[op.Slots]
-	doubt   chan struct{} // holds one
-	cancel  context.CancelFunc
-	keeper  sync.WaitGroup
-	known   atomic.Pointer[directory]
+	side   *side
+	driver driver.Cluster
+	newest atomic.Pointer[op.Slots]
+	doubt  chan struct{} // holds one
+	cancel context.CancelFunc
+	keeper sync.WaitGroup
+	known  atomic.Pointer[directory]
 }
 
 // directory says which nodes of a cluster are which endpoints. It does not change: whoever learns of another node puts a copy in its place. Loops look
 // into it while they must not wait for each other.
 type directory struct {
 	index  map[string]int     // endpoint by address, and by the other forms of it
-	joined []sockets.Endpoint // in this phase: those behind the group's
+	joined []sockets.Endpoint // in this phase: those behind the side's
 }
 
-func newCluster(g *group, d driver.Cluster, secrets driver.Secrets) *cluster {
-	c := &cluster{group: g, driver: d, secrets: secrets, doubt: make(chan struct{}, 1), cancel: func() {}}
+func newCluster(x *side, d driver.Cluster) *cluster {
+	c := &cluster{side: x, driver: d, doubt: make(chan struct{}, 1), cancel: func() {}}
 	c.known.Store(&directory{index: map[string]int{}})
 	return c
 }
 
 // discover finds the nodes of the target's cluster by its endpoints, which it asks in turn until one answers, and puts them in their place,
 // in the order of their addresses.
-func (g *group) discover(ctx context.Context, d driver.Cluster, secrets driver.Secrets) error {
-	c := newCluster(g, d, secrets)
+func (x *side) discover(ctx context.Context, d driver.Cluster) error {
+	c := newCluster(x, d)
 	var errs []error
-	for i := range g.endpoints {
-		nodes, err := c.ask(ctx, &g.endpoints[i], identifyWithin)
+	for i := range x.endpoints {
+		nodes, err := c.ask(ctx, &x.endpoints[i], identifyWithin)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		if len(nodes) > mostNodes {
-			return fmt.Errorf("%v: a cluster of %d nodes, more than %d", g.endpoints[i], len(nodes), mostNodes)
+			return fmt.Errorf("%v: a cluster of %d nodes, more than %d", x.endpoints[i], len(nodes), mostNodes)
 		}
 		slices.SortFunc(nodes, byAddress)
-		g.endpoints = nil
+		x.endpoints = nil
 		for i, n := range nodes {
-			g.endpoints = append(g.endpoints, sockets.NewEndpoint(fmt.Sprintf("n%d", i), n.Addr))
+			x.endpoints = append(x.endpoints, sockets.NewEndpoint(fmt.Sprintf("n%d", i), n.Addr))
 			c.name(i, append(n.Aliases, n.Addr)...)
 		}
 		slots := op.NewSlots(c.places())
@@ -79,7 +78,7 @@ func (g *group) discover(ctx context.Context, d driver.Cluster, secrets driver.S
 			return fmt.Errorf("%d of %d slots of the cluster have no node: see redis-cli --cluster check %s", missing, op.NumSlots, nodes[0].Addr)
 		}
 		c.newest.Store(slots)
-		g.cluster, g.placement = c, slots
+		x.cluster, x.placement = c, slots
 		return nil
 	}
 	return errors.Join(errs...)
@@ -97,8 +96,8 @@ func (c *cluster) ask(ctx context.Context, end *sockets.Endpoint, within time.Du
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	var nodes []driver.Node
-	err := c.group.talk(ctx, end, func(conn *sockets.Witness) (err error) {
-		nodes, err = c.driver.Nodes(ctx, conn, c.group.target.Config, c.secrets)
+	err := c.side.talk(ctx, end, func(conn *sockets.Witness) (err error) {
+		nodes, err = c.driver.Nodes(ctx, conn, c.side.link(end.Text))
 		return err
 	})
 	return nodes, err
@@ -120,7 +119,7 @@ func (c *cluster) enter(slots *op.Slots, nodes []driver.Node) {
 }
 
 // places is how many endpoints there can be in the phase.
-func (c *cluster) places() int { return len(c.group.endpoints) + mostNew }
+func (c *cluster) places() int { return len(c.side.endpoints) + mostNew }
 
 // name has an endpoint known by addresses.
 func (c *cluster) name(at int, addrs ...string) {
@@ -171,7 +170,7 @@ func (c *cluster) join(ip netip.AddrPort) (at int) {
 			return
 		}
 		if at = -1; len(d.joined) < mostNew {
-			at = len(c.group.endpoints) + len(d.joined)
+			at = len(c.side.endpoints) + len(d.joined)
 			d.joined = append(d.joined, sockets.Endpoint{Name: fmt.Sprintf("n%d", at), Text: ip.String(), Addr: ip})
 			d.index[ip.String()] = at
 		}
@@ -203,7 +202,7 @@ func (c *cluster) names(endpoint int, addr string) bool {
 
 // newcomer returns an endpoint that has joined.
 func (c *cluster) newcomer(at int) sockets.Endpoint {
-	return c.known.Load().joined[at-len(c.group.endpoints)]
+	return c.known.Load().joined[at-len(c.side.endpoints)]
 }
 
 // start has the map kept until close.
@@ -226,8 +225,8 @@ func (c *cluster) keep(ctx context.Context) {
 			return
 		case <-c.doubt:
 		}
-		for range c.group.endpoints {
-			end := c.group.endpoints[at%len(c.group.endpoints)] // a copy: addresses are the loops'
+		for range c.side.endpoints {
+			end := c.side.endpoints[at%len(c.side.endpoints)] // a copy: addresses are the loops'
 			at++
 			nodes, err := c.ask(ctx, &end, mapWithin)
 			if err == nil {
@@ -302,7 +301,7 @@ func (r *routes) redirect(endpoint int, message []byte) *op.Redirect {
 	if !known {
 		r.codec.hold.release()
 		if len(addr) > 0 && addr[0] == ':' { // another port of the same host
-			host, _, _ := net.SplitHostPort(r.group.endpoint(endpoint).Text)
+			host, _, _ := net.SplitHostPort(r.side.endpoint(endpoint).Text)
 			addr = []byte(net.JoinHostPort(host, string(addr[1:])))
 		}
 		at = r.place(string(addr))

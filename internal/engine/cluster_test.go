@@ -10,8 +10,8 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
-	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/sockets"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -33,7 +33,7 @@ func clusterLoad(t *testing.T, words map[int]string) (*bench, measure.Totals) {
 	for i, w := range words {
 		b.server(i).words = []byte(w)
 	}
-	totals := b.run(run.Load)
+	totals := b.run(worker.Load)
 	require.Zero(t, totals.Ops[driver.Get].InFlight)
 	require.EqualValues(t, 1000, totals.Ops[driver.Get].Due)
 	return b, totals
@@ -119,7 +119,7 @@ func TestClusterRoutes(t *testing.T) {
 // TestClusterPlaces enters nodes that join, under all forms of their address, until there is no place left.
 func TestClusterPlaces(t *testing.T) {
 	first := sockets.NewEndpoint("n0", "[::1]:7001")
-	c := newCluster(&group{endpoints: []sockets.Endpoint{first}}, nil, nil)
+	c := newCluster(&side{endpoints: []sockets.Endpoint{first}}, nil)
 	c.name(0, "[::1]:7001")
 	require.Equal(t, 0, c.place("::1:7001"), "as a redirect has it")
 	require.Equal(t, 1, c.place("::1:7002", "cache.example.org:7002"))
@@ -150,7 +150,7 @@ func TestClusterPlaces(t *testing.T) {
 
 // Loops look up nodes, and let them join, without waiting for each other: one that parks while it is held ends the process.
 func TestLoopsShareTheNodesOfACluster(t *testing.T) {
-	c := newCluster(&group{endpoints: []sockets.Endpoint{sockets.NewEndpoint("n0", "10.0.0.1:1")}}, nil, nil)
+	c := newCluster(&side{endpoints: []sockets.Endpoint{sockets.NewEndpoint("n0", "10.0.0.1:1")}}, nil)
 	c.name(0, "10.0.0.1:1")
 	var loops errgroup.Group
 	for range 4 {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/pkg/driver"
 )
 
 // open makes every connection that is down. The first that cannot be made ends it.
@@ -23,7 +24,7 @@ func (w *wire) open(deadline int64) error {
 		if now >= deadline || w.l.halt.Load() == abandon {
 			return w.unanswered(all)
 		}
-		w.wait(time.Duration(min(deadline-now, maxSleep)))
+		w.l.tr.wait(time.Duration(min(deadline-now, maxSleep)))
 	}
 	return w.err
 }
@@ -31,7 +32,7 @@ func (w *wire) open(deadline int64) error {
 // wanted lists the connections that a phase begins with: all, but of a cluster those to nodes without slots.
 func (w *wire) wanted() (conns []*wireConn) {
 	for _, c := range w.conns {
-		if !w.l.routes.idle(c.endpoint) {
+		if !w.lane.routes.idle(c.endpoint) {
 			conns = append(conns, c)
 		}
 	}
@@ -42,7 +43,7 @@ func (w *wire) wanted() (conns []*wireConn) {
 func (w *wire) unanswered(all int) error {
 	for _, c := range w.wanted() {
 		if c.state != isUp {
-			return fmt.Errorf("connect to %v: no answer in time; %d of %d connections were made", w.group.endpoint(c.endpoint), w.up, all)
+			return fmt.Errorf("connect to %v: no answer in time; %d of %d connections were made", w.lane.side.endpoint(c.endpoint), w.up, all)
 		}
 	}
 	return nil
@@ -51,10 +52,10 @@ func (w *wire) unanswered(all int) error {
 // dial begins to connect.
 func (w *wire) dial(c *wireConn) {
 	w.l.hold.release()
-	end := w.group.endpoint(c.endpoint)
+	end := w.lane.side.endpoint(c.endpoint)
 	fd, err := -1, w.out.admits(&end)
 	if err == nil {
-		fd, err = w.poll.Connect(&end, c.index)
+		fd, err = w.poll.Connect(&end, w.token(c))
 	}
 	c.since = w.l.clock.now()
 	c.state = isConnecting
@@ -69,16 +70,22 @@ func (w *wire) dial(c *wireConn) {
 func (w *wire) connected(c *wireConn) {
 	w.l.hold.release()
 	if err := w.poll.Connected(c.fd); err != nil {
-		end := w.group.endpoint(c.endpoint)
+		end := w.lane.side.endpoint(c.endpoint)
 		w.lose(c, end.Explain(err))
 		return
 	}
-	if err := w.poll.Watch(c.fd, c.index, false); err != nil {
+	if err := w.poll.Watch(c.fd, w.token(c), false); err != nil {
 		w.lose(c, err)
 		return
 	}
 	c.state = isGreeting
-	hello, replies, err := w.codec.greet(w.buffer())
+	codec, err := w.codec.connection(w.lane.side.endpoint(c.endpoint).Text)
+	if err != nil {
+		w.lose(c, err)
+		return
+	}
+	c.codec = codec
+	hello, replies, err := codec.greet(w.buffer())
 	if err != nil {
 		w.lose(c, err)
 		return
@@ -131,17 +138,18 @@ func (w *wire) lose(c *wireConn, why error) {
 	c.state, c.fd, c.blocked, c.greets, c.broken = isDown, -1, false, 0, nil
 	c.handed, c.behind, c.cuts = 0, 0, c.cuts[:0]
 	c.drop(w)
-	err := fmt.Errorf("%v: %w", w.group.endpoint(c.endpoint), why)
+	end := w.lane.side.endpoint(c.endpoint)
 	if w.opening {
-		w.err = fmt.Errorf("connect to %w", err)
+		w.err = fmt.Errorf("connect to %v: %w", end, why)
 		return
 	}
-	w.l.rec.Errors.Add([]byte(err.Error()))
+	text := w.lane.blame(end, why)
+	w.l.wrong(text)
 	w.l.panicked(w.session(c), why, now)
-	w.l.routes.suspect()
+	w.lane.routes.suspect()
 	c.backoff = min(max(2*c.backoff, firstBackoff), lastBackoff)
 	jittered := c.backoff/2 + time.Duration(w.rand.Int64N(int64(c.backoff)))
-	w.l.timers.set(now+int64(jittered), reconnect, c.index, 0)
+	w.l.timers.set(now+int64(jittered), reconnect, w.token(c), 0)
 
 	// What the endings start must not find half of this connection's past.
 	lost := w.lost
@@ -150,6 +158,9 @@ func (w *wire) lose(c *wireConn, why error) {
 		lost = append(lost, c.queue.pop())
 	}
 	for i, p := range lost {
+		if w.l.sampling != nil {
+			w.l.sampling.because(text)
+		}
 		switch {
 		case i >= kept:
 			w.way.failed(c, &lost[i], op.Refused, now)
@@ -158,6 +169,9 @@ func (w *wire) lose(c *wireConn, why error) {
 		}
 	}
 	w.lost = lost[:0]
+	if w.l.sampling != nil {
+		w.l.sampling.forget()
+	}
 }
 
 // drop gives the connection's buffers back.
@@ -166,18 +180,18 @@ func (c *wireConn) drop(w *wire) {
 		w.recycle(c.out)
 	}
 	if c.in != nil {
-		w.recycle(c.in)
+		w.letGo(c)
 	}
 	if c.held != nil {
 		w.recycle(c.held)
 	}
-	c.out, c.in, c.held, c.gone, c.lent, c.skipped = nil, nil, nil, 0, nil, skipped{}
+	c.out, c.held, c.gone, c.lent, c.skipped, c.progress = nil, nil, 0, nil, skipped{}, driver.Progress{}
 }
 
 func (w *wire) fire(t timer, _ int64) {
-	switch c := w.conns[t.arg]; {
+	switch c := w.conns[t.arg-w.base]; {
 	case c.state != isDown:
-	case w.l.routes.idle(c.endpoint): // until there is something for it
+	case w.lane.routes.idle(c.endpoint): // until there is something for it
 		c.wasUp, c.backoff = false, 0
 	default:
 		w.dial(c)
@@ -191,7 +205,8 @@ func (w *wire) close() {
 		}
 		c.state, c.fd = isDown, -1
 	}
-	if p, ok := w.poll.(interface{ Release() }); ok {
+	w.unmapAll()
+	if p, ok := w.poll.(interface{ Release() }); ok && w.base == 0 {
 		p.Release()
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/loadgen/loadgen/internal/drivers"
 	"github.com/loadgen/loadgen/internal/drivers/redis"
 	"github.com/loadgen/loadgen/internal/measure"
-	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -72,7 +71,7 @@ phase "load" {
 	require.NoError(t, e.Assign(ctx, worker.Assignment{Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Workers: 1}))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, err = e.Prepare(ctx, stepOf(p.Phase("load"), run.Load))
+	_, err = e.Prepare(ctx, stepOf(p.Phase("load"), worker.Load))
 	require.NoError(t, err)
 	began := userTime(t)
 	final, err := e.Run(ctx, time.Duration(e.clock.now()), func(*measure.Snapshot) (func() error, error) {
@@ -131,11 +130,11 @@ func TestMessagesBetweenReplies(t *testing.T) {
 		3: {">1\r\n+a\r\n": "", ">1\r\n+a\r\n>2\r\n:1\r\n$": ">2\r\n:1\r\n$", ">1\r\n+a\r\n+OK\r\n": "unasked", "$-1\r\n": "unasked", ">x": "unasked"},
 		2: {">1\r\n+a\r\n": "unasked", "+OK\r\n": "unasked"},
 	} {
-		codec, err := redis.Driver{}.NewCodec(&redis.Config{Protocol: protocol}, nil)
+		codec, err := redis.Driver{}.NewCodec(driver.Link{Config: &redis.Config{Protocol: protocol}})
 		require.NoError(t, err)
-		w := newWire(new(loop), nil, codec, new(group))
+		w := newWire(&lane{l: new(loop), side: new(side)}, nil, codec)
 		for said, left := range all {
-			rest, err := w.parse(&wireConn{state: isUp}, []byte(said), 0)
+			rest, err := w.parse(&wireConn{state: isUp, codec: w.codec}, []byte(said), 0)
 			if left == "unasked" {
 				require.ErrorIs(t, err, errUnasked, said)
 				continue

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/measure"
-	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -46,7 +46,7 @@ func TestEarlyEndOfATargetThatStopsAnswering(t *testing.T) {
 				}
 				asked := began + int64(1100*time.Millisecond)
 				b.net.at(time.Duration(asked), b.e.Drain)
-				get := b.run(run.Load).Ops[driver.Get]
+				get := b.run(worker.Load).Ops[driver.Get]
 				require.InDelta(t, 300, time.Duration(b.net.clock.t-asked).Milliseconds(), 60)
 				require.EqualValues(t, 12, get.InFlight, "three sessions with four each")
 				require.EqualValues(t, get.Due, get.Outcomes[driver.Miss]+get.Outcomes[driver.Shed]+uint64(get.InFlight))
@@ -68,7 +68,7 @@ func TestEarlyEndAwaitsASlowTarget(t *testing.T) {
 			}
 			asked := b.net.clock.t + int64(3*time.Second)
 			b.net.at(time.Duration(asked), b.e.Drain)
-			get := b.run(run.Load).Ops[driver.Get]
+			get := b.run(worker.Load).Ops[driver.Get]
 			require.Greater(t, time.Duration(b.net.clock.t-asked), 2*time.Second)
 			require.Zero(t, get.InFlight)
 			require.Zero(t, get.Outcomes[driver.Timeout])
@@ -96,7 +96,7 @@ func TestEndOfALateSchedule(t *testing.T) {
 		} else {
 			b.net.at(time.Duration(b.net.clock.t)+2*time.Second, b.e.Drain)
 		}
-		return b.run(run.Load)
+		return b.run(worker.Load)
 	}
 	all := late(false).Ops[driver.Get]
 	require.EqualValues(t, 1_000_000, all.Due)

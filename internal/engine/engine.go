@@ -14,10 +14,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/loadgen/loadgen/internal/entries"
 	"github.com/loadgen/loadgen/internal/machine"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/policy"
-	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/sockets"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/internal/workload"
@@ -62,11 +62,11 @@ type Engine struct {
 	plan   *plan.Plan
 	clock  clock
 	wall   int64
-	group  *group                  // of the phase at hand
-	locals map[string]*localTarget // that the run has opened
-	keys   listed                  // of the file of keys that was used last
-	values listed                  // and of that of values
-	seq    uint64                  // of the last snapshot
+	group  *group                   // of the phase at hand
+	locals map[string]*localTarget  // that the run has opened
+	ready  map[string]bool          // targets whose servers the driver has prepared in the run
+	lists  map[listing]*entries.Set // of files that the phase at hand has keys and values from
+	seq    uint64                   // of the last snapshot
 	stage  stage
 	halt   atomic.Int32
 	lease  lease
@@ -129,7 +129,7 @@ func (e *Engine) Assign(_ context.Context, a worker.Assignment) error {
 		release()
 	}
 	leaveRoom(e.cfg.Loops)
-	e.run, e.plan, e.locals, e.keys, e.values = a, p, map[string]*localTarget{}, listed{}, listed{}
+	e.run, e.plan, e.locals, e.ready, e.lists = a, p, map[string]*localTarget{}, map[string]bool{}, nil
 	spin := time.Duration(0)
 	if slices.ContainsFunc(p.Targets, func(t *plan.Target) bool { return t.Executor == plan.EventLoop }) {
 		spin = oversleep
@@ -182,26 +182,21 @@ func (e *Engine) prepare(ctx context.Context, step worker.Step) (worker.Ready, e
 		}
 		e.group = g
 	}
-	data := e.plan.Dataset(e.group.phase.Dataset)
-	keys, err := e.keysOf(ctx, data.Keys)
+	files, err := e.filesOf(ctx, e.group.phase)
 	if err != nil {
 		return worker.Ready{}, err
 	}
-	values, err := e.valuesOf(ctx, data.Values)
+	source, err := workload.New(e.plan, e.group.phase, workload.Step{Kind: string(step.Kind), Level: step.Level, Shape: step.Shape, Files: files})
 	if err != nil {
 		return worker.Ready{}, err
 	}
-	source, err := workload.New(e.plan, e.group.phase, workload.Step{Kind: string(step.Kind), Level: step.Level, Shape: step.Shape, Keys: keys, Values: values})
-	if err != nil {
-		return worker.Ready{}, err
-	}
-	if t := e.group.phase.Trace(); t != nil && step.Kind == run.Load {
+	if t := e.group.phase.Trace(); t != nil && step.Kind.Timed() {
 		if e.group.trace, err = e.openTrace(ctx, t); err != nil {
 			return worker.Ready{}, err
 		}
 	}
 	var stop *errorStop
-	if s := e.group.phase.Stop; s != nil && step.Kind == run.Load {
+	if s := e.group.phase.Stop; s != nil && step.Kind.Timed() {
 		stop = newErrorStop(s.Errors, &e.halt)
 	}
 	for _, l := range e.group.loops {
@@ -210,7 +205,7 @@ func (e *Engine) prepare(ctx context.Context, step worker.Step) (worker.Ready, e
 	}
 	e.group.step = step
 	e.group.traffic() // later counts are from here
-	if step.Kind == run.Load {
+	if step.Kind.Timed() {
 		tidy()
 	}
 	return e.group.ready(source), nil
@@ -227,8 +222,8 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink worker.Sink) (w
 	e.stage = isIdle
 	stop := context.AfterFunc(ctx, func() { e.halt.Store(abandon) })
 	defer stop()
-	measured := g.step.Kind == run.Load
-	use := startUsage(measured, g.target.Executor == plan.Blocking)
+	measured := g.step.Kind.Timed()
+	use := startUsage(measured, g.executor == plan.Blocking)
 	var others *neighbours
 	if measured {
 		others = watchNeighbours(os.DirFS("/"), g.hosted)
@@ -249,7 +244,7 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink worker.Sink) (w
 	for _, l := range g.loops {
 		l.begin(int64(at), parts)
 		loops.Go(func() error {
-			if g.target.Executor != plan.Blocking {
+			if g.executor != plan.Blocking {
 				release, err := ownThread(e.cpu(l.index))
 				if err != nil {
 					e.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "event loop runs anywhere", slog.Any("error", err)) // Assign could
@@ -258,8 +253,7 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink worker.Sink) (w
 				}
 				l.meter = newMeter()
 				defer l.meter.close()
-				_, sockets := l.tr.(*wire)
-				l.hold.may = sockets && measured && err == nil // a goroutine without a thread of its own may be moved
+				l.hold.may = l.wired() && measured && err == nil // a goroutine without a thread of its own may be moved
 				if t, ok := l.tr.(*thread); ok {
 					t.ran.take(err == nil && e.cpu(l.index) >= 0)
 					defer t.ran.leave()
@@ -283,12 +277,13 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink worker.Sink) (w
 	for _, l := range g.loops {
 		final.Expired = final.Expired || l.lapsed
 	}
-	final.Generator.Executor, final.Generator.Loops, final.Generator.TCP = g.target.Executor, len(g.loops), g.traffic()
+	final.Generator.Executor, final.Generator.Loops, final.Generator.TCP = g.executor, len(g.loops), g.traffic()
 	others.enter(&final.Generator)
 	c.use.enter(&final.Generator, time.Duration(e.clock.now()-int64(at)).Seconds())
 	if g.step.Last {
 		final.Log = g.settle(ctx, e.cfg.Verify)
 		e.closeGroup()
+		e.cleanUp(ctx, g, &final)
 	}
 	return final, c.err
 }
@@ -321,6 +316,7 @@ type collector struct {
 	seq    *uint64 // of the run's snapshots
 	use    joined  // by the loops
 	totals *measure.Totals
+	drawn  measure.Samples  // since the last snapshot
 	snap   measure.Snapshot // the last one, whose memory is that of the next
 	policy *policy.Policy
 	end    func() // of the step, early
@@ -329,7 +325,7 @@ type collector struct {
 
 // collect returns the totals of the step once every loop has finished.
 func (c *collector) collect(parts <-chan part) measure.Totals {
-	c.totals = measure.NewTotals(c.begin, len(c.g.endpoints))
+	c.totals = measure.NewTotals(c.begin, c.g.rows())
 	joiner := measure.NewJoiner(len(c.g.loops), c.begin)
 	for running := len(c.g.loops); running > 0; {
 		p := <-parts
@@ -337,10 +333,13 @@ func (c *collector) collect(parts <-chan part) measure.Totals {
 			running--
 			c.use.add(p.use)
 		}
+		c.drawn.Add(c.g.phase.Samples, p.drawn)
 		joiner.Add(p.loop, p.upTo, p.final, p.totals)
 		for at := p.upTo; at < p.still; {
 			at = min(at+stride(p.still-p.upTo), p.still)
-			joiner.Add(p.loop, at, false, &measure.Totals{Origin: c.begin})
+			nothing := new(measure.Totals)
+			nothing.Origin = c.begin
+			joiner.Add(p.loop, at, false, nothing)
 		}
 		for joint, ok := joiner.Next(); ok; joint, ok = joiner.Next() {
 			c.snapshot(joint)
@@ -348,7 +347,7 @@ func (c *collector) collect(parts <-chan part) measure.Totals {
 		c.g.recycle(p)
 	}
 	if len(c.g.loops) == 0 {
-		c.snapshot(measure.Interval{From: c.begin, To: c.begin, Delta: measure.NewTotals(c.begin, len(c.g.endpoints)), Final: true})
+		c.snapshot(measure.Interval{From: c.begin, To: c.begin, Delta: measure.NewTotals(c.begin, c.g.rows()), Final: true})
 	}
 	return *c.totals
 }
@@ -368,10 +367,14 @@ func (c *collector) snapshot(joint measure.Interval) {
 		c.end()
 	}
 	*c.seq++
+	running := c.snap.Running // its memory serves again: a run of days leaves no garbage each second
+	running.Reset()
+	running.Add(c.totals)
 	c.snap = measure.Snapshot{
 		Step: c.g.step.Seq, SeqFirst: *c.seq, SeqLast: *c.seq,
 		From: joint.From, To: joint.To,
-		Delta: *joint.Delta, Running: c.totals.Counters(), Final: joint.Final,
+		Delta: *joint.Delta, Running: running, Samples: c.drawn, Final: joint.Final,
 	}
 	c.sink(&c.snap)
+	c.drawn.Reset()
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/loadgen/loadgen/internal/drivers"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
-	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -82,7 +81,7 @@ func executeLogged(t testing.TB, cfg Config, p *plan.Plan, c clock) (measure.Tot
 	if c != nil {
 		e.clock = c
 	}
-	_, err = e.Prepare(ctx, stepOf(p.Phase("load"), run.Load))
+	_, err = e.Prepare(ctx, stepOf(p.Phase("load"), worker.Load))
 	require.NoError(t, err)
 	events := &logged{Program: e.group.loops[0].programs.Program}
 	e.group.loops[0].programs.Program = events
@@ -223,7 +222,7 @@ func TestIdleWorker(t *testing.T) {
 	require.NoError(t, err)
 	ctx := context.Background()
 	require.NoError(t, e.Assign(ctx, worker.Assignment{Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now()}))
-	ready, err := e.Prepare(ctx, worker.Step{Phase: "load", Kind: run.Load, Last: true, From: 1, To: 1})
+	ready, err := e.Prepare(ctx, worker.Step{Phase: "load", Kind: worker.Load, Last: true, From: 1, To: 1})
 	require.NoError(t, err)
 	require.Zero(t, ready.Sessions)
 	snapshots := 0

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 )
 
 // idleMeter is a meter whose thread never waits for a processor.
@@ -35,7 +35,7 @@ func TestStopsOfAClosedLoadsLoopAreGaps(t *testing.T) {
 				for i, stop := range []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond} {
 					b.net.at(time.Duration(i+1)*1100*time.Millisecond, func() { b.net.clock.t += int64(stop) })
 				}
-				totals := b.run(run.Load)
+				totals := b.run(worker.Load)
 				require.Zero(t, totals.Stalls)
 				g := b.l.gaps
 				require.NotNil(t, g)
@@ -60,7 +60,7 @@ func TestATargetThatStandsStillMakesNoGaps(t *testing.T) {
 		}
 		return time.Millisecond
 	}
-	totals := b.run(run.Load)
+	totals := b.run(worker.Load)
 	require.Zero(t, totals.Stalls)
 	require.Equal(t, &gaps{}, b.l.gaps)
 }
@@ -69,7 +69,7 @@ func TestATargetThatStandsStillMakesNoGaps(t *testing.T) {
 func TestALoopThatHasNothingOutstandingSleepsAsLongAsItMay(t *testing.T) {
 	b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\n"+closedLoad), "load", time.Millisecond)
 	defer b.g.close()
-	b.equip(run.Load)
+	b.equip(worker.Load)
 	b.l.meter = idleMeter(t)
 	b.l.meter.begin()
 	b.l.countGaps()

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/loadgen/loadgen/internal/panics"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -20,6 +21,8 @@ type guarded struct {
 	asider     driver.Aside
 	batcher    driver.BatchCodec
 	redirector driver.Redirector
+	tagged     driver.Tagged
+	resumer    driver.Resumer
 	hold       *hold
 	fault      error // a panic of a call that returns no error, until somebody has taken it
 }
@@ -31,12 +34,14 @@ func newGuarded(c driver.Codec, h *hold) *guarded {
 	g.asider, _ = c.(driver.Aside)
 	g.batcher, _ = c.(driver.BatchCodec)
 	g.redirector, _ = c.(driver.Redirector)
+	g.tagged, _ = c.(driver.Tagged)
+	g.resumer, _ = c.(driver.Resumer)
 	return g
 }
 
 // done is deferred by each call, after lend.
 func (g *guarded) done(err *error) {
-	if e := driver.Recovered(recover()); e != nil {
+	if e := panics.Recovered(recover()); e != nil {
 		*err = e
 		g.hold.lost()
 		return
@@ -97,6 +102,12 @@ func (g *guarded) parseBatch(b []byte, v driver.Verb, replies []driver.Reply) (n
 	return g.batcher.ParseBatch(b, v, replies)
 }
 
+func (g *guarded) resume(b []byte, p *driver.Progress) (whole bool, err error) {
+	g.hold.lend()
+	defer g.done(&err)
+	return g.resumer.Resume(b, p)
+}
+
 func (g *guarded) parseAsking(b []byte) (n int, err error) {
 	g.hold.lend()
 	defer g.done(&err)
@@ -122,6 +133,28 @@ func (g *guarded) outline(b []byte, v driver.Verb) (size int, err error) {
 	return g.skimmer.Outline(b, v), nil
 }
 
+func (g *guarded) tag(b []byte) (id uint32, ok bool, err error) {
+	g.hold.lend()
+	defer g.done(&err)
+	id, ok = g.tagged.Tag(b)
+	return id, ok, nil
+}
+
+// connection returns the codec of a connection that has just been made.
+func (g *guarded) connection(endpoint string) (own *guarded, err error) {
+	stateful, ok := g.codec.(driver.Stateful)
+	if !ok {
+		return g, nil
+	}
+	g.hold.lend()
+	defer g.done(&err)
+	c, err := stateful.Connection(endpoint)
+	if err != nil {
+		return nil, err
+	}
+	return newGuarded(c, g.hold), nil
+}
+
 func (g *guarded) redirect(message []byte) (addr []byte, ask, ok bool) {
 	g.hold.lend()
 	defer g.done(&g.fault)
@@ -136,7 +169,7 @@ const (
 
 // panicked takes note of an error of the session's driver if that is a panic.
 func (l *loop) panicked(s *session, err error, now int64) {
-	var p *driver.PanicError
+	var p *panics.Error
 	if !errors.As(err, &p) {
 		return
 	}

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/measure"
-	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/panics"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -124,7 +125,7 @@ func TestPanicOfACodec(t *testing.T) {
 						b.server(0).piece = 3000
 					}
 					b.breakCodec(in, 2)
-					totals := b.run(run.Load)
+					totals := b.run(worker.Load)
 					require.EqualValues(t, 1000, dueIn(&totals))
 					require.NoError(t, b.l.fault)
 					n, text := panicsOf(&totals)
@@ -142,7 +143,7 @@ func TestPanicOfACodecAgainAndAgain(t *testing.T) {
 	b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 1\n duration = \"1h\"\n}"), "load", 100*time.Microsecond)
 	b.breakCodec("parse", 1000)
 	b.l.tr.(*wire).codec.skimmer = nil // there is no other way than to parse
-	totals := b.run(run.Load)
+	totals := b.run(worker.Load)
 	n, _ := panicsOf(&totals)
 	require.EqualValues(t, mostPanics+1, n)
 	require.ErrorContains(t, b.l.fault, "session 0: 4 panics within a minute: driver panicked at guard_test.go:")
@@ -155,7 +156,7 @@ func TestPanicOfACodecNowAndThen(t *testing.T) {
 	b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 1\n duration = \"1h\"\n}"), "load", 100*time.Microsecond)
 	b.l.panics = map[*session][]int64{}
 	for i := range int64(100) {
-		b.l.panicked(b.l.sessions[0], &driver.PanicError{}, i*panicWindow/mostPanics)
+		b.l.panicked(b.l.sessions[0], &panics.Error{}, i*panicWindow/mostPanics)
 	}
 	require.NoError(t, b.l.fault)
 	require.Len(t, b.l.panics[b.l.sessions[0]], mostPanics)

@@ -12,7 +12,8 @@ import (
 	"github.com/loadgen/loadgen/internal/drivers"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
-	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/pace"
+	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/sockets"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/internal/workload"
@@ -23,6 +24,7 @@ import (
 // parsePlan resolves the text of a plan without its plan block.
 func parsePlan(t testing.TB, text string) *plan.Plan {
 	t.Helper()
+	servertest.Deadline(t)
 	file, diags := plan.Parse([]byte("plan \"test\" { seed = 7 }\n"+text), "test.hcl", drivers.All())
 	require.Empty(t, diags)
 	p, diags := file.Resolve(plan.Vars{})
@@ -44,6 +46,7 @@ type bench struct {
 	refusal  string  // when set, how servers answer the greeting
 	silent   int     // so many endpoints, the last ones, do not answer the greeting
 	slotless int     // so many endpoints of a cluster, the last ones, have no slots
+	unshaken bool    // connections begin without the driver's handshake
 }
 
 // firstPort is where the scripted servers begin.
@@ -75,9 +78,15 @@ func (b *bench) connect(p *plan.Plan, phase string, latency time.Duration, c clo
 	b.e.clock, b.e.plan, b.e.wall = c, p, int64(time.Hour)
 	b.g = &group{plan: p, phase: p.Phase(phase), sessions: p.Phase(phase).Sessions(), parts: 1}
 	b.g.target = p.Target(b.g.phase.Target)
+	b.g.forms = b.g.target.Forms(p.Words())
 	b.g.connect = sockets.Connector{Dial: b.e.dial}
-	d, err := b.e.driver(b.g.target.Driver)
+	var err error
+	b.g.driver, err = b.e.driver(b.g.target.Driver)
 	require.NoError(t, err)
+	if b.unshaken {
+		b.g.driver = struct{ driver.Wire }{b.g.driver.(driver.Wire)}
+	}
+	b.g.executor = b.g.target.Executor
 	require.NoError(t, b.g.locate(nil))
 	for i := range b.g.endpoints {
 		server := b.net.server(uint16(firstPort+i), latency)
@@ -85,10 +94,21 @@ func (b *bench) connect(p *plan.Plan, phase string, latency time.Duration, c clo
 		server.mute = i >= len(b.g.endpoints)-b.silent
 		b.g.endpoints[i].Addr = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(firstPort+i))
 	}
-	if c, ok := clustered(b.g.target, d); ok {
+	if c, ok := clustered(b.g.target, b.g.driver); ok {
 		b.divide(c)
 	}
-	b.l, err = b.g.newLoop(b.e, d, 0)
+	for i, name := range b.g.phase.Targets()[1:] {
+		x := &side{target: p.Target(name), number: i + 1, clients: 1, connect: b.g.connect}
+		x.driver, err = b.e.driver(x.target.Driver)
+		require.NoError(t, err)
+		require.NoError(t, x.locate(nil))
+		for i := range x.endpoints {
+			x.endpoints[i].Addr = netip.MustParseAddrPort(x.endpoints[i].Text)
+			b.net.server(x.endpoints[i].Addr.Port(), latency)
+		}
+		b.g.others = append(b.g.others, x)
+	}
+	b.l, err = b.g.newLoop(b.e, 0)
 	require.NoError(t, err)
 	b.g.loops = []*loop{b.l}
 	b.g.number(0)
@@ -97,7 +117,7 @@ func (b *bench) connect(p *plan.Plan, phase string, latency time.Duration, c clo
 
 // divide makes the endpoints a cluster whose slots are in turn those of each.
 func (b *bench) divide(d driver.Cluster) {
-	c := newCluster(b.g, d, nil)
+	c := newCluster(&b.g.side, d)
 	slots := op.NewSlots(len(b.g.endpoints))
 	for i, end := range b.g.endpoints {
 		c.name(i, end.Text)
@@ -112,10 +132,10 @@ func (b *bench) divide(d driver.Cluster) {
 func (b *bench) server(i int) *virtualServer { return b.net.servers[uint16(firstPort+i)] }
 
 // stepOf is the only step of a kind that a phase has, for one worker.
-func stepOf(ph *plan.Phase, kind run.StepKind) worker.Step {
+func stepOf(ph *plan.Phase, kind worker.StepKind) worker.Step {
 	step := worker.Step{Phase: ph.Name, Kind: kind, Last: true, To: ph.Sessions()}
-	if ph.Open != nil && kind == run.Load {
-		step.Shape = workload.Shape(ph.Open)
+	if ph.Open != nil && kind.Timed() {
+		step.Shape = pace.Shape(ph.Open.Shape())
 	}
 	return step
 }
@@ -130,7 +150,7 @@ func (l *loop) usePrograms() {
 }
 
 // equip readies a step that starts now.
-func (b *bench) equip(kind run.StepKind) <-chan part {
+func (b *bench) equip(kind worker.StepKind) <-chan part {
 	b.t.Helper()
 	return b.equipStep(stepOf(b.g.phase, kind))
 }
@@ -153,7 +173,7 @@ func (b *bench) equipStep(step worker.Step) <-chan part {
 }
 
 // run carries a step out and returns what was counted.
-func (b *bench) run(kind run.StepKind) measure.Totals {
+func (b *bench) run(kind worker.StepKind) measure.Totals {
 	b.t.Helper()
 	return b.runStep(stepOf(b.g.phase, kind))
 }

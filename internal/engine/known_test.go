@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/selfcheck"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/hist"
 )
@@ -44,7 +44,7 @@ func TestKnownDelays(t *testing.T) {
 				drawn = append(drawn, int64(d))
 				return d
 			}
-			get := b.run(run.Load).Ops[driver.Get]
+			get := b.run(worker.Load).Ops[driver.Get]
 			response, service := get.ResponseAll().Answered, get.ServiceAll().Answered
 			requireQuantiles(t, selfcheck.Above(drawn, nil), &response)
 			requireQuantiles(t, selfcheck.Above(drawn, nil), &service)
@@ -76,7 +76,7 @@ func TestKnownQueue(t *testing.T) {
 				free = max(free, v.Arrival) + v.Service
 				return time.Duration(free - v.Arrival)
 			}
-			get := b.run(run.Load).Ops[driver.Get]
+			get := b.run(worker.Load).Ops[driver.Get]
 			response := get.ResponseAll().Answered
 			require.Less(t, get.Lag.Max(), int64(time.Millisecond), "there was room")
 			requireQuantiles(t, selfcheck.Above(selfcheck.Sojourns(visits), nil), &response)
@@ -100,7 +100,7 @@ func TestKnownStall(t *testing.T) {
 		until := b.net.clock.t + int64(time.Second)
 		b.server(0).latency = func(int) time.Duration { return time.Duration(max(until-b.net.clock.t, int64(10*time.Microsecond))) }
 	})
-	get := b.run(run.Load).Ops[driver.Get]
+	get := b.run(worker.Load).Ops[driver.Get]
 	response, service := get.ResponseAll().Answered, get.ServiceAll().Answered
 	require.Equal(t, 4, above(&service, 100*time.Millisecond))
 	require.InDelta(t, 903, above(&response, 100*time.Millisecond), 3) // and those who wait while the queue is worked off

@@ -11,7 +11,6 @@ import (
 
 	"github.com/loadgen/loadgen/internal/drivers"
 	"github.com/loadgen/loadgen/internal/measure"
-	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -33,7 +32,7 @@ func leased(t *testing.T, load string, until time.Duration, meanwhile func(b *be
 	if meanwhile != nil {
 		meanwhile(b)
 	}
-	totals := b.run(run.Load)
+	totals := b.run(worker.Load)
 	require.True(t, b.l.lapsed)
 	require.EqualValues(t, *b.server(0).got["GET"], totals.Request(0, driver.Get).Sent)
 	gets := totals.Ops[driver.Get]
@@ -91,7 +90,7 @@ func TestSendsNothingAfterWakingLate(t *testing.T) {
 	}
 }
 
-// TestCallsThatNobodyTookUp has the lease run out while one call is with a blocking client and more wait for it: those were not sent.
+// TestCallsThatNobodyTookUp has the lease run out while calls are with blocking clients: no more are taken up.
 func TestCallsThatNobodyTookUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := nullPlan(t, 1, "executor = \"blocking\"\nlatency = \"10ms\"", "ops = { get = 1 }\nclosed {\n sessions = 1\n pipeline = 8\n duration = \"10s\"\n}")
@@ -101,7 +100,7 @@ func TestCallsThatNobodyTookUp(t *testing.T) {
 		require.NoError(t, err)
 		ctx := t.Context()
 		require.NoError(t, e.Assign(ctx, worker.Assignment{Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Workers: 1}))
-		_, err = e.Prepare(ctx, stepOf(p.Phase("load"), run.Load))
+		_, err = e.Prepare(ctx, stepOf(p.Phase("load"), worker.Load))
 		require.NoError(t, err)
 		e.SetLease(55 * time.Millisecond)
 		final, err := e.Run(ctx, 0, func(s *measure.Snapshot) (func() error, error) { return s.CheckValid, nil })
@@ -109,8 +108,8 @@ func TestCallsThatNobodyTookUp(t *testing.T) {
 		require.True(t, final.Expired)
 		require.NoError(t, final.Totals.CheckValid())
 		requests := final.Totals.Request(0, driver.Get)
-		require.EqualValues(t, 6, requests.Sent, "one each 10 ms")
-		require.EqualValues(t, 6, requests.Answered+uint64(requests.InFlight))
+		require.EqualValues(t, 6*8, requests.Sent, "eight each 10 ms")
+		require.EqualValues(t, 6*8, requests.Answered+uint64(requests.InFlight))
 		require.EqualValues(t, final.Totals.Ops[driver.Get].Due, requests.Sent+requests.Refused)
 	})
 }

@@ -62,20 +62,15 @@ func digestOf(o *op.Op) uint64 {
 	return measure.OpDigest(o.Stream, o.N, o.Verb, o.Key, o.Value.Size)
 }
 
-// row is where requests to an endpoint are counted: those to nodes that have joined a cluster in the phase together, behind all others.
-func (l *loop) row(endpoint int) int { return min(endpoint, len(l.reqNow)/driver.NumVerbs-1) }
-
-// requests is the ledger of those to an endpoint with a verb.
-func (l *loop) requests(endpoint int, v driver.Verb) *measure.Requests {
-	return l.rec.Request(l.row(endpoint), v)
-}
-
 // record counts ops that ended at the same time, by their outcome.
 func (l *loop) record(sample *measure.Sample, ended *[driver.NumOutcomes]uint64) {
 	for outcome, count := range ended {
 		if count > 0 {
 			sample.Outcome = driver.Outcome(outcome)
 			l.rec.RecordN(sample, count)
+			if l.sampling != nil {
+				l.sampling.ended(sample, count)
+			}
 			if sample.Outcome > driver.Miss {
 				l.errorStop.ended(sample.Outcome, count)
 			}

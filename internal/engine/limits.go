@@ -19,31 +19,39 @@ const MostPerLoop = 10e6
 func DefaultLoops() int { return max(1, runtime.NumCPU()-1) }
 
 // checkLimits compares what this worker's part of the phase needs with what the process may have.
-func (g *group) checkLimits(d driver.Driver, loops int) error {
+func (g *group) checkLimits(loops int) error {
 	var files unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
 		return fmt.Errorf("read the limit on open files: %w", err)
 	}
-	if driver.OpensFiles(d) {
-		if err := g.checkFiles(files.Cur); err != nil {
+	clients, connected := map[string]int{}, 0
+	for _, x := range g.sides() {
+		n := x.clients * len(x.endpoints)
+		clients[x.target.Name] = n
+		if _, timed := x.driver.(driver.Timed); !timed { // sessions of all others take file descriptors
+			connected += n
+		}
+	}
+	if connected > 0 {
+		if err := g.checkFiles(connected, files.Cur); err != nil {
 			return err
 		}
 	}
-	if short := g.plan.MemoryShort(g.phase, g.sessions, len(g.endpoints), available()); short != "" {
+	if short := g.plan.MemoryShort(g.phase, g.sessions, clients, available()); short != "" {
 		return errors.New(short)
 	}
 	return g.checkRate(min(loops, g.sessions))
 }
 
-// checkFiles compares the descriptors that the phase needs with how many there may be.
-func (g *group) checkFiles(limit uint64) error {
-	connections := g.sessions * len(g.endpoints)
+// checkFiles compares the descriptors that the phase needs, with sessions that have so many connections each, with how many there may be.
+func (g *group) checkFiles(each int, limit uint64) error {
+	connections := g.sessions * each
 	need := uint64(connections) + plan.SpareFiles
 	if need <= limit {
 		return nil
 	}
 	return fmt.Errorf("%d connections need about %d open files, and the limit is %d: raise it (ulimit -n %d), or use at most %d sessions on a worker",
-		connections, need, limit, need, plan.FittingFiles(len(g.endpoints), int64(min(limit, math.MaxInt64))))
+		connections, need, limit, need, plan.FittingFiles(each, int64(min(limit, math.MaxInt64))))
 }
 
 // checkRate compares the rate of the phase with what so many loops can send.

@@ -13,21 +13,23 @@ import (
 
 // limited is the part of a plan's phase that a worker has with so many of its sessions.
 func limited(p *plan.Plan, sessions, endpoints int) *group {
-	return &group{plan: p, phase: p.Phase("load"), sessions: sessions, endpoints: make([]sockets.Endpoint, endpoints)}
+	return &group{plan: p, phase: p.Phase("load"), sessions: sessions, side: side{target: p.Target("t"), driver: null.Driver{}, clients: 1, endpoints: make([]sockets.Endpoint, endpoints)}}
 }
 
 func TestFilesThatWouldDo(t *testing.T) {
 	p := nullPlan(t, 4, "", "ops = { get = 1 }\n closed {\n sessions = 1000\n iterations = 1\n }")
-	require.NoError(t, limited(p, 234, 4).checkFiles(1000))
-	require.EqualError(t, limited(p, 235, 4).checkFiles(1000),
+	require.NoError(t, limited(p, 234, 4).checkFiles(4, 1000))
+	require.EqualError(t, limited(p, 235, 4).checkFiles(4, 1000),
 		"940 connections need about 1004 open files, and the limit is 1000: raise it (ulimit -n 1004), or use at most 234 sessions on a worker")
 }
 
 // Sessions of a driver without a transport open nothing, however many they are.
 func TestSessionsWithoutConnectionsOpenNoFiles(t *testing.T) {
 	p := nullPlan(t, 1, "", "ops = { get = 1 }\n closed { iterations = 1 }")
-	require.ErrorContains(t, limited(p, 1<<31, 1).checkLimits(redis.Driver{}, 1), "open files")
-	err := limited(p, 1<<31, 1).checkLimits(null.Driver{}, 1)
+	wired := limited(p, 1<<31, 1)
+	wired.driver = redis.Driver{}
+	require.ErrorContains(t, wired.checkLimits(1), "open files")
+	err := limited(p, 1<<31, 1).checkLimits(1)
 	require.ErrorContains(t, err, "memory")
 	require.NotContains(t, err.Error(), "open files")
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/loadgen/loadgen/internal/drivers"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
-	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -70,7 +69,7 @@ func localEngine(t testing.TB, p *plan.Plan) (e *Engine, root string) {
 // carryOut prepares and runs the load of a phase. During it, meanwhile is called.
 func carryOut(t testing.TB, e *Engine, phase string, meanwhile func()) worker.Final {
 	t.Helper()
-	step := stepOf(e.plan.Phase(phase), run.Load)
+	step := stepOf(e.plan.Phase(phase), worker.Load)
 	ready, err := e.Prepare(t.Context(), step)
 	require.NoError(t, err)
 	require.Equal(t, plan.Thread, ready.Executor)
@@ -179,7 +178,7 @@ func TestOneLogOfSeveralFails(t *testing.T) {
 // TestStoppedWorkerVerifiesNothing says so in its own words, not in those of the process that it did not wait for.
 func TestStoppedWorkerVerifiesNothing(t *testing.T) {
 	e, _ := localEngine(t, logPlan(t, "", logPhase("write", "ops = { append = 1 }\n closed {\n duration = \"1h\"\n}")))
-	_, err := e.Prepare(t.Context(), stepOf(e.plan.Phase("write"), run.Load))
+	_, err := e.Prepare(t.Context(), stepOf(e.plan.Phase("write"), worker.Load))
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)
@@ -206,7 +205,7 @@ func TestDrainedAndAbandonedLogs(t *testing.T) {
 	require.Empty(t, final.Log.Proof.Wrong)
 
 	e, _ = localEngine(t, p)
-	_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], run.Load))
+	_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
@@ -228,7 +227,7 @@ func TestWorkerWithoutADirectoryForLogs(t *testing.T) {
 	p := logPlan(t, "", logPhase("write", "ops = { append = 1 }\n closed { iterations = 1 }"))
 	e, _ := localEngine(t, p)
 	e.cfg.LogRoot = nil
-	_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], run.Load))
+	_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
 	require.EqualError(t, err, `target "wal": this worker has no directory for log files`)
 }
 
@@ -236,7 +235,7 @@ func TestWorkerWithoutADirectoryForLogs(t *testing.T) {
 func TestNoAllocationPerLogOp(t *testing.T) {
 	for _, load := range []string{"closed { duration = \"1h\" }", "open {\n rate = \"10M/s\"\n duration = \"1h\"\n sessions = 1\n}"} {
 		e, _ := localEngine(t, logPlan(t, "", logPhase("write", "ops = { append = 3, read = 1 }\n "+load)))
-		_, err := e.Prepare(t.Context(), stepOf(e.plan.Phases[0], run.Load))
+		_, err := e.Prepare(t.Context(), stepOf(e.plan.Phases[0], worker.Load))
 		require.NoError(t, err)
 		l := e.group.loops[0]
 		l.begin(e.clock.now(), make(chan part, 1000))

@@ -2,10 +2,12 @@ package engine
 
 import (
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/sockets"
 	"github.com/loadgen/loadgen/internal/workload"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
@@ -91,12 +93,13 @@ type session struct {
 
 // loop carries out one step at a time for its sessions. Its fields belong to the goroutine that runs it.
 type loop struct {
+	lane                    // to the phase's own target, and
+	lanes    []*lane        // to all, that one first
+	tr       transport      // to all of them
+	poll     sockets.Poller // of the wires; nil: there are none
 	clock    clock
-	tr       transport
 	feed     feed
-	routes   *routes // of a target that is a cluster; else nil
-	pipeline int     // slots of a session
-	programs *programs
+	pipeline int      // slots of a session
 	way      way      // of the step's ops
 	states   stateful // the way that begins one op at a time, programs or thread
 	scenes   *scenes  // of a step whose sessions carry out scenarios, which are the way then; or nil
@@ -109,11 +112,14 @@ type loop struct {
 	running int // ops between start and done
 
 	said      said
+	sampling  *sampling // of a step whose ops are sampled; nil of any other
 	rec       *measure.Totals
 	spare     chan *measure.Totals
 	parts     chan<- part
 	opsBefore [driver.NumVerbs]int64
+	opsNow    [driver.NumVerbs]int64
 	keyBefore [driver.NumVerbs]int64 // likewise of keys
+	keyNow    [driver.NumVerbs]int64
 	reqBefore []measure.Requests
 	reqNow    []measure.Requests
 
@@ -121,7 +127,6 @@ type loop struct {
 	origin    int64  // run clock at the step's start
 	wall      int64  // Unix nanoseconds of the run clock's zero
 	version   uint64 // that no value has yet
-	opTimeout int64  // 0: the request's timeout is enough
 	sweepAt   int64
 	sealAt    int64  // end of the interval under way; never between steps
 	excess    int64  // by how much the last cycle took longer than it was to; 0 where that is little
@@ -136,8 +141,7 @@ type loop struct {
 	gaps      *gaps  // in this step; nil: nobody counts them
 	closed    bool   // whose gaps are those of a closed load
 	hold      hold
-	acks      bool          // record the latency of the k-th good answer
-	checked   bool          // values that are read carry a header
+	ordinals  uint64        // sessions of the phase, where latency is counted by ordinal, too; else 0
 	halt      *atomic.Int32 // how the worker was asked to end the step
 	retired   *atomic.Int64 // sessions of all loops that have failed for good, of
 	everyone  int64         // so many
@@ -166,6 +170,7 @@ type part struct {
 	upTo   int64 // run clock
 	still  int64 // run clock: if later than upTo, the loop stood still from then on until here, and has counted nothing
 	totals *measure.Totals
+	drawn  []measure.DrawnOp
 	final  bool
 	use    loopUse // of a final part
 }
@@ -207,10 +212,18 @@ func (l *loop) countGaps() {
 	case *openFeed:
 		l.gaps = new(gaps)
 	case *closedFeed:
-		if _, l.closed = l.tr.(*wire); l.closed {
+		if l.closed = l.wired(); l.closed {
 			l.gaps = new(gaps)
 		}
 	}
+}
+
+// wired says whether all targets are reached over sockets.
+func (l *loop) wired() bool {
+	return !slices.ContainsFunc(l.lanes, func(la *lane) bool {
+		_, is := la.tr.(*wire)
+		return !is
+	})
 }
 
 // await returns when the step is to start, or when it is not to: the lease may be over before that.
@@ -305,7 +318,9 @@ func (l *loop) turn(now int64) {
 			l.scenes.stop(now)
 		}
 	}
-	l.routes.renew()
+	for _, la := range l.lanes {
+		la.routes.renew()
+	}
 	for n := 1; l.timers.next() <= now; n++ {
 		if n%flushEach == 0 {
 			l.tr.flush()

@@ -9,7 +9,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
-	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -30,7 +30,7 @@ func TestClosedLoop(t *testing.T) {
 			pipeline   = 3
 		}`)
 	b := newBench(t, p, "load", time.Millisecond)
-	got := b.run(run.Load)
+	got := b.run(worker.Load)
 	get, put := got.Ops[driver.Get], got.Ops[driver.Put]
 	require.EqualValues(t, 4000, get.Due+put.Due)
 	require.Equal(t, put.Due, put.Outcomes[driver.OK])
@@ -63,7 +63,7 @@ func TestOpenLoopKeepsItsSchedule(t *testing.T) {
 		until := b.net.clock.t + int64(time.Second)
 		s.latency = func(int) time.Duration { return time.Duration(max(until-b.net.clock.t, int64(time.Millisecond))) }
 	})
-	got := b.run(run.Load)
+	got := b.run(worker.Load)
 	get := got.Ops[driver.Get]
 	require.EqualValues(t, 5000, get.Due)
 	require.EqualValues(t, 5000, get.Outcomes[driver.OK]+get.Outcomes[driver.Miss])
@@ -104,7 +104,7 @@ func TestOpenLoopStallWithoutRoom(t *testing.T) {
 		until := b.net.clock.t + int64(time.Second)
 		b.server(0).latency = func(int) time.Duration { return time.Duration(max(until-b.net.clock.t, int64(time.Millisecond))) }
 	})
-	got := b.run(run.Load)
+	got := b.run(worker.Load)
 	get := got.Ops[driver.Get]
 	late := above(&get.Lag, time.Millisecond)
 	require.Greater(t, late, 900)
@@ -143,7 +143,7 @@ func TestInFlightIsABound(t *testing.T) {
 					worst = max(worst, len(open))
 					return 10 * time.Millisecond
 				}
-				get := b.run(run.Load).Ops[driver.Get]
+				get := b.run(worker.Load).Ops[driver.Get]
 				require.Equal(t, most, worst, "ops under way at the same time")
 				require.EqualValues(t, 2000, get.Due)
 				require.InDelta(t, ended, get.Outcomes[driver.OK]+get.Outcomes[driver.Miss], float64(ended)*0.1)
@@ -166,7 +166,7 @@ func TestALateLoopIsNoWantOfRoom(t *testing.T) {
 		}`)
 	b := newBench(t, p, "load", time.Millisecond)
 	b.net.at(time.Duration(b.net.clock.t)+2*time.Second, func() { b.net.clock.t += int64(200 * time.Millisecond) })
-	got := b.run(run.Load)
+	got := b.run(worker.Load)
 	late := above(&got.Ops[driver.Get].Lag, 10*time.Millisecond)
 	require.Greater(t, late, 180)
 	require.Less(t, above(&got.Waited, 10*time.Millisecond), late/10)
@@ -183,7 +183,7 @@ func TestOpenLoopSheds(t *testing.T) {
 			on_full  = "shed"
 		}`)
 	b := newBench(t, p, "load", 10*time.Millisecond)
-	get := b.run(run.Load).Ops[driver.Get]
+	get := b.run(worker.Load).Ops[driver.Get]
 	require.EqualValues(t, 2000, get.Due)
 	// A session gets an op every other millisecond; with 10 ms a reply and a little on top, every sixth finds it free.
 	require.InDelta(t, 2000/6, get.Outcomes[driver.OK]+get.Outcomes[driver.Miss], 2)
@@ -202,7 +202,7 @@ func TestOpenLoopDrains(t *testing.T) {
 			drain    = "500ms"
 		}`)
 	b := newBench(t, p, "load", 100*time.Millisecond)
-	get := b.run(run.Load).Ops[driver.Get]
+	get := b.run(worker.Load).Ops[driver.Get]
 	require.EqualValues(t, 1000, get.Due)
 	require.InDelta(t, 15, get.Outcomes[driver.OK]+get.Outcomes[driver.Miss], 1)
 	require.Zero(t, get.InFlight)
@@ -242,7 +242,7 @@ func TestRequestTimeout(t *testing.T) {
 		}
 		return time.Millisecond
 	}
-	got := b.run(run.Load)
+	got := b.run(worker.Load)
 	get := got.Ops[driver.Get]
 	require.EqualValues(t, 10, get.Due)
 	require.EqualValues(t, 1, get.Outcomes[driver.Timeout])
@@ -269,7 +269,7 @@ func TestSilentConnectionIsReopened(t *testing.T) {
 		}
 		return time.Millisecond
 	}
-	got := b.run(run.Load)
+	got := b.run(worker.Load)
 	get := got.Ops[driver.Get]
 	require.EqualValues(t, 100, get.Due)
 	require.Positive(t, got.Reconnects)
@@ -293,7 +293,7 @@ func TestTargetDies(t *testing.T) {
 		b.server(0).sever()
 	})
 	begin := b.net.clock.t
-	got := b.run(run.Load)
+	got := b.run(worker.Load)
 	get := got.Ops[driver.Get]
 	require.InDelta(t, 2e9, b.net.clock.t-begin, 1e8)
 	require.Positive(t, get.Causes[op.Refused])
@@ -319,7 +319,7 @@ func TestReconnect(t *testing.T) {
 		b.server(0).sever()
 	})
 	b.net.at(time.Duration(b.net.clock.t)+time.Second, func() { b.server(0).down = false })
-	got := b.run(run.Load)
+	got := b.run(worker.Load)
 	require.EqualValues(t, 3, got.Reconnects)
 	require.Greater(t, got.Ops[driver.Get].Outcomes[driver.Miss], uint64(3*700))
 }
@@ -334,7 +334,7 @@ func TestErrorReplies(t *testing.T) {
 		}`)
 	b := newBench(t, p, "load", time.Millisecond)
 	b.server(0).words = []byte("-OOM command not allowed when used memory > 'maxmemory'.\r\n")
-	got := b.run(run.Load)
+	got := b.run(worker.Load)
 	require.EqualValues(t, 10, got.Ops[driver.Put].Outcomes[driver.Error])
 	require.EqualValues(t, 10, got.Request(0, driver.Put).Error)
 	for text, n := range got.Errors.All() {
@@ -354,7 +354,7 @@ func TestGarbageReply(t *testing.T) {
 		}`)
 	b := newBench(t, p, "load", time.Millisecond)
 	b.server(0).words = []byte("HTTP/1.1 400 Bad Request\r\n\r\n")
-	got := b.run(run.Load)
+	got := b.run(worker.Load)
 	require.EqualValues(t, 10, got.Ops[driver.Get].Outcomes[driver.Error])
 	require.Positive(t, got.Reconnects)
 }
@@ -369,7 +369,7 @@ func TestPausedLoopCountsStalls(t *testing.T) {
 		}`)
 	b := newBench(t, p, "load", time.Millisecond)
 	b.net.at(time.Duration(b.net.clock.t)+time.Second, func() { b.net.clock.t += int64(400 * time.Millisecond) })
-	got := b.run(run.Load)
+	got := b.run(worker.Load)
 	require.EqualValues(t, 1, got.Stalls)
 	require.InDelta(t, 400e6, got.MaxStall, 60e6)
 }
@@ -384,8 +384,8 @@ func TestRecordersOfEarlierSteps(t *testing.T) {
 			duration = "3s"
 		}`)
 	b := newBench(t, p, "load", time.Millisecond)
-	first := b.run(run.Load)
-	second := b.run(run.Load)
+	first := b.run(worker.Load)
+	second := b.run(worker.Load)
 	require.InDelta(t, first.Ops[driver.Get].Due, second.Ops[driver.Get].Due, 10)
 	require.Len(t, b.snaps, 8)
 }
@@ -408,7 +408,7 @@ func TestHungConnectionIsReopenedInTime(t *testing.T) {
 		}
 		return time.Millisecond
 	}
-	got := b.run(run.Load)
+	got := b.run(worker.Load)
 	require.EqualValues(t, 1, got.Reconnects)
 	require.Greater(t, got.Request(0, driver.Put).Answered, uint64(10))
 }
@@ -425,7 +425,7 @@ func TestRepliesOfSeveralServersShareWrites(t *testing.T) {
 		}`), "load", 0)
 	net := newCannedNet(b.net, b.l.tr.(*wire).codec.codec, driver.Put, 100)
 	b.l.tr.(*wire).poll = net
-	b.equip(run.Load)
+	b.equip(worker.Load)
 	b.l.enter()
 	for net.answered < 10_000 {
 		b.l.cycle()
@@ -466,6 +466,6 @@ func TestRoomToWriteAmongReplies(t *testing.T) {
 		}`), "load", time.Millisecond)
 	w := b.l.tr.(*wire)
 	w.poll = &narrowNet{virtualNet: b.net, t: t, w: w}
-	got := b.run(run.Load)
+	got := b.run(worker.Load)
 	require.EqualValues(t, 1000, got.Ops[driver.Put].Outcomes[driver.OK])
 }

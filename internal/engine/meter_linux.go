@@ -106,16 +106,23 @@ func (m *meter) queue() queueing {
 	return parseSchedstat(m.line[:n])
 }
 
-func parseSchedstat(line []byte) (q queueing) {
-	words := bytes.Fields(line)
-	if len(words) < 3 {
-		return queueing{}
+// parseSchedstat reads the line in three numbers: nanoseconds on a processor, nanoseconds that the thread waited for one, how often it got one. It
+// allocates nothing: a loop may ask many times a second, for days.
+func parseSchedstat(line []byte) queueing {
+	var fields [3]int64
+	n := 0
+	for word := range bytes.FieldsSeq(line) {
+		if n == len(fields) {
+			break // a later kernel's
+		}
+		v, err := strconv.ParseInt(string(word), 10, 64)
+		if err != nil {
+			return queueing{}
+		}
+		fields[n] = v
+		n++
 	}
-	var err1, err2 error
-	q.waited, err1 = strconv.ParseInt(string(words[1]), 10, 64)
-	q.times, err2 = strconv.ParseInt(string(words[2]), 10, 64)
-	q.known = err1 == nil && err2 == nil
-	return q
+	return queueing{waited: fields[1], times: fields[2], known: n == len(fields)}
 }
 
 // loopUse is what became of one loop's time in a step, in nanoseconds.

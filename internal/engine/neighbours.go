@@ -9,7 +9,6 @@ import (
 
 	"github.com/loadgen/loadgen/internal/machine"
 	"github.com/loadgen/loadgen/internal/measure"
-	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/sockets"
 )
 
@@ -63,7 +62,7 @@ func watchNeighbours(root fs.FS, servers hosted) *neighbours {
 }
 
 // enter puts what was seen into what the process says of itself. A nil one has seen nothing.
-func (n *neighbours) enter(g *run.Generator) {
+func (n *neighbours) enter(g *measure.Generator) {
 	if n == nil {
 		return
 	}

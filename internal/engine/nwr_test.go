@@ -8,7 +8,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
-	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -25,7 +25,7 @@ func TestReplicatedPutWaitsForTheSecond(t *testing.T) {
 	for i, d := range []time.Duration{5, 20, 1} {
 		b.server(i).latency = func(int) time.Duration { return d * time.Millisecond }
 	}
-	got := b.run(run.Load)
+	got := b.run(worker.Load)
 	put := got.Ops[driver.Put]
 	require.EqualValues(t, 400, put.Outcomes[driver.OK])
 	require.Len(t, put.Acks, 3)
@@ -57,7 +57,7 @@ func TestOneServerDown(t *testing.T) {
 		b := newBench(t, p, "load", time.Millisecond)
 		b.server(1).down = true
 		b.server(1).sever()
-		got := b.run(run.Load)
+		got := b.run(worker.Load)
 		put, get := got.Ops[driver.Put], got.Ops[driver.Get]
 		require.Equal(t, put.Due, put.Outcomes[want], w)
 		require.Equal(t, get.Due, get.Outcomes[driver.OK]+get.Outcomes[driver.Miss], w)
@@ -78,7 +78,7 @@ func TestOpTimeout(t *testing.T) {
 		}`)
 	b := newBench(t, p, "load", time.Millisecond)
 	b.server(2).latency = func(int) time.Duration { return 50 * time.Millisecond }
-	got := b.run(run.Load)
+	got := b.run(worker.Load)
 	put := got.Ops[driver.Put]
 	require.EqualValues(t, 20, put.Outcomes[driver.QuorumFailed])
 	require.EqualValues(t, 20, put.Causes[op.OpTimeout])
@@ -98,7 +98,7 @@ func TestBacklogIsBounded(t *testing.T) {
 		}`)
 	b := newBench(t, p, "load", time.Millisecond)
 	b.server(0).latency = func(int) time.Duration { return -1 }
-	got := b.run(run.Load)
+	got := b.run(worker.Load)
 	require.EqualValues(t, 1000, got.Ops[driver.Put].Outcomes[driver.OK])
 	ledger := got.Request(0, driver.Put)
 	require.EqualValues(t, 1000, ledger.Sent+ledger.Refused)
@@ -117,7 +117,7 @@ func TestReadsFallBack(t *testing.T) {
 	b := newBench(t, p, "load", time.Millisecond)
 	b.server(1).down = true
 	b.server(1).sever()
-	got := b.run(run.Load)
+	got := b.run(worker.Load)
 	require.EqualValues(t, 300, got.Ops[driver.Get].Outcomes[driver.Miss])
 	refused := got.Request(1, driver.Get).Refused + got.Request(1, driver.Get).Error
 	require.Positive(t, refused)
@@ -134,7 +134,7 @@ func TestForeignValues(t *testing.T) {
 		}`)
 	b := newBench(t, p, "load", time.Millisecond)
 	b.server(0).words = []byte("$5\r\nhello\r\n")
-	got := b.run(run.Load)
+	got := b.run(worker.Load)
 	require.EqualValues(t, 50, got.Foreign)
 	require.EqualValues(t, 50, got.Ops[driver.Get].Outcomes[driver.OK]+got.Ops[driver.Get].Outcomes[driver.Miss])
 }

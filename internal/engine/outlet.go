@@ -52,7 +52,7 @@ func (o *immediate) admits(end *sockets.Endpoint) error {
 	if !end.Addr.IsValid() && end.Path == "" {
 		return errUnknownAddress
 	}
-	return o.w.group.connect.Admits(end)
+	return o.w.lane.side.connect.Admits(end)
 }
 
 func (o *immediate) wait(d time.Duration) (int, error) {

@@ -23,13 +23,20 @@ func (w *wire) send(s *session, st *opState, req *driver.Request) bool {
 		c.held = w.buffer()
 	}
 	at := len(*to)
-	*to = w.writer.request(*to, req, &st.Op)
+	if w.shared {
+		*to = w.writer.request(*to, req, &st.Op)
+	} else {
+		c.lastID++
+		req.ID = c.lastID
+		*to = c.request(*to, req)
+	}
 	w.taint(c)
 	if c.state == isUp {
 		w.split(c, at, len(*to)-at)
 	}
 	w.l.rec.AddBytes(req.Verb, 0, len(*to)-at)
-	c.queue.push(pending{st: st, start: &st.start, n: 1, keys: int16(len(req.Batch)), verb: req.Verb, asking: req.Asking})
+	st.out += int64(len(*to) - at)
+	c.queue.push(pending{st: st, start: &st.start, n: 1, keys: int16(len(req.Batch)), verb: req.Verb, tag: req.Tag, asking: req.Asking, id: req.ID})
 	c.fresh++
 	return true
 }
@@ -48,9 +55,17 @@ func (w *wire) put(c *wireConn, o *op.Op) int {
 
 // taint has the connection that a request was to be gathered for lost, with the next flush, if the codec panicked.
 func (w *wire) taint(c *wireConn) {
-	if w.codec.fault != nil {
-		c.broken = w.codec.took()
+	if c.codec.fault != nil {
+		c.broken = c.codec.took()
 	}
+}
+
+// request appends a request by the connection's own codec.
+func (c *wireConn) request(dst []byte, req *driver.Request) []byte {
+	if len(req.Batch) > 0 {
+		return c.codec.batch(dst, req.Verb, req.Batch)
+	}
+	return c.codec.request(dst, req)
 }
 
 // touch has a connection among those that are written to, with a buffer for it.
@@ -93,7 +108,7 @@ func (w *wire) recall() {
 	for _, c := range w.conns {
 		for back := c.behind + c.fresh + w.out.withdraw(c); back > 0 && c.queue.len() > c.queue.dead; back-- {
 			p := c.queue.drop()
-			ledger := w.l.requests(c.endpoint, p.verb)
+			ledger := w.lane.requests(c.endpoint, p.verb)
 			ledger.Sent -= uint64(p.n)
 			ledger.Refused += uint64(p.n)
 			w.recalled[p.verb] += int64(p.n)
@@ -145,7 +160,7 @@ func (w *wire) write(c *wireConn) {
 
 func (w *wire) block(c *wireConn, blocked bool) {
 	c.blocked = blocked
-	if err := w.poll.Watch(c.fd, c.index, blocked); err != nil {
+	if err := w.poll.Watch(c.fd, w.token(c), blocked); err != nil {
 		w.lose(c, err)
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/loadgen/loadgen/internal/drivers/null"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
-	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
@@ -114,7 +113,7 @@ func carryOutOf(t *testing.T, loops int, d driver.Driver, p *plan.Plan) worker.F
 	canonical, err := p.Canonical()
 	require.NoError(t, err)
 	require.NoError(t, e.Assign(t.Context(), worker.Assignment{Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Workers: 1}))
-	_, err = e.Prepare(t.Context(), stepOf(p.Phase("load"), run.Load))
+	_, err = e.Prepare(t.Context(), stepOf(p.Phase("load"), worker.Load))
 	require.NoError(t, err)
 	final, err := e.Run(t.Context(), time.Duration(e.clock.now()), func(*measure.Snapshot) (func() error, error) {
 		return func() error { return nil }, nil

@@ -16,8 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/regular"
-	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/plan"
+	"github.com/loadgen/loadgen/pkg/plan/file"
 )
 
 // stuck is a file whose server has gone: from some byte on, a read of it does not end.
@@ -61,11 +62,11 @@ func TestPreparingEndsThoughAFileDoesNotAnswer(t *testing.T) {
 	text := []byte("a\nb\nc\n")
 	for name, prepare := range map[string]func(ctx context.Context, e *Engine) error{
 		"keys": func(ctx context.Context, e *Engine) error {
-			_, err := e.keysOf(ctx, plan.Keys{Count: 3, File: &plan.EntryFile{Path: "f", Form: "lines", Length: 6}})
+			_, err := e.keysOf(ctx, plan.Keys{Count: 3, File: &file.EntryFile{Path: "f", Form: "lines", Length: 6}})
 			return err
 		},
 		"values": func(ctx context.Context, e *Engine) error {
-			_, err := e.valuesOf(ctx, plan.Values{File: &plan.ValueFile{EntryFile: plan.EntryFile{Path: "f", Form: "lines", Length: 6}, Encoding: "text", Count: 3}})
+			_, err := e.valuesOf(ctx, plan.Values{File: &file.ValueFile{EntryFile: file.EntryFile{Path: "f", Form: "lines", Length: 6}, Encoding: "text", Count: 3}})
 			return err
 		},
 		"trace": func(ctx context.Context, e *Engine) error {
@@ -115,7 +116,7 @@ func TestReplayEndsThoughItsTraceDoesNotAnswer(t *testing.T) {
 	}
 	defer close(file.free)
 	b.g.trace = func(ctx context.Context) (io.ReadSeekCloser, error) { return newPatient(ctx, file), nil }
-	b.equip(run.Load)
+	b.equip(worker.Load)
 	go func() {
 		<-file.asked
 		b.l.halt.Store(abandon)

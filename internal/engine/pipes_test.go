@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/measure"
-	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -77,11 +77,11 @@ func TestCodecOnBothExecutors(t *testing.T) {
 			loop := newBench(t, redisPlan(t, c.endpoints, c.target, c.phase), "load", time.Millisecond)
 			loop.net.clock.tick = 1
 			want := prepare(loop)
-			a := loop.run(run.Load)
+			a := loop.run(worker.Load)
 			require.True(t, a.LateReplies > 0 || !c.late)
 			inBubble(t, c.endpoints, c.target, c.phase, func(b *bench) {
 				got := prepare(b)
-				z := b.run(run.Load)
+				z := b.run(worker.Load)
 				require.Equal(t, want.lines, got.lines)
 				require.Equal(t, a.Digest, z.Digest)
 				require.Equal(t, a.Requests, z.Requests)
@@ -106,7 +106,7 @@ func TestCodecOnBothExecutors(t *testing.T) {
 func TestPipedRepliesInPieces(t *testing.T) {
 	inBubble(t, 1, "", "ops = {\n get = 1\n put = 1\n}\n closed {\n sessions = 2\n pipeline = 4\n iterations = 200\n}", func(b *bench) {
 		b.server(0).far.pieces = true
-		got := b.run(run.Load)
+		got := b.run(worker.Load)
 		get, put := got.Ops[driver.Get], got.Ops[driver.Put]
 		require.EqualValues(t, 400, get.Outcomes[driver.OK]+get.Outcomes[driver.Miss]+put.Outcomes[driver.OK])
 		require.EqualValues(t, get.Due, b.server(0).requests("GET"))
@@ -130,7 +130,7 @@ func TestPipedServerGoesAway(t *testing.T) {
 			time.Sleep(200 * time.Millisecond)
 			b.server(0).cut()
 		}()
-		got := b.run(run.Load)
+		got := b.run(worker.Load)
 		require.EqualValues(t, 4, got.Reconnects)
 		ledger := got.Request(0, driver.Get)
 		require.Positive(t, ledger.Error)
@@ -154,7 +154,7 @@ func TestPipedServerReadsNothing(t *testing.T) {
 			b.server(0).far.Unlock()
 			close(deaf)
 		}()
-		got := b.run(run.Load)
+		got := b.run(worker.Load)
 		require.Positive(t, got.Reconnects)
 		ledger := got.Request(0, driver.Get)
 		require.Positive(t, ledger.Timeout)
@@ -173,7 +173,7 @@ func TestPipedHungConnectionIsReopened(t *testing.T) {
 			}
 			return time.Millisecond
 		}
-		got := b.run(run.Load)
+		got := b.run(worker.Load)
 		require.EqualValues(t, 1, got.Reconnects)
 		ledger := got.Request(0, driver.Put)
 		require.Greater(t, ledger.Answered, uint64(10))
@@ -195,7 +195,7 @@ func TestPipedHostileBytes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, 1, "", "ops = { get = 1 }\n max_bad = 1\n expect_hits = 0\n closed {\n sessions = 2\n duration = \"1s\"\n}", func(b *bench) {
 				c.script(b.server(0))
-				got := b.run(run.Load)
+				got := b.run(worker.Load)
 				require.Positive(t, got.Reconnects)
 				var texts []string
 				for text := range got.Errors.All() {
@@ -233,7 +233,7 @@ func TestPipedLoadEndsWithTheLease(t *testing.T) {
 					b.server(0).far.deaf = wait
 				})
 			}
-			got := b.run(run.Load)
+			got := b.run(worker.Load)
 			require.True(t, b.l.lapsed)
 			close(wait)
 			synctest.Wait()

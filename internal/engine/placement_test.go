@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/op"
-	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 )
 
 // TestKeysAreWhereThePlacementSays puts every key once and looks which server has it.
@@ -17,7 +17,7 @@ func TestKeysAreWhereThePlacementSays(t *testing.T) {
 	for placement, place := range map[string]op.Placement{"ketama": op.NewRing(names), "rendezvous": op.NewRendezvous(names)} {
 		t.Run(placement, func(t *testing.T) {
 			b := newBench(t, redisPlan(t, 3, fmt.Sprintf("placement = %q", placement), "populate {}"), "load", time.Millisecond)
-			b.run(run.Populate)
+			b.run(worker.Populate)
 			found := 0
 			for i := range names {
 				for key := range b.server(i).keys {

@@ -12,7 +12,9 @@ import (
 
 	"github.com/loadgen/loadgen/internal/entries"
 	"github.com/loadgen/loadgen/internal/regular"
+	"github.com/loadgen/loadgen/internal/workload"
 	"github.com/loadgen/loadgen/pkg/plan"
+	"github.com/loadgen/loadgen/pkg/plan/file"
 )
 
 // File is a file that a plan names.
@@ -135,46 +137,125 @@ func (r *replayed) Seek(offset int64, whence int) (int64, error) {
 	return r.patient.Seek(offset, whence)
 }
 
-// keysOf returns the keys of a dataset that has them from a file, else nil. They are held until another dataset's are asked for.
-func (e *Engine) keysOf(ctx context.Context, k plan.Keys) (*entries.Set, error) {
-	if k.File == nil {
-		return nil, nil
+// filesOf returns what the datasets of a phase have from files. Those of datasets that it does not use are let go.
+func (e *Engine) filesOf(ctx context.Context, ph *plan.Phase) (map[string]workload.Files, error) {
+	all, before := map[string]workload.Files{}, e.lists
+	e.lists = map[listing]*entries.Set{}
+	for _, name := range ph.Datasets() {
+		data := e.plan.Dataset(name)
+		for _, l := range []listing{keysFrom(data.Keys), valuesFrom(data.Values)} {
+			if set := before[l]; set != nil {
+				e.lists[l] = set
+			}
+		}
 	}
-	return e.keys.of(ctx, e, k.File, k.Count, entries.Source{Form: k.File.Form, Field: k.File.Field})
+	for _, name := range ph.Datasets() {
+		data := e.plan.Dataset(name)
+		keys, err := e.keysOf(ctx, data.Keys)
+		if err != nil {
+			return nil, err
+		}
+		values, err := e.valuesOf(ctx, data.Values)
+		if err != nil {
+			return nil, err
+		}
+		all[name] = workload.Files{Keys: keys, Values: values}
+	}
+	return all, nil
+}
+
+// keysOf returns the keys of a dataset that has them from a file, else nil.
+func (e *Engine) keysOf(ctx context.Context, k plan.Keys) (*entries.Set, error) {
+	return e.listed(ctx, keysFrom(k))
 }
 
 // valuesOf returns the values of a dataset likewise.
 func (e *Engine) valuesOf(ctx context.Context, v plan.Values) (*entries.Set, error) {
+	return e.listed(ctx, valuesFrom(v))
+}
+
+// listing is a file of keys or values, and how many it has. The zero value is of none.
+type listing struct {
+	file  file.EntryFile
+	count int64
+	from  entries.Source
+}
+
+func keysFrom(k plan.Keys) listing {
+	if k.File == nil {
+		return listing{}
+	}
+	return listing{*k.File, k.Count, entries.Source{Form: k.File.Form, Field: k.File.Field}}
+}
+
+func valuesFrom(v plan.Values) listing {
 	if v.File == nil {
-		return nil, nil
+		return listing{}
 	}
-	from := entries.Source{Form: v.File.Form, Field: v.File.Field, Values: true, Encoding: v.File.Encoding}
-	return e.values.of(ctx, e, &v.File.EntryFile, v.File.Count, from)
+	return listing{v.File.EntryFile, v.File.Count, entries.Source{Form: v.File.Form, Field: v.File.Field, Values: true, Encoding: v.File.Encoding}}
 }
 
-// listed is the entries of the file that was asked for last.
-type listed struct {
-	file plan.EntryFile
-	from entries.Source
-	set  *entries.Set
+// listed returns the entries of a file, and holds them; nil of none.
+func (e *Engine) listed(ctx context.Context, l listing) (*entries.Set, error) {
+	if l == (listing{}) || e.lists[l] != nil {
+		return e.lists[l], nil
+	}
+	set, err := e.readList(ctx, &l.file, l.count, l.from)
+	if err != nil {
+		return nil, err
+	}
+	if e.lists == nil {
+		e.lists = map[listing]*entries.Set{}
+	}
+	e.lists[l] = set
+	return set, nil
 }
 
-// of returns the entries of a file, of which there are so many.
-func (l *listed) of(ctx context.Context, e *Engine, f *plan.EntryFile, count int64, from entries.Source) (*entries.Set, error) {
-	if l.set != nil && l.file == *f && l.from == from {
-		return l.set, nil
+// readEntries reads the entries of a file that is open, and returns what it has for a digest.
+func (e *Engine) readEntries(ctx context.Context, file *checked, f *file.EntryFile, count int64, from entries.Source) (*entries.Set, string, error) {
+	if from.Form != entries.Vegeta || from.Values {
+		return entries.Read(file.reading(ctx), from, count, f.Bytes)
 	}
-	*l = listed{}
+	t, err := entries.ReadTargets(file.reading(ctx), func(path string) (io.ReadCloser, error) { return e.openBody(ctx, path) })
+	if err != nil {
+		return nil, "", err
+	}
+	if t.Server != f.Server {
+		return nil, "", notSame("server of requests", f.Path)
+	}
+	return t.Set, t.SHA256, nil
+}
+
+// body is a file that is read until a context ends.
+type body struct {
+	io.Reader
+	io.Closer
+}
+
+// openBody opens a file that another one names.
+func (e *Engine) openBody(ctx context.Context, path string) (io.ReadCloser, error) {
+	file, err := e.openFile(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	return body{counted{newPatient(ctx, file), e}, file}, nil
+}
+
+// readList reads the entries of a file, of which there are so many.
+func (e *Engine) readList(ctx context.Context, f *file.EntryFile, count int64, from entries.Source) (*entries.Set, error) {
 	what := "file of keys"
-	if from.Values {
+	switch {
+	case from.Values:
 		what = "file of values"
+	case from.Form == entries.Vegeta:
+		what = "file of requests, with its bodies,"
 	}
 	file, err := e.openChecked(ctx, what, f.Path, f.Length)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	set, sum, err := entries.Read(file.reading(ctx), from, count, f.Bytes)
+	set, sum, err := e.readEntries(ctx, file, f, count, from)
 	if err != nil {
 		// What is wrong with it says what it holds, which is nobody's business but theirs who have the file themselves.
 		if ctx.Err() != nil {
@@ -191,6 +272,5 @@ func (l *listed) of(ctx context.Context, e *Engine, f *plan.EntryFile, count int
 	if sum != f.SHA256 {
 		return nil, notSame(what, f.Path)
 	}
-	*l = listed{*f, from, set}
 	return set, nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/regular"
 	"github.com/loadgen/loadgen/pkg/plan"
+	"github.com/loadgen/loadgen/pkg/plan/file"
 )
 
 // in opens files below a directory.
@@ -34,12 +35,12 @@ func TestKeysOfAFileAreHeldOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, made)
 
-	file := plan.EntryFile{Path: "keys.txt", Form: "lines", SHA256: write("a\nb\n"), Length: 4, Bytes: 10}
-	first, err := e.keysOf(t.Context(), plan.Keys{Count: 2, File: &file})
+	of := file.EntryFile{Path: "keys.txt", Form: "lines", SHA256: write("a\nb\n"), Length: 4, Bytes: 10}
+	first, err := e.keysOf(t.Context(), plan.Keys{Count: 2, File: &of})
 	require.NoError(t, err)
 	require.Equal(t, 2, first.Len())
 	other := write("c\nd\n")
-	same := file
+	same := of
 	again, err := e.keysOf(t.Context(), plan.Keys{Count: 2, File: &same})
 	require.NoError(t, err)
 	require.Same(t, first, again)
@@ -47,30 +48,30 @@ func TestKeysOfAFileAreHeldOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, made, "another dataset makes its keys")
 
-	file.Path = path
-	_, err = e.keysOf(t.Context(), plan.Keys{Count: 2, File: &file})
+	of.Path = path
+	_, err = e.keysOf(t.Context(), plan.Keys{Count: 2, File: &of})
 	require.ErrorContains(t, err, `file of keys "`+path+`" is not the file that the plan was checked with: copy that to where the load runs`)
 	require.NotContains(t, err.Error(), other)
-	file.SHA256 = other
-	next, err := e.keysOf(t.Context(), plan.Keys{Count: 2, File: &file})
+	of.SHA256 = other
+	next, err := e.keysOf(t.Context(), plan.Keys{Count: 2, File: &of})
 	require.NoError(t, err)
 	require.Equal(t, "c", string(next.Append(nil, 0)))
 
 	write("c\nd e\n")
-	file.Length, file.Bytes = 6, 11
-	_, err = e.keysOf(t.Context(), plan.Keys{Count: 2, File: &file})
+	of.Length, of.Bytes = 6, 11
+	_, err = e.keysOf(t.Context(), plan.Keys{Count: 2, File: &of})
 	require.ErrorContains(t, err, "is not the file that the plan was checked with", "what is wrong with another file is not said")
-	file.SHA256 = write("c\nd e\n")
-	_, err = e.keysOf(t.Context(), plan.Keys{Count: 2, File: &file})
+	of.SHA256 = write("c\nd e\n")
+	_, err = e.keysOf(t.Context(), plan.Keys{Count: 2, File: &of})
 	require.ErrorContains(t, err, path+":2:1: a key with the byte 0x20")
-	_, err = e.keysOf(t.Context(), plan.Keys{Count: 2, File: &plan.EntryFile{Path: "none.txt"}})
+	_, err = e.keysOf(t.Context(), plan.Keys{Count: 2, File: &file.EntryFile{Path: "none.txt"}})
 	require.ErrorContains(t, err, `file of keys "none.txt": open`)
-	_, err = New(Config{}).keysOf(t.Context(), plan.Keys{Count: 2, File: &file})
+	_, err = New(Config{}).keysOf(t.Context(), plan.Keys{Count: 2, File: &of})
 	require.ErrorContains(t, err, "this worker opens no files: start it with --files DIR")
 	ended, end := context.WithCancel(t.Context())
 	end()
-	file.SHA256, file.Length = write("c\nd\n"), 4
-	_, err = e.keysOf(ended, plan.Keys{Count: 2, File: &file})
+	of.SHA256, of.Length = write("c\nd\n"), 4
+	_, err = e.keysOf(ended, plan.Keys{Count: 2, File: &of})
 	require.ErrorIs(t, err, context.Canceled)
 }
 
@@ -85,22 +86,22 @@ func TestValuesOfAFileAreHeldOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, made)
 
-	file := plan.ValueFile{EntryFile: plan.EntryFile{Path: "values.txt", Form: "lines", SHA256: hex.EncodeToString(sum[:]), Length: 10, Bytes: 16}, Encoding: "text", Count: 2}
-	first, err := e.valuesOf(t.Context(), plan.Values{File: &file})
+	of := file.ValueFile{EntryFile: file.EntryFile{Path: "values.txt", Form: "lines", SHA256: hex.EncodeToString(sum[:]), Length: 10, Bytes: 16}, Encoding: "text", Count: 2}
+	first, err := e.valuesOf(t.Context(), plan.Values{File: &of})
 	require.NoError(t, err)
 	require.Equal(t, "YQ==", string(first.Append(nil, 0)))
-	_, err = e.keysOf(t.Context(), plan.Keys{Count: 2, File: &file.EntryFile})
+	_, err = e.keysOf(t.Context(), plan.Keys{Count: 2, File: &of.EntryFile})
 	require.NoError(t, err)
-	again, err := e.valuesOf(t.Context(), plan.Values{File: &file})
+	again, err := e.valuesOf(t.Context(), plan.Values{File: &of})
 	require.NoError(t, err)
 	require.Same(t, first, again)
-	file.Encoding, file.Bytes = "base64", 10
-	decoded, err := e.valuesOf(t.Context(), plan.Values{File: &file})
+	of.Encoding, of.Bytes = "base64", 10
+	decoded, err := e.valuesOf(t.Context(), plan.Values{File: &of})
 	require.NoError(t, err)
 	require.Equal(t, "a", string(decoded.Append(nil, 0)))
 	require.NoError(t, os.WriteFile(path, []byte("YQ==\n"), 0o644))
-	file.Path = path
-	_, err = e.valuesOf(t.Context(), plan.Values{File: &file})
+	of.Path = path
+	_, err = e.valuesOf(t.Context(), plan.Values{File: &of})
 	require.ErrorContains(t, err, `file of values "`+path+`" is not the file that the plan was checked with`)
 }
 
@@ -114,4 +115,40 @@ func TestReadingFilesIsProgress(t *testing.T) {
 	_, err := e.openTrace(t.Context(), &plan.Trace{File: "trace.csv", SHA256: hex.EncodeToString(sum[:]), Length: int64(len(text))})
 	require.NoError(t, err)
 	require.EqualValues(t, len(text), e.Progress())
+}
+
+// A file of requests is held with its bodies, and refused once one of these is another.
+func TestRequestsOfAFileAreHeldWithTheirBodies(t *testing.T) {
+	const text = "POST http://h:80/a\n@body\n"
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+		sum := sha256.Sum256([]byte(text))
+		return hex.EncodeToString(sum[:])
+	}
+	write("requests", text)
+	sum := sha256.Sum256([]byte(text + write("body", "hello") + "  body\n"))
+	of := file.EntryFile{Path: "requests", Form: "vegeta", SHA256: hex.EncodeToString(sum[:]), Length: int64(len(text)), Bytes: 100, Server: "http://h:80", Line: 1}
+	read := func(f file.EntryFile) (string, error) {
+		set, err := New(Config{Open: in(dir)}).keysOf(t.Context(), plan.Keys{Count: 1, File: &f})
+		if err != nil {
+			return "", err
+		}
+		return string(set.Append(nil, 0)), nil
+	}
+	key, err := read(of)
+	require.NoError(t, err)
+	require.Equal(t, "POST /a HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello", key)
+
+	elsewhere := of
+	elsewhere.Server = "http://i:80"
+	_, err = read(elsewhere)
+	require.ErrorContains(t, err, "is not the file that the plan was checked with", "its requests would go to another server")
+	const refusal = `file of requests, with its bodies, "requests" is not the file that the plan was checked with: copy that to where the load runs`
+	write("body", "hallo")
+	_, err = read(of)
+	require.EqualError(t, err, refusal)
+	require.NoError(t, os.Remove(filepath.Join(dir, "body")))
+	_, err = read(of)
+	require.EqualError(t, err, refusal)
 }

@@ -10,7 +10,8 @@ import (
 type programs struct {
 	op.Program
 	l        *loop
-	w        *wire              // the loop's transport, if it is one
+	lane     *lane
+	w        *wire              // the lane's transport, if it is one
 	depth    int                // of delivery
 	scratch  [][]driver.Request // by depth
 	starting *opState
@@ -22,12 +23,13 @@ type request struct {
 	st       *opState
 	endpoint int
 	verb     driver.Verb
+	tag      uint8
 	keys     int // that it has; 0 for one
 }
 
-func newPrograms(l *loop) *programs {
-	p := &programs{l: l}
-	p.w, _ = l.tr.(*wire)
+func newPrograms(la *lane) *programs {
+	p := &programs{l: la.l, lane: la}
+	p.w, _ = la.tr.(*wire)
 	return p
 }
 
@@ -42,8 +44,9 @@ func (p *programs) start(s *session, stream *workload.Stream, n int, due, now in
 	return n
 }
 
-// launch has the program begin an op.
+// launch has the program of an op begin it.
 func (p *programs) launch(st *opState, now int64) {
+	p = st.by
 	s, sc := st.session, st.scene
 	p.depth++
 	p.starting = st
@@ -60,25 +63,26 @@ func (p *programs) launch(st *opState, now int64) {
 
 // issue sends a request, or tells its program that it could not.
 func (p *programs) issue(st *opState, req *driver.Request, now int64) {
-	ledger := p.l.requests(req.Endpoint, req.Verb)
-	if p.l.tr.send(st.session, st, req) {
+	la := p.l.lanes[req.Target]
+	ledger := la.requests(req.Endpoint, req.Verb)
+	if la.tr.send(st.session, st, req) {
 		ledger.Sent++
 		return
 	}
 	ledger.Refused++
-	p.l.routes.suspect()
+	la.routes.suspect()
 	p.endKeys(st, len(req.Batch), driver.Error, now)
-	p.deliver(op.Event{Kind: op.Refused, Op: &st.Op, Endpoint: req.Endpoint}, now)
+	p.deliver(op.Event{Kind: op.Refused, Op: &st.Op, Target: req.Target, Endpoint: req.Endpoint, Verb: req.Verb, Tag: req.Tag}, now)
 }
 
 // answered takes the reply to a request, or to its announcement.
 func (p *programs) answered(c *wireConn, b []byte, now int64) (took int, whole bool, err error) {
 	w, at := p.w, c.queue.at(0)
 	if at.asking {
-		return w.announced(at, b)
+		return w.announced(c, b)
 	}
-	r := request{st: at.st, endpoint: c.endpoint, verb: at.verb, keys: int(at.keys)}
-	if took, err = w.parseOne(b, at); err != nil || took == 0 {
+	r := request{st: at.st, endpoint: c.endpoint, verb: at.verb, tag: at.tag, keys: int(at.keys)}
+	if took, err = w.parseOne(c, b); err != nil || took == 0 {
 		return 0, false, err
 	}
 	c.queue.take(1)
@@ -94,23 +98,28 @@ func (p *programs) answered(c *wireConn, b []byte, now int64) (took int, whole b
 func (p *programs) replied(r request, reply *driver.Reply, n int, now int64) {
 	l := p.l
 	l.answers = now
-	ledger := l.requests(r.endpoint, r.verb)
-	ev := op.Event{Kind: op.Replied, Op: &r.st.Op, Endpoint: r.endpoint, Reply: reply}
+	ledger := p.lane.requests(r.endpoint, r.verb)
+	ev := p.event(r, op.Replied)
+	ev.Reply = reply
 	if reply.Outcome == driver.Error {
-		ev.Redirect = l.routes.redirect(r.endpoint, reply.Message)
+		ev.Redirect = p.lane.routes.redirect(r.endpoint, reply.Message)
 	}
 	switch {
 	case reply.Outcome != driver.Error:
 		ledger.Answered++
 	case ev.Redirect == nil:
 		ledger.Error++
-		l.rec.Errors.Add(l.said.of(reply.Message))
+		l.wrong(l.said.of(reply.Message))
 	case ev.Redirect.Ask:
 		ledger.Ask++
 	default:
 		ledger.Moved++
 	}
 	l.rec.AddBytes(r.verb, n, 0)
+	r.st.in += int64(n)
+	if l.sampling != nil {
+		l.sampling.code = reply.Code
+	}
 	p.deliver(ev, now)
 }
 
@@ -123,9 +132,9 @@ func (p *programs) repliedBatch(r request, replies []driver.Reply, n int, now in
 		reply := &replies[i]
 		ended[reply.Outcome]++
 		if reply.Message != nil {
-			l.rec.Errors.Add(l.said.of(reply.Message))
+			l.wrong(l.said.of(reply.Message))
 		}
-		if l.checked && foreign(r.verb, reply) {
+		if p.lane.checked && foreign(r.verb, reply) {
 			l.rec.Foreign++
 		}
 	}
@@ -139,14 +148,17 @@ func (p *programs) repliedBatch(r request, replies []driver.Reply, n int, now in
 			p.whole.Outcome = o
 		}
 	}
-	ledger := l.requests(r.endpoint, r.verb)
+	ledger := p.lane.requests(r.endpoint, r.verb)
 	if p.whole.Outcome == driver.Error {
 		ledger.Error++
 	} else {
 		ledger.Answered++
 	}
 	l.rec.AddBytes(r.verb, n, 0)
-	p.deliver(op.Event{Kind: op.Replied, Op: &r.st.Op, Endpoint: r.endpoint, Reply: &p.whole}, now)
+	r.st.in += int64(n)
+	ev := p.event(r, op.Replied)
+	ev.Reply = &p.whole
+	p.deliver(ev, now)
 }
 
 // endKeys counts n of the keys of st, none where it has one only.
@@ -158,28 +170,34 @@ func (p *programs) endKeys(st *opState, n int, o driver.Outcome, now int64) {
 }
 
 func (p *programs) failed(c *wireConn, x *pending, kind op.EventKind, now int64) {
-	p.lost(request{st: x.st, endpoint: c.endpoint, verb: x.verb, keys: int(x.keys)}, kind, now)
+	p.lost(request{st: x.st, endpoint: c.endpoint, verb: x.verb, tag: x.tag, keys: int(x.keys)}, kind, now)
 }
 
 // lost ends a request that will not be answered: kind is op.RequestTimeout or op.Lost, or op.Refused of one that counts as sent and has not left.
 func (p *programs) lost(r request, kind op.EventKind, now int64) {
-	unanswered(p.l.requests(r.endpoint, r.verb), kind, 1)
+	unanswered(p.lane.requests(r.endpoint, r.verb), kind, 1)
 	outcome := driver.Error
 	if kind == op.RequestTimeout {
 		outcome = driver.Timeout
 	}
 	p.endKeys(r.st, r.keys, outcome, now)
-	p.deliver(op.Event{Kind: kind, Op: &r.st.Op, Endpoint: r.endpoint}, now)
+	p.deliver(p.event(r, kind), now)
 }
 
-// deliver gives an event to the program and does what it says.
+// event is the end of a request in this lane.
+func (p *programs) event(r request, kind op.EventKind) op.Event {
+	return op.Event{Kind: kind, Op: &r.st.Op, Target: p.lane.side.number, Endpoint: r.endpoint, Verb: r.verb, Tag: r.tag}
+}
+
+// deliver gives an event to the program of its op and does what that says.
 func (p *programs) deliver(ev op.Event, now int64) {
 	l := p.l
 	st := l.slab[ev.Op.Slot]
+	p = st.by
 	s := st.session
 	p.depth++
 	reqs, step := p.On(p.room(), ev)
-	if step.Ack > 0 && l.acks {
+	if step.Ack > 0 && p.lane.acks {
 		l.rec.Ack(st.Verb, int(step.Ack), now-st.startOr(now))
 	}
 	if step.Foreign {
@@ -188,10 +206,13 @@ func (p *programs) deliver(ev op.Event, now int64) {
 	sc := st.scene
 	if step.Done {
 		if ev.Redirect != nil {
-			l.rec.Errors.Add(ending(ev.Redirect))
-			l.routes.suspect()
+			l.wrong(ending(ev.Redirect))
+			p.lane.routes.suspect()
 		}
-		l.ended(st, step.Outcome, ev.Kind, now)
+		l.ended(st, step, ev.Kind, now)
+	}
+	if l.sampling != nil {
+		l.sampling.forget()
 	}
 	for i := range reqs {
 		p.issue(st, &reqs[i], now)
@@ -220,15 +241,16 @@ const maxReplicas = 16
 
 func (p *programs) sweep(now int64) int64 {
 	l := p.l
-	if l.opTimeout == 0 {
+	timeout := p.lane.opTimeout
+	if timeout == 0 {
 		return never
 	}
-	next := now + l.opTimeout
+	next := now + timeout
 	for _, st := range l.slab {
-		if !st.used || st.done {
+		if !st.used || st.done || st.by != p {
 			continue
 		}
-		if deadline := st.begun + l.opTimeout; deadline > now {
+		if deadline := st.begun + timeout; deadline > now {
 			next = min(next, deadline)
 			continue
 		}

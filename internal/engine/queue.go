@@ -14,9 +14,11 @@ type pending struct {
 	keys  int16 // of the one request, where it has several; else 0
 	at    int16 // of the first op in the batch
 	verb  driver.Verb
-	dead  bool // it has timed out: its replies are discarded
+	tag   uint8 // of the one request, the program's
+	dead  bool  // it has timed out: its replies are discarded
 
-	asking bool // the reply to its announcement is owed, too
+	asking bool   // the reply to its announcement is owed, too
+	id     uint32 // of a codec with ids
 }
 
 // queue is a first-in first-out ring that grows as needed. Its zero value is empty.
@@ -59,6 +61,24 @@ func (q *queue) take(n int) {
 	if q.dead > 0 {
 		q.dead--
 	}
+}
+
+// front moves the i-th entry to the front, and the ones before it back by one.
+func (q *queue) front(i int) {
+	p := *q.at(i)
+	for ; i > 0; i-- {
+		*q.at(i) = *q.at(i - 1)
+	}
+	*q.at(0) = p
+}
+
+// back undoes front.
+func (q *queue) back(i int) {
+	p := *q.at(0)
+	for at := range i {
+		*q.at(at) = *q.at(at + 1)
+	}
+	*q.at(i) = p
 }
 
 // pop removes the first entry.

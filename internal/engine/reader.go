@@ -17,7 +17,10 @@ func (w *wire) read(c *wireConn, ended bool) (more bool) {
 	switch {
 	case kept > mostMoved: // what would be moved with every read grows where it is
 		if cap(c.in)-kept < readSize {
-			c.in = append(make([]byte, 0, max(2*cap(c.in), 2*readSize)), c.in...)
+			if err := w.makeRoom(c); err != nil {
+				w.lose(c, err)
+				return false
+			}
 		}
 		room = c.in[:cap(c.in)]
 	case kept > 0:
@@ -42,7 +45,7 @@ func (w *wire) read(c *wireConn, ended bool) (more bool) {
 	c.heard = now
 	rest, err := w.parse(c, room[:kept+n], now)
 	if err == nil {
-		err = w.codec.took()
+		err = c.codec.took()
 	}
 	if n := c.freed; n > 0 {
 		c.freed = 0
@@ -59,7 +62,7 @@ func (w *wire) read(c *wireConn, ended bool) (more bool) {
 // parse answers the replies that b begins with and returns what is left.
 func (w *wire) parse(c *wireConn, b []byte, now int64) ([]byte, error) {
 	for c.state == isGreeting && len(b) > 0 {
-		n, err := w.codec.parseGreeting(b, c.greetAll-c.greets)
+		n, err := c.codec.parseGreeting(b, c.greetAll-c.greets)
 		if err != nil || n == 0 {
 			return b, err
 		}
@@ -68,9 +71,17 @@ func (w *wire) parse(c *wireConn, b []byte, now int64) ([]byte, error) {
 			w.raise(c)
 		}
 	}
+	if c.progress.At > 0 {
+		if whole, err := w.resume(c, b); err != nil || !whole {
+			return b, err
+		}
+	}
 	for len(b) > 0 {
 		n, whole, err := w.take(c, b, now)
 		b = b[n:]
+		if err == nil && !whole && len(b) > mostMoved && c.skipped.size == 0 {
+			_, err = w.resume(c, b)
+		}
 		if err != nil || !whole {
 			return b, err
 		}
@@ -78,28 +89,76 @@ func (w *wire) parse(c *wireConn, b []byte, now int64) ([]byte, error) {
 	return b, nil
 }
 
+// resume looks on in the beginning of a long reply, where the codec can go on from where it stopped. It says whether the reply may be complete.
+func (w *wire) resume(c *wireConn, b []byte) (whole bool, err error) {
+	if c.codec.resumer == nil {
+		return true, nil
+	}
+	whole, err = c.codec.resume(b, &c.progress)
+	if whole || err != nil {
+		c.progress = driver.Progress{}
+	}
+	return whole, err
+}
+
 // take takes what b begins with: replies to the first requests in the queue, or what nobody asked for. It returns the bytes, and whether there may be
 // more in b.
 func (w *wire) take(c *wireConn, b []byte, now int64) (n int, whole bool, err error) {
 	switch {
 	case c.queue.len() == c.unwritten():
-		n, err = w.unasked(b)
+		n, err = w.unasked(c, b)
 		return n, n > 0, err
 	case c.skipped.size > 0:
 		return w.skip(c, b, now)
+	case w.tags:
+		return w.tagged(c, b, now)
 	case c.queue.at(0).dead:
 		return w.late(c, b)
 	}
 	return w.way.answered(c, b, now)
 }
 
+// tagged takes a reply that may be to any of the requests that have left.
+func (w *wire) tagged(c *wireConn, b []byte, now int64) (n int, whole bool, err error) {
+	id, ok, err := c.codec.tag(b)
+	if err != nil || !ok {
+		return 0, false, err
+	}
+	q := &c.queue
+	at, sent := 0, q.len()-c.unwritten()
+	for at < sent && q.at(at).id != id {
+		at++
+	}
+	if at == sent {
+		if n, err := w.unasked(c, b); err == nil {
+			return n, n > 0, nil
+		}
+		w.l.hold.release()
+		return 0, false, fmt.Errorf("%w: id %d: %q", errUnasked, id, b[:min(len(b), 40)])
+	}
+	dead := q.dead
+	if q.front(at); !q.at(0).dead && dead > 0 {
+		q.dead++ // the ones behind it stay
+	}
+	if q.at(0).dead {
+		n, whole, err = w.late(c, b)
+	} else {
+		n, whole, err = w.way.answered(c, b, now)
+	}
+	if n == 0 { // it is not complete, or no reply
+		q.back(at)
+		q.dead = dead
+	}
+	return n, whole, err
+}
+
 // late takes the reply to a request that has timed out.
 func (w *wire) late(c *wireConn, b []byte) (n int, whole bool, err error) {
 	p := c.queue.at(0)
 	if p.asking {
-		return w.announced(p, b)
+		return w.announced(c, b)
 	}
-	if n, err = w.parseOne(b, p); err != nil || n == 0 {
+	if n, err = w.parseOne(c, b); err != nil || n == 0 {
 		return 0, false, err
 	}
 	c.queue.take(1)
@@ -108,8 +167,9 @@ func (w *wire) late(c *wireConn, b []byte) (n int, whole bool, err error) {
 }
 
 // announced takes the reply to the announcement of a request.
-func (w *wire) announced(p *pending, b []byte) (n int, whole bool, err error) {
-	if n, err = w.codec.parseAsking(b); err != nil || n == 0 {
+func (w *wire) announced(c *wireConn, b []byte) (n int, whole bool, err error) {
+	p := c.queue.at(0)
+	if n, err = c.codec.parseAsking(b); err != nil || n == 0 {
 		return 0, false, err
 	}
 	p.asking = false
@@ -117,21 +177,22 @@ func (w *wire) announced(p *pending, b []byte) (n int, whole bool, err error) {
 	return n, true, nil
 }
 
-// parseOne reads the reply to a request into w.reply, or of one with several keys into w.replies.
-func (w *wire) parseOne(b []byte, p *pending) (int, error) {
+// parseOne reads the reply to the first request in the queue into w.reply, or of one with several keys into w.replies.
+func (w *wire) parseOne(c *wireConn, b []byte) (int, error) {
+	p := c.queue.at(0)
 	if p.keys == 0 {
-		return w.codec.parse(b, p.verb, &w.reply)
+		return c.codec.parse(b, p.verb, &w.reply)
 	}
 	if len(w.replies) < int(p.keys) {
 		w.replies = make([]driver.Reply, p.keys)
 	}
-	return w.codec.parseBatch(b, p.verb, w.replies[:p.keys])
+	return c.codec.parseBatch(b, p.verb, w.replies[:p.keys])
 }
 
 // unasked takes what came where nothing was asked.
-func (w *wire) unasked(b []byte) (int, error) {
-	if w.codec.asider != nil {
-		if n, err := w.codec.aside(b); err == nil {
+func (w *wire) unasked(c *wireConn, b []byte) (int, error) {
+	if c.codec.asider != nil {
+		if n, err := c.codec.aside(b); err == nil {
 			return n, nil
 		}
 	}
@@ -146,11 +207,12 @@ func (w *wire) keep(c *wireConn, rest []byte) {
 	switch {
 	case len(rest) == 0:
 		if c.in != nil {
-			w.recycle(c.in)
-			c.in = nil
+			w.letGo(c)
 		}
 	case c.in == nil:
 		c.in = append(w.buffer(), rest...)
+	case cap(c.in) >= len(rest) && &c.in[:1][0] == &rest[0]: // it has been read to where it is
+		c.in = rest
 	default:
 		c.in = append(c.in[:0], rest...)
 	}

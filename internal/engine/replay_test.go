@@ -15,7 +15,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
-	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -78,7 +78,7 @@ func (s *starts) Start(dst []driver.Request, o *op.Op) []driver.Request {
 // replay carries the step out and returns what began when.
 func (b *bench) replay() (s *starts, totals measure.Totals) {
 	b.t.Helper()
-	parts := b.equip(run.Load)
+	parts := b.equip(worker.Load)
 	s = &starts{Program: b.l.programs.Program, net: b.net, at: map[uint64]int64{}, keys: map[string][]uint64{}}
 	b.l.programs.Program = s
 	b.l.run()
@@ -111,7 +111,7 @@ func TestReplayOfLinesWithoutSizes(t *testing.T) {
 	b.g.phase.Open.Trace.Form = "json"
 	values := &b.g.plan.Datasets[0].Values
 	values.Size, values.TTL = 300, 90*time.Second
-	b.equip(run.Load)
+	b.equip(worker.Load)
 	s := &puts{Program: b.l.programs.Program, values: map[string]driver.Value{}}
 	b.l.programs.Program = s
 	b.l.run()
@@ -220,7 +220,7 @@ func TestReplaySheds(t *testing.T) {
 func TestReplayOfABrokenTrace(t *testing.T) {
 	_, text := recorded(5000)
 	b := newReplayBench(t, "sessions = 4\n pipeline = 64", text+"what\n", 5000, 100*time.Microsecond)
-	parts := b.equip(run.Load)
+	parts := b.equip(worker.Load)
 	b.l.run()
 	require.ErrorContains(t, b.l.feed.(reading).close(), "trace trace.csv:5001:1: ")
 	require.NotEmpty(t, parts)

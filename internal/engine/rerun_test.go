@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -108,7 +108,7 @@ func TestRerunOfOneBusyKey(t *testing.T) {
 func TestRerunOfABrokenTrace(t *testing.T) {
 	_, text := recorded(5000)
 	b := newRerunBench(t, "", "sessions = 4\n pipeline = 64", text+"what\n", 100*time.Microsecond)
-	b.equip(run.Load)
+	b.equip(worker.Load)
 	b.l.run()
 	require.ErrorContains(t, b.l.feed.(reading).close(), "trace trace.csv:5001:1: ")
 
@@ -123,7 +123,7 @@ func TestRerunOfABrokenTrace(t *testing.T) {
 func TestRerunAllocatesNothing(t *testing.T) {
 	_, text := recorded(5000)
 	b := newRerunBench(t, "loop = true", "sessions = 4\n duration = \"1h\"", text, 100*time.Microsecond)
-	b.equip(run.Load)
+	b.equip(worker.Load)
 	f := b.l.feed.(*rerunFeed)
 	f.t = &plan.Trace{File: "trace.csv", Form: "cache", Loop: true}
 	f.open()

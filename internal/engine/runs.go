@@ -135,10 +135,14 @@ func (r *runs) failed(c *wireConn, p *pending, kind op.EventKind, now int64) {
 func (r *runs) end(s *session, p *pending, kind op.EventKind, now int64) {
 	outcome := r.prog.Outcome(kind, nil)
 	r.l.errorStop.ended(outcome, uint64(p.n))
-	r.l.rec.RecordN(&measure.Sample{
+	sample := measure.Sample{
 		Verb: p.verb, Outcome: outcome, Cause: measure.Cause(kind),
 		Due: p.due, Start: p.sent, End: now,
-	}, uint64(p.n))
+	}
+	r.l.rec.RecordN(&sample, uint64(p.n))
+	if r.l.sampling != nil {
+		r.l.sampling.ended(&sample, uint64(p.n))
+	}
 	r.l.vacate(s, int(p.n), now)
 }
 

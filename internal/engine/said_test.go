@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 )
 
 // TestErrorsThatRepeatTheirKeysAreOne: a hundred texts of one cause, each with a key of its own, would leave room for no other.
@@ -22,7 +22,7 @@ func TestErrorsThatRepeatTheirKeysAreOne(t *testing.T) {
 					key := fmt.Sprintf("key:%012d", i)
 					b.server(0).keys[key] = []byte("-ERR shard of '" + key + "' is full\r\n")
 				}
-				got := b.run(run.Load)
+				got := b.run(worker.Load)
 				require.Positive(t, got.Errors.Total())
 				for text := range got.Errors.All() {
 					require.Equal(t, "ERR shard of 'key:…' is full", text)

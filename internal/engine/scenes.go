@@ -15,10 +15,11 @@ type scenes struct {
 	source   *workload.Source
 	slab     []*scene // by number
 	free     []int32
-	cut      []int64 // by scenario, how many were ended between two steps because the run was: they stay in flight
-	before   []int64 // by scenario, in flight at the last census
-	now      []int64 // by scenario, room for a census
-	shed     []op.Op // room for the steps of one that is shed
+	cut      []int64                   // by scenario, how many were ended between two steps because the run was: they stay in flight
+	before   []int64                   // by scenario, in flight at the last census
+	now      []int64                   // by scenario, room for a census
+	steps    [2]map[measure.Step]int64 // the same two of steps
+	shed     []op.Op                   // room for the steps of one that is shed
 }
 
 // scene is a scenario under way.
@@ -43,7 +44,10 @@ func newScenes(l *loop, source *workload.Source) *scenes {
 	if n == 0 {
 		return nil
 	}
-	return &scenes{stateful: l.states, l: l, source: source, cut: make([]int64, n), before: make([]int64, n), now: make([]int64, n), shed: make([]op.Op, source.Longest())}
+	return &scenes{
+		stateful: l.states, l: l, source: source, cut: make([]int64, n), before: make([]int64, n), now: make([]int64, n), shed: make([]op.Op, source.Longest()),
+		steps: [2]map[measure.Step]int64{{}, {}},
+	}
 }
 
 func (x *scenes) start(s *session, stream *workload.Stream, n int, due, now int64) int {
@@ -72,7 +76,13 @@ func (x *scenes) begin(s *session, stream *workload.Stream, due, now int64) bool
 
 // step starts the step at hand.
 func (x *scenes) step(sc *scene, due, now int64) {
+	x.l.rec.AddStep(x.at(sc))
 	x.l.launch(sc.session, &sc.ops[sc.at], sc, due, now)
+}
+
+// at is the step at hand, as results number it.
+func (x *scenes) at(sc *scene) measure.Step {
+	return measure.Step{Scenario: sc.number, Step: x.source.Step(sc.number, sc.at)}
 }
 
 // took notes how the op of a step ended.
@@ -101,9 +111,12 @@ func (x *scenes) proceed(sc *scene, now int64, held bool) {
 		return
 	}
 	if over {
-		x.l.rec.RecordScenario(sc.number, &measure.Sample{
-			Outcome: sc.outcome, Cause: measure.Cause(sc.cause), Due: sc.due, Start: sc.start, End: now,
-		})
+		sample := measure.Sample{Outcome: sc.outcome, Cause: measure.Cause(sc.cause), Due: sc.due, Start: sc.start, End: now}
+		x.l.rec.RecordScenario(sc.number, &sample)
+		if x.l.ordinals > 0 {
+			first := &sc.ops[0]
+			x.l.rec.GrowScenario(sc.number, &sample, x.l.ordinal(first.N/uint64(x.source.Longest()), first.Stream))
+		}
 	} else {
 		x.cut[sc.number]++
 	}
@@ -147,18 +160,49 @@ func (x *scenes) drop(stream *workload.Stream) bool {
 	rec.ShedScenario(number)
 	x.l.count(&x.shed[0])
 	rec.Shed(x.shed[0].Verb, 1)
+	first := measure.Step{Scenario: number}
+	rec.AddStep(first)
+	rec.ShedStep(first)
 	return true
+}
+
+// sweep looks at the ops of every lane.
+func (x *scenes) sweep(now int64) int64 {
+	if len(x.l.lanes) == 1 {
+		return x.stateful.sweep(now)
+	}
+	next := int64(never)
+	for _, la := range x.l.lanes {
+		next = min(next, la.programs.sweep(now))
+	}
+	return next
 }
 
 // census also enters the change in how many scenarios are in flight, found by looking at every one.
 func (x *scenes) census(ops, keys *[driver.NumVerbs]int64) {
 	x.stateful.census(ops, keys)
 	copy(x.now, x.cut)
+	steps, before := x.steps[0], x.steps[1]
+	clear(steps)
 	for _, sc := range x.slab {
 		if sc.used {
 			x.now[sc.number]++
 		}
+		if sc.used && !sc.waits {
+			steps[x.at(sc)]++
+		}
 	}
+	for at, n := range steps {
+		if change := n - before[at]; change != 0 {
+			x.l.rec.AddStepInFlight(at, change)
+		}
+	}
+	for at, n := range before {
+		if steps[at] == 0 {
+			x.l.rec.AddStepInFlight(at, -n)
+		}
+	}
+	x.steps[0], x.steps[1] = before, steps
 	for i, n := range x.now {
 		if change := n - x.before[i]; change != 0 {
 			x.l.rec.AddScenarioInFlight(i, change)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
-	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/internal/workload"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
@@ -45,7 +45,7 @@ func TestClosedScenarios(t *testing.T) {
 				pipeline   = %d
 			}`, pipeline))
 		b := newBench(t, p, "load", time.Millisecond)
-		got := b.run(run.Load)
+		got := b.run(worker.Load)
 		require.Len(t, got.Scenarios, 3)
 		var due, steps uint64
 		for i, s := range got.Scenarios {
@@ -85,7 +85,7 @@ func TestOpenScenarios(t *testing.T) {
 		until := b.net.clock.t + int64(time.Second)
 		b.server(0).latency = func(int) time.Duration { return time.Duration(max(until-b.net.clock.t, int64(time.Millisecond))) }
 	})
-	got := b.run(run.Load)
+	got := b.run(worker.Load)
 	late, due := 0, uint64(0)
 	for _, s := range got.Scenarios {
 		response := s.ResponseAll().Answered
@@ -109,7 +109,7 @@ func TestFailedStepEndsItsScenario(t *testing.T) {
 			iterations = 50
 		}`), "load", time.Millisecond)
 	b.server(0).words = []byte("-ERR out of order\r\n")
-	got := b.run(run.Load)
+	got := b.run(worker.Load)
 	require.EqualValues(t, 100, got.Scenarios[0].Due)
 	require.EqualValues(t, 100, got.Scenarios[0].Outcomes[driver.Error])
 	require.EqualValues(t, 100, got.Scenarios[0].Causes[op.Replied])
@@ -126,7 +126,7 @@ func TestScenariosOfADeadTarget(t *testing.T) {
 			duration = "1s"
 		}`), "load", time.Millisecond)
 	b.net.at(time.Duration(b.net.clock.t)+500*time.Millisecond, func() { b.server(0).down = true; b.server(0).sever() })
-	got := b.run(run.Load)
+	got := b.run(worker.Load)
 	var bad uint64
 	for _, s := range got.Scenarios {
 		bad += s.Outcomes[driver.Error]
@@ -148,7 +148,7 @@ func TestDrainCutsScenarios(t *testing.T) {
 		}`), "load", time.Millisecond)
 	b.net.at(time.Duration(b.net.clock.t)+time.Second, func() { b.e.Drain() })
 	began := b.net.clock.t
-	got := b.run(run.Load)
+	got := b.run(worker.Load)
 	require.EqualValues(t, 5, got.Scenarios[0].Due)
 	require.EqualValues(t, 5, got.Scenarios[0].InFlight)
 	require.EqualValues(t, 5, got.Ops[driver.Get].Due)
@@ -169,7 +169,7 @@ func TestScenariosAreShed(t *testing.T) {
 			sessions = 1
 			on_full  = "shed"
 		}`), "load", 5*time.Millisecond)
-	got := b.run(run.Load)
+	got := b.run(worker.Load)
 	s := got.Scenarios[0]
 	require.EqualValues(t, 1000, s.Due)
 	require.InDelta(t, 900, s.Outcomes[driver.Shed], 20)
@@ -193,11 +193,11 @@ func TestScenariosOnBothExecutors(t *testing.T) {
 		}`
 	for _, target := range []string{"", copies} {
 		loop := newBench(t, redisPlan(t, 3, target, load), "load", time.Millisecond)
-		want := loop.run(run.Load)
+		want := loop.run(worker.Load)
 		synctest.Test(t, func(t *testing.T) {
 			b := newPipedBench(t, redisPlan(t, 3, target+"\n executor = \"blocking\"", load), "load", time.Millisecond)
 			defer b.l.tr.close()
-			got := b.run(run.Load)
+			got := b.run(worker.Load)
 			require.Equal(t, want.Digest, got.Digest)
 			for i, s := range got.Scenarios {
 				require.Equal(t, want.Scenarios[i].Due, s.Due)
@@ -219,7 +219,7 @@ func TestScenariosDoNotDependOnTime(t *testing.T) {
 					pipeline   = %d
 				}`, pipeline)), "load", latency)
 			b.server(1).uneven = 5
-			totals := b.run(run.Load)
+			totals := b.run(worker.Load)
 			digests[totals.Digest] = true
 		}
 	}

@@ -19,7 +19,7 @@ func (l *loop) seal(now int64) {
 		l.meter.kept() // what came together in short waits is no gap
 	}
 	select {
-	case l.parts <- part{loop: l.index, upTo: ended, still: boundary, totals: l.rec}:
+	case l.parts <- part{loop: l.index, upTo: ended, still: boundary, totals: l.rec, drawn: l.sampling.drawn()}:
 		l.rec = l.fresh()
 	default:
 	}
@@ -44,7 +44,7 @@ func (l *loop) finish(now int64) {
 	if t, ok := l.tr.(interface{ own(wall int64) int64 }); ok {
 		use.productive = t.own(now - l.entered)
 	}
-	l.parts <- part{loop: l.index, upTo: now, totals: l.rec, final: true, use: use}
+	l.parts <- part{loop: l.index, upTo: now, totals: l.rec, drawn: l.sampling.drawn(), final: true, use: use}
 	l.rec = nil
 }
 
@@ -70,20 +70,21 @@ func (l *loop) fresh() *measure.Totals {
 // census counts what is in flight by looking at every op that is under way and every connection's queue, and enters the difference to the last
 // census: in_flight is not derived from the counts it is checked against.
 func (l *loop) census() {
-	var ops, keys [driver.NumVerbs]int64
-	l.way.census(&ops, &keys)
-	for v, n := range keys {
+	clear(l.opsNow[:])
+	clear(l.keyNow[:])
+	l.way.census(&l.opsNow, &l.keyNow)
+	for v, n := range &l.keyNow {
 		if change := n - l.keyBefore[v]; change != 0 {
 			l.rec.AddKeysInFlight(driver.Verb(v), change)
 		}
 	}
-	l.keyBefore = keys
-	for v, n := range ops {
+	l.keyBefore = l.keyNow
+	for v, n := range &l.opsNow {
 		if change := n - l.opsBefore[v]; change != 0 {
 			l.rec.AddInFlight(driver.Verb(v), change)
 		}
 	}
-	l.opsBefore = ops
+	l.opsBefore = l.opsNow
 	clear(l.reqNow)
 	l.tr.outstanding(l.reqNow)
 	for i := range l.reqNow {

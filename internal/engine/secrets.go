@@ -57,16 +57,3 @@ func secretsOf(v reflect.Value) (names []string) {
 	}
 	return names
 }
-
-// secretsFor are those of a client that makes its connections itself: where they lead is not seen here, so it gets none that is bound.
-func (e *Engine) secretsFor() driver.Secrets {
-	if e.cfg.Allow == nil {
-		return e.cfg.Secrets
-	}
-	return func(name string) (string, error) {
-		if err := e.cfg.Allow(name, netip.AddrPort{}, ""); err != nil {
-			return "", fmt.Errorf("secret %q: %w", name, err)
-		}
-		return e.cfg.Secrets(name)
-	}
-}

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/measure"
-	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 )
 
 // readAll carries out gets of 100 keys whose replies are drawn from a seed and come in pieces, and returns what was counted, and the errors apart
@@ -25,7 +25,7 @@ func readAll(t *testing.T, seed uint64, piece int, skip bool) (counted []byte, e
 		b.server(0).keys[fmt.Sprintf("key:%012d", i)] = drawReply(rnd, min(30_000, 100*piece+1))
 	}
 	b.server(0).piece = piece
-	parts := b.equip(run.Load)
+	parts := b.equip(worker.Load)
 	if !skip {
 		b.l.tr.(*wire).codec.skimmer = nil
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/measure"
-	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -50,7 +50,7 @@ type endedBy struct {
 
 // bySecond carries the load out and returns what was counted in it, and in each interval, which follow each other.
 func (b *bench) bySecond() (measure.Totals, []endedBy) {
-	parts := b.equip(run.Load)
+	parts := b.equip(worker.Load)
 	b.l.run()
 	at, seq, list := b.l.origin, uint64(0), []endedBy(nil)
 	c := collector{g: b.g, begin: at, seq: &seq, sink: func(s *measure.Snapshot) {

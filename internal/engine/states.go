@@ -10,11 +10,13 @@ import (
 // opState is an op between its start and its last event, where the way that carries it out keeps one.
 type opState struct {
 	op.Op
+	by      *programs // of the lane that it is of
 	session *session
 	scene   *scene // whose step it is; nil: it stands for itself
 	due     int64
 	begun   int64 // when the program started it
 	start   int64 // before the write of its first request; 0 until then
+	in, out int64 // bytes, of a step whose ops are sampled
 	keys    int   // of an op with several, those whose requests have not ended
 	used    bool  // between take and release
 	done    bool  // the outcome is known; requests may be outstanding
@@ -52,27 +54,39 @@ func (l *loop) startDrawn(s *session, o *op.Op, due, now int64) {
 func (l *loop) ready(st *opState, s *session, sc *scene, due, now int64) {
 	l.count(&st.Op)
 	l.sign(&st.Op, now)
-	st.session, st.scene, st.due, st.begun, st.start, st.done, st.keys = s, sc, due, now, 0, false, len(st.Batch)
+	st.by = l.lanes[st.Target].programs
+	st.session, st.scene, st.due, st.begun, st.start, st.done, st.keys, st.in, st.out = s, sc, due, now, 0, false, len(st.Batch), 0, 0
 }
 
 // ended records the outcome of an op. Its slot is free for the feed, which is still to be told.
-func (l *loop) ended(st *opState, outcome driver.Outcome, cause op.EventKind, now int64) {
+func (l *loop) ended(st *opState, step op.Step, cause op.EventKind, now int64) {
+	outcome := step.Outcome
 	st.done = true
 	if outcome > driver.Miss {
 		l.errorStop.ended(outcome, 1)
 	}
 	sample := measure.Sample{
-		Verb: st.Verb, Outcome: outcome, Cause: measure.Cause(cause),
+		Verb: st.Verb, Outcome: outcome, Cause: measure.Cause(cause), Kind: step.Kind,
 		Due: st.due, Start: st.startOr(now), End: now,
+	}
+	if l.sampling != nil {
+		l.sampling.endedAlone(&sample, st)
 	}
 	if st.scene != nil {
 		st.scene.took(st, outcome, cause, now)
-		l.rec.RecordStep(&sample, st.scene.due)
+		l.rec.RecordStep(l.scenes.at(st.scene), &sample, st.scene.due)
 		return
 	}
 	l.vacate(st.session, 1, now)
 	l.rec.Record(&sample)
+	if l.ordinals > 0 {
+		l.rec.Grow(&sample, l.ordinal(st.N, st.Stream))
+	}
 }
+
+// ordinal says as the how-manieth of the phase the n-th turn of a session, from 0, is due: sessions take turns. It is a matter of the plan, and not of which session happens to be
+// ahead, so it does not hang on who carries them out.
+func (l *loop) ordinal(n uint64, session uint32) uint64 { return n*l.ordinals + uint64(session) + 1 }
 
 // proceed gives back the slot of an op that has ended, or goes on with its scenario.
 func (l *loop) proceed(s *session, sc *scene, now int64, held bool) {

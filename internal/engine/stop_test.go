@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -29,7 +29,7 @@ func TestErrorsEndTheStep(t *testing.T) {
 				b.net.at(time.Duration(b.net.clock.t)+time.Second, func() { b.server(0).words = []byte("-ERR out of order\r\n") })
 				b.l.errorStop = newErrorStop(b.g.phase.Stop.Errors, &b.e.halt)
 				began := b.net.clock.t
-				get := b.run(run.Load).Ops[driver.Get]
+				get := b.run(worker.Load).Ops[driver.Get]
 				require.GreaterOrEqual(t, get.Outcomes[driver.Error], uint64(20))
 				require.LessOrEqual(t, get.Outcomes[driver.Error], uint64(20+2*4*pipeline), "what was outstanding when there were 20, and what was started before the loop looked")
 				require.Greater(t, get.Outcomes[driver.OK]+get.Outcomes[driver.Miss], uint64(900))
@@ -53,7 +53,7 @@ func TestTimeoutsEndTheStep(t *testing.T) {
 	b.net.at(time.Duration(b.net.clock.t)+time.Second, func() { b.server(0).latency = func(int) time.Duration { return -1 } })
 	b.l.errorStop = newErrorStop(b.g.phase.Stop.Errors, &b.e.halt)
 	began := b.net.clock.t
-	get := b.run(run.Load).Ops[driver.Get]
+	get := b.run(worker.Load).Ops[driver.Get]
 	require.Greater(t, get.Outcomes[driver.Miss], uint64(900))
 	require.Positive(t, get.Outcomes[driver.Timeout])
 	require.Zero(t, get.InFlight)

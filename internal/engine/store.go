@@ -10,9 +10,9 @@ import (
 	"slices"
 
 	"github.com/loadgen/loadgen/internal/machine"
-	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/panics"
+	"github.com/loadgen/loadgen/internal/policy"
 	"github.com/loadgen/loadgen/internal/worker"
-	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -29,6 +29,8 @@ type files struct {
 // localTarget is what a run knows of a target that is this machine's own files.
 type localTarget struct {
 	had    map[int]bool      // sessions
+	held   map[string]bool   // datasets
+	bytes  int64             // that its files take, at most
 	left   []localfile.Store // closed, their files still there
 	failed string            // the phase in which it failed; "" for none
 }
@@ -40,7 +42,7 @@ func (t *localTarget) remove(log *slog.Logger) {
 			log.Warn("remove log files", "err", err)
 		}
 	}
-	t.left = nil
+	t.left, t.bytes = nil, 0
 }
 
 // openStore opens the files of a phase's sessions, each of which has a thread.
@@ -60,24 +62,32 @@ func (g *group) openStore(ctx context.Context, e *Engine, d localfile.Driver, st
 	of := e.locals[g.target.Name]
 	fresh := of == nil
 	if fresh {
-		of = &localTarget{had: map[int]bool{}}
+		of = &localTarget{had: map[int]bool{}, held: map[string]bool{}}
 	}
 	if of.failed != "" { // the kernel may show what never reached the disk
 		return fmt.Errorf("its files are not to be used any more: they failed in phase %q", of.failed)
 	}
 	site := localfile.Site{
-		Root: root, Name: g.target.Name, Worker: e.run.Index, From: step.From, To: step.To, Fresh: fresh, Had: of.had,
+		Root: root, Name: g.target.Name, Worker: e.run.Index, From: step.From, To: step.To, Fresh: fresh, Had: of.had, Held: of.held[g.phase.Dataset],
 		Epoch:  epochOf(e.run.RunID, g.phase.Name),
 		Value:  value,
 		Memory: available,
 		Wrote:  func(n int64) { e.progress.Add(n) },
-		Keys:   g.plan.Dataset(g.phase.Dataset).Keys.Count, Pools: g.plan.Dataset(g.phase.Dataset).Keys.Scope == "session",
+		Keys:   g.plan.Dataset(g.phase.Dataset).Keys.Count, Pools: g.plan.Dataset(g.phase.Dataset).Keys.PerSession(),
 	}
-	if err := checkLogs(e.cfg.Policy, d, g.target.Config, site); err != nil {
+	if localfile.Keyed(d) && e.run.Workers > 1 && !site.Pools {
+		return fmt.Errorf("each of %d workers has files of its own, and all share the keys of dataset %q: write keys { scope = \"session\" } there, or use one worker",
+			e.run.Workers, g.phase.Dataset)
+	}
+	need, err := d.Need(g.target.Config, site)
+	if err != nil {
+		return err
+	}
+	if err := e.cfg.Policy.Check(policy.Need{LogBytes: e.localBytes() + need.Bytes}); err != nil {
 		return err
 	}
 	var store localfile.Store
-	err = driver.Safely(func() (err error) {
+	err = panics.Safely(func() (err error) {
 		store, err = d.Open(ctx, g.target.Config, site)
 		return err
 	})
@@ -85,6 +95,8 @@ func (g *group) openStore(ctx context.Context, e *Engine, d localfile.Driver, st
 		return err
 	}
 	e.locals[g.target.Name] = of
+	of.bytes += need.Bytes
+	of.held[g.phase.Dataset] = true
 	for i := step.From; i < step.To; i++ {
 		of.had[i] = true
 	}
@@ -92,6 +104,14 @@ func (g *group) openStore(ctx context.Context, e *Engine, d localfile.Driver, st
 	g.parts = g.sessions
 	leaveRoom(g.parts)
 	return nil
+}
+
+// localBytes is what the files that the run has made take, at most.
+func (e *Engine) localBytes() (sum int64) {
+	for _, of := range e.locals {
+		sum += of.bytes
+	}
+	return sum
 }
 
 // available is how much memory this process may take.
@@ -112,13 +132,13 @@ func laterUse(p *plan.Plan, ph *plan.Phase) bool {
 
 // settle ends the phase's use of its files, has another process verify what they hold, and says what came of it. It returns nil when the
 // phase has none.
-func (g *group) settle(ctx context.Context, verify func(context.Context, string, []byte) (localfile.Proof, error)) *run.Log {
+func (g *group) settle(ctx context.Context, verify func(context.Context, string, []byte) (localfile.Proof, error)) *worker.Log {
 	f := g.files
 	if f == nil {
 		return nil
 	}
 	g.files = nil
-	account := &run.Log{Log: f.store.Log(), Threads: g.threads()}
+	account := &worker.Log{Log: f.store.Log(), Threads: g.threads()}
 	claim, err := f.close()
 	switch {
 	case account.Failure != "":

@@ -6,6 +6,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/internal/panics"
 	"github.com/loadgen/loadgen/internal/workload"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
@@ -36,7 +37,7 @@ const threadTurn = int64(time.Millisecond)
 func (t *thread) open(int64) error {
 	for _, s := range t.l.sessions {
 		var session localfile.Session
-		if err := driver.Safely(func() (err error) {
+		if err := panics.Safely(func() (err error) {
 			session, err = t.store.Session(s.id)
 			return err
 		}); err != nil {
@@ -117,7 +118,7 @@ func (t *thread) carry(st *opState) (end int64) {
 	case err != nil:
 		t.sessions[st.session.index] = nil
 		l.retire(st.session)
-		l.rec.Errors.Add(fmt.Appendf(nil, "%v", err))
+		l.wrong(fmt.Appendf(nil, "%v", err))
 		l.panicked(st.session, err, end)
 		t.ended(st, driver.Error, op.Lost, end)
 	case end-start > t.timeout:
@@ -131,7 +132,7 @@ func (t *thread) carry(st *opState) (end int64) {
 // work has a session carry a request out, and returns when that began. Its panic is an error.
 func (t *thread) work(session localfile.Session, req *driver.Request, reply *driver.Reply) (start int64, err error) {
 	defer func() {
-		if e := driver.Recovered(recover()); e != nil {
+		if e := panics.Recovered(recover()); e != nil {
 			err = e
 			if start == 0 {
 				start = t.l.clock.now()
@@ -155,9 +156,10 @@ func (t *thread) answered(st *opState, reply *driver.Reply, now int64) {
 	case driver.OK:
 		sent = st.Value.Size
 	case driver.Error:
-		l.rec.Errors.Add(reply.Message)
+		l.wrong(reply.Message)
 	}
 	l.rec.AddBytes(st.Verb, len(reply.Value), sent)
+	st.in, st.out = int64(len(reply.Value)), int64(sent)
 	t.ended(st, reply.Outcome, op.Replied, now)
 }
 
@@ -174,7 +176,10 @@ func (t *thread) ended(st *opState, outcome driver.Outcome, cause op.EventKind, 
 		ledger.Answered++
 	}
 	s, sc := st.session, st.scene
-	l.ended(st, outcome, cause, now)
+	l.ended(st, op.Step{Outcome: outcome}, cause, now)
+	if l.sampling != nil {
+		l.sampling.forget()
+	}
 	l.release(st)
 	l.proceed(s, sc, now, cause == op.Refused)
 }

@@ -5,12 +5,15 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/internal/panics"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
 // timed completes requests by the loop's own timers: the transport of a driver that has none.
 type timed struct {
 	l         *loop
+	lane      *lane
+	number    int32 // among the timed ones of its loop
 	driver    driver.Timed
 	config    any
 	endpoints int
@@ -28,6 +31,7 @@ type timedCall struct {
 	endpoint int
 	owed     int // index into timed.owed
 	verb     driver.Verb
+	tag      uint8
 	reply    driver.Reply
 	late     int64 // from the timeout to the reply that comes after it
 }
@@ -52,13 +56,13 @@ func (t *timed) send(s *session, st *opState, req *driver.Request) bool {
 	}
 	i := t.call()
 	c := &t.calls[i]
-	*c = timedCall{st: st, endpoint: req.Endpoint, owed: owed, verb: req.Verb}
+	*c = timedCall{st: st, endpoint: req.Endpoint, owed: owed, verb: req.Verb, tag: req.Tag}
 	wait, err := t.ask(req, &c.reply)
 	if err != nil {
 		t.owed[owed]--
 		c.st = nil
 		t.free = append(t.free, i)
-		t.l.rec.Errors.Add([]byte(err.Error()))
+		t.l.wrong([]byte(err.Error()))
 		t.l.panicked(s, err, now)
 		return false
 	}
@@ -67,14 +71,14 @@ func (t *timed) send(s *session, st *opState, req *driver.Request) bool {
 		c.late = takes - t.timeout
 		takes = t.timeout
 	}
-	t.l.timers.set(now+takes, complete, i, 0)
+	t.l.timers.set(now+takes, complete, i, t.number)
 	return true
 }
 
 // ask has the driver reply. Its panic is an error.
 func (t *timed) ask(req *driver.Request, reply *driver.Reply) (d time.Duration, err error) {
 	defer func() {
-		if e := driver.Recovered(recover()); e != nil {
+		if e := panics.Recovered(recover()); e != nil {
 			err = e
 		}
 	}()
@@ -95,8 +99,8 @@ func (t *timed) fire(tm timer, now int64) {
 	c := t.calls[tm.arg]
 	if c.late > 0 {
 		t.calls[tm.arg].st, t.calls[tm.arg].late = nil, 0
-		t.l.timers.set(tm.at+c.late, complete, tm.arg, 0)
-		t.l.programs.lost(request{st: c.st, endpoint: c.endpoint, verb: c.verb}, op.RequestTimeout, now)
+		t.l.timers.set(tm.at+c.late, complete, tm.arg, t.number)
+		t.lane.programs.lost(request{st: c.st, endpoint: c.endpoint, verb: c.verb, tag: c.tag}, op.RequestTimeout, now)
 		return
 	}
 	t.owed[c.owed]--
@@ -107,7 +111,7 @@ func (t *timed) fire(tm timer, now int64) {
 		return
 	}
 	t.reply = c.reply
-	t.l.programs.replied(request{st: c.st, endpoint: c.endpoint, verb: c.verb}, &t.reply, len(t.reply.Value), now)
+	t.lane.programs.replied(request{st: c.st, endpoint: c.endpoint, verb: c.verb, tag: c.tag}, &t.reply, len(t.reply.Value), now)
 }
 
 func (t *timed) wait(d time.Duration) bool {
@@ -126,7 +130,7 @@ func (t *timed) sweep(int64) int64 { return never }
 func (t *timed) outstanding(into []measure.Requests) {
 	for i := range t.calls {
 		if c := &t.calls[i]; c.st != nil {
-			into[c.endpoint*driver.NumVerbs+int(c.verb)].InFlight++
+			into[t.lane.row(c.endpoint)*driver.NumVerbs+int(c.verb)].InFlight++
 		}
 	}
 }

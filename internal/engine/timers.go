@@ -12,7 +12,7 @@ const (
 	startSlots timerKind = iota // the closed feed: arg is the session's index in the loop, n the slots to start
 	reconnect                   // the wire transport: arg is the connection
 	nextScene                   // scenes: arg is the scene whose next step is due
-	complete                    // the timed transport: arg is the request
+	complete                    // the timed transport: arg is the request, n which of the loop's it is
 )
 
 // timer fires once. Timers of the same time fire in the order in which they were set.

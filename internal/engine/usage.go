@@ -13,14 +13,13 @@ import (
 
 	"github.com/loadgen/loadgen/internal/machine"
 	"github.com/loadgen/loadgen/internal/measure"
-	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // usage is what the process had spent when a step began.
 type usage struct {
 	now       spending
-	throttled run.Throttled
+	throttled measure.Throttled
 	percent   int
 	limit     int64
 	quiet     bool
@@ -44,23 +43,35 @@ func startUsage(measured, blocks bool) usage {
 }
 
 // stop returns what was spent since.
-func (u usage) stop() run.Generator {
+func (u usage) stop() measure.Generator {
 	now := spent()
 	if u.quiet {
 		debug.SetGCPercent(u.percent)
 		debug.SetMemoryLimit(u.limit)
 	}
-	g := run.Generator{
-		CPUSeconds:             now.cpu - u.now.cpu,
-		MaxRSSBytes:            now.maxRSS,
-		GCCycles:               uint32(now.cycles - u.now.cycles),
-		Mallocs:                now.mallocs - u.now.mallocs,
-		GCPauseMaxSeconds:      quantileSince(1, u.now.pauses, now.pauses),
-		SchedLatencyP99Seconds: quantileSince(0.99, u.now.latencies, now.latencies),
-	}
+	g := now.since(u.now)
 	if t, err := machine.Throttled(os.DirFS("/")); err == nil {
-		g.Throttled = &run.Throttled{Periods: t.Periods - u.throttled.Periods, Seconds: max(0, t.Seconds-u.throttled.Seconds)}
+		g.Throttled = &measure.Throttled{Periods: t.Periods - u.throttled.Periods, Seconds: max(0, t.Seconds-u.throttled.Seconds)}
 	}
+	return g
+}
+
+// since returns what was spent after an earlier time. Times are subtracted as integers: a difference of rounded seconds can be below 0, which nobody
+// takes for a time.
+func (s spending) since(then spending) measure.Generator {
+	user, system := s.user-then.user, s.system-then.system
+	g := measure.Generator{
+		CPUSeconds:             seconds(user + system),
+		MaxRSSBytes:            s.maxRSS,
+		GCCycles:               uint32(s.cycles - then.cycles),
+		Mallocs:                s.mallocs - then.mallocs,
+		GCPauseMaxSeconds:      quantileSince(1, then.pauses, s.pauses),
+		SchedLatencyP99Seconds: quantileSince(0.99, then.latencies, s.latencies),
+	}
+	g.CPUUserSeconds, g.CPUSystemSeconds = seconds(user), seconds(system)
+	g.MinorFaults, g.MajorFaults = s.minor-then.minor, s.major-then.major
+	g.BlocksRead, g.BlocksWritten = s.read-then.read, s.written-then.written
+	g.ElapsedSeconds = s.at.Sub(then.at).Seconds()
 	return g
 }
 
@@ -76,9 +87,15 @@ func tidy() {
 
 // spending is what the process has spent since it began.
 type spending struct {
-	cpu       float64 // seconds
-	maxRSS    int64   // bytes
-	cycles    uint64  // of the garbage collector
+	at        time.Time
+	user      int64  // nanoseconds
+	system    int64  // nanoseconds
+	minor     uint64 // page faults without a read,
+	major     uint64 // and with one
+	read      uint64 // blocks of 512 bytes,
+	written   uint64
+	maxRSS    int64  // bytes
+	cycles    uint64 // of the garbage collector
 	mallocs   uint64
 	pauses    *metrics.Float64Histogram // seconds that it stopped the process for
 	latencies *metrics.Float64Histogram // seconds that goroutines waited for a thread
@@ -97,7 +114,8 @@ func spent() spending {
 	}
 	metrics.Read(s)
 	return spending{
-		cpu: float64(r.Utime.Nano()+r.Stime.Nano()) / 1e9, maxRSS: r.Maxrss << 10,
+		at: time.Now(), user: r.Utime.Nano(), system: r.Stime.Nano(), maxRSS: r.Maxrss << 10,
+		minor: uint64(r.Minflt), major: uint64(r.Majflt), read: uint64(r.Inblock), written: uint64(r.Oublock),
 		cycles: s[0].Value.Uint64(), mallocs: s[1].Value.Uint64(),
 		pauses: s[2].Value.Float64Histogram(), latencies: s[3].Value.Float64Histogram(),
 	}
@@ -171,7 +189,7 @@ func (j *joined) add(u loopUse) {
 func seconds(ns int64) float64 { return time.Duration(ns).Seconds() }
 
 // enter puts what the loops used into what their process did. On the blocking executor others than the loops do the work.
-func (j *joined) enter(g *run.Generator, elapsed float64) {
+func (j *joined) enter(g *measure.Generator, elapsed float64) {
 	g.Busy, g.ProductiveSeconds = j.busy, float64(j.productive)/1e9
 	if g.Executor == plan.Blocking {
 		g.ProductiveSeconds = g.CPUSeconds

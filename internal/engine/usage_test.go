@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/loadgen/loadgen/internal/measure"
-	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -31,9 +31,12 @@ func TestQuantileSince(t *testing.T) {
 
 func TestParseSchedstat(t *testing.T) {
 	require.Equal(t, queueing{waited: 500629641, times: 131, known: true}, parseSchedstat([]byte("499780212 500629641 131\n")))
+	require.Equal(t, queueing{waited: 2, times: 3, known: true}, parseSchedstat([]byte("1 2 3 more")))
 	for _, odd := range []string{"", "1 2", "1 x 3", "1 2 x"} {
 		require.False(t, parseSchedstat([]byte(odd)).known, odd)
 	}
+	line := []byte("499780212 500629641 131\n")
+	require.Zero(t, testing.AllocsPerRun(100, func() { parseSchedstat(line) }))
 }
 
 // TestMeter has a thread compute for a while, then sleep: only the first is processor time.
@@ -121,12 +124,12 @@ func TestLoopsTakenTogether(t *testing.T) {
 	j.add(loopUse{wall: 1000, productive: 500, gaps: &gaps{times: 2, total: 5e6, longest: 3e6, others: 4e6}})
 	j.add(loopUse{wall: 1000, gaps: &gaps{times: 1, total: 5e6, longest: 5e6}})
 	j.add(loopUse{})
-	g := run.Generator{CPUSeconds: 9}
+	g := measure.Generator{CPUSeconds: 9}
 	j.enter(&g, 1)
 	waited, i := 0.01, measure.Interrupted{Times: 3, Seconds: 0.01, MaxSeconds: 0.005, OthersSeconds: 0.004}
-	require.Equal(t, run.Generator{CPUSeconds: 9, Busy: 0.5, ProductiveSeconds: 750e-9, RunQueueWait: &waited, Interrupted: &i}, g)
+	require.Equal(t, measure.Generator{CPUSeconds: 9, Busy: 0.5, ProductiveSeconds: 750e-9, RunQueueWait: &waited, Interrupted: &i}, g)
 
-	g = run.Generator{Executor: plan.Blocking, CPUSeconds: 0.9 * float64(runtime.NumCPU())}
+	g = measure.Generator{Executor: plan.Blocking, CPUSeconds: 0.9 * float64(runtime.NumCPU())}
 	new(joined).enter(&g, 1)
 	require.InDelta(t, 0.9, g.Busy, 1e-9, "others than the loops work there")
 	require.Nil(t, g.RunQueueWait)
@@ -177,6 +180,18 @@ func TestCollectionWhileMeasured(t *testing.T) {
 	}
 }
 
+// A step that spends no time in the kernel has spent none: a rounding error less would be refused as impossible on its way to the coordinator.
+func TestTimesOfAClientAddUp(t *testing.T) {
+	then := spent()
+	for user := range int64(1000) {
+		now := then
+		now.user += user * 1_000_003
+		g := now.since(then)
+		require.Zero(t, g.CPUSystemSeconds)
+		require.Equal(t, g.CPUSeconds, g.CPUUserSeconds)
+	}
+}
+
 // TestLookingInVainIsNotWork runs an op a millisecond on a loop that never sleeps: what it spends between them is not productive.
 func TestLookingInVainIsNotWork(t *testing.T) {
 	for _, spin := range []time.Duration{-1, 10 * time.Millisecond} {
@@ -189,7 +204,7 @@ func TestLookingInVainIsNotWork(t *testing.T) {
 				arrivals = "constant"
 			}`), "load", 20*time.Microsecond)
 		b.l.spin = max(0, int64(spin))
-		b.run(run.Load)
+		b.run(worker.Load)
 		if spin < 0 {
 			require.Zero(t, b.l.spun)
 			continue

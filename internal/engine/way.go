@@ -2,7 +2,6 @@ package engine
 
 import (
 	"github.com/loadgen/loadgen/internal/op"
-	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/internal/workload"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -44,23 +43,33 @@ type stateful interface {
 
 // choose gives a loop the way of a step whose ops come from a source, or from a trace.
 func (g *group) choose(l *loop, source *workload.Source, step worker.Step) {
-	l.programs.Program, l.opTimeout = g.program(step.Kind, l.routes)
+	traced := step.Kind.Timed() && g.trace != nil
+	for _, la := range l.lanes {
+		g.program(la, step.Kind)
+		if w, ok := la.tr.(*wire); ok {
+			w.use(la.programs)
+			w.writer.begin(traced || len(g.datasetsOf(la.side)) > 1) // whose values may live for different times
+		}
+	}
 	l.states = l.programs
 	if t, ok := l.tr.(*thread); ok {
 		l.states = t
 	}
 	l.way = l.states
-	l.scenes = newScenes(l, source)
-	traced := step.Kind == run.Load && g.trace != nil
-	w, wired := l.tr.(*wire)
-	if wired {
-		w.use(l.programs)
-		w.writer.begin(traced)
+	l.ordinals = 0
+	if step.Kind.Timed() && g.phase.Growth != nil {
+		l.ordinals = uint64(source.Sessions())
 	}
+	l.scenes = newScenes(l, source)
+	l.sampling = nil
+	if step.Kind.Timed() && g.phase.Samples > 0 {
+		l.sampling = newSampling(g.phase.Samples, g.plan.Seed, step, l.index, l.wall)
+	}
+	w, wired := l.tr.(*wire)
 	switch {
 	case l.scenes != nil:
 		l.way = l.scenes
-	case wired && !traced:
+	case wired && !traced && l.ordinals == 0: // ops that are counted together have no ordinals
 		if fast := w.fast(l.programs.Program, source); fast != nil {
 			w.use(fast)
 			l.way = fast
@@ -70,6 +79,9 @@ func (g *group) choose(l *loop, source *workload.Source, step worker.Step) {
 
 // fast returns the way that is quicker than a program and does the same; nil: there is none.
 func (w *wire) fast(prog op.Program, source *workload.Source) bulkWay {
+	if !w.shared {
+		return nil
+	}
 	switch prog := prog.(type) {
 	case *op.Plain:
 		return newRuns(w, prog, source)

@@ -23,6 +23,7 @@ const (
 	firstBackoff = 10 * time.Millisecond // before the first attempt to reconnect
 	lastBackoff  = time.Second           // and the longest
 	readyBatch   = 256                   // sockets looked at in one turn
+	mostOverdue  = 10                    // timeouts that a reply with an id may stay away while others come
 	spinBelow    = 20 * time.Microsecond // a wait shorter than this is spent looking: a sleeping thread wakes later
 )
 
@@ -30,9 +31,12 @@ const (
 type wire struct {
 	l        *loop
 	poll     sockets.Poller
-	codec    *guarded
+	codec    *guarded       // of all connections, or what makes those of each
+	shared   bool           // connections have no state, and replies come in order
+	tags     bool           // replies come in any order
 	replies  []driver.Reply // to the keys of a request that has several
-	group    *group
+	lane     *lane
+	base     int32 // of its connections' tokens
 	places   int   // endpoints that a session may have a connection to
 	limit    int   // requests outstanding on a connection
 	timeout  int64 // of a request
@@ -42,6 +46,9 @@ type wire struct {
 	rbuf     []byte
 	bufs     [][]byte // empty, for conns to write and to keep partial replies in
 	kept     int      // bytes that they have room for
+	partials *partials
+	spares   [][]byte // empty, of these, for more of them
+	spared   int      // bytes that they have room for
 	reply    driver.Reply
 	way      wireWay // of the step at hand
 	bulk     bulkWay // likewise, if it is one; else nil
@@ -80,19 +87,23 @@ type wireConn struct {
 	wasUp    bool
 	fd       int
 	endpoint int
-	queue    queue   // requests whose replies are owed, in order
-	fresh    int     // of its entries, the last ones are not written yet
-	freed    int     // slots of ops that the read at hand has ended, and the feed does not know of yet
-	out      []byte  // to be written, but for
-	broken   error   // why it is to be lost instead of written to
-	gone     int     // so many bytes at its front, which the socket has taken,
-	lent     []lent  // and with these between
-	in       []byte  // the beginning of a reply that is not complete
-	skipped  skipped // the first reply owed, where nobody looks into it
-	heard    int64   // when bytes last came
+	queue    queue           // requests whose replies are owed, in order
+	fresh    int             // of its entries, the last ones are not written yet
+	freed    int             // slots of ops that the read at hand has ended, and the feed does not know of yet
+	out      []byte          // to be written, but for
+	broken   error           // why it is to be lost instead of written to
+	gone     int             // so many bytes at its front, which the socket has taken,
+	lent     []lent          // and with these between
+	in       []byte          // the beginning of a reply that is not complete,
+	mapped   bool            // which is outside of the heap
+	skipped  skipped         // the first reply owed, where nobody looks into it
+	progress driver.Progress // in the beginning of a long reply; 0: in is none
+	heard    int64           // when bytes last came
 
-	behind   int    // entries before the fresh ones that wait for the pipe to have room, and
-	handed   int    // those before these were handed to it; when they left is not known yet
+	behind   int // entries before the fresh ones that wait for the pipe to have room, and
+	handed   int // those before these were handed to it; when they left is not known yet
+	codec    *guarded
+	lastID   uint32 // that a request had
 	held     []byte // to be written once the connection is up, which it has never been
 	cuts     []int  // of out, where another write begins; for pipes
 	greets   int    // replies still owed to the greeting, of
@@ -102,9 +113,10 @@ type wireConn struct {
 }
 
 // newWire makes the connections of the loop's sessions, all down.
-func newWire(l *loop, p sockets.Poller, codec driver.Codec, g *group) *wire {
+func newWire(la *lane, p sockets.Poller, codec driver.Codec) *wire {
+	l := la.l
 	w := &wire{
-		l: l, poll: p, codec: newGuarded(codec, &l.hold), group: g, places: g.places(),
+		l: l, poll: p, codec: newGuarded(codec, &l.hold), lane: la, places: la.side.places(), partials: new(partials),
 		ready: make([]sockets.Readiness, readyBatch),
 		rbuf:  make([]byte, readSize),
 		rand:  rand.New(rand.NewPCG(uint64(l.index), 0)),
@@ -112,9 +124,12 @@ func newWire(l *loop, p sockets.Poller, codec driver.Codec, g *group) *wire {
 	_, lends := p.(sockets.Gatherer)
 	w.out, w.writer = newOutlet(w, p), newWriter(w.codec, lends)
 	w.records = !w.out.prompt()
+	_, stateful := codec.(driver.Stateful)
+	_, w.tags = codec.(driver.Tagged)
+	w.shared = !stateful && !w.tags
 	for range l.sessions {
 		for e := range w.places {
-			w.conns = append(w.conns, &wireConn{index: int32(len(w.conns)), endpoint: e, fd: -1})
+			w.conns = append(w.conns, &wireConn{index: int32(len(w.conns)), endpoint: e, fd: -1, codec: w.codec})
 		}
 	}
 	return w
@@ -122,6 +137,9 @@ func newWire(l *loop, p sockets.Poller, codec driver.Codec, g *group) *wire {
 
 // session is whose connection it is.
 func (w *wire) session(c *wireConn) *session { return w.l.sessions[int(c.index)/w.places] }
+
+// token is what the poller knows a connection by.
+func (w *wire) token(c *wireConn) int32 { return w.base + c.index }
 
 func (w *wire) conn(s *session, endpoint int) *wireConn {
 	return w.conns[s.index*w.places+endpoint]
@@ -138,7 +156,7 @@ func (w *wire) room(c *wireConn) int {
 // coming says whether a connection that is not up is being made for the first time, so that what is for it may wait. One to a node of a
 // cluster that had no slots so far begins to be made now.
 func (w *wire) coming(c *wireConn) bool {
-	if w.l.routes == nil || c.wasUp || c.backoff > 0 {
+	if w.lane.routes == nil || c.wasUp || c.backoff > 0 {
 		return false
 	}
 	if c.state == isDown {
@@ -224,27 +242,33 @@ func (w *wire) expire(c *wireConn, now int64) int64 {
 		w.way.failed(c, p, op.RequestTimeout, now)
 	}
 	silent := max(c.heard, c.queue.at(0).sent) + 2*w.timeout
+	if w.tags { // others' replies may come for ever
+		silent = min(silent, c.queue.at(0).sent+mostOverdue*w.timeout)
+	}
 	if silent <= now {
 		w.l.hold.release()
+		if now < max(c.heard, c.queue.at(0).sent)+2*w.timeout {
+			w.lose(c, fmt.Errorf("no reply to a request for %v, while others were answered", time.Duration(mostOverdue*w.timeout)))
+			return never
+		}
 		w.lose(c, fmt.Errorf("silent for %v", time.Duration(2*w.timeout)))
 		return never
 	}
 	return min(next, silent)
 }
 
-// traffic returns what the kernel has counted on the connections since the last call.
-func (w *wire) traffic() sockets.Traffic {
+// traffic returns what the kernel has counted on the connections since the last call, and false where they are not this process' sockets.
+func (w *wire) traffic() (since sockets.Traffic, known bool) {
+	if !w.out.prompt() {
+		return since, false
+	}
 	all := w.ended
 	for _, c := range w.conns {
 		all.Add(w.counted(c))
 	}
-	since := sockets.Traffic{
-		BytesSent:          all.BytesSent - w.told.BytesSent,
-		BytesRetransmitted: all.BytesRetransmitted - w.told.BytesRetransmitted,
-		Retransmits:        all.Retransmits - w.told.Retransmits,
-	}
+	since = all.Since(w.told)
 	w.told = all
-	return since
+	return since, true
 }
 
 // counted is what the kernel has counted on a connection in its life.
@@ -259,7 +283,7 @@ func (w *wire) outstanding(into []measure.Requests) {
 	for _, c := range w.conns {
 		for i := c.queue.dead; i < c.queue.len(); i++ {
 			p := c.queue.at(i)
-			into[w.l.row(c.endpoint)*driver.NumVerbs+int(p.verb)].InFlight += int64(p.n)
+			into[w.lane.row(c.endpoint)*driver.NumVerbs+int(p.verb)].InFlight += int64(p.n)
 		}
 	}
 }

@@ -22,14 +22,14 @@ import (
 // identified prepares a target at an address as far as asking the server what it is.
 func identified(t *testing.T, d driver.Driver, addr string, secure *plan.TLS) (map[string]string, error) {
 	t.Helper()
-	g := &group{target: &plan.Target{Driver: d.Name(), Endpoints: []string{addr}, TLS: secure, Config: d.NewConfig()}, sessions: 1}
+	g := &side{target: &plan.Target{Driver: d.Name(), Endpoints: []string{addr}, TLS: secure, Config: d.NewConfig()}, driver: d}
 	require.NoError(t, g.locate(nil))
 	var err error
 	g.connect, err = sockets.NewConnector(new(net.Dialer).DialContext, os.ReadFile, secure)
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	err = g.identify(ctx, d, nil)
+	err = g.identify(ctx)
 	return g.servers[addr], err
 }
 
@@ -112,12 +112,12 @@ func TestServersThatAreNoCluster(t *testing.T) {
 		{"nobody", "127.0.0.1:1", "nothing listens there"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			g := &group{target: &plan.Target{Driver: "redis", Endpoints: []string{test.addr}, Config: redis.Driver{}.NewConfig(), Timeout: time.Second}}
+			g := &side{target: &plan.Target{Driver: "redis", Endpoints: []string{test.addr}, Config: redis.Driver{}.NewConfig(), Timeout: time.Second}}
 			g.connect = sockets.Connector{Dial: (&net.Dialer{}).DialContext}
 			require.NoError(t, g.locate(nil))
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
-			err := g.discover(ctx, redis.Driver{}, nil)
+			err := g.discover(ctx, redis.Driver{})
 			require.ErrorContains(t, err, test.want)
 			t.Log(err)
 		})

@@ -31,6 +31,7 @@ type writer struct {
 // form is what all requests of a verb have in common whose keys are of one length and values of one size. The TTL is the same for all of a
 // step.
 type form struct {
+	free       bool   // there is none: requests of the verb differ in other ways, too
 	key, value int    // length and size
 	whole      []byte // a request like it; none: there is no form yet
 	keyAt      int
@@ -72,15 +73,15 @@ func (w *writer) request(dst []byte, req *driver.Request, o *op.Op) []byte {
 	return w.append(dst, o)
 }
 
-// own says whether a request is a get, put or delete of an op's own key, with its own value if any.
+// own says whether a request is the op's own: of its verb, its key, and its value if it stores one.
 func own(req *driver.Request, o *op.Op) bool {
-	switch req.Verb {
-	case driver.Get, driver.Delete:
-		return req.Verb == o.Verb && req.Value == nil && sameBytes(req.Key, o.Key)
-	case driver.Put:
-		return req.Verb == o.Verb && req.Value == &o.Value && sameBytes(req.Key, o.Key)
+	if req.Verb != o.Verb || !sameBytes(req.Key, o.Key) {
+		return false
 	}
-	return false
+	if req.Verb.Stores() {
+		return req.Value == &o.Value
+	}
+	return req.Value == nil
 }
 
 // sameBytes says whether two slices are the same memory.
@@ -90,11 +91,14 @@ func sameBytes(a, b []byte) bool { return len(a) == len(b) && len(a) > 0 && &a[0
 func (w *writer) append(dst []byte, o *op.Op) []byte {
 	f := &w.forms[o.Verb]
 	if len(o.Key) != f.key || o.Value.Size != f.value || len(f.whole) == 0 {
-		if w.codec.layout == nil || len(f.whole) > 0 && o.Value.Size != f.value { // sizes differ: a form would not last
+		if w.codec.layout == nil || f.free || len(f.whole) > 0 && o.Value.Size != f.value { // sizes differ: a form would not last
 			return w.encode(dst, o)
 		}
 		if !w.form(f, o) {
 			return dst
+		}
+		if f.free {
+			return w.encode(dst, o)
 		}
 	}
 	at := len(dst) + f.keyAt
@@ -104,7 +108,7 @@ func (w *writer) append(dst []byte, o *op.Op) []byte {
 	} else {
 		copy(dst[at:], o.Key)
 	}
-	if o.Verb != driver.Put {
+	if !o.Verb.Stores() {
 		return dst
 	}
 	dst = o.Value.AppendTo(dst)
@@ -116,19 +120,22 @@ func (w *writer) form(f *form, o *op.Op) bool {
 	f.key, f.value = len(o.Key), o.Value.Size
 	f.whole = w.encode(f.whole[:0], o)
 	f.keyAt, f.valueAt = w.codec.offsets(&w.req)
-	if o.Verb != driver.Put {
+	if !o.Verb.Stores() {
 		f.valueAt = len(f.whole)
 	}
 	if w.codec.fault != nil {
 		f.whole = f.whole[:0]
 		return false
 	}
+	if f.free = f.keyAt < 0; f.free {
+		f.whole = f.whole[:0]
+	}
 	return true
 }
 
 func (w *writer) encode(dst []byte, o *op.Op) []byte {
 	w.req = driver.Request{Verb: o.Verb, Stream: o.Stream, N: o.N, Key: o.Key}
-	if o.Verb == driver.Put {
+	if o.Verb.Stores() {
 		w.req.Value = &o.Value
 	}
 	return w.codec.request(dst, &w.req)
@@ -136,11 +143,14 @@ func (w *writer) encode(dst []byte, o *op.Op) []byte {
 
 // lend appends the request of an op with its value lent, and returns its bytes; 0 where it has to be encoded.
 func (w *writer) lend(c *wireConn, o *op.Op) int {
-	v, f := &o.Value, &w.forms[driver.Put]
-	if o.Verb != driver.Put || v.Size < leastLent || v.Checked || !v.Text() || !w.lends || w.codec.layout == nil {
+	v, f := &o.Value, &w.forms[o.Verb]
+	if !o.Verb.Stores() || f.free || v.Size < leastLent || v.Checked || !v.Text() || !w.lends || w.codec.layout == nil {
 		return 0
 	}
 	if len(f.whole) == 0 && !w.form(f, o) {
+		return 0
+	}
+	if f.free {
 		return 0
 	}
 	if len(o.Key) != f.key || v.Size != f.value {
@@ -160,7 +170,7 @@ func (w *writer) lend(c *wireConn, o *op.Op) int {
 // alike says whether a sheet does for the ops of a step, of puts if their values have fewer bytes than a limit.
 func alike(source *workload.Source, codec *guarded, limit int) bool {
 	value := source.Value()
-	return codec.layout != nil && source.Alike() && (!source.Draws(driver.Put) || value.Text() && value.Size < limit)
+	return codec.layout != nil && source.Alike() && (!source.Stores() || value.Text() && value.Size < limit)
 }
 
 // laidOut says whether the sheet is made; it is now, after the next op of the stream, unless there is none or it has no form.
@@ -174,6 +184,10 @@ func (w *writer) laidOut(stream workload.Stream) bool {
 	}
 	f := &w.forms[o.Verb]
 	if !w.form(f, o) {
+		return false
+	}
+	if f.free {
+		w.sheet.fits = false
 		return false
 	}
 	copies := sheetSize

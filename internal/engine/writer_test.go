@@ -19,7 +19,7 @@ type opaque struct{ driver.Codec }
 // TestWriterIsTheCodec encodes ops of any verb, key and size one after the other, with and without the codec's layout.
 func TestWriterIsTheCodec(t *testing.T) {
 	for _, d := range []driver.Wire{redis.Driver{}, memcached.Driver{}} {
-		codec, err := d.NewCodec(d.NewConfig(), nil)
+		codec, err := d.NewCodec(driver.Link{Config: d.NewConfig()})
 		require.NoError(t, err)
 		require.Implements(t, (*driver.Layout)(nil), codec)
 		for _, c := range []driver.Codec{codec, opaque{codec}} {

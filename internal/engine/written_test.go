@@ -39,11 +39,12 @@ func (n *narrow) Writev(_ int, parts [][]byte) (int, error) {
 
 // Values that are lent leave between the bytes of their requests, whatever part of them the socket takes at a time.
 func TestLentValuesLeaveInTheirPlaces(t *testing.T) {
-	codec, err := redis.Driver{}.NewCodec(redis.Driver{}.NewConfig(), nil)
+	codec, err := redis.Driver{}.NewCodec(driver.Link{Config: redis.Driver{}.NewConfig()})
 	require.NoError(t, err)
 	rapid.Check(t, func(t *rapid.T) {
 		sock := &narrow{most: rapid.SampledFrom([]int{700, 9000, 50_000, 10_000_000}).Draw(t, "most")}
-		w, c := &wire{poll: sock, codec: newGuarded(codec, new(hold))}, &wireConn{state: isUp}
+		w := &wire{poll: sock, codec: newGuarded(codec, new(hold))}
+		c := &wireConn{state: isUp, codec: w.codec}
 		w.out, w.writer = newOutlet(w, sock), newWriter(w.codec, true)
 		var want []byte
 		for range rapid.IntRange(1, 25).Draw(t, "requests") {

@@ -1,0 +1,122 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/internal/sockets"
+	"github.com/loadgen/loadgen/internal/worker"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// lane is what a loop has for one of its phase's targets: what moves requests there, and the program of the ops that go there. A request may leave its
+// op's lane, as the put of a get that fills another target does: it is sent, counted and answered in the lane of its own target, and its end is told
+// to the program of the op.
+type lane struct {
+	l         *loop
+	side      *side
+	tr        transport
+	routes    *routes // of a target that is a cluster; else nil
+	programs  *programs
+	opTimeout int64 // 0: the request's timeout is enough
+	acks      bool  // record the latency of the k-th good answer
+	checked   bool  // values that are read carry a header
+}
+
+// row is where requests to an endpoint are counted: those to nodes that have joined a cluster in the phase together, behind all others of the target.
+func (la *lane) row(endpoint int) int { return la.side.first + min(endpoint, la.side.rows()-1) }
+
+// requests is the ledger of those to an endpoint with a verb.
+func (la *lane) requests(endpoint int, v driver.Verb) *measure.Requests {
+	return la.l.rec.Request(la.row(endpoint), v)
+}
+
+// program gives the lane the program of a step. Steps that are not measured want all N replicas.
+func (g *group) program(la *lane, kind worker.StepKind) {
+	x, data := la.side, g.datasetsOf(la.side)
+	la.checked = data[0].Values.Checked
+	la.acks, la.opTimeout = x.target.Replication != nil, 0
+	la.programs.Program = func() op.Program {
+		if kind.Timed() && g.phase.Batch > 1 {
+			return op.NewBatch(x.placement)
+		}
+		keys := data[0].Keys.Count
+		if data[0].Keys.PerSession() || len(data) > 1 { // an index names a key of each session, or of each dataset
+			keys = 0
+		}
+		n := x.target.Replication
+		switch {
+		case n == nil && la.routes != nil:
+			return op.NewCluster(la.routes.slots, la.checked)
+		case n == nil:
+			plain := op.NewPlain(x.placement, la.checked)
+			plain.Remember(keys)
+			return plain
+		}
+		la.opTimeout = int64(n.Timeout)
+		cfg := op.NWR{N: n.N, W: n.W, R: n.R, ReadFanout: n.ReadFanout, ReadFrom: n.ReadFrom, Seed: g.plan.Seed, Keys: keys}
+		if !kind.Timed() {
+			cfg.W = n.N
+		}
+		return op.NewNWR(cfg, x.placement)
+	}()
+}
+
+// datasetsOf lists the datasets whose keys the phase asks a target for, at least one.
+func (g *group) datasetsOf(x *side) (list []*plan.Dataset) {
+	for _, name := range g.phase.DatasetsOn(x.target.Name) {
+		list = append(list, g.plan.Dataset(name))
+	}
+	return list
+}
+
+// open1 makes the transport of a lane, and what tells programs of its requests.
+func (g *group) open1(e *Engine, la *lane) (err error) {
+	if la.tr, err = g.newTransport(e, la); err == nil {
+		la.programs = newPrograms(la)
+	}
+	return err
+}
+
+// leads returns where the connection with a token goes: to which endpoint of a target. Any goroutine may call it once the loop is made.
+func (l *loop) leads(token int32) (x *side, endpoint int) {
+	w := l.wireOf(token)
+	return w.lane.side, int(token-w.base) % w.places
+}
+
+// wireOf returns the wire whose connection has a token.
+func (l *loop) wireOf(token int32) *wire {
+	for _, la := range l.lanes {
+		if w, ok := la.tr.(*wire); ok && token-w.base < int32(len(w.conns)) {
+			return w
+		}
+	}
+	panic("engine: a connection of no target")
+}
+
+// named is an error of the lane's target, by its name where the phase has others.
+func (la *lane) named(err error) error {
+	if len(la.l.lanes) == 1 {
+		return err
+	}
+	return fmt.Errorf("target %q: %w", la.side.target.Name, err)
+}
+
+// blame says what went wrong at an endpoint, and of which target where there are several. It leaves out the addresses of a connection: our port is
+// another for each, and what went wrong with many is to be one text.
+func (la *lane) blame(end sockets.Endpoint, why error) []byte {
+	what := why.Error()
+	var connection *net.OpError
+	if errors.As(why, &connection) {
+		what = strings.Replace(what, connection.Error(), connection.Err.Error(), 1)
+	}
+	if len(la.l.lanes) == 1 {
+		return fmt.Appendf(nil, "%v: %s", end, what)
+	}
+	return fmt.Appendf(nil, "%s at %v: %s", la.side.target.Name, end, what)
+}

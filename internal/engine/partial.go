@@ -1,0 +1,117 @@
+package engine
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	leastPartial = 2 * readSize // bytes of a buffer outside of the heap, at first
+	sparePartial = 128 << 20    // bytes that replies may have there beyond what the plan's values need
+)
+
+// partials is the memory of long replies that have not come whole yet, on all connections of a phase together: a server cannot have for each of them as
+// much as its protocol lets it announce. It is outside of the heap, where what is given back is free at once: the collector rests while a load is measured.
+// Its methods may be called from any loop, which must not be held.
+type partials struct {
+	expected int64        // bytes that the plan's values need
+	taken    atomic.Int64 // bytes
+}
+
+// take enters so many bytes more, for a reply of which some are there.
+func (p *partials) take(more, there int) error {
+	most := p.expected + sparePartial
+	if p.taken.Add(int64(more)) <= most {
+		return nil
+	}
+	p.give(more)
+	return fmt.Errorf("a reply goes on after %d KiB, and all that have not come whole would take more than %d MiB: use fewer sessions, or say in the dataset how long values are",
+		there>>10, most>>20)
+}
+
+func (p *partials) give(n int) { p.taken.Add(int64(-n)) }
+
+// makeRoom gives the reply that the connection has the beginning of twice the room.
+func (w *wire) makeRoom(c *wireConn) error {
+	w.l.hold.release()
+	size := max(2*cap(c.in), leastPartial)
+	if c.mapped {
+		if err := w.partials.take(size-cap(c.in), len(c.in)); err != nil {
+			return err
+		}
+		grown, err := unix.Mremap(c.in[:cap(c.in)], size, unix.MREMAP_MAYMOVE)
+		if err != nil {
+			w.partials.give(size - cap(c.in))
+			return fmt.Errorf("memory for a reply of more than %d bytes: %w", len(c.in), err)
+		}
+		c.in = grown[:len(c.in)]
+		return nil
+	}
+	if n := len(w.spares) - 1; n >= 0 && cap(w.spares[n]) >= size {
+		size = cap(w.spares[n])
+	}
+	if err := w.partials.take(size, len(c.in)); err != nil {
+		return err
+	}
+	room, err := w.mapping(size)
+	if err != nil {
+		w.partials.give(size)
+		return fmt.Errorf("memory for a reply of more than %d bytes: %w", len(c.in), err)
+	}
+	room = append(room, c.in...)
+	w.recycle(c.in)
+	c.in, c.mapped = room, true
+	return nil
+}
+
+// mapping returns an empty buffer outside of the heap: the last one that was kept, if it has the size.
+func (w *wire) mapping(size int) ([]byte, error) {
+	if n := len(w.spares) - 1; n >= 0 && cap(w.spares[n]) == size {
+		b := w.spares[n]
+		w.spares = w.spares[:n]
+		w.spared -= size
+		return b, nil
+	}
+	b, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	return b[:0], err
+}
+
+// letGo gives back what the connection has kept of a reply.
+func (w *wire) letGo(c *wireConn) {
+	switch size := cap(c.in); {
+	case !c.mapped:
+		w.recycle(c.in)
+	case size <= keptBuffer && w.spared+size <= keptBytes:
+		w.partials.give(size)
+		w.spares = append(w.spares, c.in[:0])
+		w.spared += size
+	default:
+		w.l.hold.release()
+		w.partials.give(size)
+		unmap(c.in)
+	}
+	c.in, c.mapped = nil, false
+}
+
+// unmapAll gives all memory outside of the heap back.
+func (w *wire) unmapAll() {
+	for _, c := range w.conns {
+		if c.mapped {
+			w.partials.give(cap(c.in))
+			unmap(c.in)
+			c.in, c.mapped = nil, false
+		}
+	}
+	for _, b := range w.spares {
+		unmap(b)
+	}
+	w.spares, w.spared = nil, 0
+}
+
+func unmap(b []byte) {
+	if err := unix.Munmap(b[:cap(b)]); err != nil {
+		panic("engine: give back memory of a reply: " + err.Error())
+	}
+}

@@ -1,0 +1,88 @@
+package engine
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// partialWire is a wire of so many connections that have the beginning of a reply each, and share their memory with other wires.
+func partialWire(p *partials, conns int) *wire {
+	w := &wire{l: new(loop), partials: p, codec: newGuarded(driver.Codec(nil), nil)}
+	for range conns {
+		w.conns = append(w.conns, &wireConn{fd: -1, in: bytes.Repeat([]byte("reply"), leastPartial/10)})
+	}
+	return w
+}
+
+// fill makes room for a connection's reply until there is no more, and returns what it says then.
+func (w *wire) fill(t *testing.T, c *wireConn) error {
+	for {
+		was := cap(c.in)
+		if err := w.makeRoom(c); err != nil {
+			return err
+		}
+		require.GreaterOrEqual(t, cap(c.in), 2*was)
+		c.in = c.in[:cap(c.in)]
+		c.in[len(c.in)-1] = 1 // it is there
+	}
+}
+
+// TestPartialRepliesShareTheirMemory fills it from two loops: what one has, the other does not get, and the plan's own values come on top.
+func TestPartialRepliesShareTheirMemory(t *testing.T) {
+	for _, expected := range []int64{0, 3 * sparePartial} {
+		p := &partials{expected: expected}
+		a, b := partialWire(p, 2), partialWire(p, 2)
+		begins := bytes.Clone(a.conns[0].in)
+		require.ErrorContains(t, a.fill(t, a.conns[0]), "all that have not come whole would take more than ")
+		require.Equal(t, begins, a.conns[0].in[:len(begins)])
+		for _, w := range []*wire{a, b} {
+			for _, c := range w.conns {
+				require.Error(t, w.fill(t, c))
+			}
+		}
+		held := 0
+		for _, c := range append(a.conns, b.conns...) {
+			if c.mapped {
+				held += cap(c.in)
+			}
+		}
+		require.EqualValues(t, held, p.taken.Load())
+		require.LessOrEqual(t, int64(held), expected+sparePartial)
+		require.Greater(t, int64(held), (expected+sparePartial)/2)
+
+		a.letGo(a.conns[0])
+		require.NoError(t, b.makeRoom(b.conns[1]), "there is room again")
+		a.unmapAll()
+		b.unmapAll()
+		require.Zero(t, p.taken.Load())
+	}
+}
+
+// TestShortPartialsAreKept for the replies after them: a load of long values does not ask the kernel for memory with each.
+func TestShortPartialsAreKept(t *testing.T) {
+	w := partialWire(new(partials), 1)
+	c := w.conns[0]
+	require.NoError(t, w.makeRoom(c))
+	require.NoError(t, w.makeRoom(c))
+	first := &c.in[0]
+	w.letGo(c)
+	require.Zero(t, w.partials.taken.Load(), "what is kept is nobody's")
+	c.in = make([]byte, leastPartial/2)
+	require.NoError(t, w.makeRoom(c))
+	require.Same(t, first, &c.in[0])
+	require.EqualValues(t, cap(c.in), w.partials.taken.Load())
+	require.EqualValues(t, 2*leastPartial, cap(c.in), "all of it is used")
+
+	for range 10 {
+		require.NoError(t, w.makeRoom(c))
+		w.letGo(c)
+		require.LessOrEqual(t, w.spared, keptBytes)
+		c.in = make([]byte, keptBuffer)
+	}
+	w.letGo(c)
+	w.unmapAll()
+}

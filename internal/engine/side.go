@@ -1,0 +1,228 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/netip"
+	"strconv"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+
+	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/internal/panics"
+	"github.com/loadgen/loadgen/internal/sockets"
+	"github.com/loadgen/loadgen/internal/worker"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// side is one of the targets of a phase, as this worker reaches it.
+type side struct {
+	target    *plan.Target
+	driver    driver.Driver
+	clients   int           // of each session and endpoint: one, or one for each op in flight where the driver brings clients that block
+	forms     []driver.Form // of the target's ops in the plan's words
+	run       string        // its id
+	secrets   driver.Secrets
+	number    int // among them
+	first     int // of its rows in the ledger of requests
+	endpoints []sockets.Endpoint
+	placement op.Placement
+	cluster   *cluster // nil: the target is none
+	connect   sockets.Connector
+	servers   map[string]map[string]string
+}
+
+// rows is how many rows of the ledger of requests a target has: one for each endpoint, and of a cluster one for all nodes that join later.
+func (x *side) rows() int {
+	if x.cluster != nil {
+		return len(x.endpoints) + 1
+	}
+	return len(x.endpoints)
+}
+
+// opens is how many connections a session opens at most: none where there is nothing to connect to.
+func (x *side) opens() int {
+	_, wire := x.driver.(driver.Wire)
+	_, dials := x.driver.(driver.Dialer)
+	if !wire && !dials {
+		return 0
+	}
+	return x.clients * len(x.endpoints)
+}
+
+// connections is how many of them it opens when a phase begins.
+func (x *side) connections() int {
+	n := x.opens()
+	for i := range x.endpoints {
+		if x.spare(i) {
+			n -= x.clients
+		}
+	}
+	return n
+}
+
+// locate lists the target's endpoints; nodes are those of the built-in ones.
+func (x *side) locate(nodes []string) error {
+	texts := x.target.Endpoints
+	if len(texts) == 0 {
+		texts = nodes
+	}
+	if len(texts) == 0 {
+		return errors.New("it has no endpoint")
+	}
+	var names []string
+	for i, text := range texts {
+		name := "n" + strconv.Itoa(i)
+		x.endpoints = append(x.endpoints, sockets.NewEndpoint(name, text))
+		names = append(names, name)
+	}
+	if x.target.Placement == plan.Rendezvous {
+		x.placement = op.NewRendezvous(names)
+	} else {
+		x.placement = op.NewRing(names)
+	}
+	return nil
+}
+
+// identify finds every endpoint's address and asks the server there what it is. The first that cannot be reached is the error.
+func (x *side) identify(ctx context.Context) error {
+	_, wire := x.driver.(driver.Wire)
+	known, tells := x.driver.(driver.Identifier)
+	if !wire && !tells {
+		return nil
+	}
+	facts := make([]map[string]string, len(x.endpoints))
+	var asks errgroup.Group
+	for i := range x.endpoints {
+		asks.Go(func() (err error) {
+			ctx, cancel := context.WithTimeout(ctx, identifyWithin)
+			defer cancel()
+			facts[i], err = x.identifyOne(ctx, &x.endpoints[i], known)
+			if err != nil && x.spare(i) {
+				x.endpoints[i].Addr, _ = netip.ParseAddrPort(x.endpoints[i].Text) // of a node with a name it stays unknown
+				return nil
+			}
+			return err
+		})
+	}
+	if err := asks.Wait(); err != nil {
+		return err
+	}
+	x.servers = make(map[string]map[string]string)
+	for i, end := range x.endpoints {
+		if len(facts[i]) > 0 {
+			x.servers[end.Text] = facts[i]
+		}
+	}
+	return nil
+}
+
+// prepare has the driver make ready the servers of a target that the run has not loaded before; ready has those that it has.
+func (x *side) prepare(ctx context.Context, ready map[string]bool) error {
+	p, ok := x.driver.(driver.Preparer)
+	if !ok || ready[x.target.Name] {
+		return nil
+	}
+	var all errgroup.Group
+	for i := range x.endpoints {
+		end := x.endpoints[i]
+		all.Go(func() error {
+			return x.talk(ctx, &end, func(conn *sockets.Witness) error { return p.Prepare(ctx, conn, x.link(end.Text)) })
+		})
+	}
+	err := all.Wait()
+	ready[x.target.Name] = err == nil
+	return err
+}
+
+// cleanUp has the driver take away what it has made on the servers, after a clear phase that came to its end; the run's next load of the target finds it
+// made again. What cannot be taken away is logged: the phase is none the worse for it.
+func (e *Engine) cleanUp(ctx context.Context, g *group, final *worker.Final) {
+	c, ok := g.driver.(driver.Cleaner)
+	if !ok || g.step.Kind != worker.Clear || final.Stopped || final.Expired || g.sessions == 0 {
+		return
+	}
+	delete(e.ready, g.target.Name)
+	ctx, cancel := context.WithTimeout(ctx, cleanWithin)
+	defer cancel()
+	for i := range g.endpoints {
+		end := g.endpoints[i]
+		err := g.talk(ctx, &end, func(conn *sockets.Witness) error { return c.CleanUp(ctx, conn, g.link(end.Text)) })
+		if err != nil {
+			e.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "server is not cleaned up", slog.String("target", g.target.Name), slog.Any("error", err))
+		}
+	}
+}
+
+// spare says whether an endpoint is a node of a cluster that has nothing to do for now, such as a replica: it may be away.
+func (x *side) spare(i int) bool { return x.cluster != nil && x.cluster.newest.Load().Held(i) == 0 }
+
+// identifyOne connects as net does: of a host's addresses it takes the first that answers, and the load goes there too.
+func (x *side) identifyOne(ctx context.Context, end *sockets.Endpoint, d driver.Identifier) (map[string]string, error) {
+	var facts map[string]string
+	err := x.talk(ctx, end, func(conn *sockets.Witness) (err error) {
+		if at, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
+			end.Addr = at.AddrPort()
+		}
+		facts = map[string]string{}
+		if d != nil {
+			if facts, err = d.Identify(ctx, conn, x.link(end.Text)); err != nil {
+				return err
+			}
+		}
+		maps.Copy(facts, x.connect.Facts(conn.Conn))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return facts, nil
+}
+
+// link is what codecs and sessions are made for; its endpoint is "" where connections share a codec.
+func (x *side) link(endpoint string) driver.Link {
+	return driver.Link{Endpoint: endpoint, Run: x.run, Config: x.target.Config, Forms: x.forms, Secrets: x.secrets}
+}
+
+// talk has a driver talk to an endpoint over a connection of its own, until ctx ends. Why that fails is explained, as far as one can tell.
+func (x *side) talk(ctx context.Context, end *sockets.Endpoint, exchange func(conn *sockets.Witness) error) error {
+	conn, err := x.connect.To(ctx, end)
+	switch {
+	case end.Path == "" && errors.Is(err, unix.ECONNREFUSED):
+		return fmt.Errorf("connect to %v: %w: nothing listens there: start the server, or write endpoints that are there", end, err)
+	case err != nil:
+		return fmt.Errorf("connect to %v: %w", end, err)
+	}
+	defer conn.Close()
+	deadline, _ := ctx.Deadline()
+	if err := conn.SetDeadline(deadline); err != nil {
+		return fmt.Errorf("%v: %w", end, err)
+	}
+	heard := &sockets.Witness{Conn: conn}
+	if err := panics.Safely(func() error { return exchange(heard) }); err != nil {
+		return fmt.Errorf("%v: %w", end, heard.Explain(x.connect.Explain(err)))
+	}
+	return nil
+}
+
+// places is how many endpoints a session may have connections to.
+func (x *side) places() int {
+	if x.cluster != nil {
+		return x.cluster.places()
+	}
+	return len(x.endpoints)
+}
+
+// endpoint returns one of the places.
+func (x *side) endpoint(at int) sockets.Endpoint {
+	if at < len(x.endpoints) {
+		return x.endpoints[at]
+	}
+	return x.cluster.newcomer(at)
+}

@@ -1,0 +1,365 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/drivertest/ticket"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// ticketServer is a server of replies out of order that a test may have misbehave.
+type ticketServer struct {
+	ticket.Server
+	addr string
+	took atomic.Int64 // connections
+}
+
+func serveTickets(t *testing.T, answer func(n int, reply []byte) []byte) *ticketServer {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	s := &ticketServer{Server: ticket.Server{Answer: answer}, addr: listener.Addr().String()}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			s.took.Add(1)
+			all.Go(func() { _ = s.Serve(conn) }) // the load ends connections
+		}
+	})
+	t.Cleanup(func() {
+		require.NoError(t, listener.Close())
+		all.Wait()
+	})
+	return s
+}
+
+func ticketPlan(endpoint, target, load string) string {
+	return fmt.Sprintf(`
+		target "t" {
+			driver    = "ticket"
+			endpoints = [%q]
+			%s
+		}
+		dataset "d" {
+			keys { count = 100 }
+			values { size = 30 }
+		}
+		phase "load" {
+			target      = target.t
+			dataset     = dataset.d
+			ops = {
+				get    = 2
+				put    = 2
+				delete = 1
+			}
+			max_bad     = 1
+			expect_hits = 0
+			%s
+		}`, endpoint, target, load)
+}
+
+const ticketLoad = "closed {\n sessions = 3\n pipeline = 16\n iterations = 500\n}"
+
+// lastingLoad is ticketLoad for long enough that a lost connection is made again before it is over.
+const lastingLoad = "closed {\n sessions = 3\n pipeline = 16\n iterations = 500\n think = \"10ms\"\n}"
+
+// unhurried is a timeout that no machine needs.
+const unhurried = 30 * time.Second
+
+// onBothExecutors runs a test on the event loop and on the blocking executor.
+func onBothExecutors(t *testing.T, timeout time.Duration, test func(t *testing.T, target string)) {
+	for _, executor := range []string{plan.EventLoop, plan.Blocking} {
+		t.Run(executor, func(t *testing.T) { test(t, fmt.Sprintf("executor = %q\n timeout = %q\n", executor, timeout)) })
+	}
+}
+
+// driveTickets carries a load out and returns its counts by outcome.
+func driveTickets(t *testing.T, d driver.Driver, s *ticketServer, target, load string) (outcomes [driver.NumOutcomes]uint64, also *besides) {
+	t.Helper()
+	_, final, err := driveLines(t, Config{Loops: 1, Drivers: []driver.Driver{d}}, ticketPlan(s.addr, target, load))
+	require.NoError(t, err)
+	also = &besides{final.Totals.Reconnects, final.Totals.LateReplies}
+	for v := range driver.Verb(driver.NumVerbs) {
+		if o := final.Totals.Ops[v]; o != nil {
+			for i, n := range o.Outcomes {
+				outcomes[i] += n
+			}
+			if also.reconnects == 0 {
+				require.EqualValues(t, final.Totals.Request(0, v).Sent, s.Got(v.String()), "%v", v)
+			}
+		}
+	}
+	return outcomes, also
+}
+
+// besides is what a load has counted beside outcomes.
+type besides struct{ reconnects, late uint64 }
+
+// TestRepliesOutOfOrder has the server's counts and those of the load agree.
+func TestRepliesOutOfOrder(t *testing.T) {
+	onBothExecutors(t, unhurried, func(t *testing.T, target string) {
+		s := serveTickets(t, nil)
+		outcomes, also := driveTickets(t, ticket.Driver{}, s, target, ticketLoad)
+		require.EqualValues(t, 1500, outcomes[driver.OK]+outcomes[driver.Miss])
+		require.Positive(t, outcomes[driver.Miss])
+		require.Zero(t, *also)
+		require.EqualValues(t, 4, s.took.Load(), "one to identify it")
+	})
+}
+
+// TestRepliesThatNeverCome times them out, and the ones behind them are answered: the connection lives as long as others' replies come.
+func TestRepliesThatNeverCome(t *testing.T) {
+	onBothExecutors(t, time.Second, func(t *testing.T, target string) {
+		var dropped atomic.Uint64
+		s := serveTickets(t, func(n int, reply []byte) []byte {
+			if n%300 == 150 {
+				dropped.Add(1)
+				return nil
+			}
+			return reply
+		})
+		outcomes, also := driveTickets(t, ticket.Driver{}, s, target, ticketLoad)
+		require.Equal(t, dropped.Load(), outcomes[driver.Timeout])
+		require.EqualValues(t, 1500-dropped.Load(), outcomes[driver.OK]+outcomes[driver.Miss])
+		require.Zero(t, also.reconnects)
+	})
+}
+
+// TestLateRepliesFreeTheirIDs has replies come after their requests' time is over, between others: they are told apart by their ids.
+func TestLateRepliesFreeTheirIDs(t *testing.T) {
+	onBothExecutors(t, 100*time.Millisecond, func(t *testing.T, target string) {
+		type kept struct {
+			reply []byte
+			since time.Time
+		}
+		var back []kept // the server's mutex guards it
+		var held atomic.Int64
+		s := serveTickets(t, func(n int, reply []byte) []byte {
+			if n%200 == 100 {
+				back = append(back, kept{reply, time.Now()})
+				held.Add(1)
+				return nil
+			}
+			for len(back) > 0 && time.Since(back[0].since) > 150*time.Millisecond {
+				reply = append(reply, back[0].reply...)
+				back = back[1:]
+				held.Add(-1)
+			}
+			return reply
+		})
+		outcomes, also := driveTickets(t, ticket.Driver{}, s, target, "open {\n rate = 2000\n duration = \"1s\"\n sessions = 1\n pipeline = 16\n}")
+		require.Positive(t, also.late)
+		require.EqualValues(t, outcomes[driver.Timeout], also.late+uint64(held.Load()), "the last ones are held for good")
+		require.Zero(t, also.reconnects)
+		require.Zero(t, outcomes[driver.Error])
+	})
+}
+
+// TestRepliesThatAreNone has a server send what answers nothing: the connection is lost and made again, and no op is counted twice.
+func TestRepliesThatAreNone(t *testing.T) {
+	for name, makes := range map[string]func(reply []byte) []byte{
+		"unknown id":     func([]byte) []byte { return []byte("4000000000 ok\n") },
+		"duplicate id":   func(reply []byte) []byte { return append(reply, reply...) },
+		"no id":          func([]byte) []byte { return []byte("ok\n") },
+		"id too large":   func([]byte) []byte { return []byte("99999999999 ok\n") },
+		"line too long":  func(reply []byte) []byte { return append(reply[:2], make([]byte, 1000)...) },
+		"value too long": func(reply []byte) []byte { return append(reply[:2], " value 4294967295\n"...) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBothExecutors(t, unhurried, func(t *testing.T, target string) {
+				var once atomic.Bool
+				s := serveTickets(t, func(n int, reply []byte) []byte {
+					if n >= 500 && once.CompareAndSwap(false, true) {
+						return makes(reply)
+					}
+					return reply
+				})
+				outcomes, also := driveTickets(t, ticket.Driver{}, s, target, lastingLoad)
+				require.Positive(t, also.reconnects)
+				if name != "duplicate id" { // which may be the last answer that the connection waits for
+					require.Positive(t, outcomes[driver.Error])
+				}
+				require.Less(t, outcomes[driver.Error], uint64(500))
+				var all uint64
+				for _, n := range outcomes {
+					all += n
+				}
+				require.EqualValues(t, 1500, all)
+			})
+		})
+	}
+}
+
+// numbering is the ticket driver with a codec for each connection, which numbers its requests from 1 on: another connection's would be out of turn.
+type numbering struct {
+	ticket.Driver
+	made *atomic.Int64
+	at   string
+}
+
+type ownCodec struct {
+	driver.Tagged
+	of   numbering
+	last uint32
+}
+
+func (s numbering) NewCodec(link driver.Link) (driver.Codec, error) {
+	c, err := s.Driver.NewCodec(link)
+	return &ownCodec{c.(driver.Tagged), s, 0}, err
+}
+
+func (c *ownCodec) Connection(endpoint string) (driver.Codec, error) {
+	if endpoint != c.of.at {
+		return nil, fmt.Errorf("endpoint is %q", endpoint)
+	}
+	c.of.made.Add(1)
+	return &ownCodec{c.Tagged, c.of, 0}, nil
+}
+
+func (c *ownCodec) AppendRequest(dst []byte, req *driver.Request) []byte {
+	if c.last != 0 && req.ID != c.last+1 {
+		panic("a request of another connection")
+	}
+	c.last = req.ID
+	return c.Tagged.AppendRequest(dst, req)
+}
+
+// TestStatefulCodecs has each connection, the first and those that are made when it is lost, get a codec of its own.
+func TestStatefulCodecs(t *testing.T) {
+	onBothExecutors(t, unhurried, func(t *testing.T, target string) {
+		var once atomic.Bool
+		s := serveTickets(t, func(n int, reply []byte) []byte {
+			if n >= 500 && once.CompareAndSwap(false, true) {
+				return []byte("4000000000 ok\n")
+			}
+			return reply
+		})
+		d := numbering{made: new(atomic.Int64), at: s.addr}
+		outcomes, also := driveTickets(t, d, s, target, lastingLoad)
+		require.EqualValues(t, 1, also.reconnects)
+		require.EqualValues(t, 4, d.made.Load())
+		require.Greater(t, outcomes[driver.OK], uint64(500))
+	})
+}
+
+// shaking is the ticket driver with an exchange before anything else.
+type shaking struct {
+	ticket.Driver
+	shake func(ctx context.Context, conn net.Conn, link driver.Link) (net.Conn, error)
+}
+
+func (s shaking) Handshake(ctx context.Context, conn net.Conn, link driver.Link) (net.Conn, error) {
+	return s.shake(ctx, conn, link)
+}
+
+// TestHandshakes has connections begin with an exchange of the driver's own, and again when one is lost.
+func TestHandshakes(t *testing.T) {
+	onBothExecutors(t, unhurried, func(t *testing.T, target string) {
+		var once atomic.Bool
+		s := serveTickets(t, func(n int, reply []byte) []byte {
+			if n >= 500 && once.CompareAndSwap(false, true) {
+				return []byte("4000000000 ok\n")
+			}
+			return reply
+		})
+		var shook, now, most atomic.Int64
+		d := shaking{shake: func(ctx context.Context, conn net.Conn, link driver.Link) (net.Conn, error) {
+			most.Store(max(most.Load(), now.Add(1)))
+			defer now.Add(-1)
+			shook.Add(1)
+			_, err := ticket.Driver{}.Identify(ctx, conn, link)
+			return conn, err
+		}}
+		outcomes, also := driveTickets(t, d, s, target, lastingLoad)
+		require.EqualValues(t, 1, also.reconnects)
+		require.EqualValues(t, 4, shook.Load())
+		require.Greater(t, outcomes[driver.OK], uint64(500))
+		require.Zero(t, now.Load())
+	})
+}
+
+// TestHandshakesThatFail end the phase's preparation with what was wrong, and leave nothing behind.
+func TestHandshakesThatFail(t *testing.T) {
+	wrapped := func(_ context.Context, conn net.Conn, _ driver.Link) (net.Conn, error) {
+		return struct{ net.Conn }{conn}, nil
+	}
+	refused := func(context.Context, net.Conn, driver.Link) (net.Conn, error) { return nil, errors.New("no such user") }
+	panics := func(context.Context, net.Conn, driver.Link) (net.Conn, error) { panic("a bug") }
+	for _, c := range []struct {
+		name  string
+		shake func(context.Context, net.Conn, driver.Link) (net.Conn, error)
+		want  string
+		fits  string // where it does no harm
+	}{
+		{"refused", refused, "no such user", ""},
+		{"a panic", panics, "driver panicked at", ""},
+		{"another connection", wrapped, "which the event loop cannot take over", plan.Blocking},
+	} {
+		for _, executor := range []string{plan.EventLoop, plan.Blocking} {
+			t.Run(c.name+", "+executor, func(t *testing.T) {
+				s := serveTickets(t, nil)
+				_, _, err := driveLines(t, Config{Loops: 1, Drivers: []driver.Driver{shaking{shake: c.shake}}},
+					ticketPlan(s.addr, fmt.Sprintf("executor = %q\n", executor), ticketLoad))
+				if executor == c.fits {
+					require.NoError(t, err)
+					return
+				}
+				require.ErrorContains(t, err, c.want)
+			})
+		}
+	}
+}
+
+// TestHandshakeThatHangs is given up when the loop has waited for long enough, and its goroutine ends.
+func TestHandshakeThatHangs(t *testing.T) {
+	ended := make(chan struct{}, 8)
+	d := shaking{shake: func(_ context.Context, conn net.Conn, _ driver.Link) (net.Conn, error) {
+		defer func() { ended <- struct{}{} }()
+		_, err := conn.Read(make([]byte, 1))
+		return conn, err
+	}}
+	onBothExecutors(t, 100*time.Millisecond, func(t *testing.T, target string) {
+		t.Parallel() // each waits for 10 s
+		s := serveTickets(t, nil)
+		_, _, err := driveLines(t, Config{Loops: 1, Drivers: []driver.Driver{d}}, ticketPlan(s.addr, target, "closed {\n sessions = 1\n iterations = 1\n}"))
+		require.ErrorContains(t, err, "no answer")
+		<-ended
+	})
+}
+
+// TestTaggedQueue moves entries to the front and back.
+func TestTaggedQueue(t *testing.T) {
+	var q queue
+	for id := range uint32(5) {
+		q.push(pending{id: id, n: 1})
+	}
+	ids := func() (got []uint32) {
+		for i := range q.len() {
+			got = append(got, q.at(i).id)
+		}
+		return got
+	}
+	q.front(3)
+	require.Equal(t, []uint32{3, 0, 1, 2, 4}, ids())
+	q.back(3)
+	require.Equal(t, []uint32{0, 1, 2, 3, 4}, ids())
+	q.front(0)
+	q.back(0)
+	q.front(4)
+	q.take(1)
+	require.Equal(t, []uint32{0, 1, 2, 3}, ids())
+}
