@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/run/conditions"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -41,7 +43,7 @@ func (r *Run) CheckValid() error {
 		}
 	}
 	for i := range r.Losses {
-		if err := r.Losses[i].checkValid(); err != nil {
+		if err := r.Losses[i].CheckValid(); err != nil {
 			return fmt.Errorf("losses[%d]: %w", i, err)
 		}
 	}
@@ -104,9 +106,15 @@ func (r *Run) checkVerdict() error {
 	case r.ExitCode != made.ExitCode:
 		return fmt.Errorf("exit code %d, but that of the verdict is %d", r.ExitCode, made.ExitCode)
 	default:
-		for _, why := range want.Reasons {
-			if !slices.Contains(v.Reasons, why) {
+		if n := len(v.Codes); n > 0 && n != len(v.Reasons) {
+			return fmt.Errorf("verdict: %d codes of %s", n, quantity.Count(len(v.Reasons), "reason"))
+		}
+		for i, why := range want.Reasons {
+			switch {
+			case !slices.Contains(v.Reasons, why):
 				return fmt.Errorf("verdict: a reason is not among its own: %s", why)
+			case len(v.Codes) > 0 && !v.has(want.why(i)):
+				return fmt.Errorf("verdict: the code of a reason is not %q: %s", want.Codes[i], why)
 			}
 		}
 	}
@@ -123,7 +131,7 @@ func (p *Phase) checkJudgement() error {
 		switch {
 		case !(m.OthersShare >= 0 && m.IdleShare >= 0 && m.OthersShare+m.IdleShare <= 1+rounding):
 			return fmt.Errorf("generator: others had %v of the machine's processors, and %v of them was idle", m.OthersShare, m.IdleShare)
-		case m.Doubtful() && p.Kind == string(Load) && p.Validity == Valid:
+		case m.Doubtful() && p.Kind.Timed() && p.Validity == Valid:
 			return fmt.Errorf("judged valid, but others had %v of the processors, and %v of them was idle", m.OthersShare, m.IdleShare)
 		}
 	}
@@ -161,6 +169,9 @@ func (p *Phase) checkWhole() error {
 			return fmt.Errorf("setup: %w", err)
 		}
 	}
+	if err := cmp.Or(p.checkSteps(), p.checkFiner()); err != nil {
+		return err
+	}
 	for i := range p.Levels {
 		if err := checkFigures(p.Levels[i].Op, p.Levels[i].Scenario); err != nil {
 			return fmt.Errorf("level %d: %w", i, err)
@@ -187,6 +198,19 @@ func (p *Phase) checkWhole() error {
 		}
 	}
 	return p.checkSearch()
+}
+
+// checkSteps holds that a phase has a step for each of its levels, in their order, or for all of its load.
+func (p *Phase) checkSteps() error {
+	if n := len(p.Steps); n > 0 && n != max(len(p.Levels), 1) {
+		return fmt.Errorf("%d steps of %d levels", n, len(p.Levels))
+	}
+	for i, seq := range p.Steps {
+		if seq < 0 || i > 0 && seq <= p.Steps[i-1] {
+			return fmt.Errorf("the steps %v are not in the order of a run", p.Steps)
+		}
+	}
+	return nil
 }
 
 // held is the outcome of a level at which every objective held.
@@ -236,8 +260,39 @@ func checkFigures(ops map[string]*Op, scenarios map[string]*Scenario) error {
 		if err := s.check(); err != nil {
 			return fmt.Errorf("scenario %s: %w", name, err)
 		}
+		if err := s.checkSteps(); err != nil {
+			return fmt.Errorf("scenario %s: %w", name, err)
+		}
 	}
 	return nil
+}
+
+// checkSteps holds that the order has every step, and that each is whole.
+func (s *Scenario) checkSteps() error {
+	if len(s.StepOrder) != len(s.Step) {
+		return fmt.Errorf("%d names of %d steps", len(s.StepOrder), len(s.Step))
+	}
+	for _, name := range s.StepOrder {
+		step := s.Step[name]
+		if step == nil {
+			return fmt.Errorf("step %s is null", name)
+		}
+		if err := cmp.Or(step.check(), step.checkLedger()); err != nil {
+			return fmt.Errorf("step %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// checkLedger holds what was due against what ended, and the latencies against both.
+func (f *Figures) checkLedger() error {
+	if f.InFlight < 0 {
+		return fmt.Errorf("%d in flight", f.InFlight)
+	}
+	if ended := f.OK + f.Miss + f.Conflict + f.QuorumFailed + f.Timeout + f.Error + f.Shed; f.Due != ended+uint64(f.InFlight) {
+		return fmt.Errorf("due %d, but %d ended and %d in flight", f.Due, ended, f.InFlight)
+	}
+	return f.checkCounts()
 }
 
 // check holds that rates come in both units, and that latencies are whole.
@@ -248,6 +303,9 @@ func (f *Figures) check(acks ...Latency) error {
 		return errors.New("a rate per second, per minute or of what was answered without the others")
 	case f.Rate != nil && math.Abs(*f.RatePerMinute-60**f.Rate) > rounding*math.Abs(*f.RatePerMinute):
 		return fmt.Errorf("a rate of %v/s, and of %v a minute", *f.Rate, *f.RatePerMinute)
+	}
+	if err := f.Growth.check(); err != nil {
+		return err
 	}
 	latencies := []Latency{f.Response, f.Service, f.Lag}
 	for _, c := range []ClassLatency{f.Latency.OK, f.Latency.Miss, f.Latency.Bad} {
@@ -318,13 +376,7 @@ func (p *Phase) checkLedgers() error {
 		}
 	}
 	for name, s := range p.Scenario {
-		if s.InFlight < 0 {
-			return fmt.Errorf("scenario %s: %d in flight", name, s.InFlight)
-		}
-		if ended := s.OK + s.Miss + s.Conflict + s.QuorumFailed + s.Timeout + s.Error + s.Shed; s.Due != ended+uint64(s.InFlight) {
-			return fmt.Errorf("scenario %s: due %d, but %d ended and %d in flight", name, s.Due, ended, s.InFlight)
-		}
-		if err := s.checkCounts(); err != nil {
+		if err := s.checkLedger(); err != nil {
 			return fmt.Errorf("scenario %s: %w", name, err)
 		}
 	}
@@ -367,16 +419,43 @@ func checkLedgers(ops map[string]*Op, requests []Requests) error {
 // CheckRequests holds ops against the requests that they take: what was done was asked for, and answered, by as many endpoints as it needs.
 // The error names the first verb of which that is not so.
 func (p *Phase) CheckRequests() error {
-	kind := StepKind(p.Kind)
+	kind := p.Kind
 	if p.Setup != nil {
-		if err := checkAnswered(Setup, p.Target.Replication, p.Setup.Op, p.Setup.Requests); err != nil {
+		if err := checkAnswered(worker.Setup, p.Target.Replication, p.Setup.Op, p.Setup.Requests); err != nil {
 			return fmt.Errorf("setup: %w", err)
 		}
 	}
-	return checkAnswered(kind, p.Target.Replication, p.Op, p.Requests)
+	if len(p.Others) == 0 {
+		return checkAnswered(kind, p.Target.Replication, p.Op, p.Requests)
+	}
+	for _, t := range append([]conditions.Target{p.Target}, p.Others...) {
+		sent := slices.DeleteFunc(slices.Clone(p.Requests), func(r Requests) bool { return r.Target != t.Name })
+		if err := checkAnswered(kind, t.Replication, p.opsOn(t.Name), sent); err != nil {
+			return fmt.Errorf("target %s: %w", t.Name, err)
+		}
+	}
+	return nil
 }
 
-func checkAnswered(kind StepKind, r *Replication, ops map[string]*Op, requests []Requests) error {
+// opsOn returns how many ops of each verb the steps of scenarios have brought to a target, as far as they were done.
+func (p *Phase) opsOn(target string) map[string]*Op {
+	all := map[string]*Op{}
+	for _, s := range p.Scenario {
+		for _, step := range s.Step {
+			if step.Target != target {
+				continue
+			}
+			if all[step.Op] == nil {
+				all[step.Op] = new(Op)
+			}
+			all[step.Op].OK += step.OK
+			all[step.Op].Miss += step.Miss
+		}
+	}
+	return all
+}
+
+func checkAnswered(kind worker.StepKind, r *conditions.Replication, ops map[string]*Op, requests []Requests) error {
 	for _, verb := range slices.Sorted(maps.Keys(ops)) {
 		var answered uint64
 		for _, sent := range requests {
@@ -384,7 +463,7 @@ func checkAnswered(kind StepKind, r *Replication, ops map[string]*Op, requests [
 				answered += sent.Answered
 			}
 		}
-		o, each := ops[verb], r.answers(kind, verb)
+		o, each := ops[verb], answers(r, kind, verb)
 		if done := o.OK + o.Miss; answered/each < done {
 			return fmt.Errorf("%s: %s ended ok or miss, which takes %s, and %s were",
 				verb, quantity.Count(done, "op"), quantity.Count(done*each, "answered request"), quantity.Number(float64(answered)))
@@ -393,12 +472,12 @@ func checkAnswered(kind StepKind, r *Replication, ops map[string]*Op, requests [
 	return nil
 }
 
-// answers is how many good answers an op takes to end ok or miss, of a target with the replication r, which is nil where there is none.
-func (r *Replication) answers(kind StepKind, verb string) uint64 {
+// answers is how many good Answers an op takes to end ok or miss, of a target with the replication r, which is nil where there is none.
+func answers(r *conditions.Replication, kind worker.StepKind, verb string) uint64 {
 	switch {
-	case r == nil || r.Coordinate != "client":
+	case r == nil || !r.ByClient():
 		return 1
-	case kind != Load: // these go to all of the endpoints of a key
+	case !kind.Timed(): // these go to all of the endpoints of a key
 		return uint64(max(1, r.N))
 	case verb == driver.Get.String():
 		return uint64(max(1, r.R))

@@ -1,5 +1,9 @@
 package run
 
+import (
+	"github.com/loadgen/loadgen/internal/reason"
+)
+
 // Environment is where the run took place: the machine and process that coordinated it. A text that could not be read is "".
 type Environment struct {
 	Go          string `json:"go"`
@@ -22,5 +26,17 @@ type Environment struct {
 	// Servers is what each endpoint said it is, by target and endpoint: Servers["space"]["127.0.0.1:7001"]["version"].
 	Servers map[string]map[string]map[string]string `json:"servers"`
 
-	Nulls map[string]string `json:"nulls"` // why a field is null or ""
+	Nulls     map[string]string      `json:"nulls"`      // why a field is null or ""
+	NullCodes map[string]reason.Code `json:"null_codes"` // of Nulls; empty in a result of an older form
+}
+
+// Null keeps why a fact is null or "": because the machine sets no such bound, or because it could not be read.
+func (e *Environment) Null(fact, why string, unlimited bool) {
+	if e.Nulls == nil {
+		e.Nulls, e.NullCodes = map[string]string{}, map[string]reason.Code{}
+	}
+	e.Nulls[fact], e.NullCodes[fact] = why, reason.Unreadable
+	if unlimited {
+		e.NullCodes[fact] = reason.Unlimited
+	}
 }

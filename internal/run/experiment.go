@@ -5,7 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/loadgen/loadgen/internal/exit"
 	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/reason"
 )
 
 // Experiment is what came of running the variants of a plan again and again. Each execution is a [Run] of its own; this names them and
@@ -14,6 +16,7 @@ type Experiment struct {
 	Schema     int       `json:"schema"`
 	ID         string    `json:"experiment_id"`
 	Plan       string    `json:"plan"`
+	PlanDigest string    `json:"plan_digest"` // of how it is run and of its variants' plans, in hex; "": kept by an older loadgen
 	StartedAt  time.Time `json:"started_at"`
 	Loadgen    string    `json:"loadgen"`
 	Seed       uint64    `json:"seed"`     // of the order and of resampling: that of the baseline's plan
@@ -26,6 +29,8 @@ type Experiment struct {
 	Finished   bool      `json:"finished"`    // false: under way, or cut off
 	Verdict    Verdict   `json:"verdict"`     // the worst of its runs in each part
 	ExitCode   int       `json:"exit_code"`   // the first that applies over its runs
+
+	ReasonRuns []int `json:"reason_runs,omitempty"` // which of Runs each of the verdict's reasons is of, from 1, at its place; 0: of none. None in a result of an older form
 
 	Labels map[string]string `json:"labels"` // that the user has given it and its runs
 	Logs   []string          `json:"logs"`   // of runs that count: where their logs were, what their durability was worth, what was verified
@@ -102,9 +107,20 @@ type Figure struct {
 	Differs bool     `json:"differs"`
 	Finding string   `json:"finding"` // in words; "baseline" for its own
 
-	Validity Validity          `json:"validity"` // of the worst phase that it was taken from, the baseline's included
-	Nulls    map[string]string `json:"nulls"`
+	Code reason.Code `json:"code"` // of the finding; "" in a result of an older form
+
+	Validity  Validity               `json:"validity"` // of the worst phase that it was taken from, the baseline's included
+	Nulls     map[string]string      `json:"nulls"`
+	NullCodes map[string]reason.Code `json:"null_codes"` // of Nulls; empty in a result of an older form
 }
+
+// Null keeps why a number is null.
+func (f *Figure) Null(name string, why reason.Why) {
+	f.Nulls[name], f.NullCodes[name] = why.Text, why.Code
+}
+
+// DiffersAlone says whether it is a difference by itself, and not among all comparisons.
+func (f *Figure) DiffersAlone() bool { return f.Code == reason.DiffersAlone }
 
 // Table is cells for people, with the text that every form of it shows.
 type Table struct {
@@ -134,15 +150,17 @@ type Cell struct {
 	Value  *float64 `json:"value"` // in base units
 	Text   string   `json:"text"`
 	Reason string   `json:"reason"`
+
+	Cause string `json:"cause,omitempty"` // of a Reason that names a null figure: why that is null, without its name
 }
 
 // chart is a chart that the plan describes.
 type chart struct {
 	Title string      `json:"title"`
-	Over  string      `json:"over"`  // what X is: "time" in seconds, "ops" that had ended, "quantile" as a share
+	Over  string      `json:"over"`  // what X is: "time" in seconds, "ops" that had ended, "quantile" as a share, "var.NAME" values of a variable
 	Unit  string      `json:"unit"`  // that Y is to be shown in
 	Log   bool        `json:"log"`   // Y by the logarithm
-	Lines []chartLine `json:"lines"` // by variant, and in each as the plan has them
+	Lines []chartLine `json:"lines"` // by variant, and in each as the plan has them; over a variable for each combination of the others
 }
 
 // chartLine is a line of one variant.
@@ -152,6 +170,8 @@ type chartLine struct {
 	X       []float64  `json:"x"`      // of its points, from left to right
 	Y       []*float64 `json:"y"`      // one for each X, in base units; null breaks the line
 	Reason  string     `json:"reason"` // why there are none
+
+	Cause string `json:"cause,omitempty"` // as that of a cell
 }
 
 // AddChart adds a chart without lines; the returned one is valid until the next.
@@ -165,16 +185,16 @@ func (c *chart) Draw(name, variant string, x []float64, y []*float64) {
 	c.Lines = append(c.Lines, chartLine{Name: name, Variant: variant, X: x, Y: y})
 }
 
-// Miss adds a variant's line without points, and why there are none.
-func (c *chart) Miss(name, variant, why string) {
-	c.Lines = append(c.Lines, chartLine{Name: name, Variant: variant, X: []float64{}, Y: []*float64{}, Reason: why})
+// Miss adds a variant's line without points, and why there are none: what an empty cell says.
+func (c *chart) Miss(name, variant string, why Cell) {
+	c.Lines = append(c.Lines, chartLine{Name: name, Variant: variant, X: []float64{}, Y: []*float64{}, Reason: why.Reason, Cause: why.Cause})
 }
 
 // NewExperiment returns an experiment of which nothing has been run: complete, valid, exit code 0.
 func NewExperiment(id string) *Experiment {
 	return &Experiment{
 		Schema: schemaVersion, ID: id,
-		Verdict: Verdict{Completeness: Complete, Validity: Valid, Assertions: None, Reasons: []string{}},
+		Verdict: Verdict{Completeness: Complete, Validity: Valid, Assertions: None, Reasons: []string{}, Codes: []reason.Code{}},
 		Labels:  map[string]string{}, Logs: []string{}, Variants: []Variant{}, Runs: []ExperimentRun{}, Figures: []Figure{}, Tables: []Table{}, Charts: []chart{},
 	}
 }
@@ -246,15 +266,17 @@ func (x *Experiment) Add(r *Run, capped bool) {
 }
 
 // Abort says that the experiment was ended early, and by what; variants that lack runs were stopped by that.
-func (x *Experiment) Abort(by string) {
+func (x *Experiment) Abort(by reason.Why) {
 	for i := range x.Variants {
 		if v := &x.Variants[i]; v.Runs < x.Repeat {
 			v.Stopped = worst(stops[:], v.Stopped, StopAborted)
 		}
 	}
 	x.Verdict.Completeness = worst(completenesses[:], x.Verdict.Completeness, Aborted)
-	x.Verdict.Reasons = append([]string{fmt.Sprintf("%s after %s", by, quantity.Count(uint64(len(x.Runs)), "run"))}, x.Verdict.Reasons...)
-	x.ExitCode = worst(exitCodes[:], x.ExitCode, ExitAborted)
+	x.Verdict.Reasons = append([]string{fmt.Sprintf("%s after %s", by.Text, quantity.Count(uint64(len(x.Runs)), "run"))}, x.Verdict.Reasons...)
+	x.Verdict.Codes = append([]reason.Code{by.Code}, x.Verdict.Codes...)
+	x.ReasonRuns = append([]int{0}, x.ReasonRuns...)
+	x.ExitCode = worst(exitCodes[:], x.ExitCode, exit.Aborted)
 }
 
 // Cap says that a variant has not been run as often as planned, because its time was over. That was planned, too: the exit code is that of the
@@ -266,7 +288,7 @@ func (x *Experiment) Cap(variant string) {
 		}
 	}
 	x.Verdict.Completeness = worst(completenesses[:], x.Verdict.Completeness, Capped)
-	x.Verdict.Reasons = append(x.Verdict.Reasons, fmt.Sprintf("%s: not run as often as planned: its cap is used up", variant))
+	x.say(0, reason.Why{Code: reason.Capped, Text: fmt.Sprintf("%s: not run as often as planned: its cap is used up", variant)})
 }
 
 // What an experiment takes the worst of, each from best to worst.
@@ -274,19 +296,36 @@ var (
 	completenesses = [...]Completeness{Complete, Capped, Degraded, Aborted, Failed}
 	validities     = [...]Validity{Valid, Suspect, Invalid}
 	assertions     = [...]Assertions{None, Pass, Fail}
-	exitCodes      = [...]int{ExitOK, ExitAssert, ExitInvalid, ExitDegraded, ExitAborted, ExitFailed}
+	exitCodes      = [...]int{exit.OK, exit.Assert, exit.Invalid, exit.Degraded, exit.Aborted, exit.Failed}
 )
 
-// judge takes a run into the verdict.
+// judge takes the run that was named last into the verdict.
 func (x *Experiment) judge(r ExperimentRun) {
 	v := &x.Verdict
 	v.Completeness = worst(completenesses[:], v.Completeness, r.Verdict.Completeness)
 	v.Validity = worst(validities[:], v.Validity, r.Verdict.Validity)
 	v.Assertions = worst(assertions[:], v.Assertions, r.Verdict.Assertions)
-	for _, why := range r.Verdict.Reasons {
-		v.Reasons = append(v.Reasons, fmt.Sprintf("%s, repetition %d: %s", r.Variant, r.Repetition, why))
+	for i := range r.Verdict.Reasons {
+		why := r.Verdict.why(i)
+		x.say(len(x.Runs), reason.Why{Code: why.Code, Text: fmt.Sprintf("%s, repetition %d: %s", r.Variant, r.Repetition, why.Text)})
 	}
 	x.ExitCode = worst(exitCodes[:], x.ExitCode, r.ExitCode)
+}
+
+// say adds a reason, of a run by its number from 1, or of none.
+func (x *Experiment) say(of int, why reason.Why) {
+	x.Verdict.add(why)
+	x.ReasonRuns = append(x.ReasonRuns, of)
+}
+
+// Own returns the reasons of the verdict that are those of no run; all in a result of an older form.
+func (x *Experiment) Own() (own []string) {
+	for i, text := range x.Verdict.Reasons {
+		if i >= len(x.ReasonRuns) || x.ReasonRuns[i] == 0 {
+			own = append(own, text)
+		}
+	}
+	return own
 }
 
 // worst returns the one of two that comes later in an order.

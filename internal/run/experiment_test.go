@@ -4,11 +4,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/exit"
+	"github.com/loadgen/loadgen/internal/reason"
 )
 
 func comparedRun(variant string, c Completeness) *Run {
 	r := New(Header{ID: variant, Variant: variant, Repetition: 1}, Environment{})
-	r.Conclude(c, "because")
+	r.Conclude(c, reason.Why{Code: reason.NotCarriedOut, Text: "because"})
 	return r
 }
 
@@ -18,12 +21,12 @@ func TestExperimentIsAsGoodAsItsWorstRun(t *testing.T) {
 		runs []Completeness
 		want int
 	}{
-		{[]Completeness{Complete}, ExitOK},
-		{[]Completeness{Complete, Capped}, ExitOK},
-		{[]Completeness{Capped, Degraded}, ExitDegraded},
-		{[]Completeness{Degraded, Complete}, ExitDegraded},
-		{[]Completeness{Degraded, Aborted}, ExitAborted},
-		{[]Completeness{Failed, Aborted, Complete}, ExitFailed},
+		{[]Completeness{Complete}, exit.OK},
+		{[]Completeness{Complete, Capped}, exit.OK},
+		{[]Completeness{Capped, Degraded}, exit.Degraded},
+		{[]Completeness{Degraded, Complete}, exit.Degraded},
+		{[]Completeness{Degraded, Aborted}, exit.Aborted},
+		{[]Completeness{Failed, Aborted, Complete}, exit.Failed},
 	} {
 		x := NewExperiment("x")
 		x.Baseline, x.Repeat, x.Variants = "a", 3, []Variant{{Name: "a", Stopped: StopFinished}}
@@ -51,15 +54,24 @@ func TestInvalidOutweighsAssertsOnly(t *testing.T) {
 	r := comparedRun("a", Complete)
 	r.SetAsserts([]AssertResult{{Name: "n", OK: &no}})
 	x.Add(r, false)
-	require.Equal(t, ExitAssert, x.ExitCode)
+	require.Equal(t, exit.Assert, x.ExitCode)
 	bad := comparedRun("a", Complete)
 	bad.Add("p", &Phase{Validity: Invalid})
 	x.Add(bad, false)
-	require.Equal(t, ExitInvalid, x.ExitCode)
+	require.Equal(t, exit.Invalid, x.ExitCode)
 	require.Equal(t, Verdict{
 		Completeness: Complete, Validity: Invalid, Assertions: Fail,
 		Reasons: []string{"a, repetition 1: because", `a, repetition 1: assert "n" does not hold: , with `, "a, repetition 1: because"},
+		Codes:   []reason.Code{reason.NotCarriedOut, reason.AssertFailed, reason.NotCarriedOut},
 	}, x.Verdict)
+	require.Equal(t, []int{1, 1, 2}, x.ReasonRuns)
+	require.Empty(t, x.Own())
+	x.Cap("a")
+	x.Abort(reason.User)
+	require.Equal(t, []int{0, 1, 1, 2, 0}, x.ReasonRuns)
+	require.Equal(t, []string{"stopped by the user after 2 runs", "a: not run as often as planned: its cap is used up"}, x.Own())
+	x.ReasonRuns = nil
+	require.Len(t, x.Own(), 5, "a result of an older form does not tell them apart")
 }
 
 func TestInconsistentExperiments(t *testing.T) {

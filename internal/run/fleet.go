@@ -1,9 +1,8 @@
 package run
 
 import (
-	"fmt"
-
-	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/worker"
 )
 
 // Worker is one worker of a run.
@@ -12,62 +11,41 @@ type Worker struct {
 	Host     string `json:"host"`     // "" for the coordinator's own process
 	Loadgen  string `json:"loadgen"`  // version of its program
 	Sessions int    `json:"sessions"` // the most that it had in a phase
+	Replaces string `json:"replaces"` // the worker, lost before, whose sessions it took over; "": none
+	Since    string `json:"since"`    // from which phase on; "": the first
 
 	ClockOffsetSeconds      float64 `json:"clock_offset_seconds"`      // its monotonic clock minus the coordinator's, as fixed for the run
 	ClockUncertaintySeconds float64 `json:"clock_uncertainty_seconds"` // by which the offset may be wrong at the end of its last step; 0 in the coordinator's own process
-	CPUSeconds              float64 `json:"cpu_seconds"`               // user + system of its process, over all steps that it finished
+	CPUSeconds              float64 `json:"cpu_seconds"`               // user + system of its process, over all steps that it finished, and
+	measure.Spent
+	MaxRSSBytes int64 `json:"max_rss_bytes"` // of its process
 }
 
-// Loss is what became of a worker that was lost: what is known of it and what is not. Times are seconds on the run clock. As an error, it
-// says that the worker cannot be reached any more and takes no further part in the run; it names the worker then, why, and until when it
-// may have loaded, and the rest is for who keeps its snapshots to fill in.
-type Loss struct {
-	Worker        string  `json:"worker"`
-	Why           string  `json:"why"`
-	Phase         string  `json:"phase"`          // the one at hand; "": none had begun
-	Seq           uint64  `json:"seq"`            // its last snapshot that is kept; 0: none of this phase's step
-	KnownSeconds  float64 `json:"known_seconds"`  // up to when it is known what the worker did
-	LoadedSeconds float64 `json:"loaded_seconds"` // by when its load had ended at the latest: its lease was over
-	UnseenOps     uint64  `json:"unseen_ops"`     // that it may have sent in between: a bound, or an estimate
-
-	UnseenEstimated bool `json:"unseen_estimated"` // UnseenOps is an estimate, as the plan sets no bound
+// AddSpent adds what the worker's process took for a step more.
+func (w *Worker) AddSpent(g *measure.Generator) {
+	w.CPUSeconds += g.CPUSeconds
+	w.Add(&g.Spent)
+	w.ElapsedSeconds += g.ElapsedSeconds
+	w.MaxRSSBytes = max(w.MaxRSSBytes, g.MaxRSSBytes)
 }
 
-func (l *Loss) Error() string {
-	if l.Phase == "" {
-		return fmt.Sprintf("worker %s was lost: %s", l.Worker, l.Why)
+// LossOf returns what became of a worker of the fleet, by its place there; nil of one that was not lost. A name may come twice: the second one to have
+// it came when the first was lost.
+func (r *Run) LossOf(place int) *worker.Loss {
+	nth := 0
+	for _, w := range r.Fleet[:place] {
+		if w.Name == r.Fleet[place].Name {
+			nth++
+		}
 	}
-	text := fmt.Sprintf("worker %s was lost in phase %s: %s; ", l.Worker, l.Phase, l.Why)
-	if l.Seq == 0 {
-		text += "none of its snapshots of that step is kept"
-	} else {
-		text += fmt.Sprintf("its last snapshot is number %d, up to %s of the run", l.Seq, quantity.Duration(l.KnownSeconds))
-	}
-	unseen := l.Unseen()
-	if unseen == "" {
-		return text + ", and no op after it is missing"
-	}
-	return text + fmt.Sprintf("; %s that it may have sent after that, until %s, are not in the figures", unseen, quantity.Duration(l.LoadedSeconds))
-}
-
-// Unseen says in words how many ops are in no figure; "" when none is missing.
-func (l *Loss) Unseen() string {
-	switch ops := quantity.Count(l.UnseenOps, "op"); {
-	case l.UnseenEstimated:
-		return "an estimated " + ops
-	case l.UnseenOps > 0:
-		return "at most " + ops
-	}
-	return ""
-}
-
-// checkValid reports whether what is said of the ops that nobody saw can be.
-func (l *Loss) checkValid() error {
-	switch missing := l.Unseen() != ""; {
-	case l.LoadedSeconds < l.KnownSeconds:
-		return fmt.Errorf("worker %s is known up to %v s, and had ended by %v s", l.Worker, l.KnownSeconds, l.LoadedSeconds)
-	case missing && (l.Phase == "" || l.LoadedSeconds == l.KnownSeconds):
-		return fmt.Errorf("worker %s may have sent %s when it had no load to send", l.Worker, l.Unseen())
+	for i := range r.Losses {
+		if r.Losses[i].Worker != r.Fleet[place].Name {
+			continue
+		}
+		if nth == 0 {
+			return &r.Losses[i]
+		}
+		nth--
 	}
 	return nil
 }

@@ -26,8 +26,10 @@ func placeholder(path string) string {
 		"phase.NAME.op":                                "VERB",
 		"phase.NAME.scenario":                          "SCENARIO",
 		"phase.NAME.levels[].scenario":                 "SCENARIO",
+		"phase.NAME.scenario.SCENARIO.step":            "STEP",
 		"variants[].values":                            "VARIABLE",
 		"figures[].nulls":                              "PATH",
+		"figures[].null_codes":                         "PATH",
 		"phase.NAME.observe":                           "OBSERVATION",
 		"phase.NAME.observe.OBSERVATION":               "FIELD",
 		"phase.NAME.probes":                            "OBSERVATION",
@@ -38,7 +40,9 @@ func placeholder(path string) string {
 		"environment.servers.TARGET":                   "ENDPOINT",
 		"environment.servers.TARGET.ENDPOINT":          "FACT",
 		"phase.NAME.nulls":                             "PATH",
+		"phase.NAME.null_codes":                        "PATH",
 		"environment.nulls":                            "PATH",
+		"environment.null_codes":                       "PATH",
 		"labels":                                       "LABEL",
 	}[path]
 }
@@ -89,7 +93,7 @@ func (s *schema) walk(path string, t reflect.Type, null string) {
 
 func (s *schema) fields(path string, t reflect.Type) {
 	for f := range t.Fields() {
-		switch name := f.Tag.Get("json"); {
+		switch name, _, _ := strings.Cut(f.Tag.Get("json"), ","); {
 		case f.Anonymous:
 			s.fields(path, f.Type)
 		case f.IsExported() && name != "-":

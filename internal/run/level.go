@@ -29,7 +29,8 @@ type Search struct {
 	ClientBound *float64 `json:"client_bound"` // the lowest above it that the generator could not offer
 	Knee        *float64 `json:"knee"`         // where throughput divided by mean response is greatest
 	KneeLevel   *int     `json:"knee_level"`
-	Ended       string   `json:"ended"` // why no more rates were tried
+	End         string   `json:"end"`   // why no more rates were tried: a code, and
+	Ended       string   `json:"ended"` // in words
 
 	From        float64     `json:"from"` // what was asked for
 	To          float64     `json:"to"`

@@ -5,22 +5,23 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
 func TestShareOfBound(t *testing.T) {
-	log := func(sync string, size int, speed float64) *Log {
-		l := &Log{Log: localfile.Log{SyncUsed: sync}, EntryBytes: size, Bound: "raw"}
+	log := func(sync string, size int, speed float64) *worker.Log {
+		l := &worker.Log{Log: localfile.Log{SyncUsed: sync}, EntryBytes: size, Bound: "raw"}
 		if speed > 0 {
 			l.BytesPerSecond = &speed
 		}
 		return l
 	}
 	l := log("msync", 100, 300)
-	require.Empty(t, l.shareOf(log("msync", 100, 400)))
+	require.Empty(t, shareOf(l, log("msync", 100, 400)))
 	require.InDelta(t, 0.75, *l.BoundShare, 1e-9)
 	for _, c := range []struct {
-		of, bound *Log
+		of, bound *worker.Log
 		why       string
 	}{
 		{log("msync", 100, 300), nil, "phase raw was not run"},
@@ -28,9 +29,9 @@ func TestShareOfBound(t *testing.T) {
 		{log("msync", 100, 300), log("msync", 101, 400), "entries are of 100 bytes, and of 101 in phase raw"},
 		{log("msync", 100, 0), log("msync", 100, 400), "there is no rate of entries"},
 		{log("msync", 100, 300), log("msync", 100, 0), "there is no rate of entries"},
-		{&Log{}, nil, "the plan names no bound"},
+		{&worker.Log{}, nil, "the plan names no bound"},
 	} {
-		require.Equal(t, c.why, c.of.shareOf(c.bound))
+		require.Equal(t, c.why, shareOf(c.of, c.bound).Text)
 		require.Nil(t, c.of.BoundShare)
 	}
 }

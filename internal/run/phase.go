@@ -4,23 +4,32 @@ import (
 	"math"
 	"slices"
 
-	"github.com/loadgen/loadgen/pkg/plan"
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/reason"
+	"github.com/loadgen/loadgen/internal/run/conditions"
+	"github.com/loadgen/loadgen/internal/worker"
 )
 
 // Phase is the result of one phase.
 type Phase struct {
-	Kind     string   `json:"kind"`     // "load", "populate" or "clear"
-	Model    string   `json:"model"`    // "closed", "open", "stages" or "search"
-	Seconds  float64  `json:"seconds"`  // first start to last end of the measured ops
-	Validity Validity `json:"validity"` // worst of what Reasons name
-	Reasons  []Reason `json:"reasons"`
-	WarmUp   WarmUp   `json:"warmup"`
-	Steady   Steady   `json:"steady"`
+	Kind     worker.StepKind  `json:"kind"` // Load, Populate or Clear
+	Model    conditions.Model `json:"model"`
+	Ended    string           `json:"ended"`    // why the measured step was over: "iterations", "keys", "duration", "schedule", "trace", "search", "errors", "stopped", "lost" or "log"
+	Seconds  float64          `json:"seconds"`  // first start to last end of the measured ops
+	Validity Validity         `json:"validity"` // worst of what Reasons name
+	Reasons  []Reason         `json:"reasons"`
+	WarmUp   WarmUp           `json:"warmup"`
+	Steady   struct {         // how even a load ran after its warm-up, second by second
+		Seconds  int   `json:"seconds"`  // that were looked at: whole ones, with all of the load on
+		Rate     Trend `json:"rate"`     // of the ops that ended ok or miss in each
+		Response Trend `json:"response"` // of their mean response
+	} `json:"steady"`
 
-	Target  Target    `json:"target"`
-	Dataset Dataset   `json:"dataset"`
-	Load    Shape     `json:"load"`
-	Trace   *Replayed `json:"trace"` // null: the phase replays none
+	Target  conditions.Target   `json:"target"`
+	Others  []conditions.Target `json:"other_targets"` // that steps of scenarios name, in the order in which they are first named
+	Dataset conditions.Dataset  `json:"dataset"`
+	Load    conditions.Load     `json:"load"`
+	Trace   *conditions.Trace   `json:"trace"` // null: the phase replays none
 
 	OfferedRate  *float64 `json:"offered_rate"`  // open: ops due per second after the ramp
 	AchievedRate *float64 `json:"achieved_rate"` // open: ops ended per second, whatever their outcome, over as long a time
@@ -28,16 +37,21 @@ type Phase struct {
 	OpCostSeconds  *float64 `json:"op_cost_seconds"`  // processor time of the loops for an op
 	ExpectedLagP99 *float64 `json:"expected_lag_p99"` // open: of a queue with that cost at the load that the loops had, seconds
 
-	Log       *Log                 `json:"log"`      // null: the target is no log
+	Log       *worker.Log          `json:"log"`      // null: the target is no log
 	Op        map[string]*Op       `json:"op"`       // by verb; of a search, of the level with the largest rate that held
 	Scenario  map[string]*Scenario `json:"scenario"` // by name; of a search, as Op
 	Requests  []Requests           `json:"requests"`
 	Setup     *Ledgers             `json:"setup"` // of the untimed ops before the load
 	Series    []Row                `json:"series"`
-	Generator Generator            `json:"generator"` // of the load, setup apart; over all workers
-	Digest    string               `json:"digest"`    // of the multiset of ops due: stream, number, verb, key, size; hex
-	Nulls     map[string]string    `json:"nulls"`     // why a number below this phase is null, by path
-	Errors    []ErrorText          `json:"errors"`    // most frequent first
+	Finer     []finerRow           `json:"finer,omitempty"` // how ops ended, where Series has fewer than 20 rows and all are of one step; else none
+	Steps     []int                `json:"steps"`           // numbers of the steps whose snapshots are of the load, one for each level; of a result of an older form, none
+	Generator measure.Generator    `json:"generator"`       // of the load, setup apart; over all workers
+	Digest    string               `json:"digest"`          // of the multiset of ops due: stream, number, verb, key, size; hex
+	Nulls     map[string]string    `json:"nulls"`           // why a number below this phase is null, by path
+
+	NullCodes map[string]reason.Code `json:"null_codes"` // of Nulls; empty in a result of an older form
+
+	Errors []ErrorText `json:"errors"` // most frequent first
 
 	Reconnects      uint64  `json:"reconnects"`        // connections opened again after a loss
 	LateReplies     uint64  `json:"late_replies"`      // to requests that had timed out; discarded
@@ -62,23 +76,18 @@ func (p *Phase) Lost() string {
 
 // Reason is why figures of a phase are no better than Validity.
 type Reason struct {
-	Validity Validity `json:"validity"`
-	Text     string   `json:"text"`
-	Touches  []string `json:"touches"` // paths of figures below the phase, or of objects all of whose figures are meant
+	Validity Validity    `json:"validity"`
+	Code     reason.Code `json:"code"` // what it is, whatever its words; "" in a result of an older form
+	Text     string      `json:"text"`
+	Touches  []string    `json:"touches"` // paths of figures below the phase, or of objects all of whose figures are meant
 }
 
 // WarmUp is the beginning of a load that its rates and latencies leave out; ledgers count it.
 type WarmUp struct {
-	Seconds float64 `json:"seconds"` // from the phase's origin
-	By      string  `json:"by"`      // "plan", "mser-5" or "none"
-	Reason  string  `json:"reason"`
-}
-
-// Steady says how even a load ran after its warm-up, second by second.
-type Steady struct {
-	Seconds  int   `json:"seconds"`  // that were looked at: whole ones, with all of the load on
-	Rate     Trend `json:"rate"`     // of the ops that ended ok or miss in each
-	Response Trend `json:"response"` // of their mean response
+	Seconds float64     `json:"seconds"` // from the phase's origin
+	By      string      `json:"by"`      // "plan", "mser-5" or "none"
+	Code    reason.Code `json:"code"`    // of why there is none; "" where there is one
+	Reason  string      `json:"reason"`
 }
 
 // Trend describes a series of seconds. Its shares are of its mean.
@@ -87,88 +96,6 @@ type Trend struct {
 	CI95      *float64 `json:"ci95"`      // half of the 95 % confidence interval of the mean, a share
 	Drift     *float64 `json:"drift"`     // change from beginning to end, a share
 	DriftP    *float64 `json:"drift_p"`   // probability of a trend as strong as this by chance
-}
-
-// Target is what the phase was run against.
-type Target struct {
-	Name        string       `json:"name"`
-	Driver      string       `json:"driver"`
-	Builtin     bool         `json:"builtin"`     // built-in nodes started for this run
-	TLS         bool         `json:"tls"`         // connections were encrypted
-	Endpoints   []string     `json:"endpoints"`   //
-	Placement   string       `json:"placement"`   // "ketama" or "rendezvous"
-	Replication *Replication `json:"replication"` // null: each key lives on one endpoint
-}
-
-// Replication says on how many endpoints a key lived and how many answers made an op.
-type Replication struct {
-	Coordinate string `json:"coordinate"`
-	N          int    `json:"n"`
-	W          int    `json:"w"`
-	R          int    `json:"r"`
-	ReadFanout string `json:"read_fanout"`
-	ReadFrom   string `json:"read_from"`
-}
-
-// Dataset is which keys and values were used.
-type Dataset struct {
-	Name       string  `json:"name"`
-	Keys       int64   `json:"keys"`  // in the space, or in each session's pool
-	Scope      string  `json:"scope"` // "shared" or "session"
-	Pick       string  `json:"pick"`
-	Skew       float64 `json:"skew"`        // s of zipf(s) and latest(s), else 0
-	ValueBytes int     `json:"value_bytes"` // of the largest
-	Values     string  `json:"values"`      // how they differ from text of that size, "" when they do not
-
-	File       *KeyFile   `json:"file"`        // that has the keys; nil: they are made
-	ValuesFile *ValueFile `json:"values_file"` // that has the values; likewise
-}
-
-// KeyFile is the file that a dataset has its keys from.
-type KeyFile struct {
-	Path   string `json:"path"`
-	Form   string `json:"form"`
-	Field  string `json:"field"`
-	SHA256 string `json:"sha256"`
-}
-
-// ValueFile is the file that a dataset has its values from. Sizes are without the header of a checked value.
-type ValueFile struct {
-	KeyFile
-	Encoding     string  `json:"encoding"`
-	Pick         string  `json:"pick"`
-	Values       int64   `json:"values"` // how many there are
-	LeastBytes   int     `json:"least_bytes"`
-	LargestBytes int     `json:"largest_bytes"`
-	MeanBytes    float64 `json:"mean_bytes"`
-}
-
-// Replayed is the trace that a phase has replayed.
-type Replayed struct {
-	File    string            `json:"file"`
-	Form    string            `json:"form"`
-	SHA256  string            `json:"sha256"`
-	Speed   float64           `json:"speed"` // how many times as fast as it was; of even distances, and of a closed load, 0
-	Lines   int64             `json:"lines"` // that are ops
-	Ops     []plan.TraceCount `json:"ops"`   // lines by what the trace calls the op
-	LeftOut []plan.TraceCount `json:"left_out"`
-}
-
-// Shape is the load that was asked for. A field that the model does not have is 0 or "".
-// Of stages it is all of them together, of a search what its levels have in common.
-type Shape struct {
-	Sessions        int     `json:"sessions"`
-	Pipeline        int     `json:"pipeline"`
-	Batch           int     `json:"batch"`      // keys of an op
-	Iterations      int64   `json:"iterations"` // of each session; 0: not bounded by them
-	DurationSeconds float64 `json:"duration_seconds"`
-	RampSeconds     float64 `json:"ramp_seconds"`
-	ThinkSeconds    float64 `json:"think_seconds"`
-	Rate            float64 `json:"rate"` // arrivals per second
-	Arrivals        string  `json:"arrivals"`
-	InFlight        int     `json:"in_flight"`
-	OnFull          string  `json:"on_full"`
-	HitRatio        float64 `json:"hit_ratio"` // share of gets that ask for keys of the dataset, where the plan has one; else 0
 }
 
 // Ledger counts how ops ended, or the keys of them.
@@ -200,7 +127,9 @@ type Figures struct {
 	Response Latency `json:"response"` // of all ops that were due
 	Service  Latency `json:"service"`  // of all ops that were due
 	Lag      Latency `json:"lag"`      // of every op that was started
-	Latency  Classes `json:"latency"`
+	Latency  classes `json:"latency"`
+
+	Growth *Growth `json:"growth"` // null: the phase has no growth block
 }
 
 // Op is the figures of the ops of one verb.
@@ -209,12 +138,12 @@ type Op struct {
 	HitRatio *float64  `json:"hit_ratio"` // of gets: ok / (ok + miss), of keys where ops have several
 	BytesIn  uint64    `json:"bytes_in"`
 	BytesOut *uint64   `json:"bytes_out"`
-	Keys     KeyLedger `json:"keys"`
+	Keys     keyLedger `json:"keys"`
 	Acks     []Latency `json:"acks"` // k-1: start of the op to its k-th good answer
 }
 
-// KeyLedger is that of the keys of an op: as the op's, where each has one. A batch of several is ok when one of its keys was there.
-type KeyLedger struct {
+// keyLedger is that of the keys of an op: as the op's, where each has one. A batch of several is ok when one of its keys was there.
+type keyLedger struct {
 	Ledger
 	Rate     *float64 `json:"rate"`      // ok per second while all sessions were at work
 	Answered *float64 `json:"answered"`  // ok and miss per second, likewise
@@ -228,7 +157,19 @@ func (o *Op) Batched() bool { return o.Keys.Due > o.Due }
 // did, as a miss when some of them missed, and else as the op did that failed. Its ops are in those of their verbs, too.
 type Scenario struct {
 	Figures
-	Steps []string `json:"steps"` // the ops of one
+	Steps     []string         `json:"steps"`      // the ops of one, in their order
+	StepOrder []string         `json:"step_order"` // the names of its steps, likewise
+	Step      map[string]*Step `json:"step"`
+}
+
+// Step is the figures of the ops of one step of a scenario. The time of a scenario is the sum of its steps', each as often as it is carried out, and of
+// the think times between them.
+type Step struct {
+	Figures
+	Op      string `json:"op"`
+	Target  string `json:"target"`
+	Dataset string `json:"dataset"`
+	Times   int    `json:"times"` // that it is carried out
 }
 
 // Causes counts what decided the ops that ended in conflict, quorum_failed, timeout or error.
@@ -240,8 +181,8 @@ type Causes struct {
 	OpTimeout uint64 `json:"op_timeout"`
 }
 
-// Classes holds the latencies of each class of outcomes.
-type Classes struct {
+// classes holds the latencies of each class of outcomes.
+type classes struct {
 	OK   ClassLatency `json:"ok"`
 	Miss ClassLatency `json:"miss"`
 	Bad  ClassLatency `json:"bad"` // conflict, quorum_failed, timeout, error
@@ -270,8 +211,9 @@ type Latency struct {
 	Max    *float64 `json:"max"`
 }
 
-// Requests is the ledger of the messages with one verb to one endpoint: sent = answered + moved + ask + timeout + error + in_flight.
+// Requests is the ledger of the messages with one verb to one endpoint of a target: sent = answered + moved + ask + timeout + error + in_flight.
 type Requests struct {
+	Target   string `json:"target"`
 	Endpoint string `json:"endpoint"`
 	Verb     string `json:"verb"`
 	Sent     uint64 `json:"sent"`
@@ -307,6 +249,9 @@ type Row struct {
 	} `json:"response"`
 }
 
+// Closed says that the phase's ops were due when others had ended, and not by a schedule.
+func (p *Phase) Closed() bool { return p.Model == conditions.Closed }
+
 // RowSeconds returns how long most rows of a series are, in whole seconds, at least 1. The first and the last may be shorter, and one
 // of which something came late may be longer.
 func RowSeconds(series []Row) float64 {
@@ -325,4 +270,9 @@ func RowSeconds(series []Row) float64 {
 type ErrorText struct {
 	Text  string `json:"text"`
 	Count uint64 `json:"count"`
+}
+
+// Null keeps why the number at a path below the phase is null, or all numbers of the object there.
+func (p *Phase) Null(path string, why reason.Why) {
+	p.Nulls[path], p.NullCodes[path] = why.Text, why.Code
 }

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/loadgen/loadgen/internal/reason"
+	"github.com/loadgen/loadgen/internal/worker"
 )
 
 // schemaVersion is the version of the JSON form. It changes when a path disappears or changes its meaning.
@@ -16,16 +19,17 @@ type Run struct {
 	Seconds     float64           `json:"seconds"` // from StartedAt to the verdict
 	Verdict     Verdict           `json:"verdict"`
 	ExitCode    int               `json:"exit_code"`
-	Asserts     []AssertResult    `json:"asserts"` // in the plan's order
+	Recovered   bool              `json:"recovered"` // made by loadgen runs recover, as the coordinator had died
+	Asserts     []AssertResult    `json:"asserts"`   // in the plan's order
 	PhaseOrder  []string          `json:"phase_order"`
 	Phase       map[string]*Phase `json:"phase"`
 	Environment Environment       `json:"environment"`
 
-	Fleet                 []Worker `json:"fleet"` // in the order of Workers
-	Losses                []Loss   `json:"losses"`
-	CoordinatorCPUSeconds float64  `json:"coordinator_cpu_seconds"` // user + system of the coordinator's process, which is a worker's too when the run has no other
+	Fleet                 []Worker      `json:"fleet"` // in the order of Workers
+	Losses                []worker.Loss `json:"losses"`
+	CoordinatorCPUSeconds float64       `json:"coordinator_cpu_seconds"` // user + system of the coordinator's process, which is a worker's too when the run has no other
 
-	stopped []string // why it got no further, as concluded
+	stopped []reason.Why // why it got no further, as concluded
 }
 
 // Header says which run it is.
@@ -63,7 +67,7 @@ func New(h Header, env Environment) *Run {
 		Phase:       map[string]*Phase{},
 		Environment: env,
 		Fleet:       []Worker{},
-		Losses:      []Loss{},
+		Losses:      []worker.Loss{},
 	}
 	if r.Workers == nil {
 		r.Workers = []string{}
@@ -75,15 +79,15 @@ func New(h Header, env Environment) *Run {
 		r.Environment.Servers = map[string]map[string]map[string]string{}
 	}
 	if r.Environment.Nulls == nil {
-		r.Environment.Nulls = map[string]string{}
+		r.Environment.Nulls, r.Environment.NullCodes = map[string]string{}, map[string]reason.Code{}
 	}
 	r.Conclude(Complete)
 	return r
 }
 
-// Fail concludes a run that could not be carried out, for the given reasons.
-func (r *Run) Fail(reasons ...string) *Run {
-	r.Conclude(Failed, reasons...)
+// Fail concludes a run that could not be carried out.
+func (r *Run) Fail(err error) *Run {
+	r.Conclude(Failed, reason.Why{Code: reason.NotCarriedOut, Text: err.Error()})
 	return r
 }
 
@@ -95,37 +99,38 @@ func (r *Run) Add(name string, p *Phase) {
 	r.PhaseOrder = append(r.PhaseOrder, name)
 	r.Phase[name] = p
 	if l := p.Log; l != nil {
-		var bound *Log
+		var bound *worker.Log
 		if b := r.Phase[l.Bound]; b != nil {
 			bound = b.Log
 		}
-		if why := l.shareOf(bound); why != "" {
-			p.Nulls["log.bound_share"] = why
+		if why := shareOf(l, bound); why.Text != "" {
+			p.Null("log.bound_share", why)
 		}
 	}
 	r.judge()
 }
 
-// Why returns the reason for the null at a path, given as its steps ("phase", "get", "op", "get", "rate"), or "" when none was kept.
-func (r *Run) Why(steps ...string) string {
+// Why returns the reason for the null at a path, given as its steps ("phase", "get", "op", "get", "rate"), or nothing when none was kept.
+func (r *Run) Why(steps ...string) (why reason.Why) {
 	switch {
 	case len(steps) > 1 && steps[0] == "environment":
-		return reason(r.Environment.Nulls, steps[1:])
+		return whyNull(r.Environment.Nulls, r.Environment.NullCodes, steps[1:])
 	case len(steps) > 1 && steps[0] == "phase":
 		if p := r.Phase[steps[1]]; p != nil {
-			return reason(p.Nulls, steps[2:])
+			return whyNull(p.Nulls, p.NullCodes, steps[2:])
 		}
-		return fmt.Sprintf("phase %s was not run: the run is %s", steps[1], r.Verdict.Completeness)
+		return reason.Why{Code: reason.NotApplicable, Text: fmt.Sprintf("phase %s was not run: the run is %s", steps[1], r.Verdict.Completeness)}
 	}
-	return ""
+	return reason.Why{}
 }
 
-// reason looks the path up in nulls, then the objects around it.
-func reason(nulls map[string]string, steps []string) string {
+// whyNull looks the path up in nulls, then the objects around it.
+func whyNull(nulls map[string]string, codes map[string]reason.Code, steps []string) (why reason.Why) {
 	for ; len(steps) > 0; steps = steps[:len(steps)-1] {
-		if why, ok := nulls[strings.Join(steps, ".")]; ok {
-			return why
+		path := strings.Join(steps, ".")
+		if text, ok := nulls[path]; ok {
+			return reason.Why{Code: codes[path], Text: text}
 		}
 	}
-	return ""
+	return reason.Why{}
 }

@@ -1,11 +1,15 @@
 package run
 
-import "time"
+import (
+	"time"
+
+	"github.com/loadgen/loadgen/internal/worker"
+)
 
 // Update says how far a step has got. Rates and quantiles are those of the last interval.
 type Update struct {
 	Phase    string
-	Kind     StepKind
+	Kind     worker.StepKind
 	Level    int // of a phase that has several, from 1; 0: it has not
 	Levels   int // how many it has; 0: not known
 	Elapsed  time.Duration

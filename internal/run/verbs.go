@@ -1,17 +1,22 @@
 package run
 
 import (
+	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// Verbs lists the phase's ops in the order of every table: that of [driver.Verb].
+// Verbs lists the phase's ops in the order of every table: that of [driver.Verb], and behind them those of the plan's own by name.
 func (p *Phase) Verbs() []string {
-	order := func(op string) driver.Verb {
-		v, _ := driver.ParseVerb(op)
-		return v
+	order := func(op string) int {
+		v, ok := driver.ParseVerb(op)
+		if !ok {
+			return driver.NumVerbs
+		}
+		return int(v)
 	}
-	return slices.SortedFunc(maps.Keys(p.Op), func(a, b string) int { return int(order(a)) - int(order(b)) })
+	return slices.SortedFunc(maps.Keys(p.Op), func(a, b string) int { return cmp.Or(order(a)-order(b), strings.Compare(a, b)) })
 }

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/loadgen/loadgen/internal/exit"
+	"github.com/loadgen/loadgen/internal/reason"
 )
 
 // Completeness says whether all of the plan was carried out.
@@ -81,21 +84,13 @@ type Verdict struct {
 	Assertions   Assertions   `json:"assertions"`
 	Reasons      []string     `json:"reasons"` // completeness first, then phases in their order, then asserts
 
+	Codes []reason.Code `json:"codes"` // of Reasons, each at its place; none in a result of an older form
+
 	Phases map[string]Validity `json:"-"` // of each phase that has ended; the JSON has it in the phase
 }
 
-// Exit codes of a run. 2, wrong usage or an invalid plan, comes before there is one.
-const (
-	ExitOK       = 0
-	ExitAssert   = 1
-	ExitDegraded = 3
-	ExitInvalid  = 4
-	ExitAborted  = 5
-	ExitFailed   = 6
-)
-
 // Conclude says how far the run got, and why it got no further. The phases and asserts added so far, or later, are judged on.
-func (r *Run) Conclude(c Completeness, reasons ...string) {
+func (r *Run) Conclude(c Completeness, reasons ...reason.Why) {
 	r.Verdict.Completeness = c
 	r.stopped = reasons
 	r.judge()
@@ -113,7 +108,11 @@ func (r *Run) judge() {
 		Completeness: r.Verdict.Completeness,
 		Validity:     Valid,
 		Assertions:   None,
-		Reasons:      append([]string{}, r.stopped...),
+		Reasons:      []string{},
+		Codes:        []reason.Code{},
+	}
+	for _, why := range r.stopped {
+		v.add(why)
 	}
 	for _, name := range r.PhaseOrder {
 		p := r.Phase[name]
@@ -125,7 +124,7 @@ func (r *Run) judge() {
 			v.Validity = p.Validity
 		}
 		for _, why := range p.Reasons {
-			v.Reasons = append(v.Reasons, fmt.Sprintf("phase %s: %s", name, why.Text))
+			v.add(reason.Why{Code: why.Code, Text: fmt.Sprintf("phase %s: %s", name, why.Text)})
 		}
 	}
 	for _, a := range r.Asserts {
@@ -136,33 +135,63 @@ func (r *Run) judge() {
 			continue
 		}
 		v.Assertions = Fail
-		v.Reasons = append(v.Reasons, a.failure())
+		v.add(a.failure())
 	}
 	r.Verdict = v
 	r.ExitCode = exitCode(v, r.Strict)
 }
 
-// failure says in a line why the assert did not pass.
-func (a *AssertResult) failure() string {
-	if a.OK == nil {
-		return fmt.Sprintf("assert %q could not be decided: %s", a.Name, a.Reason)
+// add appends a reason.
+func (v *Verdict) add(why reason.Why) {
+	v.Reasons, v.Codes = append(v.Reasons, why.Text), append(v.Codes, why.Code)
+}
+
+// why returns a reason with its code, which is "" in a result of an older form.
+func (v *Verdict) why(i int) reason.Why {
+	w := reason.Why{Text: v.Reasons[i]}
+	if i < len(v.Codes) {
+		w.Code = v.Codes[i]
 	}
-	return fmt.Sprintf("assert %q does not hold: %s, with %s", a.Name, a.That, a.Value)
+	return w
+}
+
+// has says whether a reason is among its own.
+func (v *Verdict) has(why reason.Why) bool {
+	for i := range v.Reasons {
+		if v.why(i) == why {
+			return true
+		}
+	}
+	return false
+}
+
+// EndedBy says whether the reason of a phase is also why the run got no further: ops that must all succeed did not.
+func (r *Run) EndedBy(why *Reason) bool {
+	codes := r.Verdict.Codes
+	return why.Code == reason.SetupFailed && len(codes) > 0 && codes[0] == reason.SetupFailed
+}
+
+// failure says in a line why the assert did not pass.
+func (a *AssertResult) failure() reason.Why {
+	if a.OK == nil {
+		return reason.Why{Code: reason.AssertUndecided, Text: fmt.Sprintf("assert %q could not be decided: %s", a.Name, a.Reason)}
+	}
+	return reason.Why{Code: reason.AssertFailed, Text: fmt.Sprintf("assert %q does not hold: %s, with %s", a.Name, a.That, a.Value)}
 }
 
 // exitCode is the first that applies, the gravest first.
 func exitCode(v Verdict, strict bool) int {
 	switch {
 	case v.Completeness == Failed:
-		return ExitFailed
+		return exit.Failed
 	case v.Completeness == Aborted:
-		return ExitAborted
+		return exit.Aborted
 	case v.Completeness == Degraded:
-		return ExitDegraded
+		return exit.Degraded
 	case v.Validity == Invalid, strict && v.Validity == Suspect:
-		return ExitInvalid
+		return exit.Invalid
 	case v.Assertions == Fail:
-		return ExitAssert
+		return exit.Assert
 	}
-	return ExitOK
+	return exit.OK
 }

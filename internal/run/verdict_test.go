@@ -4,12 +4,19 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/reason"
 )
 
 func TestVerdict(t *testing.T) {
 	yes, no := true, false
 	pass := AssertResult{Name: "quick", That: "a < 1", OK: &yes}
 	fail := AssertResult{Name: "quick", That: "a < 1", Value: "a = 2", OK: &no}
+	coded := map[string]reason.Code{
+		"stop": reason.StoppedByUser, "phase b: doubt": reason.Drift,
+		`assert "quick" does not hold: a < 1, with a = 2`: reason.AssertFailed,
+		`assert "quick" could not be decided: no plateau`: reason.AssertUndecided,
+	}
 	tests := []struct {
 		name         string
 		completeness Completeness
@@ -50,21 +57,51 @@ func TestVerdict(t *testing.T) {
 			if tt.completeness == Complete {
 				r.Conclude(Complete)
 			} else {
-				r.Conclude(tt.completeness, "stop")
+				r.Conclude(tt.completeness, reason.Why{Code: reason.StoppedByUser, Text: "stop"})
 			}
 			r.Add("a", &Phase{Validity: Valid})
 			b := &Phase{Validity: tt.validity}
 			if tt.validity != Valid {
-				b.Reasons = []Reason{{Validity: tt.validity, Text: "doubt"}}
+				b.Reasons = []Reason{{Validity: tt.validity, Code: reason.Drift, Text: "doubt"}}
 			}
 			r.Add("b", b)
 			r.SetAsserts(tt.asserts)
+			codes := []reason.Code{}
+			for _, text := range tt.reasons {
+				codes = append(codes, coded[text])
+			}
 			require.Equal(t, Verdict{
 				Completeness: tt.completeness, Validity: tt.validity, Assertions: tt.assertions,
-				Reasons: append([]string{}, tt.reasons...), Phases: map[string]Validity{"a": Valid, "b": tt.validity},
+				Reasons: append([]string{}, tt.reasons...), Codes: codes, Phases: map[string]Validity{"a": Valid, "b": tt.validity},
 			}, r.Verdict)
 			require.Equal(t, tt.exit, r.ExitCode)
 			require.Panics(t, func() { r.Add("b", b) })
 		})
 	}
+}
+
+// TestCodesOfAnOtherReason are found, and a result of an older form, which has none, is read.
+func TestCodesOfAnOtherReason(t *testing.T) {
+	r := New(Header{}, Environment{})
+	r.SetAsserts([]AssertResult{{Name: "a"}, {Name: "b"}})
+	require.NoError(t, r.CheckValid())
+	r.Verdict.Codes[1] = reason.AssertFailed
+	require.ErrorContains(t, r.CheckValid(), `verdict: the code of a reason is not "assert_undecided": assert "b"`)
+	r.Verdict.Codes = r.Verdict.Codes[:1]
+	require.ErrorContains(t, r.CheckValid(), "verdict: 1 codes of 2 reasons")
+	r.Verdict.Codes = nil
+	require.NoError(t, r.CheckValid())
+	x := NewExperiment("x")
+	x.Add(r, false)
+	require.Equal(t, []reason.Code{"", ""}, x.Verdict.Codes)
+}
+
+// TestRunEndedByASetup says so of the phase's reason, and of no other.
+func TestRunEndedByASetup(t *testing.T) {
+	r := New(Header{}, Environment{})
+	why := &Reason{Validity: Invalid, Code: reason.SetupFailed}
+	require.False(t, r.EndedBy(why))
+	r.Conclude(Failed, reason.Why{Code: reason.SetupFailed})
+	require.True(t, r.EndedBy(why))
+	require.False(t, r.EndedBy(&Reason{Code: reason.Drift}))
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/regular"
 )
 
@@ -67,7 +68,7 @@ type weighing struct {
 	text  []byte
 	at    int
 	left  int64 // bytes
-	plain bool  // texts must not have control characters
+	plain bool  // texts must not have characters that a terminal or a page would obey
 	known map[reflect.Type]map[string]reflect.Type
 }
 
@@ -261,8 +262,8 @@ func (w *weighing) unquoted(quoted []byte, escaped bool) (string, error) {
 			return "", err
 		}
 	}
-	if w.plain && strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }) {
-		return "", fmt.Errorf("a text with control characters: %q", text[:min(len(text), 80)])
+	if w.plain && strings.ContainsFunc(text, quantity.Obeyed) {
+		return "", fmt.Errorf("a text with control characters, or some that turn the direction of writing: %q", text[:min(len(text), 80)])
 	}
 	return text, nil
 }

@@ -8,7 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/exit"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 )
 
 // A result that contradicts itself is not imported: whoever wrote it, it was not loadgen.
@@ -20,10 +22,10 @@ func TestPacksThatContradictThemselves(t *testing.T) {
 		o := &run.Op{Figures: run.Figures{Ledger: run.Ledger{Due: 3, OK: 2, Miss: 1}, Sent: 3}}
 		r.PhaseOrder = []string{"get"}
 		r.Phase = map[string]*run.Phase{"get": {
-			Kind: string(run.Load), Validity: run.Valid, Op: map[string]*run.Op{"get": o}, Requests: []run.Requests{{Verb: "get", Sent: 3, Answered: 3}},
+			Kind: worker.Load, Validity: run.Valid, Op: map[string]*run.Op{"get": o}, Requests: []run.Requests{{Verb: "get", Sent: 3, Answered: 3}},
 		}}
 		r.Verdict = run.Verdict{Completeness: run.Complete, Validity: run.Valid, Assertions: r.Verdict.Assertions}
-		r.ExitCode = run.ExitOK
+		r.ExitCode = exit.OK
 		change(&r, o)
 		text, err := json.Marshal(&r)
 		require.NoError(t, err)
@@ -43,13 +45,19 @@ func TestPacksThatContradictThemselves(t *testing.T) {
 		"exit code":             {"exit code 2, but that of the verdict is 0", func(r *run.Run, _ *run.Op) { r.ExitCode = 2 }},
 		"exit code, negative":   {"exit code -1", func(r *run.Run, _ *run.Op) { r.ExitCode = -1 }},
 		"completeness":          {`completeness is "perfect"`, func(r *run.Run, _ *run.Op) { r.Verdict.Completeness = "perfect" }},
-		"complete, with losses": {"complete, though worker w2 was lost", func(r *run.Run, _ *run.Op) { r.Losses = []run.Loss{{Worker: "w2", Why: "gone"}} }},
+		"complete, with losses": {"complete, though worker w2 was lost", func(r *run.Run, _ *run.Op) { r.Losses = []worker.Loss{{Worker: "w2", Why: "gone"}} }},
 		"failed, exit code 0":   {"exit code 0", func(r *run.Run, _ *run.Op) { r.Verdict.Completeness = run.Failed }},
 		"validity":              {"verdict: suspect, but the worst phase is valid", func(r *run.Run, _ *run.Op) { r.Verdict.Validity = run.Suspect }},
 		"assertions":            {"assertions are fail", func(r *run.Run, _ *run.Op) { r.Verdict.Assertions = run.Fail }},
 		"phase, no reason":      {"judged invalid, but the worst of its reasons is valid", func(r *run.Run, _ *run.Op) { r.Phase["get"].Validity = run.Invalid }},
 		"phase out of order":    {"phase_order", func(r *run.Run, _ *run.Op) { r.PhaseOrder = nil }},
 		"phase, null":           {`phase "get" is null`, func(r *run.Run, _ *run.Op) { r.Phase["get"] = nil }},
+
+		"too many steps":    {"2 steps of 0 levels", func(r *run.Run, _ *run.Op) { r.Phase["get"].Steps = []int{0, 1} }},
+		"a step before all": {"the steps [-1] are not in the order of a run", func(r *run.Run, _ *run.Op) { r.Phase["get"].Steps = []int{-1} }},
+		"steps out of order": {"the steps [1 1] are not in the order of a run", func(r *run.Run, _ *run.Op) {
+			r.Phase["get"].Steps, r.Phase["get"].Levels = []int{1, 1}, make([]run.Level, 2)
+		}},
 
 		"more ended":           {"due 3, but 4 ended", func(_ *run.Run, o *run.Op) { o.OK++ }},
 		"counts that wrap":     {"a count of 9223372036854775810", func(_ *run.Run, o *run.Op) { o.OK += wraps; o.Miss += wraps }},

@@ -13,10 +13,11 @@ import (
 )
 
 const (
-	planFile   = "plan.json"
-	logFile    = "snapshots.log"
-	probesFile = "observations.jsonl"
-	resultFile = "result.json"
+	planFile    = "plan.json"
+	logFile     = "snapshots.log"
+	probesFile  = "observations.jsonl"
+	samplesFile = "samples.csv"
+	resultFile  = "result.json"
 
 	experimentFile = "experiment.json"
 	tablesFile     = "tables.json"
@@ -37,6 +38,7 @@ type Dir struct {
 	buf   []byte // records not written yet
 	err   error  // of the log, or of what was observed
 
+	cut    int64  // of a log that was found torn: where its whole records end; -1: of none
 	probes file   // nil: nothing has been observed
 	lines  []byte // of it, not written yet
 }
@@ -57,7 +59,7 @@ func makeDir(on disk, root, id string, planJSON []byte) (*Dir, error) {
 	if err := checkFree(root); err != nil {
 		return nil, err
 	}
-	d := &Dir{disk: on, path: filepath.Join(root, id)}
+	d := &Dir{disk: on, path: filepath.Join(root, id), cut: -1}
 	if err := on.Mkdir(d.path); err != nil {
 		return nil, fmt.Errorf("make directory for run: %w", err)
 	}
@@ -150,6 +152,9 @@ func (d *Dir) syncProbes() error {
 	return errors.Join(err, d.probes.Sync())
 }
 
+// KeepSamples writes the file of samples, whole or not at all.
+func (d *Dir) KeepSamples(text []byte) error { return d.Keep(samplesFile, text) }
+
 // Keep writes a file of a name that the run does not use itself beside its own, whole or not at all.
 func (d *Dir) Keep(name string, text []byte) error {
 	if err := replaceFile(d.disk, filepath.Join(d.path, name), text); err != nil {
@@ -174,6 +179,9 @@ func (d *Dir) write(r *run.Run) error {
 }
 
 func (d *Dir) closeLog() error {
+	if d.log == nil {
+		return d.cutLog()
+	}
 	synced := d.Sync()
 	err := d.log.Close()
 	if d.probes != nil {
@@ -185,7 +193,7 @@ func (d *Dir) closeLog() error {
 	return synced
 }
 
-// replaceJSON is replaceFile for the JSON of a result, as people read it. One that is more than is read again is written all the same, and is an error.
+// replaceJSON is replaceFile for the JSON of a result, as people read it, without characters that would be obeyed where it is shown. One that is more than is read again is written all the same, and is an error.
 func replaceJSON(on disk, path string, v any) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -194,7 +202,8 @@ func replaceJSON(on disk, path string, v any) error {
 	if err := enc.Encode(v); err != nil {
 		return err
 	}
-	return errors.Join(replaceFile(on, path, b.Bytes()), readable(path, b.Bytes(), v))
+	text := plainJSON(b.Bytes())
+	return errors.Join(replaceFile(on, path, text), readable(path, text, v))
 }
 
 // replaceFile makes a file hold the given bytes, whole or not at all, and makes that last.

@@ -4,13 +4,14 @@
 //	    plan.json       the plan's canonical JSON, written before the run
 //	    snapshots.log   what workers reported, as it came
 //	    observations.jsonl  what was observed of the target, a run.Probe a line; there when anything was
+//	    samples.csv     single ops of the phases that want samples, a line each; there when any has
 //	    hook-NAME.txt   what the hook that started targets anew printed; there when one did
 //	    result.json     the result (docs/result.md); there when the run has finished, and whole
 //
 // The last line of observations.jsonl may be torn; those before it are whole.
 //
 // A directory without result.json is that of a run that is still going on or was cut off; nothing in it is lost that was there
-// at the last Sync.
+// at the last Sync. [Reopen] is for whoever makes a result of that.
 //
 // An experiment has a directory beside those of its runs:
 //
@@ -42,6 +43,9 @@
 //	|           |             | length 1B   | name         |           |
 //	+-----------+-------------+-------------+--------------+-----------+
 //	                          |<------------- size bytes ------------->|
+//
+// A record without a worker's name is the coordinator's own: what it has ordered and heard, as JSON, from which a run that was cut off can be
+// judged.
 //
 // The checksum is CRC-32C (Castagnoli) over the four bytes of size and all that follows the checksum, so that a run of zeros, as
 // a crash may leave behind, is no record. size is at least 1 and at most 16 MiB + 256.

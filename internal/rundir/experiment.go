@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/loadgen/loadgen/internal/regular"
 	"github.com/loadgen/loadgen/internal/run"
@@ -115,4 +116,48 @@ func summarizeExperiment(root, id string) (run.Summary, bool) {
 		s.Unfinished = fmt.Sprintf("experiment, %d of %d runs so far", len(x.Runs), x.Repeat*len(x.Variants))
 	}
 	return s, true
+}
+
+// ReopenExperiment takes the directory of an experiment that nobody is at work in, to go on with it, and returns what it says so far. The error is
+// [ErrInUse] when somebody is.
+func ReopenExperiment(root, id string) (*Experiment, *run.Experiment, error) {
+	if err := checkID(id); err != nil {
+		return nil, nil, err
+	}
+	e := &Experiment{disk: system{}, path: filepath.Join(root, id)}
+	var err error
+	if e.taken, err = lock(e.path); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("no experiment %s in %s", id, root)
+	} else if err != nil {
+		return nil, nil, fmt.Errorf("go on with experiment %s: %w", id, err)
+	}
+	x, err := LoadExperiment(root, id)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%s is no experiment", id)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, e.Close())
+	}
+	return e, x, nil
+}
+
+// RunsOf returns the results of the finished runs of an experiment, the oldest first, also of those that it does not name because it was cut off before it
+// could.
+func RunsOf(root, experiment string) ([]*run.Run, error) {
+	all, err := List(root)
+	if err != nil {
+		return nil, err
+	}
+	var runs []*run.Run
+	for _, s := range slices.Backward(all) {
+		if s.Experiment != experiment || s.Unfinished != "" || s.Runs > 0 {
+			continue
+		}
+		r, err := Load(root, s.ID)
+		if err != nil {
+			return nil, err
+		}
+		runs = append(runs, r)
+	}
+	return runs, nil
 }

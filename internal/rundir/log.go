@@ -54,6 +54,16 @@ func checksum(size, rest []byte) uint32 {
 // ReadLog calls f with each snapshot of a log, in order; f may keep neither argument. It returns f's error if it has one, a
 // *TornError when the log does not end after a whole record, and errors of r. It holds one record in memory.
 func ReadLog(r io.Reader, f func(worker, snapshot []byte) error) error {
+	return readRecords(r, func(worker, record []byte) error {
+		if len(worker) == 0 {
+			return nil
+		}
+		return f(worker, record)
+	})
+}
+
+// readRecords is ReadLog for the coordinator's own records, too, which name no worker.
+func readRecords(r io.Reader, f func(worker, record []byte) error) error {
 	in := bufio.NewReader(r)
 	var head [len(magic)]byte
 	if n, err := io.ReadFull(in, head[:]); err != nil {

@@ -268,7 +268,8 @@ func TestHostilePacks(t *testing.T) {
 		"no log":         {`no such file`, forged(t, "", plan, result)},
 		"bad result":     {`schema 0`, forged(t, "", with(good, 2, member{name: result.name, text: "{}"})...)},
 		"two in one":     {`a run and an experiment at once`, forged(t, "", append(good, member{name: id + "/" + experimentFile, text: `{"schema":2,"baseline":"a","variants":[{"name":"a"}]}`})...)},
-		"escape codes":   {`a text with control characters: "\x1b]0;`, forged(t, "", with(good, 2, member{name: result.name, text: strings.Replace(result.text, `"hydra-m4"`, `"\u001b]0;owned\u0007"`, 1)})...)},
+		"escape codes":   {`some that turn the direction of writing: "\x1b]0;`, forged(t, "", with(good, 2, member{name: result.name, text: strings.Replace(result.text, `"hydra-m4"`, `"\u001b]0;owned\u0007"`, 1)})...)},
+		"turned writing": {`some that turn the direction of writing: "hydra\u202e-m4"`, forged(t, "", with(good, 2, member{name: result.name, text: strings.Replace(result.text, `"hydra-m4"`, `"hydra\u202e-m4"`, 1)})...)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			outer := t.TempDir()

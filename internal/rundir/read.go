@@ -26,6 +26,11 @@ func Plan(root, id string) ([]byte, error) {
 
 // Snapshots calls f with each snapshot that a run has kept, as [ReadLog] does.
 func Snapshots(root, id string, f func(worker, snapshot []byte) error) error {
+	return openLog(root, id, func(log io.Reader) error { return ReadLog(log, f) })
+}
+
+// openLog calls f with the log of a run.
+func openLog(root, id string, f func(log io.Reader) error) error {
 	if err := checkID(id); err != nil {
 		return err
 	}
@@ -34,7 +39,7 @@ func Snapshots(root, id string, f func(worker, snapshot []byte) error) error {
 		return fmt.Errorf("read the snapshots of run %s: %w", id, err)
 	}
 	defer log.Close()
-	if err := ReadLog(log, f); err != nil {
+	if err := f(log); err != nil {
 		return fmt.Errorf("read the snapshots of run %s: %w", id, err)
 	}
 	return nil
@@ -73,4 +78,27 @@ func Probes(root, id string, f func(run.Probe) error) error {
 			return err
 		}
 	}
+}
+
+// ErrNoSamples says that a run has kept no single ops.
+var ErrNoSamples = errors.New("no samples were kept")
+
+// Samples calls f with the file of samples of a run.
+func Samples(root, id string, f func(io.Reader) error) error {
+	if err := checkID(id); err != nil {
+		return err
+	}
+	path := filepath.Join(root, id, samplesFile)
+	file, err := regular.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("run %s: %w", id, ErrNoSamples)
+	}
+	if err != nil {
+		return fmt.Errorf("read the samples of run %s: %w", id, err)
+	}
+	defer file.Close()
+	if err := f(file); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
 }

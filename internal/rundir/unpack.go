@@ -307,7 +307,7 @@ func sameName(is, name string) error {
 	return fmt.Errorf("its result is that of %q: rename the directory to that", is)
 }
 
-// plainTexts refuses texts that a terminal would obey: control characters, which loadgen writes none of.
+// plainTexts refuses texts with characters that a terminal or a page would obey, which loadgen writes none of.
 func (u *unpacking) plainTexts(id string) error {
 	for _, name := range []string{planFile, resultFile, experimentFile, tablesFile} {
 		if !u.has(id, name) {

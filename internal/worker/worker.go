@@ -6,7 +6,6 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/pace"
-	"github.com/loadgen/loadgen/internal/run"
 )
 
 // Worker carries out steps for its share of a plan's sessions.
@@ -16,7 +15,7 @@ type Worker interface {
 	// Prepare makes ready to carry out a step.
 	Prepare(ctx context.Context, step Step) (Ready, error)
 	// Run carries out the prepared step from a time on the run clock on, passing a snapshot to sink each second, one at a time. When ctx ends,
-	// Run returns soon, with what is in flight counted as that. It returns the error of sink or kept, and a *run.Loss when the worker was lost;
+	// Run returns soon, with what is in flight counted as that. It returns the error of sink or kept, and a *Loss when the worker was lost;
 	// so do Assign and Prepare.
 	Run(ctx context.Context, at time.Duration, sink Sink) (Final, error)
 	// Drain ends the step at hand early, and those after it: nothing more is started, what is outstanding is awaited while
@@ -44,7 +43,20 @@ type Member struct {
 	Worker  Worker
 
 	// Attend waits until ctx ends or the worker is lost, and returns the loss then. Nil for a worker that cannot be lost.
-	Attend func(ctx context.Context) *run.Loss
+	Attend func(ctx context.Context) *Loss
+}
+
+// Status is what is known of a worker while a run goes on.
+type Status struct {
+	Name    string
+	Metrics string        // host:port of its metrics page; "": it has none
+	Up      bool          // it takes part: not lost, and not gone
+	Silent  time.Duration // since its newest heartbeat came, or its first hello; 0 in this process
+
+	// As the worker said with that heartbeat; 0 before the first.
+	Offset      time.Duration // its monotonic clock minus the coordinator's; they count from different moments: its change matters
+	Uncertainty time.Duration // by how much the offset may be off
+	CPU         time.Duration // user and system time of its process
 }
 
 // Assignment is what a worker is told once, before its first step.
@@ -63,7 +75,7 @@ type Assignment struct {
 type Step struct {
 	Seq   int // from 0, over the whole run
 	Phase string
-	Kind  run.StepKind
+	Kind  StepKind
 	Last  bool // of its phase: connections close after it. Where it is not known beforehand, they close before those of another phase open
 	From  int  // the worker drives sessions From ≤ i < To of the phase, the same in all its steps
 	To    int
@@ -76,12 +88,12 @@ type Step struct {
 // Ready is a worker's answer to a prepared step.
 type Ready struct {
 	Step        int
-	Sessions    int                          // driven by this worker
-	Connections int                          // open
-	Ops         uint64                       // that its sessions will start; 0: a duration or a schedule decides
-	Endpoints   []string                     // nodes that the worker has found, of a target that is a cluster; else none
-	Servers     map[string]map[string]string // what each endpoint says it is; only for a phase's first step
-	Executor    string                       // "event loop", "blocking" or "thread"
+	Sessions    int                                     // driven by this worker
+	Connections int                                     // open
+	Ops         uint64                                  // that its sessions will start; 0: a duration or a schedule decides
+	Nodes       map[string][]string                     // of each target that is a cluster, those that the worker has found
+	Servers     map[string]map[string]map[string]string // what each endpoint of each target says it is; only for a phase's first step
+	Executor    string                                  // "event loop", "blocking" or "thread"
 	Loops       int
 
 	// How the worker's monotonic clock stands to the coordinator's. Zero in the coordinator's own process.
@@ -94,11 +106,12 @@ type Ready struct {
 // Final is a worker's last word on a step.
 type Final struct {
 	Step      int
-	Totals    *measure.Totals // nil with an error
-	Generator run.Generator
-	Log       *run.Log // of the last step of a phase on log files; nil of any other
-	Stopped   bool     // asked to end early
-	Expired   bool     // ended early by itself: its lease was over
+	Totals    *measure.Totals  // nil with an error, and of a worker in another process
+	Account   *measure.Account // of the totals of a worker in another process; nil in this one
+	Generator measure.Generator
+	Log       *Log // of the last step of a phase on log files; nil of any other
+	Stopped   bool // asked to end early
+	Expired   bool // ended early by itself: its lease was over
 
 	Uncertainty time.Duration // as that of Ready, by the end of the step
 }

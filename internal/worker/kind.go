@@ -1,4 +1,4 @@
-package run
+package worker
 
 // StepKind says what a step is for.
 type StepKind string
@@ -9,3 +9,6 @@ const (
 	Clear    StepKind = "clear"    // deletes
 	Load     StepKind = "load"     // the measured load
 )
+
+// Timed says whether the ops of such a step are what is measured.
+func (k StepKind) Timed() bool { return k == Load }

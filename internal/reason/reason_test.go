@@ -1,0 +1,39 @@
+package reason_test
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestCodesAreDocumented compares the codes that there are with those that docs/result.md explains.
+func TestCodesAreDocumented(t *testing.T) {
+	source, err := os.ReadFile("reason.go")
+	require.NoError(t, err)
+	page, err := os.ReadFile("../../docs/result.md")
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(page), "\n### Codes\n")
+	require.True(t, found)
+	section, _, found := strings.Cut(rest, "\n## ")
+	require.True(t, found)
+
+	var codes []string
+	for _, m := range regexp.MustCompile(`Code = "([a-z_]+)"`).FindAllStringSubmatch(string(source), -1) {
+		codes = append(codes, m[1])
+	}
+	var documented []string
+	for _, m := range regexp.MustCompile("`([a-z]+_[a-z_]+|[a-z]+)`").FindAllStringSubmatch(section, -1) {
+		documented = append(documented, m[1])
+	}
+	require.Greater(t, len(codes), 30)
+	for _, code := range codes {
+		require.Contains(t, documented, code)
+	}
+	for _, m := range regexp.MustCompile("(?m)^- `([a-z_]+)`: ").FindAllStringSubmatch(section, -1) {
+		require.True(t, slices.Contains(codes, m[1]), "%s is explained, and there is no such code", m[1])
+	}
+}
