@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/pace"
 	"github.com/loadgen/loadgen/internal/run"
-	"github.com/loadgen/loadgen/internal/workload"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -90,7 +90,7 @@ func TestASearchDoesNotHoldOnSurvivors(t *testing.T) {
 	ph.Search.SLOs = []plan.SLO{{ResponseP999: 5 * time.Millisecond}}
 	try := func(load *measure.Totals) *Level {
 		m := Measured{Endpoints: endpoints}
-		step := Measured{Endpoints: endpoints, Load: load, Shape: workload.Shape(censoredPhase().Open), Generators: []run.Generator{{Busy: 0.1}}}
+		step := Measured{Endpoints: endpoints, Load: load, Shape: pace.Shape(censoredPhase().Open.Shape()), Generators: []measure.Generator{{Busy: 0.1}}}
 		m.AddLevel(testPlan(), ph, step, 0)
 		return m.Levels[0]
 	}

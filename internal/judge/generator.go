@@ -3,12 +3,12 @@ package judge
 import (
 	"cmp"
 	"math"
-	"slices"
-	"strings"
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/run/conditions"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -20,33 +20,31 @@ func (b *builder) generator() {
 		if g.Executor == plan.Blocking {
 			why = "loops of the blocking executor have no threads of their own: see sched_latency_p99_seconds"
 		}
-		b.null("generator.run_queue_wait", why)
+		b.null("generator.run_queue_wait", reason.NotCounted, why)
 	}
 	if g.Throttled == nil {
-		b.null("generator.throttled", "no kernel of a worker says: /proc/self/cgroup is not there")
+		b.null("generator.throttled", reason.NotCounted, "no kernel of a worker says: /proc/self/cgroup is not there")
 	}
 	if g.Interrupted == nil {
-		b.null("generator.interrupted", "it is counted for open and closed loads on event loops, where the kernel has /proc/thread-self/schedstat")
+		b.null("generator.interrupted", reason.NotCounted, "it is counted for open and closed loads on event loops, where the kernel has /proc/thread-self/schedstat")
 	}
 	if g.TCP == nil {
-		b.null("generator.tcp", "the load had no TCP connections, or its driver made them itself")
+		b.null("generator.tcp", reason.NotCounted, "the load had no TCP connections, or its driver made them itself")
 	}
 	if g.Machine == nil {
-		b.null("generator.machine", cmp.Or(g.MachineUnknown, "it is read while a load is measured, and no worker says"))
+		b.null("generator.machine", reason.NotCounted, cmp.Or(g.MachineUnknown, "it is read while a load is measured, and no worker says"))
 	}
 }
 
 // mergeGenerators sums what was spent over workers, and takes the greatest of what is a level. What some workers do not know is that of
 // the others.
-func mergeGenerators(all []run.Generator) run.Generator {
-	var sum run.Generator
-	var executors []string
+func mergeGenerators(all []measure.Generator) measure.Generator {
+	var sum measure.Generator
 	for _, g := range all {
-		if g.Executor != "" && !slices.Contains(executors, g.Executor) {
-			executors = append(executors, g.Executor)
-		}
+		sum.Executor = cmp.Or(sum.Executor, g.Executor) // the plan's, so they all have it
 		sum.Loops += g.Loops
 		sum.CPUSeconds += g.CPUSeconds
+		sum.AddSpent(&g)
 		sum.GCCycles += g.GCCycles
 		sum.Mallocs += g.Mallocs
 		sum.ProductiveSeconds += g.ProductiveSeconds
@@ -62,7 +60,7 @@ func mergeGenerators(all []run.Generator) run.Generator {
 		}
 		if t := g.Throttled; t != nil {
 			if sum.Throttled == nil {
-				sum.Throttled = new(run.Throttled)
+				sum.Throttled = new(measure.Throttled)
 			}
 			sum.Throttled.Periods += t.Periods
 			sum.Throttled.Seconds += t.Seconds
@@ -75,7 +73,7 @@ func mergeGenerators(all []run.Generator) run.Generator {
 		}
 		if t := g.TCP; t != nil {
 			if sum.TCP == nil {
-				sum.TCP = new(run.TCP)
+				sum.TCP = new(measure.TCP)
 			}
 			sum.TCP.BytesSent += t.BytesSent
 			sum.TCP.BytesRetransmitted += t.BytesRetransmitted
@@ -86,12 +84,11 @@ func mergeGenerators(all []run.Generator) run.Generator {
 		}
 		sum.MachineUnknown = cmp.Or(sum.MachineUnknown, g.MachineUnknown)
 	}
-	sum.Executor = strings.Join(executors, ", ")
 	return sum
 }
 
 // withoutWorkers returns what a worker says of its machine, where other workers on it are not others.
-func withoutWorkers(g *run.Generator, all []run.Generator) *measure.Machine {
+func withoutWorkers(g *measure.Generator, all []measure.Generator) *measure.Machine {
 	if g.Machine == nil {
 		return nil
 	}
@@ -111,33 +108,33 @@ func withoutWorkers(g *run.Generator, all []run.Generator) *measure.Machine {
 // judgeGenerator asks whether the figures are those of the target or of loadgen.
 func (p *phase) judgeGenerator() {
 	g, busy := p.Generator, quantity.Percent(p.Generator.Busy)
-	switch closed := p.Model == "closed"; {
+	switch closed := p.Closed(); {
 	case closed && g.Busy > invalidBusy:
-		p.doubt(run.Suspect, append(p.each(rateFigures), "steady.rate"), "client-bound: the generator's loop was busy %s of the time, so the rate is its own", busy)
-	case p.Model == "search" && g.Busy > invalidBusy: // what holds nevertheless would hold all the more with an idle one
-		p.doubt(run.Suspect, p.each(latencyFigures), "client-bound: the generator's loop was busy %s of the time, so latencies are its own, too", busy)
+		p.doubt(reason.ClientBound, run.Suspect, append(p.each(rateFigures), "steady.rate"), "client-bound: the generator's loop was busy %s of the time, so the rate is its own", busy)
+	case p.Model == conditions.Search && g.Busy > invalidBusy: // what holds nevertheless would hold all the more with an idle one
+		p.doubt(reason.ClientBound, run.Suspect, p.each(latencyFigures), "client-bound: the generator's loop was busy %s of the time, so latencies are its own, too", busy)
 	case !closed && g.Busy > invalidBusy:
-		p.doubt(run.Invalid, p.all(), "client-bound: the generator's loop was busy %s of the time", busy)
+		p.doubt(reason.ClientBound, run.Invalid, p.all(), "client-bound: the generator's loop was busy %s of the time", busy)
 	case !closed && g.Busy > suspectBusy:
-		p.doubt(run.Suspect, p.each(latencyFigures), "the generator's loop was busy %s of the time", busy)
+		p.doubt(reason.GeneratorBusy, run.Suspect, p.each(latencyFigures), "the generator's loop was busy %s of the time", busy)
 	}
 	switch {
-	case p.Stalls == 0 && p.Model == "closed":
+	case p.Stalls == 0 && p.Closed():
 		p.judgeGaps()
 	case p.Stalls == 0:
-	case p.Model == "closed": // its lag does not show it
-		p.doubt(run.Suspect, p.each(rateFigures, latencyFigures), "the generator stood still %s for more than 250 ms, at most %s",
+	case p.Closed(): // its lag does not show it
+		p.doubt(reason.StoodStill, run.Suspect, p.each(rateFigures, latencyFigures), "the generator stood still %s for more than 250 ms, at most %s",
 			quantity.Count(p.Stalls, "time"), quantity.Duration(p.MaxStallSeconds))
 	default:
-		p.doubt(p.stalled(), p.each(latencyFigures, []string{"lag"}), "the generator stood still %s for more than 250 ms, at most %s",
+		p.doubt(reason.StoodStill, p.stalled(), p.each(latencyFigures, []string{"lag"}), "the generator stood still %s for more than 250 ms, at most %s",
 			quantity.Count(p.Stalls, "time"), quantity.Duration(p.MaxStallSeconds))
 	}
-	blocks := strings.Contains(g.Executor, "blocking") // whose clients allocate: collections are part of them, long stops are not
+	blocks := g.Executor == plan.Blocking // whose clients allocate: collections are part of them, long stops are not
 	if g.GCCycles > 0 && (!blocks || g.GCPauseMaxSeconds > suspectPause) {
-		p.doubt(run.Suspect, p.each(latencyFigures), "%s ran in the generator while it measured", quantity.Count(uint64(g.GCCycles), "garbage collection"))
+		p.doubt(reason.GarbageCollection, run.Suspect, p.each(latencyFigures), "%s ran in the generator while it measured", quantity.Count(uint64(g.GCCycles), "garbage collection"))
 	}
 	if blocks && g.SchedLatencyP99Seconds > suspectSched {
-		p.doubt(run.Suspect, p.each(latencyFigures, []string{"lag"}), "goroutines that could run waited for a thread: p99 %s", quantity.Duration(g.SchedLatencyP99Seconds))
+		p.doubt(reason.GoScheduler, run.Suspect, p.each(latencyFigures, []string{"lag"}), "goroutines that could run waited for a thread: p99 %s", quantity.Duration(g.SchedLatencyP99Seconds))
 	}
 }
 
@@ -158,9 +155,9 @@ func (p *phase) judgeGaps() {
 	why := kept(i, "the rest is a stop of the process, a hypervisor's, or work of the loop itself")
 	switch {
 	case i.Seconds/loops > suspectGaps*p.Seconds:
-		p.doubt(run.Suspect, p.each(rateFigures, latencyFigures), "%s", why)
+		p.doubt(reason.Interrupted, run.Suspect, p.each(rateFigures, latencyFigures), "%s", why)
 	case i.MaxSeconds >= measure.LongGap.Seconds() && met >= suspectMet*p.ended():
-		p.doubt(run.Suspect, p.each(tailFigures), "%s", why)
+		p.doubt(reason.Interrupted, run.Suspect, p.each(tailFigures), "%s", why)
 	}
 }
 
@@ -189,7 +186,7 @@ func (p *phase) judgeMachine() {
 	g := p.Generator
 	if w := g.RunQueueWait; w != nil && *w > suspectQueued {
 		v, touches := run.Suspect, p.each(rateFigures, latencyFigures)
-		if p.Model != "closed" {
+		if !p.Closed() {
 			touches = p.each(latencyFigures, []string{"lag"})
 			if *w > invalidQueued && p.Model != "search" { // what holds nevertheless would hold all the more otherwise
 				v = run.Invalid
@@ -199,19 +196,19 @@ func (p *phase) judgeMachine() {
 		if p.Target.Builtin {
 			others = "others (such as the built-in nodes)"
 		}
-		p.doubt(v, touches, "the generator's loop waited %s of the time for a processor, which %s had", quantity.Percent(*w), others)
+		p.doubt(reason.RunQueue, v, touches, "the generator's loop waited %s of the time for a processor, which %s had", quantity.Percent(*w), others)
 	}
 	if t := g.Throttled; t != nil && t.Periods > 0 {
-		p.doubt(run.Invalid, p.all(), "a CPU quota kept the generator from running %s, for %s in all", quantity.Count(t.Periods, "time"), quantity.Duration(t.Seconds))
+		p.doubt(reason.CpuQuota, run.Invalid, p.all(), "a CPU quota kept the generator from running %s, for %s in all", quantity.Count(t.Periods, "time"), quantity.Duration(t.Seconds))
 	}
 	if m := g.Machine; m.Doubtful() {
-		p.doubt(run.Suspect, append(p.each(rateFigures, latencyFigures), "achieved_rate", "steady"),
+		p.doubt(reason.Neighbours, run.Suspect, append(p.each(rateFigures, latencyFigures), "achieved_rate", "steady"),
 			"processes other than loadgen's and the target's had %s of the processors' time on a worker's machine, and %s of it was idle: loadgen or the target may have wanted it; stop them, or run where they are not",
 			quantity.Percent(m.OthersShare), quantity.Percent(m.IdleShare))
 	}
 	if t := g.TCP; t != nil && t.BytesSent > 0 {
 		if share := float64(t.BytesRetransmitted) / float64(t.BytesSent); share > suspectResent {
-			p.doubt(run.Suspect, p.each(latencyFigures), "TCP sent %s of the bytes again, in %s: the network lost them, or the other end was late",
+			p.doubt(reason.Retransmits, run.Suspect, p.each(latencyFigures), "TCP sent %s of the bytes again, in %s: the network lost them, or the other end was late",
 				quantity.Percent(share), quantity.Count(t.Retransmits, "segment"))
 		}
 	}

@@ -26,6 +26,10 @@ func TestOneMissOfAllThatWereToHit(t *testing.T) {
 		{0.5, 502_400, 497_600, run.Valid},   // 4.8 standard deviations
 		{0.5, 502_600, 497_400, run.Suspect}, // 5.2
 		{0.5, 497_400, 502_600, run.Suspect}, // below as above
+		{0.5, 53, 11, run.Valid},             // 5 · 0.5 / 8 + 1 / 64 = 21 / 64, exactly
+		{0.5, 54, 10, run.Suspect},
+		{0.5, 11, 53, run.Valid},
+		{0.5, 10, 54, run.Suspect},
 	} {
 		ratio := float64(c.ok) / float64(c.ok+c.miss)
 		o := &run.Op{HitRatio: &ratio}
@@ -34,5 +38,28 @@ func TestOneMissOfAllThatWereToHit(t *testing.T) {
 		p.Phase = &run.Phase{Validity: run.Valid, Op: map[string]*run.Op{"get": o}}
 		p.judgeHits(&plan.Phase{HitRatio: &c.asked})
 		require.Equal(t, c.want, p.Validity, "%+v", c)
+	}
+}
+
+// Hits are held against a ratio that was asked for, of gets, of which some were answered.
+func TestHitsThatAreNotHeld(t *testing.T) {
+	asked, ratio := 1.0, 0.5
+	for name, c := range map[string]struct {
+		asked *float64
+		op    map[string]*run.Op
+		want  run.Validity
+	}{
+		"as they are":     {&asked, map[string]*run.Op{"get": {HitRatio: &ratio}}, run.Suspect},
+		"nothing asked":   {nil, map[string]*run.Op{"get": {HitRatio: &ratio}}, run.Valid},
+		"no gets":         {&asked, map[string]*run.Op{"put": {HitRatio: &ratio}}, run.Valid},
+		"none answered":   {&asked, map[string]*run.Op{"get": {}}, run.Valid},
+		"neither of them": {nil, map[string]*run.Op{}, run.Valid},
+	} {
+		for _, o := range c.op {
+			o.OK, o.Miss = 5, 5
+		}
+		p := &phase{Phase: &run.Phase{Validity: run.Valid, Op: c.op}}
+		p.judgeHits(&plan.Phase{HitRatio: c.asked})
+		require.Equal(t, c.want, p.Validity, name)
 	}
 }

@@ -9,7 +9,9 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -47,11 +49,11 @@ var (
 )
 
 // doubt adds a reason why figures of the phase are no better than v.
-func (p *phase) doubt(v run.Validity, touches []string, format string, args ...any) {
+func (p *phase) doubt(code reason.Code, v run.Validity, touches []string, format string, args ...any) {
 	if v.Worse(p.Validity) {
 		p.Validity = v
 	}
-	p.Reasons = append(p.Reasons, run.Reason{Validity: v, Text: fmt.Sprintf(format, args...), Touches: touches})
+	p.Reasons = append(p.Reasons, run.Reason{Validity: v, Code: code, Text: fmt.Sprintf(format, args...), Touches: touches})
 }
 
 // all are the paths of everything that was measured.
@@ -62,18 +64,28 @@ func (p *phase) all() []string {
 // each lists figures of every op and scenario.
 func (p *phase) each(figures ...[]string) (paths []string) {
 	for v := range driver.NumVerbs {
-		verb := driver.Verb(v).String()
+		verb := p.words.Name(driver.Verb(v))
 		if p.Op[verb] == nil {
 			continue
 		}
 		for _, f := range slices.Concat(figures...) {
 			paths = append(paths, "op."+verb+"."+f)
+			if f == "service" && p.Op[verb].Growth != nil {
+				paths = append(paths, "op."+verb+".growth")
+			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Scenario)) {
 		for _, f := range slices.Concat(figures...) {
-			if f != "acks" && f != "hit_ratio" {
-				paths = append(paths, "scenario."+name+"."+f)
+			if f == "acks" || f == "hit_ratio" {
+				continue
+			}
+			paths = append(paths, "scenario."+name+"."+f)
+			for _, step := range p.Scenario[name].StepOrder {
+				paths = append(paths, "scenario."+name+".step."+step+"."+f)
+			}
+			if f == "service" && p.Scenario[name].Growth != nil {
+				paths = append(paths, "scenario."+name+".growth")
 			}
 		}
 	}
@@ -86,7 +98,7 @@ func (p *phase) judge(whole *plan.Plan, ph *plan.Phase, m Measured) {
 	p.judgeOffered()
 	p.judgeLedgers(m)
 	p.judgeFleet(m)
-	if !p.judgeWhole(whole, ph, m) || p.Kind != string(run.Load) {
+	if !p.judgeWhole(whole, ph, m) || !p.Kind.Timed() {
 		return
 	}
 	p.judgeOutcomes(ph)
@@ -95,12 +107,14 @@ func (p *phase) judge(whole *plan.Plan, ph *plan.Phase, m Measured) {
 	p.judgeLog(m)
 	p.judgeGenerator()
 	p.judgeMachine()
-	if p.Model != "closed" {
+	if !p.Closed() {
 		p.judgeLag()
 	}
-	p.judgeSteady()
+	if ph.Growth == nil { // else that it changes is what was asked about
+		p.judgeSteady()
+	}
 	if p.Foreign > 0 {
-		p.doubt(run.Suspect, p.each(latencyFigures, []string{"hit_ratio"}), "%s read were not written by loadgen", quantity.Count(p.Foreign, "value"))
+		p.doubt(reason.ForeignValues, run.Suspect, p.each(latencyFigures, []string{"hit_ratio"}), "%s read were not written by loadgen", quantity.Count(p.Foreign, "value"))
 	}
 }
 
@@ -114,7 +128,7 @@ func (p *phase) judgeOffered() {
 	if achieved < invalidAchieved*offered {
 		v = run.Invalid
 	}
-	p.doubt(v, p.all(), "offered %s, sustained %s", p.arriving(offered), p.arriving(achieved))
+	p.doubt(reason.Overloaded, v, p.all(), "offered %s, sustained %s", p.arriving(offered), p.arriving(achieved))
 }
 
 // arriving is a rate of what a load counts: scenarios where the phase has some.
@@ -142,18 +156,18 @@ func (p *phase) short() bool {
 func (p *phase) judgeLedgers(m Measured) {
 	balance := func(of string, t *measure.Totals) {
 		if err := t.CheckValid(); err != nil {
-			p.doubt(run.Invalid, append(p.all(), "requests", "setup"), "the ledgers of %s do not balance: %s", of, strings.ReplaceAll(err.Error(), "\n", "; "))
+			p.doubt(reason.Ledgers, run.Invalid, append(p.all(), "requests", "setup"), "the ledgers of %s do not balance: %s", of, strings.ReplaceAll(err.Error(), "\n", "; "))
 		}
 	}
-	balance("the "+p.Kind, m.Load)
+	balance("the "+string(p.Kind), m.Load)
 	if m.Setup != nil {
 		balance("the setup", m.Setup)
 	}
 	if err := p.CheckRequests(); err != nil {
-		p.doubt(run.Invalid, append(p.all(), "requests", "setup"), "%v", err)
+		p.doubt(reason.Ledgers, run.Invalid, append(p.all(), "requests", "setup"), "%v", err)
 	}
 	if m.Braked != "" {
-		p.doubt(run.Suspect, p.all(), "ended early, by %s", m.Braked)
+		p.doubt(reason.StoppedByPlan, run.Suspect, p.all(), "ended early, by %s", m.Braked)
 	}
 	if m.Aborted {
 		return
@@ -164,20 +178,22 @@ func (p *phase) judgeLedgers(m Measured) {
 // judgeEnded finds what was in flight at the end and should not have been. What lost workers had in flight stays that.
 func (p *phase) judgeEnded(m Measured) {
 	for v, l := range m.Unfinished.Ops {
-		if o := p.Op[driver.Verb(v).String()]; o != nil && o.InFlight == l.InFlight && l.InFlight != 0 {
-			p.doubt(run.Suspect, []string{"op." + driver.Verb(v).String()}, "%s: how %s of lost workers ended is not known", driver.Verb(v), quantity.Count(uint64(l.InFlight), "op"))
+		name := p.words.Name(driver.Verb(v))
+		if o := p.Op[name]; o != nil && o.InFlight == l.InFlight && l.InFlight != 0 {
+			p.doubt(reason.WorkerLost, run.Suspect, []string{"op." + name}, "%s: how %s of lost workers ended is not known", name, quantity.Count(uint64(l.InFlight), "op"))
 		} else if o != nil && o.InFlight != l.InFlight {
-			p.doubt(run.Invalid, []string{"op." + driver.Verb(v).String()}, "%s: %d ops had not ended when the phase had", driver.Verb(v), o.InFlight-l.InFlight)
+			p.doubt(reason.Unended, run.Invalid, []string{"op." + name}, "%s: %d ops had not ended when the phase had", name, o.InFlight-l.InFlight)
 		}
 	}
+	rows := rowsOf(p.targets())
 	for i, r := range m.Load.Requests {
 		left := r.InFlight
 		if i < len(m.Unfinished.Requests) {
 			left -= m.Unfinished.Requests[i].InFlight
 		}
 		if left != 0 {
-			verb := driver.Verb(i % driver.NumVerbs)
-			p.doubt(run.Suspect, []string{"requests", "op." + verb.String() + ".acks"}, "%s at %s: %d requests had not ended when the phase had", verb, endpointName(m.Endpoints, i/driver.NumVerbs), left)
+			verb := p.words.Name(driver.Verb(i % driver.NumVerbs))
+			p.doubt(reason.Unended, run.Suspect, []string{"requests", "op." + verb + ".acks"}, "%s at %s: %d requests had not ended when the phase had", verb, rowAt(rows, i/driver.NumVerbs).endpoint, left)
 		}
 	}
 }
@@ -185,7 +201,7 @@ func (p *phase) judgeEnded(m Measured) {
 // judgeFleet says that figures mix the load of different numbers of workers.
 func (p *phase) judgeFleet(m Measured) {
 	for _, l := range m.Losses {
-		p.doubt(run.Suspect, append(p.each(rateFigures), "offered_rate", "achieved_rate", "steady.rate"), "the load of worker %s ended early or is missing: rates are those of fewer workers", l.Worker)
+		p.doubt(reason.WorkerLost, run.Suspect, append(p.each(rateFigures), "offered_rate", "achieved_rate", "steady.rate"), "the load of worker %s ended early or is missing: rates are those of fewer workers", l.Worker)
 	}
 }
 
@@ -193,7 +209,7 @@ func (p *phase) judgeFleet(m Measured) {
 func (p *phase) judgeClocks(m Measured) {
 	apart := m.Apart.Seconds()
 	if p.even > 0 && apart > suspectApart*p.even {
-		p.doubt(run.Suspect, append(p.each(rateFigures), "offered_rate", "achieved_rate", "steady.rate"),
+		p.doubt(reason.ClocksApart, run.Suspect, append(p.each(rateFigures), "offered_rate", "achieved_rate", "steady.rate"),
 			"the clocks of workers may be %s apart, which is %s of the plateau: for so long some may have loaded without the others",
 			quantity.Duration(apart), quantity.Percent(apart/p.even))
 	}
@@ -203,13 +219,13 @@ func (p *phase) judgeClocks(m Measured) {
 func (p *phase) judgeWhole(whole *plan.Plan, ph *plan.Phase, m Measured) bool {
 	var short string
 	if m.Setup != nil {
-		short = Shortfall(run.Setup, 0, p.copies(), m.Setup)
+		short = Shortfall(worker.Setup, 0, p.copies(), m.Setup)
 	}
-	if p.Kind != string(run.Load) {
-		short = Shortfall(run.StepKind(p.Kind), whole.Once(ph, false), p.copies(), m.Load)
+	if !p.Kind.Timed() {
+		short = Shortfall(p.Kind, whole.Once(ph, false), p.copies(), m.Load)
 	}
 	if short != "" {
-		p.doubt(run.Invalid, p.all(), "%s", short)
+		p.doubt(reason.SetupFailed, run.Invalid, p.all(), "%s", short)
 	}
 	return short == ""
 }
@@ -231,43 +247,44 @@ func (p *phase) judgeHits(ph *plan.Phase) {
 	}
 	asked, answered := *ph.HitRatio, float64(o.OK+o.Miss)
 	if off := math.Abs(*o.HitRatio - asked); off > 5*math.Sqrt(asked*(1-asked)/answered)+1/answered || asked == 1 && off > 0 {
-		p.doubt(run.Suspect, []string{"op.get"}, "get: %s were hits where hit_ratio = %s was asked, further off than chance: were all keys put before, and have none been evicted or put by others?",
+		p.doubt(reason.HitRatio, run.Suspect, []string{"op.get"}, "get: %s were hits where hit_ratio = %s was asked, further off than chance: were all keys put before, and have none been evicted or put by others?",
 			quantity.Percent(*o.HitRatio), quantity.Percent(asked))
 	}
 }
 
 // judgeOutcomes holds outcomes against max_bad and expect_hits.
 func (p *phase) judgeOutcomes(ph *plan.Phase) {
-	var due uint64
+	begun := false
 	said := quote(p.Errors)
 	if p.Log != nil && p.Log.Failure != "" {
 		said = "" // it is a reason of its own
 	}
 	for v := range driver.NumVerbs {
-		verb := driver.Verb(v)
-		o := p.Op[verb.String()]
+		verb := p.words.Name(driver.Verb(v))
+		o := p.Op[verb]
 		if o == nil {
 			continue
 		}
-		due += o.Due
+		begun = begun || o.Due > 0
 		wrong := o.QuorumFailed + o.Timeout + o.Error + o.Shed
 		if share := float64(wrong) / float64(o.Due); share > ph.MaxBad {
-			p.doubt(run.Invalid, []string{"op." + verb.String()}, "%s: %s of %s ops went wrong, more than max_bad = %s: %s%s",
+			p.doubt(reason.MaxBad, run.Invalid, []string{"op." + verb}, "%s: %s of %s ops went wrong, more than max_bad = %s: %s%s",
 				verb, quantity.Percent(share), quantity.Number(float64(o.Due)), quantity.Percent(ph.MaxBad), wrongs(&o.Figures, p.Lost()), said)
 		}
-		if verb != driver.Get || ph.ExpectHits == nil || o.Due == 0 {
+		if driver.Verb(v) != driver.Get || ph.ExpectHits == nil || o.Due == 0 {
 			continue
 		}
 		switch {
 		case o.HitRatio == nil:
-			p.doubt(run.Invalid, []string{"op.get"}, "get: none was answered, %s were expected to hit", quantity.Percent(*ph.ExpectHits))
+			p.doubt(reason.ExpectHits, run.Invalid, []string{"op.get"}, "get: none was answered, %s were expected to hit", quantity.Percent(*ph.ExpectHits))
 		case *o.HitRatio < *ph.ExpectHits:
-			p.doubt(run.Invalid, []string{"op.get"}, "get: %s were hits, fewer than expect_hits = %s", quantity.Percent(*o.HitRatio), quantity.Percent(*ph.ExpectHits))
+			p.doubt(reason.ExpectHits, run.Invalid, []string{"op.get"}, "get: %s were hits, fewer than expect_hits = %s", quantity.Percent(*o.HitRatio), quantity.Percent(*ph.ExpectHits))
 		}
 	}
+	p.judgeTargets(ph)
 	p.judgeHits(ph)
-	if due == 0 {
-		p.doubt(run.Invalid, p.all(), "no op was due")
+	if !begun {
+		p.doubt(reason.NoOps, run.Invalid, p.all(), "no op was due")
 	}
 }
 
@@ -285,9 +302,9 @@ func wrongs(o *run.Figures, lost string) string {
 
 func (p *phase) judgePlateau() {
 	for v := range driver.NumVerbs {
-		verb := driver.Verb(v).String()
+		verb := p.words.Name(driver.Verb(v))
 		if o := p.Op[verb]; o != nil && o.Rate == nil {
-			p.doubt(run.Suspect, p.each(rateFigures), "%s", p.Nulls["op."+verb+".rate"])
+			p.doubt(reason.NoPlateau, run.Suspect, p.each(rateFigures), "%s", p.Nulls["op."+verb+".rate"])
 			return // one plateau for all verbs
 		}
 	}
@@ -295,8 +312,8 @@ func (p *phase) judgePlateau() {
 
 // judgeSteady asks whether the load ran evenly enough for one number to stand for it.
 func (p *phase) judgeSteady() {
-	if strings.HasPrefix(p.WarmUp.Reason, neverSettled) {
-		p.doubt(run.Suspect, append(p.each(rateFigures, latencyFigures), "steady"), "%s", p.WarmUp.Reason)
+	if p.WarmUp.Code == reason.NeverSettled {
+		p.doubt(reason.NeverSettled, run.Suspect, append(p.each(rateFigures, latencyFigures), "steady"), "%s", p.WarmUp.Reason)
 		return
 	}
 	drifts := func(what string, t run.Trend, most float64, figures []string) {
@@ -307,11 +324,11 @@ func (p *phase) judgeSteady() {
 		if *t.Drift < 0 {
 			way = "fell"
 		}
-		p.doubt(run.Suspect, p.each(figures), "%s %s by %s from the beginning to the end of %d s: it stands for no moment of them",
+		p.doubt(reason.Drift, run.Suspect, p.each(figures), "%s %s by %s from the beginning to the end of %d s: it stands for no moment of them",
 			what, way, quantity.Percent(math.Abs(*t.Drift)), p.Steady.Seconds)
 	}
 	drifts("the rate", p.Steady.Rate, suspectDrift, rateFigures)
-	if p.Model != "closed" { // in a closed phase it is the rate, seen from the other side
+	if !p.Closed() { // in a closed phase it is the rate, seen from the other side
 		drifts("the mean response", p.Steady.Response, suspectSlope, latencyFigures)
 	}
 }

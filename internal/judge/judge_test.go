@@ -1,6 +1,10 @@
 package judge
 
 import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -11,6 +15,8 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/run/conditions"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -175,7 +181,7 @@ func TestJudge(t *testing.T) {
 		{
 			name: "kept from its processor, closed", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
 			edit: func(_ *plan.Phase, m *Measured) {
-				m.Generators = []run.Generator{{Loops: 1, Interrupted: &measure.Interrupted{Times: 2, Seconds: 0.2, MaxSeconds: 0.1}}}
+				m.Generators = []measure.Generator{{Loops: 1, Interrupted: &measure.Interrupted{Times: 2, Seconds: 0.2, MaxSeconds: 0.1}}}
 			},
 			validity: run.Suspect, reasons: []string{
 				`the generator's loop was kept from its processor 2 times, for 200 ms in all, at most 100 ms: other threads had it for 0 s of these, the rest is a stop of the process, a hypervisor's, or work of the loop itself`,
@@ -184,21 +190,21 @@ func TestJudge(t *testing.T) {
 		{
 			name: "kept from its processor now and then, closed", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
 			edit: func(_ *plan.Phase, m *Measured) {
-				m.Generators = []run.Generator{{Loops: 4, Interrupted: &measure.Interrupted{Times: 4, Seconds: 0.039, MaxSeconds: 0.021, OthersSeconds: 0.038}}}
+				m.Generators = []measure.Generator{{Loops: 4, Interrupted: &measure.Interrupted{Times: 4, Seconds: 0.039, MaxSeconds: 0.021, OthersSeconds: 0.038}}}
 			},
 			validity: run.Valid,
 		},
 		{
 			name: "kept from its processor for short, closed", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
 			edit: func(_ *plan.Phase, m *Measured) {
-				m.Generators = []run.Generator{{Loops: 1, Interrupted: &measure.Interrupted{Times: 9, Seconds: 0.009, MaxSeconds: 0.002, OthersSeconds: 0.009}}}
+				m.Generators = []measure.Generator{{Loops: 1, Interrupted: &measure.Interrupted{Times: 9, Seconds: 0.009, MaxSeconds: 0.002, OthersSeconds: 0.009}}}
 			},
 			validity: run.Valid,
 		},
 		{
 			name: "others had the processor, closed", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
 			edit: func(_ *plan.Phase, m *Measured) {
-				m.Generators = []run.Generator{{Loops: 1, RunQueueWait: share(0.02), Interrupted: &measure.Interrupted{Times: 9, Seconds: 0.02, MaxSeconds: 0.009, OthersSeconds: 0.02}}}
+				m.Generators = []measure.Generator{{Loops: 1, RunQueueWait: share(0.02), Interrupted: &measure.Interrupted{Times: 9, Seconds: 0.02, MaxSeconds: 0.009, OthersSeconds: 0.02}}}
 			},
 			validity: run.Suspect, reasons: []string{
 				`the generator's loop waited 2 % of the time for a processor, which others had`,
@@ -207,7 +213,7 @@ func TestJudge(t *testing.T) {
 		{
 			name: "one long gap in few ops, closed", phase: closedPhase(), load: closedLoad(1000, 5*ms, 0, always(driver.OK)),
 			edit: func(_ *plan.Phase, m *Measured) {
-				m.Generators = []run.Generator{{Loops: 1, Interrupted: &measure.Interrupted{Times: 1, Seconds: 0.021, MaxSeconds: 0.021, OthersSeconds: 0.02}}}
+				m.Generators = []measure.Generator{{Loops: 1, Interrupted: &measure.Interrupted{Times: 1, Seconds: 0.021, MaxSeconds: 0.021, OthersSeconds: 0.02}}}
 			},
 			validity: run.Suspect, reasons: []string{
 				`the generator's loop was kept from its processor 1 time, for 21.0 ms in all, at most 21.0 ms: other threads had it for 20.0 ms of these`,
@@ -216,87 +222,87 @@ func TestJudge(t *testing.T) {
 		{
 			name: "one long gap in many ops, closed", phase: closedPhase(), load: closedLoad(3000, ms, 0, always(driver.OK)),
 			edit: func(_ *plan.Phase, m *Measured) {
-				m.Generators = []run.Generator{{Loops: 1, Interrupted: &measure.Interrupted{Times: 1, Seconds: 0.021, MaxSeconds: 0.021, OthersSeconds: 0.02}}}
+				m.Generators = []measure.Generator{{Loops: 1, Interrupted: &measure.Interrupted{Times: 1, Seconds: 0.021, MaxSeconds: 0.021, OthersSeconds: 0.02}}}
 			},
 			validity: run.Valid,
 		},
 		{
 			name: "busy, closed", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
-			edit:     func(_ *plan.Phase, m *Measured) { m.Generators = []run.Generator{{Busy: 0.93}} },
+			edit:     func(_ *plan.Phase, m *Measured) { m.Generators = []measure.Generator{{Busy: 0.93}} },
 			validity: run.Suspect,
 			reasons:  []string{"client-bound: the generator's loop was busy 93 % of the time, so the rate is its own"},
 		},
 		{
 			name: "busy enough, closed", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
-			edit:     func(_ *plan.Phase, m *Measured) { m.Generators = []run.Generator{{Busy: 0.8}} },
+			edit:     func(_ *plan.Phase, m *Measured) { m.Generators = []measure.Generator{{Busy: 0.8}} },
 			validity: run.Valid,
 		},
 		{
 			name: "busy, open", phase: openPhase(), load: openLoad(ms, 0),
-			edit:     func(_ *plan.Phase, m *Measured) { m.Generators = []run.Generator{{Busy: 0.2}, {Busy: 0.93}} },
+			edit:     func(_ *plan.Phase, m *Measured) { m.Generators = []measure.Generator{{Busy: 0.2}, {Busy: 0.93}} },
 			validity: run.Invalid, reasons: []string{"client-bound: the generator's loop was busy 93 % of the time"},
 		},
 		{
 			name: "rather busy, open", phase: openPhase(), load: openLoad(ms, 0),
-			edit:     func(_ *plan.Phase, m *Measured) { m.Generators = []run.Generator{{Busy: 0.8}} },
+			edit:     func(_ *plan.Phase, m *Measured) { m.Generators = []measure.Generator{{Busy: 0.8}} },
 			validity: run.Suspect, reasons: []string{"the generator's loop was busy 80 % of the time"},
 		},
 		{
 			name: "garbage collection beside clients that block", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
 			edit: func(_ *plan.Phase, m *Measured) {
-				m.Generators = []run.Generator{{Executor: plan.Blocking, GCCycles: 7, GCPauseMaxSeconds: 0.9e-3}}
+				m.Generators = []measure.Generator{{Executor: plan.Blocking, GCCycles: 7, GCPauseMaxSeconds: 0.9e-3}}
 			},
 			validity: run.Valid,
 		},
 		{
 			name: "a long stop for it", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
 			edit: func(_ *plan.Phase, m *Measured) {
-				m.Generators = []run.Generator{{Executor: plan.Blocking, GCCycles: 7, GCPauseMaxSeconds: 1.1e-3}}
+				m.Generators = []measure.Generator{{Executor: plan.Blocking, GCCycles: 7, GCPauseMaxSeconds: 1.1e-3}}
 			},
 			validity: run.Suspect, reasons: []string{"7 garbage collections ran in the generator while it measured"},
 		},
 		{
 			name: "garbage collection", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
-			edit:     func(_ *plan.Phase, m *Measured) { m.Generators = []run.Generator{{GCCycles: 1}} },
+			edit:     func(_ *plan.Phase, m *Measured) { m.Generators = []measure.Generator{{GCCycles: 1}} },
 			validity: run.Suspect, reasons: []string{"1 garbage collection ran in the generator while it measured"},
 		},
 		{
 			name: "without a processor, closed", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
 			edit: func(_ *plan.Phase, m *Measured) {
-				m.Generators = []run.Generator{{RunQueueWait: share(0.4)}, {RunQueueWait: share(0.1)}}
+				m.Generators = []measure.Generator{{RunQueueWait: share(0.4)}, {RunQueueWait: share(0.1)}}
 			},
 			validity: run.Suspect,
 			reasons:  []string{"the generator's loop waited 40 % of the time for a processor, which others had"},
 		},
 		{
 			name: "without a processor, open", phase: openPhase(), load: openLoad(ms, 0),
-			edit:     func(_ *plan.Phase, m *Measured) { m.Generators = []run.Generator{{RunQueueWait: share(0.11)}} },
+			edit:     func(_ *plan.Phase, m *Measured) { m.Generators = []measure.Generator{{RunQueueWait: share(0.11)}} },
 			validity: run.Invalid,
 			reasons:  []string{"the generator's loop waited 11 % of the time for a processor, which others had"},
 		},
 		{
 			name: "a processor as often as wanted", phase: openPhase(), load: openLoad(ms, 0),
-			edit:     func(_ *plan.Phase, m *Measured) { m.Generators = []run.Generator{{RunQueueWait: share(0.01)}} },
+			edit:     func(_ *plan.Phase, m *Measured) { m.Generators = []measure.Generator{{RunQueueWait: share(0.01)}} },
 			validity: run.Valid,
 		},
 		{
 			name: "throttled", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
 			edit: func(_ *plan.Phase, m *Measured) {
-				m.Generators = []run.Generator{{Throttled: &run.Throttled{Periods: 2, Seconds: 0.125}}, {Throttled: &run.Throttled{Periods: 1, Seconds: 0.125}}}
+				m.Generators = []measure.Generator{{Throttled: &measure.Throttled{Periods: 2, Seconds: 0.125}}, {Throttled: &measure.Throttled{Periods: 1, Seconds: 0.125}}}
 			},
 			validity: run.Invalid, reasons: []string{"a CPU quota kept the generator from running 3 times, for 250 ms in all"},
 		},
 		{
 			name: "the network lost some", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
 			edit: func(_ *plan.Phase, m *Measured) {
-				m.Generators = []run.Generator{{TCP: &run.TCP{BytesSent: 100_000, BytesRetransmitted: 20, Retransmits: 1}}}
+				m.Generators = []measure.Generator{{TCP: &measure.TCP{BytesSent: 100_000, BytesRetransmitted: 20, Retransmits: 1}}}
 			},
 			validity: run.Suspect, reasons: []string{"TCP sent 0.02 % of the bytes again, in 1 segment: the network lost them, or the other end was late"},
 		},
 		{
 			name: "goroutines without a thread", phase: closedPhase(), load: closedLoad(1000, ms, 0, always(driver.OK)),
 			edit: func(_ *plan.Phase, m *Measured) {
-				m.Generators = []run.Generator{{Executor: "blocking", SchedLatencyP99Seconds: 0.002}}
+				m.Generators = []measure.Generator{{Executor: "blocking", SchedLatencyP99Seconds: 0.002}}
 			},
 			validity: run.Suspect, reasons: []string{"goroutines that could run waited for a thread: p99 2.00 ms"},
 		},
@@ -316,12 +322,16 @@ func TestJudge(t *testing.T) {
 		},
 		{
 			name: "lag as a queue of that cost has it", phase: openPhase(), load: lateLoad(100*µs, 300*µs),
-			edit:     func(_ *plan.Phase, m *Measured) { m.Generators = []run.Generator{{Busy: 0.6, ProductiveSeconds: 0.08}} },
+			edit: func(_ *plan.Phase, m *Measured) {
+				m.Generators = []measure.Generator{{Busy: 0.6, ProductiveSeconds: 0.08}}
+			},
 			validity: run.Valid, // 20 µs an op: p99 wait 4.9 of them
 		},
 		{
 			name: "lag that no queue of that cost has", phase: openPhase(), load: lateLoad(100*µs, 300*µs),
-			edit:     func(_ *plan.Phase, m *Measured) { m.Generators = []run.Generator{{Busy: 0.1, ProductiveSeconds: 0.08}} },
+			edit: func(_ *plan.Phase, m *Measured) {
+				m.Generators = []measure.Generator{{Busy: 0.1, ProductiveSeconds: 0.08}}
+			},
 			validity: run.Suspect,
 			reasons: []string{
 				"get: started late: p99 lag 100 µs beside a p99 service time of 300 µs; a queue of ops that take 20.0 µs would have 19.1 µs",
@@ -330,7 +340,7 @@ func TestJudge(t *testing.T) {
 		{
 			name: "a tail of single gaps, of others", phase: openPhase(), load: tailLoad(4*ms, 300*µs),
 			edit: func(_ *plan.Phase, m *Measured) {
-				m.Generators = []run.Generator{
+				m.Generators = []measure.Generator{
 					{Interrupted: &measure.Interrupted{Times: 3, Seconds: 0.0625, MaxSeconds: 0.004, OthersSeconds: 0.0625}},
 					{Interrupted: &measure.Interrupted{Times: 1, Seconds: 0.0625, MaxSeconds: 0.008, OthersSeconds: 0.0625}},
 				}
@@ -344,7 +354,7 @@ func TestJudge(t *testing.T) {
 		{
 			name: "a tail of single gaps, of a hypervisor", phase: openPhase(), load: tailLoad(4*ms, 300*µs),
 			edit: func(_ *plan.Phase, m *Measured) {
-				m.Generators = []run.Generator{{Interrupted: &measure.Interrupted{Times: 1, Seconds: 0.008, MaxSeconds: 0.008}}}
+				m.Generators = []measure.Generator{{Interrupted: &measure.Interrupted{Times: 1, Seconds: 0.008, MaxSeconds: 0.008}}}
 			},
 			validity: run.Suspect,
 			reasons: []string{
@@ -355,7 +365,7 @@ func TestJudge(t *testing.T) {
 		{
 			name: "a tail that gaps are too short for", phase: openPhase(), load: tailLoad(4*ms, 300*µs),
 			edit: func(_ *plan.Phase, m *Measured) {
-				m.Generators = []run.Generator{{Interrupted: &measure.Interrupted{Times: 1, Seconds: 0.001, MaxSeconds: 0.001}}}
+				m.Generators = []measure.Generator{{Interrupted: &measure.Interrupted{Times: 1, Seconds: 0.001, MaxSeconds: 0.001}}}
 			},
 			validity: run.Suspect, reasons: []string{"get: one in a thousand started late: p99.9 lag 4.00 ms"},
 		},
@@ -401,17 +411,36 @@ func TestJudge(t *testing.T) {
 			validity: run.Valid,
 		},
 	}
+	var touched strings.Builder
 	for _, tt := range tests {
+		m := Measured{Endpoints: endpoints, Load: tt.load}
+		if tt.edit != nil {
+			tt.edit(tt.phase, &m)
+		}
+		p := NewPhase(testPlan(), tt.phase, m)
 		t.Run(tt.name, func(t *testing.T) {
-			m := Measured{Endpoints: endpoints, Load: tt.load}
-			if tt.edit != nil {
-				tt.edit(tt.phase, &m)
-			}
-			p := NewPhase(testPlan(), tt.phase, m)
 			require.Equal(t, append([]string{}, tt.reasons...), texts(p))
 			require.Equal(t, tt.validity, p.Validity)
 		})
+		for _, why := range p.Reasons {
+			fmt.Fprintf(&touched, "%s: %s: %s\n", tt.name, why.Validity, strings.Join(why.Touches, " "))
+		}
 	}
+	golden(t, "touches.txt", touched.String())
+}
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// golden compares text with a file in testdata.
+func golden(t *testing.T, name, text string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o666))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), text, "run with -update and read the diff")
 }
 
 // texts are the words of a phase's reasons.
@@ -426,7 +455,7 @@ func texts(p *run.Phase) []string {
 // TestDoubtStandsBesideWhatItTouches looks at the figures of a closed phase whose generator was the bottleneck.
 func TestDoubtStandsBesideWhatItTouches(t *testing.T) {
 	p := NewPhase(testPlan(), closedPhase(), Measured{
-		Endpoints: endpoints, Load: closedLoad(1000, ms, 0, always(driver.OK)), Generators: []run.Generator{{Busy: 0.93}},
+		Endpoints: endpoints, Load: closedLoad(1000, ms, 0, always(driver.OK)), Generators: []measure.Generator{{Busy: 0.93}},
 	})
 	require.Equal(t, run.Suspect, p.ValidityOf("op.get.rate"))
 	require.Equal(t, run.Suspect, p.ValidityOf("op.get.rate_wall"))
@@ -486,44 +515,53 @@ func TestShortfall(t *testing.T) {
 
 	tests := []struct {
 		name    string
-		kind    run.StepKind
+		kind    worker.StepKind
 		planned int64
 		copies  int
 		totals  *measure.Totals
 		want    string
 	}{
-		{name: "nothing to do", kind: run.Setup, copies: 3, totals: put(), want: ""},
-		{name: "all that was planned", kind: run.Populate, planned: 2, copies: 1, totals: put(driver.OK, driver.OK), want: ""},
+		{name: "nothing to do", kind: worker.Setup, copies: 3, totals: put(), want: ""},
+		{name: "all that was planned", kind: worker.Populate, planned: 2, copies: 1, totals: put(driver.OK, driver.OK), want: ""},
 		{
-			name: "a part was never due", kind: run.Populate, planned: 5, copies: 1, totals: put(driver.OK, driver.OK),
+			name: "a part was never due", kind: worker.Populate, planned: 5, copies: 1, totals: put(driver.OK, driver.OK),
 			want: "populate: 2 of 5 put ops were done: 3 were never begun",
 		},
 		{
-			name: "a part was never due on all", kind: run.Setup, planned: 4, copies: 2, totals: acked,
+			name: "a part was never due on all", kind: worker.Setup, planned: 4, copies: 2, totals: acked,
 			want: "setup: 2 of 4 put ops were done: 2 were never begun",
 		},
-		{name: "nothing was due", kind: run.Clear, planned: 3, copies: 1, totals: new(measure.Totals), want: "clear: 0 of 3 ops were done"},
+		{name: "nothing was due", kind: worker.Clear, planned: 3, copies: 1, totals: new(measure.Totals), want: "clear: 0 of 3 ops were done"},
 		{
-			name: "timeouts", kind: run.Populate, planned: 3, copies: 1, totals: put(driver.Timeout, driver.OK, driver.Timeout),
+			name: "timeouts", kind: worker.Populate, planned: 3, copies: 1, totals: put(driver.Timeout, driver.OK, driver.Timeout),
 			want: "populate: 1 of 3 put ops were done: 2 timed out",
 		},
-		{name: "all ok", kind: run.Populate, copies: 1, totals: put(driver.OK, driver.OK), want: ""},
-		{name: "all ok everywhere", kind: run.Setup, copies: 2, totals: acked, want: ""},
+		{name: "all ok", kind: worker.Populate, copies: 1, totals: put(driver.OK, driver.OK), want: ""},
+		{name: "all ok everywhere", kind: worker.Setup, copies: 2, totals: acked, want: ""},
 		{
-			name: "an error", kind: run.Setup, copies: 1, totals: refused,
+			name: "an error", kind: worker.Setup, copies: 1, totals: refused,
 			want: `setup: 1 of 2 put ops were done: 1 ended in an error; "READONLY" × 1`,
 		},
 		{
-			name: "not everywhere", kind: run.Setup, copies: 2, totals: partly,
+			name: "not everywhere", kind: worker.Setup, copies: 2, totals: partly,
 			want: "setup: 1 of 2 put ops were done on all 2 endpoints of their key",
 		},
 		{
-			name: "nowhere on the third", kind: run.Setup, copies: 3, totals: acked,
+			name: "nowhere on the third", kind: worker.Setup, copies: 3, totals: acked,
 			want: "setup: 0 of 2 put ops were done on all 3 endpoints of their key",
 		},
-		{name: "a clear may miss", kind: run.Clear, copies: 1, totals: put(driver.OK, driver.Miss), want: ""},
 		{
-			name: "a populate may not", kind: run.Populate, copies: 1, totals: put(driver.OK, driver.Miss),
+			name: "a clear that fell short", kind: worker.Clear, planned: 5, copies: 1, totals: put(driver.OK, driver.Miss, driver.Timeout),
+			want: "clear: 2 of 5 put ops were done: 1 timed out, 2 were never begun",
+		},
+		{
+			name: "every way to end", kind: worker.Setup, planned: 7, copies: 1,
+			totals: put(driver.OK, driver.Miss, driver.Conflict, driver.QuorumFailed, driver.Timeout, driver.Error),
+			want:   "setup: 1 of 7 put ops were done: 1 timed out, 1 ended in an error, 1 missed their quorum, 1 were refused as conflicts, 1 missed, 1 were never begun",
+		},
+		{name: "a clear may miss", kind: worker.Clear, copies: 1, totals: put(driver.OK, driver.Miss), want: ""},
+		{
+			name: "a populate may not", kind: worker.Populate, copies: 1, totals: put(driver.OK, driver.Miss),
 			want: "populate: 1 of 2 put ops were done: 1 missed",
 		},
 	}
@@ -541,7 +579,7 @@ func TestShortfallMakesInvalid(t *testing.T) {
 	p := NewPhase(testPlan(), populate, Measured{Endpoints: endpoints, Load: load})
 	require.Equal(t, run.Invalid, p.Validity)
 	require.Equal(t, []string{"populate: 0 of 200 put ops were done: 1 timed out, 199 were never begun"}, texts(p))
-	require.Equal(t, "populate", p.Kind)
+	require.Equal(t, worker.Populate, p.Kind)
 
 	ph := closedPhase()
 	p = NewPhase(testPlan(), ph, Measured{Endpoints: endpoints, Load: closedLoad(1000, ms, 0, always(driver.OK)), Setup: load})
@@ -570,6 +608,19 @@ func TestErrorTexts(t *testing.T) {
 		sum += text.Count
 	}
 	require.Equal(t, e.Total(), sum)
+}
+
+// Texts of the same number stay in the order that they came in, and two are cited.
+func TestTheFirstErrorsAreCited(t *testing.T) {
+	var e measure.Errors
+	for _, text := range []string{"c", "a", "b", "b", "d"} {
+		e.Add([]byte(text))
+	}
+	texts := errorTexts(&e)
+	require.Equal(t, []run.ErrorText{{Text: "b", Count: 2}, {Text: "a", Count: 1}, {Text: "c", Count: 1}, {Text: "d", Count: 1}}, texts)
+	for n, want := range []string{"", `; "b" × 2`, `; "b" × 2; "a" × 1`, `; "b" × 2; "a" × 1`, `; "b" × 2; "a" × 1`} {
+		require.Equal(t, want, quote(texts[:n]), "of %d", n)
+	}
 }
 
 // Of a few ops there is no p99, and they may be late all the same.
@@ -634,8 +685,8 @@ func TestLateForWantOfRoomIsNotTheGenerators(t *testing.T) {
 // TestOneLongGapTouchesTheTailAlone is about a closed phase: the rate and the other quantiles stand.
 func TestOneLongGapTouchesTheTailAlone(t *testing.T) {
 	p := &phase{Phase: &run.Phase{
-		Model: "closed", Seconds: 10, Load: run.Shape{Sessions: 4, Pipeline: 2}, Op: map[string]*run.Op{"get": {Figures: run.Figures{Ledger: run.Ledger{OK: 7000, Miss: 1000}}}},
-		Generator: run.Generator{Loops: 1, Interrupted: &measure.Interrupted{Times: 1, Seconds: 0.03, MaxSeconds: 0.03}},
+		Model: "closed", Seconds: 10, Load: conditions.Load{Sessions: 4, Pipeline: 2}, Op: map[string]*run.Op{"get": {Figures: run.Figures{Ledger: run.Ledger{OK: 7000, Miss: 1000}}}},
+		Generator: measure.Generator{Loops: 1, Interrupted: &measure.Interrupted{Times: 1, Seconds: 0.03, MaxSeconds: 0.03}},
 	}}
 	p.judgeGaps()
 	require.Equal(t, run.Suspect, p.ValidityOf("op.get.response.p999"))

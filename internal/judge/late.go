@@ -7,7 +7,9 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/run/conditions"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/hist"
 )
@@ -21,7 +23,7 @@ func (p *phase) judgeLag() {
 		expected = fmt.Sprintf("; a queue of ops that take %s would have %s", quantity.Duration(*p.OpCostSeconds), quantity.Duration(*p.ExpectedLagP99))
 	}
 	for v := range driver.NumVerbs {
-		verb := driver.Verb(v).String()
+		verb := p.words.Name(driver.Verb(v))
 		if o := p.Op[verb]; o != nil {
 			p.judgeStarts(verb, "op."+verb, &o.Figures, free, expected)
 		}
@@ -49,18 +51,18 @@ func (p *phase) judgeStarts(name, at string, o *run.Figures, free float64, expec
 		if p.waited.Count() > 0 {
 			room = fmt.Sprintf(" (%s of all ops had no room; without these, %s)", quantity.Percent(p.roomless()), quantity.Duration(p.generatorLag(q.beyond)))
 		}
-		p.doubt(p.startedLate(), touches, "%s: started late: %s lag %s%s%s%s", name, q.name, quantity.Duration(lag), room, expected, p.absence(q.beyond))
+		p.doubt(reason.StartedLate, p.startedLate(), touches, "%s: started late: %s lag %s%s%s%s", name, q.name, quantity.Duration(lag), room, expected, p.absence(q.beyond))
 	case lag > suspectLag:
-		p.doubt(run.Suspect, touches, "%s: started late for want of room: %s lag %s, while %s of all ops waited for the target to answer earlier ones; without these, %s",
+		p.doubt(reason.StartedLate, run.Suspect, touches, "%s: started late for want of room: %s lag %s, while %s of all ops waited for the target to answer earlier ones; without these, %s",
 			name, q.name, quantity.Duration(lag), quantity.Percent(p.roomless()), quantity.Duration(p.generatorLag(q.beyond)))
 	case service != nil && lag > suspectLagShare**service:
-		p.doubt(run.Suspect, touches, "%s: started late: %s lag %s beside a %s service time of %s%s", name, q.name, quantity.Duration(lag), q.name, quantity.Duration(*service), expected)
+		p.doubt(reason.StartedLate, run.Suspect, touches, "%s: started late: %s lag %s beside a %s service time of %s%s", name, q.name, quantity.Duration(lag), q.name, quantity.Duration(*service), expected)
 	}
 }
 
 // startedLate judges that loadgen itself started ops late. What a search finds to hold would hold all the more without.
 func (p *phase) startedLate() run.Validity {
-	if p.Model == "search" {
+	if p.Model == conditions.Search {
 		return run.Suspect
 	}
 	return run.Invalid
@@ -117,7 +119,7 @@ func (p *phase) judgeTail(name, at string, o *run.Figures) {
 		return
 	}
 	touches := []string{at + ".response.p999", at + ".response.max", at + ".lag.p999", at + ".lag.max"}
-	p.doubt(run.Suspect, touches, "%s: one in a thousand started late: p99.9 lag %s%s", name, quantity.Duration(*lag), p.absence(0.001))
+	p.doubt(reason.StartedLate, run.Suspect, touches, "%s: one in a thousand started late: p99.9 lag %s%s", name, quantity.Duration(*lag), p.absence(0.001))
 }
 
 // absence says what kept loops from their processors, if that was long enough to have made a share of the ops late.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/hist"
 )
@@ -21,11 +22,9 @@ func (b *builder) latencies(at string, r *run.Figures, t *measure.Op) {
 			Service:  b.latency(at+".latency."+name+".service", &t.Service[c], why),
 		}
 	}
-	r.Latency = run.Classes{
-		OK:   class("ok", measure.ClassOK, "no op ended ok"),
-		Miss: class("miss", measure.ClassMiss, "no op missed"),
-		Bad:  class("bad", measure.ClassBad, "no op ended badly"),
-	}
+	r.Latency.OK = class("ok", measure.ClassOK, "no op ended ok")
+	r.Latency.Miss = class("miss", measure.ClassMiss, "no op missed")
+	r.Latency.Bad = class("bad", measure.ClassBad, "no op ended badly")
 }
 
 // latency sums h up; without samples it keeps why.
@@ -38,16 +37,16 @@ func (b *builder) latency(at string, h *hist.Hist, why string) run.Latency {
 func (b *builder) times(at string, t *measure.Times, why, failed string) run.Latency {
 	h := &t.Answered
 	if h.Count() == 0 {
-		b.null(at, why)
+		b.null(at, reason.NoOps, why)
 		return run.Latency{Failed: t.Failed}
 	}
 	l := run.Latency{Count: h.Count(), Failed: t.Failed, Min: number(seconds(h.Min()))}
 	slower := fmt.Sprintf("%s of %s %s, which counts as slower than any other", quantity.Number(float64(t.Failed)), quantity.Count(t.Count(), "op"), failed)
 	if t.Failed == 0 {
-		l.Mean, l.SD, l.Max = number(h.Mean()/1e9), number(h.SD()/1e9), number(seconds(h.Max()))
+		l.Mean, l.SD, l.Max = number(seconds(h.Mean())), number(seconds(h.SD())), number(seconds(h.Max()))
 	} else {
 		for _, name := range []string{"mean", "sd", "max"} {
-			b.null(at+"."+name, slower)
+			b.null(at+"."+name, reason.OpsFailed, slower)
 		}
 	}
 	for _, q := range []struct {
@@ -59,9 +58,9 @@ func (b *builder) times(at string, t *measure.Times, why, failed string) run.Lat
 		switch more := beyond(t.Count(), q.permille); {
 		case *q.to != nil:
 		case more < leastBeyond:
-			b.null(at+"."+q.name, fmt.Sprintf("%d of %s lie beyond it; a quantile takes %d", more, quantity.Count(t.Count(), "sample"), leastBeyond))
+			b.null(at+"."+q.name, reason.TooFew, fmt.Sprintf("%d of %s lie beyond it; a quantile takes %d", more, quantity.Count(t.Count(), "sample"), leastBeyond))
 		default:
-			b.null(at+"."+q.name, slower)
+			b.null(at+"."+q.name, reason.OpsFailed, slower)
 		}
 	}
 	return l

@@ -10,6 +10,7 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/pace"
 	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/search"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -75,6 +76,30 @@ func (m *Measured) Tries() []search.Try {
 	}
 	return tries
 }
+
+// NextRate returns the rate that a search tries next, when its levels have taken some time so far; there is none when it has ended.
+func (m *Measured) NextRate(s *plan.Search, spent time.Duration) (rate float64, more bool) {
+	bounds := search.Bounds{From: s.From, To: s.To, Precision: s.Precision}
+	rate, end := bounds.Next(m.Tries())
+	switch {
+	case len(m.Losses) > 0 && len(m.Levels) > 0:
+		m.Ended = search.Shrunk
+		return 0, false
+	case rate == 0:
+		m.Ended = end
+		return 0, false
+	case len(m.Levels) > 0 && spent+s.StepDuration+s.Drain > s.Budget:
+		m.Ended = search.Spent
+		if end != search.GoOn {
+			m.Ended = end
+		}
+		return 0, false
+	}
+	return rate, true
+}
+
+// Stop ends a search because the user wants that, or because it cannot go on.
+func (m *Measured) Stop() { m.Ended = search.Stopped }
 
 // try decides what came of a level of a search.
 func (l *Level) try(ph *plan.Phase) {
@@ -208,7 +233,7 @@ func newStages(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 	for i, l := range m.Levels {
 		for _, why := range l.Reasons {
 			at := fmt.Sprintf("levels.%d.", i)
-			r.doubt(why.Validity, append(below(at, &why), r.all()...), "stage %d, %s: %s", i+1, r.arriving(l.Rate), why.Text)
+			r.doubt(why.Code, why.Validity, append(below(at, &why), r.all()...), "stage %d, %s: %s", i+1, r.arriving(l.Rate), why.Text)
 		}
 		r.Load.DurationSeconds += l.DurationSeconds
 		r.Load.RampSeconds += l.RampSeconds
@@ -224,8 +249,8 @@ func newSearch(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 	if sum.Held >= 0 {
 		held := m.Levels[sum.Held].phase
 		best := *held.Phase
-		best.Nulls = maps.Clone(best.Nulls)
-		r = &phase{Phase: &best}
+		best.Nulls, best.NullCodes = maps.Clone(best.Nulls), maps.Clone(best.NullCodes)
+		r = &phase{words: held.words, Phase: &best}
 	} else {
 		r = nothingHeld(p, ph, m)
 	}
@@ -240,19 +265,19 @@ func newSearch(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 
 // nothingHeld makes the result of a search none of whose levels held. Of what the generator did, it has the lowest of them.
 func nothingHeld(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
-	r := newStep(p, ph, Measured{Endpoints: m.Endpoints, Load: &measure.Totals{}})
+	r := newStep(p, ph, Measured{Endpoints: m.Endpoints, Others: m.Others, Load: &measure.Totals{}})
 	lowest := m.Levels[0]
 	r.Generator = lowest.phase.Generator
 	for path := range r.Nulls {
-		r.Nulls[path] = "no rate held"
+		r.null(path, reason.NoRateHeld, "no rate held")
 	}
 	for path, why := range lowest.phase.Nulls { // what has nothing to do with how ops ended
 		if group, _, _ := strings.Cut(path, "."); slices.Contains([]string{"target", "dataset", "trace", "generator"}, group) {
-			r.Nulls[path] = why
+			r.null(path, lowest.phase.NullCodes[path], why)
 		}
 	}
 	r.Validity, r.Reasons = run.Valid, []run.Reason{}
-	r.doubt(run.Invalid, []string{"search", "op"}, "no rate held: at %s, %s", r.arriving(lowest.Rate), lowest.Why)
+	r.doubt(reason.NoRateHeld, run.Invalid, []string{"search", "op"}, "no rate held: at %s, %s", r.arriving(lowest.Rate), lowest.Why)
 	return r
 }
 
@@ -262,7 +287,7 @@ func (p *phase) levels(levels []*Level) {
 		p.Levels = append(p.Levels, l.Level)
 		for path, why := range l.phase.Nulls {
 			if path == "offered_rate" || path == "achieved_rate" || strings.HasPrefix(path, "op.") || strings.HasPrefix(path, "scenario.") {
-				p.Nulls[fmt.Sprintf("levels.%d.%s", i, path)] = why
+				p.null(fmt.Sprintf("levels.%d.%s", i, path), l.phase.NullCodes[path], why)
 			}
 		}
 	}
@@ -271,21 +296,21 @@ func (p *phase) levels(levels []*Level) {
 // search says what the search has found, and how far that may be believed.
 func (p *phase) search(s *plan.Search, m Measured, sum search.Found) {
 	r := &run.Search{
-		Ended: m.Ended.String(), From: s.From, To: s.To, StepSeconds: s.StepDuration.Seconds(), Precision: s.Precision, Budget: s.Budget.Seconds(),
+		End: m.Ended.Code(), Ended: m.Ended.String(), From: s.From, To: s.To, StepSeconds: s.StepDuration.Seconds(), Precision: s.Precision, Budget: s.Budget.Seconds(),
 		Objectives: objectives(s),
 	}
 	p.Search = r
-	delete(p.Nulls, "search")
+	p.known("search")
 	rate := func(i int, name, why string) *float64 {
 		if i < 0 {
-			p.Nulls["search."+name] = why
+			p.null("search."+name, reason.NoRateHeld, why)
 			return nil
 		}
 		return number(m.Levels[i].Rate)
 	}
 	level := func(i int, name, why string) *int {
 		if i < 0 {
-			p.Nulls["search."+name] = why
+			p.null("search."+name, reason.NoRateHeld, why)
 			return nil
 		}
 		return &i
@@ -307,12 +332,12 @@ func (p *phase) judgeSearch(m Measured, r *run.Search) {
 	switch {
 	case r.Rate == nil: // and said so
 	case r.ClientBound != nil:
-		p.doubt(run.Suspect, []string{"search"}, "client-bound at %s: the target may hold more than %s", p.arriving(*r.ClientBound), p.arriving(*r.Rate))
+		p.doubt(reason.ClientBound, run.Suspect, []string{"search"}, "client-bound at %s: the target may hold more than %s", p.arriving(*r.ClientBound), p.arriving(*r.Rate))
 	case m.Ended == search.Precise || m.Ended == search.AtTo:
 	case r.FirstFailed == nil:
-		p.doubt(run.Suspect, []string{"search"}, "%v before a rate failed: the target may hold more than %s", m.Ended, p.arriving(*r.Rate))
+		p.doubt(reason.SearchEnded, run.Suspect, []string{"search"}, "%v before a rate failed: the target may hold more than %s", m.Ended, p.arriving(*r.Rate))
 	case *r.FirstFailed > *r.Rate*(1+r.Precision):
-		p.doubt(run.Suspect, []string{"search"}, "%v: the answer lies between %s and %s", m.Ended, p.arriving(*r.Rate), p.arriving(*r.FirstFailed))
+		p.doubt(reason.SearchEnded, run.Suspect, []string{"search"}, "%v: the answer lies between %s and %s", m.Ended, p.arriving(*r.Rate), p.arriving(*r.FirstFailed))
 	}
 }
 

@@ -26,11 +26,11 @@ func searchPhase() *plan.Phase {
 }
 
 // level is one of a search: openLoad brings 1,000 ops a second for 4 s.
-func level(ph *plan.Phase, load *measure.Totals, g run.Generator) *Level {
+func level(ph *plan.Phase, load *measure.Totals, g measure.Generator) *Level {
 	var m Measured
 	g.Executor, g.Loops = "event loop", 1
 	m.AddLevel(testPlan(), ph, Measured{
-		Endpoints: endpoints, Load: load, Shape: pace.Shape{Rate: 1000, Duration: 4 * time.Second}, Generators: []run.Generator{g},
+		Endpoints: endpoints, Load: load, Shape: pace.Shape{Rate: 1000, Duration: 4 * time.Second}, Generators: []measure.Generator{g},
 	}, 0)
 	return m.Levels[0]
 }
@@ -48,21 +48,21 @@ func TestWhoseDoingItIs(t *testing.T) {
 	share := func(f float64) *float64 { return &f }
 	tests := []struct {
 		load    *measure.Totals
-		g       run.Generator
+		g       measure.Generator
 		outcome string
 		whose   string
 	}{
-		{slow, run.Generator{Busy: 0.5, RunQueueWait: share(0.002)}, "failed", "was busy 50 % of the time: it is not to blame"},
-		{slow, run.Generator{Busy: 0.8}, "failed", "was busy 80 % of the time"},
-		{slow, run.Generator{Busy: 0.9, RunQueueWait: share(0.2)}, "client-bound", "was busy 90 % of the time"},
-		{late, run.Generator{Busy: 0.5}, "failed", "was busy 50 % of the time: ops had no room, or it woke late"},
-		{slow, run.Generator{Busy: 0.5, RunQueueWait: share(0.05)}, "failed", "waited 5 % of the time for a processor: it may be to blame"},
-		{late, run.Generator{Busy: 0.5, RunQueueWait: share(0.2)}, "client-bound", "waited 20 % of the time for a processor: it may be to blame"},
-		{slow, run.Generator{Busy: 0.5, Throttled: &run.Throttled{Periods: 1}}, "client-bound", "a CPU quota kept the generator from running"},
-		{stalled, run.Generator{Busy: 0.5}, "client-bound", "the generator stood still for 300 ms"},
+		{slow, measure.Generator{Busy: 0.5, RunQueueWait: share(0.002)}, "failed", "was busy 50 % of the time: it is not to blame"},
+		{slow, measure.Generator{Busy: 0.8}, "failed", "was busy 80 % of the time"},
+		{slow, measure.Generator{Busy: 0.9, RunQueueWait: share(0.2)}, "client-bound", "was busy 90 % of the time"},
+		{late, measure.Generator{Busy: 0.5}, "failed", "was busy 50 % of the time: ops had no room, or it woke late"},
+		{slow, measure.Generator{Busy: 0.5, RunQueueWait: share(0.05)}, "failed", "waited 5 % of the time for a processor: it may be to blame"},
+		{late, measure.Generator{Busy: 0.5, RunQueueWait: share(0.2)}, "client-bound", "waited 20 % of the time for a processor: it may be to blame"},
+		{slow, measure.Generator{Busy: 0.5, Throttled: &measure.Throttled{Periods: 1}}, "client-bound", "a CPU quota kept the generator from running"},
+		{stalled, measure.Generator{Busy: 0.5}, "client-bound", "the generator stood still for 300 ms"},
 		{
 			slow,
-			run.Generator{Busy: 0.5, Interrupted: &measure.Interrupted{Times: 3, Seconds: 0.03, MaxSeconds: 0.02, OthersSeconds: 0.03}},
+			measure.Generator{Busy: 0.5, Interrupted: &measure.Interrupted{Times: 3, Seconds: 0.03, MaxSeconds: 0.02, OthersSeconds: 0.03}},
 			"failed", "was kept from its processor 3 times, for 30.0 ms in all, at most 20.0 ms: other threads had it for 30.0 ms of these",
 		},
 	}
@@ -120,7 +120,7 @@ func TestWhatComesOfALevel(t *testing.T) {
 			if tt.change != nil {
 				tt.change(ph)
 			}
-			l := level(ph, tt.load, run.Generator{Busy: tt.busy})
+			l := level(ph, tt.load, measure.Generator{Busy: tt.busy})
 			require.Equal(t, tt.outcome, l.Outcome, l.Why)
 			require.Regexp(t, "^"+tt.why+"$", l.Why)
 		})
@@ -133,7 +133,7 @@ func searched(ended search.End, outcomes ...string) *run.Phase {
 	ph := searchPhase()
 	m := Measured{Endpoints: endpoints, Ended: ended}
 	for i, outcome := range outcomes {
-		l := level(ph, openLoad(ms, 0), run.Generator{Busy: 0.1})
+		l := level(ph, openLoad(ms, 0), measure.Generator{Busy: 0.1})
 		l.Rate, l.Outcome, l.power = float64(1000*(i+1)), outcome, 1/float64(i+1)
 		for o := search.Held; o <= search.Limited; o++ {
 			if o.String() == outcome {
@@ -175,6 +175,7 @@ func TestWhatASearchIsWorth(t *testing.T) {
 			[]string{"held"},
 			run.Suspect, "the budget was spent before a rate failed: the target may hold more than 1,000/s", rate(1000), nil, nil, nil,
 		},
+		{"the generator at its end at once", search.BelowFrom, []string{"client-bound"}, run.Invalid, "no rate held: at 1,000/s, ", nil, nil, rate(1000), nil},
 		{"nothing holds", search.BelowFrom, []string{"overloaded"}, run.Invalid, "no rate held: at 1,000/s, ", nil, rate(1000), nil, nil},
 	}
 	for _, tt := range tests {
@@ -215,7 +216,7 @@ func TestOfferedAfterARampFromARate(t *testing.T) {
 	require.EqualValues(t, 4500, load.Ops[driver.Get].Due)
 	m := Measured{Endpoints: endpoints}
 	for range 2 {
-		m.AddLevel(testPlan(), ph, Measured{Endpoints: endpoints, Load: load, Shape: shape, Generators: []run.Generator{{Loops: 2, CPUSeconds: 1}}}, 0)
+		m.AddLevel(testPlan(), ph, Measured{Endpoints: endpoints, Load: load, Shape: shape, Generators: []measure.Generator{{Loops: 2, CPUSeconds: 1}}}, 0)
 	}
 	l := m.Levels[0]
 	require.InEpsilon(t, 1500, *l.OfferedRate, 0.002)
@@ -225,6 +226,7 @@ func TestOfferedAfterARampFromARate(t *testing.T) {
 	require.Equal(t, run.Valid, p.Validity, p.Reasons)
 	require.EqualValues(t, 9000, p.Op["get"].OK)
 	require.InDelta(t, 8, p.Load.DurationSeconds, 1e-9)
+	require.InDelta(t, 6, p.Load.RampSeconds, 1e-9)
 	require.Equal(t, 2, p.Generator.Loops)
 	require.InDelta(t, 2, p.Generator.CPUSeconds, 1e-9)
 }

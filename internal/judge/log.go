@@ -6,7 +6,9 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -23,8 +25,8 @@ func joint(a, b string) string {
 }
 
 // mergeLogs joins what workers did; nil when none loaded log files.
-func mergeLogs(all []*run.Log) *run.Log {
-	var sum *run.Log
+func mergeLogs(all []*worker.Log) *worker.Log {
+	var sum *worker.Log
 	for _, l := range all {
 		switch {
 		case l == nil:
@@ -46,7 +48,7 @@ func mergeLogs(all []*run.Log) *run.Log {
 }
 
 // merge adds what another worker did to files of its own.
-func merge(l, o *run.Log) {
+func merge(l, o *worker.Log) {
 	l.Layout, l.SyncAsked, l.Clear = joint(l.Layout, o.Layout), joint(l.SyncAsked, o.SyncAsked), joint(l.Clear, o.Clear)
 	l.SyncUsed, l.Instruction = joint(l.SyncUsed, o.SyncUsed), joint(l.Instruction, o.Instruction)
 	l.FileSystem, l.Failure = joint(l.FileSystem, o.FileSystem), joint(l.Failure, o.Failure)
@@ -75,7 +77,7 @@ func merge(l, o *run.Log) {
 func (b *builder) log(ph *plan.Phase, m Measured) {
 	l := mergeLogs(m.Logs)
 	if l == nil {
-		b.null("log", "the target is no log")
+		b.null("log", reason.NotApplicable, "the target is no log")
 		return
 	}
 	b.phase.Log = l
@@ -85,33 +87,39 @@ func (b *builder) log(ph *plan.Phase, m Measured) {
 	l.EntryBytes, l.Bound = b.phase.Dataset.ValueBytes, ph.Bound
 	var changed uint64
 	var rate float64
-	for _, verb := range verbsOf(ph.Ops) {
-		o := b.phase.Op[verb.String()]
-		if verb != driver.Read {
+	for _, verb := range b.phase.verbsOf(ph.Ops) {
+		o := b.phase.Op[b.phase.words.Name(verb)]
+		if verb != driver.Read && verb != driver.Get {
 			changed += o.OK
 		}
 		if verb.Stores() && o.Rate != nil {
 			rate += *o.Rate
 		}
 	}
-	b.nullable(&l.BytesPerSecond, rate*float64(l.EntryBytes), "log.bytes_per_second", "there is no rate of entries")
+	b.nullable(&l.BytesPerSecond, rate*float64(l.EntryBytes), "log.bytes_per_second", reason.NoOps, "there is no rate of entries")
 	if changed > 0 {
-		b.nullable(&l.ForcesPerOp, float64(l.Forces)/float64(changed), "log.forces_per_op", "nothing was forced")
+		b.nullable(&l.ForcesPerOp, float64(l.Forces)/float64(changed), "log.forces_per_op", reason.NotApplicable, "nothing was forced")
 	} else {
-		b.null("log.forces_per_op", "no op changed anything")
+		b.null("log.forces_per_op", reason.NoOps, "no op changed anything")
 	}
 	if l.Proof == nil {
-		b.null("log.proof", l.Unproven)
+		b.null("log.proof", reason.Unverified, l.Unproven)
 	}
 }
 
 // nullable sets a figure that is null when it is 0.
-func (b *builder) nullable(to **float64, f float64, path, why string) {
+func (b *builder) nullable(to **float64, f float64, path string, code reason.Code, why string) {
 	if f == 0 {
-		b.null(path, why)
+		b.null(path, code, why)
 		return
 	}
 	*to = number(f)
+}
+
+// unlike says whether workers wrote with different durability.
+func unlike(all []*worker.Log) bool {
+	all = slices.DeleteFunc(slices.Clone(all), func(l *worker.Log) bool { return l == nil })
+	return slices.ContainsFunc(all, func(l *worker.Log) bool { return l.SyncUsed != all[0].SyncUsed })
 }
 
 // judgeLog asks whether what was acknowledged is there.
@@ -121,17 +129,17 @@ func (p *phase) judgeLog(m Measured) {
 	case l == nil:
 		return
 	case l.Failure != "":
-		p.doubt(run.Invalid, p.all(), "a log failed, and nothing was written to it after that: %s", l.Failure)
-	case strings.Contains(l.SyncUsed, ", "):
-		p.doubt(run.Invalid, p.all(), "workers wrote with different durability: %s", l.SyncUsed)
+		p.doubt(reason.LogFailed, run.Invalid, p.all(), "a log failed, and nothing was written to it after that: %s", l.Failure)
+	case unlike(m.Logs):
+		p.doubt(reason.Durability, run.Invalid, p.all(), "workers wrote with different durability: %s", l.SyncUsed)
 	}
 	switch proof := l.Proof; {
 	case proof == nil && l.Failure != "": // said above
 	case proof == nil && !m.Aborted:
-		p.doubt(run.Invalid, p.all(), "what was written was not verified: %s", l.Unproven)
+		p.doubt(reason.Unverified, run.Invalid, p.all(), "what was written was not verified: %s", l.Unproven)
 	case proof == nil:
 	case len(proof.Wrong) > 0 || proof.Verified != proof.Acknowledged:
-		p.doubt(run.Invalid, p.all(), "of %s acknowledged entries that had to be there, %s were: %s",
+		p.doubt(reason.LostEntries, run.Invalid, p.all(), "of %s acknowledged entries that had to be there, %s were: %s",
 			quantity.Number(float64(proof.Acknowledged)), quantity.Number(float64(proof.Verified)), strings.Join(proof.Wrong, "; "))
 	}
 }

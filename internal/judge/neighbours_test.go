@@ -11,7 +11,7 @@ import (
 )
 
 // loadOn is a closed load whose workers say this of themselves.
-func loadOn(workers ...run.Generator) *run.Phase {
+func loadOn(workers ...measure.Generator) *run.Phase {
 	return NewPhase(testPlan(), closedPhase(), Measured{Endpoints: endpoints, Load: closedLoad(1000, ms, 0, always(driver.OK)), Generators: workers})
 }
 
@@ -27,40 +27,40 @@ func TestStarvedTargetsAreNotCalledValid(t *testing.T) {
 		{0.9, 0.1, run.Valid},
 		{0, 0, run.Valid},
 	} {
-		p := loadOn(run.Generator{Machine: &measure.Machine{OthersShare: c.others, IdleShare: c.idle}})
+		p := loadOn(measure.Generator{Machine: &measure.Machine{OthersShare: c.others, IdleShare: c.idle}})
 		require.Equal(t, c.want, p.Validity, c)
 		require.Equal(t, c.want, p.ValidityOf("op.get.rate"), c)
 		require.Equal(t, c.want, p.ValidityOf("op.get.response.p99"), c)
 	}
-	p := loadOn(run.Generator{Machine: &measure.Machine{OthersShare: 0.31, IdleShare: 0.02}})
+	p := loadOn(measure.Generator{Machine: &measure.Machine{OthersShare: 0.31, IdleShare: 0.02}})
 	require.Equal(t, []string{"processes other than loadgen's and the target's had 31 % of the processors' time on a worker's machine, and 2 % of it was idle: " +
 		"loadgen or the target may have wanted it; stop them, or run where they are not"}, texts(p))
 }
 
 func TestWorkersOnOneMachineAreNotOthers(t *testing.T) {
-	on := func(host string, others, cpu float64) run.Generator {
-		return run.Generator{CPUSeconds: cpu, Machine: &measure.Machine{Host: host, Seconds: 10, OthersShare: others}}
+	on := func(host string, others, cpu float64) measure.Generator {
+		return measure.Generator{CPUSeconds: cpu, Machine: &measure.Machine{Host: host, Seconds: 10, OthersShare: others}}
 	}
-	others := func(all ...run.Generator) float64 { return mergeGenerators(all).Machine.OthersShare }
+	others := func(all ...measure.Generator) float64 { return mergeGenerators(all).Machine.OthersShare }
 	require.InDelta(t, 0.1, others(on("a", 0.5, 3), on("a", 0.4, 4)), 1e-9)
 	require.InDelta(t, 0.5, others(on("a", 0.5, 3), on("b", 0.4, 4)), 1e-9, "two machines")
 	require.InDelta(t, 0, others(on("a", 0.3, 3), on("a", 0.3, 4)), 1e-9, "never below nothing")
 	require.InDelta(t, 0.5, others(on("", 0.5, 3), on("", 0.4, 4)), 1e-9, "one after the other")
-	require.InDelta(t, 0.5, others(run.Generator{CPUSeconds: 9}, on("a", 0.5, 3)), 1e-9, "what some do not know is that of the others")
+	require.InDelta(t, 0.5, others(measure.Generator{CPUSeconds: 9}, on("a", 0.5, 3)), 1e-9, "what some do not know is that of the others")
 
 	bad, idle := &measure.Machine{OthersShare: 0.06}, &measure.Machine{OthersShare: 0.2, IdleShare: 0.5}
-	for _, all := range [][]run.Generator{{{Machine: bad}, {Machine: idle}}, {{Machine: idle}, {Machine: bad}}} {
+	for _, all := range [][]measure.Generator{{{Machine: bad}, {Machine: idle}}, {{Machine: idle}, {Machine: bad}}} {
 		require.Equal(t, bad, mergeGenerators(all).Machine, "what is a doubt comes before what is none")
 	}
 }
 
 func TestWhyAMachineIsNotKnown(t *testing.T) {
-	p := loadOn(run.Generator{MachineUnknown: "no such file"}, run.Generator{MachineUnknown: "another"})
+	p := loadOn(measure.Generator{MachineUnknown: "no such file"}, measure.Generator{MachineUnknown: "another"})
 	require.Nil(t, p.Generator.Machine)
 	require.Equal(t, "no such file", p.Nulls["generator.machine"])
 	require.Equal(t, run.Valid, p.Validity, p.Reasons)
 	require.Equal(t, "it is read while a load is measured, and no worker says", loadOn().Nulls["generator.machine"])
-	p = loadOn(run.Generator{MachineUnknown: "no such file"}, run.Generator{Machine: &measure.Machine{IdleShare: 1}})
+	p = loadOn(measure.Generator{MachineUnknown: "no such file"}, measure.Generator{Machine: &measure.Machine{IdleShare: 1}})
 	require.Equal(t, &measure.Machine{IdleShare: 1}, p.Generator.Machine)
 	require.NotContains(t, p.Nulls, "generator.machine")
 }
@@ -86,6 +86,6 @@ func TestMachineIsChecked(t *testing.T) {
 		require.ErrorContains(t, r.CheckValid(), c.want, name)
 	}
 	r := run.New(run.Header{}, run.Environment{})
-	r.Add("get", loadOn(run.Generator{Machine: &measure.Machine{OthersShare: 1}}))
+	r.Add("get", loadOn(measure.Generator{Machine: &measure.Machine{OthersShare: 1}}))
 	require.NoError(t, r.CheckValid(), "it is judged suspect")
 }

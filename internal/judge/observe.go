@@ -5,7 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -28,10 +30,8 @@ type Observation struct {
 	Of      string // what is looked at, in words
 	Skipped int    // probes that were due while the one before was under way
 
-	first, last *run.Probe // before and after the load
-	rows        []run.Probe
-	every       int // of the probes that come, one in so many is kept in rows
-	seen        int // since the last that was
+	first, last *run.Probe                // before and after the load
+	rows        measure.Halved[run.Probe] // each the first of as many that came
 	taken       int
 	failed      int
 	seconds     float64
@@ -50,40 +50,44 @@ type sum struct {
 func (o *Observation) Begin(p *run.Probe) {
 	p.When, o.first = before, p
 	o.add(p)
-	o.rows = append(o.rows, *p)
+	o.keep(p)
 }
 
 // Add takes a probe during the load, in the order of their times.
 func (o *Observation) Add(p *run.Probe) {
 	p.When = during
 	o.add(p)
-	if o.seen++; o.seen < o.every {
-		return
+	o.keep(p)
+	if len(o.rows.Cells) >= maxProbeRows {
+		o.rows.Halve(func(_, from *run.Probe) { *from = run.Probe{} })
 	}
-	o.seen = 0
-	o.rows = append(o.rows, *p)
-	if len(o.rows) >= maxProbeRows {
-		o.halve()
+}
+
+// keep takes a probe into the rows, if it is the first of one.
+func (o *Observation) keep(p *run.Probe) {
+	if o.rows.Opens() {
+		o.rows.Cells = append(o.rows.Cells, *p)
 	}
+	o.rows.Count()
 }
 
 // End takes the probe that comes after the load.
 func (o *Observation) End(p *run.Probe) {
 	p.When, o.last = after, p
 	o.add(p)
-	o.rows = append(o.rows, *p)
+	o.rows.Cells = append(o.rows.Cells, *p)
 }
 
-// halve leaves out every second row, the last among them, and every second of those that are to come.
-func (o *Observation) halve() {
-	half := o.rows[:0]
-	for i := range o.rows {
-		if i%2 == 0 {
-			half = append(half, o.rows[i])
-		}
+// Read takes a probe that was kept, whenever it was made.
+func (o *Observation) Read(p *run.Probe) {
+	switch p.When {
+	case before:
+		o.Begin(p)
+	case after:
+		o.End(p)
+	default:
+		o.Add(p)
 	}
-	one := max(o.every, 1)
-	o.rows, o.every, o.seen = half, 2*one, one
 }
 
 // add takes a probe into the figures.
@@ -128,14 +132,14 @@ func (p *phase) observe(plan *plan.Plan, all map[string]*Observation, origin flo
 		}
 		p.Observe[o.Name] = map[string]run.Observed{}
 		if len(seen.sums) == 0 {
-			p.Nulls["observe."+o.Name] = seen.never("")
+			p.null("observe."+o.Name, reason.NotTold, seen.never(""))
 		}
 		for _, f := range o.Fields {
 			p.Observe[o.Name][f.Name] = p.observed("observe."+o.Name+"."+f.Name, f, seen)
 		}
 		p.Probes[o.Name] = seen.probes(o, origin)
 		if slices.ContainsFunc(p.Probes[o.Name].Series, func(row run.ProbeRow) bool { return hasNull(row.Value) }) {
-			p.Nulls["probes."+o.Name+".series"] = "the probe did not bring it: see errors"
+			p.null("probes."+o.Name+".series", reason.NotTold, "the probe did not bring it: see errors")
 		}
 	}
 }
@@ -155,34 +159,36 @@ func (p *phase) observed(at string, f plan.Field, o *Observation) run.Observed {
 	s, why := o.sums[f.Name], ""
 	if s == nil {
 		if len(o.sums) > 0 { // else there is one reason for all
-			p.Nulls[at] = o.never(f.Name)
+			p.null(at, reason.NotTold, o.never(f.Name))
 		}
 		return r
 	}
 	r.Last, r.Min, r.Max, r.Mean = number(s.last), number(s.min), number(s.max), number(s.mean)
 	if r.Before, why = valueOf(o.first, f.Name); why != "" {
-		p.Nulls[at+".before"] = "before the phase: " + why
+		p.null(at+".before", reason.NotTold, "before the phase: "+why)
 	}
 	if r.After, why = valueOf(o.last, f.Name); why != "" {
-		p.Nulls[at+".after"] = "after the phase: " + why
+		p.null(at+".after", reason.NotTold, "after the phase: "+why)
 	}
+	code := reason.NotTold
 	switch {
 	case r.Before == nil:
 		why = p.Nulls[at+".before"]
 	case r.After == nil:
 		why = p.Nulls[at+".after"]
 	case f.Counter && *r.After < *r.Before:
-		why = fmt.Sprintf("the counter went back from %s to %s: what counts was started anew", quantity.Number(*r.Before), quantity.Number(*r.After))
+		code, why = reason.CounterReset, fmt.Sprintf("the counter went back from %s to %s: what counts was started anew", quantity.Number(*r.Before), quantity.Number(*r.After))
 	default:
 		r.Delta = number(*r.After - *r.Before)
 		if between := o.last.At - o.first.At; between > 0 {
 			r.Rate = number(*r.Delta / between)
 			return r
 		}
-		p.Nulls[at+".rate"] = "no time passed between the two probes"
+		p.null(at+".rate", reason.NoTime, "no time passed between the two probes")
 		return r
 	}
-	p.Nulls[at+".delta"], p.Nulls[at+".rate"] = why, why
+	p.null(at+".delta", code, why)
+	p.null(at+".rate", code, why)
 	return r
 }
 
@@ -212,8 +218,8 @@ func (o *Observation) never(field string) string {
 	switch {
 	case o.last != nil:
 		return whyNot(o.last, field)
-	case len(o.rows) > 0:
-		return whyNot(&o.rows[len(o.rows)-1], field)
+	case len(o.rows.Cells) > 0:
+		return whyNot(&o.rows.Cells[len(o.rows.Cells)-1], field)
 	}
 	return "nothing was asked: the run had ended"
 }
@@ -233,10 +239,11 @@ func (o *Observation) probes(of *plan.Observe, origin float64) *run.Probes {
 		}
 		return strings.Compare(a.Text, b.Text)
 	})
-	for i := range o.rows {
-		row := run.ProbeRow{T: o.rows[i].At - origin, Value: map[string]*float64{}}
+	for i := range o.rows.Cells {
+		at := &o.rows.Cells[i]
+		row := run.ProbeRow{T: at.At - origin, Value: map[string]*float64{}}
 		for _, f := range of.Fields {
-			row.Value[f.Name], _ = valueOf(&o.rows[i], f.Name)
+			row.Value[f.Name], _ = valueOf(at, f.Name)
 		}
 		r.Series = append(r.Series, row)
 	}

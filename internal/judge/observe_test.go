@@ -90,13 +90,22 @@ func TestObservedNulls(t *testing.T) {
 			r := run.New(run.Header{}, nowhere())
 			r.Add("get", observed(o))
 			for path, why := range c.why {
-				require.Equal(t, why, r.Why(append([]string{"phase", "get", "observe", "server"}, strings.Split(path, ".")...)...), path)
+				require.Equal(t, why, r.Why(append([]string{"phase", "get", "observe", "server"}, strings.Split(path, ".")...)...).Text, path)
 			}
 			for _, path := range nullPaths(t, r) {
 				require.NotEmpty(t, r.Why(path...), path)
 			}
 		})
 	}
+}
+
+// An observation that nobody has made is there, with the reason for its nulls.
+func TestWhatNobodyObserved(t *testing.T) {
+	p := NewPhase(watched(), closedPhase(), Measured{Endpoints: endpoints, Load: openLoad(1000, 0)})
+	require.Len(t, p.Observe["server"], 2)
+	require.Nil(t, p.Observe["server"]["calls"].Last)
+	require.Zero(t, p.Probes["server"].Taken)
+	require.Equal(t, "nothing was asked: the run had ended", p.Nulls["observe.server"])
 }
 
 // However long a phase, its rows are bounded; the first and the last stay, and the figures are those of all probes.

@@ -3,16 +3,17 @@ package judge
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/internal/pace"
 	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/run/conditions"
 	"github.com/loadgen/loadgen/internal/search"
-	"github.com/loadgen/loadgen/internal/workload"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/hist"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -20,23 +21,26 @@ import (
 
 // Measured is what a phase left behind, merged over all workers.
 type Measured struct {
-	Endpoints  []string        // of the target, in the order of Totals.Requests
-	Load       *measure.Totals // of the measured step; for populate and clear, of that step; nil where Levels say it
-	Shape      pace.Shape      // of the measured step, when its ops were due by a schedule; that of an open phase is the plan's
-	Setup      *measure.Totals // nil when the phase has none
-	Series     []run.Row       // of a Series
-	Generators []run.Generator // of the measured step, one for each worker
-	Logs       []*run.Log      // of workers that loaded log files
-	Unread     []string        // workers that were lost before they had said what became of theirs
-	Aborted    bool            // the step was asked to end early
-	Braked     string          // the words of the plan that ended it early; "": none did
-	WarmUp     run.WarmUp      // made by FindWarmUp; the zero value: there is none
-	Settled    *measure.Totals // of the measured step after WarmUp; nil when that is all of it
-	Losses     []run.Loss      // of workers, in this phase or before it, for which a part of its load is missing
-	Levels     []*Level        // of stages and of a search, in their order
-	Ended      search.End      // why a search tried no more rates
-	Origin     float64         // when the load began, in seconds on the run clock
-	Apart      time.Duration   // by how much the clocks of two workers that loaded may differ
+	Endpoints  []string            // of the phase's own target, and
+	Others     map[string][]string // of those that its scenarios name, by name: in the order of Totals.Requests
+	Load       *measure.Totals     // of the measured step; for populate and clear, of that step; nil where Levels say it
+	Shape      pace.Shape          // of the measured step, when its ops were due by a schedule; that of an open phase is the plan's
+	Setup      *measure.Totals     // nil when the phase has none
+	Series     []run.Row           // of a Series
+	Generators []measure.Generator // of the measured step, one for each worker
+	Logs       []*worker.Log       // of workers that loaded log files
+	Unread     []string            // workers that were lost before they had said what became of theirs
+	Aborted    bool                // the step was asked to end early
+	Braked     string              // the words of the plan that ended it early; "": none did
+	WarmUp     run.WarmUp          // made by FindWarmUp; the zero value: there is none
+	Settled    *measure.Totals     // of the measured step after WarmUp; nil when that is all of it
+	Losses     []worker.Loss       // of workers, in this phase or before it, for which a part of its load is missing
+	Levels     []*Level            // of stages and of a search, in their order
+	Ended      search.End          // why a search tried no more rates
+	Origin     float64             // when the load began, in seconds on the run clock
+	Apart      time.Duration       // by how much the clocks of two workers that loaded may differ
+
+	Steps []int // numbers, in the run, of the steps that loaded: the measured one, or one for each level
 
 	Observed map[string]*Observation // by name; those of the plan that are not here were not made
 
@@ -46,7 +50,7 @@ type Measured struct {
 
 // cut says whether the step may have ended early, on some worker at least.
 func (m *Measured) cut() bool {
-	failed := func(l *run.Log) bool { return l != nil && l.Failure != "" }
+	failed := func(l *worker.Log) bool { return l != nil && l.Failure != "" }
 	return m.Aborted || len(m.Losses) > 0 || slices.ContainsFunc(m.Logs, failed)
 }
 
@@ -54,6 +58,7 @@ func (m *Measured) cut() bool {
 func NewPhase(p *plan.Plan, ph *plan.Phase, m Measured) *run.Phase {
 	r := newLoad(p, ph, m)
 	r.observe(p, m.Observed, m.Origin)
+	r.Steps = append([]int{}, m.Steps...)
 	return r.Phase
 }
 
@@ -62,7 +67,7 @@ func newLoad(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 	switch {
 	case len(m.Levels) == 0:
 		if ph.Open != nil {
-			m.Shape = workload.Shape(ph.Open)
+			m.Shape = pace.Shape(ph.Open.Shape())
 		}
 		return newStep(p, ph, m)
 	case ph.Search != nil:
@@ -75,6 +80,8 @@ func newLoad(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 type phase struct {
 	*run.Phase
 
+	words driver.Words // of the plan
+
 	lags   hist.Hist // of all ops, ns, and
 	waited hist.Hist // of those among them that had no room when they were due
 
@@ -85,41 +92,50 @@ type phase struct {
 
 // newStep makes the result of a phase that has one measured step, or of one step of a phase.
 func newStep(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
-	r := &phase{Phase: &run.Phase{
-		Target:    newTarget(p, ph, m.Endpoints),
+	r := &phase{words: p.Words(), Phase: &run.Phase{
+		Target:    newTarget(p.Target(ph.Target), m.Endpoints),
+		Others:    []conditions.Target{},
 		Dataset:   newDataset(p, ph),
 		Generator: mergeGenerators(m.Generators),
 		Levels:    []run.Level{},
 		Nulls:     map[string]string{},
+		NullCodes: map[string]reason.Code{},
 	}}
+	for _, name := range ph.Targets()[1:] {
+		r.Others = append(r.Others, newTarget(p.Target(name), m.Others[name]))
+	}
 	r.Kind, r.Model, r.Load = shape(ph, m.Shape)
 	if r.Target.Replication == nil {
-		r.Nulls["target.replication"] = "each key lives on one endpoint"
+		r.null("target.replication", reason.NotApplicable, "each key lives on one endpoint")
 	}
 	if r.Dataset.File == nil {
-		r.Nulls["dataset.file"] = "keys are made by a format"
+		r.null("dataset.file", reason.NotApplicable, "keys are made by a format")
 	}
 	if r.Dataset.ValuesFile == nil {
-		r.Nulls["dataset.values_file"] = "values are made"
+		r.null("dataset.values_file", reason.NotApplicable, "values are made")
 	}
 	if t := ph.Trace(); t != nil {
 		r.Trace = newReplayed(t)
 	} else {
-		r.Nulls["trace"] = "the phase replays none"
+		r.null("trace", reason.NotApplicable, "the phase replays none")
 	}
-	r.Nulls["search"] = "the phase is no search"
+	r.null("search", reason.NotApplicable, "the phase is no search")
 	if ph.Search != nil {
-		r.Nulls["search"] = "no rate was tried"
+		r.null("search", reason.SearchEnded, "no rate was tried")
 	}
 
-	b := builder{phase: r, totals: m.Load, settled: m.Load}
+	b := builder{phase: r, totals: m.Load, settled: m.Load, growth: ph.Growth, kinds: len(ph.Ops), seed: p.Seed}
+	if n := len(ph.Scenarios); n > 0 {
+		b.kinds, b.scenic = n, true
+	}
+	r.Ended = m.ended(ph, planned(p, ph))
 	b.window, b.noWindow = plateau(ph, m.Shape, m.Load, m.cut())
 	b.warmUp(m)
 	r.even = seconds(b.window.to - b.window.from)
 	r.Seconds = seconds(m.Load.Span.Last - m.Load.Span.First)
 	b.openRates(ph, m.Shape)
 	b.rater(ph, m)
-	r.Op = b.ops("op.", verbsOf(ph.Ops))
+	r.Op = b.ops("op.", r.verbsOf(ph.Ops))
 	r.Scenario = b.scenarios(ph)
 	r.count(ph, m)
 	b.generator()
@@ -139,24 +155,28 @@ func newStep(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 // count takes over what is counted of a phase as a whole.
 func (p *phase) count(ph *plan.Phase, m Measured) {
 	t := m.Load
-	p.Requests = requests(t, m.Endpoints, verbsOf(ph.Ops))
+	p.Requests = p.requests(t, p.asked(ph))
 	p.Digest = fmt.Sprintf("%016x", t.Digest)
 	p.Errors = errorTexts(&t.Errors)
 	p.Reconnects, p.LateReplies, p.Foreign = t.Reconnects, t.LateReplies, t.Foreign
 	p.Stalls, p.MaxStallSeconds = t.Stalls, seconds(t.MaxStall)
 	p.Series = append([]run.Row{}, m.Series...)
+	if len(m.Levels) == 0 {
+		p.finer(t, len(m.Series))
+	}
 	if slices.ContainsFunc(p.Series, func(row run.Row) bool { return row.Response.P99 == nil }) {
-		p.Nulls["series"] = "no op ended ok or miss in that second, or fewer than 10 beyond that quantile; or ops failed, which are slower than any that did not"
+		p.null("series", reason.TooFew, "no op ended ok or miss in that second, or fewer than 10 beyond that quantile; or ops failed, which are slower than any that did not")
 	}
 	if m.Setup == nil {
-		p.Nulls["setup"] = "the phase has no setup"
+		p.null("setup", reason.NotApplicable, "the phase has no setup")
 		return
 	}
-	delete(p.Nulls, "setup")
-	s := builder{phase: p, totals: m.Setup, settled: m.Setup, through: throughput{why: "setup is untimed"}}
+	p.known("setup")
+	s := builder{phase: p, totals: m.Setup, settled: m.Setup, through: throughput{why: reason.Why{Code: reason.NotApplicable, Text: "setup is untimed"}}}
+	setup := p.verbsOf(ph.Setup)
 	p.Setup = &run.Ledgers{
-		Op:       s.ops("setup.op.", verbsOf(ph.Setup)),
-		Requests: requests(m.Setup, m.Endpoints, verbsOf(ph.Setup)),
+		Op:       s.ops("setup.op.", setup),
+		Requests: p.requests(m.Setup, map[string][]driver.Verb{ph.Target: setup}),
 	}
 }
 
@@ -168,6 +188,10 @@ type builder struct {
 	window   window          // of rates
 	noWindow string          // why there is none, or ""
 	through  throughput      // makes rates of counts
+	growth   *plan.Growth    // nil: latency is not counted by ordinal
+	kinds    int             // of turns that the phase has,
+	scenic   bool            // which are scenarios, and not ops
+	seed     uint64          // the plan's
 }
 
 // ops makes an Op for each verb; at is the path they will stand under, with a dot at its end.
@@ -186,7 +210,8 @@ func (b *builder) ops(at string, verbs []driver.Verb) map[string]*run.Op {
 		if late == nil {
 			late = &measure.Op{}
 		}
-		ops[verb.String()] = b.op(at+verb.String(), verb, t, late)
+		name := b.phase.words.Name(verb)
+		ops[name] = b.op(at+name, verb, t, late)
 	}
 	return ops
 }
@@ -202,18 +227,32 @@ func (b *builder) scenarios(ph *plan.Phase) map[string]*run.Scenario {
 	}
 	for i, s := range ph.Scenarios {
 		at, t := "scenario."+s.Name, of(b.totals, i)
-		one := &run.Scenario{Figures: b.figures(at, t, of(b.settled, i)), Steps: []string{}}
-		for _, step := range s.Steps {
-			one.Steps = append(one.Steps, step.Op)
+		late := of(b.settled, i)
+		one := &run.Scenario{Figures: b.figures(at, t, late), Steps: []string{}, StepOrder: s.StepNames(), Step: map[string]*run.Step{}}
+		for j, step := range s.Steps {
+			name := one.StepOrder[j]
+			one.Steps = append(one.Steps, slices.Repeat([]string{step.Op}, step.Repeat())...)
+			one.Step[name] = &run.Step{
+				Figures: b.figures(at+".step."+name, stepOf(t, j), stepOf(late, j)),
+				Op:      step.Op, Target: step.TargetIn(ph), Dataset: step.DatasetIn(ph), Times: step.Repeat(),
+			}
 		}
 		all[s.Name] = one
 	}
 	return all
 }
 
+// stepOf returns what was counted of a scenario's i-th step.
+func stepOf(t *measure.Op, i int) *measure.Op {
+	if i < len(t.Steps) {
+		return t.Steps[i]
+	}
+	return &measure.Op{}
+}
+
 // sent says whether requests with a verb have left this program, over connections or by a driver's client.
 func (b *builder) sent(verb driver.Verb) bool {
-	if strings.Contains(b.phase.Generator.Executor, plan.Thread) {
+	if b.phase.Generator.Executor == plan.Thread {
 		return false // they have not: entries that are written count, and nothing else
 	}
 	for i := int(verb); i < len(b.totals.Requests); i += driver.NumVerbs {
@@ -228,7 +267,7 @@ func (b *builder) sent(verb driver.Verb) bool {
 func (b *builder) op(at string, verb driver.Verb, t, settled *measure.Op) *run.Op {
 	r := &run.Op{Figures: b.figures(at, t, settled), BytesIn: t.In, Acks: []run.Latency{}}
 	if t.Out == 0 && b.sent(verb) { // whatever a request is, it is more than no byte
-		b.null(at+".bytes_out", "its driver's client does not say how many bytes it sends")
+		b.null(at+".bytes_out", reason.NotCounted, "its driver's client does not say how many bytes it sends")
 	} else {
 		r.BytesOut = &t.Out
 	}
@@ -247,6 +286,7 @@ func (b *builder) figures(at string, t, settled *measure.Op) run.Figures {
 	f := run.Figures{Ledger: newLedger(t.Ledger()), Sent: t.Due - t.Outcomes[driver.Shed], Causes: newCauses(t)}
 	b.rates(at, &f, t)
 	b.latencies(at, &f, settled)
+	b.grow(at, &f, t)
 	return f
 }
 
@@ -267,14 +307,14 @@ func (b *builder) rates(at string, r *run.Figures, t *measure.Op) {
 	if wall := b.totals.Span.Last - b.totals.Span.First; wall > 0 {
 		r.RateWall = number(float64(r.OK) / seconds(wall))
 	} else {
-		b.null(at+".rate_wall", unbounded(b.totals))
+		b.explain(at+".rate_wall", unbounded(b.totals))
 	}
 	if r.Rate, r.Answered = b.perSecond(&t.Bins, &t.Turns); r.Rate != nil {
 		r.RatePerMinute = number(60 * *r.Rate)
 		return
 	}
 	for _, name := range []string{".rate", ".answered", ".rate_per_minute"} {
-		b.null(at+name, b.through.why)
+		b.explain(at+name, b.through.why)
 	}
 }
 
@@ -284,63 +324,50 @@ func (b *builder) keys(at string, r *run.Op, t *measure.Op) {
 	if t.Keys.Due > 0 {
 		l, bins, turns = t.Keys.Ledger, &t.Keys.Bins, &t.Keys.Turns
 	}
-	r.Keys = run.KeyLedger{Ledger: newLedger(l)}
+	r.Keys.Ledger = newLedger(l)
 	if wall := b.totals.Span.Last - b.totals.Span.First; wall > 0 {
 		r.Keys.RateWall = number(float64(r.Keys.OK) / seconds(wall))
 	} else {
-		b.null(at+".rate_wall", unbounded(b.totals))
+		b.explain(at+".rate_wall", unbounded(b.totals))
 	}
 	if r.Keys.Rate, r.Keys.Answered = b.perSecond(bins, turns); r.Keys.Rate == nil {
-		b.null(at+".rate", b.through.why)
-		b.null(at+".answered", b.through.why)
+		b.explain(at+".rate", b.through.why)
+		b.explain(at+".answered", b.through.why)
 	}
 }
 
 func (b *builder) hitRatio(at string, verb driver.Verb, r *run.Op) {
 	switch answered := r.Keys.OK + r.Keys.Miss; {
 	case verb != driver.Get && verb != driver.Read:
-		b.null(at+".hit_ratio", "only a get or a read hits or misses")
+		b.null(at+".hit_ratio", reason.NotApplicable, "only a get or a read hits or misses")
 	case answered == 0:
-		b.null(at+".hit_ratio", "no "+verb.String()+" was answered")
+		b.null(at+".hit_ratio", reason.NoOps, "no "+b.phase.words.Name(verb)+" was answered")
 	default:
 		r.HitRatio = number(float64(r.Keys.OK) / float64(answered))
 	}
 }
 
-func (b *builder) null(path, why string) { b.phase.Nulls[path] = why }
+// null keeps why the number at a path is null, or all numbers of the object there.
+func (b *builder) null(path string, code reason.Code, why string) { b.phase.null(path, code, why) }
 
-// endpointName names the i-th endpoint that requests are counted for. Behind all others are the nodes that joined a cluster in mid-phase.
-func endpointName(endpoints []string, i int) string {
-	if i < len(endpoints) {
-		return endpoints[i]
-	}
-	return "joined later"
+// because is a reason with its figures.
+func because(code reason.Code, format string, args ...any) reason.Why {
+	return reason.Why{Code: code, Text: fmt.Sprintf(format, args...)}
 }
 
-// requests lists the request ledgers of the verbs, and of any other that was sent, by endpoint.
-func requests(t *measure.Totals, endpoints []string, verbs []driver.Verb) []run.Requests {
-	rows := []run.Requests{}
-	for i, r := range t.Requests {
-		e, verb := i/driver.NumVerbs, driver.Verb(i%driver.NumVerbs)
-		if r == (measure.Requests{}) && (!slices.Contains(verbs, verb) || e >= len(endpoints)) {
-			continue
-		}
-		rows = append(rows, run.Requests{
-			Endpoint: endpointName(endpoints, e),
-			Verb:     verb.String(),
-			Sent:     r.Sent,
-			Answered: r.Answered,
-			Moved:    r.Moved,
-			Ask:      r.Ask,
-			Timeout:  r.Timeout,
-			Error:    r.Error,
-			Refused:  r.Refused,
-			InFlight: r.InFlight,
-		})
-	}
-	return rows
+// explain is null with a reason that came from elsewhere.
+func (b *builder) explain(path string, why reason.Why) { b.phase.null(path, why.Code, why.Text) }
+
+func (p *phase) null(path string, code reason.Code, why string) {
+	p.Null(path, reason.Why{Code: code, Text: why})
+}
+
+// known forgets why a number was null.
+func (p *phase) known(path string) {
+	delete(p.Nulls, path)
+	delete(p.NullCodes, path)
 }
 
 func number(f float64) *float64 { return &f }
 
-func seconds(ns int64) float64 { return float64(ns) / 1e9 }
+func seconds[T int64 | float64](ns T) float64 { return float64(ns) / 1e9 }

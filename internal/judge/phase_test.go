@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -9,10 +10,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/exit"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/internal/pace"
+	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/run/conditions"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -171,23 +176,23 @@ func TestNewPhaseClosed(t *testing.T) {
 	load.Digest, load.Reconnects = 0xabc, 3
 	p := NewPhase(testPlan(), closedPhase(), Measured{
 		Endpoints: endpoints, Load: load,
-		Generators: []run.Generator{
+		Generators: []measure.Generator{
 			{Executor: "event loop", Loops: 1, CPUSeconds: 0.5, Mallocs: 7, MaxRSSBytes: 10, Busy: 0.2},
 			{Executor: "event loop", Loops: 2, CPUSeconds: 0.25, Mallocs: 1, MaxRSSBytes: 30, Busy: 0.1},
 		},
 	})
 
 	require.Equal(t, run.Valid, p.Validity, p.Reasons)
-	require.Equal(t, "load", p.Kind)
-	require.Equal(t, "closed", p.Model)
+	require.Equal(t, worker.Load, p.Kind)
+	require.Equal(t, conditions.Closed, p.Model)
 	require.Equal(t, 1.0, p.Seconds)
 	require.Equal(t, "0000000000000abc", p.Digest)
 	require.Equal(t, uint64(3), p.Reconnects)
-	require.Equal(t, run.Generator{Executor: "event loop", Loops: 3, CPUSeconds: 0.75, Mallocs: 8, MaxRSSBytes: 30, Busy: 0.2}, p.Generator)
+	require.Equal(t, measure.Generator{Executor: "event loop", Loops: 3, CPUSeconds: 0.75, Mallocs: 8, MaxRSSBytes: 30, Busy: 0.2}, p.Generator)
 	require.Nil(t, p.Setup)
 	require.Equal(t, []run.Requests{
-		{Endpoint: endpoints[0], Verb: "get", Sent: 2000, Answered: 2000},
-		{Endpoint: endpoints[1], Verb: "get"},
+		{Target: "one", Endpoint: endpoints[0], Verb: "get", Sent: 2000, Answered: 2000},
+		{Target: "one", Endpoint: endpoints[1], Verb: "get"},
 	}, p.Requests)
 
 	require.Len(t, p.Op, 1)
@@ -226,7 +231,8 @@ func TestNullsHaveReasons(t *testing.T) {
 	require.Contains(t, nulls, []string{"phase", "get", "series", "0", "response", "p99"})
 	require.Contains(t, nulls, []string{"environment", "memory_bytes"})
 	for _, path := range nulls {
-		require.NotEmpty(t, r.Why(path...), path)
+		require.NotEmpty(t, r.Why(path...).Text, path)
+		require.NotEmpty(t, r.Why(path...).Code, path)
 	}
 	require.Equal(t, run.Invalid, p.Validity)
 	require.Contains(t, texts(p), "no op was due")
@@ -234,18 +240,18 @@ func TestNullsHaveReasons(t *testing.T) {
 
 // nowhere is the environment of a machine that says nothing.
 func nowhere() run.Environment {
-	e := run.Environment{Nulls: map[string]string{}}
+	var e run.Environment
 	for _, fact := range []string{"cgroup_cpus", "memory_bytes", "memory_limit_bytes", "fd_soft", "fd_hard"} {
-		e.Nulls[fact] = "not there"
+		e.Null(fact, "not there", false)
 	}
 	return e
 }
 
 func TestWhyNotRun(t *testing.T) {
-	r := run.New(run.Header{}, run.Environment{}).Fail("no route to host")
-	require.Equal(t, "phase get was not run: the run is failed", r.Why("phase", "get", "op"))
+	r := run.New(run.Header{}, run.Environment{}).Fail(errors.New("no route to host"))
+	require.Equal(t, "phase get was not run: the run is failed", r.Why("phase", "get", "op").Text)
 	require.Empty(t, r.Why("seconds"))
-	require.Equal(t, run.ExitFailed, r.ExitCode)
+	require.Equal(t, exit.Failed, r.ExitCode)
 	require.Equal(t, []string{"no route to host"}, r.Verdict.Reasons)
 }
 
@@ -253,12 +259,12 @@ func TestWhyNotRun(t *testing.T) {
 func TestEmptyIsNotNull(t *testing.T) {
 	require.Empty(t, nullPaths(t, run.New(run.Header{}, run.Environment{
 		CgroupCPUs: number(1), MemoryBytes: new(int64), MemoryLimitBytes: new(int64), FDSoft: new(int64), FDHard: new(int64),
-	}).Fail()))
+	}).Fail(errors.New("no route to host"))))
 	p := NewPhase(testPlan(), closedPhase(), Measured{Load: &measure.Totals{}})
 	r := run.New(run.Header{}, run.Environment{})
 	r.Add("get", p)
 	for _, path := range nullPaths(t, r) {
-		require.True(t, r.Why(path...) != "" || path[0] == "environment", path)
+		require.True(t, r.Why(path...).Text != "" || path[0] == "environment", path)
 	}
 }
 
@@ -291,13 +297,13 @@ func TestSetupStandsApart(t *testing.T) {
 	p := NewPhase(testPlan(), ph, Measured{Endpoints: endpoints, Load: closedLoad(1000, ms, 0, always(driver.OK)), Setup: setup})
 
 	require.Equal(t, run.Valid, p.Validity, p.Reasons)
-	require.Equal(t, &run.Replication{Coordinate: "client", N: 3, W: 2, R: 1, ReadFanout: "r", ReadFrom: "first"}, p.Target.Replication)
+	require.Equal(t, &conditions.Replication{Coordinate: "client", N: 3, W: 2, R: 1, ReadFanout: "r", ReadFrom: "first"}, p.Target.Replication)
 	require.True(t, p.Target.Builtin)
 	require.EqualValues(t, once, p.Setup.Op["put"].OK)
 	require.Nil(t, p.Setup.Op["put"].Rate)
 	require.Equal(t, []run.Requests{
-		{Endpoint: endpoints[0], Verb: "put", Sent: uint64(once), Answered: uint64(once)},
-		{Endpoint: endpoints[1], Verb: "put", Sent: 2 * uint64(once), Answered: 2 * uint64(once)},
+		{Target: "three", Endpoint: endpoints[0], Verb: "put", Sent: uint64(once), Answered: uint64(once)},
+		{Target: "three", Endpoint: endpoints[1], Verb: "put", Sent: 2 * uint64(once), Answered: 2 * uint64(once)},
 	}, p.Setup.Requests)
 	require.NotContains(t, p.Op, "put")
 }
@@ -460,7 +466,7 @@ func TestWhatIsNotCountedIsNull(t *testing.T) {
 		load.Ops[driver.Get].Out = tt.out
 		load.Requests = make([]measure.Requests, driver.NumVerbs)
 		load.Requests[driver.Get].Sent = tt.sent
-		b := builder{phase: &phase{Phase: &run.Phase{Nulls: map[string]string{}, Generator: run.Generator{Executor: tt.executor}}}, totals: load, settled: load}
+		b := builder{phase: &phase{Phase: &run.Phase{Nulls: map[string]string{}, NullCodes: map[string]reason.Code{}, Generator: measure.Generator{Executor: tt.executor}}}, totals: load, settled: load}
 		get := b.ops("op.", []driver.Verb{driver.Get})["get"]
 		b.generator()
 		if tt.null {

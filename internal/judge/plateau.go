@@ -7,6 +7,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/pace"
+	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/hist"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -20,7 +21,7 @@ type window struct{ from, to int64 }
 // end. When there is none it says why.
 func plateau(ph *plan.Phase, s pace.Shape, t *measure.Totals, cut bool) (w window, why string) {
 	if t.Span.Sessions == 0 {
-		return window{}, "no plateau: " + unbounded(t)
+		return window{}, "no plateau: " + unbounded(t).Text
 	}
 	if ph.Schedule() != nil {
 		if s.Duration == 0 {
@@ -54,13 +55,13 @@ func plateau(ph *plan.Phase, s pace.Shape, t *measure.Totals, cut bool) (w windo
 }
 
 // unbounded says why it is not known from when to when sessions were at work, which workers say in the end.
-func unbounded(t *measure.Totals) string {
+func unbounded(t *measure.Totals) reason.Why {
 	for _, o := range t.Ops {
 		if o != nil && o.Due > o.Outcomes[driver.Shed] {
-			return "the sessions that loaded were those of lost workers"
+			return because(reason.WorkerLost, "the sessions that loaded were those of lost workers")
 		}
 	}
-	return "no op was started"
+	return because(reason.NoOps, "no op was started")
 }
 
 // rate returns the ends per second in the bins that lie wholly in the window. It says why when there is no such bin.
@@ -79,13 +80,13 @@ func (w window) rate(b *measure.Bins) (perSecond float64, why string) {
 // rate: with Poisson arrivals it differs from the plan's by chance.
 func (b *builder) openRates(ph *plan.Phase, s pace.Shape) {
 	const offered, achieved = "offered_rate", "achieved_rate"
-	why := b.noWindow
+	code, why := reason.NoPlateau, b.noWindow
 	if ph.Schedule() == nil {
-		why = "a closed phase offers no rate: ops wait for each other"
+		code, why = reason.NotApplicable, "a closed phase offers no rate: ops wait for each other"
 	}
 	if why != "" {
-		b.null(offered, why)
-		b.null(achieved, why)
+		b.null(offered, code, why)
+		b.null(achieved, code, why)
 		return
 	}
 	ops := b.totals.Ops[:]
@@ -98,7 +99,7 @@ func (b *builder) openRates(ph *plan.Phase, s pace.Shape) {
 	b.phase.OfferedRate = number(float64(a.due) / full)
 	rate, why := b.achieved(ph, s, &a, full)
 	if why != "" {
-		b.null(achieved, why)
+		b.null(achieved, reason.NoPlateau, why)
 		return
 	}
 	b.phase.AchievedRate = number(rate)
@@ -131,12 +132,7 @@ func arrived(ops []*measure.Op) arrivals {
 			responses.Merge(&o.Response[class])
 		}
 	}
-	if services.Count() > 0 {
-		a.median = services.Quantile(0.5)
-	}
-	if responses.Count() > 0 {
-		a.slow, a.varied = responses.Quantile(0.99), responses.SD()
-	}
+	a.median, a.slow, a.varied = services.Quantile(0.5), responses.Quantile(0.99), responses.SD() // 0 of none
 	return a
 }
 
@@ -149,10 +145,8 @@ func (a *arrivals) ends(w window) (perSecond float64, why string) {
 // moved by that.
 func (a *arrivals) endsOf(w window) (perSecond float64, why string) {
 	return a.sum(func(o *measure.Op) window {
-		answered, median := o.ServiceAll(), int64(0)
-		if answered.Answered.Count() > 0 {
-			median = answered.Answered.Quantile(0.5)
-		}
+		answered := o.ServiceAll()
+		median := answered.Answered.Quantile(0.5) // 0 of none
 		return window{w.from + median, w.to + median}
 	})
 }
@@ -256,7 +250,7 @@ func (b *builder) achieved(ph *plan.Phase, s pace.Shape, a *arrivals, full float
 		}
 	}
 	lasts := seconds(even.to - even.from)
-	if ph.Schedule().Arrivals == "poisson" {
+	if ph.Schedule().Poisson() {
 		variance += offered * lasts * (1 - lasts/full)
 	}
 	b.phase.plateau, b.phase.chance = lasts, math.Sqrt(max(0, variance))/lasts

@@ -1,12 +1,12 @@
 package judge
 
 import (
-	"fmt"
 	"math"
 	"time"
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/hist"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -19,9 +19,9 @@ import (
 // throughput makes rates of counts: of those that fell into a window, times a scale.
 type throughput struct {
 	window window
-	ends   bool    // counts are of ends, not of turns
-	scale  float64 // per second
-	why    string  // there are no rates
+	ends   bool       // counts are of ends, not of turns
+	scale  float64    // per second
+	why    reason.Why // there are no rates
 }
 
 // of returns how many per second ended in these outcomes. Bins are by end and by turn.
@@ -94,7 +94,7 @@ func (w window) aligned(shift uint8) window {
 func (b *builder) rater(ph *plan.Phase, m Measured) {
 	switch {
 	case b.noWindow != "":
-		b.through = throughput{why: b.noWindow}
+		b.through = throughput{why: because(reason.NoPlateau, "%s", b.noWindow)}
 	case ph.Schedule() != nil:
 		b.through = b.ofSchedule(ph, m)
 	default:
@@ -115,12 +115,12 @@ func (b *builder) ofSchedule(ph *plan.Phase, m Measured) throughput {
 	}
 	until := min(w.to, b.window.to)
 	lasts := seconds(until - w.from)
-	if ph.Trace() == nil && ph.Schedule().Arrivals == "constant" {
+	if ph.Trace() == nil && !ph.Schedule().Poisson() {
 		lasts = float64(m.Shape.Until(until)-m.Shape.Until(w.from)) / m.Shape.Rate
 	}
 	ended := float64(turns(ops, w))
 	if lasts <= 0 || ended == 0 {
-		return throughput{why: fmt.Sprintf("no plateau: it lasted %v, less than a time bin", time.Duration(b.window.to-b.window.from))}
+		return throughput{why: because(reason.NoPlateau, "no plateau: it lasted %v, less than a time bin", time.Duration(b.window.to-b.window.from))}
 	}
 	scale := 1 / lasts
 	if b.phase.short() {
@@ -153,7 +153,7 @@ func (b *builder) ofSlots(ph *plan.Phase) throughput {
 	w = w.aligned(shift)
 	n, ended := float64(turns(ops, w)), float64(turns(ops, window{0, math.MaxInt64}))
 	slots := float64(b.totals.Span.Sessions) * float64(ph.Pipeline())
-	if n == 0 || w.to <= w.from {
+	if n == 0 {
 		return b.withoutTurns(ph)
 	}
 	took, _ := b.totals.Time.Between(w.from, w.to)
@@ -169,15 +169,15 @@ func (b *builder) ofSlots(ph *plan.Phase) throughput {
 	case edge < -slots:
 		edge = 0
 	case ended < 2*slots:
-		return throughput{why: "no plateau: sessions had an op each, and no second one behind it"}
+		return throughput{why: because(reason.NoPlateau, "no plateau: sessions had an op each, and no second one behind it")}
 	case spread*spread <= sameTurns*n: // few will do
 	case ended < leastTurns*slots:
-		return throughput{why: fmt.Sprintf("%s, fewer than 10 a slot: they took different times, and what a rate of so few is off by is not known", quantity.Count(uint64(ended), "op"))}
+		return throughput{why: because(reason.TooFew, "%s, fewer than 10 a slot: they took different times, and what a rate of so few is off by is not known", quantity.Count(uint64(ended), "op"))}
 	case n < leastWithin:
-		return throughput{why: fmt.Sprintf("no plateau: sessions were at work together for %v only, in which %s began",
+		return throughput{why: because(reason.NoPlateau, "no plateau: sessions were at work together for %v only, in which %s began",
 			time.Duration(lasts).Round(time.Microsecond), quantity.Count(uint64(n), "op"))}
 	}
-	rate := (n - edge) / (lasts / 1e9)
+	rate := (n - edge) / seconds(lasts)
 	if c := ph.Closed; c == nil || c.Duration == 0 {
 		rate /= 1 + spread*spread/n // for a time that is itself a sum of n turns
 	}
@@ -215,7 +215,7 @@ func (b *builder) withoutTurns(ph *plan.Phase) throughput {
 	if c := ph.Closed; c != nil && c.Trace != nil {
 		return throughput{window: w, ends: true, scale: 1 / seconds(w.to-w.from)}
 	}
-	return throughput{why: fmt.Sprintf("no plateau: it lasted %v, in which no session began another op", time.Duration(w.to-w.from))}
+	return throughput{why: because(reason.NoPlateau, "no plateau: it lasted %v, in which no session began another op", time.Duration(w.to-w.from))}
 }
 
 // spreadOf returns the standard deviation of the time that ops took, in nanoseconds.
@@ -234,7 +234,7 @@ func spreadOf(ops []*measure.Op) float64 {
 
 // perSecond returns the rates of ok, and of ok and miss.
 func (b *builder) perSecond(bins, turns *[driver.NumOutcomes]*measure.Bins) (ok, answered *float64) {
-	if b.through.why != "" {
+	if b.through.why.Text != "" {
 		return nil, nil
 	}
 	return number(b.through.of(bins, turns, driver.OK)), number(b.through.of(bins, turns, driver.OK, driver.Miss))

@@ -12,6 +12,7 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/pace"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -98,7 +99,7 @@ func TestOfferedOfAStepCutShort(t *testing.T) {
 	half := pace.Shape{Rate: 1000, Duration: 2 * time.Second}
 	ph := scheduled(pace.Shape{Rate: 1000, Duration: 4 * time.Second}, "constant")
 	load := served(half, "constant", 1, 0, quick)
-	for _, m := range []Measured{{Aborted: true}, {Losses: []run.Loss{{Worker: "w1"}}}, {Logs: []*run.Log{nil, {Log: localfile.Log{Failure: "no"}}}}} {
+	for _, m := range []Measured{{Aborted: true}, {Losses: []worker.Loss{{Worker: "w1"}}}, {Logs: []*worker.Log{nil, {Log: localfile.Log{Failure: "no"}}}}} {
 		m.Endpoints, m.Load = endpoints, load
 		p := NewPhase(testPlan(), ph, m)
 		require.InEpsilon(t, 1000, *p.OfferedRate, 0.001)

@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loadgen/loadgen/internal/exit"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/stretchr/testify/require"
 )
@@ -52,7 +54,7 @@ func TestJSONRoundTrip(t *testing.T) {
 }
 
 // doubt adds a reason to a phase that has been judged.
-func doubt(p *run.Phase, v run.Validity, why string) { (&phase{Phase: p}).doubt(v, nil, "%s", why) }
+func doubt(p *run.Phase, v run.Validity, why string) { (&phase{Phase: p}).doubt("", v, nil, "%s", why) }
 
 func TestCheckValid(t *testing.T) {
 	good := func() *run.Run {
@@ -93,7 +95,7 @@ func TestCheckValid(t *testing.T) {
 		"better":    {func(r *run.Run) { doubt(r.Phase["get"], run.Suspect, "why") }, `verdict: valid, but the worst phase is suspect`},
 		"worse":     {func(r *run.Run) { r.Verdict.Validity = run.Invalid }, `verdict: invalid, but the worst phase is valid`},
 		"unknown":   {func(r *run.Run) { doubt(r.Phase["get"], "fine", "why") }, `phase "get": a reason is judged "fine"`},
-		"exit code": {func(r *run.Run) { r.ExitCode = run.ExitInvalid }, `exit code 4, but that of the verdict is 0`},
+		"exit code": {func(r *run.Run) { r.ExitCode = exit.Invalid }, `exit code 4, but that of the verdict is 0`},
 		"strict": {func(r *run.Run) {
 			r.Strict = true
 			doubt(r.Phase["get"], run.Suspect, "why")
@@ -104,17 +106,22 @@ func TestCheckValid(t *testing.T) {
 		"kept silent": {func(r *run.Run) {
 			doubt(r.Phase["get"], run.Suspect, "why")
 			r.Conclude(run.Complete)
-			r.Verdict.Reasons = nil
+			r.Verdict.Reasons, r.Verdict.Codes = nil, nil
 		}, `verdict: a reason is not among its own: phase get: why`},
-		"complete": {func(r *run.Run) { r.Losses = []run.Loss{{Worker: "w1"}} }, `verdict: complete, though worker w1 was lost`},
+		"codes": {func(r *run.Run) {
+			doubt(r.Phase["get"], run.Suspect, "why")
+			r.Conclude(run.Complete)
+			r.Verdict.Reasons = nil
+		}, `verdict: 1 codes of 0 reasons`},
+		"complete": {func(r *run.Run) { r.Losses = []worker.Loss{{Worker: "w1"}} }, `verdict: complete, though worker w1 was lost`},
 		"loss backwards": {
 			func(r *run.Run) {
-				r.Losses = []run.Loss{{Worker: "w1", Phase: "get", KnownSeconds: 2, LoadedSeconds: 1}}
+				r.Losses = []worker.Loss{{Worker: "w1", Phase: "get", KnownSeconds: 2, LoadedSeconds: 1}}
 			},
 			`losses[0]: worker w1 is known up to 2 s, and had ended by 1 s`,
 		},
 		"unseen": {
-			func(r *run.Run) { r.Losses = []run.Loss{{Worker: "w1", UnseenEstimated: true}} },
+			func(r *run.Run) { r.Losses = []worker.Loss{{Worker: "w1", UnseenEstimated: true}} },
 			`losses[0]: worker w1 may have sent an estimated 0 ops when it had no load to send`,
 		},
 		"incomplete": {func(r *run.Run) { r.Verdict.Completeness = "done" }, `verdict: completeness is "done"`},

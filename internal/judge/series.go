@@ -27,25 +27,27 @@ func RowsEach(loads int) int {
 type Series struct {
 	Most int // rows, as RowsEach returns it; 0: as many as a load can have
 
-	rows      []run.Row
-	responses [][]byte  // of each row but the last: histogram of response, in its binary form
-	last      hist.Hist // the same of the last row
-	buf       []byte    // that a row's histogram is encoded in, to be kept in no more room than it takes
-	length    int       // intervals in a row
-	filled    int       // in the last one
+	rows measure.Halved[timedRow]
+	last hist.Hist // of response, of the last row
+	buf  []byte    // that a row's histogram is encoded in, to be kept in no more room than it takes
+}
+
+// timedRow is a row with what its quantiles are of.
+type timedRow struct {
+	run.Row
+	responses []byte // histogram of response, in its binary form; of the last row it is not yet made
 }
 
 // Add takes in the interval that ends t seconds after the step's origin. delta is what was counted in it, merged over all workers; nothing of
 // it is kept. One that ends with the one before is added to that.
 func (s *Series) Add(t float64, delta *measure.Totals) {
-	s.length = max(s.length, 1)
-	if n := len(s.rows); n == 0 || t > s.rows[n-1].T {
-		if n == 0 || s.filled == s.length {
+	if n := len(s.rows.Cells); n == 0 || t > s.rows.Cells[n-1].T {
+		if s.rows.Opens() {
 			s.begin()
 		}
-		s.filled++
+		s.rows.Count()
 	}
-	row := &s.rows[len(s.rows)-1]
+	row := &s.rows.Cells[len(s.rows.Cells)-1].Row
 	row.T = t
 	for _, o := range delta.Ops {
 		if o == nil {
@@ -66,67 +68,69 @@ func (s *Series) Add(t float64, delta *measure.Totals) {
 
 // begin begins a row, after the last one is full.
 func (s *Series) begin() {
-	var row run.Row
-	if n := len(s.rows); n > 0 {
-		row.InFlight = s.rows[n-1].InFlight
-		s.keep(&s.last)
+	var next timedRow
+	if n := len(s.rows.Cells); n > 0 {
+		full := &s.rows.Cells[n-1]
+		next.InFlight = full.InFlight
+		full.responses = s.encode(&s.last)
 		if n == cmp.Or(s.Most, mostRows) {
 			s.halve()
 		}
 	}
-	s.rows = append(s.rows, row)
+	s.rows.Cells = append(s.rows.Cells, next)
 	s.last.Reset()
-	s.filled = 0
 }
 
-// keep appends the responses of a row.
-func (s *Series) keep(h *hist.Hist) {
+// halve joins every two neighbours.
+func (s *Series) halve() {
+	var sum, second hist.Hist // one for all: those of each row would be megabytes
+	s.rows.Halve(func(into, from *timedRow) {
+		into.T, into.InFlight = from.T, from.InFlight
+		into.Due += from.Due
+		into.Sent += from.Sent
+		into.OK += from.OK
+		into.Miss += from.Miss
+		into.Bad += from.Bad
+		into.KeysOK += from.KeysOK
+		decode(&sum, into.responses)
+		decode(&second, from.responses)
+		sum.Merge(&second)
+		respond(&into.Row, &sum)
+		into.responses, *from = s.encode(&sum), timedRow{}
+	})
+}
+
+// encode returns the binary form of a row's responses.
+func (s *Series) encode(h *hist.Hist) []byte {
 	b, err := h.AppendBinary(s.buf[:0])
 	if err != nil {
 		panic(err) // of a histogram that nobody can make
 	}
 	s.buf = b
-	s.responses = append(s.responses, bytes.Clone(b))
-}
-
-// halve joins every two neighbours.
-func (s *Series) halve() {
-	rows, responses := s.rows, s.responses
-	s.rows, s.responses = nil, nil
-	var sum, second hist.Hist // one for all: those of each row would be megabytes
-	for i := 0; i+1 < len(rows); i += 2 {
-		row, first := rows[i+1], &rows[i]
-		row.Due += first.Due
-		row.Sent += first.Sent
-		row.OK += first.OK
-		row.Miss += first.Miss
-		row.Bad += first.Bad
-		row.KeysOK += first.KeysOK
-		decode(&sum, responses[i])
-		decode(&second, responses[i+1])
-		sum.Merge(&second)
-		respond(&row, &sum)
-		s.rows = append(s.rows, row)
-		s.keep(&sum)
-	}
-	s.length *= 2
+	return bytes.Clone(b)
 }
 
 func decode(h *hist.Hist, b []byte) {
 	if _, err := h.Decode(b); err != nil {
-		panic(err) // they are what keep made
+		panic(err) // they are what encode made
 	}
 }
 
-// Rows returns the rows so far. They are the Series', and change with the next Add.
-func (s *Series) Rows() []run.Row { return s.rows }
+// Rows returns a copy of the rows so far.
+func (s *Series) Rows() []run.Row {
+	rows := make([]run.Row, len(s.rows.Cells))
+	for i := range rows {
+		rows[i] = s.rows.Cells[i].Row
+	}
+	return rows
+}
 
 // respond describes response times, of which those of ok and miss are h.
 func respond(r *run.Row, h *hist.Hist) {
 	t := measure.Times{Answered: *h, Failed: r.Bad + r.Due - r.Sent}
 	r.Response = run.Row{}.Response
 	if t.Failed == 0 && h.Count() > 0 {
-		r.Response.Mean = number(h.Mean() / 1e9)
+		r.Response.Mean = number(seconds(h.Mean()))
 	}
 	r.Response.P50, r.Response.P99 = quantileOf(&t, 500), quantileOf(&t, 990)
 }

@@ -76,9 +76,10 @@ func TestLongSeriesJoinsRows(t *testing.T) {
 		}
 		var want Series
 		want.Add(0.5+float64(4*at+3), sum)
-		inFlight += want.Rows()[0].InFlight
-		want.Rows()[0].InFlight = inFlight
-		require.Equal(t, want.Rows()[0], row)
+		wanted := want.Rows()[0]
+		inFlight += wanted.InFlight
+		wanted.InFlight = inFlight
+		require.Equal(t, wanted, row)
 	}
 	require.NotNil(t, rows[7].Response.P50)
 }

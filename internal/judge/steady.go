@@ -8,9 +8,9 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/pace"
 	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/stat"
-	"github.com/loadgen/loadgen/internal/workload"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -29,21 +29,24 @@ func FindWarmUp(ph *plan.Phase, t *measure.Totals, series []run.Row) run.WarmUp 
 	if asked := ph.WarmUp(); asked > 0 {
 		i := slices.IndexFunc(series, func(r run.Row) bool { return r.T >= asked.Seconds() })
 		if i < 0 || i == len(series)-1 {
-			return run.WarmUp{By: "none", Reason: fmt.Sprintf("the load ended before its warm-up of %v did", asked)}
+			return run.WarmUp{By: "none", Code: reason.CutShort, Reason: fmt.Sprintf("the load ended before its warm-up of %v did", asked)}
 		}
 		return run.WarmUp{Seconds: series[i].T, By: "plan", Reason: fmt.Sprintf("warmup = %v, up to the end of that second", asked)}
 	}
+	if ph.Growth != nil {
+		return run.WarmUp{By: "none", Code: reason.Growing, Reason: "what changes over time is what growth is of"}
+	}
 	var shape pace.Shape
 	if ph.Open != nil {
-		shape = workload.Shape(ph.Open)
+		shape = pace.Shape(ph.Open.Shape())
 	}
 	w, why := plateau(ph, shape, t, true)
 	if why != "" {
-		return run.WarmUp{By: "none", Reason: why}
+		return run.WarmUp{By: "none", Code: reason.NoPlateau, Reason: why}
 	}
 	rows := w.seconds(series)
 	if len(rows) < leastForWarmUp {
-		return run.WarmUp{By: "none", Reason: fmt.Sprintf("shorter than %d whole seconds", leastForWarmUp)}
+		return run.WarmUp{By: "none", Code: reason.TooShort, Reason: fmt.Sprintf("shorter than %d whole seconds", leastForWarmUp)}
 	}
 	length := int(run.RowSeconds(series))
 	cut := stat.WarmUp(rates(rows), warmUpOfRate, mostWarmUp)
@@ -52,15 +55,12 @@ func FindWarmUp(ph *plan.Phase, t *measure.Totals, series []run.Row) run.WarmUp 
 	}
 	switch {
 	case cut == 0:
-		return run.WarmUp{By: "none", Reason: "MSER-5 finds nothing to cut"}
+		return run.WarmUp{By: "none", Code: reason.AlreadySteady, Reason: "MSER-5 finds nothing to cut"}
 	case float64(cut) > mostWarmUp*float64(len(rows)):
-		return run.WarmUp{By: "none", Reason: fmt.Sprintf("%s: MSER-5 would cut %d s of %d s", neverSettled, cut*length, len(rows)*length)}
+		return run.WarmUp{By: "none", Code: reason.NeverSettled, Reason: fmt.Sprintf("never settled: MSER-5 would cut %d s of %d s", cut*length, len(rows)*length)}
 	}
 	return run.WarmUp{Seconds: rows[cut-1].T, By: "mser-5", Reason: fmt.Sprintf("MSER-5 cuts %d s of %d s", cut*length, len(rows)*length)}
 }
-
-// neverSettled begins the reason of a WarmUp that was not found because it is too long.
-const neverSettled = "never settled"
 
 // second is a row that lies wholly in the plateau, and how many seconds it is long.
 type second struct {
@@ -103,7 +103,7 @@ func p99s(rows []second) (x []float64) {
 func (b *builder) warmUp(m Measured) {
 	b.phase.WarmUp = m.WarmUp
 	if m.WarmUp.By == "" {
-		b.phase.WarmUp = run.WarmUp{By: "none", Reason: "not looked for"}
+		b.phase.WarmUp = run.WarmUp{By: "none", Code: reason.NotLookedFor, Reason: "not looked for"}
 	}
 	if m.Settled == nil {
 		return
@@ -116,6 +116,9 @@ func (b *builder) warmUp(m Measured) {
 	}
 	for i, o := range b.settled.Scenarios {
 		o.InFlight = b.totals.Scenarios[i].InFlight
+		for j, step := range o.Steps {
+			step.InFlight = stepOf(b.totals.Scenarios[i], j).InFlight
+		}
 	}
 	if b.window.from = max(b.window.from, int64(m.WarmUp.Seconds*1e9)); b.noWindow == "" && b.window.to <= b.window.from {
 		b.noWindow = "no plateau: the warm-up did not end before it"
@@ -133,7 +136,7 @@ func (b *builder) steady(series []run.Row) {
 	st := &b.phase.Steady
 	st.Seconds = len(rows) * int(run.RowSeconds(series))
 	if len(rows) < leastForTrend {
-		b.null("steady", fmt.Sprintf("%s of even load; it takes %d", quantity.Count(uint64(len(rows)), "whole second"), leastForTrend))
+		b.null("steady", reason.TooFew, fmt.Sprintf("%s of even load; it takes %d", quantity.Count(uint64(len(rows)), "whole second"), leastForTrend))
 		return
 	}
 	st.Rate = b.trend("steady.rate", rates(rows))
@@ -144,7 +147,7 @@ func (b *builder) steady(series []run.Row) {
 		}
 	}
 	if len(means) < len(rows) {
-		b.null("steady.response", "in some seconds no op ended ok or miss, or some failed")
+		b.null("steady.response", reason.OpsFailed, "in some seconds no op ended ok or miss, or some failed")
 		return
 	}
 	st.Response = b.trend("steady.response", means)
@@ -153,7 +156,7 @@ func (b *builder) steady(series []run.Row) {
 func (b *builder) trend(at string, series []float64) run.Trend {
 	d := stat.Describe(series)
 	if d.Mean == 0 {
-		b.null(at, "its mean is 0")
+		b.null(at, reason.NoOps, "its mean is 0")
 		return run.Trend{}
 	}
 	return run.Trend{
@@ -174,14 +177,14 @@ func (b *builder) queue() {
 	}
 	switch {
 	case g.ProductiveSeconds == 0 || ended == 0:
-		b.null(cost, "no op ended, or no loop had a thread of its own")
-		b.null(lag, p.Nulls[cost])
+		b.null(cost, reason.NoOps, "no op ended, or no loop had a thread of its own")
+		b.null(lag, p.NullCodes[cost], p.Nulls[cost])
 		return
-	case p.Model == "closed":
-		b.null(lag, "a closed phase has no schedule")
+	case p.Closed():
+		b.null(lag, reason.NotApplicable, "a closed phase has no schedule")
 	}
 	p.OpCostSeconds = number(g.ProductiveSeconds / float64(ended))
-	if p.Model != "closed" {
+	if !p.Closed() {
 		const full = 0.99 // beyond, a queue has no end
 		p.ExpectedLagP99 = number(*p.OpCostSeconds * stat.MD1Wait(math.Min(g.Busy, full), 0.99))
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -70,7 +71,7 @@ func TestWarmUpByEitherFigure(t *testing.T) {
 		service func(int) int64
 		want    run.WarmUp
 	}{
-		{"neither", even, quickly, run.WarmUp{By: "none", Reason: "MSER-5 finds nothing to cut"}},
+		{"neither", even, quickly, run.WarmUp{By: "none", Code: reason.AlreadySteady, Reason: "MSER-5 finds nothing to cut"}},
 		{"rate alone", slowStart, quickly, run.WarmUp{Seconds: 10.5, By: "mser-5", Reason: "MSER-5 cuts 10 s of 59 s"}},
 		{"p99 alone", even, slowFirst, run.WarmUp{Seconds: 10.5, By: "mser-5", Reason: "MSER-5 cuts 10 s of 59 s"}},
 		{
@@ -93,17 +94,17 @@ func TestFindWarmUp(t *testing.T) {
 		rate  func(int) int
 		want  run.WarmUp
 	}{
-		{name: "short", n: 20, rate: slowStart, want: run.WarmUp{By: "none", Reason: "shorter than 50 whole seconds"}},
-		{name: "even", n: 60, rate: even, want: run.WarmUp{By: "none", Reason: "MSER-5 finds nothing to cut"}},
+		{name: "short", n: 20, rate: slowStart, want: run.WarmUp{By: "none", Code: reason.TooShort, Reason: "shorter than 50 whole seconds"}},
+		{name: "even", n: 60, rate: even, want: run.WarmUp{By: "none", Code: reason.AlreadySteady, Reason: "MSER-5 finds nothing to cut"}},
 		{name: "a slow start", n: 60, rate: slowStart, want: run.WarmUp{Seconds: 10.5, By: "mser-5", Reason: "MSER-5 cuts 10 s of 59 s"}},
-		{name: "never even", n: 60, rate: neverEven, want: run.WarmUp{By: "none", Reason: "never settled: MSER-5 would cut 25 s of 59 s"}},
+		{name: "never even", n: 60, rate: neverEven, want: run.WarmUp{By: "none", Code: reason.NeverSettled, Reason: "never settled: MSER-5 would cut 25 s of 59 s"}},
 		{
 			name: "as the plan says", n: 20, asked: 3 * time.Second, rate: even,
 			want: run.WarmUp{Seconds: 3.5, By: "plan", Reason: "warmup = 3s, up to the end of that second"},
 		},
 		{
 			name: "ended too early", n: 2, asked: 10 * time.Second, rate: even,
-			want: run.WarmUp{By: "none", Reason: "the load ended before its warm-up of 10s did"},
+			want: run.WarmUp{By: "none", Code: reason.CutShort, Reason: "the load ended before its warm-up of 10s did"},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

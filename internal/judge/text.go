@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,15 +35,7 @@ func errorTexts(e *measure.Errors) []run.ErrorText {
 		texts = append(texts, run.ErrorText{Text: text, Count: n})
 		others -= n
 	}
-	slices.SortStableFunc(texts, func(a, b run.ErrorText) int {
-		if a.Count > b.Count {
-			return -1
-		}
-		if a.Count < b.Count {
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(texts, func(a, b run.ErrorText) int { return cmp.Compare(b.Count, a.Count) })
 	if others > 0 {
 		texts = append(texts, run.ErrorText{Text: "(other texts)", Count: others})
 	}

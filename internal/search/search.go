@@ -88,6 +88,13 @@ func (e End) String() string {
 	}[e]
 }
 
+// Code names an end for programs; "" while a search goes on.
+func (e End) Code() string {
+	return [...]string{
+		GoOn: "", Precise: "precise", AtTo: "at_to", BelowFrom: "below_from", Spent: "spent", Shrunk: "shrunk", Stopped: "stopped",
+	}[e]
+}
+
 // Next returns the rate to try next, 0 for none, and what the search has come to: a rate together with an end is worth a try
 // and not needed.
 func (b Bounds) Next(tries []Try) (rate float64, end End) {

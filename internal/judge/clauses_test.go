@@ -1,0 +1,430 @@
+package judge
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/reason"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/run/conditions"
+	"github.com/loadgen/loadgen/internal/stat"
+	"github.com/loadgen/loadgen/internal/worker"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
+	"github.com/loadgen/loadgen/pkg/hist"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// latencies are n ops of a millisecond, and more of a hundred.
+func latencies(n, more uint64) (h hist.Hist) {
+	h.RecordN(int64(ms), n)
+	h.RecordN(100*int64(ms), more)
+	return h
+}
+
+// A row's quantiles are the nearest ranks, of all ops: those that failed or were shed are slower than any, and there is no mean of them. Of fewer than ten
+// beyond it there is none. Rows of time and rows of ordinals say the same.
+func TestQuantilesOfRows(t *testing.T) {
+	const low, high = 1e-3, 0.1
+	for _, c := range []struct {
+		ok, slow, bad, shed uint64
+		mean, p50, p99      float64 // 0: none
+	}{
+		{},
+		{ok: 1, mean: low},
+		{ok: 19, mean: low},
+		{ok: 20, mean: low, p50: low},
+		{ok: 999, mean: low, p50: low},
+		{ok: 1000, mean: low, p50: low, p99: low},
+		{ok: 1980, slow: 20, mean: 1.99e-3, p50: low, p99: low},
+		{ok: 1979, slow: 21, mean: 2.0395e-3, p50: low, p99: high},
+		{ok: 1000, slow: 1000, mean: 50.5e-3, p50: low, p99: high},
+		{ok: 999, slow: 1001, mean: 50.5495e-3, p50: high, p99: high},
+		{ok: 1980, bad: 20, p50: low, p99: low},
+		{ok: 1979, bad: 21, p50: low},
+		{ok: 1980, shed: 20, p50: low, p99: low},
+		{ok: 1979, shed: 21, p50: low},
+		{ok: 1979, bad: 10, shed: 11, p50: low},
+		{ok: 1980, bad: 10, shed: 10, p50: low, p99: low},
+		{ok: 1999, bad: 1, p50: low, p99: low},
+		{bad: 2000},
+	} {
+		h := latencies(c.ok, c.slow)
+		row := run.Row{Due: c.ok + c.slow + c.bad + c.shed, Sent: c.ok + c.slow + c.bad, Bad: c.bad}
+		row.Response.Mean = new(float64) // of what was there before
+		respond(&row, &h)
+		grown := rowOf(7, &measure.GrowthBin{Answered: h, Failed: c.bad + c.shed})
+		require.Equal(t, []uint64{7, row.Due, c.bad + c.shed}, []uint64{grown.N, grown.Ended, grown.Failed})
+		for name, figure := range map[string]struct {
+			want float64
+			is   []*float64
+		}{
+			"mean": {c.mean, []*float64{row.Response.Mean, grown.Mean}},
+			"p50":  {c.p50, []*float64{row.Response.P50, grown.P50}},
+			"p99":  {c.p99, []*float64{row.Response.P99, grown.P99}},
+		} {
+			for _, is := range figure.is {
+				if figure.want == 0 {
+					require.Nil(t, is, "%s of %+v", name, c)
+					continue
+				}
+				require.NotNil(t, is, "%s of %+v", name, c)
+				near := 0.01 // a quantile is that of its bucket
+				if name == "mean" {
+					near = 1e-12
+				}
+				require.InEpsilon(t, figure.want, *is, near, "%s of %+v", name, c)
+			}
+		}
+	}
+}
+
+// A bin of ordinals ends with the last op, where the number of ops tells which that is. Its median is that of all, and may be that of an op that failed.
+func TestCourseOfOrdinals(t *testing.T) {
+	const none = -1
+	bin := func(ok, slow, bad uint64) measure.GrowthBin {
+		return measure.GrowthBin{Answered: latencies(ok, slow), Failed: bad}
+	}
+	full := stat.Bin{From: 0, To: 16, Count: 16, Time: 0.016, Median: 1e-3}
+	for name, c := range map[string]struct {
+		bins []measure.GrowthBin
+		want []stat.Bin
+	}{
+		"none":                           {},
+		"full ones":                      {[]measure.GrowthBin{bin(16, 0, 0), bin(8, 8, 0)}, []stat.Bin{full, {From: 16, To: 32, Count: 16, Time: 0.808, Median: 1e-3}}},
+		"one that begins":                {[]measure.GrowthBin{bin(16, 0, 0), bin(4, 6, 0)}, []stat.Bin{full, {From: 16, To: 26, Count: 10, Time: 0.604, Median: 0.1}}},
+		"half of it failed":              {[]measure.GrowthBin{bin(16, 0, 0), bin(4, 0, 4)}, []stat.Bin{full, {From: 16, To: 24, Count: 4, Time: 0.004, Median: 1e-3}}},
+		"more than half of it failed":    {[]measure.GrowthBin{bin(16, 0, 0), bin(4, 0, 5)}, []stat.Bin{full, {From: 16, To: 25, Count: 4, Time: 0.004, Median: none}}},
+		"as many ended as lie before it": {[]measure.GrowthBin{bin(6, 0, 0), bin(10, 0, 0)}, []stat.Bin{{From: 0, To: 16, Count: 6, Time: 0.006, Median: 1e-3}, {From: 16, To: 32, Count: 10, Time: 0.01, Median: 1e-3}}},
+	} {
+		got := course(&measure.Growth{Shift: 4, Bins: c.bins})
+		require.Len(t, got, len(c.want), name)
+		for i, is := range got {
+			want := c.want[i]
+			require.Equal(t, []float64{want.From, want.To, want.Count}, []float64{is.From, is.To, is.Count}, name)
+			require.InEpsilon(t, want.Time, is.Time, 1e-12, name)
+			if want.Median == none {
+				require.True(t, math.IsNaN(is.Median), name)
+				continue
+			}
+			require.InEpsilon(t, want.Median, is.Median, 0.01, name)
+		}
+	}
+	var instant hist.Hist
+	instant.Record(0)
+	require.Equal(t, 1e-9, course(&measure.Growth{Bins: []measure.GrowthBin{{Answered: instant}}})[0].Median, "of which there is a logarithm")
+}
+
+// A course has a reason for its nulls as soon as one figure of one row is missing, the mean alone, too.
+func TestNullsOfACourse(t *testing.T) {
+	for name, c := range map[string]struct {
+		bins []measure.GrowthBin
+		want bool
+	}{
+		"all there":      {[]measure.GrowthBin{{Answered: latencies(2000, 0)}, {Answered: latencies(2000, 0)}}, false},
+		"a mean missing": {[]measure.GrowthBin{{Answered: latencies(2000, 0)}, {Answered: latencies(2000, 0), Failed: 1}}, true},
+		"a p99 missing":  {[]measure.GrowthBin{{Answered: latencies(100, 0)}, {Answered: latencies(2000, 0)}}, true},
+		"all missing":    {[]measure.GrowthBin{{Failed: 5}, {Failed: 2000}}, true},
+	} {
+		p := &phase{Phase: &run.Phase{Nulls: map[string]string{}, NullCodes: map[string]reason.Code{}}}
+		b := builder{phase: p, growth: &plan.Growth{}}
+		var r run.Figures
+		b.grow("op.get", &r, &measure.Op{Growth: &measure.Growth{Shift: 11, Bins: c.bins}})
+		_, is := p.Nulls["op.get.growth.course"]
+		require.Equal(t, c.want, is, name)
+		require.Len(t, r.Growth.Course, 2, name)
+	}
+}
+
+// Doubts name the figures that they touch: of every op that the phase has and of every scenario with its steps, of which only ops have acks and
+// hits. Growth is of service times.
+func TestFiguresThatADoubtTouches(t *testing.T) {
+	ops := &run.Op{}
+	ops.Growth = &run.Growth{}
+	scene := &run.Scenario{StepOrder: []string{"pay", "look"}}
+	scene.Growth = &run.Growth{}
+	p := &phase{Phase: &run.Phase{
+		Op:       map[string]*run.Op{"put": {}, "get": ops},
+		Scenario: map[string]*run.Scenario{"shop": scene, "browse": {StepOrder: []string{"look"}}},
+	}}
+	require.Equal(t, []string{
+		"op.get.service", "op.get.growth", "op.get.acks", "op.get.hit_ratio", "op.get.lag",
+		"op.put.service", "op.put.acks", "op.put.hit_ratio", "op.put.lag",
+		"scenario.browse.service", "scenario.browse.step.look.service", "scenario.browse.lag", "scenario.browse.step.look.lag",
+		"scenario.shop.service", "scenario.shop.step.pay.service", "scenario.shop.step.look.service", "scenario.shop.growth",
+		"scenario.shop.lag", "scenario.shop.step.pay.lag", "scenario.shop.step.look.lag",
+	}, p.each([]string{"service", "acks"}, []string{"hit_ratio", "lag"}))
+	require.Equal(t, []string{"op", "scenario", "offered_rate", "achieved_rate", "steady"}, p.all())
+	require.Empty(t, (&phase{Phase: &run.Phase{}}).each(rateFigures))
+}
+
+// Of the nulls of a level, those of its rates, ops and scenarios are those of the phase's levels, each with its number; the rest is the phase's.
+func TestNullsOfLevels(t *testing.T) {
+	level := &Level{phase: &phase{Phase: &run.Phase{Nulls: map[string]string{}, NullCodes: map[string]reason.Code{}}}}
+	for _, path := range []string{"offered_rate", "achieved_rate", "op.get.rate", "scenario.shop.rate", "operation", "steady", "target.replication"} {
+		level.phase.null(path, reason.TooFew, "why "+path)
+	}
+	other := &Level{phase: &phase{Phase: &run.Phase{}}}
+	p := &phase{Phase: &run.Phase{Nulls: map[string]string{}, NullCodes: map[string]reason.Code{}}}
+	p.levels([]*Level{other, level})
+	require.Len(t, p.Levels, 2)
+	require.Equal(t, map[string]string{
+		"levels.1.offered_rate": "why offered_rate", "levels.1.achieved_rate": "why achieved_rate",
+		"levels.1.op.get.rate": "why op.get.rate", "levels.1.scenario.shop.rate": "why scenario.shop.rate",
+	}, p.Nulls)
+	require.Len(t, p.NullCodes, 4)
+	require.Equal(t, reason.TooFew, p.NullCodes["levels.1.offered_rate"])
+}
+
+// Figures are in seconds, exactly: of no sample, of one, and of several, with and without ops that failed.
+func TestTimesAreInSeconds(t *testing.T) {
+	for name, c := range map[string]struct {
+		samples, failed    uint64
+		min, mean, sd, max *float64
+		nulls              []string
+	}{
+		"none":             {0, 0, nil, nil, nil, nil, []string{"x"}},
+		"none but failed":  {0, 7, nil, nil, nil, nil, []string{"x"}},
+		"one":              {1, 0, number(2), number(2), number(0), number(2), []string{"x.p50", "x.p90", "x.p99", "x.p999"}},
+		"two":              {2, 0, number(2), number(3), number(math.Sqrt2), number(4), []string{"x.p50", "x.p90", "x.p99", "x.p999"}},
+		"two, and one not": {2, 1, number(2), nil, nil, nil, []string{"x.max", "x.mean", "x.p50", "x.p90", "x.p99", "x.p999", "x.sd"}},
+	} {
+		b := builder{phase: &phase{Phase: &run.Phase{Nulls: map[string]string{}, NullCodes: map[string]reason.Code{}}}}
+		times := measure.Times{Failed: c.failed}
+		for i := range c.samples {
+			times.Answered.Record(int64(2*(i+1)) * 1e9)
+		}
+		l := b.times("x", &times, "why", "failed")
+		require.Equal(t, run.Latency{Count: c.samples, Failed: c.failed, Min: c.min, Mean: c.mean, SD: c.sd, Max: c.max}, l, name)
+		require.Equal(t, c.nulls, slices.Sorted(maps.Keys(b.phase.Nulls)), name)
+		if c.samples == 0 {
+			require.Equal(t, "why", b.phase.Nulls["x"], name)
+		}
+	}
+	require.Equal(t, 0.125, seconds(int64(125e6)))
+	require.Equal(t, 0.125, seconds(125e6))
+}
+
+// A warm-up moves the beginning of the plateau, to the nanosecond, and never back; a plateau that is over before it is none.
+func TestAWarmUpMovesThePlateau(t *testing.T) {
+	for name, c := range map[string]struct {
+		from, to, want int64
+		none           bool
+	}{
+		"into it":     {1e9, 10e9, 3e9, false},
+		"before it":   {4e9, 10e9, 4e9, false},
+		"to its end":  {1e9, 3e9, 3e9, true},
+		"beyond it":   {1e9, 2e9, 3e9, true},
+		"to its last": {1e9, 3e9 + 1, 3e9, false},
+	} {
+		totals := measure.NewTotals(origin, 1)
+		b := builder{phase: &phase{Phase: &run.Phase{}}, totals: totals, settled: totals, window: window{c.from, c.to}}
+		b.warmUp(Measured{WarmUp: run.WarmUp{Seconds: 3, By: "mser-5"}, Settled: totals})
+		require.Equal(t, c.want, b.window.from, name)
+		require.Equal(t, c.none, b.noWindow != "", name)
+		b.noWindow = "another reason"
+		b.warmUp(Measured{WarmUp: run.WarmUp{Seconds: 3, By: "mser-5"}, Settled: totals})
+		require.Equal(t, "another reason", b.noWindow, name)
+	}
+}
+
+// A trace that is replayed evenly has no speed of its own.
+func TestSpeedOfATrace(t *testing.T) {
+	require.Zero(t, newReplayed(&plan.Trace{Speed: 2, Even: true}).Speed)
+	require.EqualValues(t, 2, newReplayed(&plan.Trace{Speed: 2}).Speed)
+}
+
+// Joining what workers say of their logs leaves what each said as it was, also where there is room behind it.
+func TestMergedLogsLeaveThoseOfWorkersAlone(t *testing.T) {
+	one := func(n int, proof bool) *worker.Log {
+		name := string(rune('a' + n))
+		l := &worker.Log{Threads: append(make([]measure.Thread, 0, 8), measure.Thread{})}
+		l.Layout, l.SyncUsed, l.Durable, l.Caveats = "append", name, n != 1, append(make([]string, 0, 8), "both", name)
+		l.Files, l.FileBytes, l.Bytes, l.Forces, l.Resets = n+1, int64(100*(3-n)), 10, 5, 2
+		if proof {
+			l.Proof = &localfile.Proof{Acknowledged: 7, Verified: 6, Recovered: 5, Wrong: append(make([]string, 0, 8), name)}
+		}
+		return l
+	}
+	for _, proven := range []bool{true, false} {
+		workers := []*worker.Log{nil, one(0, true), one(1, proven), nil, one(2, true)}
+		sum := mergeLogs(workers)
+		require.Equal(t, []*worker.Log{nil, one(0, true), one(1, proven), nil, one(2, true)}, workers)
+		for _, l := range []*worker.Log{workers[1], workers[2]} {
+			require.Empty(t, l.Caveats[:3][2])
+			require.Equal(t, make([]measure.Thread, 3), l.Threads[:3])
+			if l.Proof != nil {
+				require.Empty(t, l.Proof.Wrong[:2][1])
+			}
+		}
+		sum.Caveats[0], sum.Threads[0].Session = "changed", 1
+		require.Equal(t, one(0, true), workers[1])
+		want := &worker.Log{Threads: []measure.Thread{{Session: 1}, {}, {}}}
+		want.Layout, want.SyncUsed, want.Caveats = "append", "a, b, c", []string{"changed", "a", "b", "c"}
+		want.Files, want.FileBytes, want.Bytes, want.Forces, want.Resets = 6, 300, 30, 15, 6
+		if proven {
+			want.Proof = &localfile.Proof{Acknowledged: 21, Verified: 18, Recovered: 15, Wrong: []string{"a", "b", "c"}}
+		}
+		require.Equal(t, want, sum)
+	}
+	require.Nil(t, mergeLogs([]*worker.Log{nil, nil}))
+}
+
+// What other workers on the same machine used is not others' use of it; less than nothing never is.
+func TestWorkersOnOneMachineAreNoOthers(t *testing.T) {
+	machine := func(host string, others, seconds float64) *measure.Machine {
+		return &measure.Machine{Host: host, OthersShare: others, IdleShare: 0.25, Seconds: seconds}
+	}
+	g := func(m *measure.Machine, cpu float64) measure.Generator {
+		return measure.Generator{CPUSeconds: cpu, Machine: m}
+	}
+	for name, c := range map[string]struct {
+		is     *measure.Machine
+		beside []measure.Generator
+		want   float64
+	}{
+		"alone":               {machine("a", 0.5, 10), nil, 0.5},
+		"one beside it":       {machine("a", 0.5, 10), []measure.Generator{g(machine("a", 0, 10), 2)}, 0.3},
+		"two beside it":       {machine("a", 0.5, 10), []measure.Generator{g(machine("a", 0, 10), 2), g(machine("a", 0, 10), 1)}, 0.2},
+		"one elsewhere":       {machine("a", 0.5, 10), []measure.Generator{g(machine("b", 0, 10), 2)}, 0.5},
+		"one that says none":  {machine("a", 0.5, 10), []measure.Generator{g(nil, 2)}, 0.5},
+		"all of it":           {machine("a", 0.5, 10), []measure.Generator{g(machine("a", 0, 10), 5)}, 0},
+		"more than all of it": {machine("a", 0.5, 10), []measure.Generator{g(machine("a", 0, 10), 6)}, 0},
+		"nobody says where":   {machine("", 0.5, 10), []measure.Generator{g(machine("", 0, 10), 2)}, 0.5},
+		"no time":             {machine("a", 0.5, 0), []measure.Generator{g(machine("a", 0, 10), 2)}, 0.5},
+		"less than a second":  {machine("a", 0.5, 0.5), []measure.Generator{g(machine("a", 0, 10), 0.1)}, 0.3},
+	} {
+		all := append([]measure.Generator{g(c.is, 4)}, c.beside...)
+		m := withoutWorkers(&all[0], all)
+		require.InDelta(t, c.want, m.OthersShare, 1e-12, name)
+		require.Equal(t, 0.25, m.IdleShare, name)
+	}
+	none := g(nil, 4)
+	require.Nil(t, withoutWorkers(&none, []measure.Generator{none}))
+}
+
+// Of several targets each is held against max_bad by itself, by the steps that go to it, whatever way their ops failed.
+func TestEachTargetIsHeldAgainstMaxBad(t *testing.T) {
+	step := func(target string, f run.Figures) *run.Step { return &run.Step{Target: target, Figures: f} }
+	failed := func(due uint64, set func(f *run.Figures)) run.Figures {
+		f := run.Figures{}
+		f.Due = due
+		set(&f)
+		return f
+	}
+	none := func(*run.Figures) {}
+	for name, c := range map[string]struct {
+		one, other run.Figures // of the two targets
+		says       []string
+	}{
+		"nothing due":          {failed(0, none), failed(0, none), nil},
+		"none failed":          {failed(100, none), failed(100, none), nil},
+		"as many as may":       {failed(100, func(f *run.Figures) { f.Error = 25 }), failed(100, none), nil},
+		"errors":               {failed(100, func(f *run.Figures) { f.Error = 26 }), failed(1000, none), []string{`target "one": 26 % of its 100 ops went wrong, more than max_bad = 25 %: 26 error`}},
+		"timeouts":             {failed(1000, none), failed(100, func(f *run.Figures) { f.Timeout = 26 }), []string{`target "other": 26 % of its 100 ops went wrong, more than max_bad = 25 %: 26 timeout`}},
+		"quorums":              {failed(100, func(f *run.Figures) { f.QuorumFailed = 50 }), failed(0, none), []string{`target "one": 50 % of its 100 ops went wrong, more than max_bad = 25 %: 50 quorum_failed`}},
+		"shed":                 {failed(100, func(f *run.Figures) { f.Shed = 50 }), failed(0, none), []string{`target "one": 50 % of its 100 ops went wrong, more than max_bad = 25 %: 50 shed`}},
+		"conflicts are no bad": {failed(100, func(f *run.Figures) { f.Conflict = 50 }), failed(0, none), nil},
+		"of each a little":     {failed(100, func(f *run.Figures) { f.Error, f.Timeout, f.Shed, f.QuorumFailed = 7, 7, 7, 7 }), failed(0, none), []string{`target "one": 28 % of its 100 ops went wrong, more than max_bad = 25 %: 7 quorum_failed, 7 timeout, 7 error, 7 shed`}},
+		"both, with causes": {failed(4, func(f *run.Figures) { f.Error, f.Causes.Refused = 2, 2 }), failed(4, func(f *run.Figures) {
+			f.Timeout, f.Causes = 3, run.Causes{Reply: 1, Timeout: 2, Lost: 3, Refused: 4, OpTimeout: 5}
+		}), []string{
+			`target "one": 50 % of its 4 ops went wrong, more than max_bad = 25 %: 2 error; caused by 2 refused`,
+			`target "other": 75 % of its 4 ops went wrong, more than max_bad = 25 %: 3 timeout; caused by 1 reply, 2 timeout, 3 lost connection, 4 refused, 5 op timeout`,
+		}},
+	} {
+		p := &phase{Phase: &run.Phase{
+			Validity: run.Valid, Target: conditions.Target{Name: "one"}, Others: []conditions.Target{{Name: "other"}},
+			Scenario: map[string]*run.Scenario{
+				"b": {StepOrder: []string{"x", "y"}, Step: map[string]*run.Step{"x": step("one", c.one), "y": step("other", c.other)}},
+				"a": {StepOrder: []string{"z"}, Step: map[string]*run.Step{"z": step("third", failed(9, func(f *run.Figures) { f.Error = 9 }))}},
+			},
+		}}
+		p.judgeTargets(&plan.Phase{MaxBad: 0.25})
+		var said []string
+		for _, r := range p.Reasons {
+			require.Equal(t, reason.MaxBad, r.Code, name)
+			require.Equal(t, run.Invalid, r.Validity, name)
+			said = append(said, r.Text)
+		}
+		require.Equal(t, c.says, said, name)
+		if len(said) == 1 {
+			touches := map[byte]string{'n': "scenario.b.step.x", 't': "scenario.b.step.y"}[said[0][9]]
+			require.Equal(t, []string{touches}, p.Reasons[0].Touches, name)
+		}
+		p.Reasons, p.Others = nil, nil
+		p.judgeTargets(&plan.Phase{MaxBad: 0.25})
+		require.Empty(t, p.Reasons, "%s: of a single target it is said elsewhere", name)
+	}
+}
+
+// Scenarios and steps of which nothing was counted are there, with zeros: a worker that was lost before it began has counted none, or only the first.
+func TestScenariosThatNobodyBegan(t *testing.T) {
+	ph := closedPhase()
+	step := plan.ScenarioStep{Op: "get"}
+	ph.Scenarios = []plan.Scenario{{Name: "first", Weight: 1, Steps: []plan.ScenarioStep{step, step}}, {Name: "second", Weight: 1, Steps: []plan.ScenarioStep{step}}}
+	for counted := range 3 {
+		totals := measure.NewTotals(origin, 1)
+		for range counted {
+			totals.Scenarios = append(totals.Scenarios, &measure.Op{Steps: []*measure.Op{{}}})
+		}
+		for i, o := range totals.Scenarios {
+			o.Due, o.Steps[0].Due = uint64(i+1), uint64(10*(i+1))
+		}
+		b := builder{phase: &phase{Phase: &run.Phase{Nulls: map[string]string{}, NullCodes: map[string]reason.Code{}}}, totals: totals, settled: totals}
+		all := b.scenarios(ph)
+		for i, name := range []string{"first", "second"} {
+			due, stepDue := uint64(i+1), uint64(10*(i+1))
+			if i >= counted {
+				due, stepDue = 0, 0
+			}
+			require.Equal(t, due, all[name].Due, "%s of %d", name, counted)
+			require.Equal(t, stepDue, all[name].Step[all[name].StepOrder[0]].Due, "%s of %d", name, counted)
+		}
+		require.Zero(t, all["first"].Step[all["first"].StepOrder[1]].Due, "nobody came to it")
+	}
+}
+
+// A search that ended before its first step says so, and a phase that is none says that.
+func TestWhyThereIsNoSearch(t *testing.T) {
+	require.Equal(t, "no rate was tried", newPhase(searchPhase(), measure.NewTotals(origin, len(endpoints))).Nulls["search"])
+	require.Equal(t, "the phase is no search", newPhase(closedPhase(), measure.NewTotals(origin, len(endpoints))).Nulls["search"])
+}
+
+// Rates are summed up over kinds of op and over outcomes, of which what was shed is none. Beside the reason why there is no rate, there is none.
+func TestSumOfRates(t *testing.T) {
+	const width = 1 << 16 // ns, of a bin
+	op := func(n map[driver.Outcome]uint64) *measure.Op {
+		o := &measure.Op{}
+		for outcome, n := range n {
+			o.Bins[outcome] = new(measure.Bins)
+			o.Bins[outcome].AddN(width, n)
+		}
+		return o
+	}
+	a := arrivals{ops: []*measure.Op{nil, op(map[driver.Outcome]uint64{driver.OK: 4, driver.Miss: 2, driver.Error: 1, driver.Shed: 100}), op(map[driver.Outcome]uint64{driver.OK: 8})}}
+	rate, why := a.sum(func(*measure.Op) window { return window{width, 3 * width} })
+	require.Empty(t, why)
+	require.InEpsilon(t, 15/(2*width/1e9), rate, 1e-12)
+	rate, why = a.sum(func(*measure.Op) window { return window{10, 20} })
+	require.Zero(t, rate)
+	require.Equal(t, "no plateau: it lasted 10ns, less than a time bin", why)
+}
+
+// A session that pauses between its ops, without a think time in the plan, has the rate of what it did: the pauses are not taken for ops that ended elsewhere.
+func TestRateOfASessionThatPauses(t *testing.T) {
+	ph := closedPhase()
+	ph.Closed.Sessions = 1
+	load := growing(2000, func(int) time.Duration { return time.Millisecond })
+	load.Span = measure.Span{}
+	load.Span.Busy(origin, origin+1999*2*ms, origin+2000*2*ms, ms)
+	p := newPhase(ph, load)
+	require.NotNil(t, p.Op["get"].Rate, p.Nulls["op.get.rate"])
+	require.InEpsilon(t, 500, *p.Op["get"].Rate, 0.002)
+}
