@@ -12,7 +12,9 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"math/big"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -29,6 +31,7 @@ const (
 	certified   = 24 * time.Hour        // for how long a certificate holds; another one is made after two thirds of it
 	backdated   = time.Hour             // clocks are set back now and then
 	fleetName   = "loadgen fleet"       // of the authority
+	pageName    = "loadgen page"        // of a page's certificate
 	serverName  = "coordinator.loadgen" // which workers look for
 	anytimeFrom = 1990                  // the authority itself holds as long as its file is there
 	anytimeTo   = 2200
@@ -39,8 +42,9 @@ type Authority struct {
 	path   string // of its key; "": it is in memory only
 	key    *ecdsa.PrivateKey
 	root   *x509.Certificate
-	tokens *Tokens       // of workers that may enrol; nil: none can
-	life   time.Duration // of certificates
+	pool   *x509.CertPool // of the root
+	tokens *Tokens        // of workers that may enrol; nil: none can
+	life   time.Duration  // of certificates
 }
 
 // NewAuthority returns one whose key is in this process alone.
@@ -63,7 +67,15 @@ func authorityOf(key *ecdsa.PrivateKey) (*Authority, error) {
 		return nil, err
 	}
 	root, err := x509.ParseCertificate(der)
-	return &Authority{key: key, root: root, life: certified}, err
+	if err != nil {
+		return nil, err
+	}
+	return &Authority{key: key, root: root, pool: poolOf(root), life: certified}, nil
+}
+
+// rootText is the authority's certificate in PEM.
+func (a *Authority) rootText() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.root.Raw})
 }
 
 // OpenAuthority reads the key in a directory. Where there is none it makes one, once: of several that come at the same time, all get the
@@ -75,7 +87,7 @@ func OpenAuthority(dir string) (*Authority, error) {
 	path := filepath.Join(dir, keyFile)
 	key, err := readKey(path)
 	if errors.Is(err, os.ErrNotExist) {
-		if err := makeKey(dir, path); err != nil {
+		if err := makeKey(path); err != nil {
 			return nil, fmt.Errorf("make the key of this user's fleets: %w", err)
 		}
 		key, err = readKey(path)
@@ -108,8 +120,8 @@ func readKey(path string) (*ecdsa.PrivateKey, error) {
 	return nil, errors.Join(fmt.Errorf("%s holds no ECDSA key: delete it, and one is made", path), err)
 }
 
-// makeKey writes a key beside its place and puts it there, unless another one has come before it.
-func makeKey(dir, path string) error {
+// makeKey makes a key, unless another one has come before it.
+func makeKey(path string) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return err
@@ -118,27 +130,29 @@ func makeKey(dir, path string) error {
 	if err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(dir, keyFile+"-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	err = pem.Encode(file, &pem.Block{Type: keyBlock, Bytes: der})
-	err = errors.Join(err, file.Sync(), file.Close())
-	if err == nil {
-		if err = os.Link(file.Name(), path); errors.Is(err, os.ErrExist) {
-			err = nil
-		}
-	}
-	return errors.Join(err, os.Remove(file.Name()))
+	return makeOnce(path, func(w io.Writer) error { return pem.Encode(w, &pem.Block{Type: keyBlock, Bytes: der}) })
 }
 
 // issue makes a key and a certificate for a role.
 func (a *Authority) issue(role Role, now time.Time) (*tls.Certificate, error) {
+	return issued(func(key crypto.PublicKey) (*x509.Certificate, error) { return a.certify(key, role, now) })
+}
+
+// issuePage makes a key and a certificate for a page. It is for no role: whoever has it is neither a coordinator nor a worker.
+func (a *Authority) issuePage(names []string, addresses []net.IP, now time.Time) (*tls.Certificate, error) {
+	template := &x509.Certificate{
+		Subject: pkix.Name{CommonName: pageName}, DNSNames: names, IPAddresses: addresses, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	return issued(func(key crypto.PublicKey) (*x509.Certificate, error) { return a.sign(template, key, now) })
+}
+
+// issued makes a key and has it certified.
+func issued(certify func(crypto.PublicKey) (*x509.Certificate, error)) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
 	}
-	leaf, err := a.certify(key.Public(), role, now)
+	leaf, err := certify(key.Public())
 	if err != nil {
 		return nil, err
 	}
@@ -147,18 +161,23 @@ func (a *Authority) issue(role Role, now time.Time) (*tls.Certificate, error) {
 
 // certify signs a certificate for a role.
 func (a *Authority) certify(key crypto.PublicKey, role Role, now time.Time) (*x509.Certificate, error) {
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
-	if err != nil {
-		return nil, err
-	}
 	template := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: string(role)}, URIs: []*url.URL{roleURI(role)},
-		NotBefore: now.Add(-backdated), NotAfter: now.Add(a.life), KeyUsage: x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		Subject: pkix.Name{CommonName: string(role)}, URIs: []*url.URL{roleURI(role)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	if role == Coordinator {
 		template.ExtKeyUsage, template.DNSNames = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, []string{serverName}
 	}
+	return a.sign(template, key, now)
+}
+
+// sign completes a certificate.
+func (a *Authority) sign(template *x509.Certificate, key crypto.PublicKey, now time.Time) (*x509.Certificate, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return nil, err
+	}
+	template.SerialNumber, template.KeyUsage = serial, x509.KeyUsageDigitalSignature
+	template.NotBefore, template.NotAfter = now.Add(-backdated), now.Add(a.life)
 	der, err := x509.CreateCertificate(rand.Reader, template, a.root, key, a.key)
 	if err != nil {
 		return nil, err
@@ -178,7 +197,7 @@ func keyHash(c *x509.Certificate) [sha256.Size]byte { return sha256.Sum256(c.Raw
 // Credentials returns those of one end of a connection: it proves that it is of a role, and has the other end prove that it is of the other.
 // A coordinator's also serve workers that enrol.
 func (a *Authority) Credentials(role Role) credentials.TransportCredentials {
-	c := &certificates{keys: &holder{authority: a, role: role}, role: role}
+	c := &certificates{keys: &holder{authority: a, issue: func(now time.Time) (*tls.Certificate, error) { return a.issue(role, now) }}, role: role}
 	if role == Coordinator && a.tokens != nil {
 		c.desk = &desk{authority: a, throttle: newThrottle()}
 	}
@@ -188,7 +207,7 @@ func (a *Authority) Credentials(role Role) credentials.TransportCredentials {
 // holder makes a certificate when one is needed, and another one in good time.
 type holder struct {
 	authority *Authority
-	role      Role
+	issue     func(now time.Time) (*tls.Certificate, error)
 
 	mu   sync.Mutex
 	held *tls.Certificate
@@ -199,7 +218,7 @@ func (h *holder) own() (*tls.Certificate, error) {
 	defer h.mu.Unlock()
 	now := time.Now()
 	if h.held == nil || now.After(renewable(h.held.Leaf)) || now.Before(h.held.Leaf.NotBefore) {
-		made, err := h.authority.issue(h.role, now)
+		made, err := h.issue(now)
 		if err != nil {
 			return nil, err
 		}
@@ -208,7 +227,7 @@ func (h *holder) own() (*tls.Certificate, error) {
 	return h.held, nil
 }
 
-func (h *holder) roots() (*x509.CertPool, error) { return poolOf(h.authority.root), nil }
+func (h *holder) roots() (*x509.CertPool, error) { return h.authority.pool, nil }
 
 func (h *holder) trusts(cfg *tls.Config, roots *x509.CertPool) { trustServer(cfg, roots) }
 

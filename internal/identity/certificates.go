@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 
 	"google.golang.org/grpc/credentials"
 )
@@ -36,6 +37,17 @@ type certificates struct {
 	keys keyring
 	role Role
 	desk *desk // nil: nobody can enrol
+
+	mu     sync.Mutex
+	server credentials.TransportCredentials // of all handshakes of a coordinator; nil before the first
+	meets  meets
+}
+
+// meets is how a coordinator meets its clients while its certificate and its roots stay the same: each connection holds on to it.
+type meets struct {
+	cert    *tls.Certificate
+	roots   *x509.CertPool
+	configs map[string]*tls.Config // by protocol
 }
 
 // baseConfig is what all our connections have in common.
@@ -60,6 +72,12 @@ func (c *certificates) ClientHandshake(ctx context.Context, _ string, conn net.C
 	if errors.As(err, &unknown) {
 		err = errors.New(c.keys.stranger())
 	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if proved, ok := info.(credentials.TLSInfo); ok && proved.State.NegotiatedProtocol == verdictProtocol {
+		err = hear(secured)
+	}
 	return secured, info, err
 }
 
@@ -69,6 +87,7 @@ func (c *certificates) clientConfig() (*tls.Config, error) {
 		return nil, err
 	}
 	cfg := baseConfig()
+	cfg.NextProtos = []string{verdictProtocol}
 	cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.keys.own() }
 	c.keys.trusts(cfg, roots)
 	return cfg, nil
@@ -76,9 +95,7 @@ func (c *certificates) clientConfig() (*tls.Config, error) {
 
 // ServerHandshake has a client prove that it is a worker. One that enrols is served, and the connection is over: the error is an *Enrolment.
 func (c *certificates) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	cfg := baseConfig()
-	cfg.GetConfigForClient = c.serverConfig
-	secured, info, err := credentials.NewTLS(cfg).ServerHandshake(conn)
+	secured, info, err := c.handshakes().ServerHandshake(conn)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -88,10 +105,26 @@ func (c *certificates) ServerHandshake(conn net.Conn) (net.Conn, credentials.Aut
 		err = errors.New("TLS says nothing about the connection")
 	case proved.State.NegotiatedProtocol == enrolProtocol:
 		err = c.desk.serve(secured, proved.State)
+	case proved.State.NegotiatedProtocol == verdictProtocol:
+		if err = tell(secured, c.judge(proved.State)); err == nil {
+			return secured, info, nil
+		}
 	default:
 		return secured, info, nil
 	}
 	return nil, nil, err // who asked for the handshake closes the connection
+}
+
+// handshakes are those of a coordinator.
+func (c *certificates) handshakes() credentials.TransportCredentials {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.server == nil {
+		cfg := baseConfig()
+		cfg.GetConfigForClient = c.serverConfig
+		c.server = credentials.NewTLS(cfg)
+	}
+	return c.server
 }
 
 // serverConfig is how a coordinator meets a client.
@@ -104,22 +137,43 @@ func (c *certificates) serverConfig(hello *tls.ClientHelloInfo) (*tls.Config, er
 	if err != nil {
 		return nil, err
 	}
+	protocol := "" // it has none of ours
+	switch {
+	case c.desk != nil && slices.Contains(hello.SupportedProtos, enrolProtocol):
+		protocol = enrolProtocol
+	case slices.Contains(hello.SupportedProtos, verdictProtocol):
+		protocol = verdictProtocol
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.meets.cert != cert || c.meets.roots != roots {
+		c.meets = meets{cert, roots, map[string]*tls.Config{}}
+	}
+	cfg := c.meets.configs[protocol]
+	if cfg == nil {
+		cfg = c.configFor(protocol, cert, roots)
+		c.meets.configs[protocol] = cfg
+	}
+	return cfg, nil
+}
+
+// configFor is how a coordinator meets a client that speaks a protocol.
+func (c *certificates) configFor(protocol string, cert *tls.Certificate, roots *x509.CertPool) *tls.Config {
 	cfg := baseConfig()
 	cfg.Certificates, cfg.ClientCAs, cfg.ClientAuth = []tls.Certificate{*cert}, roots, tls.RequireAndVerifyClientCert
-	other := Worker
-	if c.role == Worker {
-		other = Coordinator
-	}
 	cfg.VerifyConnection = func(s tls.ConnectionState) error {
-		if err := checkRole(s, other); err != nil {
+		if err := checkRole(s, c.other()); err != nil {
 			return err
 		}
 		return checkDomain(cert.Leaf, s.PeerCertificates[0])
 	}
-	if c.desk != nil && slices.Contains(hello.SupportedProtos, enrolProtocol) {
+	switch protocol {
+	case enrolProtocol:
 		c.desk.admit(cfg)
+	case verdictProtocol:
+		cfg.NextProtos, cfg.ClientAuth, cfg.VerifyConnection = []string{verdictProtocol}, tls.RequestClientCert, nil // judge looks at it
 	}
-	return cfg, nil
+	return cfg
 }
 
 // Info says what protects the connection.

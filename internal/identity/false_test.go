@@ -63,7 +63,7 @@ func TestFalseWorkersAreRefused(t *testing.T) {
 func TestCertificatesAreRenewed(t *testing.T) {
 	a, err := NewAuthority()
 	require.NoError(t, err)
-	h := &holder{authority: a, role: Worker}
+	h := &holder{authority: a, issue: func(now time.Time) (*tls.Certificate, error) { return a.issue(Worker, now) }}
 	first, err := h.own()
 	require.NoError(t, err)
 	again, err := h.own()

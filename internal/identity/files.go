@@ -108,7 +108,7 @@ func (f *filed) read() (*tls.Certificate, *x509.CertPool, error) {
 	var texts [3][]byte
 	for i, path := range f.paths() {
 		var err error
-		if texts[i], err = readPEM(path, path == f.files.Key); err != nil {
+		if texts[i], err = readPEM(path, map[string]string{f.files.Key: "--tls-key"}[path]); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -126,8 +126,8 @@ func (f *filed) read() (*tls.Certificate, *x509.CertPool, error) {
 	return &cert, pool, nil
 }
 
-// readPEM reads a regular file. A key must be nobody else's to read; root's may be read by its group, as orchestrators mount secrets.
-func readPEM(path string, key bool) ([]byte, error) {
+// readPEM reads a regular file. A key, of which flag is what names it, must be nobody else's to read; root's may be read by its group, as orchestrators mount secrets.
+func readPEM(path, flag string) ([]byte, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -141,16 +141,16 @@ func readPEM(path string, key bool) ([]byte, error) {
 		return nil, fmt.Errorf("%s is no regular file of at most %d bytes", path, maxPEMFile)
 	}
 	owner, ok := info.Sys().(*syscall.Stat_t)
-	if key && ok {
+	if flag != "" && ok {
 		open := info.Mode().Perm() & 0o077
 		if owner.Uid == 0 && os.Geteuid() != 0 {
 			open = info.Mode().Perm() & 0o037
 		}
 		switch {
 		case int(owner.Uid) != os.Geteuid() && owner.Uid != 0:
-			return nil, fmt.Errorf("--tls-key %s belongs to user %d, not to you (%d)", path, owner.Uid, os.Geteuid())
+			return nil, fmt.Errorf("%s %s belongs to user %d, not to you (%d)", flag, path, owner.Uid, os.Geteuid())
 		case open != 0:
-			return nil, fmt.Errorf("--tls-key %s is open to others (mode %04o): chmod go= %[1]s", path, info.Mode().Perm())
+			return nil, fmt.Errorf("%s %s is open to others (mode %04o): chmod go= %[2]s", flag, path, info.Mode().Perm())
 		}
 	}
 	return io.ReadAll(io.LimitReader(file, maxPEMFile))

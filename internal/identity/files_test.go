@@ -127,8 +127,8 @@ func TestCertificatesOfAnOwnPKI(t *testing.T) {
 		"another trust domain":        {own.files("spiffe://example.net/loadgen/worker"), own.files(coordinatorSVID), "trust domain", "remote error"},
 		"another CA's coordinator":    {own.files(workerURI), other.files(coordinatorURI), "nobody in ", "remote error"},
 		"certificate for no server":   {own.files(workerURI), own.files(coordinatorURI, func(c *x509.Certificate) { c.ExtKeyUsage = c.ExtKeyUsage[:1] }), "incompatible key usage", ""},
-		"certificate for no client":   {own.files(workerURI, func(c *x509.Certificate) { c.ExtKeyUsage = c.ExtKeyUsage[1:] }), own.files(coordinatorURI), "", "incompatible key usage"},
-		"worker of another authority": {mixed(own, other.files(workerURI)), own.files(coordinatorURI), "", "unknown authority"},
+		"certificate for no client":   {own.files(workerURI, func(c *x509.Certificate) { c.ExtKeyUsage = c.ExtKeyUsage[1:] }), own.files(coordinatorURI), "the coordinator refuses this worker: its certificate: x509: certificate specifies an incompatible key usage", "incompatible key usage"},
+		"worker of another authority": {mixed(own, other.files(workerURI)), own.files(coordinatorURI), "the coordinator refuses this worker: its certificate is of an authority that is unknown here", "join with a token"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			worker, err := Means{Dir: t.TempDir(), TLS: c.worker}.JoinAt("127.0.0.1:7464")

@@ -44,10 +44,13 @@ func (w *watched) end(proved net.Conn, info credentials.AuthInfo, err error, unt
 	if err == nil {
 		err = w.SetReadDeadline(until)
 	}
-	if err != nil {
-		return nil, nil, errors.Join(err, w.Close())
+	if err == nil {
+		return proved, info, nil
 	}
-	return proved, info, nil
+	if closing := w.Close(); !errors.Is(closing, net.ErrClosed) {
+		err = errors.Join(err, closing)
+	}
+	return nil, nil, err
 }
 
 func (h *hasty) Clone() credentials.TransportCredentials {

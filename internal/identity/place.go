@@ -59,6 +59,14 @@ type Place struct {
 	Tokens bool
 }
 
+// Reach returns how workers are to write the place, which was opened at an address: with the port that was free.
+func (p Place) Reach(at net.Addr) string {
+	if tcp, ok := at.(*net.TCPAddr); ok {
+		return listen.Reach(tcp)
+	}
+	return p.Name
+}
+
 // Means are what an end may prove itself with, beside being the same user's on the same machine.
 type Means struct {
 	Dir   string // of this user's fleets: its sockets, key, tokens and certificates

@@ -65,6 +65,22 @@ func readPrivate(path string, limit int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, limit))
 }
 
+// makeOnce writes a file beside its place, for this user alone to read, and puts it there, unless another one has come before it.
+func makeOnce(path string, write func(w io.Writer) error) error {
+	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+"-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	err = write(file)
+	err = errors.Join(err, file.Sync(), file.Close())
+	if err == nil {
+		if err = os.Link(file.Name(), path); errors.Is(err, os.ErrExist) {
+			err = nil
+		}
+	}
+	return errors.Join(err, os.Remove(file.Name()))
+}
+
 // writePrivate replaces a file, whole or not at all, with one that this user alone can read. If it is durable, a power failure leaves the old one or
 // the new one.
 func writePrivate(path string, b []byte, durable bool) error {

@@ -130,3 +130,21 @@ func TestOneWorkerThatAsksManyTimesCountsOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, list[0].Uses)
 }
+
+// FuzzParseToken takes what its text takes back, and nothing of what is none is quoted: most of it may be a secret.
+func FuzzParseToken(f *testing.F) {
+	token, err := newToken(sha256.Sum256([]byte("key")))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(token.Text())
+	f.Add("lg1.." + strings.Repeat("A", 22))
+	f.Fuzz(func(t *testing.T, text string) {
+		got, err := ParseToken(text)
+		if err != nil {
+			require.Equal(t, ErrToken, err)
+			return
+		}
+		require.Equal(t, strings.TrimSpace(text), got.Text(), "a token has one text")
+	})
+}

@@ -269,3 +269,22 @@ func (t *Tokens) lock() (unlock func(), err error) {
 		}
 	}
 }
+
+// Adopt accepts a token that was made elsewhere with the same authority's key, for so many workers and from now on. One that is there already stays as
+// it is.
+func (t *Tokens) Adopt(token *Token, ttl time.Duration, uses int) error {
+	if err := CheckToken(ttl, uses); err != nil {
+		return err
+	}
+	if token.authority != t.authority {
+		return fmt.Errorf("%v names the key of another authority than the one in %s", token, t.dir)
+	}
+	hash := sha256.Sum256(token.secret[:])
+	return t.change(true, func(list []TokenInfo) ([]TokenInfo, error) {
+		if slices.ContainsFunc(list, func(k TokenInfo) bool { return k.ID == token.ID() }) {
+			return list, nil
+		}
+		now := time.Now().UTC().Truncate(time.Second)
+		return append(list, TokenInfo{ID: token.ID(), Created: now, Expires: now.Add(ttl), Uses: uses, Hash: hash[:]}), nil
+	})
+}

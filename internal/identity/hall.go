@@ -1,0 +1,72 @@
+package identity
+
+import (
+	"crypto/tls"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+)
+
+// maxVisitors bounds the connections to a page that have not proved yet whose they are, which on the loopback are all. One more takes the place of the
+// oldest, so that a crowd keeps nobody out.
+const maxVisitors = 256
+
+// hall is a listener that knows which of its connections have not proved themselves.
+type hall struct {
+	net.Listener
+
+	mu      sync.Mutex
+	waiting []*visitor // the oldest first
+}
+
+func newHall(l net.Listener) *hall { return &hall{Listener: l} }
+
+// visitor is a connection.
+type visitor struct {
+	net.Conn
+	hall *hall
+}
+
+// Accept returns the next connection.
+func (h *hall) Accept() (net.Conn, error) {
+	conn, err := h.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	v := &visitor{conn, h}
+	h.mu.Lock()
+	h.waiting = append(h.waiting, v)
+	oldest, full := h.waiting[0], len(h.waiting) > maxVisitors
+	h.mu.Unlock()
+	if full {
+		_ = oldest.Close() // it has had its time
+	}
+	return v, nil
+}
+
+// Close ends the connection.
+func (v *visitor) Close() error {
+	v.hall.forget(v)
+	return v.Conn.Close()
+}
+
+func (h *hall) forget(v *visitor) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if i := slices.Index(h.waiting, v); i >= 0 {
+		h.waiting = slices.Delete(h.waiting, i, i+1)
+	}
+}
+
+// connectionKey is that of a request's connection in its context: a visitor who has proved themselves keeps their place.
+type connectionKey struct{}
+
+// welcome takes the connection of a request off the list of those that may have to make room.
+func welcome(r *http.Request) {
+	if secured, ok := r.Context().Value(connectionKey{}).(*tls.Conn); ok {
+		if v, ok := secured.NetConn().(*visitor); ok {
+			v.hall.forget(v)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package identity
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Make returns the key of a new authority as [Install] takes it, a token that its coordinators can [Tokens.Adopt], and the certificate by which the
+// authority's pages are known. None is kept here.
+func Make() (key []byte, token *Token, root []byte, err error) {
+	made, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(made)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	a, err := authorityOf(made)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if token, err = newToken(keyHash(a.root)); err != nil {
+		return nil, nil, nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: der}), token, a.rootText(), nil
+}
+
+// Install puts the key of an authority into a directory, where its coordinators look for it, and the token of those who scrape their pages, where that is
+// not empty. It makes the directory if need be. What is there has to be the same.
+func Install(dir string, key, scrape []byte) error {
+	if err := openDir(dir); err != nil {
+		return err
+	}
+	if err := installed(filepath.Join(dir, keyFile), key); err != nil || len(scrape) == 0 {
+		return err
+	}
+	return installed(filepath.Join(dir, pageTokenFile), scrape)
+}
+
+func installed(path string, text []byte) error {
+	there, err := readPrivate(path, maxKeyFile)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return writePrivate(path, text, true)
+	case err != nil:
+		return err
+	case !bytes.Equal(there, text):
+		return fmt.Errorf("%s holds another secret than the one that was given", path)
+	}
+	return nil
+}

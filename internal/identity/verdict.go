@@ -1,0 +1,95 @@
+package identity
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+)
+
+// In TLS 1.3 a client has finished its handshake before the server has looked at its certificate, and all that it hears of a refusal is an alert: a number. So
+// both ends speak a protocol of their own, told by its name (ALPN), in which the server's first words are its verdict: the length of a text, two bytes in
+// network order, and the text, which is why it refuses. There is none for who may come in, and what follows is gRPC's. The client believes it, since it
+// knows by then who the server is.
+const (
+	verdictProtocol = "loadgen/1"
+	maxVerdict      = 500 // bytes
+)
+
+// hear has a client wait for the verdict.
+func hear(conn net.Conn) error {
+	var size [2]byte
+	if _, err := io.ReadFull(conn, size[:]); err != nil {
+		return fmt.Errorf("await the coordinator's verdict: %w", err)
+	}
+	n := binary.BigEndian.Uint16(size[:])
+	if n > maxVerdict {
+		return fmt.Errorf("the coordinator's verdict has %d bytes, of at most %d", n, maxVerdict)
+	}
+	text := make([]byte, n)
+	if _, err := io.ReadFull(conn, text); err != nil {
+		return fmt.Errorf("await the coordinator's verdict: %w", err)
+	}
+	if n > 0 {
+		return fmt.Errorf("the coordinator refuses this worker: %s", shown(string(text)))
+	}
+	return nil
+}
+
+// tell says a server's verdict, and returns it.
+func tell(conn net.Conn, verdict error) error {
+	text := ""
+	if verdict != nil {
+		text = verdict.Error()
+		text = text[:min(len(text), maxVerdict)]
+	}
+	_, err := conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(text))), text...))
+	if verdict != nil {
+		return verdict
+	}
+	return err
+}
+
+// judge says why a client may not come in; nil: it may. The handshake has shown that it has the key of the certificate.
+func (c *certificates) judge(s tls.ConnectionState) error {
+	own, err := c.keys.own()
+	if err != nil {
+		return errors.New("the coordinator has no certificate of its own at the moment")
+	}
+	roots, err := c.keys.roots()
+	if err != nil {
+		return errors.New("the coordinator cannot look at certificates at the moment")
+	}
+	if len(s.PeerCertificates) == 0 {
+		return errors.New("no certificate was shown: join with a token")
+	}
+	leaf := s.PeerCertificates[0]
+	_, err = leaf.Verify(x509.VerifyOptions{Roots: roots, Intermediates: poolOf(s.PeerCertificates[1:]...), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	var unknown x509.UnknownAuthorityError
+	var invalid x509.CertificateInvalidError
+	switch {
+	case errors.As(err, &unknown):
+		return errors.New("its certificate is of an authority that is unknown here: join with a token of this coordinator's, or give the coordinator the CA as --tls-ca")
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return fmt.Errorf("its certificate is valid from %s to %s: join with a new token, or renew it; and compare the clocks",
+			leaf.NotBefore.UTC().Format(time.RFC3339), leaf.NotAfter.UTC().Format(time.RFC3339))
+	case err != nil:
+		return fmt.Errorf("its certificate: %w", err)
+	}
+	if _, err := roleIn(leaf, c.other()); err != nil {
+		return err
+	}
+	return checkDomain(own.Leaf, leaf)
+}
+
+// other is the role of the other end.
+func (c *certificates) other() Role {
+	if c.role == Worker {
+		return Coordinator
+	}
+	return Worker
+}
