@@ -2,10 +2,12 @@ package rpc
 
 import (
 	"fmt"
+	"net"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/protobuf/proto"
 
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
@@ -14,21 +16,34 @@ import (
 // maxEchoes bounds what is owed to a worker that sends heartbeats without pause and does not listen.
 const maxEchoes = 16
 
-// conn is one stream of a worker. The handler's goroutine sends, another one receives.
+// conn is one stream of a worker. One goroutine receives. Another one sends, as long as there is something to send: a thousand that only wait would
+// keep the stacks of their deepest calls.
 type conn struct {
 	stream grpc.BidiStreamingServer[pb.FromWorker, pb.FromCoordinator]
 	first  chan *pb.Hello // the first message
 	owner  chan *member   // who it is from; holds one
-	wake   chan struct{}  // holds one: there is something to send
 	ended  chan struct{}  // closed when nothing more comes
+	said   chan struct{}  // closed when nothing more is sent
 	parts  []byte         // of an envelope that is still coming; the receiver's
+	sender sync.WaitGroup // the one that sends
 
 	mu      sync.Mutex
+	to      *member // whom to send to; nil before and after that
+	sending bool
+	err     error // of the last that was sent
 	echoes  []*pb.Echo
 	stored  uint64 // to be acknowledged, unless that was told already
 	told    uint64
 	goodbye *pb.Goodbye // ends the stream, once all else is sent
 	closed  bool        // another stream has taken its place
+}
+
+// origin is where the stream comes from; nil where that cannot be told.
+func (c *conn) origin() net.Addr {
+	if p, ok := peer.FromContext(c.stream.Context()); ok {
+		return p.Addr
+	}
+	return nil
 }
 
 // receive handles what comes until the stream ends. A stream that says something wrong is ended by it.
@@ -76,34 +91,55 @@ func (c *conn) join(p *pb.Part) (*pb.Envelope, error) {
 	return e, err
 }
 
-// send sends what there is until the stream ends.
-func (c *conn) send(m *member) error {
-	welcome := m.welcome()
-	if err := c.stream.Send(&pb.FromCoordinator{Message: &pb.FromCoordinator_Welcome{Welcome: welcome}}); err != nil {
-		return err
+// carry sends a welcome, and then what there is, until the stream ends.
+func (c *conn) carry(m *member) error {
+	c.mu.Lock()
+	c.to, c.sending = m, true
+	c.sender.Go(func() {
+		if c.sent(&pb.FromCoordinator{Message: &pb.FromCoordinator_Welcome{Welcome: m.welcome()}}, false) {
+			c.send(m)
+		}
+	})
+	c.mu.Unlock()
+	select {
+	case <-c.said:
+	case <-c.ended:
 	}
+	c.mu.Lock()
+	c.to = nil
+	c.mu.Unlock()
+	c.sender.Wait() // it may have begun before
+	return c.err
+}
+
+// send sends what there is.
+func (c *conn) send(m *member) {
 	for {
 		msg, last := c.pick(m)
-		if msg != nil {
-			if err := c.stream.Send(msg); err != nil {
-				return err
-			}
-		}
-		switch {
-		case last:
-			return nil
-		case msg != nil:
-			continue
-		}
-		select {
-		case <-c.wake:
-		case <-c.ended:
-			return nil
+		if msg == nil && !last || !c.sent(msg, last) {
+			return
 		}
 	}
 }
 
-// pick returns the next message: echoes before acknowledgements before envelopes before a goodbye. Last says that none will follow.
+// sent sends a message, and says whether more may follow it.
+func (c *conn) sent(msg *pb.FromCoordinator, last bool) bool {
+	var err error
+	if msg != nil {
+		err = c.stream.Send(msg)
+	}
+	if err == nil && !last {
+		return true
+	}
+	c.mu.Lock()
+	c.to, c.err = nil, err
+	c.mu.Unlock()
+	close(c.said)
+	return false
+}
+
+// pick returns the next message: echoes before acknowledgements before envelopes before a goodbye. Last says that none will follow. Where
+// there is none, the sender has ended.
 func (c *conn) pick(m *member) (msg *pb.FromCoordinator, last bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,17 +161,18 @@ func (c *conn) pick(m *member) (msg *pb.FromCoordinator, last bool) {
 	if c.goodbye != nil {
 		return &pb.FromCoordinator{Message: &pb.FromCoordinator_Goodbye{Goodbye: c.goodbye}}, true
 	}
+	c.sending = false
 	return nil, false
 }
 
-// with changes what is to be sent.
+// with changes what is to be sent, and has it sent.
 func (c *conn) with(change func()) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	change()
-	c.mu.Unlock()
-	select {
-	case c.wake <- struct{}{}:
-	default:
+	if m := c.to; m != nil && !c.sending {
+		c.sending = true
+		c.sender.Go(func() { c.send(m) })
 	}
 }
 

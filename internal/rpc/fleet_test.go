@@ -20,6 +20,7 @@ import (
 	"github.com/loadgen/loadgen/internal/engine"
 	"github.com/loadgen/loadgen/internal/rpc"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -268,6 +269,7 @@ func (f *fleet) close() {
 
 // virtual runs a test of a fleet of n workers, named w1, w2 and so on, in virtual time.
 func virtual(t *testing.T, n int, test func(t *testing.T, f *fleet)) {
+	servertest.Deadline(t)
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
 		defer f.close()
@@ -324,16 +326,21 @@ phase "load" {
 // memory is a coord.Store.
 type memory struct {
 	mu       sync.Mutex
-	records  int
+	records  int // snapshots of workers, and
+	own      int // what the coordinator keeps of its own orders
 	syncs    int
 	slow     time.Duration // of a sync
 	failWith error
 }
 
-func (m *memory) Append(string, []byte) error {
+func (m *memory) Append(worker string, _ []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.records++
+	if worker == "" {
+		m.own++
+	} else {
+		m.records++
+	}
 	return m.failWith
 }
 

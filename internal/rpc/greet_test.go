@@ -1,6 +1,8 @@
 package rpc
 
 import (
+	"errors"
+	"io"
 	"testing"
 	"time"
 
@@ -10,15 +12,17 @@ import (
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
 )
 
-// welcoming is a stream of a coordinator whose first word is a message, and which hears nothing.
+// welcoming is a stream of a coordinator whose first word is a message, or whose stream ends.
 type welcoming struct {
 	grpc.BidiStreamingClient[pb.FromWorker, pb.FromCoordinator]
 	first *pb.FromCoordinator
+	deaf  error // what is sent fails
+	ended error
 }
 
-func (w *welcoming) Send(*pb.FromWorker) error { return nil }
+func (w *welcoming) Send(*pb.FromWorker) error { return w.deaf }
 
-func (w *welcoming) Recv() (*pb.FromCoordinator, error) { return w.first, nil }
+func (w *welcoming) Recv() (*pb.FromCoordinator, error) { return w.first, w.ended }
 
 // TestWelcomeIsChecked clause by clause: each is refused by itself, and what just holds is taken.
 func TestWelcomeIsChecked(t *testing.T) {
@@ -64,4 +68,20 @@ func TestWelcomeIsChecked(t *testing.T) {
 	}
 	_, err := greet(&pb.FromCoordinator{})
 	require.ErrorContains(t, err, "first word is no welcome")
+}
+
+// TestNoWelcome: the end of the stream is why there is none, also where the hello did not get out; a goodbye in its place is no error.
+func TestNoWelcome(t *testing.T) {
+	why := errors.New("why")
+	s := newSession(JoinConfig{}, nil)
+	defer s.end()
+	for _, stream := range []*welcoming{{ended: why}, {ended: why, deaf: io.EOF}} {
+		bye, err := s.greet(&joined{stream: stream})
+		require.Equal(t, why, err)
+		require.Nil(t, bye)
+	}
+	said := &pb.Goodbye{Reason: "it is over"}
+	bye, err := s.greet(&joined{stream: &welcoming{first: &pb.FromCoordinator{Message: &pb.FromCoordinator_Goodbye{Goodbye: said}}}})
+	require.NoError(t, err)
+	require.Equal(t, said, bye)
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
-	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
@@ -28,9 +27,9 @@ func seeds(f *testing.F, add func(m proto.Message)) {
 	require.NoError(f, err)
 	final, err := encodeFinal(&worker.Final{Totals: totals}, nil)
 	require.NoError(f, err)
-	ready := encodeReady(worker.Ready{Servers: map[string]map[string]string{"a": {"version": "1"}}}, exchange{}, errors.New("no"))
+	ready := encodeReady(worker.Ready{Servers: map[string]map[string]map[string]string{"t": {"a": {"version": "1"}}}}, exchange{}, errors.New("no"))
 	for _, e := range []*pb.Envelope{
-		snap, final, ready, encodeStep(worker.Step{Phase: "p", Kind: run.Load, To: 3}), encodeAssignment(worker.Assignment{Workers: 1, Nodes: map[string][]string{"t": {"a"}}}, 7),
+		snap, final, ready, encodeStep(worker.Step{Phase: "p", Kind: worker.Load, To: 3}), encodeAssignment(worker.Assignment{Workers: 1, Nodes: map[string][]string{"t": {"a"}}}, 7),
 		{Content: &pb.Envelope_Assigned{Assigned: &pb.Answer{}}},
 		{Content: &pb.Envelope_Start{Start: &pb.Start{AtNs: -1 << 63}}},
 		{Content: &pb.Envelope_Drain{}},
@@ -77,7 +76,7 @@ func FuzzFromWorker(f *testing.F) {
 			},
 		} {
 			m := newMember(s, &pb.Hello{Name: "w"})
-			c := &conn{wake: make(chan struct{}, 1)}
+			c := &conn{}
 			require.Nil(t, m.attach(0, c))
 			if err := m.handle(c, &msg, s.now()); err != nil {
 				m.lose(err.Error())

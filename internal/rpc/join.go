@@ -222,9 +222,7 @@ func (s *session) overdue() bool {
 // end stops what is being carried out and reports whether there was a run.
 func (s *session) end() (ran bool) {
 	s.abandon()
-	s.routine.Wait()
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.routine.Wait() // it alone sets local
 	if s.local != nil {
 		s.local.Close()
 	}

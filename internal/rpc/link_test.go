@@ -104,7 +104,8 @@ func (e *ends) take() {
 func TestLinkRefuses(t *testing.T) {
 	var l link
 	accept := func(n uint64) error {
-		_, err := l.accept(&pb.Envelope{Number: n})
+		fresh, err := l.accept(&pb.Envelope{Number: n})
+		require.Equal(t, err == nil, fresh, "%d: what is refused is not new", n)
 		return err
 	}
 	require.NoError(t, accept(1))

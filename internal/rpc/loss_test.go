@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/coord"
+	"github.com/loadgen/loadgen/internal/exit"
 	"github.com/loadgen/loadgen/internal/rpc"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/worker"
@@ -73,7 +74,7 @@ func TestSilenceIsFoundInTime(t *testing.T) {
 				f.members()
 				f.nodes[1].after(5500*time.Millisecond, how)
 				r := carryOut(t, f)
-				require.Equal(t, run.ExitDegraded, r.ExitCode, r.Verdict.Reasons)
+				require.Equal(t, exit.Degraded, r.ExitCode, r.Verdict.Reasons)
 				require.Len(t, r.Losses, 1)
 				loss := r.Losses[0]
 				require.Equal(t, "w2", loss.Worker)
@@ -128,7 +129,7 @@ func TestReconnectLosesNothing(t *testing.T) {
 				fault(f.nodes[0])
 				fault(f.nodes[2])
 				r := carryOut(t, f)
-				require.Equal(t, run.ExitOK, r.ExitCode, r.Verdict.Reasons)
+				require.Equal(t, exit.OK, r.ExitCode, r.Verdict.Reasons)
 				require.Empty(t, r.Losses)
 				requireAccounted(t, f, r)
 				require.Len(t, r.Phase["load"].Series, 31, "what was kept back comes second by second")
@@ -147,7 +148,7 @@ func TestCoordinatorGone(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second)
 		defer cancel()
 		r := coord.Run(ctx, config(t, `duration = "60s"`, f.members()))
-		require.Equal(t, run.ExitAborted, r.ExitCode)
+		require.Equal(t, exit.Aborted, r.ExitCode)
 		for _, n := range f.nodes {
 			<-n.done
 			require.ErrorContains(t, n.err, "not reached for longer than the lease")
@@ -163,7 +164,7 @@ func TestWorkerLeaves(t *testing.T) {
 		f.members()
 		time.AfterFunc(5500*time.Millisecond, f.nodes[2].stop)
 		r := carryOut(t, f)
-		require.Equal(t, run.ExitDegraded, r.ExitCode)
+		require.Equal(t, exit.Degraded, r.ExitCode)
 		require.Len(t, r.Losses, 1)
 		require.Equal(t, "w3", r.Losses[0].Worker)
 		require.Zero(t, r.Losses[0].UnseenOps)
@@ -187,7 +188,7 @@ func TestWorkerWithNothingToDoLeaves(t *testing.T) {
 				f.members()
 				time.AfterFunc(5500*time.Millisecond, func() { l.how(f.nodes[0]) })
 				r := carryOut(t, f)
-				require.Equal(t, run.ExitDegraded, r.ExitCode, r.Verdict.Reasons)
+				require.Equal(t, exit.Degraded, r.ExitCode, r.Verdict.Reasons)
 				require.Len(t, r.Losses, 1)
 				require.Equal(t, "w1", r.Losses[0].Worker)
 				require.Equal(t, "load", r.Losses[0].Phase)
@@ -208,7 +209,7 @@ func TestWorkerWithNothingToDoLeaves(t *testing.T) {
 		time.AfterFunc(5500*time.Millisecond, f.nodes[0].stop)
 		began := time.Now()
 		r := coord.Run(context.Background(), cfg)
-		require.Equal(t, run.ExitAborted, r.ExitCode, r.Verdict.Reasons)
+		require.Equal(t, exit.Aborted, r.ExitCode, r.Verdict.Reasons)
 		require.Less(t, time.Since(began), 7*time.Second, "the others stop at once")
 	})
 }
@@ -251,10 +252,11 @@ func TestOneSyncForAll(t *testing.T) {
 	virtual(t, 3, func(t *testing.T, f *fleet) {
 		cfg := config(t, `duration = "30s"`, f.members())
 		r := coord.Run(context.Background(), cfg)
-		require.Equal(t, run.ExitOK, r.ExitCode, r.Verdict.Reasons)
+		require.Equal(t, exit.OK, r.ExitCode, r.Verdict.Reasons)
 		store := cfg.Store.(*memory)
 		require.Equal(t, 93, store.records)
-		require.InDelta(t, 31, store.syncs, 2)
+		require.InDelta(t, 5, store.own, 2, "a few for each step, however long it lasts")
+		require.InDelta(t, 31+3, store.syncs, 2, "and before workers get an order, which is on disk then")
 	})
 }
 
@@ -266,7 +268,7 @@ func TestAbortOnLoss(t *testing.T) {
 		cfg.AbortOnLoss = true
 		began := time.Now()
 		r := coord.Run(context.Background(), cfg)
-		require.Equal(t, run.ExitAborted, r.ExitCode)
+		require.Equal(t, exit.Aborted, r.ExitCode)
 		require.Contains(t, r.Verdict.Reasons, "a worker was lost, and the run was to end then")
 		require.Less(t, time.Since(began), 13*time.Second)
 		requireAccounted(t, f, r)
@@ -285,8 +287,8 @@ func TestLostWhileThePlanIsAssigned(t *testing.T) {
 	virtual(t, 3, func(t *testing.T, f *fleet) {
 		r := carryOut(f, func(*coord.Config) {})
 		require.NoError(t, r.CheckValid())
-		require.Equal(t, run.ExitDegraded, r.ExitCode, r.Verdict.Reasons)
-		require.Equal(t, []run.Loss{{Worker: "w2", Why: "no heartbeat for 10s, before it had taken the plan"}}, r.Losses)
+		require.Equal(t, exit.Degraded, r.ExitCode, r.Verdict.Reasons)
+		require.Equal(t, []worker.Loss{{Worker: "w2", Why: "no heartbeat for 10s, before it had taken the plan"}}, r.Losses)
 		require.Contains(t, r.Verdict.Reasons, "worker w2 was lost: no heartbeat for 10s, before it had taken the plan")
 		require.Zero(t, r.Fleet[1].Sessions)
 		for i, want := range []float64{2 * 30 / 0.010007, 0, 2 * 30 / 0.010007} {
@@ -297,12 +299,12 @@ func TestLostWhileThePlanIsAssigned(t *testing.T) {
 	})
 	virtual(t, 3, func(t *testing.T, f *fleet) {
 		r := carryOut(f, func(c *coord.Config) { c.AbortOnLoss = true })
-		require.Equal(t, run.ExitAborted, r.ExitCode)
+		require.Equal(t, exit.Aborted, r.ExitCode)
 		require.Zero(t, f.got())
 	})
 	virtual(t, 2, func(t *testing.T, f *fleet) {
 		r := carryOut(f, func(*coord.Config) { f.nodes[0].cable.set(cut) })
-		require.Equal(t, run.ExitFailed, r.ExitCode)
+		require.Equal(t, exit.Failed, r.ExitCode)
 		require.Contains(t, r.Verdict.Reasons[0], "no worker is left")
 	})
 }
@@ -314,7 +316,7 @@ func TestNobodyLeft(t *testing.T) {
 			n.after(2*time.Second, cut)
 		}
 		r := coord.Run(context.Background(), config(t, `duration = "60s"`, members))
-		require.Equal(t, run.ExitFailed, r.ExitCode)
+		require.Equal(t, exit.Failed, r.ExitCode)
 		require.Contains(t, r.Verdict.Reasons[0], "no worker is left")
 		requireAccounted(t, f, r)
 	})
@@ -326,7 +328,7 @@ func TestSlowDisk(t *testing.T) {
 		cfg := config(t, `duration = "30s"`, f.members())
 		cfg.Store = &memory{slow: 12 * time.Second}
 		r := coord.Run(context.Background(), cfg)
-		require.Equal(t, run.ExitOK, r.ExitCode, r.Verdict.Reasons)
+		require.Equal(t, exit.OK, r.ExitCode, r.Verdict.Reasons)
 		requireAccounted(t, f, r)
 	})
 }
@@ -338,7 +340,7 @@ func TestFullDisk(t *testing.T) {
 		cfg.Store = &memory{failWith: errors.New("no space left on device")}
 		began := time.Now()
 		r := coord.Run(context.Background(), cfg)
-		require.Equal(t, run.ExitFailed, r.ExitCode)
+		require.Equal(t, exit.Failed, r.ExitCode)
 		require.Contains(t, r.Verdict.Reasons[0], "no space left on device")
 		require.Less(t, time.Since(began), 3*time.Second)
 		f.server.Close()
@@ -410,7 +412,7 @@ func TestSlowWorkerIsAwaited(t *testing.T) {
 		c.Progress = func(u run.Update) { told = append(told, u.Doing) }
 		began := time.Now()
 		r := coord.Run(context.Background(), c)
-		require.Equal(t, run.ExitOK, r.ExitCode, "%v", r.Verdict.Reasons)
+		require.Equal(t, exit.OK, r.ExitCode, "%v", r.Verdict.Reasons)
 		require.Greater(t, time.Since(began), 2*time.Minute)
 		require.Contains(t, told, "getting ready: 11264 MiB so far")
 	})
@@ -437,10 +439,10 @@ func TestAliveButStuck(t *testing.T) {
 				require.Less(t, time.Since(began), 32*time.Second)
 				require.Contains(t, r.Verdict.Reasons[0], want)
 				if name != "run" {
-					require.Equal(t, run.ExitFailed, r.ExitCode)
+					require.Equal(t, exit.Failed, r.ExitCode)
 					return
 				}
-				require.Equal(t, run.ExitDegraded, r.ExitCode)
+				require.Equal(t, exit.Degraded, r.ExitCode)
 				requireAccounted(t, f, r)
 			})
 		})

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
-	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 )
 
 // member is a worker as the coordinator knows it, from its first hello to the end of the run. It is a worker.Worker: see remote.go.
@@ -20,6 +20,7 @@ type member struct {
 	metrics     string        // host:port of its page; "": it has none
 	arrived     chan struct{} // holds one: inbox has something
 	gone        chan struct{} // closed when the worker is lost
+	part        bool          // it has a part in the run; under the server's lock
 	suspected   *alarm
 	givenUp     *alarm
 
@@ -31,7 +32,7 @@ type member struct {
 	health    health         // what it said
 	zero      time.Duration  // coordinator's clock at the run clock's zero
 	clock     health         // its clock, as it has taken it to be for the run
-	lost      *run.Loss
+	lost      *worker.Loss
 	dismissed bool // the run is over, or goes on without it from the start
 }
 
@@ -83,6 +84,12 @@ func (m *member) attached() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.conn != nil && m.lost == nil
+}
+
+func (m *member) isLost() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.lost != nil
 }
 
 func (m *member) welcome() *pb.Welcome {
@@ -209,7 +216,7 @@ func (m *member) strike(why string) bool {
 	if m.lost != nil {
 		return false
 	}
-	m.lost = &run.Loss{Worker: m.name, Why: why, LoadedSeconds: (m.heard + m.server.cfg.Timing.Lease - m.zero).Seconds()}
+	m.lost = &worker.Loss{Worker: m.name, Why: why, LoadedSeconds: (m.heard + m.server.cfg.Timing.Lease - m.zero).Seconds()}
 	m.suspected.stop()
 	m.givenUp.stop()
 	close(m.gone)

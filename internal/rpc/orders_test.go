@@ -15,7 +15,7 @@ import (
 	"github.com/loadgen/loadgen/internal/drivers"
 	"github.com/loadgen/loadgen/internal/engine"
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
-	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -138,12 +138,12 @@ func (p *pen) order(now time.Duration) *pb.Envelope {
 		return &pb.Envelope{Content: &pb.Envelope_Assignment{Assignment: m}}
 	case 1, 2, 3:
 		ph := pick(p, p.plan.Phases...)
-		m := &pb.Step{Seq: uint32(p.draw(5)), Phase: ph.Name, Kind: string(pick(p, run.Setup, run.Populate, run.Clear, run.Load, run.Load, run.Load)), Last: p.draw(2) > 0, To: uint32(ph.Sessions())}
+		m := &pb.Step{Seq: uint32(p.draw(5)), Phase: ph.Name, Kind: string(pick(p, worker.Setup, worker.Populate, worker.Clear, worker.Load, worker.Load, worker.Load)), Last: p.draw(2) > 0, To: uint32(ph.Sessions())}
 		if o := ph.Open; o != nil {
 			m.Rate, m.DurationNs = o.Rate, int64(10*time.Millisecond)
 		}
 		if ph.Populate != nil {
-			m.Kind = string(run.Populate)
+			m.Kind = string(worker.Populate)
 		}
 		switch p.draw(8) {
 		case 0:
@@ -209,8 +209,8 @@ func TestOrdersOutOfTurn(t *testing.T) {
 	assign := &pb.Assignment{Run: "r", Plan: p.bytes, Digest: p.digest, Workers: 1}
 	wrong := proto.CloneOf(assign)
 	wrong.Digest = "another"
-	closed := &pb.Step{Phase: "closed", Kind: string(run.Load), Last: true, To: 3}
-	away := &pb.Step{Phase: "away", Kind: string(run.Load), Last: true, To: 2}
+	closed := &pb.Step{Phase: "closed", Kind: string(worker.Load), Last: true, To: 3}
+	away := &pb.Step{Phase: "away", Kind: string(worker.Load), Last: true, To: 2}
 	for name, orders := range map[string][]any{
 		"prepare before an assignment":               {closed, "an order before an assignment"},
 		"start before an assignment":                 {&pb.Start{}, "an order before an assignment"},

@@ -17,7 +17,6 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/pace"
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
-	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
@@ -110,25 +109,51 @@ func TestTextsArePlain(t *testing.T) {
 	require.EqualError(t, errorOf("no \x1b[2Jroom\x00\nat \xffall\u009b"), "no \uFFFD[2Jroom\uFFFD\nat \uFFFDall\uFFFD")
 	require.Len(t, errorOf(strings.Repeat("x", 1<<20)).Error(), maxText)
 	ready, err := decodeReady(&pb.Ready{
-		Executor: "\x1b", Endpoint: []string{"a\x07:1"}, Servers: map[string]*pb.Facts{"a\x07:1": {Fact: map[string]string{"version": "1\x1b[0m"}}},
+		Executor: "\x1b", Targets: map[string]*pb.Reached{"t\x07": {Node: []string{"a\x07:1"}, Servers: map[string]*pb.Facts{"a\x07:1": {Fact: map[string]string{"version": "1\x1b[0m"}}}}},
 	})
 	require.NoError(t, err)
 	require.Equal(t, "\uFFFD", ready.Executor)
-	require.Equal(t, []string{"a\uFFFD:1"}, ready.Endpoints)
-	require.Equal(t, map[string]map[string]string{"a\uFFFD:1": {"version": "1\uFFFD[0m"}}, ready.Servers)
+	require.Equal(t, map[string][]string{"t\uFFFD": {"a\uFFFD:1"}}, ready.Nodes)
+	require.Equal(t, map[string]map[string]map[string]string{"t\uFFFD": {"a\uFFFD:1": {"version": "1\uFFFD[0m"}}}, ready.Servers)
+}
+
+// What is shown of a text keeps its lines and its tabs; what is to stand in a line has neither. Everything else that moves a cursor, or the direction in
+// which is read, is gone.
+func TestWhatIsPlain(t *testing.T) {
+	const no = "\uFFFD"
+	for text, want := range map[string][2]string{
+		"":            {"", ""},
+		"as it is é":  {"as it is é", "as it is é"},
+		"a\nb":        {"a\nb", "a" + no + "b"},
+		"a\tb":        {"a\tb", "a" + no + "b"},
+		"a\rb":        {"a" + no + "b", "a" + no + "b"},
+		"a\x7fb":      {"a" + no + "b", "a" + no + "b"},
+		"a\u009bb":    {"a" + no + "b", "a" + no + "b"},
+		"a\u202eb":    {"a" + no + "b", "a" + no + "b"},
+		"a\u2028b":    {"a" + no + "b", "a" + no + "b"},
+		"a\u2029b":    {"a" + no + "b", "a" + no + "b"},
+		"a\xffb":      {"a" + no + "b", "a" + no + "b"},
+		"cut\xe2\x80": {"cut" + no, "cut" + no},
+	} {
+		require.Equal(t, want[0], plain(text), "%q", text)
+		require.Equal(t, want[1], line(text), "%q", text)
+		require.Equal(t, want[1] == text, isLine(text), "%q", text)
+	}
+	require.True(t, isLine(strings.Repeat("x", maxLine)))
+	require.False(t, isLine(strings.Repeat("x", maxLine+1)))
 }
 
 // TestReadyIsBounded refuses more servers than there can be, and shows no line that is none, or that runs from right to left.
 func TestReadyIsBounded(t *testing.T) {
-	many := &pb.Ready{Servers: map[string]*pb.Facts{}}
+	servers := map[string]*pb.Facts{}
 	for i := range 100_000 {
-		many.Servers[fmt.Sprint(i)] = nil
+		servers[fmt.Sprint(i)] = nil
 	}
-	_, err := decodeReady(many)
+	_, err := decodeReady(&pb.Ready{Targets: map[string]*pb.Reached{"t": {Servers: servers}}})
 	require.ErrorContains(t, err, "100000 servers")
-	ready, err := decodeReady(&pb.Ready{Endpoint: []string{"a\nb\u202ec:1"}})
+	ready, err := decodeReady(&pb.Ready{Targets: map[string]*pb.Reached{"t": {Node: []string{"a\nb\u202ec:1"}}}})
 	require.NoError(t, err)
-	require.Equal(t, []string{"a\uFFFDb\uFFFDc:1"}, ready.Endpoints)
+	require.Equal(t, []string{"a\uFFFDb\uFFFDc:1"}, ready.Nodes["t"])
 }
 
 // TestLogOfAnotherBuild: a worker of the same protocol may say more of its log files than this program knows.
@@ -142,7 +167,7 @@ func TestLogOfAnotherBuild(t *testing.T) {
 
 func TestRoundTrips(t *testing.T) {
 	step := worker.Step{
-		Seq: 3, Phase: "p", Kind: run.Setup, Last: true, From: 2, To: 9,
+		Seq: 3, Phase: "p", Kind: worker.Setup, Last: true, From: 2, To: 9,
 		Level: 4, Shape: pace.Shape{Rate: 1e3, From: 0.5, Ramp: 2, Duration: 3},
 	}
 	gotStep, err := decodeStep(encodeStep(step).GetPrepare())
@@ -157,7 +182,7 @@ func TestRoundTrips(t *testing.T) {
 	require.EqualValues(t, time.Second, m.GetZeroNs())
 
 	ready := worker.Ready{
-		Step: 3, Sessions: 7, Connections: 14, Ops: 100, Executor: "event loop", Loops: 2, Servers: map[string]map[string]string{"a": {"version": "7"}},
+		Step: 3, Sessions: 7, Connections: 14, Ops: 100, Executor: "event loop", Loops: 2, Servers: map[string]map[string]map[string]string{"t": {"a": {"version": "7"}}}, Nodes: map[string][]string{"u": {"b"}},
 		Remote: true, Offset: -5, Uncertainty: 2, RTT: 4,
 	}
 	gotReady, err := decodeReady(encodeReady(ready, exchange{offset: -5, rtt: 4}, nil).GetReady())
@@ -165,22 +190,27 @@ func TestRoundTrips(t *testing.T) {
 	require.Equal(t, ready, gotReady)
 
 	waited := 0.25
-	for _, g := range []run.Generator{
+	for _, g := range []measure.Generator{
 		{},
 		{
 			Executor: "blocking", Loops: 2, CPUSeconds: 1.5, GCCycles: 3, MaxRSSBytes: 4, Mallocs: 5, Busy: 0.5, ProductiveSeconds: 1.25,
 			RunQueueWait: &waited, GCPauseMaxSeconds: 0.5, SchedLatencyP99Seconds: 0.75,
-			Throttled: &run.Throttled{Periods: 7, Seconds: 0.125}, TCP: &run.TCP{BytesSent: 8, BytesRetransmitted: 9, Retransmits: 10},
+			Throttled: &measure.Throttled{Periods: 7, Seconds: 0.125}, TCP: &measure.TCP{BytesSent: 8, BytesRetransmitted: 9, Retransmits: 10},
 			Interrupted: &measure.Interrupted{Times: 11, Seconds: 0.5, MaxSeconds: 0.25, OthersSeconds: 0.375},
 			Machine:     &measure.Machine{OthersShare: 0.25, IdleShare: 0.125, Seconds: 20, Host: "b007"}, MachineUnknown: "why",
 		},
 	} {
-		final := worker.Final{Step: 3, Stopped: true, Expired: true, Generator: g}
+		counted := measure.NewTotals(0, 1)
+		*counted.Request(0, driver.Get) = measure.Requests{Sent: 1, Answered: 1}
+		final := worker.Final{Step: 3, Stopped: true, Expired: true, Generator: g, Totals: counted}
 		e, err := encodeFinal(&final, nil)
 		require.NoError(t, err)
-		gotFinal, err := decodeFinal(e.GetFinal())
+		gotFinal, err := decodeFinal(e.GetFinal(), new(measure.Totals))
 		require.NoError(t, err)
-		gotFinal.Totals = nil
+		var own measure.Account
+		own.Add(counted)
+		require.True(t, own.Equal(gotFinal.Account))
+		gotFinal.Account, final.Totals = nil, nil
 		require.Equal(t, final, gotFinal)
 	}
 	require.Equal(t, "a\uFFFDb", textOf(fmt.Errorf("a\xffb")), "whatever a server says can be passed on")
@@ -214,7 +244,7 @@ func fields(m protoreflect.MessageDescriptor) (list []string) {
 func TestAcknowledgedOnceKept(t *testing.T) {
 	s := newServer(Config{Timing: DefaultTiming(), Logger: slog.New(slog.DiscardHandler)})
 	m := newMember(s, &pb.Hello{Name: "w"})
-	c := &conn{wake: make(chan struct{}, 1)}
+	c := &conn{}
 	require.Nil(t, m.attach(0, c))
 	var running measure.Totals
 	for seq := uint64(1); seq <= 2; seq++ {

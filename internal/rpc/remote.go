@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/loadgen/loadgen/internal/measure"
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
-	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/worker"
 )
 
@@ -17,7 +17,7 @@ func (m *member) next(ctx context.Context) (*pb.Envelope, error) {
 		m.mu.Lock()
 		var e *pb.Envelope
 		if len(m.inbox) > 0 {
-			e = m.inbox[0]
+			e, m.inbox[0] = m.inbox[0], nil
 			m.inbox = m.inbox[1:]
 		}
 		lost := m.lost
@@ -38,7 +38,7 @@ func (m *member) next(ctx context.Context) (*pb.Envelope, error) {
 }
 
 // attend waits until the worker is lost, or ctx ends.
-func (m *member) attend(ctx context.Context) *run.Loss {
+func (m *member) attend(ctx context.Context) *worker.Loss {
 	select {
 	case <-m.gone:
 		return m.lost
@@ -161,12 +161,16 @@ func (m *member) Run(ctx context.Context, at time.Duration, sink worker.Sink) (w
 			if err := errorOf(content.Final.GetError()); err != nil {
 				return worker.Final{}, err
 			}
-			final, err := decodeFinal(content.Final)
+			final := new(worker.Final)
+			err := m.server.decode(func(scratch *measure.Snapshot) (err error) {
+				*final, err = decodeFinal(content.Final, &scratch.Delta)
+				return err
+			})
 			if err != nil {
 				return worker.Final{}, m.broke("%v", err)
 			}
 			final.Uncertainty = m.uncertainty()
-			return final, nil
+			return *final, nil
 		default:
 			return worker.Final{}, m.broke("a step was running, and a %T came", content)
 		}
@@ -175,19 +179,22 @@ func (m *member) Run(ctx context.Context, at time.Duration, sink worker.Sink) (w
 
 // pass gives a snapshot to sink, and returns once it is kept.
 func (m *member) pass(b []byte, sink worker.Sink) error {
-	snap := <-m.server.scratch // which many who wait for the disk at the same time do not need
-	err := decodeSnapshot(snap, b)
+	var kept func() error
+	err := m.server.decode(func(scratch *measure.Snapshot) (err error) {
+		if err := decodeSnapshot(scratch, b); err != nil {
+			return m.broke("%v", err)
+		}
+		if kept, err = sink(scratch); err != nil {
+			m.abandon()
+		}
+		return err
+	})
 	if err != nil {
-		m.server.scratch <- snap
-		return m.broke("%v", err)
+		return err
 	}
-	kept, err := sink(snap)
-	m.server.scratch <- snap
-	if err == nil {
-		err = kept()
-	}
-	if err != nil {
+	if err := kept(); err != nil {
 		m.abandon()
+		return err
 	}
-	return err
+	return nil
 }

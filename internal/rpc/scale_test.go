@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,16 +48,23 @@ func TestMain(m *testing.M) {
 }
 
 // BenchmarkFleet measures what 1,000 workers cost the coordinator, which is this process; the workers are another one. They speak the
-// protocol through Join, over TCP on the loopback. Each counts 1,000 gets and 1,000 puts a second, so that its snapshots carry
+// protocol through Join, over TCP on the loopback, where both ends have certificates, or a socket, where nothing is encrypted. Each counts 1,000 gets and 1,000 puts a second, so that its snapshots carry
 // four latency series of a few hundred buckets each, and the lags. The coordinator checks, joins and keeps them in a run directory as in any run.
 func BenchmarkFleet(b *testing.B) {
-	const workers, loads = 1000, 30 * time.Second
+	const loads = 30 * time.Second
+	b.Run("over=TLS", func(b *testing.B) { benchmarkFleet(b, "127.0.0.1:0", loads) })
+	b.Run("over=socket", func(b *testing.B) { benchmarkFleet(b, "socket:fleet", loads) })
+}
+
+func benchmarkFleet(b *testing.B, at string, loads time.Duration) {
 	for b.Loop() {
-		cost := operate(b, workers, loads, spawn)
+		cost := operate(b, at, 1000, loads, spawn)
 		b.ReportMetric(cost.cpu, "CPU-s/1000-worker-s")
 		b.ReportMetric(cost.bytes, "B/worker-s")
 		b.ReportMetric(cost.memory, "RSS-B/worker")
 		b.ReportMetric(cost.lag.Seconds()*1e3, "lag-p99-ms")
+		b.ReportMetric(cost.late.Seconds()*1e3, "late-p99-ms")
+		b.ReportMetric(cost.sync.Seconds()*1e3, "sync-max-ms")
 		b.ReportMetric(cost.joined.Seconds(), "join-s")
 		b.ReportMetric(0, "ns/op") // how long it takes was decided above
 	}
@@ -66,17 +74,20 @@ func BenchmarkFleet(b *testing.B) {
 // counted, and the run's directory, too.
 func TestFleetOfFifty(t *testing.T) {
 	const workers, loads = 50, 2 * time.Second
-	cost := operate(t, workers, loads, func(t testing.TB, place identity.Place, _ string, workers int, loads time.Duration) (end func()) {
+	cost := operate(t, "127.0.0.1:0", workers, loads, func(t testing.TB, place identity.Place, _ string, workers int, loads time.Duration) (end func() time.Duration) {
 		ctx, cancel := context.WithCancel(context.Background())
 		var all sync.WaitGroup
+		var late time.Duration
 		all.Go(func() {
-			if err := work(ctx, place, workers, loads); err != nil {
+			var err error
+			if late, err = work(ctx, place, workers, loads); err != nil {
 				t.Error(err)
 			}
 		})
-		return func() {
+		return func() time.Duration {
 			cancel()
 			all.Wait()
+			return late
 		}
 	})
 	ops := cost.result.Phase["load"].Op
@@ -97,21 +108,25 @@ func TestFleetOfFifty(t *testing.T) {
 }
 
 // spawn starts the workers in a process of their own.
-func spawn(t testing.TB, place identity.Place, dir string, workers int, loads time.Duration) (end func()) {
+func spawn(t testing.TB, place identity.Place, dir string, workers int, loads time.Duration) (end func() time.Duration) {
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.Command(exe, "workers", dir, place.Name, strconv.Itoa(workers), loads.String())
-	cmd.Stderr = os.Stderr
+	var stdout strings.Builder
+	cmd.Stdout, cmd.Stderr = &stdout, os.Stderr
 	stdin, err := cmd.StdinPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	return func() {
+	return func() time.Duration {
 		require.NoError(t, stdin.Close())
 		require.NoError(t, cmd.Wait())
+		late, err := time.ParseDuration(stdout.String())
+		require.NoError(t, err)
+		return late
 	}
 }
 
-// simulate is that process. It ends with its standard input.
+// simulate is that process. It ends with its standard input, and says how late its workers were.
 func simulate(dir, addr, workers, loads string) error {
 	n, err := strconv.Atoi(workers)
 	if err != nil {
@@ -130,27 +145,48 @@ func simulate(dir, addr, workers, loads string) error {
 	if err != nil {
 		return err
 	}
-	return work(ctx, place, n, d)
+	late, err := work(ctx, place, n, d)
+	fmt.Print(late)
+	return err
 }
 
-// work has workers take part in one run.
-func work(ctx context.Context, place identity.Place, workers int, loads time.Duration) error {
+// work has workers take part in one run. It returns how late they were when an interval had ended, of which they have to begin with what they do for it at
+// the same instant: the 99th percentile.
+func work(ctx context.Context, place identity.Place, workers int, loads time.Duration) (late time.Duration, err error) {
 	shared := newSeconds()
+	all := make([]*simulated, workers)
 	errs := make(chan error, workers)
 	for i := range workers {
 		cfg := JoinConfig{
 			Place: place, Name: fmt.Sprintf("w%04d", i), Version: "v1", Once: true, Logger: slog.New(slog.DiscardHandler),
-			New: func() Local { return &simulated{seconds: shared, loads: loads} },
+			New: func() Local {
+				all[i] = &simulated{seconds: shared, loads: loads}
+				return all[i]
+			},
 		}
 		go func() { errs <- Join(ctx, cfg) }() // received below
 	}
-	var failed error
 	for range workers {
-		if err := <-errs; err != nil {
-			failed = err
+		if failed := <-errs; failed != nil {
+			err = failed
 		}
 	}
-	return failed
+	var lates []time.Duration
+	for _, w := range all {
+		if w != nil {
+			lates = append(lates, w.late...)
+		}
+	}
+	return quantile(lates, 0.99), err
+}
+
+// quantile sorts all; 0 for none.
+func quantile(all []time.Duration, q float64) time.Duration {
+	if len(all) == 0 {
+		return 0
+	}
+	slices.Sort(all)
+	return all[int(q*float64(len(all)-1))]
 }
 
 // seconds are what a worker may count of a verb in a second. Making one takes longer than a thousand workers have for it.
@@ -181,6 +217,7 @@ type simulated struct {
 	zero    time.Time
 	index   int // of the worker
 	step    int
+	late    []time.Duration // by interval
 }
 
 func (w *simulated) Assign(_ context.Context, a worker.Assignment) error {
@@ -212,6 +249,7 @@ func (w *simulated) Run(ctx context.Context, at time.Duration, sink worker.Sink)
 		if err := w.sleep(ctx, to); err != nil {
 			return worker.Final{}, err
 		}
+		w.late = append(w.late, time.Since(w.zero)-to)
 		kept, err := sink(&measure.Snapshot{
 			Step: w.step, SeqFirst: seq, SeqLast: seq, From: int64(from), To: int64(to), Delta: *delta, Running: total.Counters(), Final: to == end,
 		})
@@ -223,7 +261,7 @@ func (w *simulated) Run(ctx context.Context, at time.Duration, sink worker.Sink)
 		}
 		from = to
 	}
-	return worker.Final{Step: w.step, Totals: total, Generator: run.Generator{Executor: "event loop", Loops: 1}}, nil
+	return worker.Final{Step: w.step, Totals: total, Generator: measure.Generator{Executor: "event loop", Loops: 1}}, nil
 }
 
 // sleep waits for a time on the run clock.
@@ -261,6 +299,8 @@ type cost struct {
 	bytes  float64       // on the wire, both ways, per worker-second
 	memory float64       // bytes per worker
 	lag    time.Duration // from when a snapshot was to be sent until it was kept; the 99th percentile
+	late   time.Duration // of that, what the workers' process took to begin; the 99th percentile
+	sync   time.Duration // of that, what the disk took for one commit; the most
 	joined time.Duration // until all workers had come
 	result *run.Run
 	kept   *keeper
@@ -268,16 +308,15 @@ type cost struct {
 }
 
 // operate is the coordinator of one run.
-func operate(t testing.TB, workers int, loads time.Duration, start func(testing.TB, identity.Place, string, int, time.Duration) (end func())) cost {
+func operate(t testing.TB, at string, workers int, loads time.Duration, start func(testing.TB, identity.Place, string, int, time.Duration) (end func() (late time.Duration))) cost {
 	var wire atomic.Int64
-	keys := t.TempDir()
-	require.NoError(t, os.Chmod(keys, 0o700))
-	place, err := identity.At(keys, "127.0.0.1:0")
+	keys := memory(t)
+	place, err := identity.At(keys, at)
 	require.NoError(t, err)
 	listen := place.Listen
 	place.Listen = func() (net.Listener, error) {
-		tcp, err := listen()
-		return metered{tcp, &wire}, err
+		lis, err := listen()
+		return metered{lis, &wire}, err
 	}
 	quiet := slog.New(slog.DiscardHandler)
 	server, err := Listen(Config{Place: place, Run: "r", Version: "v1", Timing: DefaultTiming(), Logger: quiet})
@@ -286,6 +325,8 @@ func operate(t testing.TB, workers int, loads time.Duration, start func(testing.
 	dir, err := rundir.Create(t.TempDir(), "20260102T030405Z-0102", cfg.Canonical)
 	require.NoError(t, err)
 
+	defer Frugal()()
+	debug.FreeOSMemory() // what another fleet has left behind
 	before := usage(t)
 	began := time.Now()
 	place, err = identity.At(keys, server.Addr())
@@ -318,15 +359,17 @@ func operate(t testing.TB, workers int, loads time.Duration, start func(testing.
 	}
 	c.result = coord.Run(context.Background(), cfg)
 	server.Close()
-	end()
+	c.late = end()
 	require.NoError(t, dir.Finish(c.result))
-	require.Equal(t, run.Complete, c.result.Verdict.Completeness, c.result.Verdict.Reasons)
+	require.Equal(t, run.Complete, c.result.Verdict.Completeness, c.result.Verdict.Reasons[:min(3, len(c.result.Verdict.Reasons))])
 
 	seconds := last.at.Sub(first.at).Seconds() * float64(workers)
 	c.cpu = (last.cpu - first.cpu).Seconds() / seconds * 1000
 	c.bytes = float64(last.wire-first.wire) / seconds
 	c.memory /= float64(workers)
-	c.lag = kept.quantile(0.99)
+	kept.mu.Lock()
+	c.lag, c.sync = quantile(kept.lags, 0.99), kept.slowest
+	kept.mu.Unlock()
 	return c
 }
 
@@ -404,6 +447,11 @@ type meteredConn struct {
 	bytes *atomic.Int64
 }
 
+// SyscallConn gives the kernel's socket to who asks it whose the other end is.
+func (m meteredConn) SyscallConn() (syscall.RawConn, error) {
+	return m.Conn.(syscall.Conn).SyscallConn()
+}
+
 func (m meteredConn) Read(b []byte) (int, error) {
 	n, err := m.Conn.Read(b)
 	m.bytes.Add(int64(n))
@@ -423,24 +471,30 @@ type listener struct {
 }
 
 func (l *listener) Assign(ctx context.Context, a worker.Assignment) error {
+	l.keeper.mu.Lock()
 	l.keeper.zero = a.Zero
+	l.keeper.mu.Unlock()
 	return l.Worker.Assign(ctx, a)
 }
 
 // keeper is a run's directory that looks at when snapshots have been kept.
 type keeper struct {
 	*rundir.Dir
-	zero   time.Time
 	turns  map[string]time.Duration
 	counts atomic.Bool
 
 	mu        sync.Mutex
+	zero      time.Time
 	due       []time.Duration // when those that are not kept yet were to be sent
 	lags      []time.Duration
+	slowest   time.Duration // sync
 	snapshots int
 }
 
 func (k *keeper) Append(worker string, snapshot []byte) error {
+	if worker == "" { // the coordinator's own
+		return k.Dir.Append(worker, snapshot)
+	}
 	k.mu.Lock()
 	k.snapshots++
 	k.due = append(k.due, endOf(snapshot)+k.turns[worker])
@@ -449,24 +503,20 @@ func (k *keeper) Append(worker string, snapshot []byte) error {
 }
 
 func (k *keeper) Sync() error {
+	began := time.Now()
 	err := k.Dir.Sync()
-	now := time.Since(k.zero)
+	took := time.Since(began)
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	now := time.Since(k.zero)
 	if k.counts.Load() {
+		k.slowest = max(k.slowest, took)
 		for _, due := range k.due {
 			k.lags = append(k.lags, now-due)
 		}
 	}
 	k.due = k.due[:0]
 	return err
-}
-
-func (k *keeper) quantile(q float64) time.Duration {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	slices.Sort(k.lags)
-	return k.lags[int(q*float64(len(k.lags)-1))]
 }
 
 // endOf reads a snapshot's To from its binary form.

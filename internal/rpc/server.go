@@ -6,9 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
+	"os"
 	"regexp"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -18,7 +19,6 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/loadgen/loadgen/internal/identity"
-	"github.com/loadgen/loadgen/internal/listen"
 	"github.com/loadgen/loadgen/internal/measure"
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
 	"github.com/loadgen/loadgen/internal/worker"
@@ -31,6 +31,9 @@ type Config struct {
 	Version string         // of this program
 	Timing  Timing
 	Logger  *slog.Logger
+
+	// Spares lets workers join while the run goes on, for Spare to hand out.
+	Spares bool
 
 	// Waiting is told of each change while workers are awaited: who has come, of how many. May be nil.
 	Waiting func(come []string, of int)
@@ -51,7 +54,8 @@ type Server struct {
 
 	mu      sync.Mutex
 	members map[string]*member // by name
-	begun   bool               // nobody joins any more
+	begun   bool               // nobody joins any more, but for spares
+	wanted  int                // workers of the run
 	closed  bool
 }
 
@@ -67,11 +71,15 @@ func Listen(cfg Config) (*Server, error) {
 	}
 	s := newServer(cfg)
 	s.gate = newGate(lis, proof, cfg.Logger)
+	reads := bufferBytes
+	if proof.Info().SecurityProtocol == "tls" {
+		reads = 0 // TLS holds a record that it has read
+	}
 	s.grpc = grpc.NewServer(
 		grpc.MaxRecvMsgSize(maxMessage+maxHeaders), grpc.MaxSendMsgSize(maxMessage+maxHeaders),
 		grpc.MaxConcurrentStreams(maxStreams), grpc.MaxHeaderListSize(maxHeaders), grpc.ConnectionTimeout(identity.Within), grpc.Creds(s.gate),
 		grpc.StaticStreamWindowSize(windowBytes), grpc.StaticConnWindowSize(windowBytes),
-		grpc.ReadBufferSize(bufferBytes), grpc.WriteBufferSize(bufferBytes),
+		grpc.ReadBufferSize(reads), grpc.WriteBufferSize(bufferBytes),
 		// Heartbeats find out who is alive; this only closes what dead connections leave behind.
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
 	)
@@ -102,12 +110,33 @@ func newScratch() chan *measure.Snapshot {
 	return scratch
 }
 
+// Frugal has this process collect its garbage at half the heap that it would otherwise, unless its user has said when (GOGC), and returns what undoes that.
+// It is for a coordinator whose workers are elsewhere: of many, most of the memory is garbage of the last seconds, and nothing there waits for a collection.
+func Frugal() (undo func()) {
+	if os.Getenv("GOGC") != "" {
+		return func() {}
+	}
+	before := debug.SetGCPercent(50)
+	return func() { debug.SetGCPercent(before) }
+}
+
+// decode calls f with a snapshot to decode into, which many who wait for the disk at the same time do not need, and returns what it returns. It does so
+// on a goroutine of its own, for the same reason: one that has decoded keeps its stack while it waits.
+func (s *Server) decode(f func(scratch *measure.Snapshot) error) (err error) {
+	scratch := <-s.scratch
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		err = f(scratch)
+	}()
+	<-done
+	s.scratch <- scratch
+	return err
+}
+
 // Addr returns where workers come to, as they are to write it.
 func (s *Server) Addr() string {
-	if tcp, ok := s.gate.Addr().(*net.TCPAddr); ok {
-		return listen.Reach(tcp) // with the port that was free
-	}
-	return s.cfg.Place.Name
+	return s.cfg.Place.Reach(s.gate.Addr())
 }
 
 // now is the coordinator's clock.
@@ -156,8 +185,14 @@ func (s *Server) gather(n int) []*member {
 	if len(there) < n {
 		return there
 	}
-	s.begun = true
+	s.begun, s.wanted = true, n
+	for _, m := range there[:n] {
+		m.part = true
+	}
 	for _, m := range there[n:] {
+		if s.cfg.Spares {
+			break
+		}
 		delete(s.members, m.name)
 		m.dismiss("the run has the workers it wants; the next one may want more")
 	}
@@ -194,7 +229,7 @@ func (s *Server) poke() {
 
 // Join serves one stream of a worker.
 func (s *Server) Join(stream grpc.BidiStreamingServer[pb.FromWorker, pb.FromCoordinator]) error {
-	c := &conn{stream: stream, wake: make(chan struct{}, 1), ended: make(chan struct{}), first: make(chan *pb.Hello), owner: make(chan *member, 1)}
+	c := &conn{stream: stream, ended: make(chan struct{}), said: make(chan struct{}), first: make(chan *pb.Hello), owner: make(chan *member, 1)}
 	s.routine.Go(func() { c.receive(s) })
 	greeted := time.NewTimer(s.cfg.Timing.Attach)
 	defer greeted.Stop()
@@ -213,7 +248,7 @@ func (s *Server) Join(stream grpc.BidiStreamingServer[pb.FromWorker, pb.FromCoor
 	}
 	c.owner <- m
 	s.poke()
-	err := c.send(m)
+	err := c.carry(m)
 	m.detach(c)
 	s.poke()
 	return err
@@ -236,7 +271,7 @@ func (s *Server) admit(h *pb.Hello, c *conn) (*member, *pb.Goodbye) {
 		return nil, &pb.Goodbye{ForGood: true, Reason: fmt.Sprintf(
 			"a worker's host and version are a line of up to %d bytes each, without control or direction characters: set the machine's host name", maxLine)}
 	}
-	if err := checkMetrics(h.GetMetrics()); err != nil {
+	if err := checkMetrics(h.GetMetrics(), c.origin()); err != nil {
 		return nil, &pb.Goodbye{ForGood: true, Reason: err.Error()}
 	}
 	s.mu.Lock()
@@ -247,9 +282,9 @@ func (s *Server) admit(h *pb.Hello, c *conn) (*member, *pb.Goodbye) {
 		return nil, &pb.Goodbye{Reason: "the run has ended"}
 	case m != nil && m.incarnation == h.GetIncarnation():
 		return m, m.attach(h.GetReceived(), c)
-	case m != nil && (s.begun || m.attached()):
+	case m != nil && (s.begun && !s.spare(m) || m.attached()):
 		return nil, &pb.Goodbye{Reason: fmt.Sprintf("another worker is called %q; it may be the one that ran here before", name)}
-	case s.begun:
+	case s.begun && !s.room():
 		return nil, &pb.Goodbye{Reason: "a run is under way, and it has the workers it wants: wait for the next"}
 	}
 	m = newMember(s, h)
@@ -260,11 +295,56 @@ func (s *Server) admit(h *pb.Hello, c *conn) (*member, *pb.Goodbye) {
 	return m, bye
 }
 
-// forget takes a worker off that was lost before the run; in a run its name stays taken.
+// spare says whether a name that a member has had may go to another one: it was lost, or never had a part, and others may come. The caller holds
+// the lock.
+func (s *Server) spare(m *member) bool { return s.cfg.Spares && (!m.part || m.isLost()) }
+
+// room says whether one more worker may come while the run goes on, to be there when one is lost. The caller holds the lock.
+func (s *Server) room() bool {
+	n := 0
+	for _, m := range s.members {
+		if !m.part && !m.isLost() {
+			n++
+		}
+	}
+	return s.cfg.Spares && n < s.wanted
+}
+
+// Spare returns a worker that has come while the run goes on, and waits for one until ctx ends.
+func (s *Server) Spare(ctx context.Context) (worker.Member, error) {
+	for {
+		if m := s.takeSpare(); m != nil {
+			return listed([]*member{m})[0], nil
+		}
+		select {
+		case <-s.changed:
+		case <-ctx.Done():
+			return worker.Member{}, fmt.Errorf("no worker has come to %s to take a place: %w", s.Addr(), context.Cause(ctx))
+		}
+	}
+}
+
+// takeSpare gives the spare that is first by its name a part in the run; nil when there is none.
+func (s *Server) takeSpare() *member {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var first *member
+	for _, m := range s.members {
+		if !m.part && m.attached() && (first == nil || m.name < first.name) {
+			first = m
+		}
+	}
+	if first != nil {
+		first.part = true
+	}
+	return first
+}
+
+// forget takes a worker off that was lost without a part in the run; with one its name stays taken.
 func (s *Server) forget(m *member) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.begun && s.members[m.name] == m {
+	if !m.part && s.members[m.name] == m {
 		delete(s.members, m.name)
 	}
 	s.poke()

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/engine"
+	"github.com/loadgen/loadgen/internal/exit"
 	"github.com/loadgen/loadgen/internal/rpc"
-	"github.com/loadgen/loadgen/internal/run"
 )
 
 // TestEchoFromBeforeASleepRenewsNothing suspends a worker's machine for longer than its lease, while its clock hardly moves on, and a heartbeat that was sent
@@ -35,7 +35,7 @@ func TestEchoFromBeforeASleepRenewsNothing(t *testing.T) {
 				requireAccounted(t, f, r)
 				require.Len(t, f.said.with("this machine was suspended"), 1)
 				if slept > 10*time.Second {
-					require.Equal(t, run.ExitDegraded, r.ExitCode, r.Verdict.Reasons)
+					require.Equal(t, exit.Degraded, r.ExitCode, r.Verdict.Reasons)
 					require.Equal(t, "w2", r.Losses[0].Worker)
 				} else {
 					require.Empty(t, r.Losses)

@@ -3,6 +3,7 @@ package rpc
 import (
 	"cmp"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"time"
@@ -11,39 +12,26 @@ import (
 	"github.com/loadgen/loadgen/internal/worker"
 )
 
-// Status is what the coordinator knows of a worker at a moment.
-type Status struct {
-	Worker  string
-	Metrics string        // host:port of its metrics page; "": it has none
-	Up      bool          // it takes part: not lost, and not gone
-	Silent  time.Duration // since its newest heartbeat came, or its first hello
-
-	// As the worker said with that heartbeat; 0 before the first.
-	Offset      time.Duration // its clock minus the coordinator's; they count from different moments
-	Uncertainty time.Duration // by how much the offset may be off
-	CPU         time.Duration // processor time of its process
-}
-
 // Status returns what is known of the workers of the run, or of those that have come so far, ordered by name. It may be called from any
 // goroutine.
-func (s *Server) Status() []Status {
+func (s *Server) Status() []worker.Status {
 	s.mu.Lock()
-	var list []Status
+	var list []worker.Status
 	now := s.now()
 	for _, m := range s.members {
 		list = append(list, m.status(now))
 	}
 	s.mu.Unlock()
-	slices.SortFunc(list, func(a, b Status) int { return cmp.Compare(a.Worker, b.Worker) })
+	slices.SortFunc(list, func(a, b worker.Status) int { return cmp.Compare(a.Name, b.Name) })
 	return list
 }
 
 // status describes the worker at a time on the coordinator's clock.
-func (m *member) status(now time.Duration) Status {
+func (m *member) status(now time.Duration) worker.Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return Status{
-		Worker: m.name, Metrics: m.metrics, Up: m.lost == nil && !m.dismissed, Silent: max(now-m.heard, 0),
+	return worker.Status{
+		Name: m.name, Metrics: m.metrics, Up: m.lost == nil && !m.dismissed, Silent: max(now-m.heard, 0),
 		Offset: m.health.offset, Uncertainty: m.health.uncertainty, CPU: m.health.cpu,
 	}
 }
@@ -78,13 +66,23 @@ func (s *session) heartbeat() *pb.Heartbeat {
 	return h
 }
 
-// checkMetrics refuses addresses that a Prometheus which asks the coordinator for workers has no business with.
-func checkMetrics(address string) error {
+// checkMetrics refuses addresses that a Prometheus which asks the coordinator for workers has no business with: it shows its token there. A worker's page is on
+// the machine that the worker comes from.
+func checkMetrics(address string, from net.Addr) error {
 	if address == "" {
 		return nil
 	}
-	if at, err := netip.ParseAddrPort(address); err != nil || !at.Addr().IsLoopback() || at.Addr().Zone() != "" || at.Port() == 0 {
-		return fmt.Errorf("this worker's metrics are at %.100q: that has to be an address and a port of the loopback, such as 127.0.0.1:9465", address)
+	at, err := netip.ParseAddrPort(address)
+	if host := hostOf(from); err == nil && at.Port() != 0 && at.Addr().Zone() == "" && (at.Addr() == host || at.Addr().IsLoopback() && host.IsLoopback()) {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("this worker's metrics are at %.100q: that has to be the address that it comes from, %v here, and a port", address, hostOf(from))
+}
+
+// hostOf is the address of a connection's other end, without its port; the loopback where that is no address, as with sockets.
+func hostOf(from net.Addr) netip.Addr {
+	if tcp, ok := from.(*net.TCPAddr); ok {
+		return tcp.AddrPort().Addr().Unmap()
+	}
+	return netip.AddrFrom4([4]byte{127, 0, 0, 1})
 }

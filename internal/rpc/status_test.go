@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/coord"
+	"github.com/loadgen/loadgen/internal/exit"
 	"github.com/loadgen/loadgen/internal/rpc"
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
 	"github.com/loadgen/loadgen/internal/run"
@@ -33,10 +34,10 @@ func TestStatus(t *testing.T) {
 		time.Sleep(1500 * time.Millisecond)
 		status := f.server.Status()
 		require.Len(t, status, 2)
-		require.Equal(t, "w0", status[0].Worker)
+		require.Equal(t, "w0", status[0].Name)
 		require.Equal(t, "127.0.0.1:9465", status[0].Metrics)
 		require.Equal(t, time.Second, status[0].CPU)
-		require.Equal(t, "w1", status[1].Worker)
+		require.Equal(t, "w1", status[1].Name)
 		require.Empty(t, status[1].Metrics)
 		require.Zero(t, status[1].CPU)
 		for _, s := range status {
@@ -53,7 +54,7 @@ func TestStatus(t *testing.T) {
 		require.False(t, f.server.Status()[1].Up)
 		require.True(t, f.server.Status()[0].Up)
 		r := <-done
-		require.Equal(t, run.ExitDegraded, r.ExitCode, r.Verdict.Reasons)
+		require.Equal(t, exit.Degraded, r.ExitCode, r.Verdict.Reasons)
 		require.Equal(t, run.Complete, soFar[0])
 		require.Equal(t, run.Degraded, soFar[len(soFar)-1])
 		f.server.Close()
@@ -81,7 +82,7 @@ func TestMetricsElsewhereAreRefused(t *testing.T) {
 		for _, address := range []string{"192.0.2.1:9465", "example.org:9465", "localhost:9465", "127.0.0.1", "127.0.0.1:0", "[::1%lo]:9465", "127.0.0.1:9465/x", "0.0.0.0:9465"} {
 			bye := f.hello(t, &pb.Hello{Protocol: 3, Name: "w", Incarnation: "x", Metrics: address}).GetGoodbye()
 			require.True(t, bye.GetForGood(), address)
-			require.Contains(t, bye.GetReason(), "an address and a port of the loopback, such as 127.0.0.1:9465")
+			require.Contains(t, bye.GetReason(), "that has to be the address that it comes from, 127.0.0.1 here, and a port")
 		}
 		require.NotNil(t, f.hello(t, &pb.Hello{Protocol: 3, Name: "v4", Incarnation: "x", Metrics: "127.0.0.1:9465"}).GetWelcome())
 		require.NotNil(t, f.hello(t, &pb.Hello{Protocol: 3, Name: "v6", Incarnation: "x", Metrics: "[::1]:9465"}).GetWelcome())

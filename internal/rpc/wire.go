@@ -11,9 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/loadgen/loadgen/internal/measure"
-	"github.com/loadgen/loadgen/internal/pace"
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
-	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/worker"
 )
 
@@ -71,13 +69,12 @@ func encodeStep(s worker.Step) *pb.Envelope {
 
 func decodeStep(m *pb.Step) (worker.Step, error) {
 	s := worker.Step{
-		Seq: int(m.GetSeq()), Phase: m.GetPhase(), Kind: run.StepKind(m.GetKind()), Last: m.GetLast(),
+		Seq: int(m.GetSeq()), Phase: m.GetPhase(), Kind: worker.StepKind(m.GetKind()), Last: m.GetLast(),
 		From: int(m.GetFrom()), To: int(m.GetTo()), Level: int(m.GetLevel()),
-		Shape: pace.Shape{
-			Rate: m.GetRate(), From: m.GetRateFrom(), Ramp: time.Duration(m.GetRampNs()), Duration: time.Duration(m.GetDurationNs()),
-		},
 	}
-	if !slices.Contains([]run.StepKind{run.Setup, run.Populate, run.Clear, run.Load}, s.Kind) {
+	s.Shape.Rate, s.Shape.From = m.GetRate(), m.GetRateFrom()
+	s.Shape.Ramp, s.Shape.Duration = time.Duration(m.GetRampNs()), time.Duration(m.GetDurationNs())
+	if !slices.Contains([]worker.StepKind{worker.Setup, worker.Populate, worker.Clear, worker.Load}, s.Kind) {
 		return worker.Step{}, fmt.Errorf("step %d is of the unknown kind %q", s.Seq, s.Kind)
 	}
 	if s.From > s.To || s.To > maxSessions {
@@ -96,35 +93,55 @@ func possible(f, most float64) bool { return f >= 0 && f <= most }
 func encodeReady(r worker.Ready, e exchange, err error) *pb.Envelope {
 	m := &pb.Ready{
 		Step: uint32(r.Step), Error: textOf(err), Sessions: uint32(r.Sessions), Connections: uint32(r.Connections), Ops: r.Ops,
-		Executor: r.Executor, Loops: uint32(r.Loops), Servers: map[string]*pb.Facts{},
-		Endpoint: r.Endpoints,
+		Executor: r.Executor, Loops: uint32(r.Loops), Targets: map[string]*pb.Reached{},
 		OffsetNs: int64(e.offset), UncertaintyNs: int64(e.rtt / 2), RttNs: int64(e.rtt),
 	}
-	for endpoint, facts := range r.Servers {
-		m.Servers[endpoint] = &pb.Facts{Fact: plainFacts(facts)}
+	of := func(target string) *pb.Reached {
+		if m.Targets[target] == nil {
+			m.Targets[target] = &pb.Reached{Servers: map[string]*pb.Facts{}}
+		}
+		return m.Targets[target]
+	}
+	for target, servers := range r.Servers {
+		for endpoint, facts := range servers {
+			of(target).Servers[endpoint] = &pb.Facts{Fact: plainFacts(facts)}
+		}
+	}
+	for target, nodes := range r.Nodes {
+		of(target).Node = nodes
 	}
 	return &pb.Envelope{Content: &pb.Envelope_Ready{Ready: m}}
 }
 
 func decodeReady(m *pb.Ready) (worker.Ready, error) {
-	if len(m.GetServers()) > maxServers || len(m.GetEndpoint()) > maxServers {
-		return worker.Ready{}, fmt.Errorf("it is ready with %d servers and %d endpoints, and %d are the most", len(m.GetServers()), len(m.GetEndpoint()), maxServers)
-	}
-	for _, facts := range m.GetServers() {
-		if len(facts.GetFact()) > maxFacts {
-			return worker.Ready{}, fmt.Errorf("it is ready with %d facts of a server, and %d are the most", len(facts.GetFact()), maxFacts)
+	servers, nodes := 0, 0
+	for _, reached := range m.GetTargets() {
+		servers, nodes = servers+len(reached.GetServers()), nodes+len(reached.GetNode())
+		for _, facts := range reached.GetServers() {
+			if len(facts.GetFact()) > maxFacts {
+				return worker.Ready{}, fmt.Errorf("it is ready with %d facts of a server, and %d are the most", len(facts.GetFact()), maxFacts)
+			}
 		}
+	}
+	if servers > maxServers || nodes > maxServers || len(m.GetTargets()) > maxServers {
+		return worker.Ready{}, fmt.Errorf("it is ready with %d servers and %d nodes of %d targets, and %d are the most", servers, nodes, len(m.GetTargets()), maxServers)
 	}
 	r := worker.Ready{
 		Step: int(m.GetStep()), Sessions: int(m.GetSessions()), Connections: int(m.GetConnections()), Ops: m.GetOps(),
-		Executor: plain(m.GetExecutor()), Loops: int(m.GetLoops()), Servers: map[string]map[string]string{},
+		Executor: plain(m.GetExecutor()), Loops: int(m.GetLoops()), Servers: map[string]map[string]map[string]string{}, Nodes: map[string][]string{},
 		Remote: true, Offset: time.Duration(m.GetOffsetNs()), Uncertainty: time.Duration(m.GetUncertaintyNs()), RTT: time.Duration(m.GetRttNs()),
 	}
-	for _, endpoint := range m.GetEndpoint() {
-		r.Endpoints = append(r.Endpoints, line(endpoint))
-	}
-	for endpoint, facts := range m.GetServers() {
-		r.Servers[line(endpoint)] = plainFacts(facts.GetFact())
+	for target, reached := range m.GetTargets() {
+		target = line(target)
+		for _, node := range reached.GetNode() {
+			r.Nodes[target] = append(r.Nodes[target], line(node))
+		}
+		for endpoint, facts := range reached.GetServers() {
+			if r.Servers[target] == nil {
+				r.Servers[target] = map[string]map[string]string{}
+			}
+			r.Servers[target][line(endpoint)] = plainFacts(facts.GetFact())
+		}
 	}
 	if r.Uncertainty < 0 || r.RTT < 0 || r.Uncertainty > time.Minute || r.RTT > time.Minute || r.Sessions > maxSessions {
 		return worker.Ready{}, errors.New("it is ready with figures that cannot be")
@@ -183,23 +200,25 @@ func encodeFinal(f *worker.Final, cause error) (*pb.Envelope, error) {
 
 // decodeLog reads what a worker says of its log files; nil for nothing. Fields that another build has are passed over, as everywhere on the wire: the load
 // is done by then.
-func decodeLog(b []byte) (*run.Log, error) {
+func decodeLog(b []byte) (*worker.Log, error) {
 	if len(b) == 0 {
 		return nil, nil
 	}
-	var l run.Log
+	var l worker.Log
 	if err := json.Unmarshal(b, &l); err != nil {
 		return nil, fmt.Errorf("log files: %w", err)
 	}
 	return &l, l.CheckValid()
 }
 
-func encodeGenerator(g *run.Generator) *pb.Generator {
+func encodeGenerator(g *measure.Generator) *pb.Generator {
 	m := &pb.Generator{
 		Executor: g.Executor, Loops: uint32(g.Loops), CpuSeconds: g.CPUSeconds, GcCycles: g.GCCycles,
 		MaxRssBytes: g.MaxRSSBytes, Mallocs: g.Mallocs, Busy: g.Busy, ProductiveSeconds: g.ProductiveSeconds,
 		RunQueueWait: g.RunQueueWait, GcPauseMaxSeconds: g.GCPauseMaxSeconds, SchedLatencyP99Seconds: g.SchedLatencyP99Seconds,
 	}
+	m.CpuUserSeconds, m.CpuSystemSeconds, m.ElapsedSeconds = g.CPUUserSeconds, g.CPUSystemSeconds, g.ElapsedSeconds
+	m.MinorFaults, m.MajorFaults, m.BlocksRead, m.BlocksWritten = g.MinorFaults, g.MajorFaults, g.BlocksRead, g.BlocksWritten
 	if t := g.Throttled; t != nil {
 		m.Throttled = &pb.Throttled{Periods: t.Periods, Seconds: t.Seconds}
 	}
@@ -217,8 +236,8 @@ func encodeGenerator(g *run.Generator) *pb.Generator {
 }
 
 // decodeGenerator reports false for figures that cannot be.
-func decodeGenerator(m *pb.Generator) (run.Generator, bool) {
-	g := run.Generator{
+func decodeGenerator(m *pb.Generator) (measure.Generator, bool) {
+	g := measure.Generator{
 		Executor: plain(m.GetExecutor()), Loops: int(m.GetLoops()), CPUSeconds: m.GetCpuSeconds(), GCCycles: m.GetGcCycles(),
 		MaxRSSBytes: m.GetMaxRssBytes(), Mallocs: m.GetMallocs(), Busy: m.GetBusy(), ProductiveSeconds: m.GetProductiveSeconds(),
 		GCPauseMaxSeconds: m.GetGcPauseMaxSeconds(), SchedLatencyP99Seconds: m.GetSchedLatencyP99Seconds(),
@@ -226,19 +245,22 @@ func decodeGenerator(m *pb.Generator) (run.Generator, bool) {
 	const most = float64(maxRunTime/time.Second) * 1024
 	ok := possible(g.CPUSeconds, most) && possible(g.ProductiveSeconds, most) && possible(g.GCPauseMaxSeconds, most) &&
 		possible(g.SchedLatencyP99Seconds, most) && possible(g.Busy, 1) && g.MaxRSSBytes >= 0
+	g.CPUUserSeconds, g.CPUSystemSeconds, g.ElapsedSeconds = m.GetCpuUserSeconds(), m.GetCpuSystemSeconds(), m.GetElapsedSeconds()
+	g.MinorFaults, g.MajorFaults, g.BlocksRead, g.BlocksWritten = m.GetMinorFaults(), m.GetMajorFaults(), m.GetBlocksRead(), m.GetBlocksWritten()
+	ok = ok && possible(g.CPUUserSeconds, most) && possible(g.CPUSystemSeconds, most) && possible(g.ElapsedSeconds, most)
 	if m != nil && m.RunQueueWait != nil {
 		share := m.GetRunQueueWait()
 		g.RunQueueWait, ok = &share, ok && possible(share, 1)
 	}
 	if t := m.GetThrottled(); t != nil {
-		g.Throttled, ok = &run.Throttled{Periods: t.GetPeriods(), Seconds: t.GetSeconds()}, ok && possible(t.GetSeconds(), most)
+		g.Throttled, ok = &measure.Throttled{Periods: t.GetPeriods(), Seconds: t.GetSeconds()}, ok && possible(t.GetSeconds(), most)
 	}
 	if i := m.GetInterrupted(); i != nil {
 		g.Interrupted = &measure.Interrupted{Times: i.GetTimes(), Seconds: i.GetSeconds(), MaxSeconds: i.GetMaxSeconds(), OthersSeconds: i.GetOthersSeconds()}
 		ok = ok && possible(i.GetSeconds(), most) && possible(i.GetMaxSeconds(), most) && possible(i.GetOthersSeconds(), most)
 	}
 	if t := m.GetTcp(); t != nil {
-		g.TCP = &run.TCP{BytesSent: t.GetBytesSent(), BytesRetransmitted: t.GetBytesRetransmitted(), Retransmits: t.GetRetransmits()}
+		g.TCP = &measure.TCP{BytesSent: t.GetBytesSent(), BytesRetransmitted: t.GetBytesRetransmitted(), Retransmits: t.GetRetransmits()}
 	}
 	g.MachineUnknown = plain(m.GetMachineUnknown())
 	if at := m.GetMachine(); at != nil {
@@ -250,13 +272,15 @@ func decodeGenerator(m *pb.Generator) (run.Generator, bool) {
 	return g, ok
 }
 
-func decodeFinal(m *pb.Final) (worker.Final, error) {
-	f := worker.Final{Step: int(m.GetStep()), Totals: new(measure.Totals), Stopped: m.GetStopped(), Expired: m.GetExpired()}
+// decodeFinal reads a worker's last word on a step, and its totals into scratch: those of a thousand workers come at the same time, and only
+// their accounts are wanted.
+func decodeFinal(m *pb.Final, scratch *measure.Totals) (worker.Final, error) {
+	f := worker.Final{Step: int(m.GetStep()), Account: new(measure.Account), Stopped: m.GetStopped(), Expired: m.GetExpired()}
 	var ok bool
 	if f.Generator, ok = decodeGenerator(m.GetGenerator()); !ok {
 		return worker.Final{}, fmt.Errorf("step %d ends with figures that cannot be", f.Step)
 	}
-	rest, err := f.Totals.Decode(m.GetTotals())
+	rest, err := scratch.Decode(m.GetTotals())
 	switch {
 	case err != nil:
 		return worker.Final{}, err
@@ -266,7 +290,11 @@ func decodeFinal(m *pb.Final) (worker.Final, error) {
 	if f.Log, err = decodeLog(m.GetLog()); err != nil {
 		return worker.Final{}, fmt.Errorf("step %d: %w", f.Step, err)
 	}
-	return f, f.Totals.CheckValid()
+	if err := scratch.CheckValid(); err != nil {
+		return worker.Final{}, err
+	}
+	f.Account.Add(scratch)
+	return f, nil
 }
 
 // decodeTime checks a time on some clock that is to be added to others.

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -11,7 +12,9 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
-	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
 // Each of these tests breaks one clause of a message at a time, by as little as can be, and takes what just holds.
@@ -65,9 +68,9 @@ func TestStepIsChecked(t *testing.T) {
 		want   string
 	}{
 		"as it should be":     {func(*pb.Step) {}, ""},
-		"setup":               {func(m *pb.Step) { m.Kind = string(run.Setup) }, ""},
-		"populate":            {func(m *pb.Step) { m.Kind = string(run.Populate) }, ""},
-		"clear":               {func(m *pb.Step) { m.Kind = string(run.Clear) }, ""},
+		"setup":               {func(m *pb.Step) { m.Kind = string(worker.Setup) }, ""},
+		"populate":            {func(m *pb.Step) { m.Kind = string(worker.Populate) }, ""},
+		"clear":               {func(m *pb.Step) { m.Kind = string(worker.Clear) }, ""},
 		"no sessions":         {func(m *pb.Step) { m.From, m.To = 7, 7 }, ""},
 		"most sessions":       {func(m *pb.Step) { m.To = maxSessions }, ""},
 		"highest rates":       {func(m *pb.Step) { m.Rate, m.RateFrom = maxRate, maxRate }, ""},
@@ -90,7 +93,7 @@ func TestStepIsChecked(t *testing.T) {
 		"too high a level":    {func(m *pb.Step) { m.Level = maxLevels + 1 }, "cannot be"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := &pb.Step{Kind: string(run.Load), To: 10, Rate: 100, RateFrom: 10, DurationNs: int64(time.Second)}
+			m := &pb.Step{Kind: string(worker.Load), To: 10, Rate: 100, RateFrom: 10, DurationNs: int64(time.Second)}
 			c.change(m)
 			_, err := decodeStep(m)
 			if c.want == "" {
@@ -181,14 +184,157 @@ func TestBytesBehindAreRefused(t *testing.T) {
 	require.ErrorContains(t, decodeSnapshot(into, append(snapshot, 0)), "1 bytes behind it")
 	require.Error(t, decodeSnapshot(into, snapshot[:1]))
 
-	_, err = decodeFinal(&pb.Final{Totals: totals})
+	_, err = decodeFinal(&pb.Final{Totals: totals}, new(measure.Totals))
 	require.NoError(t, err)
-	_, err = decodeFinal(&pb.Final{Totals: append(totals, 0)})
+	_, err = decodeFinal(&pb.Final{Totals: append(totals, 0)}, new(measure.Totals))
 	require.ErrorContains(t, err, "1 bytes behind its totals")
-	_, err = decodeFinal(&pb.Final{Totals: totals[:1]})
+	_, err = decodeFinal(&pb.Final{Totals: totals[:1]}, new(measure.Totals))
 	require.Error(t, err)
-	_, err = decodeFinal(&pb.Final{Totals: totals, Generator: &pb.Generator{Busy: 2}})
+	_, err = decodeFinal(&pb.Final{Totals: totals, Generator: &pb.Generator{Busy: 2}}, new(measure.Totals))
 	require.ErrorContains(t, err, "figures that cannot be")
-	_, err = decodeFinal(&pb.Final{Totals: totals, Log: []byte("{")})
+	_, err = decodeFinal(&pb.Final{Totals: totals, Log: []byte("{")}, new(measure.Totals))
 	require.ErrorContains(t, err, "log files")
+}
+
+// TestHeartbeatIsChecked clause by clause.
+func TestHeartbeatIsChecked(t *testing.T) {
+	for name, c := range map[string]struct {
+		m  *pb.Heartbeat
+		ok bool
+	}{
+		"nothing":              {&pb.Heartbeat{}, true},
+		"as much as can be":    {&pb.Heartbeat{UncertaintyNs: int64(maxRunTime), OffsetNs: int64(maxRunTime), CpuNs: math.MaxInt64, Progress: math.MaxInt64}, true},
+		"as far behind":        {&pb.Heartbeat{OffsetNs: -int64(maxRunTime)}, true},
+		"too uncertain":        {&pb.Heartbeat{UncertaintyNs: int64(maxRunTime) + 1}, false},
+		"negative uncertainty": {&pb.Heartbeat{UncertaintyNs: -1}, false},
+		"too far ahead":        {&pb.Heartbeat{OffsetNs: int64(maxRunTime) + 1}, false},
+		"too far behind":       {&pb.Heartbeat{OffsetNs: -int64(maxRunTime) - 1}, false},
+		"negative time":        {&pb.Heartbeat{CpuNs: -1}, false},
+		"negative progress":    {&pb.Heartbeat{Progress: -1}, false},
+	} {
+		h, err := decodeHealth(c.m)
+		if !c.ok {
+			require.ErrorContains(t, err, "a heartbeat with an uncertainty of", name)
+			continue
+		}
+		require.NoError(t, err, name)
+		require.Equal(t, health{time.Duration(c.m.OffsetNs), time.Duration(c.m.UncertaintyNs), time.Duration(c.m.CpuNs), c.m.Progress}, h, name)
+	}
+}
+
+// TestMostThatMayBeSaid of servers, nodes, targets and facts is taken, and one more is not.
+func TestMostThatMayBeSaid(t *testing.T) {
+	facts := func(n int) *pb.Facts {
+		f := &pb.Facts{Fact: map[string]string{}}
+		for i := range n {
+			f.Fact[fmt.Sprint(i)] = "x"
+		}
+		return f
+	}
+	servers := func(n int) map[string]*pb.Facts {
+		all := map[string]*pb.Facts{}
+		for i := range n {
+			all[fmt.Sprint(i)] = nil
+		}
+		return all
+	}
+	nodes := func(n int) []string {
+		all := make([]string, n)
+		for i := range all {
+			all[i] = "h:1"
+		}
+		return all
+	}
+	for name, of := range map[string]func(more int) map[string]*pb.Reached{
+		"facts": func(more int) map[string]*pb.Reached {
+			return map[string]*pb.Reached{"t": {Servers: map[string]*pb.Facts{"a": facts(maxFacts + more)}}}
+		},
+		"servers": func(more int) map[string]*pb.Reached {
+			return map[string]*pb.Reached{"t": {Servers: servers(maxServers / 2)}, "u": {Servers: servers(maxServers/2 + more)}}
+		},
+		"nodes": func(more int) map[string]*pb.Reached {
+			return map[string]*pb.Reached{"t": {Node: nodes(maxServers / 2)}, "u": {Node: nodes(maxServers/2 + more)}}
+		},
+		"targets": func(more int) map[string]*pb.Reached {
+			all := map[string]*pb.Reached{}
+			for i := range maxServers + more {
+				all[fmt.Sprint(i)] = &pb.Reached{}
+			}
+			return all
+		},
+	} {
+		_, err := decodeReady(&pb.Ready{Targets: of(0)})
+		require.NoError(t, err, name)
+		_, err = decodeReady(&pb.Ready{Targets: of(1)})
+		require.ErrorContains(t, err, "are the most", name)
+	}
+
+	assignment := &pb.Assignment{Workers: 1, Run: strings.Repeat("r", maxLine), Nodes: map[string]*pb.Endpoints{"0": {Endpoint: nodes(maxServers)}}}
+	for i := range maxServers - 1 {
+		assignment.Nodes[fmt.Sprint(i+1)] = &pb.Endpoints{}
+	}
+	_, err := decodeAssignment(assignment)
+	require.NoError(t, err)
+	assignment.Run += "r"
+	_, err = decodeAssignment(assignment)
+	require.ErrorContains(t, err, "no line of up to")
+}
+
+// TestEachFigureOfAGeneratorIsChecked sets one figure after the other to what no generator has spent.
+func TestEachFigureOfAGeneratorIsChecked(t *testing.T) {
+	const most = float64(maxRunTime/time.Second) * 1024
+	figures := map[string]func(*pb.Generator, float64){
+		"cpu":            func(g *pb.Generator, f float64) { g.CpuSeconds = f },
+		"user":           func(g *pb.Generator, f float64) { g.CpuUserSeconds = f },
+		"system":         func(g *pb.Generator, f float64) { g.CpuSystemSeconds = f },
+		"elapsed":        func(g *pb.Generator, f float64) { g.ElapsedSeconds = f },
+		"productive":     func(g *pb.Generator, f float64) { g.ProductiveSeconds = f },
+		"pause":          func(g *pb.Generator, f float64) { g.GcPauseMaxSeconds = f },
+		"scheduling":     func(g *pb.Generator, f float64) { g.SchedLatencyP99Seconds = f },
+		"throttled":      func(g *pb.Generator, f float64) { g.Throttled = &pb.Throttled{Seconds: f} },
+		"interrupted":    func(g *pb.Generator, f float64) { g.Interrupted = &pb.Interrupted{Seconds: f} },
+		"at most":        func(g *pb.Generator, f float64) { g.Interrupted = &pb.Interrupted{MaxSeconds: f} },
+		"others":         func(g *pb.Generator, f float64) { g.Interrupted = &pb.Interrupted{OthersSeconds: f} },
+		"of the machine": func(g *pb.Generator, f float64) { g.Machine = &pb.Machine{Seconds: f} },
+	}
+	for name, set := range figures {
+		for f, good := range map[float64]bool{0: true, most: true, -1e-300: false, math.Nextafter(most, math.Inf(1)): false, math.NaN(): false} {
+			var g pb.Generator
+			set(&g, f)
+			_, ok := decodeGenerator(&g)
+			require.Equal(t, good, ok, "%s %v", name, f)
+		}
+	}
+}
+
+// TestLogsCross with a worker's last word, as far as they can: a figure that is no number is an error where it is encoded, and one that cannot be where it is decoded.
+func TestLogsCross(t *testing.T) {
+	speed, none := 7.5, math.NaN()
+	log := &worker.Log{Log: localfile.Log{SyncUsed: "msync", Files: 2}, BytesPerSecond: &speed}
+	e, err := encodeFinal(&worker.Final{Step: 1, Log: log}, nil)
+	require.NoError(t, err)
+	f, err := decodeFinal(e.GetFinal(), new(measure.Totals))
+	require.NoError(t, err)
+	require.Equal(t, log, f.Log)
+
+	_, err = encodeFinal(&worker.Final{Log: &worker.Log{BytesPerSecond: &none}}, nil)
+	require.Error(t, err)
+	e, err = encodeFinal(&worker.Final{Step: 3, Log: &worker.Log{Log: localfile.Log{Files: -1}}}, nil)
+	require.NoError(t, err)
+	_, err = decodeFinal(e.GetFinal(), new(measure.Totals))
+	require.ErrorContains(t, err, "step 3: log files: -1 of")
+
+	counted := measure.NewTotals(0, 1)
+	counted.Ack(driver.Put, measure.MaxAcks+1, 1)
+	_, err = encodeFinal(&worker.Final{Totals: counted}, nil)
+	require.ErrorContains(t, err, "acks of an op")
+	_, err = encodeSnapshot(&measure.Snapshot{Delta: *counted})
+	require.ErrorContains(t, err, "acks of an op")
+}
+
+// TestErrorsCross: what failed is an error at the other end, whatever its text, and what did not is none.
+func TestErrorsCross(t *testing.T) {
+	require.NoError(t, errorOf(textOf(nil)))
+	require.EqualError(t, errorOf(textOf(errors.New("why"))), "why")
+	require.EqualError(t, errorOf(textOf(errors.New(""))), "unknown error")
 }

@@ -1366,11 +1366,10 @@ type Ready struct {
 	Ops           uint64                 `protobuf:"varint,5,opt,name=ops,proto3" json:"ops,omitempty"`
 	Executor      string                 `protobuf:"bytes,6,opt,name=executor,proto3" json:"executor,omitempty"`
 	Loops         uint32                 `protobuf:"varint,7,opt,name=loops,proto3" json:"loops,omitempty"`
-	Servers       map[string]*Facts      `protobuf:"bytes,8,rep,name=servers,proto3" json:"servers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // by endpoint
-	OffsetNs      int64                  `protobuf:"varint,9,opt,name=offset_ns,json=offsetNs,proto3" json:"offset_ns,omitempty"`                                                        // worker's clock − coordinator's
+	OffsetNs      int64                  `protobuf:"varint,9,opt,name=offset_ns,json=offsetNs,proto3" json:"offset_ns,omitempty"` // worker's clock − coordinator's
 	UncertaintyNs int64                  `protobuf:"varint,10,opt,name=uncertainty_ns,json=uncertaintyNs,proto3" json:"uncertainty_ns,omitempty"`
 	RttNs         int64                  `protobuf:"varint,11,opt,name=rtt_ns,json=rttNs,proto3" json:"rtt_ns,omitempty"`
-	Endpoint      []string               `protobuf:"bytes,12,rep,name=endpoint,proto3" json:"endpoint,omitempty"` // found nodes of a cluster
+	Targets       map[string]*Reached    `protobuf:"bytes,13,rep,name=targets,proto3" json:"targets,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // by name
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1454,13 +1453,6 @@ func (x *Ready) GetLoops() uint32 {
 	return 0
 }
 
-func (x *Ready) GetServers() map[string]*Facts {
-	if x != nil {
-		return x.Servers
-	}
-	return nil
-}
-
 func (x *Ready) GetOffsetNs() int64 {
 	if x != nil {
 		return x.OffsetNs
@@ -1482,9 +1474,61 @@ func (x *Ready) GetRttNs() int64 {
 	return 0
 }
 
-func (x *Ready) GetEndpoint() []string {
+func (x *Ready) GetTargets() map[string]*Reached {
 	if x != nil {
-		return x.Endpoint
+		return x.Targets
+	}
+	return nil
+}
+
+type Reached struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Servers       map[string]*Facts      `protobuf:"bytes,1,rep,name=servers,proto3" json:"servers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // by endpoint
+	Node          []string               `protobuf:"bytes,2,rep,name=node,proto3" json:"node,omitempty"`                                                                                 // found, of a cluster
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Reached) Reset() {
+	*x = Reached{}
+	mi := &file_control_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Reached) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Reached) ProtoMessage() {}
+
+func (x *Reached) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Reached.ProtoReflect.Descriptor instead.
+func (*Reached) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *Reached) GetServers() map[string]*Facts {
+	if x != nil {
+		return x.Servers
+	}
+	return nil
+}
+
+func (x *Reached) GetNode() []string {
+	if x != nil {
+		return x.Node
 	}
 	return nil
 }
@@ -1498,7 +1542,7 @@ type Facts struct {
 
 func (x *Facts) Reset() {
 	*x = Facts{}
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1510,7 +1554,7 @@ func (x *Facts) String() string {
 func (*Facts) ProtoMessage() {}
 
 func (x *Facts) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1523,7 +1567,7 @@ func (x *Facts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Facts.ProtoReflect.Descriptor instead.
 func (*Facts) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{17}
+	return file_control_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Facts) GetFact() map[string]string {
@@ -1541,14 +1585,14 @@ type Final struct {
 	Stopped       bool                   `protobuf:"varint,4,opt,name=stopped,proto3" json:"stopped,omitempty"`
 	Generator     *Generator             `protobuf:"bytes,5,opt,name=generator,proto3" json:"generator,omitempty"`
 	Expired       bool                   `protobuf:"varint,6,opt,name=expired,proto3" json:"expired,omitempty"` // the lease was over
-	Log           []byte                 `protobuf:"bytes,7,opt,name=log,proto3" json:"log,omitempty"`          // JSON of run.Log; empty for none
+	Log           []byte                 `protobuf:"bytes,7,opt,name=log,proto3" json:"log,omitempty"`          // JSON of worker.Log; empty for none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Final) Reset() {
 	*x = Final{}
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1560,7 +1604,7 @@ func (x *Final) String() string {
 func (*Final) ProtoMessage() {}
 
 func (x *Final) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1573,7 +1617,7 @@ func (x *Final) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Final.ProtoReflect.Descriptor instead.
 func (*Final) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{18}
+	return file_control_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Final) GetStep() uint32 {
@@ -1643,13 +1687,20 @@ type Generator struct {
 	Interrupted            *Interrupted           `protobuf:"bytes,14,opt,name=interrupted,proto3" json:"interrupted,omitempty"`                             // absent: not known
 	Machine                *Machine               `protobuf:"bytes,15,opt,name=machine,proto3" json:"machine,omitempty"`                                     // absent: not known
 	MachineUnknown         string                 `protobuf:"bytes,16,opt,name=machine_unknown,json=machineUnknown,proto3" json:"machine_unknown,omitempty"` // why machine is not known
+	CpuUserSeconds         float64                `protobuf:"fixed64,17,opt,name=cpu_user_seconds,json=cpuUserSeconds,proto3" json:"cpu_user_seconds,omitempty"`
+	CpuSystemSeconds       float64                `protobuf:"fixed64,18,opt,name=cpu_system_seconds,json=cpuSystemSeconds,proto3" json:"cpu_system_seconds,omitempty"`
+	MinorFaults            uint64                 `protobuf:"varint,19,opt,name=minor_faults,json=minorFaults,proto3" json:"minor_faults,omitempty"`
+	MajorFaults            uint64                 `protobuf:"varint,20,opt,name=major_faults,json=majorFaults,proto3" json:"major_faults,omitempty"`
+	BlocksRead             uint64                 `protobuf:"varint,21,opt,name=blocks_read,json=blocksRead,proto3" json:"blocks_read,omitempty"`
+	BlocksWritten          uint64                 `protobuf:"varint,22,opt,name=blocks_written,json=blocksWritten,proto3" json:"blocks_written,omitempty"`
+	ElapsedSeconds         float64                `protobuf:"fixed64,23,opt,name=elapsed_seconds,json=elapsedSeconds,proto3" json:"elapsed_seconds,omitempty"`
 	unknownFields          protoimpl.UnknownFields
 	sizeCache              protoimpl.SizeCache
 }
 
 func (x *Generator) Reset() {
 	*x = Generator{}
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1661,7 +1712,7 @@ func (x *Generator) String() string {
 func (*Generator) ProtoMessage() {}
 
 func (x *Generator) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1674,7 +1725,7 @@ func (x *Generator) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Generator.ProtoReflect.Descriptor instead.
 func (*Generator) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{19}
+	return file_control_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Generator) GetExecutor() string {
@@ -1789,6 +1840,55 @@ func (x *Generator) GetMachineUnknown() string {
 	return ""
 }
 
+func (x *Generator) GetCpuUserSeconds() float64 {
+	if x != nil {
+		return x.CpuUserSeconds
+	}
+	return 0
+}
+
+func (x *Generator) GetCpuSystemSeconds() float64 {
+	if x != nil {
+		return x.CpuSystemSeconds
+	}
+	return 0
+}
+
+func (x *Generator) GetMinorFaults() uint64 {
+	if x != nil {
+		return x.MinorFaults
+	}
+	return 0
+}
+
+func (x *Generator) GetMajorFaults() uint64 {
+	if x != nil {
+		return x.MajorFaults
+	}
+	return 0
+}
+
+func (x *Generator) GetBlocksRead() uint64 {
+	if x != nil {
+		return x.BlocksRead
+	}
+	return 0
+}
+
+func (x *Generator) GetBlocksWritten() uint64 {
+	if x != nil {
+		return x.BlocksWritten
+	}
+	return 0
+}
+
+func (x *Generator) GetElapsedSeconds() float64 {
+	if x != nil {
+		return x.ElapsedSeconds
+	}
+	return 0
+}
+
 // Machine is who had the processors that the worker and its target may use.
 type Machine struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1802,7 +1902,7 @@ type Machine struct {
 
 func (x *Machine) Reset() {
 	*x = Machine{}
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1814,7 +1914,7 @@ func (x *Machine) String() string {
 func (*Machine) ProtoMessage() {}
 
 func (x *Machine) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1827,7 +1927,7 @@ func (x *Machine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Machine.ProtoReflect.Descriptor instead.
 func (*Machine) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{20}
+	return file_control_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Machine) GetOthersShare() float64 {
@@ -1870,7 +1970,7 @@ type Interrupted struct {
 
 func (x *Interrupted) Reset() {
 	*x = Interrupted{}
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1882,7 +1982,7 @@ func (x *Interrupted) String() string {
 func (*Interrupted) ProtoMessage() {}
 
 func (x *Interrupted) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1895,7 +1995,7 @@ func (x *Interrupted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Interrupted.ProtoReflect.Descriptor instead.
 func (*Interrupted) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{21}
+	return file_control_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Interrupted) GetTimes() uint64 {
@@ -1936,7 +2036,7 @@ type Throttled struct {
 
 func (x *Throttled) Reset() {
 	*x = Throttled{}
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1948,7 +2048,7 @@ func (x *Throttled) String() string {
 func (*Throttled) ProtoMessage() {}
 
 func (x *Throttled) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1961,7 +2061,7 @@ func (x *Throttled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Throttled.ProtoReflect.Descriptor instead.
 func (*Throttled) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{22}
+	return file_control_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Throttled) GetPeriods() uint64 {
@@ -1989,7 +2089,7 @@ type TCP struct {
 
 func (x *TCP) Reset() {
 	*x = TCP{}
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2001,7 +2101,7 @@ func (x *TCP) String() string {
 func (*TCP) ProtoMessage() {}
 
 func (x *TCP) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2014,7 +2114,7 @@ func (x *TCP) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TCP.ProtoReflect.Descriptor instead.
 func (*TCP) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{23}
+	return file_control_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *TCP) GetBytesSent() uint64 {
@@ -2142,7 +2242,7 @@ const file_control_proto_rawDesc = "" +
 	"\x04step\x18\x01 \x01(\rR\x04step\x12\x13\n" +
 	"\x05at_ns\x18\x02 \x01(\x03R\x04atNs\"\a\n" +
 	"\x05Drain\"\t\n" +
-	"\aAbandon\"\xb3\x03\n" +
+	"\aAbandon\"\xa5\x03\n" +
 	"\x05Ready\x12\x12\n" +
 	"\x04step\x18\x01 \x01(\rR\x04step\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\tR\x05error\x12\x1a\n" +
@@ -2150,13 +2250,18 @@ const file_control_proto_rawDesc = "" +
 	"\vconnections\x18\x04 \x01(\rR\vconnections\x12\x10\n" +
 	"\x03ops\x18\x05 \x01(\x04R\x03ops\x12\x1a\n" +
 	"\bexecutor\x18\x06 \x01(\tR\bexecutor\x12\x14\n" +
-	"\x05loops\x18\a \x01(\rR\x05loops\x128\n" +
-	"\aservers\x18\b \x03(\v2\x1e.loadgen.v1.Ready.ServersEntryR\aservers\x12\x1b\n" +
+	"\x05loops\x18\a \x01(\rR\x05loops\x12\x1b\n" +
 	"\toffset_ns\x18\t \x01(\x03R\boffsetNs\x12%\n" +
 	"\x0euncertainty_ns\x18\n" +
 	" \x01(\x03R\runcertaintyNs\x12\x15\n" +
-	"\x06rtt_ns\x18\v \x01(\x03R\x05rttNs\x12\x1a\n" +
-	"\bendpoint\x18\f \x03(\tR\bendpoint\x1aM\n" +
+	"\x06rtt_ns\x18\v \x01(\x03R\x05rttNs\x128\n" +
+	"\atargets\x18\r \x03(\v2\x1e.loadgen.v1.Ready.TargetsEntryR\atargets\x1aO\n" +
+	"\fTargetsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12)\n" +
+	"\x05value\x18\x02 \x01(\v2\x13.loadgen.v1.ReachedR\x05value:\x028\x01J\x04\b\b\x10\tJ\x04\b\f\x10\r\"\xa8\x01\n" +
+	"\aReached\x12:\n" +
+	"\aservers\x18\x01 \x03(\v2 .loadgen.v1.Reached.ServersEntryR\aservers\x12\x12\n" +
+	"\x04node\x18\x02 \x03(\tR\x04node\x1aM\n" +
 	"\fServersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
 	"\x05value\x18\x02 \x01(\v2\x11.loadgen.v1.FactsR\x05value:\x028\x01\"q\n" +
@@ -2172,7 +2277,7 @@ const file_control_proto_rawDesc = "" +
 	"\astopped\x18\x04 \x01(\bR\astopped\x123\n" +
 	"\tgenerator\x18\x05 \x01(\v2\x15.loadgen.v1.GeneratorR\tgenerator\x12\x18\n" +
 	"\aexpired\x18\x06 \x01(\bR\aexpired\x12\x10\n" +
-	"\x03log\x18\a \x01(\fR\x03log\"\x91\x05\n" +
+	"\x03log\x18\a \x01(\fR\x03log\"\xa0\a\n" +
 	"\tGenerator\x12\x1a\n" +
 	"\bexecutor\x18\x01 \x01(\tR\bexecutor\x12\x14\n" +
 	"\x05loops\x18\x02 \x01(\rR\x05loops\x12\x1f\n" +
@@ -2191,7 +2296,15 @@ const file_control_proto_rawDesc = "" +
 	"\x03tcp\x18\r \x01(\v2\x0f.loadgen.v1.TCPR\x03tcp\x129\n" +
 	"\vinterrupted\x18\x0e \x01(\v2\x17.loadgen.v1.InterruptedR\vinterrupted\x12-\n" +
 	"\amachine\x18\x0f \x01(\v2\x13.loadgen.v1.MachineR\amachine\x12'\n" +
-	"\x0fmachine_unknown\x18\x10 \x01(\tR\x0emachineUnknownB\x11\n" +
+	"\x0fmachine_unknown\x18\x10 \x01(\tR\x0emachineUnknown\x12(\n" +
+	"\x10cpu_user_seconds\x18\x11 \x01(\x01R\x0ecpuUserSeconds\x12,\n" +
+	"\x12cpu_system_seconds\x18\x12 \x01(\x01R\x10cpuSystemSeconds\x12!\n" +
+	"\fminor_faults\x18\x13 \x01(\x04R\vminorFaults\x12!\n" +
+	"\fmajor_faults\x18\x14 \x01(\x04R\vmajorFaults\x12\x1f\n" +
+	"\vblocks_read\x18\x15 \x01(\x04R\n" +
+	"blocksRead\x12%\n" +
+	"\x0eblocks_written\x18\x16 \x01(\x04R\rblocksWritten\x12'\n" +
+	"\x0felapsed_seconds\x18\x17 \x01(\x01R\x0eelapsedSecondsB\x11\n" +
 	"\x0f_run_queue_wait\"y\n" +
 	"\aMachine\x12!\n" +
 	"\fothers_share\x18\x01 \x01(\x01R\vothersShare\x12\x1d\n" +
@@ -2228,7 +2341,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_control_proto_goTypes = []any{
 	(*FromWorker)(nil),      // 0: loadgen.v1.FromWorker
 	(*Part)(nil),            // 1: loadgen.v1.Part
@@ -2247,16 +2360,18 @@ var file_control_proto_goTypes = []any{
 	(*Drain)(nil),           // 14: loadgen.v1.Drain
 	(*Abandon)(nil),         // 15: loadgen.v1.Abandon
 	(*Ready)(nil),           // 16: loadgen.v1.Ready
-	(*Facts)(nil),           // 17: loadgen.v1.Facts
-	(*Final)(nil),           // 18: loadgen.v1.Final
-	(*Generator)(nil),       // 19: loadgen.v1.Generator
-	(*Machine)(nil),         // 20: loadgen.v1.Machine
-	(*Interrupted)(nil),     // 21: loadgen.v1.Interrupted
-	(*Throttled)(nil),       // 22: loadgen.v1.Throttled
-	(*TCP)(nil),             // 23: loadgen.v1.TCP
-	nil,                     // 24: loadgen.v1.Assignment.NodesEntry
-	nil,                     // 25: loadgen.v1.Ready.ServersEntry
-	nil,                     // 26: loadgen.v1.Facts.FactEntry
+	(*Reached)(nil),         // 17: loadgen.v1.Reached
+	(*Facts)(nil),           // 18: loadgen.v1.Facts
+	(*Final)(nil),           // 19: loadgen.v1.Final
+	(*Generator)(nil),       // 20: loadgen.v1.Generator
+	(*Machine)(nil),         // 21: loadgen.v1.Machine
+	(*Interrupted)(nil),     // 22: loadgen.v1.Interrupted
+	(*Throttled)(nil),       // 23: loadgen.v1.Throttled
+	(*TCP)(nil),             // 24: loadgen.v1.TCP
+	nil,                     // 25: loadgen.v1.Assignment.NodesEntry
+	nil,                     // 26: loadgen.v1.Ready.TargetsEntry
+	nil,                     // 27: loadgen.v1.Reached.ServersEntry
+	nil,                     // 28: loadgen.v1.Facts.FactEntry
 }
 var file_control_proto_depIdxs = []int32{
 	3,  // 0: loadgen.v1.FromWorker.hello:type_name -> loadgen.v1.Hello
@@ -2275,24 +2390,26 @@ var file_control_proto_depIdxs = []int32{
 	15, // 13: loadgen.v1.Envelope.abandon:type_name -> loadgen.v1.Abandon
 	11, // 14: loadgen.v1.Envelope.assigned:type_name -> loadgen.v1.Answer
 	16, // 15: loadgen.v1.Envelope.ready:type_name -> loadgen.v1.Ready
-	18, // 16: loadgen.v1.Envelope.final:type_name -> loadgen.v1.Final
-	24, // 17: loadgen.v1.Assignment.nodes:type_name -> loadgen.v1.Assignment.NodesEntry
-	25, // 18: loadgen.v1.Ready.servers:type_name -> loadgen.v1.Ready.ServersEntry
-	26, // 19: loadgen.v1.Facts.fact:type_name -> loadgen.v1.Facts.FactEntry
-	19, // 20: loadgen.v1.Final.generator:type_name -> loadgen.v1.Generator
-	22, // 21: loadgen.v1.Generator.throttled:type_name -> loadgen.v1.Throttled
-	23, // 22: loadgen.v1.Generator.tcp:type_name -> loadgen.v1.TCP
-	21, // 23: loadgen.v1.Generator.interrupted:type_name -> loadgen.v1.Interrupted
-	20, // 24: loadgen.v1.Generator.machine:type_name -> loadgen.v1.Machine
-	10, // 25: loadgen.v1.Assignment.NodesEntry.value:type_name -> loadgen.v1.Endpoints
-	17, // 26: loadgen.v1.Ready.ServersEntry.value:type_name -> loadgen.v1.Facts
-	0,  // 27: loadgen.v1.Control.Join:input_type -> loadgen.v1.FromWorker
-	2,  // 28: loadgen.v1.Control.Join:output_type -> loadgen.v1.FromCoordinator
-	28, // [28:29] is the sub-list for method output_type
-	27, // [27:28] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	19, // 16: loadgen.v1.Envelope.final:type_name -> loadgen.v1.Final
+	25, // 17: loadgen.v1.Assignment.nodes:type_name -> loadgen.v1.Assignment.NodesEntry
+	26, // 18: loadgen.v1.Ready.targets:type_name -> loadgen.v1.Ready.TargetsEntry
+	27, // 19: loadgen.v1.Reached.servers:type_name -> loadgen.v1.Reached.ServersEntry
+	28, // 20: loadgen.v1.Facts.fact:type_name -> loadgen.v1.Facts.FactEntry
+	20, // 21: loadgen.v1.Final.generator:type_name -> loadgen.v1.Generator
+	23, // 22: loadgen.v1.Generator.throttled:type_name -> loadgen.v1.Throttled
+	24, // 23: loadgen.v1.Generator.tcp:type_name -> loadgen.v1.TCP
+	22, // 24: loadgen.v1.Generator.interrupted:type_name -> loadgen.v1.Interrupted
+	21, // 25: loadgen.v1.Generator.machine:type_name -> loadgen.v1.Machine
+	10, // 26: loadgen.v1.Assignment.NodesEntry.value:type_name -> loadgen.v1.Endpoints
+	17, // 27: loadgen.v1.Ready.TargetsEntry.value:type_name -> loadgen.v1.Reached
+	18, // 28: loadgen.v1.Reached.ServersEntry.value:type_name -> loadgen.v1.Facts
+	0,  // 29: loadgen.v1.Control.Join:input_type -> loadgen.v1.FromWorker
+	2,  // 30: loadgen.v1.Control.Join:output_type -> loadgen.v1.FromCoordinator
+	30, // [30:31] is the sub-list for method output_type
+	29, // [29:30] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -2326,14 +2443,14 @@ func file_control_proto_init() {
 		(*Envelope_Snapshot)(nil),
 		(*Envelope_Final)(nil),
 	}
-	file_control_proto_msgTypes[19].OneofWrappers = []any{}
+	file_control_proto_msgTypes[20].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   27,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
