@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/loadgen/loadgen/internal/judge"
+	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -76,7 +77,18 @@ type Config struct {
 
 	// AbortOnLoss ends the run when a worker is lost. Without it the others go on, and the run is degraded.
 	AbortOnLoss bool
+
+	// Replace returns a worker that takes the place of a lost one in the phases to come, and waits for one until ctx ends; nil: nobody does.
+	// ReplaceWithin is for how long it is waited for before a phase.
+	Replace       func(ctx context.Context) (worker.Member, error)
+	ReplaceWithin time.Duration
+
+	// Lease is for how long a worker may load without a word from here; 0: no longer than this process lives. Whoever recovers the run wants to know.
+	Lease time.Duration
 }
+
+// byLoss is the end of a run that was to end so.
+var byLoss = reason.Why{Code: reason.WorkerLost, Text: "a worker was lost, and the run was to end then"}
 
 // coordinator is a run under way.
 type coordinator struct {
@@ -85,15 +97,19 @@ type coordinator struct {
 	nodes   map[string][]string
 	probes  []*asked // by observation of the plan
 	result  *run.Run
-	journal *journal
+	journal *journal // nil: nothing more is kept, because the run is read back
+	past    *past    // that it is read back from; nil: it goes on
 	seq     int
 	rows    int      // that the series of a load may have
 	seqs    []uint64 // of each worker's last snapshot
 
 	braked atomic.Pointer[string] // why the plan wants no more; nil while it does
 
+	fleet []int // by worker: which of the result's it is
+
 	mu   sync.Mutex // of what follows: workers are lost at any time
 	lost []bool     // by worker
+	of   []int      // whose losses the result's are, by loss
 }
 
 // Run carries the plan out and returns its result, also when it fails; the verdict says so. Asserts are left to the caller. When ctx
@@ -102,41 +118,57 @@ func Run(ctx context.Context, cfg Config) *run.Run {
 	for _, m := range cfg.Workers {
 		cfg.Header.Workers = append(cfg.Header.Workers, m.Name)
 	}
-	c := &coordinator{
-		Config: cfg, zero: time.Now(), nodes: map[string][]string{}, result: run.New(cfg.Header, cfg.Environment),
-		journal: newJournal(cfg.Store), seqs: make([]uint64, len(cfg.Workers)), lost: make([]bool, len(cfg.Workers)),
-	}
-	loads := 0
-	for _, ph := range cfg.Plan.Phases {
-		loads += ph.Levels()
-	}
-	c.rows = judge.RowsEach(loads)
+	c := newCoordinator(cfg)
+	c.journal = newJournal(cfg.Store)
 	for _, m := range cfg.Workers {
-		c.result.Fleet = append(c.result.Fleet, run.Worker{Name: m.Name, Host: m.Host, Loadgen: m.Version})
+		c.enlist(m)
 	}
-	err := c.all(ctx)
+	c.note(entry{Begin: &beginning{Header: cfg.Header, Environment: cfg.Environment, Fleet: c.result.Fleet, Lease: cfg.Lease, Abort: cfg.AbortOnLoss}})
+	err := c.begin(ctx)
+	if err == nil {
+		err = c.all(ctx)
+	}
 	c.journal.close()
 	c.result.Seconds = time.Since(c.zero).Seconds()
 	c.conclude(ctx, err)
 	return c.result
 }
 
+func newCoordinator(cfg Config) *coordinator {
+	c := &coordinator{
+		Config: cfg, zero: time.Now(), nodes: map[string][]string{}, result: run.New(cfg.Header, cfg.Environment),
+		seqs: make([]uint64, len(cfg.Workers)), lost: make([]bool, len(cfg.Workers)),
+	}
+	loads := 0
+	for _, ph := range cfg.Plan.Phases {
+		loads += ph.Levels()
+	}
+	c.rows = judge.RowsEach(loads)
+	return c
+}
+
+// enlist enters a worker in the result.
+func (c *coordinator) enlist(m worker.Member) {
+	c.fleet = append(c.fleet, len(c.result.Fleet))
+	c.result.Fleet = append(c.result.Fleet, run.Worker{Name: m.Name, Host: m.Host, Loadgen: m.Version})
+}
+
+// fleetOf is what the result says of a worker.
+func (c *coordinator) fleetOf(worker int) *run.Worker { return &c.result.Fleet[c.fleet[worker]] }
+
 // conclude says how far the run got.
 func (c *coordinator) conclude(ctx context.Context, err error) {
-	var losses []string
-	for i := range c.result.Losses {
-		losses = append(losses, c.result.Losses[i].Error())
-	}
-	because := func(why string) []string { return append([]string{why}, losses...) }
+	losses := c.lossesOf()
+	because := func(why reason.Why) []reason.Why { return append([]reason.Why{why}, losses...) }
 	switch why := c.braked.Load(); {
 	case why != nil:
-		c.result.Conclude(run.Aborted, because(*why)...)
+		c.result.Conclude(run.Aborted, because(reason.Why{Code: reason.StoppedByPlan, Text: *why})...)
 	case c.interrupted(ctx):
-		c.result.Conclude(run.Aborted, because("stopped by the user")...)
+		c.result.Conclude(run.Aborted, because(reason.User)...)
 	case err != nil:
-		c.result.Conclude(run.Failed, because(err.Error())...)
+		c.result.Conclude(run.Failed, because(whyOf(err))...)
 	case len(losses) > 0 && c.AbortOnLoss:
-		c.result.Conclude(run.Aborted, because("a worker was lost, and the run was to end then")...)
+		c.result.Conclude(run.Aborted, because(byLoss)...)
 	case len(losses) > 0:
 		c.result.Conclude(run.Degraded, losses...)
 	default:
@@ -144,22 +176,54 @@ func (c *coordinator) conclude(ctx context.Context, err error) {
 	}
 }
 
-// all runs every phase in turn.
-func (c *coordinator) all(ctx context.Context) error {
+// lossesOf says of each worker that was lost how it was.
+func (c *coordinator) lossesOf() (all []reason.Why) {
+	for i := range c.result.Losses {
+		all = append(all, reason.Why{Code: reason.WorkerLost, Text: c.result.Losses[i].Error()})
+	}
+	return all
+}
+
+// whyOf is the error that a run has ended with.
+func whyOf(err error) reason.Why {
+	code := reason.NotCarriedOut
+	var short *shortfallError
+	switch {
+	case errors.As(err, &short):
+		code = reason.SetupFailed
+	case errors.Is(err, errNobody):
+		code = reason.WorkerLost
+	}
+	return reason.Why{Code: code, Text: err.Error()}
+}
+
+// begin makes all ready that phases need.
+func (c *coordinator) begin(ctx context.Context) error {
 	if err := c.start(ctx); err != nil {
 		return err
 	}
-	if err := c.assign(ctx); err != nil {
-		return err
-	}
+	return c.assign(ctx)
+}
+
+// all runs every phase in turn.
+func (c *coordinator) all(ctx context.Context) error {
 	defer c.observe()()
 	for _, ph := range c.Plan.Phases {
 		if c.stopping(ctx) {
 			return nil
 		}
+		if err := c.replace(ctx, ph); err != nil {
+			return fmt.Errorf("before phase %q: %w", ph.Name, err)
+		}
+		if c.stopping(ctx) { // while a worker was waited for
+			return nil
+		}
 		if err := c.phase(ctx, ph); err != nil {
 			return fmt.Errorf("phase %q: %w", ph.Name, err)
 		}
+	}
+	if c.past == nil && c.left() == 0 {
+		return errNobody
 	}
 	return nil
 }
@@ -171,6 +235,9 @@ func (c *coordinator) stopping(ctx context.Context) bool {
 
 // interrupted says whether the user has asked for an end.
 func (c *coordinator) interrupted(ctx context.Context) bool {
+	if c.past != nil {
+		return c.past.stopped != reason.Why{}
+	}
 	select {
 	case <-c.Drain:
 		return true
@@ -193,6 +260,9 @@ func (c *coordinator) start(ctx context.Context) error {
 		}
 		c.nodes[t.Name] = endpoints
 	}
+	if len(c.nodes) > 0 {
+		c.note(entry{Nodes: c.nodes})
+	}
 	return nil
 }
 
@@ -201,26 +271,30 @@ func (c *coordinator) assign(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin, fmt.Errorf("no answer to the plan within %v", answerWithin))
 	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
-	for i, m := range c.Workers {
-		group.Go(func() error {
-			err := m.Worker.Assign(ctx, worker.Assignment{
-				RunID: c.Header.ID, Plan: c.Canonical, Digest: c.Header.PlanDigest, Nodes: c.nodes,
-				WallNS: c.zero.UnixNano(), Zero: c.zero,
-				Index: i, Workers: len(c.Workers),
-			})
-			var lost *run.Loss
-			if errors.As(err, &lost) {
-				return c.lose(i, run.Loss{Worker: m.Name, Why: lost.Why + ", before it had taken the plan"})
-			}
-			return c.blame(m, err)
-		})
+	for i := range c.Workers {
+		group.Go(func() error { return c.assignTo(ctx, i) })
 	}
 	return group.Wait()
 }
 
+// assignTo gives a worker its part.
+func (c *coordinator) assignTo(ctx context.Context, i int) error {
+	m := c.Workers[i]
+	err := m.Worker.Assign(ctx, worker.Assignment{
+		RunID: c.Header.ID, Plan: c.Canonical, Digest: c.Header.PlanDigest, Nodes: c.nodes,
+		WallNS: c.zero.UnixNano(), Zero: c.zero,
+		Index: i, Workers: len(c.Workers),
+	})
+	var lost *worker.Loss
+	if errors.As(err, &lost) {
+		return c.lose(i, worker.Loss{Worker: m.Name, Why: lost.Why + ", before it had taken the plan"})
+	}
+	return c.blame(m, err)
+}
+
 // blame names the worker in an error where there are several.
 func (c *coordinator) blame(m worker.Member, err error) error {
-	var lost *run.Loss // says it itself
+	var lost *worker.Loss // says it itself
 	if err == nil || len(c.Workers) == 1 || errors.As(err, &lost) {
 		return err
 	}

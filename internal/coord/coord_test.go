@@ -1,6 +1,7 @@
 package coord_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,8 +18,11 @@ import (
 
 	"github.com/loadgen/loadgen/internal/coord"
 	"github.com/loadgen/loadgen/internal/drivers"
+	"github.com/loadgen/loadgen/internal/exit"
 	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -69,7 +73,11 @@ func (w *fakeWorker) Prepare(ctx context.Context, step worker.Step) (worker.Read
 	}
 	w.note("prepare %s %s %d–%d last=%t", step.Phase, step.Kind, step.From, step.To, step.Last)
 	w.step = step
-	return worker.Ready{Step: step.Seq, Sessions: step.To - step.From, Endpoints: w.nodes}, w.prepareErr
+	ready := worker.Ready{Step: step.Seq, Sessions: step.To - step.From}
+	if w.nodes != nil {
+		ready.Nodes = map[string][]string{"t": w.nodes}
+	}
+	return ready, w.prepareErr
 }
 
 func (w *fakeWorker) Run(ctx context.Context, at time.Duration, sink worker.Sink) (worker.Final, error) {
@@ -102,24 +110,43 @@ func (w *fakeWorker) SetLease(time.Duration) {}
 func (w *fakeWorker) Close()                 {}
 
 // done counts n puts that went well.
-func done(t *measure.Totals, n int) {
+func done(t *measure.Totals, n int) { doneAs(t, driver.Put, n) }
+
+// appended counts an append of each session, as a worker's count.
+func appended(_ context.Context, _ *fakeWorker, step worker.Step, t *measure.Totals) {
+	doneAs(t, driver.Append, step.To-step.From)
+}
+
+// doneAs counts n ops that went well.
+func doneAs(t *measure.Totals, verb driver.Verb, n int) {
 	for i := range n {
-		t.AddDue(driver.Put)
+		t.AddDue(verb)
 		at := t.Origin + int64(i)*1e6
-		t.Record(&measure.Sample{Verb: driver.Put, Outcome: driver.OK, Due: at, Start: at, End: at + 1e6})
-		*t.Request(0, driver.Put) = measure.Requests{Sent: uint64(i + 1), Answered: uint64(i + 1)}
+		t.Record(&measure.Sample{Verb: verb, Outcome: driver.OK, Due: at, Start: at, End: at + 1e6})
+		*t.Request(0, verb) = measure.Requests{Sent: uint64(i + 1), Answered: uint64(i + 1)}
 	}
 	t.Span.Session(t.Origin, t.Origin+int64(n)*1e6)
 }
 
 // memory is a Store.
 type memory struct {
-	snapshots int
+	snapshots int // of workers
+	records   []kept
 	probes    []string
 	err       error
 }
 
-func (m *memory) Append(string, []byte) error {
+// kept is a record as it was kept; without a worker's name it is the coordinator's own.
+type kept struct {
+	worker string
+	record []byte
+}
+
+func (m *memory) Append(worker string, record []byte) error {
+	m.records = append(m.records, kept{worker, bytes.Clone(record)})
+	if worker == "" { // the coordinator's own
+		return nil
+	}
 	m.snapshots++
 	return m.err
 }
@@ -169,6 +196,7 @@ func config(t *testing.T, join joiner, workers ...*fakeWorker) coord.Config {
 }
 
 func configOf(t *testing.T, text string, join joiner, workers ...*fakeWorker) coord.Config {
+	servertest.Deadline(t)
 	file, diags := plan.Parse([]byte(text), "test.hcl", drivers.All())
 	require.Empty(t, diags)
 	p, diags := file.Resolve(plan.Vars{})
@@ -231,7 +259,7 @@ func testOpsWithoutRequests(t *testing.T, join joiner) {
 	}
 	r := coord.Run(context.Background(), config(t, join, w))
 	require.Equal(t, run.Invalid, r.Verdict.Validity)
-	require.Equal(t, run.ExitInvalid, r.ExitCode)
+	require.Equal(t, exit.Invalid, r.ExitCode)
 	require.Contains(t, r.Verdict.Reasons, "phase second: put: 1,000,003 ops ended ok or miss, which takes 1,000,003 answered requests, and 3 were")
 	require.NoError(t, r.CheckValid())
 }
@@ -242,7 +270,7 @@ func testPrepareFails(t *testing.T, join joiner) {
 	a, b := newFake(), newFake()
 	b.prepareErr = errors.New("connect to n0: connection refused")
 	r := coord.Run(context.Background(), config(t, join, a, b))
-	require.Equal(t, run.ExitFailed, r.ExitCode)
+	require.Equal(t, exit.Failed, r.ExitCode)
 	require.Equal(t, []string{`phase "first": worker w1: connect to n0: connection refused`}, r.Verdict.Reasons)
 	require.Empty(t, r.PhaseOrder)
 	require.NotContains(t, a.noted(), "run first setup")
@@ -258,8 +286,9 @@ func testSetupFallsShort(t *testing.T, join joiner) {
 		t.Record(&measure.Sample{Verb: driver.Put, Outcome: driver.Error, Due: t.Origin, Start: t.Origin, End: t.Origin})
 	}
 	r := coord.Run(context.Background(), config(t, join, w))
-	require.Equal(t, run.ExitFailed, r.ExitCode)
+	require.Equal(t, exit.Failed, r.ExitCode)
 	require.Contains(t, r.Verdict.Reasons[0], `phase "first": setup: 9 of 10 put ops were done`)
+	require.Equal(t, reason.SetupFailed, r.Verdict.Codes[0])
 	require.NotContains(t, w.noted(), "run first load")
 }
 
@@ -269,7 +298,7 @@ func TestSetupLosesAWorker(t *testing.T) {
 	cfg := config(t, local, a, b)
 	cfg.Workers[1].Worker = &leaving{fakeWorker: b}
 	r := coord.Run(context.Background(), cfg)
-	require.Equal(t, run.ExitDegraded, r.ExitCode, r.Verdict.Reasons)
+	require.Equal(t, exit.Degraded, r.ExitCode, r.Verdict.Reasons)
 	require.Contains(t, a.noted(), "run first load")
 }
 
@@ -302,7 +331,7 @@ phase "read" {
 }`, local, a, b)
 	cfg.Workers[1].Worker = &leaving{fakeWorker: b}
 	r := coord.Run(context.Background(), cfg)
-	require.Equal(t, run.ExitFailed, r.ExitCode)
+	require.Equal(t, exit.Failed, r.ExitCode)
 	require.Contains(t, strings.Join(r.Verdict.Reasons, "\n"), "5 of 10 put ops were done: 5 were never begun")
 	require.NotContains(t, a.noted(), "run read load")
 }
@@ -313,13 +342,13 @@ func testWorkerContradictsItself(t *testing.T, join joiner) {
 	w := newFake()
 	w.lie = func(f *worker.Final) { f.Totals.Reconnects++ }
 	r := coord.Run(context.Background(), config(t, join, w))
-	require.Equal(t, run.ExitFailed, r.ExitCode)
+	require.Equal(t, exit.Failed, r.ExitCode)
 	require.Contains(t, r.Verdict.Reasons[0], "the sum of its snapshots is not its total")
 
 	w = newFake()
 	w.lie = func(f *worker.Final) { f.Step = 7 }
 	r = coord.Run(context.Background(), config(t, join, w))
-	require.Equal(t, run.ExitFailed, r.ExitCode)
+	require.Equal(t, exit.Failed, r.ExitCode)
 	require.Contains(t, r.Verdict.Reasons[0], "it has ended step 7, not 0")
 }
 
@@ -332,8 +361,48 @@ func testWorkerEndsWithoutItsLastSnapshot(t *testing.T, join joiner) {
 	w, hasty := newFake(), newFake()
 	hasty.open = true
 	r := coord.Run(context.Background(), config(t, join, w, hasty))
-	require.Equal(t, run.ExitFailed, r.ExitCode)
+	require.Equal(t, exit.Failed, r.ExitCode)
 	require.Contains(t, r.Verdict.Reasons[0], "it has ended step 0, and its snapshots have not")
+}
+
+// TestWorkerThatEndsByItself is lost, whatever made it: but not where it was told to.
+func TestWorkerThatEndsByItself(t *testing.T) {
+	stopped, expired := func(f *worker.Final) { f.Stopped = true }, func(f *worker.Final) { f.Expired = true }
+	for name, c := range map[string]struct {
+		says  func(*worker.Final)
+		drain bool // the user wants an end meanwhile
+		want  string
+	}{
+		"stopped":              {says: stopped, want: "it was stopped on its own machine"},
+		"expired":              {says: expired, want: "it stopped by itself, because it had not heard of the coordinator for the length of its lease"},
+		"neither":              {says: func(*worker.Final) {}},
+		"stopped when told to": {says: stopped, drain: true},
+		"expired when told to": {says: expired, drain: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := newFake(), newFake()
+			cfg := configOf(t, onePhase, local, a, b)
+			drain := make(chan struct{})
+			cfg.Drain = drain
+			b.lie = c.says
+			if c.drain {
+				b.count = func(_ context.Context, w *fakeWorker, step worker.Step, t *measure.Totals) {
+					done(t, step.To-step.From)
+					close(drain)
+					<-w.drained
+				}
+			}
+			r := coord.Run(t.Context(), cfg)
+			if c.want == "" {
+				require.Empty(t, r.Losses)
+				return
+			}
+			require.Len(t, r.Losses, 1)
+			require.Equal(t, []string{"w1", c.want}, []string{r.Losses[0].Worker, r.Losses[0].Why})
+			require.Zero(t, r.Losses[0].UnseenOps, "it has said all")
+			require.EqualValues(t, 10, r.Phase["only"].Op["put"].OK)
+		})
+	}
 }
 
 func TestStoreFails(t *testing.T) { overBoth(t, testStoreFails) }
@@ -343,7 +412,7 @@ func testStoreFails(t *testing.T, join joiner) {
 	cfg := config(t, join, w)
 	cfg.Store = &memory{err: errors.New("no space left on device")}
 	r := coord.Run(context.Background(), cfg)
-	require.Equal(t, run.ExitFailed, r.ExitCode)
+	require.Equal(t, exit.Failed, r.ExitCode)
 	require.Contains(t, r.Verdict.Reasons[0], "no space left on device")
 	<-w.drained
 	require.NotContains(t, w.noted(), "run first load")
@@ -368,7 +437,7 @@ func TestStoreHangs(t *testing.T) {
 		cfg, store := config(t, local, newFake()), &stuck{}
 		cfg.Store = store
 		r := coord.Run(context.Background(), cfg)
-		require.Equal(t, run.ExitFailed, r.ExitCode)
+		require.Equal(t, exit.Failed, r.ExitCode)
 		require.Contains(t, r.Verdict.Reasons[0], "not kept after 30s")
 		require.False(t, store.inUse.Load())
 	})
@@ -383,13 +452,13 @@ func testDrain(t *testing.T, join joiner) {
 	cfg.Drain = drain
 	w.count = func(_ context.Context, w *fakeWorker, step worker.Step, t *measure.Totals) {
 		done(t, step.To-step.From)
-		if step.Kind == run.Load {
+		if step.Kind.Timed() {
 			close(drain)
 			<-w.drained
 		}
 	}
 	r := coord.Run(context.Background(), cfg)
-	require.Equal(t, run.ExitAborted, r.ExitCode)
+	require.Equal(t, exit.Aborted, r.ExitCode)
 	require.Equal(t, []string{"first"}, r.PhaseOrder)
 	require.EqualValues(t, 10, r.Phase["first"].Op["put"].OK)
 }
@@ -406,8 +475,9 @@ func testHardStop(t *testing.T, join joiner) {
 		<-ctx.Done()
 	}
 	r := coord.Run(ctx, config(t, join, w))
-	require.Equal(t, run.ExitAborted, r.ExitCode)
+	require.Equal(t, exit.Aborted, r.ExitCode)
 	require.Contains(t, r.Verdict.Reasons, "stopped by the user")
+	require.Contains(t, r.Verdict.Codes, reason.StoppedByUser)
 }
 
 // When the ops of all workers together have failed as often as the plan puts up with, all of them are told to stop and no phase follows.
@@ -419,7 +489,7 @@ func testErrorsEndTheRun(t *testing.T, join joiner) {
 		fails := func(n int) func(context.Context, *fakeWorker, worker.Step, *measure.Totals) {
 			return func(_ context.Context, w *fakeWorker, step worker.Step, t *measure.Totals) {
 				done(t, 200)
-				if step.Kind != run.Load {
+				if !step.Kind.Timed() {
 					return
 				}
 				for range n {
@@ -437,9 +507,10 @@ func testErrorsEndTheRun(t *testing.T, join joiner) {
 		a.count, b.count = fails(enough), fails(0)
 		text := strings.Replace(twoPhases, "closed {", stop+"\n\tclosed {", 1)
 		r := coord.Run(context.Background(), configOf(t, text, join, a, b))
-		require.Equal(t, run.ExitAborted, r.ExitCode, stop)
+		require.Equal(t, exit.Aborted, r.ExitCode, stop)
 		require.Equal(t, []string{"first"}, r.PhaseOrder)
 		require.Contains(t, r.Verdict.Reasons[0], fmt.Sprintf("phase first: ended by %s: %d of ", stop, enough))
+		require.Equal(t, reason.StoppedByPlan, r.Verdict.Codes[0])
 		put := r.Phase["first"].Op["put"]
 		require.EqualValues(t, enough, put.Timeout)
 		require.EqualValues(t, 400, put.OK)
@@ -455,7 +526,7 @@ func testFewerErrorsThanAreTooMany(t *testing.T, join joiner) {
 	w := newFake()
 	w.count = func(_ context.Context, _ *fakeWorker, step worker.Step, t *measure.Totals) {
 		done(t, 50)
-		if step.Kind == run.Load {
+		if step.Kind.Timed() {
 			for _, outcome := range []driver.Outcome{driver.Timeout, driver.Error, driver.Conflict, driver.Conflict} {
 				t.AddDue(driver.Put)
 				t.Record(&measure.Sample{Verb: driver.Put, Outcome: outcome, Due: t.Origin, Start: t.Origin, End: t.Origin})

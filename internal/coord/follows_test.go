@@ -107,6 +107,34 @@ func TestSnapshotThatDoesNotFollow(t *testing.T) {
 			func(_, s *measure.Snapshot) { s.Running.Ops[driver.Put].Due++ },
 			"snapshot 2: the sum of the intervals is not what it says the step has counted",
 		},
+		"more than can be kept": {
+			func(_, s *measure.Snapshot) {
+				kinds := make([]measure.Kind, measure.MaxKinds+1)
+				kinds[measure.MaxKinds].Service.Record(1)
+				s.Delta.Ops[driver.Put].Kinds = kinds
+			},
+			"kinds of an op",
+		},
+		"another op": {
+			func(_, s *measure.Snapshot) { s.Delta.AddDue(driver.Get) },
+			"snapshot 2 counts ops of get, and its step has none",
+		},
+		"replicas that are none": {
+			func(_, s *measure.Snapshot) { s.Delta.Ack(driver.Put, 1, 1) },
+			"snapshot 2 counts 1 good answers of an op, put, and its step waits for at most 0",
+		},
+		"a scenario": {
+			func(_, s *measure.Snapshot) { s.Delta.AddScenario(0) },
+			"snapshot 2 counts scenario 1, and its step has 0",
+		},
+		"ordinals": {
+			func(_, s *measure.Snapshot) { s.Delta.Grow(&measure.Sample{Verb: driver.Put}, 1) },
+			"snapshot 2 counts put by ordinal, and its step does not",
+		},
+		"samples": {
+			func(_, s *measure.Snapshot) { s.Samples.Add(1, []measure.DrawnOp{{Verb: driver.Put}}) },
+			"snapshot 2 has up to 1 samples, and its step wants at most 0",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &scripted{fakeWorker: newFake()}
@@ -163,7 +191,7 @@ func testLostWorkersLateSnapshotEndsTheRun(t *testing.T) {
 			late <- err
 		}
 		close(lost)
-		return worker.Final{}, &run.Loss{Worker: "w1", Why: "it is gone"}
+		return worker.Final{}, &worker.Loss{Worker: "w1", Why: "it is gone"}
 	}
 	stays.count = func(_ context.Context, _ *fakeWorker, step worker.Step, t *measure.Totals) {
 		done(t, step.To-step.From)

@@ -13,13 +13,12 @@ const mostStretches = 128
 // takes a few megabytes: stretches are kept in their binary form, and grow with the step.
 type history struct {
 	after     int64 // what began before is not kept, run clock
-	length    int   // intervals in a stretch
-	stretches []stretch
+	stretches measure.Halved[stretch]
 	last      measure.Totals // of the stretch that is being filled
 	decoded   measure.Totals // of the stretch that is being looked into
+	sum       measure.Totals // of two stretches that become one
 	lastFrom  int64
 	buf       []byte // that a stretch is encoded in, to be kept in no more room than it takes
-	filled    int    // intervals in it
 	err       error  // what could not be encoded or decoded, which is a defect
 }
 
@@ -34,48 +33,47 @@ func (h *history) add(joint *measure.Interval) {
 	if joint.From < h.after || h.err != nil {
 		return
 	}
-	if h.filled == 0 {
+	if h.stretches.Opens() {
 		h.last.Reset()
 		h.last.Origin, h.last.Requests, h.lastFrom = 0, h.last.Requests[:0], joint.From
 	}
 	h.last.Merge(joint.Delta)
-	if h.filled++; h.filled < max(h.length, 1) {
+	h.stretches.Count()
+	if !h.stretches.Opens() {
 		return
 	}
-	h.filled = 0
-	h.keep(h.lastFrom, &h.last)
-	if len(h.stretches) >= mostStretches {
+	h.stretches.Cells = append(h.stretches.Cells, stretch{h.lastFrom, h.encode(&h.last)})
+	if len(h.stretches.Cells) >= mostStretches {
 		h.halve()
 	}
 }
 
-// keep appends a stretch.
-func (h *history) keep(from int64, t *measure.Totals) {
+// encode returns the binary form of what was counted.
+func (h *history) encode(t *measure.Totals) []byte {
 	counts, err := t.AppendBinary(h.buf[:0])
 	if err != nil {
 		h.err = err
-		return
+		return nil
 	}
 	h.buf = counts
-	h.stretches = append(h.stretches, stretch{from, bytes.Clone(counts)})
+	return bytes.Clone(counts)
 }
 
 // halve joins every two neighbours.
 func (h *history) halve() {
-	pairs := h.stretches
-	h.stretches = nil
-	var sum measure.Totals // one for all: histograms of their own would be megabytes
-	for i := 0; i+1 < len(pairs) && h.err == nil; i += 2 {
-		sum.Reset()
-		h.addTo(&sum, &pairs[i])
-		h.addTo(&sum, &pairs[i+1])
-		h.keep(pairs[i].from, &sum)
-	}
-	h.length = 2 * max(h.length, 1)
+	h.stretches.Halve(func(into, from *stretch) {
+		h.sum.Reset() // one for all: histograms of their own would be megabytes
+		h.addTo(&h.sum, into)
+		h.addTo(&h.sum, from)
+		into.counts, *from = h.encode(&h.sum), stretch{}
+	})
 }
 
 // addTo adds a stretch to a sum.
 func (h *history) addTo(sum *measure.Totals, s *stretch) {
+	if h.err != nil {
+		return
+	}
 	if _, err := h.decoded.Decode(s.counts); err != nil {
 		h.err = err
 		return
@@ -92,13 +90,13 @@ func (h *history) since(cut int64) (*measure.Totals, int64, error) {
 			sum, first = &measure.Totals{}, from
 		}
 	}
-	for i := range h.stretches {
-		if s := &h.stretches[i]; s.from >= cut {
+	for i := range h.stretches.Cells {
+		if s := &h.stretches.Cells[i]; s.from >= cut {
 			begin(s.from)
 			h.addTo(sum, s)
 		}
 	}
-	if h.filled > 0 && h.lastFrom >= cut {
+	if !h.stretches.Opens() && h.lastFrom >= cut {
 		begin(h.lastFrom)
 		sum.Merge(&h.last)
 	}

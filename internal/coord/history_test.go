@@ -22,9 +22,9 @@ func TestHistory(t *testing.T) {
 		delta.Record(&measure.Sample{Verb: driver.Get, Due: from, Start: from, End: from + 1000 + i})
 		h.add(&measure.Interval{From: from, To: from + int64(time.Second), Delta: delta})
 	}
-	require.Less(t, len(h.stretches), mostStretches)
+	require.Less(t, len(h.stretches.Cells), mostStretches)
 	size := 0
-	for _, s := range h.stretches {
+	for _, s := range h.stretches.Cells {
 		size += len(s.counts)
 	}
 	require.Less(t, size, 4<<20)
@@ -66,10 +66,55 @@ func TestHistoryLeavesNoGarbage(t *testing.T) {
 		require.NoError(t, h.err)
 	}
 	minutes()
-	h.stretches, h.length = nil, 0
+	h.stretches = measure.Halved[stretch]{}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	minutes()
 	runtime.ReadMemStats(&after)
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(4*mostStretches<<10), "1 KiB an interval")
+}
+
+// TestDamagedHistoryIsNoFigure: what is left of it is not taken for all, however often it is asked for and joined.
+func TestDamagedHistoryIsNoFigure(t *testing.T) {
+	h := history{}
+	for i := range int64(10) {
+		h.add(&measure.Interval{From: i, To: i + 1, Delta: measure.NewTotals(1, 1)})
+	}
+	h.stretches.Cells[3].counts = h.stretches.Cells[3].counts[:1]
+	_, _, err := h.since(4)
+	require.NoError(t, err)
+	_, _, err = h.since(3)
+	require.Error(t, err)
+	_, _, err = h.since(4)
+	require.Error(t, err)
+
+	first := h.err
+	h.stretches.Cells[4].counts = []byte{0xff} // of another version
+	_, _, err = h.since(0)
+	require.Equal(t, first, err, "the first damage is the one to tell")
+
+	h.err = nil
+	h.halve()
+	require.Error(t, h.err)
+	n := len(h.stretches.Cells)
+	h.add(&measure.Interval{From: 10, To: 11, Delta: measure.NewTotals(1, 1)})
+	require.Len(t, h.stretches.Cells, n, "nothing more is kept of it")
+
+	s := stepOf(t, "closed {\n sessions = 10\n duration = \"30s\"\n warmup = \"5s\"\n}", 1)
+	s.history = h
+	for second := range 7 {
+		s.series.Add(float64(second+1), measure.NewTotals(1, 1))
+	}
+	p := activePhase{c: s.c, ph: s.ph}
+	require.ErrorContains(t, p.settle(s), "leave the warm-up out: ")
+}
+
+// TestHistoryThatCannotBeKept says so.
+func TestHistoryThatCannotBeKept(t *testing.T) {
+	h := history{}
+	delta := measure.NewTotals(1, 1)
+	delta.Ack(driver.Put, measure.MaxAcks+1, 1)
+	h.add(&measure.Interval{From: 0, To: 1, Delta: delta})
+	_, _, err := h.since(0)
+	require.ErrorContains(t, err, "acks of an op")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,10 +14,10 @@ import (
 	"github.com/loadgen/loadgen/internal/drivers"
 	"github.com/loadgen/loadgen/internal/judge"
 	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/pace"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/search"
 	"github.com/loadgen/loadgen/internal/worker"
-	"github.com/loadgen/loadgen/internal/workload"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -44,18 +45,18 @@ func stepOf(t *testing.T, load string, workers int) *step {
 	}
 	s := &step{
 		c: c, ph: p.Phases[0], at: time.Second, totals: &measure.Totals{}, passed: make(chan struct{}), sources: make([]source, workers), ready: make([]worker.Ready, workers),
-		unsure: make([]time.Duration, workers), generators: make([]run.Generator, workers), logs: make([]*run.Log, workers),
+		unsure: make([]time.Duration, workers), generators: make([]measure.Generator, workers), logs: make([]*worker.Log, workers),
 	}
 	for i := range workers {
 		c.Workers = append(c.Workers, worker.Member{Name: string(rune('a' + i)), Worker: &counted{}})
-		c.result.Fleet = append(c.result.Fleet, run.Worker{})
+		c.enlist(c.Workers[i])
 		from, to := share(s.ph.Sessions(), i, workers)
-		s.steps = append(s.steps, worker.Step{Kind: run.Load, From: from, To: to})
+		s.steps = append(s.steps, worker.Step{Kind: worker.Load, From: from, To: to})
 		s.sources[i].upTo = int64(s.at)
 	}
 	if s.ph.Open != nil {
 		for i := range s.steps {
-			s.steps[i].Shape = workload.Shape(s.ph.Open)
+			s.steps[i].Shape = pace.Shape(s.ph.Open.Shape())
 		}
 	}
 	return s
@@ -85,7 +86,7 @@ func TestUpdates(t *testing.T) {
 	require.InEpsilon(t, 2*time.Millisecond, u.P99, 0.01, "the 99th of a hundred, of which one failed")
 	u.P50, u.P99 = 0, 0
 	require.Equal(t, run.Update{
-		Phase: "p", Kind: run.Load, Elapsed: 6 * time.Second, Expected: 30 * time.Second, Achieved: 25, Done: 50, Bad: 7, Total: 77, Awaited: []string{"b"}, Verdict: u.Verdict,
+		Phase: "p", Kind: worker.Load, Elapsed: 6 * time.Second, Expected: 30 * time.Second, Achieved: 25, Done: 50, Bad: 7, Total: 77, Awaited: []string{"b"}, Verdict: u.Verdict,
 	}, u)
 
 	s.sources[1].lost = true
@@ -104,6 +105,21 @@ func TestUpdates(t *testing.T) {
 	require.Zero(t, u.P50)
 }
 
+// Quantiles of an update are nearest ranks, each by itself: of 1 to 1,000 ms, and of those with ops that failed, which are slower.
+func TestQuantilesOfUpdates(t *testing.T) {
+	for _, c := range []struct{ answered, failed, p50, p99 int }{{1000, 0, 500, 990}, {990, 10, 500, 990}, {989, 11, 500, 0}, {500, 500, 500, 0}, {499, 501, 0, 0}, {1, 0, 1, 1}, {}} {
+		s := stepOf(t, "closed {\n sessions = 4\n duration = \"30s\"\n}", 1)
+		delta := of(time.Millisecond, map[driver.Outcome]int{driver.Error: c.failed})
+		for i := range c.answered {
+			delta.Merge(of(time.Duration(i+1)*time.Millisecond, map[driver.Outcome]int{driver.Outcome(i % 2): 1})) // ok and miss
+		}
+		u := s.update(measure.Interval{From: 3e9, To: 7e9, Delta: delta})
+		for want, is := range map[*int]time.Duration{&c.p50: u.P50, &c.p99: u.P99} {
+			require.InEpsilon(t, 1+*want, 1+is.Seconds()*1e3, 0.01, "%+v", c)
+		}
+	}
+}
+
 // What is offered is what the schedule has in the interval, and levels are counted from 1.
 func TestUpdatesOfSchedules(t *testing.T) {
 	nothing := measure.Interval{From: 3e9, To: 5e9, Delta: &measure.Totals{}}
@@ -114,7 +130,7 @@ func TestUpdatesOfSchedules(t *testing.T) {
 	require.Zero(t, u.Level)
 
 	stages := stepOf(t, "stages {\n sessions = 4\n stage {\n rate = 100\n duration = \"2s\"\n }\n stage {\n rate = 300\n duration = \"3s\"\n }\n}", 1)
-	stages.steps[0].Level, stages.steps[0].Shape = 1, workload.Shapes(stages.ph.Stages)[1]
+	stages.steps[0].Level, stages.steps[0].Shape = 1, pace.Shape(stages.ph.Stages.Shapes()[1])
 	u = stages.update(nothing)
 	require.Equal(t, []int{2, 2}, []int{u.Level, u.Levels})
 	require.Equal(t, 3*time.Second, u.Expected)
@@ -125,7 +141,7 @@ func TestUpdatesOfSchedules(t *testing.T) {
 	require.Equal(t, []int{5, 0}, []int{u.Level, u.Levels})
 
 	setup := stepOf(t, "open {\n sessions = 4\n rate = 100\n duration = \"30s\"\n}", 1)
-	setup.steps[0].Kind = run.Setup
+	setup.steps[0].Kind = worker.Setup
 	u = setup.update(nothing)
 	require.Zero(t, u.Offered)
 	require.Zero(t, u.Expected)
@@ -144,10 +160,10 @@ func TestWanted(t *testing.T) {
 // The last step of a phase is that in which it ends, whatever kind it is.
 func TestRoutes(t *testing.T) {
 	for load, want := range map[string][]worker.Step{
-		"closed {\n sessions = 4\n iterations = 1\n}":               {{Kind: run.Load, Last: true}},
-		"open {\n sessions = 4\n rate = 100\n duration = \"1s\"\n}": {{Kind: run.Load, Last: true}},
+		"closed {\n sessions = 4\n iterations = 1\n}":               {{Kind: worker.Load, Last: true}},
+		"open {\n sessions = 4\n rate = 100\n duration = \"1s\"\n}": {{Kind: worker.Load, Last: true}},
 		"stages {\n sessions = 4\n stage {\n rate = 100\n duration = \"2s\"\n }\n stage {\n rate = 300\n duration = \"3s\"\n }\n}": {
-			{Kind: run.Load}, {Kind: run.Load, Level: 1, Last: true},
+			{Kind: worker.Load}, {Kind: worker.Load, Level: 1, Last: true},
 		},
 	} {
 		s := stepOf(t, load, 1)
@@ -156,11 +172,23 @@ func TestRoutes(t *testing.T) {
 		for next, more := r.next(&judge.Measured{}, 0); more; next, more = r.next(&judge.Measured{}, 0) {
 			require.Equal(t, "p", next.Phase)
 			if s.ph.Open != nil {
-				require.Equal(t, workload.Shape(s.ph.Open), next.Shape)
+				require.Equal(t, pace.Shape(s.ph.Open.Shape()), next.Shape)
 			}
 			got = append(got, worker.Step{Kind: next.Kind, Level: next.Level, Last: next.Last})
 		}
 		require.Equal(t, want, got, load)
+	}
+}
+
+// What fills a dataset, or deletes it, is one step, in which the phase ends.
+func TestRoutesOfKeys(t *testing.T) {
+	for kind, ph := range map[worker.StepKind]*plan.Phase{worker.Populate: {Populate: &plan.Populate{}}, worker.Clear: {Clear: &plan.Clear{}}} {
+		r := newRoute(ph)
+		first, more := r.next(&judge.Measured{}, 0)
+		require.True(t, more)
+		require.Equal(t, worker.Step{Kind: kind, Last: true}, first)
+		_, more = r.next(&judge.Measured{}, 0)
+		require.False(t, more)
 	}
 }
 
@@ -172,7 +200,7 @@ func TestRouteOfASetup(t *testing.T) {
 	first, _ := r.next(&judge.Measured{}, 0)
 	second, _ := r.next(&judge.Measured{}, 0)
 	_, more := r.next(&judge.Measured{}, 0)
-	require.Equal(t, []any{run.Setup, false, run.Load, true, false}, []any{first.Kind, first.Last, second.Kind, second.Last, more})
+	require.Equal(t, []any{worker.Setup, false, worker.Load, true, false}, []any{first.Kind, first.Last, second.Kind, second.Last, more})
 }
 
 // A search ends when what is left of its budget does not hold another step with its drain: at the bound itself it does.
@@ -189,11 +217,11 @@ func TestSearchBudget(t *testing.T) {
 	require.False(t, more)
 	require.Equal(t, search.Spent, m.Ended)
 	m = *one
-	m.Losses = make([]run.Loss, 1)
+	m.Losses = make([]worker.Loss, 1)
 	_, more = newRoute(s.ph).next(&m, 0)
 	require.False(t, more)
 	require.Equal(t, search.Shrunk, m.Ended)
-	_, more = newRoute(s.ph).next(&judge.Measured{Losses: make([]run.Loss, 1)}, 0)
+	_, more = newRoute(s.ph).next(&judge.Measured{Losses: make([]worker.Loss, 1)}, 0)
 	require.True(t, more, "who was lost before the first level has no part in any")
 }
 
@@ -216,10 +244,17 @@ func TestMostOfAPlan(t *testing.T) {
 	once, timed := "closed {\n sessions = 10\n iterations = 1\n}", "closed {\n sessions = 10\n duration = \"5s\"\n}"
 	check("one iteration each", 5, true, once, nil)
 	check("what the worker said", 123, true, timed, func(s *step) { s.ready[0].Ops = 123 })
-	check("another kind of step", 0, true, timed, func(s *step) { s.steps[0].Kind = run.Populate })
+	check("another kind of step", 0, true, timed, func(s *step) { s.steps[0].Kind = worker.Populate })
 	check("duration", 0, false, timed, nil)
 	check("a nanosecond before its end", 0, false, timed, func(s *step) { s.sources[0].upTo = 6e9 - 1 })
 	check("its end", 0, true, timed, func(s *step) { s.sources[0].upTo = 6e9 })
+	scenes := func(s *step) { // of which the longest has three ops
+		three := []plan.ScenarioStep{{Op: "put"}, {Op: "put"}, {Op: "put"}}
+		s.ph.Scenarios = []plan.Scenario{{Steps: three[:2]}, {Steps: three}, {Steps: three[:1]}}
+	}
+	check("iterations of scenarios", 15, true, once, scenes)
+	check("the end of scenarios", 10, true, timed, func(s *step) { scenes(s); s.sources[0].upTo = 6e9 })
+	check("constant scenarios", 1650, true, "open {\n sessions = 10\n rate = 100\n duration = \"30s\"\n}", scenes)
 	check("trace without lines", 5, true, once, func(s *step) { s.ph.Closed.Trace = &plan.Trace{} })
 	check("trace of one line", 1, true, once, func(s *step) { s.ph.Closed.Trace = &plan.Trace{Lines: 1} })
 	check("one iteration of a long trace", 5, true, once, func(s *step) { s.ph.Closed.Trace = &plan.Trace{Lines: 100} })
@@ -241,7 +276,31 @@ func TestLikelyOfAClosedLoad(t *testing.T) {
 	require.EqualValues(t, 5*(1+2_000_000), of("closed {\n sessions = 10\n duration = \"30s\"\n}", nil), "a microsecond each")
 	require.EqualValues(t, 6+5*(1+200), of("closed {\n sessions = 10\n duration = \"30s\"\n}", counting))
 	require.EqualValues(t, 6+5*(1+100), of("closed {\n sessions = 10\n duration = \"3s\"\n}", counting), "not beyond the end of the phase")
+	require.EqualValues(t, 6+20*(1+200), of("closed {\n sessions = 10\n pipeline = 4\n duration = \"30s\"\n}", counting), "each slot of a session by itself")
+	three := make([]plan.ScenarioStep, 3)
+	require.EqualValues(t, 6+5*(3+200), of("closed {\n sessions = 10\n duration = \"30s\"\n}", func(s *step) {
+		counting(s)
+		s.ph.Scenarios = []plan.Scenario{{Steps: three[:1]}, {Steps: three}}
+	}), "a scenario goes on to its end")
 	require.EqualValues(t, 6+5*(1+20), of("closed {\n sessions = 10\n duration = \"30s\"\n think = \"90ms\"\n}", counting), "with a pause behind each")
+}
+
+// Of a schedule that leaves it to chance it is six standard deviations more than the average: of the step's own shape, and of a trace by that of the phase.
+func TestLikelyOfASchedule(t *testing.T) {
+	const open = "open {\n sessions = 10\n rate = 100\n duration = \"30s\"\n}"
+	of := func(change func(s *step)) uint64 {
+		s := stepOf(t, open, 2)
+		change(s)
+		return s.likely(0, 9*time.Second) // eight seconds of it, and half of the sessions: 400 on average
+	}
+	none := func(s *step) { s.steps[0].Shape = pace.Shape{} }
+	require.EqualValues(t, 400+6*20, of(func(*step) {}))
+	require.EqualValues(t, 0, of(none))
+	require.EqualValues(t, 400+6*20, of(func(s *step) { none(s); s.ph.Open.Trace = &plan.Trace{} }))
+	require.EqualValues(t, 3*(400+6*20), of(func(s *step) {
+		s.ph.Scenarios = []plan.Scenario{{Steps: make([]plan.ScenarioStep, 3)}}
+	}))
+	require.EqualValues(t, 100+6*10, of(func(s *step) { s.steps[0].Shape.Duration = 2 * time.Second }), "not beyond its end")
 }
 
 func measureOf(took time.Duration, n int) *measure.Totals {
@@ -325,10 +384,11 @@ func TestClocksApart(t *testing.T) {
 // A loss makes a step's load fall short only where the worker had a part in it and did not do it.
 func TestWhoIsMissed(t *testing.T) {
 	s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 3)
-	s.c.result.Losses = []run.Loss{{Worker: "a"}, {Worker: "b"}, {Worker: "c"}}
+	s.c.result.Losses = []worker.Loss{{Worker: "a"}, {Worker: "b"}, {Worker: "c"}}
+	s.c.of = []int{0, 1, 2}
 	s.sources[0].whole = true
 	s.steps[1].To = s.steps[1].From
-	require.Equal(t, []run.Loss{{Worker: "c"}}, s.missing())
+	require.Equal(t, []worker.Loss{{Worker: "c"}}, s.missing())
 }
 
 // A worker that has done its part is looked after while others are at theirs; what it may be lost for then takes nothing from the step.
@@ -336,7 +396,7 @@ func TestAttend(t *testing.T) {
 	s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 2)
 	require.NoError(t, s.attend(t.Context(), 0, s.c.Workers[0]), "one that cannot be lost")
 	require.True(t, s.sources[0].whole)
-	gone := worker.Member{Name: "b", Attend: func(context.Context) *run.Loss { return &run.Loss{Worker: "b", Why: "it is gone"} }}
+	gone := worker.Member{Name: "b", Attend: func(context.Context) *worker.Loss { return &worker.Loss{Worker: "b", Why: "it is gone"} }}
 	s.sources[1].final = true
 	s.joiner = measure.NewJoiner(2, int64(s.at))
 	require.NoError(t, s.attend(t.Context(), 1, gone))
@@ -345,7 +405,7 @@ func TestAttend(t *testing.T) {
 	require.Equal(t, "it is gone", s.c.result.Losses[0].Why)
 	require.Zero(t, s.c.result.Losses[0].UnseenOps, "it had said its last")
 	require.Empty(t, s.missing())
-	stays := worker.Member{Name: "a", Attend: func(ctx context.Context) *run.Loss { <-ctx.Done(); return nil }}
+	stays := worker.Member{Name: "a", Attend: func(ctx context.Context) *worker.Loss { <-ctx.Done(); return nil }}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.NoError(t, s.attend(ctx, 0, stays))
@@ -361,7 +421,7 @@ func TestBlame(t *testing.T) {
 	require.Equal(t, why, one.blame(one.Workers[0], why))
 	require.EqualError(t, two.blame(two.Workers[1], why), "worker b: why")
 	require.ErrorIs(t, two.blame(two.Workers[1], why), why)
-	lost := &run.Loss{Worker: "b", Why: "why"}
+	lost := &worker.Loss{Worker: "b", Why: "why"}
 	require.Equal(t, error(lost), two.blame(two.Workers[1], lost))
 }
 
@@ -382,11 +442,11 @@ func TestFirstErrorOfAStep(t *testing.T) {
 func TestOriginIsThatOfTheFirstLoad(t *testing.T) {
 	s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 1)
 	p := activePhase{c: s.c, ph: s.ph}
-	s.steps[0].Kind = run.Setup
+	s.steps[0].Kind = worker.Setup
 	p.take(s, false)
 	require.Zero(t, p.m.Origin)
 	require.NotNil(t, p.m.Setup)
-	s.steps[0].Kind, s.at = run.Load, 5*time.Second
+	s.steps[0].Kind, s.at = worker.Load, 5*time.Second
 	p.take(s, true)
 	require.Equal(t, 5.0, p.m.Origin)
 	require.True(t, p.m.Aborted)
@@ -404,6 +464,72 @@ func TestNothingSettlesWithoutAWarmUp(t *testing.T) {
 	require.NoError(t, p.settle(s))
 	require.Nil(t, p.m.Settled)
 	require.Equal(t, "none", p.m.WarmUp.By)
+}
+
+// plodding is a worker that takes its time to say how far it is, but for the first time.
+type plodding struct {
+	worker.Worker
+	asked  int
+	saying atomic.Bool
+}
+
+func (p *plodding) Progress() int64 {
+	if p.asked++; p.asked > 1 {
+		p.saying.Store(true)
+		time.Sleep(10 * time.Second)
+		p.saying.Store(false)
+	}
+	return 0
+}
+
+// TestNothingGoesOnBehindARelease looks at each function that starts a goroutine and returns what ends it: that waits for it, in the middle of what it does.
+func TestNothingGoesOnBehindARelease(t *testing.T) {
+	long := func(busy *atomic.Bool) {
+		busy.Store(true)
+		time.Sleep(10 * time.Second)
+		busy.Store(false)
+	}
+	for name, begin := range map[string]func(t *testing.T, busy *atomic.Bool) (release func()){
+		"whileMoving": func(t *testing.T, _ *atomic.Bool) func() {
+			w := new(plodding)
+			_, cancel := whileMoving(t.Context(), w, answerWithin)
+			return func() {
+				require.True(t, w.saying.Load())
+				cancel()
+				require.False(t, w.saying.Load())
+			}
+		},
+		"tell": func(t *testing.T, busy *atomic.Bool) func() {
+			s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 1)
+			begun := make(chan struct{})
+			close(begun)
+			return s.tell(begun, func() string { long(busy); return "" })
+		},
+		"foresee": func(t *testing.T, busy *atomic.Bool) func() {
+			s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 1)
+			s.at, s.joiner = 0, measure.NewJoiner(1, 0)
+			s.c.Progress = func(run.Update) { long(busy) }
+			return s.foresee()
+		},
+		"onDrain": func(t *testing.T, busy *atomic.Bool) func() {
+			s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 1)
+			drain := make(chan struct{})
+			s.c.Drain = drain
+			close(drain)
+			return s.c.onDrain(func() { long(busy) })
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var busy atomic.Bool
+			release := begin(t, &busy)
+			time.Sleep(5 * time.Second)
+			require.True(t, busy.Load() || name == "whileMoving", name)
+			release()
+			require.False(t, busy.Load(), name)
+			synctest.Wait()
+			require.False(t, busy.Load(), name)
+		})
+	}
 }
 
 // kept is a store that says when it was synced.
@@ -434,6 +560,9 @@ func TestCommitsWaitForOthers(t *testing.T) {
 		second.hurry()
 		require.NoError(t, second.wait())
 		require.Zero(t, time.Since(begun))
+		require.Equal(t, []int{3, 2}, []int{k.appended, k.syncs})
+		second.hurry() // it is done
+		time.Sleep(time.Second)
 		require.Equal(t, []int{3, 2}, []int{k.appended, k.syncs})
 
 		k.err = errors.New("full")
@@ -507,7 +636,8 @@ func TestBuiltInNodes(t *testing.T) {
 		n := &nodes{}
 		s.c.Nodes, s.c.nodes = n, map[string][]string{}
 		require.NoError(t, s.c.start(t.Context()))
-		require.Equal(t, []string{"x:1", "y:2"}, s.endpoints())
+		own, _ := s.endpoints()
+		require.Equal(t, []string{"x:1", "y:2"}, own)
 		require.Equal(t, startNodes, n.within)
 		require.NoError(t, s.c.flush(t.Context(), s.ph))
 		require.Equal(t, "t", n.flushed)
@@ -518,19 +648,4 @@ func TestBuiltInNodes(t *testing.T) {
 		require.EqualError(t, s.c.start(t.Context()), `target "t": start built-in nodes: why`)
 		require.ErrorIs(t, s.c.flush(t.Context(), s.ph), n.err)
 	})
-}
-
-// Of what has ended, bad is all that is neither ok nor a miss; failures are those that are the target's.
-func TestOutcomesAreCounted(t *testing.T) {
-	all := of(time.Millisecond, map[driver.Outcome]int{driver.OK: 40, driver.Miss: 3, driver.Conflict: 2, driver.Error: 4, driver.Timeout: 1})
-	ended, bad := outcomes(all)
-	require.Equal(t, []uint64{50, 7}, []uint64{ended, bad})
-	want := uint64(0)
-	for outcome, n := range map[driver.Outcome]uint64{driver.Conflict: 2, driver.Error: 4, driver.Timeout: 1} {
-		if outcome.Failed() {
-			want += n
-		}
-	}
-	require.Equal(t, want, failures(all))
-	require.GreaterOrEqual(t, want, uint64(5), "errors and timeouts are")
 }

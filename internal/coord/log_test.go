@@ -25,10 +25,10 @@ type logger struct {
 func (w *logger) Run(ctx context.Context, at time.Duration, sink worker.Sink) (worker.Final, error) {
 	final, err := w.fakeWorker.Run(ctx, at, sink)
 	if w.gone {
-		return worker.Final{}, &run.Loss{Worker: "w1", Why: "it is gone"}
+		return worker.Final{}, &worker.Loss{Worker: "w1", Why: "it is gone"}
 	}
 	final.Stopped = w.stopped
-	final.Log = &run.Log{Log: localfile.Log{SyncUsed: "msync", Durable: true}, Unproven: w.unproven}
+	final.Log = &worker.Log{Log: localfile.Log{SyncUsed: "msync", Durable: true}, Unproven: w.unproven}
 	if w.unproven == "" {
 		final.Log.Proof = &localfile.Proof{Acknowledged: 1, Verified: 1, Recovered: 1}
 	}
@@ -66,6 +66,7 @@ phase "p" {
 		{logger{stopped: true, unproven: "the worker was stopped"}, "the worker was stopped"},
 	} {
 		a, b := newFake(), newFake()
+		a.count, b.count = appended, appended
 		cfg := configOf(t, text, local, a, b)
 		tt.second.fakeWorker = b
 		cfg.Workers[0].Worker, cfg.Workers[1].Worker = &logger{fakeWorker: a}, &tt.second

@@ -8,10 +8,9 @@ import (
 	"time"
 
 	"github.com/loadgen/loadgen/internal/measure"
-	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/pace"
 	"github.com/loadgen/loadgen/internal/worker"
-	"github.com/loadgen/loadgen/internal/workload"
-	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // source is what is known of a worker's part in a step.
@@ -25,7 +24,7 @@ type source struct {
 }
 
 // follows takes a snapshot into the account of its worker, or says why it does not follow the one before it: intervals leave no gap
-// and do not overlap, and their sum is what the worker says it has counted.
+// and do not overlap, count nothing that the plan does not have, and their sum is what the worker says it has counted.
 func (s *step) follows(worker int, snap *measure.Snapshot) error {
 	src, last := &s.sources[worker], s.c.seqs[worker]
 	switch {
@@ -37,11 +36,14 @@ func (s *step) follows(worker int, snap *measure.Snapshot) error {
 		return fmt.Errorf("snapshot %d goes from %d ns to %d ns, and the one before it to %d ns", snap.SeqFirst, snap.From, snap.To, src.upTo)
 	case snap.Delta.Origin != int64(s.at):
 		return fmt.Errorf("snapshot %d counts from %d ns, the step from %d ns", snap.SeqFirst, snap.Delta.Origin, int64(s.at))
-	case len(snap.Delta.Requests) > s.rows()*driver.NumVerbs:
-		return fmt.Errorf("snapshot %d counts requests to more than %d endpoints", snap.SeqFirst, len(s.endpoints()))
+	case snap.Delta.Endpoints() > s.rows():
+		return fmt.Errorf("snapshot %d counts requests to more than %d endpoints", snap.SeqFirst, s.rows()-len(s.found))
+	}
+	if err := snap.CheckWithin(s.bounds); err != nil {
+		return err
 	}
 	src.counted.Add(&snap.Delta)
-	if sum := src.counted.Counters(); !sum.Equal(&snap.Running) {
+	if !src.counted.HasCounted(&snap.Running) {
 		return fmt.Errorf("snapshot %d: the sum of the intervals is not what it says the step has counted", snap.SeqFirst)
 	}
 	src.seq, src.upTo, src.final = snap.SeqLast, snap.To, snap.Final
@@ -49,22 +51,40 @@ func (s *step) follows(worker int, snap *measure.Snapshot) error {
 	return nil
 }
 
-// endpoints lists those of the phase's target.
-func (s *step) endpoints() []string {
-	if s.found != nil {
-		return s.found
+// endpoints lists those of the phase's own target, and those of its others by their names.
+func (s *step) endpoints() (own []string, others map[string][]string) {
+	own, others = s.c.endpoints(s.ph)
+	for target, nodes := range s.found {
+		if target == s.ph.Target {
+			own = nodes
+		} else {
+			others[target] = nodes
+		}
 	}
-	if nodes, ok := s.c.nodes[s.ph.Target]; ok {
-		return nodes
+	return own, others
+}
+
+// endpoints lists those of a phase's targets that are known before workers have said which nodes they found.
+func (c *coordinator) endpoints(ph *plan.Phase) (own []string, others map[string][]string) {
+	of := func(name string) []string {
+		if nodes, ok := c.nodes[name]; ok {
+			return nodes
+		}
+		return c.Plan.Target(name).Endpoints
 	}
-	return s.c.Plan.Target(s.ph.Target).Endpoints
+	others = map[string][]string{}
+	for _, name := range ph.Targets()[1:] {
+		others[name] = of(name)
+	}
+	return of(ph.Target), others
 }
 
 // rows is how many endpoints requests are counted for: nodes that join a cluster in mid-phase are one more.
 func (s *step) rows() int {
-	n := len(s.endpoints())
-	if s.found != nil {
-		n++
+	own, others := s.endpoints()
+	n := len(own) + len(s.found)
+	for _, endpoints := range others {
+		n += len(endpoints)
 	}
 	return n
 }
@@ -86,10 +106,10 @@ func (c *coordinator) left() (n int) {
 }
 
 // missing lists the losses for which a part of the step's load is missing, or ended early.
-func (s *step) missing() (list []run.Loss) {
-	for _, l := range s.c.result.Losses {
-		i := slices.IndexFunc(s.c.Workers, func(m worker.Member) bool { return m.Name == l.Worker })
-		if part := s.steps[i]; part.From < part.To && !s.sources[i].whole {
+func (s *step) missing() (list []worker.Loss) {
+	for n, l := range s.c.result.Losses {
+		i := s.c.of[n]
+		if part := s.steps[i]; part.From < part.To && !s.sources[i].whole && !slices.Contains(s.c.of[n+1:], i) {
 			list = append(list, l)
 		}
 	}
@@ -98,46 +118,58 @@ func (s *step) missing() (list []run.Loss) {
 
 // lose goes on without a worker: what it has counted so far stands, and what it may have done since is bounded, or estimated. It
 // returns an error when nobody is left.
-func (s *step) lose(worker int, lost *run.Loss) error {
+func (s *step) lose(worker int, lost *worker.Loss) error {
 	s.mu.Lock()
 	src := &s.sources[worker]
 	loss := *lost
 	loss.Phase, loss.Seq, loss.KnownSeconds = s.ph.Name, src.seq, time.Duration(src.upTo).Seconds()
 	loss.LoadedSeconds = max(loss.KnownSeconds, loss.LoadedSeconds)
-	if s.joiner != nil {
-		if !src.final {
-			loss.UnseenOps, loss.UnseenEstimated = s.unseen(worker, time.Duration(lost.LoadedSeconds*1e9))
-			s.joiner.Add(worker, src.upTo, true, &measure.Totals{})
-			s.advance()
-		}
-		known := src.counted.Counters()
-		s.unfinished.Merge(&known)
-		src.lost = true
-		if part := s.steps[worker]; s.logs[worker] == nil && part.From < part.To {
-			s.unread = append(s.unread, lost.Worker)
-		}
+	if s.joiner != nil && !src.final {
+		loss.UnseenOps, loss.UnseenEstimated = s.unseen(worker, time.Duration(lost.LoadedSeconds*1e9))
 	}
+	s.strike(worker)
 	s.mu.Unlock()
 	err := s.c.lose(worker, loss)
 	if err == nil && s.c.AbortOnLoss {
-		s.drain()
+		s.stop(stopped(byLoss))
 	}
 	return err
 }
 
+// strike has the others go on without a worker that was lost. The caller holds the lock.
+func (s *step) strike(worker int) {
+	if s.joiner == nil {
+		return
+	}
+	src := &s.sources[worker]
+	if !src.final {
+		s.joiner.Add(worker, src.upTo, true, &measure.Totals{})
+		s.advance()
+	}
+	known := src.counted.Counters()
+	s.unfinished.Merge(&known)
+	src.lost = true
+	if part := s.steps[worker]; s.logs[worker] == nil && part.From < part.To {
+		s.unread = append(s.unread, s.c.Workers[worker].Name)
+	}
+}
+
 // lose takes a worker off the list. It returns an error when nobody is left.
-func (c *coordinator) lose(worker int, loss run.Loss) error {
+func (c *coordinator) lose(worker int, loss worker.Loss) error {
 	c.mu.Lock()
 	c.lost[worker] = true
-	c.result.Losses = append(c.result.Losses, loss)
+	c.result.Losses, c.of = append(c.result.Losses, loss), append(c.of, worker)
+	c.note(entry{Loss: &lossEntry{Worker: worker, Is: loss}})
 	left := slices.Contains(c.lost, false)
 	c.mu.Unlock()
 	c.Logger.Warn("worker lost", "worker", loss.Worker, "why", loss.Why)
-	if !left {
-		return errors.New("no worker is left")
+	if !left && c.Replace == nil {
+		return errNobody
 	}
 	return nil
 }
+
+var errNobody = errors.New("no worker is left")
 
 // fastest is the least time that an op is believed to take, when none has shown what it takes.
 const fastest = time.Microsecond
@@ -171,7 +203,7 @@ func (s *step) most(worker int, until time.Duration) (n uint64, bounded bool) {
 	planned := s.ready[worker].Ops
 	steps, sessions := uint64(s.ph.MostSteps()), uint64(part.To-part.From)
 	switch t := s.ph.Trace(); {
-	case planned > 0 || part.Kind != run.Load:
+	case planned > 0 || !part.Kind.Timed():
 		return planned, true
 	case t != nil && t.Lines > 0 && !t.Loop:
 		return s.lines(worker, until), true
@@ -179,7 +211,7 @@ func (s *step) most(worker int, until time.Duration) (n uint64, bounded bool) {
 		return sessions * uint64(c.Iterations) * steps, true
 	case c != nil && c.Duration > 0 && time.Duration(s.sources[worker].upTo) >= s.at+c.Duration: // what has begun goes on, and nothing begins
 		return s.sources[worker].due() + sessions*uint64(s.ph.Pipeline())*(steps-1), true
-	case o != nil && t == nil && o.Arrivals == "constant":
+	case o != nil && t == nil && !o.Poisson():
 		return steps * turns(part.Shape.Until(int64(until-s.at)), o.Sessions, part.From, part.To), true
 	}
 	return 0, false
@@ -204,7 +236,7 @@ func (s *step) lines(worker int, until time.Duration) uint64 {
 		n = min(n, uint64(part.To-part.From)*uint64(c.Iterations))
 	}
 	if t.Even {
-		n = min(n, uint64(workload.Shape(s.ph.Open).Until(int64(until-s.at)))+1) // one by rounding
+		n = min(n, uint64(pace.Shape(s.ph.Open.Shape()).Until(int64(until-s.at)))+1) // one by rounding
 	}
 	return n
 }
@@ -216,7 +248,7 @@ func (s *step) likely(worker int, until time.Duration) uint64 {
 	if o := s.ph.Schedule(); o != nil {
 		shape := part.Shape
 		if s.ph.Trace() != nil {
-			shape = workload.Shape(s.ph.Open)
+			shape = pace.Shape(s.ph.Open.Shape())
 		}
 		shape.Duration = min(until-s.at, shape.Duration)
 		n := float64(part.To-part.From) / float64(o.Sessions) * shape.Expected()

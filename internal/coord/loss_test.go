@@ -80,7 +80,7 @@ func loseOne(t *testing.T, load string, change func(*plan.Phase), lease time.Dur
 			return worker.Final{}, err
 		}
 		close(lost)
-		return worker.Final{}, &run.Loss{Worker: "w1", Why: "it is gone", LoadedSeconds: (at + lease).Seconds()}
+		return worker.Final{}, &worker.Loss{Worker: "w1", Why: "it is gone", LoadedSeconds: (at + lease).Seconds()}
 	}
 	stays.count = func(_ context.Context, _ *fakeWorker, step worker.Step, t *measure.Totals) {
 		<-lost

@@ -18,12 +18,20 @@ const probeGrace = 50 * time.Millisecond
 
 // observe makes the probes of the plan; the function that it returns ends them.
 func (c *coordinator) observe() (end func()) {
+	if c.past != nil {
+		return func() {}
+	}
+	watched := map[string]string{}
 	for _, o := range c.Plan.Observes {
 		endpoints := c.nodes[o.Target]
 		if t := c.Plan.Target(o.Target); t != nil && t.Builtin == nil {
 			endpoints = t.Endpoints
 		}
-		c.probes = append(c.probes, &asked{Probe: c.Observe(o, endpoints)})
+		p := &asked{Probe: c.Observe(o, endpoints)}
+		c.probes, watched[o.Name] = append(c.probes, p), p.Of()
+	}
+	if len(watched) > 0 {
+		c.note(entry{Watched: watched})
 	}
 	return func() {
 		for _, p := range c.probes {
@@ -42,6 +50,7 @@ type asked struct {
 type watch struct {
 	all   []*watcher
 	over  context.CancelFunc // ends what is done during the load; nil: it has not begun
+	kept  bool               // it is over, and read back
 	group sync.WaitGroup
 }
 
@@ -64,6 +73,9 @@ type probed struct {
 
 // watch prepares to observe a phase.
 func (c *coordinator) watch(ph *plan.Phase) *watch {
+	if c.past != nil {
+		return c.past.watch(ph)
+	}
 	w := &watch{}
 	for i, p := range c.probes {
 		w.all = append(w.all, &watcher{c: c, phase: ph.Name, o: c.Plan.Observes[i], probe: p, seen: judge.Observation{Of: p.Of()}})
@@ -73,7 +85,7 @@ func (c *coordinator) watch(ph *plan.Phase) *watch {
 
 // begin makes the probes that come before the load, and returns when each is there or its time is over. Called again, it does nothing.
 func (w *watch) begin(ctx context.Context) {
-	if w.over != nil {
+	if w.over != nil || w.kept {
 		return
 	}
 	var during context.Context
@@ -197,9 +209,9 @@ func (w *watcher) enter(add func(*run.Probe), began time.Time, got probed) {
 	w.last = w.c.journal.put(record{probe: line})
 }
 
-// kept returns once the last probe is on disk, and with it all before.
+// kept returns once the last probe is on disk, and with it all before. There is one: that which comes after the load.
 func (w *watcher) kept() error {
-	if w.last == nil || w.err != nil {
+	if w.err != nil {
 		return w.err
 	}
 	w.last.hurry()

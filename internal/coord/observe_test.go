@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/coord"
+	"github.com/loadgen/loadgen/internal/exit"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/worker"
@@ -38,6 +39,12 @@ func (p *fakeProbe) Take(context.Context) (map[string]float64, map[string]string
 	p.taken++
 	p.w.note("probe %v", p.taken)
 	return map[string]float64{"used_bytes": p.taken, "size_bytes": 7}, map[string]string{"files": "not counted"}
+}
+
+func (p *fakeProbe) times() float64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.taken
 }
 
 func (p *fakeProbe) Close() {
@@ -78,7 +85,7 @@ func testProbesStandAroundTheLoad(t *testing.T, join joiner) {
 	require.True(t, p.closed)
 	disk := r.Phase["second"].Observe["disk"]
 	require.Equal(t, []float64{3, 4, 1}, []float64{*disk["used_bytes"].Before, *disk["used_bytes"].After, *disk["used_bytes"].Delta})
-	require.Equal(t, "not counted", r.Why("phase", "first", "observe", "disk", "files", "before"))
+	require.Equal(t, "not counted", r.Why("phase", "first", "observe", "disk", "files", "before").Text)
 	require.Equal(t, []any{"directory", "a fake", 2}, []any{r.Phase["first"].Probes["disk"].Kind, r.Phase["first"].Probes["disk"].Of, r.Phase["first"].Probes["disk"].Taken})
 	require.LessOrEqual(t, r.Phase["first"].Probes["disk"].Series[0].T, 0.0)
 
@@ -105,7 +112,7 @@ func testProbeHangs(t *testing.T, join joiner) {
 	require.Less(t, time.Since(began), 3*time.Second)
 	require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
 	require.EqualValues(t, 10, r.Phase["first"].Op["put"].OK)
-	require.Equal(t, "the probe before has not returned", r.Why("phase", "first", "observe", "disk", "used_bytes", "before"))
+	require.Equal(t, "the probe before has not returned", r.Why("phase", "first", "observe", "disk", "used_bytes", "before").Text)
 	require.Equal(t, []run.ErrorText{{Text: "no answer within 100ms", Count: 1}, {Text: "the probe before has not returned", Count: 1}}, r.Phase["first"].Probes["disk"].Errors)
 	require.Equal(t, 2, r.Phase["second"].Probes["disk"].Failed)
 }
@@ -116,17 +123,19 @@ func TestProbesDuringTheLoad(t *testing.T) {
 	text := strings.Replace(observed, `directory { path = "/" }`, "every = \"1s\"\n directory { path = \"/\" }", 1)
 	p.w.count = func(_ context.Context, _ *fakeWorker, step worker.Step, t *measure.Totals) {
 		if step.Phase == "second" {
-			time.Sleep(2500 * time.Millisecond)
+			for p.times() < 2+3 { // those around the first phase, the one before this load, and two in it
+				time.Sleep(time.Millisecond)
+			}
 		}
 		done(t, step.To-step.From)
 	}
 	r := coord.Run(context.Background(), observing(t, text, local, p))
 	require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
 	series := r.Phase["second"].Probes["disk"].Series
-	require.Len(t, series, 4)
-	require.InDelta(t, 1, series[1].T, 0.3)
-	require.InDelta(t, 2, series[2].T, 0.3)
-	require.InDelta(t, 2.5, series[3].T, 0.3)
+	require.GreaterOrEqual(t, len(series), 4)
+	require.LessOrEqual(t, series[0].T, 0.0)
+	require.GreaterOrEqual(t, series[1].T, 0.9)
+	require.GreaterOrEqual(t, series[2].T, 1.9, "not before its second")
 }
 
 func TestProbesCannotBeKept(t *testing.T) {
@@ -134,7 +143,7 @@ func TestProbesCannotBeKept(t *testing.T) {
 	cfg := observing(t, observed, local, p)
 	cfg.Store = &fullAfter{memory: memory{}, err: errors.New("no space left on device")}
 	r := coord.Run(context.Background(), cfg)
-	require.Equal(t, run.ExitFailed, r.ExitCode)
+	require.Equal(t, exit.Failed, r.ExitCode)
 	require.Contains(t, r.Verdict.Reasons[0], "no space left on device")
 }
 
@@ -151,7 +160,7 @@ func TestProbesOfARunThatIsEnded(t *testing.T) {
 	p := &fakeProbe{w: newFake()}
 	ctx, cancel := context.WithCancel(context.Background())
 	p.w.count = func(ctx context.Context, _ *fakeWorker, step worker.Step, t *measure.Totals) {
-		if step.Kind == run.Load {
+		if step.Kind.Timed() {
 			cancel()
 			<-ctx.Done()
 		}

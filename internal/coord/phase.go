@@ -9,8 +9,8 @@ import (
 
 	"github.com/loadgen/loadgen/internal/judge"
 	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/internal/run"
-	"github.com/loadgen/loadgen/internal/search"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -22,10 +22,8 @@ func (c *coordinator) phase(ctx context.Context, ph *plan.Phase) error {
 	if ph.Clear != nil && t.Builtin != nil {
 		return c.flush(ctx, ph)
 	}
-	p := activePhase{c: c, ph: ph, route: newRoute(ph), m: judge.Measured{Endpoints: t.Endpoints}, watch: c.watch(ph)}
-	if t.Builtin != nil {
-		p.m.Endpoints = c.nodes[t.Name]
-	}
+	p := activePhase{c: c, ph: ph, route: newRoute(ph), watch: c.watch(ph)}
+	p.m.Endpoints, p.m.Others = c.endpoints(ph)
 	began, err := p.all(ctx)
 	err = errors.Join(err, p.watch.end(ctx))
 	p.m.Observed = p.watch.observed()
@@ -48,36 +46,51 @@ type activePhase struct {
 // all carries out the steps of the phase. It says whether any was begun.
 func (p *activePhase) all(ctx context.Context) (began bool, err error) {
 	for {
-		var spent time.Duration
-		if p.begun > 0 {
-			spent = time.Since(p.c.zero) - p.begun
-		}
-		next, more := p.route.next(&p.m, spent)
+		next, more := p.route.next(&p.m, p.spent())
 		if !more {
 			return began, nil
 		}
 		s, err := p.c.step(ctx, p.ph, next, func() {
-			if next.Kind != run.Setup {
+			if next.Kind != worker.Setup {
 				p.watch.begin(ctx)
 			}
 		})
 		if s == nil {
+			if errors.Is(err, errEnded) {
+				p.m.Stop()
+				return began, err
+			}
 			return len(p.m.Levels) > 0, err
 		}
 		began = true
-		p.m.Endpoints = s.endpoints()
+		p.m.Endpoints, p.m.Others = s.endpoints()
 		p.take(s, p.c.stopping(ctx))
-		if err == nil && next.Kind != run.Load && !p.m.Aborted {
+		if !next.Kind.Timed() && p.c.past != nil && p.c.past.over { // what is missing is the coordinator's doing
+			err = errEnded
+		}
+		if err == nil && !next.Kind.Timed() && !p.m.Aborted {
 			err = p.shortfall(next.Kind, s.totals)
 		}
-		if next.Kind == run.Load && err == nil {
+		if next.Kind.Timed() && err == nil {
 			err = p.settle(s)
 		}
 		if err != nil || p.m.Aborted {
-			p.m.Ended = search.Stopped
+			p.m.Stop()
 			return began, err
 		}
 	}
+}
+
+// spent is the time since the phase's first level began. Of a run that is read back it is none while the phase goes on, and else more than any plan
+// allows: what was decided then is decided again.
+func (p *activePhase) spent() time.Duration {
+	switch k := p.c.past; {
+	case k != nil && k.goesOn(p.ph.Name), p.begun == 0:
+		return 0
+	case k != nil:
+		return math.MaxInt64 / 2
+	}
+	return time.Since(p.c.zero) - p.begun
 }
 
 // take enters what a step has counted.
@@ -86,11 +99,14 @@ func (p *activePhase) take(s *step, aborted bool) {
 	if why := p.c.braked.Load(); why != nil {
 		p.m.Braked = p.ph.Stop.String()
 	}
-	if s.steps[0].Kind != run.Setup && p.m.Origin == 0 {
+	if s.steps[0].Kind != worker.Setup && p.m.Origin == 0 {
 		p.m.Origin = s.at.Seconds()
 	}
+	if s.steps[0].Kind != worker.Setup {
+		p.m.Steps = append(p.m.Steps, s.steps[0].Seq)
+	}
 	switch step := s.steps[0]; {
-	case step.Kind == run.Setup:
+	case step.Kind == worker.Setup:
 		p.m.Setup = s.totals
 	case p.ph.Stages == nil && p.ph.Search == nil:
 		p.m.Load, p.m.Series, p.m.Generators, p.m.Unfinished = s.totals, s.series.Rows(), s.generators, s.unfinished
@@ -111,7 +127,7 @@ func (p *activePhase) level(s *step, step worker.Step) {
 		p.m.Series = append(p.m.Series, row)
 	}
 	p.m.AddLevel(p.c.Plan, p.ph, judge.Measured{
-		Endpoints: p.m.Endpoints, Load: s.totals, Shape: step.Shape, Generators: s.generators,
+		Endpoints: p.m.Endpoints, Others: p.m.Others, Load: s.totals, Shape: step.Shape, Generators: s.generators,
 		Aborted: p.m.Aborted, Braked: p.m.Braked, Losses: p.m.Losses, Unfinished: s.unfinished, Apart: s.apart(),
 	}, since)
 }
@@ -128,7 +144,7 @@ func (p *activePhase) settle(s *step) error {
 			return fmt.Errorf("leave the warm-up out: %w", err)
 		}
 		if p.m.Settled = settled; settled == nil {
-			w = run.WarmUp{By: "none", Reason: "the load ended before its warm-up did"}
+			w = run.WarmUp{By: "none", Code: reason.CutShort, Reason: "the load ended before its warm-up did"}
 		} else {
 			w.Seconds = time.Duration(from - int64(s.at)).Seconds()
 		}
@@ -144,18 +160,23 @@ func (c *coordinator) add(ph *plan.Phase, m judge.Measured) {
 	c.result.Add(ph.Name, judge.NewPhase(c.Plan, ph, m))
 }
 
+// shortfallError is that of a step that must succeed whole and did not.
+type shortfallError struct{ text string }
+
+func (e *shortfallError) Error() string { return e.text }
+
 // shortfall is the error of a step that must succeed whole and did not.
-func (p *activePhase) shortfall(kind run.StepKind, totals *measure.Totals) error {
+func (p *activePhase) shortfall(kind worker.StepKind, totals *measure.Totals) error {
 	copies := 1
 	if r := p.c.Plan.Target(p.ph.Target).Replication; r != nil {
 		copies = r.N
 	}
 	var planned int64 // of a setup: what the workers have that are left, whose sessions alone will use it
-	if kind != run.Setup {
+	if kind != worker.Setup {
 		planned = p.c.Plan.Once(p.ph, false)
 	}
 	if short := judge.Shortfall(kind, planned, copies, totals); short != "" {
-		return errors.New(short)
+		return &shortfallError{short}
 	}
 	return nil
 }
@@ -164,13 +185,25 @@ func (p *activePhase) shortfall(kind run.StepKind, totals *measure.Totals) error
 func (c *coordinator) flush(ctx context.Context, ph *plan.Phase) error {
 	w := c.watch(ph)
 	w.begin(ctx)
-	origin := time.Since(c.zero).Seconds()
-	flushing, cancel := context.WithTimeout(ctx, flushWithin)
-	defer cancel()
-	err := errors.Join(c.Nodes.Flush(flushing, ph.Target), w.end(ctx))
-	if err != nil {
+	origin, err := c.empty(ctx, ph)
+	if err := errors.Join(err, w.end(ctx)); err != nil {
 		return err
 	}
 	c.add(ph, judge.Measured{Endpoints: c.nodes[ph.Target], Origin: origin, Observed: w.observed()})
 	return nil
+}
+
+// empty empties the built-in nodes of a phase's target and returns when that began.
+func (c *coordinator) empty(ctx context.Context, ph *plan.Phase) (origin float64, err error) {
+	if c.past != nil {
+		return c.past.flush(ph)
+	}
+	origin = time.Since(c.zero).Seconds()
+	flushing, cancel := context.WithTimeout(ctx, flushWithin)
+	defer cancel()
+	if err := c.Nodes.Flush(flushing, ph.Target); err != nil {
+		return origin, err
+	}
+	c.note(entry{Flush: &flushed{Phase: ph.Name, Origin: origin}})
+	return origin, nil
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/worker"
-	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -82,7 +81,7 @@ func (s *step) update(joint measure.Interval) run.Update {
 		Phase: s.ph.Name, Kind: s.steps[0].Kind, Total: s.ops, Elapsed: time.Duration(joint.To) - s.at, Final: joint.Final, Verdict: s.c.soFar(),
 		Done: s.ended, Bad: s.bad, Awaited: s.awaitedAt(joint.To),
 	}
-	if u.Kind == run.Load {
+	if u.Kind.Timed() {
 		step, ph := s.steps[0], s.ph
 		u.Offered, u.Expected = ph.StepsPerArrival()*step.Shape.Between(time.Duration(joint.From)-s.at, u.Elapsed), step.Shape.Duration
 		switch {
@@ -94,24 +93,24 @@ func (s *step) update(joint measure.Interval) run.Update {
 			u.Level = step.Level + 1
 		}
 	}
-	ended, _ := outcomes(joint.Delta)
+	ended, bad, _ := joint.Delta.Ended()
 	if span := time.Duration(joint.To - joint.From); span > 0 {
 		u.Achieved = float64(ended) / span.Seconds()
 	}
 	response := &s.response
-	response.Reset()
+	response.Answered.Reset()
 	for _, o := range joint.Delta.Ops {
 		if o != nil {
-			response.Merge(&o.Response[measure.ClassOK])
-			response.Merge(&o.Response[measure.ClassMiss])
+			response.Answered.Merge(&o.Response[measure.ClassOK])
+			response.Answered.Merge(&o.Response[measure.ClassMiss])
 		}
 	}
-	all := measure.Times{Answered: *response}
-	_, all.Failed = outcomes(joint.Delta)
-	for q, to := range map[float64]*time.Duration{0.5: &u.P50, 0.99: &u.P99} {
-		if ns, known := all.Quantile(q); known {
-			*to = time.Duration(ns)
-		}
+	response.Failed = bad
+	if ns, known := response.Quantile(0.5); known {
+		u.P50 = time.Duration(ns)
+	}
+	if ns, known := response.Quantile(0.99); known {
+		u.P99 = time.Duration(ns)
 	}
 	return u
 }
@@ -222,7 +221,7 @@ func (s *step) settling() string {
 // soFar is the verdict as it stands: of the phases that have ended, and of who was lost.
 func (c *coordinator) soFar() run.Verdict {
 	v := c.result.Verdict // changes between steps only
-	v.Reasons = nil
+	v.Reasons, v.Codes = nil, nil
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -232,32 +231,4 @@ func (c *coordinator) soFar() run.Verdict {
 		v.Completeness = run.Degraded
 	}
 	return v
-}
-
-// outcomes counts the ops that have ended, and how many of them badly.
-func outcomes(t *measure.Totals) (ended, bad uint64) {
-	for _, o := range t.Ops {
-		if o == nil {
-			continue
-		}
-		for outcome, n := range o.Outcomes {
-			ended += n
-			if driver.Outcome(outcome) > driver.Miss {
-				bad += n
-			}
-		}
-	}
-	return ended, bad
-}
-
-// failures counts the ops that have ended because the target failed.
-func failures(t *measure.Totals) (n uint64) {
-	for _, o := range t.Ops {
-		for outcome, count := range o.Ledger().Outcomes {
-			if driver.Outcome(outcome).Failed() {
-				n += count
-			}
-		}
-	}
-	return n
 }

@@ -4,10 +4,8 @@ import (
 	"time"
 
 	"github.com/loadgen/loadgen/internal/judge"
-	"github.com/loadgen/loadgen/internal/run"
-	"github.com/loadgen/loadgen/internal/search"
+	"github.com/loadgen/loadgen/internal/pace"
 	"github.com/loadgen/loadgen/internal/worker"
-	"github.com/loadgen/loadgen/internal/workload"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -21,21 +19,21 @@ type route struct {
 func newRoute(ph *plan.Phase) *route {
 	r := &route{ph: ph}
 	if len(ph.Setup) > 0 {
-		r.add(worker.Step{Kind: run.Setup})
+		r.add(worker.Step{Kind: worker.Setup})
 	}
 	switch {
 	case ph.Populate != nil:
-		r.add(worker.Step{Kind: run.Populate, Last: true})
+		r.add(worker.Step{Kind: worker.Populate, Last: true})
 	case ph.Clear != nil:
-		r.add(worker.Step{Kind: run.Clear, Last: true})
+		r.add(worker.Step{Kind: worker.Clear, Last: true})
 	case ph.Closed != nil:
-		r.add(worker.Step{Kind: run.Load, Last: true})
+		r.add(worker.Step{Kind: worker.Load, Last: true})
 	case ph.Open != nil:
-		r.add(worker.Step{Kind: run.Load, Last: true, Shape: workload.Shape(ph.Open)})
+		r.add(worker.Step{Kind: worker.Load, Last: true, Shape: pace.Shape(ph.Open.Shape())})
 	case ph.Stages != nil:
-		shapes := workload.Shapes(ph.Stages)
+		shapes := ph.Stages.Shapes()
 		for i, shape := range shapes {
-			r.add(worker.Step{Kind: run.Load, Last: i == len(shapes)-1, Level: i, Shape: shape})
+			r.add(worker.Step{Kind: worker.Load, Last: i == len(shapes)-1, Level: i, Shape: pace.Shape(shape)})
 		}
 	}
 	return r
@@ -61,24 +59,11 @@ func (r *route) next(m *judge.Measured, spent time.Duration) (step worker.Step, 
 
 // try returns the next step of a search, or says why there is none.
 func (r *route) try(m *judge.Measured, spent time.Duration) (step worker.Step, more bool) {
-	s := r.ph.Search
-	bounds := search.Bounds{From: s.From, To: s.To, Precision: s.Precision}
-	rate, end := bounds.Next(m.Tries())
-	switch {
-	case len(m.Losses) > 0 && len(m.Levels) > 0:
-		m.Ended = search.Shrunk
-		return worker.Step{}, false
-	case rate == 0:
-		m.Ended = end
-		return worker.Step{}, false
-	case len(m.Levels) > 0 && spent+s.StepDuration+s.Drain > s.Budget:
-		m.Ended = search.Spent
-		if end != search.GoOn {
-			m.Ended = end
-		}
+	rate, more := m.NextRate(r.ph.Search, spent)
+	if !more {
 		return worker.Step{}, false
 	}
 	return worker.Step{
-		Phase: r.ph.Name, Kind: run.Load, Level: len(m.Levels), Shape: workload.Try(s, rate),
+		Phase: r.ph.Name, Kind: worker.Load, Level: len(m.Levels), Shape: pace.Shape(r.ph.Search.Try(rate)),
 	}, true
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -14,9 +15,8 @@ import (
 
 	"github.com/loadgen/loadgen/internal/judge"
 	"github.com/loadgen/loadgen/internal/measure"
-	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/internal/worker"
-	"github.com/loadgen/loadgen/pkg/hist"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -29,7 +29,8 @@ type step struct {
 	ph     *plan.Phase
 	steps  []worker.Step  // by worker
 	ready  []worker.Ready // by worker
-	found  []string       // nodes of a target that is a cluster, on which all workers agree; nil for any other
+	facts  facts
+	found  map[string][]string // nodes of each target that is a cluster, on which all workers agree
 	at     time.Duration
 	before []int64     // progress of each worker when it was to make ready
 	asked  atomic.Bool // workers were told to end it early
@@ -39,6 +40,7 @@ type step struct {
 	mu         sync.Mutex // sinks of different workers run at the same time
 	sources    []source   // by worker
 	joiner     *measure.Joiner
+	bounds     *measure.Limits
 	totals     *measure.Totals
 	history    history          // of a load
 	unfinished measure.Counters // of workers that were lost
@@ -47,10 +49,10 @@ type step struct {
 	failed     uint64           // have failed
 	shown      int64            // up to where progress was, run clock
 	series     judge.Series
-	response   hist.Hist // of an interval, as it is told
-	generators []run.Generator
+	response   measure.Times // of an interval, as it is told
+	generators []measure.Generator
 	unsure     []time.Duration // of each worker's clock
-	logs       []*run.Log      // by worker; nil of one that loaded no log
+	logs       []*worker.Log   // by worker; nil of one that loaded no log
 	unread     []string        // workers that were lost before they had said what became of theirs
 	ops        uint64          // fixed by the plan; 0: not known
 	buf        []byte
@@ -60,26 +62,51 @@ type step struct {
 // step has the workers carry out one step, each its part. What they counted is returned also when that failed; nil when they could not
 // start. Ready is called when they can.
 func (c *coordinator) step(ctx context.Context, ph *plan.Phase, part worker.Step, ready func()) (*step, error) {
+	s := c.newStep(ph, part)
+	if c.past != nil {
+		return c.past.step(s)
+	}
+	if err := s.prepare(ctx); err != nil {
+		return nil, err
+	}
+	ready()
+	part.Seq = s.steps[0].Seq
+	if err := c.noteNow(entry{Step: &begun{Step: part, After: time.Since(c.zero), Facts: s.facts}}); err != nil {
+		return nil, fmt.Errorf("keep the order to start: %w", err)
+	}
+	s.begin(time.Since(c.zero) + s.ahead())
+	c.note(entry{Began: &s.at})
+	return s, s.run(ctx)
+}
+
+// newStep divides a step between the workers.
+func (c *coordinator) newStep(ph *plan.Phase, part worker.Step) *step {
 	n := len(c.Workers)
-	s := &step{c: c, ph: ph, totals: &measure.Totals{}, passed: make(chan struct{}), ready: make([]worker.Ready, n), sources: make([]source, n), generators: make([]run.Generator, n), unsure: make([]time.Duration, n), logs: make([]*run.Log, n)}
+	s := &step{c: c, ph: ph, totals: &measure.Totals{}, passed: make(chan struct{}), ready: make([]worker.Ready, n), sources: make([]source, n), generators: make([]measure.Generator, n), unsure: make([]time.Duration, n), logs: make([]*worker.Log, n)}
 	for i := range c.Workers {
 		part.Seq = c.seq
 		part.From, part.To = share(ph.Sessions(), i, n)
 		s.steps = append(s.steps, part)
-		if w := &c.result.Fleet[i]; !c.isLost(i) {
+		if w := c.fleetOf(i); !c.isLost(i) {
 			w.Sessions = max(w.Sessions, part.To-part.From)
 		}
 	}
 	c.seq++
 	s.series.Most = c.rows
-	if err := s.prepare(ctx); err != nil {
-		return nil, err
+	return s
+}
+
+// begin sets the time from which the step counts.
+func (s *step) begin(at time.Duration) {
+	s.at = at
+	s.joiner, s.bounds = measure.NewJoiner(len(s.steps), int64(at)), s.limits()
+	s.history.after = int64(at + s.ph.WarmUp())
+	for i := range s.sources {
+		s.sources[i].upTo = int64(at)
+		if s.c.isLost(i) {
+			s.joiner.Add(i, int64(at), true, &measure.Totals{})
+		}
 	}
-	ready()
-	s.at = time.Since(c.zero) + s.ahead()
-	s.joiner = measure.NewJoiner(n, int64(s.at))
-	s.history.after = int64(s.at + ph.WarmUp())
-	return s, s.run(ctx)
 }
 
 // each calls f for every worker that is left, all at the same time, and returns the first error.
@@ -108,7 +135,7 @@ func (s *step) prepare(ctx context.Context) error {
 		ctx, cancel := whileMoving(ctx, m.Worker, answerWithin)
 		defer cancel()
 		s.ready[i], err = m.Worker.Prepare(ctx, s.steps[i])
-		var lost *run.Loss
+		var lost *worker.Loss
 		if errors.As(err, &lost) {
 			return s.lose(i, lost)
 		}
@@ -120,28 +147,54 @@ func (s *step) prepare(ctx context.Context) error {
 	if err := s.agreeOnNodes(); err != nil {
 		return err
 	}
-	servers := s.c.result.Environment.Servers
-	for i, r := range s.ready {
-		if len(r.Servers) > 0 && servers[s.ph.Target] == nil {
-			servers[s.ph.Target] = map[string]map[string]string{}
-		}
-		for endpoint, facts := range r.Servers {
-			servers[s.ph.Target][endpoint] = facts
-		}
-		s.ops += r.Ops
-		if r.Remote {
-			w := &s.c.result.Fleet[i]
-			w.ClockOffsetSeconds = r.Offset.Seconds()
-			s.clock(i, r.Uncertainty)
+	s.facts = s.answers()
+	s.enter()
+	return nil
+}
+
+// answers is what the workers have said when they were ready.
+func (s *step) answers() facts {
+	f := facts{Found: s.found}
+	for _, r := range s.ready {
+		f.Parts = append(f.Parts, partFacts{Ops: r.Ops, Remote: r.Remote, Offset: r.Offset, Uncertainty: r.Uncertainty})
+		for target, said := range r.Servers {
+			if !slices.Contains(s.ph.Targets(), target) {
+				continue
+			}
+			if f.Servers == nil {
+				f.Servers = map[string]map[string]map[string]string{}
+			}
+			if f.Servers[target] == nil {
+				f.Servers[target] = map[string]map[string]string{}
+			}
+			maps.Copy(f.Servers[target], said)
 		}
 	}
-	return nil
+	return f
+}
+
+// enter takes over what the workers have said.
+func (s *step) enter() {
+	servers := s.c.result.Environment.Servers
+	for target, said := range s.facts.Servers {
+		if servers[target] == nil {
+			servers[target] = map[string]map[string]string{}
+		}
+		maps.Copy(servers[target], said)
+	}
+	for i, p := range s.facts.Parts {
+		s.ops += p.Ops
+		if p.Remote {
+			s.c.fleetOf(i).ClockOffsetSeconds = p.Offset.Seconds()
+			s.clock(i, p.Uncertainty)
+		}
+	}
 }
 
 // clock takes note of what a worker's clock may be wrong by.
 func (s *step) clock(worker int, uncertainty time.Duration) {
 	s.unsure[worker] = uncertainty
-	s.c.result.Fleet[worker].ClockUncertaintySeconds = uncertainty.Seconds()
+	s.c.fleetOf(worker).ClockUncertaintySeconds = uncertainty.Seconds()
 }
 
 // apart is by how much the clocks of two workers with a part in the step may differ.
@@ -159,21 +212,38 @@ func (s *step) apart() time.Duration {
 	return most + second
 }
 
-// agreeOnNodes takes the nodes of a cluster from the workers, which have all found the same: requests are counted by their order.
+// agreeOnNodes takes the nodes of clusters from the workers, which have all found the same: requests are counted by their order.
 func (s *step) agreeOnNodes() error {
-	if s.c.Plan.Target(s.ph.Target).Placement != plan.Slots {
-		return nil
+	for _, name := range s.ph.Targets() {
+		if s.c.Plan.Target(name).Placement != plan.Slots {
+			continue
+		}
+		if err := s.agreeOn(name); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// agreeOn takes the nodes of one target.
+func (s *step) agreeOn(target string) error {
+	var found []string
 	of := 0
 	for i, r := range s.ready {
-		switch {
-		case len(r.Endpoints) == 0: // it has no sessions, or is lost
-		case s.found == nil:
-			s.found, of = r.Endpoints, i
-		case !slices.Equal(s.found, r.Endpoints):
+		switch nodes := r.Nodes[target]; {
+		case len(nodes) == 0: // it has no sessions, or is lost
+		case found == nil:
+			found, of = nodes, i
+		case !slices.Equal(found, nodes):
 			return fmt.Errorf("workers %s and %s found different nodes in the cluster, %s and %s: run again when no node joins or leaves",
-				s.c.Workers[of].Name, s.c.Workers[i].Name, strings.Join(s.found, ", "), strings.Join(r.Endpoints, ", "))
+				s.c.Workers[of].Name, s.c.Workers[i].Name, strings.Join(found, ", "), strings.Join(nodes, ", "))
 		}
+	}
+	if found != nil {
+		if s.found == nil {
+			s.found = map[string][]string{}
+		}
+		s.found[target] = found
 	}
 	return nil
 }
@@ -191,15 +261,9 @@ func (s *step) ahead() time.Duration {
 
 // run starts all workers at the same time and returns when each has finished or is lost.
 func (s *step) run(ctx context.Context) error {
-	defer s.c.onDrain(s.drain)()
+	defer s.c.onDrain(func() { s.stop(stopped(reason.User)) })()
 	defer s.tell(s.passed, s.settling)()
 	defer s.foresee()()
-	for i := range s.sources {
-		s.sources[i].upTo = int64(s.at)
-		if s.c.isLost(i) {
-			s.joiner.Add(i, int64(s.at), true, &measure.Totals{})
-		}
-	}
 	attending, end := context.WithCancel(ctx)
 	defer end()
 	var busy atomic.Int64
@@ -225,27 +289,34 @@ func (s *step) run(ctx context.Context) error {
 // carryOut is the step as one worker does it.
 func (s *step) carryOut(ctx context.Context, i int, m worker.Member) error {
 	final, err := m.Worker.Run(ctx, s.at, func(snap *measure.Snapshot) (func() error, error) { return s.take(i, snap) })
-	var lost *run.Loss
+	var lost *worker.Loss
 	switch {
 	case errors.As(err, &lost):
 		return s.lose(i, lost)
 	case err != nil:
 		return s.c.blame(m, err)
 	}
-	s.generators[i], s.logs[i] = final.Generator, final.Log
-	s.clock(i, final.Uncertainty)
-	s.c.result.Fleet[i].CPUSeconds += final.Generator.CPUSeconds
+	cut := (final.Expired || final.Stopped) && ctx.Err() == nil && !s.asked.Load()
+	s.conclude(i, &final)
+	s.c.note(entryOf(i, &final, cut))
 	if err := s.agrees(i, &final); err != nil {
 		return s.c.blame(m, err)
 	}
 	switch {
-	case ctx.Err() != nil || s.asked.Load():
+	case !cut:
 	case final.Expired:
-		return s.lose(i, &run.Loss{Worker: m.Name, Why: "it stopped by itself, because it had not heard of the coordinator for the length of its lease"})
-	case final.Stopped:
-		return s.lose(i, &run.Loss{Worker: m.Name, Why: "it was stopped on its own machine"})
+		return s.lose(i, &worker.Loss{Worker: m.Name, Why: "it stopped by itself, because it had not heard of the coordinator for the length of its lease"})
+	default:
+		return s.lose(i, &worker.Loss{Worker: m.Name, Why: "it was stopped on its own machine"})
 	}
 	return nil
+}
+
+// conclude takes a worker's last word, but for its totals.
+func (s *step) conclude(i int, final *worker.Final) {
+	s.generators[i], s.logs[i] = final.Generator, final.Log
+	s.clock(i, final.Uncertainty)
+	s.c.fleetOf(i).AddSpent(&final.Generator)
 }
 
 // attend looks after a worker that has done its part, or had none, while others are at theirs.
@@ -277,6 +348,12 @@ func (c *coordinator) onDrain(f func()) (release func()) {
 	}
 }
 
+// stop ends the step early, and the run with it, and keeps why.
+func (s *step) stop(why stopped) {
+	s.c.note(entry{Stop: &why})
+	s.drain()
+}
+
 func (s *step) drain() {
 	s.asked.Store(true)
 	for i, m := range s.c.Workers {
@@ -292,23 +369,26 @@ func (s *step) agrees(worker int, final *worker.Final) error {
 	s.mu.Lock()
 	src := &s.sources[worker]
 	s.mu.Unlock()
-	var own measure.Account
-	own.Add(final.Totals)
+	own := final.Account
+	if own == nil {
+		own = new(measure.Account)
+		own.Add(final.Totals)
+	}
 	switch {
 	case final.Step != s.steps[worker].Seq:
 		return fmt.Errorf("it has ended step %d, not %d", final.Step, s.steps[worker].Seq)
 	case !src.final:
 		return fmt.Errorf("it has ended step %d, and its snapshots have not", final.Step)
-	case !src.counted.Equal(&own):
+	case !src.counted.Equal(own):
 		return errors.New("the sum of its snapshots is not its total")
 	}
 	return nil
 }
 
 // take joins a worker's snapshot to the others'. What it returns waits until the snapshot is kept.
-func (s *step) take(worker int, snap *measure.Snapshot) (kept func() error, err error) {
-	commit, whole, err := s.join(worker, snap)
-	var lost *run.Loss
+func (s *step) take(from int, snap *measure.Snapshot) (kept func() error, err error) {
+	commit, whole, err := s.join(from, snap)
+	var lost *worker.Loss
 	switch {
 	case errors.As(err, &lost): // what it had counted was bounded then
 		return nil, err
@@ -334,12 +414,12 @@ func (s *step) brake() {
 	failed, ended := s.failed, s.ended
 	s.mu.Unlock()
 	stop := s.ph.Stop
-	if stop == nil || s.steps[0].Kind != run.Load || !stop.Reached(failed, ended) {
+	if stop == nil || !s.steps[0].Kind.Timed() || !stop.Reached(failed, ended) {
 		return
 	}
 	why := fmt.Sprintf("phase %s: ended by %v: %d of %d ops had failed", s.ph.Name, stop, failed, ended)
 	if s.c.braked.CompareAndSwap(nil, &why) {
-		s.drain()
+		s.stop(stopped{Code: reason.StoppedByPlan, Text: why})
 	}
 }
 
@@ -359,25 +439,34 @@ func (s *step) fail(err error) error {
 
 // join adds a snapshot to the journal and to what is known of the step. Whole says that an interval of all workers is, and that
 // nothing else need be waited for.
-func (s *step) join(worker int, snap *measure.Snapshot) (kept *commit, whole bool, err error) {
+func (s *step) join(from int, snap *measure.Snapshot) (kept *commit, whole bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.sources[worker].lost {
-		return nil, false, &run.Loss{Worker: s.c.Workers[worker].Name, Why: fmt.Sprintf("snapshot %d came too late", snap.SeqFirst)}
+	if s.sources[from].lost {
+		return nil, false, &worker.Loss{Worker: s.c.Workers[from].Name, Why: fmt.Sprintf("snapshot %d came too late", snap.SeqFirst)}
 	}
-	if err := s.follows(worker, snap); err != nil {
-		return nil, false, s.c.blame(s.c.Workers[worker], err)
+	if err := s.follows(from, snap); err != nil {
+		return nil, false, s.c.blame(s.c.Workers[from], err)
 	}
 	if s.buf, err = snap.AppendBinary(s.buf[:0]); err != nil {
 		return nil, false, err
 	}
-	ended, bad := outcomes(&snap.Delta)
+	kept = s.c.journal.add(s.c.Workers[from].Name, s.buf)
+	whole = s.fold(from, snap)
+	if err := s.fits(snap); err != nil {
+		return nil, false, s.c.blame(s.c.Workers[from], err)
+	}
+	return kept, whole, nil
+}
+
+// fold adds a snapshot that follows to what is known of the step, as join does. The caller holds the lock.
+func (s *step) fold(worker int, snap *measure.Snapshot) (whole bool) {
+	ended, bad, failed := snap.Delta.Ended()
 	s.ended += ended
 	s.bad += bad
-	s.failed += failures(&snap.Delta)
-	kept = s.c.journal.add(s.c.Workers[worker].Name, s.buf)
+	s.failed += failed
 	s.joiner.Add(worker, snap.To, snap.Final, &snap.Delta)
-	return kept, s.advance(), nil
+	return s.advance()
 }
 
 // advance takes in what all workers have got past, and says whether there was any.
@@ -392,7 +481,7 @@ func (s *step) advance() (some bool) {
 // pass takes in an interval that all workers have got past.
 func (s *step) pass(joint measure.Interval) {
 	s.totals.Merge(joint.Delta)
-	if s.steps[0].Kind == run.Load {
+	if s.steps[0].Kind.Timed() {
 		s.history.add(&joint)
 	}
 	s.series.Add(time.Duration(joint.To-int64(s.at)).Seconds(), joint.Delta)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/coord"
+	"github.com/loadgen/loadgen/internal/exit"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/worker"
 )
@@ -51,6 +52,9 @@ func TestLongWaitsAreTold(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newFake()
+			if text == logPhase {
+				w.count = appended
+			}
 			w.prepare = func(context.Context) { time.Sleep(2500 * time.Millisecond) }
 			w.lie = func(*worker.Final) { time.Sleep(1500 * time.Millisecond) }
 			cfg := configOf(t, text, local, w)
@@ -76,7 +80,7 @@ func TestDeletingIsTold(t *testing.T) {
 		cfg.Drain = drain
 		time.AfterFunc(1500*time.Millisecond, func() { close(drain) })
 		r := coord.Run(t.Context(), cfg)
-		require.Equal(t, run.ExitAborted, r.ExitCode)
+		require.Equal(t, exit.Aborted, r.ExitCode)
 		require.Equal(t, []string{
 			"fill 1s its log files are being made ready",
 			"fill 2s stopping: its log files are being deleted", "fill 3s stopping: its log files are being deleted",

@@ -1,0 +1,148 @@
+package coord
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/reason"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
+)
+
+// entry is what the coordinator itself has done or heard, kept among the workers' snapshots in the order in which it happened. With it, a run whose
+// coordinator was killed can be judged as if it had been alive ([Recover]). One field of an entry is set.
+type entry struct {
+	Begin   *beginning          `json:"begin,omitempty"`
+	Nodes   map[string][]string `json:"nodes,omitempty"`   // that were started, by target
+	Watched map[string]string   `json:"watched,omitempty"` // what each observation looks at, in words
+	Member  *arrival            `json:"member,omitempty"`
+	Step    *begun              `json:"step,omitempty"`
+	Began   *time.Duration      `json:"began,omitempty"` // the step before it, on the run clock
+	Final   *finalEntry         `json:"final,omitempty"`
+	Loss    *lossEntry          `json:"loss,omitempty"`
+	Flush   *flushed            `json:"flush,omitempty"`
+	Stop    *stopped            `json:"stop,omitempty"`
+}
+
+// beginning comes first.
+type beginning struct {
+	Header      run.Header      `json:"header"`
+	Environment run.Environment `json:"environment"`
+	Fleet       []run.Worker    `json:"fleet"`
+	Lease       time.Duration   `json:"lease"` // for which a worker loads without a word from the coordinator; 0: it ends with it
+	Abort       bool            `json:"abort"` // when a worker is lost
+}
+
+// arrival is a worker that takes a lost one's place.
+type arrival struct {
+	Index int        `json:"index"`
+	Phase string     `json:"phase"` // from which on
+	Is    run.Worker `json:"is"`
+}
+
+// begun is a step that all workers were ready for. It is on disk before they start: else a coordinator that is killed then would leave load that
+// nobody knows of.
+type begun struct {
+	Step  worker.Step   `json:"step"`  // without the part of it that each worker has
+	After time.Duration `json:"after"` // it began after this, on the run clock
+	Facts facts         `json:"facts"`
+}
+
+// facts is what the workers' answers have told of a step before it began.
+type facts struct {
+	Found   map[string][]string                     `json:"found"`   // nodes of each target that is a cluster
+	Servers map[string]map[string]map[string]string `json:"servers"` // what each endpoint of each target said that it is
+	Parts   []partFacts                             `json:"parts"`   // by worker
+}
+
+type partFacts struct {
+	Ops         uint64        `json:"ops"` // that it will start; 0: not known
+	Remote      bool          `json:"remote"`
+	Offset      time.Duration `json:"offset"`
+	Uncertainty time.Duration `json:"uncertainty"`
+}
+
+// finalEntry is a worker's last word on a step, without what its snapshots say.
+type finalEntry struct {
+	Worker         int               `json:"worker"`
+	Cut            bool              `json:"cut"` // it ended early by itself
+	Generator      measure.Generator `json:"generator"`
+	MachineSeconds float64           `json:"machine_seconds"` // what the JSON of a result leaves out
+	MachineHost    string            `json:"machine_host"`
+	MachineUnknown string            `json:"machine_unknown"`
+	Log            *worker.Log       `json:"log"`
+	Uncertainty    time.Duration     `json:"uncertainty"`
+}
+
+// lossEntry is a worker that was lost.
+type lossEntry struct {
+	Worker int         `json:"worker"`
+	Is     worker.Loss `json:"is"`
+}
+
+// flushed is a phase that has emptied built-in nodes.
+type flushed struct {
+	Phase  string  `json:"phase"`
+	Origin float64 `json:"origin"` // when it began, seconds on the run clock
+}
+
+// stopped is an early end that somebody wanted.
+type stopped struct {
+	Code reason.Code `json:"code"`
+	Text string      `json:"text"`
+}
+
+// note keeps an entry. It is on disk no later than the snapshots that come after it.
+func (c *coordinator) note(e entry) *commit {
+	if c.journal == nil {
+		return nil
+	}
+	b, err := json.Marshal(e)
+	if err != nil { // a figure that JSON does not have; the run itself is not worse for it
+		c.Logger.Warn("keep what the coordinator has done", "err", err)
+		return nil
+	}
+	return c.journal.add("", b)
+}
+
+// noteNow keeps an entry, and returns once it is on disk.
+func (c *coordinator) noteNow(e entry) error {
+	kept := c.note(e)
+	if kept == nil {
+		return nil
+	}
+	kept.hurry()
+	return kept.wait()
+}
+
+// readEntry is the other end of note.
+func readEntry(b []byte) (e entry, err error) {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&e); err != nil {
+		return e, fmt.Errorf("read what the coordinator has kept: %w", err)
+	}
+	return e, nil
+}
+
+// entryOf is what is kept of a worker's last word.
+func entryOf(i int, f *worker.Final, cut bool) entry {
+	e := &finalEntry{Worker: i, Cut: cut, Generator: f.Generator, MachineUnknown: f.Generator.MachineUnknown, Log: f.Log, Uncertainty: f.Uncertainty}
+	if m := f.Generator.Machine; m != nil {
+		e.MachineSeconds, e.MachineHost = m.Seconds, m.Host
+	}
+	return entry{Final: e}
+}
+
+// final is the word that an entry was made of, but for its totals.
+func (e *finalEntry) final() *worker.Final {
+	f := &worker.Final{Generator: e.Generator, Log: e.Log, Uncertainty: e.Uncertainty}
+	f.Generator.MachineUnknown = e.MachineUnknown
+	if m := f.Generator.Machine; m != nil {
+		m.Seconds, m.Host = e.MachineSeconds, e.MachineHost
+	}
+	return f
+}

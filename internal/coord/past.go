@@ -1,0 +1,440 @@
+package coord
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/loadgen/loadgen/internal/judge"
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/reason"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// Kept is what a run has left on disk whose coordinator ended before it could write the result.
+type Kept struct {
+	Plan      *plan.Plan
+	Canonical []byte // the plan's bytes
+
+	// Records calls f with every record of the log, in order: a worker's snapshots, and under "" what the coordinator itself has kept.
+	Records func(f func(worker, record []byte) error) error
+	// Probes calls f with everything that was observed, in order.
+	Probes func(f func(run.Probe) error) error
+}
+
+// ErrNothingKept says that a run had not begun when its coordinator ended.
+var ErrNothingKept = errors.New("it holds nothing to make a result of: its coordinator ended before there was any load")
+
+// errEnded says that no more was kept.
+var errEnded = errors.New("no more was kept")
+
+// Recover makes the result of a run whose coordinator ended before it could. The steps are gone through as in [Run], only that what workers said
+// is read instead of heard. The run is degraded, or was aborted or failed before its coordinator ended; the verdict says what is missing. Asserts are left to the
+// caller.
+func Recover(from Kept) (*run.Run, error) {
+	next, stop := iter.Pull2(from.records)
+	defer stop()
+	k := &past{pull: next, probes: map[string]map[string]*judge.Observation{}}
+	first, err := k.take()
+	switch {
+	case errors.Is(err, errEnded):
+		return nil, ErrNothingKept
+	case err != nil:
+		return nil, err
+	case first.entry.Begin == nil:
+		return nil, fmt.Errorf("%w, or by another version of loadgen", ErrNothingKept)
+	}
+	b := first.entry.Begin
+	if digest := plan.Digest(from.Canonical); digest != b.Header.PlanDigest {
+		return nil, fmt.Errorf("its plan has the digest %s, and the run was of %s", digest, b.Header.PlanDigest)
+	}
+	if err := k.readProbes(from.Probes); err != nil {
+		return nil, err
+	}
+	k.c = newCoordinator(Config{Header: b.Header, Environment: b.Environment, Plan: from.Plan, Workers: make([]worker.Member, len(b.Fleet)), Lease: b.Lease, Logger: slog.New(slog.DiscardHandler)})
+	k.c.past, k.c.result.Fleet, k.abort = k, b.Fleet, b.Abort
+	for i, w := range b.Fleet {
+		k.c.Workers[i] = worker.Member{Name: w.Name}
+		k.c.fleet = append(k.c.fleet, i)
+	}
+	if err := k.settle(); err != nil {
+		return nil, err
+	}
+	if k.ahead == nil {
+		return nil, ErrNothingKept
+	}
+	err = k.c.all(context.Background())
+	if k.err != nil {
+		return nil, k.err
+	}
+	k.c.result.Recovered, k.c.result.Seconds = true, k.upTo.Seconds()
+	k.conclude(err)
+	if err := k.c.result.CheckValid(); err != nil {
+		return nil, fmt.Errorf("what was kept does not make a result: %w", err)
+	}
+	return k.c.result, nil
+}
+
+// keptRecord is a record of the log.
+type keptRecord struct {
+	worker   string
+	snapshot []byte // until the next record is read
+	entry    entry  // when no worker is named
+}
+
+// records goes through the log.
+func (from *Kept) records(yield func(*keptRecord, error) bool) {
+	enough := errors.New("enough was read")
+	err := from.Records(func(name, b []byte) error {
+		r, err := &keptRecord{worker: string(name), snapshot: b}, error(nil)
+		if len(name) == 0 {
+			r.entry, err = readEntry(b)
+		}
+		if !yield(r, err) {
+			return enough
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, enough) {
+		yield(nil, err)
+	}
+}
+
+// past is a run that is read back.
+type past struct {
+	c       *coordinator
+	pull    func() (*keptRecord, error, bool)
+	ahead   *keptRecord // of the next step or phase; nil: there is none
+	probes  map[string]map[string]*judge.Observation
+	watched map[string]string
+	snap    measure.Snapshot
+	done    []bool        // by worker: no more comes of it in the step at hand
+	upTo    time.Duration // what was kept reaches, run clock
+	over    bool          // in mid-step
+	stopped reason.Why    // why the run was ended early
+	abort   bool          // the run was to end when a worker was lost
+	err     error         // of what was kept, which is not what a coordinator keeps
+}
+
+// take returns the next record.
+func (k *past) take() (*keptRecord, error) {
+	r, err, more := k.pull()
+	switch {
+	case !more:
+		return nil, errEnded
+	case err != nil:
+		k.err = err
+	}
+	return r, err
+}
+
+// wrong says that what was kept cannot be, and ends the reading.
+func (k *past) wrong(format string, args ...any) error {
+	k.err = fmt.Errorf("what was kept is not what a coordinator keeps: "+format, args...)
+	return k.err
+}
+
+// settle takes in what was kept between two steps, up to what begins the next one.
+func (k *past) settle() error {
+	if k.err != nil { // the first is the one to tell
+		return k.err
+	}
+	for k.ahead == nil {
+		r, err := k.take()
+		switch {
+		case errors.Is(err, errEnded):
+			return nil
+		case err != nil:
+			return err
+		case r.worker != "":
+			return k.wrong("a snapshot of worker %q is of no step", r.worker)
+		}
+		e := r.entry
+		switch {
+		case e.Nodes != nil:
+			k.c.nodes = e.Nodes
+		case e.Watched != nil:
+			k.watched = e.Watched
+		case e.Loss != nil:
+			if err := k.lose(nil, e.Loss); err != nil {
+				return err
+			}
+		case e.Stop != nil:
+			k.stop(e.Stop)
+		case e.Member != nil:
+			if err := k.arrive(e.Member); err != nil {
+				return err
+			}
+		case e.Step != nil, e.Flush != nil:
+			k.ahead = r
+		default:
+			return k.wrong("an entry without its place")
+		}
+	}
+	return nil
+}
+
+// goesOn says whether a step of the phase comes next, as far as is known.
+func (k *past) goesOn(phase string) bool {
+	return k.settle() == nil && (k.ahead == nil || k.ahead.entry.Step != nil && k.ahead.entry.Step.Step.Phase == phase)
+}
+
+// step goes through a step as it was kept.
+func (k *past) step(s *step) (*step, error) {
+	if err := k.settle(); err != nil {
+		return nil, err
+	}
+	if k.ahead == nil {
+		return nil, errEnded
+	}
+	was := k.ahead.entry.Step
+	k.ahead = nil
+	if err := k.fits(s, was); err != nil {
+		return nil, err
+	}
+	for i := range s.steps {
+		s.steps[i].Shape = was.Step.Shape
+	}
+	s.facts, s.found = was.Facts, was.Facts.Found
+	s.ready = make([]worker.Ready, len(s.steps))
+	for i, p := range was.Facts.Parts {
+		s.ready[i].Ops = p.Ops
+	}
+	s.enter()
+	at, err := k.began(s, was.After)
+	if err != nil {
+		return nil, err
+	}
+	s.begin(at)
+	k.upTo, k.done = max(k.upTo, was.After), make([]bool, len(s.steps))
+	for i := range k.done {
+		k.done[i] = k.c.isLost(i)
+	}
+	for slices.Contains(k.done, false) {
+		err := k.next(s)
+		if errors.Is(err, errEnded) {
+			k.giveUp(s)
+			return s, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// fits holds a step that was kept against the one that the plan has next.
+func (k *past) fits(s *step, was *begun) error {
+	if was == nil {
+		return k.wrong("phase %q is not the one that was emptied", s.ph.Name)
+	}
+	is := s.steps[0]
+	is.From, is.To = 0, 0
+	if s.ph.Search != nil {
+		is.Shape = was.Step.Shape
+	}
+	shape := was.Step.Shape
+	switch {
+	case was.Step != is:
+		return k.wrong("step %d is one of phase %q, and the plan has one of %q there", was.Step.Seq, was.Step.Phase, is.Phase)
+	case len(was.Facts.Parts) != len(s.steps):
+		return k.wrong("%d of %d workers were ready for step %d", len(was.Facts.Parts), len(s.steps), is.Seq)
+	case was.After < 0, !(shape.Rate >= 0), !(shape.From >= 0), shape.Ramp < 0, shape.Duration < shape.Ramp:
+		return k.wrong("step %d has times or rates that cannot be", is.Seq)
+	}
+	return nil
+}
+
+// next takes in one record of a step.
+func (k *past) next(s *step) error {
+	r, err := k.take()
+	if err != nil {
+		return err
+	}
+	if r.worker != "" {
+		return k.fold(s, r)
+	}
+	switch e := r.entry; {
+	case e.Final != nil && e.Final.Worker >= 0 && e.Final.Worker < len(s.steps):
+		s.conclude(e.Final.Worker, e.Final.final())
+		s.sources[e.Final.Worker].whole, k.done[e.Final.Worker] = !e.Final.Cut, true
+	case e.Loss != nil:
+		return k.lose(s, e.Loss)
+	case e.Stop != nil:
+		k.stop(e.Stop)
+	default:
+		return k.wrong("an entry in step %d that has no place there", s.steps[0].Seq)
+	}
+	return nil
+}
+
+// began returns when a step began: that comes behind the order to start, unless the coordinator ended in between.
+func (k *past) began(s *step, after time.Duration) (time.Duration, error) {
+	switch r, err := k.take(); {
+	case errors.Is(err, errEnded):
+		return after, nil
+	case err != nil:
+		return 0, err
+	case r.entry.Began == nil || *r.entry.Began < after:
+		return 0, k.wrong("step %d has no beginning", s.steps[0].Seq)
+	default:
+		return *r.entry.Began, nil
+	}
+}
+
+// sender returns the worker that is called so and is not lost, −1 if there is none: one that is called the same may have come in another's place.
+func (k *past) sender(name string) int {
+	for i, m := range k.c.Workers {
+		if m.Name == name && !k.c.isLost(i) {
+			return i
+		}
+	}
+	return -1
+}
+
+// fold adds a snapshot to its step.
+func (k *past) fold(s *step, r *keptRecord) error {
+	i := k.sender(r.worker)
+	if i < 0 {
+		return k.wrong("a snapshot of %q, which is no worker of step %d", r.worker, s.steps[0].Seq)
+	}
+	rest, err := k.snap.Decode(r.snapshot)
+	if err == nil && len(rest) > 0 {
+		err = errors.New("something comes after it")
+	}
+	if err == nil {
+		err = k.snap.CheckValid()
+	}
+	if err == nil {
+		err = s.follows(i, &k.snap)
+	}
+	if err != nil {
+		return k.wrong("worker %s: %w", r.worker, err)
+	}
+	s.fold(i, &k.snap)
+	k.upTo = max(k.upTo, time.Duration(k.snap.To))
+	return nil
+}
+
+// lose goes on without a worker that the coordinator has lost. Outside of a step s is nil.
+func (k *past) lose(s *step, e *lossEntry) error {
+	if e.Worker < 0 || e.Worker >= len(k.c.Workers) || k.c.isLost(e.Worker) {
+		return k.wrong("worker %d of %d is lost", e.Worker, len(k.c.Workers))
+	}
+	if s != nil {
+		s.strike(e.Worker)
+		k.done[e.Worker] = true
+	}
+	_ = k.c.lose(e.Worker, e.Is)                // that nobody is left is said at the end
+	if k.abort && k.stopped == (reason.Why{}) { // the order to stop may have been kept behind the others' ends, or not at all
+		k.stopped = byLoss
+	}
+	return nil
+}
+
+// arrive gives a lost worker's place to the one that took it.
+func (k *past) arrive(e *arrival) error {
+	if e.Index < 0 || e.Index >= len(k.c.Workers) || !k.c.isLost(e.Index) {
+		return k.wrong("worker %q takes the place %d of %d", e.Is.Name, e.Index, len(k.c.Workers))
+	}
+	k.c.seat(e.Index, worker.Member{Name: e.Is.Name, Host: e.Is.Host, Version: e.Is.Loadgen}, e.Phase)
+	return nil
+}
+
+func (k *past) stop(e *stopped) {
+	if k.stopped = reason.Why(*e); e.Code == reason.StoppedByPlan {
+		k.c.braked.Store(&e.Text)
+	}
+}
+
+// mostSilent is for how long a worker may have been heard without a snapshot that was kept.
+const mostSilent = storeWithin
+
+// giveUp bounds what the workers of a step may have done after what was kept of them, which ends in mid-step.
+func (k *past) giveUp(s *step) {
+	k.over = true
+	until := k.upTo + max(mostSilent, 3*k.c.Lease) + k.c.Lease
+	for i := range s.sources {
+		if !k.done[i] {
+			_ = s.lose(i, &worker.Loss{Worker: k.c.Workers[i].Name, Why: "the coordinator ended", LoadedSeconds: until.Seconds()}) // it is the end anyway
+		}
+	}
+}
+
+// flush returns when built-in nodes were emptied for a phase.
+func (k *past) flush(ph *plan.Phase) (origin float64, err error) {
+	if err := k.settle(); err != nil {
+		return 0, err
+	}
+	if k.ahead == nil {
+		return 0, errEnded
+	}
+	was := k.ahead.entry.Flush
+	k.ahead = nil
+	if was == nil || was.Phase != ph.Name {
+		return 0, k.wrong("phase %q was to empty its nodes", ph.Name)
+	}
+	k.upTo = max(k.upTo, time.Duration(was.Origin*1e9))
+	return was.Origin, nil
+}
+
+// readProbes takes in all that was observed.
+func (k *past) readProbes(probes func(func(run.Probe) error) error) error {
+	return probes(func(p run.Probe) error {
+		of := k.probes[p.Phase]
+		if of == nil {
+			of = map[string]*judge.Observation{}
+			k.probes[p.Phase] = of
+		}
+		if of[p.Observe] == nil {
+			of[p.Observe] = &judge.Observation{}
+		}
+		of[p.Observe].Read(&p)
+		return nil
+	})
+}
+
+// watch returns what was observed in a phase.
+func (k *past) watch(ph *plan.Phase) *watch {
+	w := &watch{kept: true}
+	for _, o := range k.c.Plan.Observes {
+		one := &watcher{c: k.c, phase: ph.Name, o: o}
+		if seen := k.probes[ph.Name][o.Name]; seen != nil {
+			one.seen = *seen
+		}
+		one.seen.Of = k.watched[o.Name]
+		w.all = append(w.all, one)
+	}
+	return w
+}
+
+// conclude says how far the run got, and that its coordinator ended then.
+func (k *past) conclude(err error) {
+	r := k.c.result
+	ended := fmt.Sprintf("the coordinator ended before the result was written: this was made of what it had kept, up to %s of the run", k.upTo.Round(time.Millisecond))
+	var missing []string
+	for _, ph := range k.c.Plan.Phases {
+		if r.Phase[ph.Name] == nil {
+			missing = append(missing, ph.Name)
+		}
+	}
+	if len(missing) > 0 {
+		ended += "; not begun: " + strings.Join(missing, ", ")
+	}
+	reasons := append([]reason.Why{{Code: reason.CoordinatorEnded, Text: ended}}, k.c.lossesOf()...)
+	switch {
+	case k.stopped != reason.Why{}:
+		r.Conclude(run.Aborted, append([]reason.Why{k.stopped}, reasons...)...)
+	case err != nil && !errors.Is(err, errEnded):
+		r.Conclude(run.Failed, append([]reason.Why{whyOf(err)}, reasons...)...)
+	default:
+		r.Conclude(run.Degraded, reasons...)
+	}
+}
