@@ -20,6 +20,9 @@
 // Pages for Prometheus are read by code of our own, not by expfmt of github.com/prometheus/common. That one builds the whole page in memory before a
 // series can be looked up, some 18 times its size, and returns nothing of a page once a line of it is wrong. Here a page costs one line of
 // memory, and only a line of a metric that was asked for can be an error, which quotes the line.
+//
+// Nor are processes read with github.com/prometheus/procfs. Its table of 4,000 sockets costs 44,000 allocations where the lines of listeners are all
+// that is looked at, and 8,000 are enough; and where the kernel leaves one figure of I/O out, it returns an error and none of the others.
 package observe
 
 import (

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/loadgen/loadgen/internal/lang"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -23,7 +24,7 @@ const (
 type prometheus struct {
 	url    string
 	fields []plan.Field
-	wanted []plan.Selector // by field
+	wanted []lang.Selector // by field
 	wrong  error
 	client *http.Client
 }
@@ -35,7 +36,7 @@ func newPrometheus(o *plan.Observe) *prometheus {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 	for _, f := range o.Fields {
-		s, err := plan.ParseSelector(f.Series)
+		s, err := lang.ParseSelector(f.Series)
 		p.wrong = errors.Join(p.wrong, err)
 		p.wanted = append(p.wanted, s)
 	}
@@ -123,7 +124,7 @@ func sample(rest string, labels map[string]string) (v float64, selected bool, er
 		if end < 0 {
 			return 0, false, errors.New("labels without an end")
 		}
-		s, err := plan.ParseSelector("m" + rest[:end])
+		s, err := lang.ParseSelector("m" + rest[:end])
 		if err != nil {
 			return 0, false, err
 		}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/loadgen/loadgen/internal/panics"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -39,7 +40,7 @@ func newServer(m Means, o *plan.Observe, t *plan.Target, endpoints []string) *se
 	}
 	for _, endpoint := range endpoints {
 		s.asks = append(s.asks, &asker{
-			d: d, t: t, secrets: m.Secrets,
+			d: d, t: t, secrets: m.Secrets, endpoint: endpoint,
 			dial: func(ctx context.Context) (net.Conn, error) { return m.Dial(ctx, t, endpoint) },
 		})
 	}
@@ -70,10 +71,11 @@ func (s *server) Close() {
 
 // asker is a connection to one endpoint.
 type asker struct {
-	d       driver.Informant
-	t       *plan.Target
-	secrets driver.Secrets
-	dial    func(ctx context.Context) (net.Conn, error)
+	d        driver.Informant
+	t        *plan.Target
+	secrets  driver.Secrets
+	endpoint string
+	dial     func(ctx context.Context) (net.Conn, error)
 
 	mu   sync.Mutex // Close comes from another goroutine than take
 	conn net.Conn   // nil: none yet, or lost
@@ -116,8 +118,12 @@ func (a *asker) ask(ctx context.Context) (map[string]string, error) {
 	release := interruptible(ctx, conn)
 	defer release()
 	var told map[string]string
-	err = driver.Safely(func() error {
-		if _, err := conn.Write(a.d.AppendQuestion(nil)); err != nil {
+	err = panics.Safely(func() error {
+		question, err := a.d.AppendQuestion(nil, a.link())
+		if err != nil {
+			return err
+		}
+		if _, err := conn.Write(question); err != nil {
 			return err
 		}
 		return a.read(conn, func(b []byte) (n int, err error) {
@@ -134,6 +140,24 @@ func interruptible(ctx context.Context, conn net.Conn) (release func() bool) {
 	return context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 }
 
+// link is outside a run: it carries no load.
+func (a *asker) link() driver.Link {
+	return driver.Link{Endpoint: a.endpoint, Config: a.t.Config, Secrets: a.secrets}
+}
+
+// shake begins a connection as the driver does.
+func (a *asker) shake(ctx context.Context, conn net.Conn) (made net.Conn, err error) {
+	shaker, ok := a.d.(driver.Handshaker)
+	if !ok {
+		return conn, nil
+	}
+	err = driver.Interruptible(ctx, conn, func() (err error) {
+		made, err = shaker.Handshake(ctx, conn, a.link())
+		return err
+	})
+	return made, err
+}
+
 // connect returns the connection, and opens and greets on one when there is none.
 func (a *asker) connect(ctx context.Context) (net.Conn, error) {
 	a.mu.Lock()
@@ -141,24 +165,35 @@ func (a *asker) connect(ctx context.Context) (net.Conn, error) {
 	if a.conn != nil {
 		return a.conn, nil
 	}
-	codec, err := a.d.NewCodec(a.t.Config, a.secrets)
-	if err != nil {
-		return nil, err
-	}
 	conn, err := a.dial(ctx)
 	if err != nil {
 		return nil, err
 	}
 	a.buf = a.buf[:0]
-	if err := driver.Safely(func() error { return a.greet(ctx, conn, codec) }); err != nil {
-		_ = conn.Close() // the error that counts is the greeting's
+	fresh := conn
+	if err := panics.Safely(func() (err error) {
+		if conn, err = a.shake(ctx, conn); err == nil {
+			err = a.greet(ctx, conn)
+		}
+		return err
+	}); err != nil {
+		_ = fresh.Close() // the error that counts is the greeting's
 		return nil, err
 	}
 	a.conn = conn
 	return conn, nil
 }
 
-func (a *asker) greet(ctx context.Context, conn net.Conn, codec driver.Codec) error {
+// greet says what a connection of a wire begins with.
+func (a *asker) greet(ctx context.Context, conn net.Conn) error {
+	wire, ok := a.d.(driver.Wire)
+	if !ok {
+		return nil
+	}
+	codec, err := wire.NewCodec(driver.Link{Config: a.t.Config, Secrets: a.secrets})
+	if err != nil {
+		return err
+	}
 	defer interruptible(ctx, conn)()
 	words, replies := codec.Greet(nil)
 	if _, err := conn.Write(words); err != nil {

@@ -10,13 +10,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/hist"
 )
 
 // Collector is a prometheus.Collector over the latest View. Its methods may be called from any goroutine.
 type Collector struct {
 	descs   [numFamilies]*prometheus.Desc
-	workers func() []Worker // nil: this is a worker
+	workers func() []worker.Status // nil: this is a worker
 	latest  atomic.Pointer[shown]
 	scrapes scrapes
 }
@@ -26,7 +27,9 @@ type shown struct{ *View }
 
 // New returns a coordinator's Collector with nothing to show. Workers are those of the run; they are asked for at each scrape, from any
 // goroutine, because how they are is of most interest when nothing comes from them.
-func New(workers func() []Worker) *Collector { return &Collector{descs: describe(), workers: workers} }
+func New(workers func() []worker.Status) *Collector {
+	return &Collector{descs: describe(), workers: workers}
+}
 
 // NewPart returns a worker's Collector with nothing to show. It knows what that worker has counted, and neither the verdict nor other
 // workers.
@@ -138,14 +141,14 @@ func (p *page) phases(v *View) {
 }
 
 // workers shows rows of workers. Names that are no UTF-8 are mended: the formats of the page know no others.
-func (p *page) workers(run string, list []Worker) {
+func (p *page) workers(run string, list []worker.Status) {
 	for _, w := range list {
 		name := strings.ToValidUTF8(w.Name, "�")
 		p.flag(workerUp, w.Up, run, name)
-		p.number(workerLastSeen, w.LastSeen, run, name)
-		p.number(workerOffset, w.ClockOffset, run, name)
-		p.number(workerUncertainty, w.ClockUncertainty, run, name)
-		p.number(workerCPU, w.CPUSeconds, run, name)
+		p.number(workerLastSeen, w.Silent.Seconds(), run, name)
+		p.number(workerOffset, w.Offset.Seconds(), run, name)
+		p.number(workerUncertainty, w.Uncertainty.Seconds(), run, name)
+		p.number(workerCPU, w.CPU.Seconds(), run, name)
 	}
 }
 

@@ -1,6 +1,8 @@
 package prom
 
 import (
+	"slices"
+
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -55,6 +57,11 @@ const (
 	scenariosInFlight
 	scenarioResponse
 
+	stepsDue
+	stepsEnded
+	stepsInFlight
+	stepResponse
+
 	workerUp
 	workerLastSeen
 	workerOffset
@@ -76,6 +83,7 @@ var (
 	ofOp       = []string{"run", "phase", "op"}
 	ofClass    = []string{"run", "phase", "op", "class"}
 	ofScenario = []string{"run", "phase", "scenario"}
+	ofStep     = []string{"run", "phase", "scenario", "step", "target"}
 	ofWorker   = []string{"run", "worker"}
 )
 
@@ -96,15 +104,15 @@ var families = [numFamilies]family{
 	phaseMaxStall:    {"loadgen_max_stall_seconds", gauge, "The longest time that an event loop stood still.", ofPhase},
 	setupDue:         {"loadgen_setup_ops_due_total", counter, "Untimed ops before the load that were due.", ofPhase},
 	setupOps:         {"loadgen_setup_ops_total", counter, "Untimed ops before the load that have ended, by outcome.", []string{"run", "phase", "outcome"}},
-	endpointRequests: {"loadgen_endpoint_requests_total", counter, "Requests by endpoint: answered, or failed (timeout, error and refused).", []string{"run", "phase", "endpoint", "result"}},
+	endpointRequests: {"loadgen_endpoint_requests_total", counter, "Requests by endpoint: answered, or failed (timeout, error and refused).", []string{"run", "phase", "target", "endpoint", "result"}},
 
 	opsDue:           {"loadgen_ops_due_total", counter, "Ops that the schedule wanted.", ofOp},
 	opsEnded:         {"loadgen_ops_total", counter, "Ops that have ended, by outcome; shed ones were never started.", []string{"run", "phase", "op", "outcome"}},
 	opsInFlight:      {"loadgen_ops_in_flight", gauge, "Ops started and not ended.", ofOp},
 	keysDue:          {"loadgen_keys_due_total", counter, "Keys of ops that the schedule wanted; only where ops have several.", ofOp},
 	keysEnded:        {"loadgen_keys_total", counter, "Keys of ops that have ended, by outcome; only where ops have several.", []string{"run", "phase", "op", "outcome"}},
-	requestsEnded:    {"loadgen_requests_total", counter, "Requests that have ended, by result; refused ones were never sent.", []string{"run", "phase", "op", "result"}},
-	requestsInFlight: {"loadgen_requests_in_flight", gauge, "Requests sent and neither answered nor given up.", ofOp},
+	requestsEnded:    {"loadgen_requests_total", counter, "Requests that have ended, by result; refused ones were never sent.", []string{"run", "phase", "target", "op", "result"}},
+	requestsInFlight: {"loadgen_requests_in_flight", gauge, "Requests sent and neither answered nor given up.", []string{"run", "phase", "target", "op"}},
 	received:         {"loadgen_received_bytes_total", counter, "Bytes received.", ofOp},
 	sent:             {"loadgen_sent_bytes_total", counter, "Bytes sent.", ofOp},
 	response:         {"loadgen_response_seconds", histogram, "From the time an op was due to its end, by class of outcome.", ofClass},
@@ -116,6 +124,11 @@ var families = [numFamilies]family{
 	scenariosEnded:    {"loadgen_scenarios_total", counter, "Scenarios that have ended, by outcome: that of the step that ended them.", []string{"run", "phase", "scenario", "outcome"}},
 	scenariosInFlight: {"loadgen_scenarios_in_flight", gauge, "Scenarios started and not ended.", ofScenario},
 	scenarioResponse:  {"loadgen_scenario_response_seconds", histogram, "From the time a scenario was due to the end of its last op, by class of outcome.", []string{"run", "phase", "scenario", "class"}},
+
+	stepsDue:      {"loadgen_steps_due_total", counter, "Ops of a step of a scenario that were due.", ofStep},
+	stepsEnded:    {"loadgen_steps_total", counter, "Ops of a step that have ended, by outcome.", append(slices.Clone(ofStep), "outcome")},
+	stepsInFlight: {"loadgen_steps_in_flight", gauge, "Ops of a step started and not ended.", ofStep},
+	stepResponse:  {"loadgen_step_response_seconds", histogram, "From the time an op of a step was due to its end, by class of outcome.", append(slices.Clone(ofStep), "class")},
 
 	workerUp:          {"loadgen_worker_up", gauge, "1 while the worker takes part, 0 once it is lost or gone.", ofWorker},
 	workerLastSeen:    {"loadgen_worker_last_seen_seconds", gauge, "Time since the worker's last heartbeat.", ofWorker},

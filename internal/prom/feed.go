@@ -49,6 +49,15 @@ func (f *Feed) Begin(step worker.Step) {
 	f.collector.Set(f.view)
 }
 
+// Found says which nodes the clusters among a phase's targets have, by their names.
+func (f *Feed) Found(phase string, nodes map[string][]string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if ph := f.view.Phase(phase); ph != nil && len(nodes) > 0 {
+		ph.found(nodes)
+	}
+}
+
 // part returns the share of the phase's sessions that one worker's step has; 0 when the plan has no such phase.
 func (f *Feed) part(step worker.Step) float64 {
 	ph := f.plan.Phase(step.Phase)
@@ -88,7 +97,7 @@ func (f *Feed) Add(delta *measure.Totals, to int64) {
 	if f.phase == nil {
 		return
 	}
-	if f.step.Kind == run.Setup {
+	if f.step.Kind == worker.Setup {
 		f.phase.Setup = sum(f.phase.Setup, delta)
 	} else {
 		f.phase.Load = sum(f.phase.Load, delta)

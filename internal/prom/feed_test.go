@@ -8,10 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/pace"
 	"github.com/loadgen/loadgen/internal/prom"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/worker"
-	"github.com/loadgen/loadgen/internal/workload"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -36,7 +36,7 @@ func TestFeed(t *testing.T) {
 	f.Add(second(origin, driver.Get), origin+1e9)
 	shows("loadgen_ops_due_total", 0, "phase=get", "op=get")
 
-	setup := worker.Step{Seq: 0, Phase: "get", Kind: run.Setup, To: 10}
+	setup := worker.Step{Seq: 0, Phase: "get", Kind: worker.Setup, To: 10}
 	f.Begin(setup)
 	f.Add(second(origin, driver.Put), origin+1e9)
 	shows("loadgen_phase_active", 1, "phase=get")
@@ -45,7 +45,7 @@ func TestFeed(t *testing.T) {
 
 	f.Done(setup)
 	shows("loadgen_phase_active", 0, "phase=get")
-	load := worker.Step{Seq: 1, Phase: "get", Kind: run.Load, To: 10}
+	load := worker.Step{Seq: 1, Phase: "get", Kind: worker.Load, To: 10}
 	f.Begin(load)
 	f.Done(setup) // late; of a step that is no more
 	shows("loadgen_phase_active", 1, "phase=get")
@@ -56,15 +56,15 @@ func TestFeed(t *testing.T) {
 	shows("loadgen_setup_ops_due_total", 100, "phase=get")
 	shows("loadgen_ops_due_total", 200, "phase=get", "op=get")
 	shows("loadgen_phase_offered_ops_per_second", 0, "phase=get")
-	f.Begin(worker.Step{Seq: 2, Phase: "get", Kind: run.Load, To: 10}) // a phase of several steps, each with an origin of its own
+	f.Begin(worker.Step{Seq: 2, Phase: "get", Kind: worker.Load, To: 10}) // a phase of several steps, each with an origin of its own
 	f.Add(second(3*origin, driver.Get), 3*origin+1e9)
 	shows("loadgen_ops_due_total", 300, "phase=get", "op=get")
 
 	// Two workers, of which each has half of the sessions.
-	half, shape := p.Phase("mixed").Sessions()/2, workload.Shape(p.Phase("mixed").Open)
+	half, shape := p.Phase("mixed").Sessions()/2, pace.Shape(p.Phase("mixed").Open.Shape())
 	parts := []worker.Step{
-		{Seq: 3, Phase: "mixed", Kind: run.Load, To: half, Shape: shape},
-		{Seq: 3, Phase: "mixed", Kind: run.Load, From: half, To: 2 * half, Shape: shape},
+		{Seq: 3, Phase: "mixed", Kind: worker.Load, To: half, Shape: shape},
+		{Seq: 3, Phase: "mixed", Kind: worker.Load, From: half, To: 2 * half, Shape: shape},
 	}
 	f.Begin(parts[0])
 	f.Begin(parts[1])
@@ -84,7 +84,7 @@ func TestFeed(t *testing.T) {
 	f.Begin(parts[0])
 
 	f.Done(parts[0])
-	stray := worker.Step{Seq: 4, Phase: "elsewhere", Kind: run.Load, To: 10}
+	stray := worker.Step{Seq: 4, Phase: "elsewhere", Kind: worker.Load, To: 10}
 	f.Begin(stray)
 	f.Add(second(5*origin, driver.Get), 5*origin+1e9)
 	f.Done(stray)
@@ -109,7 +109,7 @@ func TestFeed(t *testing.T) {
 func TestFeedWhileScraped(t *testing.T) {
 	c := with()
 	f := prom.NewFeed(c, "r", parse(t, samplePlan))
-	f.Begin(worker.Step{Phase: "mixed", Kind: run.Load})
+	f.Begin(worker.Step{Phase: "mixed", Kind: worker.Load})
 	var hands sync.WaitGroup
 	for range 2 {
 		hands.Go(func() {
@@ -133,7 +133,7 @@ func TestOfferedIsOfOps(t *testing.T) {
 	c := with()
 	f := prom.NewFeed(c, "r", p)
 	ph := p.Phase("mixed")
-	f.Begin(worker.Step{Phase: "mixed", Kind: run.Load, To: ph.Sessions(), Shape: workload.Shape(ph.Open)})
+	f.Begin(worker.Step{Phase: "mixed", Kind: worker.Load, To: ph.Sessions(), Shape: pace.Shape(ph.Open.Shape())})
 	const origin = 5e9
 	d := counted([]driver.Verb{driver.Get}, 1, 1, 0)
 	d.Origin = origin

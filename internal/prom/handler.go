@@ -3,14 +3,14 @@ package prom
 import (
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
 	"net/netip"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/loadgen/loadgen/internal/worker"
 )
 
 // maxScrapes bounds the pages made at the same time.
@@ -23,9 +23,7 @@ const maxScrapes = 4
 //	           meta label __meta_loadgen_worker
 //	/healthz   200 while the process can answer
 //
-// A worker's page also has facts about its process, under the names that all programs use for them, process_…. All else is not found. A
-// request whose Host is neither localhost nor a loopback address is refused: it comes from a browser that was told by someone's
-// name server that their site is here.
+// A worker's page also has facts about its process, under the names that all programs use for them, process_…. All else is not found.
 func Handler(c *Collector) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(c)
@@ -40,13 +38,13 @@ func Handler(c *Collector) http.Handler {
 	})
 	if c.workers == nil {
 		registry.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-		return loopbackHost(mux)
+		return mux
 	}
 	mux.HandleFunc("GET /sd", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 		_ = json.NewEncoder(w).Encode(groups(c.workers())) // likewise
 	})
-	return loopbackHost(mux)
+	return mux
 }
 
 // group is an element of the document that Prometheus' HTTP service discovery reads.
@@ -56,38 +54,16 @@ type group struct {
 }
 
 // groups returns a group for each worker that has a page: labels belong to a group. The document is a list, also when it is empty.
-func groups(workers []Worker) []group {
+func groups(workers []worker.Status) []group {
 	list := []group{}
 	for _, w := range workers {
 		if w.Metrics != "" {
-			list = append(list, group{Targets: []string{w.Metrics}, Labels: map[string]string{"__meta_loadgen_worker": w.Name}})
+			g := group{Targets: []string{w.Metrics}, Labels: map[string]string{"__meta_loadgen_worker": w.Name}}
+			if at, err := netip.ParseAddrPort(w.Metrics); err == nil && !at.Addr().IsLoopback() {
+				g.Labels["__scheme__"] = "https" // nothing else is served there
+			}
+			list = append(list, g)
 		}
 	}
 	return list
-}
-
-// loopbackHost lets requests pass that were made to this machine by one of its own names.
-func loopbackHost(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		if !isLoopbackHost(r.Host) {
-			http.Error(w, "this server answers to localhost and loopback addresses only", http.StatusForbidden)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// isLoopbackHost takes the content of a Host header (RFC 9110, section 7.2): a host, and a port or none.
-func isLoopbackHost(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	} else if name, ok := strings.CutPrefix(host, "["); ok {
-		host = strings.TrimSuffix(name, "]")
-	}
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.IsLoopback()
 }

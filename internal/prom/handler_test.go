@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/prom"
+	"github.com/loadgen/loadgen/internal/worker"
 )
 
 func TestHandler(t *testing.T) {
@@ -41,15 +42,6 @@ func TestHandler(t *testing.T) {
 		{"DELETE", "/healthz", "localhost", 405, ""},
 		{"OPTIONS", "/sd", "localhost", 405, ""},
 		{"TRACE", "/metrics", "localhost", 405, ""},
-
-		{"GET", "/metrics", "rebound.example.com:9464", 403, ""},
-		{"GET", "/healthz", "localhost.example.com", 403, ""},
-		{"GET", "/metrics", "127.0.0.1.example.com", 403, ""},
-		{"GET", "/metrics", "192.0.2.1:9464", 403, ""},
-		{"GET", "/metrics", "0.0.0.0:9464", 403, ""},
-		{"GET", "/metrics", "", 403, ""},
-		{"GET", "/metrics", "[localhost", 200, ""},
-		{"GET", "/metrics", "]:[", 403, ""},
 	} {
 		t.Run(test.method+" "+test.path+" at "+test.host, func(t *testing.T) {
 			r := httptest.NewRequest(test.method, test.path, nil)
@@ -60,42 +52,17 @@ func TestHandler(t *testing.T) {
 			if test.body != "" {
 				require.Equal(t, test.body, w.Body.String())
 			}
-			require.Equal(t, "nosniff", w.Header().Get("X-Content-Type-Options"))
 		})
 	}
 }
 
 // TestDiscoveryWithoutPages: Prometheus wants a list, not null.
 func TestDiscoveryWithoutPages(t *testing.T) {
-	response := get(t, with(prom.Worker{Name: "a"}), "/sd", "")
+	response := get(t, with(worker.Status{Name: "a"}), "/sd", "")
 	b, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
 	require.Equal(t, "[]\n", string(b))
 	require.Equal(t, "application/json; charset=utf-8", response.Header.Get("Content-Type"))
-}
-
-func TestListenOnTheLoopbackOnly(t *testing.T) {
-	for _, address := range []string{"127.0.0.1:0", "localhost:0"} {
-		l, err := prom.Listen(address)
-		require.NoError(t, err)
-		require.True(t, l.Addr().(*net.TCPAddr).IP.IsLoopback())
-		require.NotZero(t, l.Addr().(*net.TCPAddr).Port)
-		require.NoError(t, l.Close())
-	}
-	for address, message := range map[string]string{
-		":9464":          `listen for HTTP: address ":9464" is at 0.0.0.0, not this machine's loopback (127.0.0.1): only the loopback is served until there is authenticated TLS: write 127.0.0.1:PORT`,
-		"0.0.0.0:0":      `listen for HTTP: address "0.0.0.0:0" is at 0.0.0.0, not this machine's loopback (127.0.0.1): only the loopback is served until there is authenticated TLS: write 127.0.0.1:PORT`,
-		"192.0.2.1:9464": `listen for HTTP: address "192.0.2.1:9464" is at 192.0.2.1, not this machine's loopback (127.0.0.1): only the loopback is served until there is authenticated TLS: write 127.0.0.1:PORT`,
-		"9464":           `listen for HTTP: "9464": write HOST:PORT, such as 127.0.0.1:7464`,
-	} {
-		_, err := prom.Listen(address)
-		require.EqualError(t, err, message)
-	}
-	l, err := prom.Listen("127.0.0.1:0")
-	require.NoError(t, err)
-	_, err = prom.Listen(l.Addr().String())
-	require.ErrorContains(t, err, "listen for HTTP: listen tcp "+l.Addr().String())
-	require.NoError(t, l.Close())
 }
 
 func TestServer(t *testing.T) {
@@ -113,6 +80,14 @@ func TestServer(t *testing.T) {
 		require.Positive(t, limit)
 		require.LessOrEqual(t, limit, 2*time.Minute)
 	}
+}
+
+// TestDiscoveryOfPagesBeyondTheLoopback says that they are served by TLS.
+func TestDiscoveryOfPagesBeyondTheLoopback(t *testing.T) {
+	response := get(t, with(worker.Status{Name: "a", Metrics: "10.0.0.8:9465"}), "/sd", "")
+	b, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.Equal(t, `[{"targets":["10.0.0.8:9465"],"labels":{"__meta_loadgen_worker":"a","__scheme__":"https"}}]`+"\n", string(b))
 }
 
 // TestEveryScraperGetsTheLastCounts has two who scrape, one of them rarely, and one who looked once and has gone.
@@ -161,7 +136,7 @@ func TestEveryScraperGetsTheLastCounts(t *testing.T) {
 // serve serves c until the end of the test and returns the address.
 func serve(t testing.TB, c *prom.Collector) string {
 	t.Helper()
-	l, err := prom.Listen("127.0.0.1:0")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	s := prom.NewServer(c, slog.New(slog.DiscardHandler))
 	done := make(chan error, 1)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/prom"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -80,7 +81,7 @@ func TestPage(t *testing.T) {
 }
 
 func TestPageBeforeARun(t *testing.T) {
-	require.Empty(t, page(t, with(prom.Worker{Name: "a"})))
+	require.Empty(t, page(t, with(worker.Status{Name: "a"})))
 }
 
 func TestEveryFormat(t *testing.T) {
@@ -140,10 +141,28 @@ func value(t testing.TB, f *dto.MetricFamily, labels ...string) float64 {
 // TestCountersAreTheLedgers compares raw values with the totals they were made from.
 func TestCountersAreTheLedgers(t *testing.T) {
 	v := sampleView(parse(t, samplePlan), 3)
-	c := with(prom.Worker{Name: "a", Up: true}, prom.Worker{Name: "c"})
+	c := with(worker.Status{Name: "a", Up: true}, worker.Status{Name: "c"})
 	c.Set(v)
 	families := gather(t, c)
 	for _, ph := range v.Phases {
+		for at, target := range ph.Targets {
+			for _, verb := range target.Verbs {
+				labels := []string{"phase=" + ph.Name, "target=" + target.Name, "op=" + verb.String()}
+				var sum measure.Requests
+				for e := range target.Rows {
+					r := ph.Load.Request(at*ph.Targets[0].Rows+e, verb)
+					sum.Answered += r.Answered
+					sum.Timeout += r.Timeout
+					sum.Error += r.Error
+					sum.Refused += r.Refused
+					sum.InFlight += r.InFlight
+				}
+				for result, n := range map[string]uint64{"answered": sum.Answered, "timeout": sum.Timeout, "error": sum.Error, "refused": sum.Refused} {
+					require.EqualValues(t, n, value(t, families["loadgen_requests_total"], append(labels, "result="+result)...))
+				}
+				require.EqualValues(t, sum.InFlight, value(t, families["loadgen_requests_in_flight"], labels...))
+			}
+		}
 		for _, verb := range ph.Verbs {
 			o := ph.Load.Ops[verb]
 			labels := []string{"phase=" + ph.Name, "op=" + verb.String()}
@@ -155,19 +174,6 @@ func TestCountersAreTheLedgers(t *testing.T) {
 				outcome := "outcome=" + driver.Outcome(i).String()
 				require.EqualValues(t, n, value(t, families["loadgen_ops_total"], append(labels, outcome)...))
 			}
-			var sum measure.Requests
-			for e := range ph.Endpoints {
-				r := ph.Load.Request(e, verb)
-				sum.Answered += r.Answered
-				sum.Timeout += r.Timeout
-				sum.Error += r.Error
-				sum.Refused += r.Refused
-				sum.InFlight += r.InFlight
-			}
-			for result, n := range map[string]uint64{"answered": sum.Answered, "timeout": sum.Timeout, "error": sum.Error, "refused": sum.Refused} {
-				require.EqualValues(t, n, value(t, families["loadgen_requests_total"], append(labels, "result="+result)...))
-			}
-			require.EqualValues(t, sum.InFlight, value(t, families["loadgen_requests_in_flight"], labels...))
 		}
 	}
 	for i, name := range []string{"get", "change"} {
@@ -178,6 +184,12 @@ func TestCountersAreTheLedgers(t *testing.T) {
 			require.EqualValues(t, n, value(t, families["loadgen_scenarios_total"], append(labels, "outcome="+driver.Outcome(i).String())...))
 		}
 	}
+	step := v.Phase("across").Load.Scenarios[0].Steps[1]
+	labels := []string{"phase=across", "scenario=copy", "step=put", "target=space"}
+	require.EqualValues(t, step.Due, value(t, families["loadgen_steps_due_total"], labels...))
+	require.EqualValues(t, step.InFlight, value(t, families["loadgen_steps_in_flight"], labels...))
+	require.EqualValues(t, step.Outcomes[driver.OK], value(t, families["loadgen_steps_total"], append(labels, "outcome=ok")...))
+	require.EqualValues(t, 2, step.Due)
 	for e := range 4 {
 		r := v.Phase("get").Load.Request(e, driver.Get)
 		at := []string{"phase=get", "endpoint=n" + strconv.Itoa(e)}
@@ -206,8 +218,9 @@ func TestWorkersSumToTheCoordinator(t *testing.T) {
 	}
 	verbs := []driver.Verb{driver.Get}
 	a, b := counted(verbs, 3, 4, 3), counted(verbs, 5, 4, 3)
-	chained(a, 2)
-	chained(b, 1)
+	two := prom.NewView("r", p).Phases[2].Scenarios
+	chained(a, two)
+	chained(b, two[:1])
 	whole := &measure.Totals{}
 	whole.Merge(a)
 	whole.Merge(b)
@@ -346,7 +359,7 @@ func TestAViewIsTheCallersAgain(t *testing.T) {
 }
 
 func TestAWorkersNameIsMendedToUTF8(t *testing.T) {
-	c := with(prom.Worker{Name: "a\xffb"})
+	c := with(worker.Status{Name: "a\xffb"})
 	c.Set(prom.NewView("r", parse(t, samplePlan)))
 	require.Contains(t, page(t, c), `worker="a�b"`)
 }

@@ -1,6 +1,7 @@
 package prom
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/loadgen/loadgen/internal/measure"
@@ -42,12 +43,20 @@ func (p *phasePage) write() {
 	if p.ph.HasSetup {
 		p.setup()
 	}
-	p.endpoints(load.Requests)
+	shares := p.ph.shares(load.Requests)
+	for i := range p.ph.Targets {
+		p.endpoints(&p.ph.Targets[i], shares[i])
+	}
 	for _, verb := range p.ph.Verbs {
 		p.op(verb, load)
 	}
-	for i, name := range p.ph.Scenarios {
-		p.scenario(i, name, load)
+	for i, t := range p.ph.Targets {
+		for verb := range driver.Verb(driver.NumVerbs) {
+			p.requests(&t, verb, shares[i])
+		}
+	}
+	for i := range p.ph.Scenarios {
+		p.scenario(i, load)
 	}
 }
 
@@ -70,9 +79,9 @@ func (p *phasePage) setup() {
 	}
 }
 
-// endpoints shows the requests of all verbs together, by endpoint.
-func (p *phasePage) endpoints(requests []measure.Requests) {
-	names := endpointNames(p.ph.Endpoints)
+// endpoints shows a target's requests of all verbs together, by endpoint.
+func (p *phasePage) endpoints(t *Target, requests []measure.Requests) {
+	names := endpointNames(t.Endpoints)
 	answered, failed := make([]uint64, len(names)), make([]uint64, len(names))
 	for i, r := range requests {
 		at := min(i/driver.NumVerbs, len(names)-1)
@@ -80,8 +89,8 @@ func (p *phasePage) endpoints(requests []measure.Requests) {
 		failed[at] += r.Timeout + r.Error + r.Refused
 	}
 	for i, name := range names {
-		p.count(endpointRequests, answered[i], p.v.Run, p.ph.Name, name, "answered")
-		p.count(endpointRequests, failed[i], p.v.Run, p.ph.Name, name, "failed")
+		p.count(endpointRequests, answered[i], p.v.Run, p.ph.Name, t.Name, name, "answered")
+		p.count(endpointRequests, failed[i], p.v.Run, p.ph.Name, t.Name, name, "failed")
 	}
 }
 
@@ -102,7 +111,7 @@ func (p *phasePage) op(verb driver.Verb, load *measure.Totals) {
 	if o == nil {
 		o = &measure.Op{}
 	}
-	run, phase, name := p.v.Run, p.ph.Name, verb.String()
+	run, phase, name := p.v.Run, p.ph.Name, p.ph.Words.Name(verb)
 	p.count(opsDue, o.Due, run, phase, name)
 	for i, n := range o.Outcomes {
 		p.count(opsEnded, n, run, phase, name, driver.Outcome(i).String())
@@ -118,7 +127,6 @@ func (p *phasePage) op(verb driver.Verb, load *measure.Totals) {
 	if p.ph.saysSent(verb, load) {
 		p.count(sent, o.Out, run, phase, name)
 	}
-	p.requests(verb, load.Requests)
 
 	p.histogram(lag, &o.Lag, classicBounds[:], run, phase, name)
 	for i := range measure.NumClasses {
@@ -148,25 +156,38 @@ func (ph *Phase) saysSent(verb driver.Verb, load *measure.Totals) bool {
 	return true
 }
 
-// scenario shows the scenario of a number. Its ops are among those of their verbs.
-func (p *phasePage) scenario(i int, name string, load *measure.Totals) {
+// scenario shows the scenario of a number, and its steps. Their ops are among those of their verbs.
+func (p *phasePage) scenario(i int, load *measure.Totals) {
 	o := &measure.Op{}
 	if i < len(load.Scenarios) {
 		o = load.Scenarios[i]
 	}
-	run, phase := p.v.Run, p.ph.Name
-	p.count(scenariosDue, o.Due, run, phase, name)
-	for i, n := range o.Outcomes {
-		p.count(scenariosEnded, n, run, phase, name, driver.Outcome(i).String())
-	}
-	p.number(scenariosInFlight, float64(o.InFlight), run, phase, name)
-	for i := range measure.NumClasses {
-		p.histogram(scenarioResponse, &o.Response[i], classicBounds[:], run, phase, name, measure.Class(i).String())
+	run, phase, s := p.v.Run, p.ph.Name, &p.ph.Scenarios[i]
+	p.chain([...]id{scenariosDue, scenariosEnded, scenariosInFlight, scenarioResponse}, o, run, phase, s.Name)
+	for j, step := range s.Steps {
+		of := &measure.Op{}
+		if j < len(o.Steps) {
+			of = o.Steps[j]
+		}
+		p.chain([...]id{stepsDue, stepsEnded, stepsInFlight, stepResponse}, of, run, phase, s.Name, step.Name, step.Target)
 	}
 }
 
-// requests shows those of one verb, summed over the endpoints.
-func (p *phasePage) requests(verb driver.Verb, all []measure.Requests) {
+// chain shows what is counted of a scenario or of a step, in the families for what was due, has ended, is in flight, and took how long.
+func (p *phasePage) chain(of [4]id, o *measure.Op, labels ...string) {
+	labels = slices.Clip(labels)
+	p.count(of[0], o.Due, labels...)
+	for i, n := range o.Outcomes {
+		p.count(of[1], n, append(labels, driver.Outcome(i).String())...)
+	}
+	p.number(of[2], float64(o.InFlight), labels...)
+	for i := range measure.NumClasses {
+		p.histogram(of[3], &o.Response[i], classicBounds[:], append(labels, measure.Class(i).String())...)
+	}
+}
+
+// requests shows a target's of one verb, summed over its endpoints: where the phase asks it for that, and where it was asked beside that.
+func (p *phasePage) requests(t *Target, verb driver.Verb, all []measure.Requests) {
 	var sum measure.Requests
 	for i := int(verb); i < len(all); i += driver.NumVerbs {
 		r := all[i]
@@ -176,10 +197,13 @@ func (p *phasePage) requests(verb driver.Verb, all []measure.Requests) {
 		sum.Refused += r.Refused
 		sum.InFlight += r.InFlight
 	}
-	run, phase, name := p.v.Run, p.ph.Name, verb.String()
-	p.count(requestsEnded, sum.Answered, run, phase, name, "answered")
-	p.count(requestsEnded, sum.Timeout, run, phase, name, "timeout")
-	p.count(requestsEnded, sum.Error, run, phase, name, "error")
-	p.count(requestsEnded, sum.Refused, run, phase, name, "refused")
-	p.number(requestsInFlight, float64(sum.InFlight), run, phase, name)
+	if sum == (measure.Requests{}) && !slices.Contains(t.Verbs, verb) {
+		return
+	}
+	run, phase, name := p.v.Run, p.ph.Name, p.ph.Words.Name(verb)
+	p.count(requestsEnded, sum.Answered, run, phase, t.Name, name, "answered")
+	p.count(requestsEnded, sum.Timeout, run, phase, t.Name, name, "timeout")
+	p.count(requestsEnded, sum.Error, run, phase, t.Name, name, "error")
+	p.count(requestsEnded, sum.Refused, run, phase, t.Name, name, "refused")
+	p.number(requestsInFlight, float64(sum.InFlight), run, phase, t.Name, name)
 }

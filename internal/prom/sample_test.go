@@ -3,6 +3,7 @@ package prom_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -10,11 +11,12 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/prom"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// samplePlan has a closed phase with a setup, one with scenarios, an open one with two ops, and a populate.
+// samplePlan has a closed phase with a setup, one with scenarios, one whose scenario goes to two targets, an open one with two ops, and a populate.
 const samplePlan = `
 plan "sample" {}
 target "space" {
@@ -64,6 +66,21 @@ phase "chains" {
   scenario "change" {
     step "get" {}
     step "put" { key = "same" }
+  }
+  closed {
+    sessions   = 10
+    iterations = 1000
+  }
+}
+phase "across" {
+  target  = target.one
+  dataset = dataset.shared
+  scenario "copy" {
+    step "get" { as = "read" }
+    step "put" {
+      key    = "same"
+      target = target.space
+    }
   }
   closed {
     sessions   = 10
@@ -139,9 +156,29 @@ func counted(verbs []driver.Verb, seconds, endpoints, copies int) *measure.Total
 	return t
 }
 
-// chained adds scenarios that were due, of each one that goes on and one of each outcome.
-func chained(t *measure.Totals, scenarios int) {
-	for i := range scenarios {
+// asked is a load of a phase like that: of each target what it is asked for.
+func asked(ph *prom.Phase, seconds int) *measure.Totals {
+	all, rows := measure.NewTotals(0, 0), 0
+	for _, target := range ph.Targets {
+		one := counted(target.Verbs, seconds, max(target.Rows, 1), ph.Copies)
+		one.Requests = append(make([]measure.Requests, rows*driver.NumVerbs), one.Requests...)
+		rows += target.Rows
+		all.Merge(one)
+	}
+	return all
+}
+
+// chained adds scenarios that were due, of each one that goes on and one of each outcome, and the same of their steps.
+func chained(t *measure.Totals, scenarios []prom.Scenario) {
+	for i, s := range scenarios {
+		for j := range s.Steps {
+			at := measure.Step{Scenario: i, Step: j}
+			t.AddStep(at)
+			t.AddStepInFlight(at, 1)
+			t.AddStep(at)
+			t.AddDue(driver.Get)
+			t.RecordStep(at, &measure.Sample{Outcome: driver.OK, Due: 1e6, Start: 2e6, End: 3e6 * int64(1+j)}, 0)
+		}
 		t.AddScenario(i)
 		t.AddScenarioInFlight(i, 1)
 		for o := range driver.Shed {
@@ -163,7 +200,10 @@ func sampleView(p *plan.Plan, seconds int) prom.View {
 	get.Load = counted(get.Verbs, 2, 4, 3)
 	chains := v.Phase("chains")
 	chains.Load = counted(chains.Verbs, 1, 1, 0)
-	chained(chains.Load, len(chains.Scenarios))
+	chained(chains.Load, chains.Scenarios)
+	across := v.Phase("across")
+	across.Load = asked(across, 1)
+	chained(across.Load, across.Scenarios)
 	mixed := v.Phase("mixed")
 	mixed.Offered = 2000
 	mixed.Load = counted(mixed.Verbs, seconds, 1, 0)
@@ -176,16 +216,16 @@ func sampleView(p *plan.Plan, seconds int) prom.View {
 }
 
 // with returns a coordinator's collector of a run with some workers.
-func with(list ...prom.Worker) *prom.Collector {
-	return prom.New(func() []prom.Worker { return list })
+func with(list ...worker.Status) *prom.Collector {
+	return prom.New(func() []worker.Status { return list })
 }
 
 // sampleCollector shows the sample view and three workers, of which one is lost and two have pages of their own.
 func sampleCollector(t testing.TB, seconds int) *prom.Collector {
 	c := with(
-		prom.Worker{Name: "a", Metrics: "127.0.0.1:9465", Up: true, LastSeen: 0.25, ClockOffset: 0.0015, ClockUncertainty: 0.0002, CPUSeconds: 12.5},
-		prom.Worker{Name: "b", Metrics: "127.0.0.1:9466", Up: true, LastSeen: 0.5, ClockOffset: -0.002, ClockUncertainty: 0.0003, CPUSeconds: 11.3},
-		prom.Worker{Name: "c", LastSeen: 12, CPUSeconds: 3},
+		worker.Status{Name: "a", Metrics: "127.0.0.1:9465", Up: true, Silent: 250 * time.Millisecond, Offset: 1500 * time.Microsecond, Uncertainty: 200 * time.Microsecond, CPU: 12500 * time.Millisecond},
+		worker.Status{Name: "b", Metrics: "127.0.0.1:9466", Up: true, Silent: 500 * time.Millisecond, Offset: -2 * time.Millisecond, Uncertainty: 300 * time.Microsecond, CPU: 11300 * time.Millisecond},
+		worker.Status{Name: "c", Silent: 12 * time.Second, CPU: 3 * time.Second},
 	)
 	c.Set(sampleView(parse(t, samplePlan), seconds))
 	return c

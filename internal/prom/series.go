@@ -13,7 +13,8 @@ const (
 	phaseSeries     = 9
 	setupSeries     = 1 + driver.NumOutcomes
 	endpointSeries  = 2
-	opSeries        = 9 + driver.NumOutcomes
+	opSeries        = 4 + driver.NumOutcomes
+	requestSeries   = 5
 	keySeries       = 1 + driver.NumOutcomes
 	scenarioSeries  = 2 + driver.NumOutcomes + measure.NumClasses*histogramSeries
 	workerSeries    = 5
@@ -33,14 +34,20 @@ func PartSeries(p *plan.Plan) int { return runSeries + phasesSeries(p) }
 
 func phasesSeries(p *plan.Plan) (n int) {
 	for _, ph := range NewView("", p).Phases {
-		n += ph.series() + len(ph.Verbs)*ph.opSeries() + len(ph.Scenarios)*scenarioSeries
+		n += ph.series() + len(ph.Verbs)*ph.opSeries()
+		for _, s := range ph.Scenarios {
+			n += (1 + len(s.Steps)) * scenarioSeries
+		}
 	}
 	return n
 }
 
 // series returns how many samples the phase has beside those of its ops and scenarios.
 func (ph *Phase) series() int {
-	n := phaseSeries + endpointSeries*len(endpointNames(ph.Endpoints))
+	n := phaseSeries
+	for _, t := range ph.Targets {
+		n += endpointSeries*len(endpointNames(t.Endpoints)) + requestSeries*len(t.Verbs)
+	}
 	if ph.HasSetup {
 		n += setupSeries
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/prom"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -22,7 +23,7 @@ func TestSeriesArePredicted(t *testing.T) {
 		for _, workers := range []int{0, 1, 3} {
 			t.Run(fmt.Sprintf("%s, %d workers", name, workers), func(t *testing.T) {
 				v := prom.NewView("r", p)
-				list := make([]prom.Worker, workers)
+				list := make([]worker.Status, workers)
 				for i := range list {
 					list[i].Name = fmt.Sprint(i)
 				}
@@ -33,8 +34,8 @@ func TestSeriesArePredicted(t *testing.T) {
 				require.Equal(t, prom.PartSeries(p), samples(partPage(t, part)), "before the run")
 				for i := range v.Phases {
 					ph := &v.Phases[i]
-					ph.Load = counted(ph.Verbs, 2, ph.Endpoints, ph.Copies)
-					ph.Setup = counted(ph.Verbs, 1, ph.Endpoints, ph.Copies)
+					ph.Load = asked(ph, 2)
+					ph.Setup = asked(ph, 1)
 				}
 				c.Set(v)
 				part.Set(v)
@@ -63,15 +64,17 @@ func withTarget(t *testing.T, endpoints, copies int) *plan.Plan {
 func TestBudget(t *testing.T) {
 	p := withTarget(t, 40, 16)
 	v := prom.NewView("r", p)
-	c := with(prom.Worker{Name: "a"})
+	c := with(worker.Status{Name: "a"})
 	c.Set(v)
-	var perRun, perWorker, perPhase, perOp, perScenario int
+	var perRun, perWorker, perPhase, perOp, perScenario, perStep int
 	for line := range strings.Lines(page(t, c)) {
 		switch {
 		case strings.HasPrefix(line, "#"):
 		case strings.Contains(line, `worker="a"`):
 			perWorker++
-		case strings.Contains(line, `scenario="change"`):
+		case strings.Contains(line, `scenario="change"`) && strings.Contains(line, `step="put"`):
+			perStep++
+		case strings.Contains(line, `scenario="change"`) && !strings.Contains(line, `step="`):
 			perScenario++
 		case strings.Contains(line, `op="get",`) && strings.Contains(line, `phase="get"`):
 			perOp++
@@ -83,6 +86,7 @@ func TestBudget(t *testing.T) {
 	}
 	require.Equal(t, 100, perOp)
 	require.Equal(t, 36, perScenario)
+	require.Equal(t, 36, perStep)
 	require.Equal(t, 39, perPhase)
 	require.Equal(t, 5, perWorker)
 	require.Equal(t, 4, perRun)

@@ -1,14 +1,13 @@
 package prom
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"time"
-
-	"github.com/loadgen/loadgen/internal/listen"
 )
 
 // Limits of the server. A client that stays silent is cut off; one that scrapes each minute keeps its connection.
@@ -20,17 +19,13 @@ const (
 	maxHeaderBytes   = 16 << 10
 )
 
-// Listen listens on a TCP address, host:port, of the loopback; port 0 takes a free one. Other addresses are refused: what is
-// served has neither encryption nor authentication.
-func Listen(address string) (net.Listener, error) {
-	l, err := listen.Loopback(address)
-	if errors.Is(err, listen.ErrBeyond) {
-		return nil, fmt.Errorf("listen for HTTP: %w: only the loopback is served until there is authenticated TLS: write 127.0.0.1:PORT", err)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("listen for HTTP: %w", err)
-	}
-	return l, nil
+// Door is the port that a page is served at, and who stands at it.
+type Door interface {
+	Listener() net.Listener
+	// Guard has a server, which is not serving yet, let nobody in who may not see the page.
+	Guard(server *http.Server)
+	// Words tell where the page is, and how to come in.
+	Words() string
 }
 
 // NewServer returns a server of c's Handler with every wait bounded. Its complaints about clients go to log.
@@ -45,4 +40,40 @@ func NewServer(c *Collector, log *slog.Logger) *http.Server {
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
+}
+
+// scrapeWithin is how long the end of a run waits for those who have been scraping it to fetch the last counts.
+const scrapeWithin = 5 * time.Second
+
+// Page serves a collector while a run goes on.
+type Page struct {
+	collector *Collector
+	server    *http.Server
+	served    chan error
+}
+
+// Serve begins to serve c at a door. The page is to be closed.
+func Serve(door Door, c *Collector, log *slog.Logger) *Page {
+	p := &Page{collector: c, server: NewServer(c, log), served: make(chan error, 1)}
+	door.Guard(p.server)
+	go func() { p.served <- p.server.Serve(door.Listener()) }() // ends with Close, which waits for it
+	return p
+}
+
+// Close goes on serving until everybody who has been fetching counts has fetched the last ones, for 5 s at most, and ends the server.
+func (p *Page) Close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, scrapeWithin)
+	defer cancel()
+	missed := p.collector.AwaitScrape(ctx)
+	err := p.server.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(err, p.server.Close())
+	}
+	if served := <-p.served; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	if missed != nil {
+		err = errors.Join(fmt.Errorf("metrics, for %v: %w", scrapeWithin, missed), err)
+	}
+	return err
 }

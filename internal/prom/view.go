@@ -21,27 +21,37 @@ type View struct {
 // Phase is one phase of a View. NewView sets all that the plan tells; Offered, Setup and Load are for whoever measures.
 type Phase struct {
 	Name      string
-	Verbs     []driver.Verb   // of the mix, in verb order
-	Scenarios []string        // their names, in the plan's order
+	Verbs     []driver.Verb   // of the mix, in its order
+	Words     driver.Words    // their names
+	Scenarios []Scenario      // in the plan's order
 	HasSetup  bool            // Setup will come
-	Endpoints int             // of the target
+	Targets   []Target        // in the order in which requests are counted
 	Batch     int             // keys of an op
 	Files     bool            // the target is files of the workers' machines: what is read of them sends nothing
-	Copies    int             // N when the client replicates, otherwise 0
+	Copies    int             // the largest N of targets that the client replicates on, otherwise 0
 	Offered   float64         // ops per second at this moment; 0 in a closed phase, and when none are offered
 	Setup     *measure.Totals // untimed puts before the load, cumulative; nil: none yet
 	Load      *measure.Totals // the phase's load, populate or clear, cumulative; nil: none yet
 }
 
-// Worker is one worker of a run, as it is now.
-type Worker struct {
-	Name             string
-	Metrics          string  // host:port of its own page; "": it has none
-	Up               bool    // it takes part: not lost, and not gone
-	LastSeen         float64 // seconds since its last heartbeat; 0 in this process
-	ClockOffset      float64 // its monotonic clock minus the coordinator's, seconds; they count from different moments: its change matters
-	ClockUncertainty float64 // seconds; the offset is off by no more
-	CPUSeconds       float64 // user and system time of its process
+// Scenario is one of a phase's scenarios.
+type Scenario struct {
+	Name  string
+	Steps []Step
+}
+
+// Step is one step of a scenario.
+type Step struct {
+	Name   string
+	Target string // where it goes
+}
+
+// Target is one of a phase's targets.
+type Target struct {
+	Name      string
+	Verbs     []driver.Verb // that it is asked for
+	Endpoints int           // as the plan says; of a cluster more than have names
+	Rows      int           // of the ledger of requests; 0: it is a cluster, and nobody has said how many nodes that has
 }
 
 // NewView returns the view of a run that has not begun: every phase of the plan, with nothing counted. The plan must be valid.
@@ -54,26 +64,61 @@ func NewView(runID string, p *plan.Plan) View {
 }
 
 func newPhase(p *plan.Plan, ph *plan.Phase) Phase {
-	t := p.Target(ph.Target)
-	out := Phase{Name: ph.Name, HasSetup: len(ph.Setup) > 0, Endpoints: len(t.Endpoints), Batch: ph.Batch, Files: t.Executor == plan.Thread}
-	if t.Builtin != nil {
-		out.Endpoints = t.Builtin.Nodes
+	out := Phase{Name: ph.Name, HasSetup: len(ph.Setup) > 0, Batch: ph.Batch, Files: p.Target(ph.Target).Executor == plan.Thread, Words: p.Words()}
+	verbs := func(mix []plan.Weight) (list []driver.Verb) {
+		for _, w := range mix {
+			if verb, ok := out.Words.Verb(w.Op); ok {
+				list = append(list, verb)
+			}
+		}
+		return list
 	}
-	if t.Placement == plan.Slots { // it has more than the plan names; how many is not known before
-		out.Endpoints = maxEndpoints + 1
-	}
-	if t.Replication != nil && t.Replication.Coordinate == "client" {
-		out.Copies = t.Replication.N
-	}
-	for _, w := range ph.Ops {
-		if verb, ok := driver.ParseVerb(w.Op); ok {
-			out.Verbs = append(out.Verbs, verb)
+	out.Verbs = verbs(ph.Ops)
+	endpoints := p.EndpointsOf(ph)
+	for _, name := range ph.Targets() {
+		t := p.Target(name)
+		mine := Target{Name: name, Verbs: verbs(ph.OpsOn(name)), Endpoints: endpoints[name], Rows: endpoints[name]}
+		if t.Placement == plan.Slots { // it has more than the plan names; how many is not known before
+			mine.Endpoints, mine.Rows = maxEndpoints+1, 0
+		}
+		out.Targets = append(out.Targets, mine)
+		if t.Replication != nil && t.Replication.Coordinate == "client" {
+			out.Copies = max(out.Copies, t.Replication.N)
 		}
 	}
-	for _, s := range ph.Scenarios {
-		out.Scenarios = append(out.Scenarios, s.Name)
+	for i := range ph.Scenarios {
+		s := &ph.Scenarios[i]
+		one := Scenario{Name: s.Name}
+		for j, name := range s.StepNames() {
+			one.Steps = append(one.Steps, Step{name, s.Steps[j].TargetIn(ph)})
+		}
+		out.Scenarios = append(out.Scenarios, one)
 	}
 	return out
+}
+
+// found enters how many nodes the clusters among the phase's targets have, by their names. The ledger of requests has one row more for each: that of the
+// nodes that join later.
+func (ph *Phase) found(nodes map[string][]string) {
+	ph.Targets = slices.Clone(ph.Targets) // views that are shown have the old ones
+	for i := range ph.Targets {
+		if t := &ph.Targets[i]; len(nodes[t.Name]) > 0 {
+			t.Rows = len(nodes[t.Name]) + 1
+		}
+	}
+}
+
+// shares divides the ledger of requests between the targets. All behind a cluster of which nobody has said how many nodes it has is that cluster's.
+func (ph *Phase) shares(requests []measure.Requests) [][]measure.Requests {
+	list := make([][]measure.Requests, len(ph.Targets))
+	for i, t := range ph.Targets {
+		n := min(t.Rows*driver.NumVerbs, len(requests))
+		if t.Rows == 0 || i == len(list)-1 {
+			n = len(requests)
+		}
+		list[i], requests = requests[:n], requests[n:]
+	}
+	return list
 }
 
 // Phase returns the phase with the given name, to be changed in place; nil when the plan has none of the name.

@@ -2,6 +2,7 @@ package prom
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/loadgen/loadgen/internal/measure"
@@ -13,6 +14,15 @@ import (
 // one, so that it shows their sum; a worker makes a new one for each run.
 func Watch(w worker.Worker, feed func(worker.Assignment) *Feed) worker.Worker {
 	return &watched{Worker: w, feedOf: feed}
+}
+
+// Watch returns the members of a run with what passes by feeding f.
+func (f *Feed) Watch(members []worker.Member) []worker.Member {
+	list := slices.Clone(members)
+	for i, m := range members {
+		list[i].Worker = Watch(m.Worker, func(worker.Assignment) *Feed { return f })
+	}
+	return list
 }
 
 // watched is a worker with a feed. Like any worker it is used by one goroutine at a time, but for Drain.
@@ -33,7 +43,11 @@ func (w *watched) Progress() int64 { return worker.Progress(w.Worker) }
 
 func (w *watched) Prepare(ctx context.Context, step worker.Step) (worker.Ready, error) {
 	w.step = step
-	return w.Worker.Prepare(ctx, step)
+	ready, err := w.Worker.Prepare(ctx, step)
+	if w.feed != nil && err == nil {
+		w.feed.Found(step.Phase, ready.Nodes)
+	}
+	return ready, err
 }
 
 func (w *watched) Run(ctx context.Context, at time.Duration, sink worker.Sink) (worker.Final, error) {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/prom"
-	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
@@ -59,7 +58,7 @@ func TestWatch(t *testing.T) {
 	feed := prom.NewFeed(c, "r", p)
 	due := func() float64 { return value(t, gather(t, c)["loadgen_ops_due_total"], "phase=get", "op=get") }
 	active := func() float64 { return value(t, gather(t, c)["loadgen_phase_active"], "phase=get") }
-	step := worker.Step{Seq: 7, Phase: "get", Kind: run.Load, To: 10}
+	step := worker.Step{Seq: 7, Phase: "get", Kind: worker.Load, To: 10}
 
 	inner := &script{during: func() { require.EqualValues(t, 1, active()) }}
 	w := prom.Watch(inner, func(a worker.Assignment) *prom.Feed {
