@@ -10,6 +10,7 @@ import (
 	"github.com/loadgen/loadgen/internal/experiment"
 	"github.com/loadgen/loadgen/internal/experiment/comparison"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/run/conditions"
 )
 
 const planText = `{"name":"p","phases":[{"name":"load","closed":{"sessions":16,"duration_ns":10000000000}}],"asserts":[{"name":"a","line":7}]}`
@@ -97,8 +98,8 @@ func TestBetweenKeepsKindsOfReplicationApart(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 1))
 	a, b := kept("a", 2, 1000, random), kept("b", 2, 1000, random)
 	for i := range a {
-		a[i].Phase["load"].Target.Replication = &run.Replication{Coordinate: "client"}
-		b[i].Phase["load"].Target.Replication = &run.Replication{Coordinate: "server"}
+		a[i].Phase["load"].Target.Replication = &conditions.Replication{Coordinate: "client"}
+		b[i].Phase["load"].Target.Replication = &conditions.Replication{Coordinate: "server"}
 	}
 	c, err := experiment.Between(a, b)
 	require.NoError(t, err)

@@ -1,11 +1,13 @@
 package experiment
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
 
+	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/internal/stat"
 )
 
@@ -24,8 +26,8 @@ type Comparison struct {
 	Differs bool     // a difference was shown, were this the only comparison
 	MDE     float64  // smallest difference, as a share of the baseline, that would be shown nine times in ten; +Inf when none would
 
-	// Doubt says why the comparison cannot show a difference, however large; "" when it can.
-	Doubt string
+	// Doubt says why the comparison cannot show a difference, however large; nothing when it can.
+	Doubt reason.Why
 }
 
 // Compare compares a variant with the baseline, by the logarithms of their values: a second in which everything was slow weighs no more than
@@ -36,13 +38,13 @@ func Compare(baseline, variant Sample, seed uint64) Comparison {
 	a, b := baseline.blocks(), variant.blocks()
 	at, _ := difference(a, b)
 	if math.IsInf(at, 0) || math.IsNaN(at) {
-		c.Doubt = "a ratio wants values above 0"
+		c.Doubt = reason.Why{Code: reason.NoTime, Text: "a ratio wants values above 0"}
 		return c
 	}
 	c.P = welch(a, b)
 	c.Ratio.Value = math.Exp(at)
 	if len(a) < minBlocks || len(b) < minBlocks {
-		c.Doubt = fmt.Sprintf("%d and %d independent values are too few for a confidence interval: repeat at least %d times", len(a), len(b), minBlocks)
+		c.Doubt = reason.Why{Code: reason.TooFew, Text: fmt.Sprintf("%d and %d independent values are too few for a confidence interval: repeat at least %d times", len(a), len(b), minBlocks)}
 		return c
 	}
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -50,14 +52,20 @@ func Compare(baseline, variant Sample, seed uint64) Comparison {
 	c.Ratio.Lo, c.Ratio.Hi = math.Exp(lo), math.Exp(hi)
 	s := spreadOf(baseline, variant)
 	if s.freedom == 0 {
-		c.Doubt = "one repetition does not tell the spread between restarts: repeat at least twice"
+		c.Doubt = reason.Why{Code: reason.TooFew, Text: "one repetition does not tell the spread between restarts: repeat at least twice"}
 		c.MDE = detectable((hi-lo)/2, spreadWithin(a, b, baseline, variant), random)
 		return c
 	}
 	c.Spread = s.deviation
 	c.MDE = detectable((hi-lo)/2, s, random)
-	c.Differs = (lo > 0 || hi < 0) && c.P < mistaken && math.Abs(at) > s.limit*s.deviation
+	c.Differs = s.shows(at, lo, hi, c.P)
 	return c
+}
+
+// shows says whether a difference with the interval from lo to hi is one: 0 is not in the interval, chance explains it with a probability p that is too
+// small, and restarts scatter less.
+func (s spread) shows(at, lo, hi, p float64) bool {
+	return (lo > 0 || hi < 0) && p < mistaken && math.Abs(at) > s.limit*s.deviation
 }
 
 // welch returns the two-sided probability that blocks of one mean are as far apart (Welch, Biometrika 34, 1947). It is that of the statistic which
@@ -138,15 +146,7 @@ func Holm(p []float64) []float64 {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(i, j int) int {
-		switch {
-		case p[i] < p[j]:
-			return -1
-		case p[i] > p[j]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(p[i], p[j]) })
 	adjusted := make([]float64, len(p))
 	least := 0.0
 	for rank, i := range order {

@@ -64,12 +64,11 @@ func TestNothingIsFoundWhereNothingIs(t *testing.T) {
 	const experiments = 2000
 	for name, series := range recorded(t) {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			random := rand.New(rand.NewPCG(1, 1))
 			excluded, claimed := 0, 0
 			for i := range experiments {
 				c := experiment.Compare(redraw(series, 1, random), redraw(series, 1, random), uint64(i))
-				require.Empty(t, c.Doubt)
+				require.Empty(t, c.Doubt.Text)
 				if c.Ratio.Lo > 1 || c.Ratio.Hi < 1 {
 					excluded++
 				}
@@ -89,7 +88,6 @@ func TestWhatIsCalledDetectableIsFound(t *testing.T) {
 	const experiments = 1000
 	for name, series := range recorded(t) {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			random := rand.New(rand.NewPCG(2, 1))
 			found, mean := 0, 0.0
 			for i := range experiments {

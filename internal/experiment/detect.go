@@ -38,12 +38,10 @@ func spreadOf(a, b Sample) spread {
 }
 
 // spreadWithin is what the scatter of repetitions' means would be if restarts added nothing to the noise within one: the least that is to
-// be expected before there are two.
+// be expected while there is one of each.
 func spreadWithin(a, b []float64, baseline, variant Sample) spread {
-	one := func(blocks []float64, s Sample) float64 {
-		return stat.Variance(blocks) * float64(len(s)) / float64(len(blocks))
-	}
-	s := spread{freedom: len(a) + len(b) - 2, deviation: math.Sqrt((one(a, baseline) + one(b, variant)) / 2)}
+	one := func(blocks []float64) float64 { return stat.Variance(blocks) / float64(len(blocks)) }
+	s := spread{freedom: len(a) + len(b) - 2, deviation: math.Sqrt((one(a) + one(b)) / 2)}
 	return s.over(baseline, variant)
 }
 

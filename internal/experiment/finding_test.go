@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -16,11 +17,11 @@ import (
 func TestFindingWhereNothingWouldBeFound(t *testing.T) {
 	one, huge, small := 1.0, 26472.27, 0.12
 	f := run.Figure{Score: &one, Ratio: &one, RatioHi: &one, Spread: &one}
-	require.Equal(t, "no difference shown (MDE above 1,000 %)", finding(&f))
+	require.Equal(t, "no difference shown (MDE above 1,000 %)", finding(&f, "a").Text)
 	f.MDE = &huge
-	require.Equal(t, "no difference shown (MDE above 1,000 %)", finding(&f))
+	require.Equal(t, "no difference shown (MDE above 1,000 %)", finding(&f, "a").Text)
 	f.MDE = &small
-	require.Equal(t, "no difference shown (MDE 12.0 %)", finding(&f))
+	require.Equal(t, "no difference shown (MDE 12.0 %)", finding(&f, "a").Text)
 }
 
 // many is an experiment in which 62 variants are compared with a baseline, by figures of five repetitions each. Those from the first on are by a
@@ -60,7 +61,7 @@ func TestManyComparisonsClaimNoMore(t *testing.T) {
 			wrong++
 		}
 		if slices.ContainsFunc(x.Figures, func(f run.Figure) bool {
-			return f.Finding == "differs by itself, not among 62 comparisons"
+			return f.Finding == "differs by itself, not among 62 comparisons" && f.Code == reason.DiffersAlone
 		}) {
 			alone++
 		}

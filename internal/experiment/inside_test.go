@@ -3,12 +3,15 @@ package experiment
 import (
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/stat"
+	"github.com/loadgen/loadgen/internal/worker"
 )
 
 // The square of a draw has a mean of 1 and a variance of 2/k, and no draw is 0 or none: an estimate is divided by it.
@@ -42,6 +45,10 @@ func TestSpreadOfRestarts(t *testing.T) {
 	none := spreadOf(Sample{{1, 2}}, Sample{{3, 4}})
 	require.Zero(t, none.freedom)
 	require.Zero(t, none.deviation)
+
+	two := spreadOf(Sample{{3}}, Sample{{1}, {3}})
+	require.Equal(t, 1, two.freedom)
+	require.InDelta(t, 12.7062047*math.Sqrt(1+1.0/2), two.limit, 1e-5, "Student's of one degree of freedom")
 
 	many := spread{deviation: 1, freedom: 100}.over(make(Sample, 50), make(Sample, 50))
 	require.Equal(t, 2.0, many.limit, "at the least")
@@ -123,6 +130,7 @@ func TestCensoredRepetitionsTakeTheirVariantAlong(t *testing.T) {
 		{"a figure, and nothing failed", "response.p99", value(2), 0, true},
 		{"a figure, though some failed", "response.p99", value(2), 3, true},
 		{"none, because some failed", "response.p99", nil, 3, false},
+		{"none, because one failed", "response.p99", nil, 1, false},
 		{"none, but for another reason", "response.p99", nil, 0, true},
 		{"another metric", "hit_ratio", nil, 3, true},
 	} {
@@ -140,6 +148,29 @@ func TestCensoredRepetitionsTakeTheirVariantAlong(t *testing.T) {
 	require.False(t, censored(&run.Run{}, s, named("response.p99")), "a run without the phase")
 	without := &run.Run{Phase: map[string]*run.Phase{"p": {}}}
 	require.False(t, censored(without, s, named("response.p99")), "a phase without the op")
+}
+
+// One repetition without seconds is enough for all to be compared by their means.
+func TestOneRepetitionWithoutSeconds(t *testing.T) {
+	c, _, _ := compared("a", "b")
+	answer := map[*run.Run][]float64{c.runs["a"][0]: {1, 2}, c.runs["b"][0]: {3}}
+	by, all := c.collect(func(r *run.Run) []float64 { return answer[r] })
+	require.True(t, all)
+	require.Equal(t, map[string]Sample{"a": {{1, 2}}, "b": {{3}}}, by)
+
+	delete(answer, c.runs["b"][0])
+	by, all = c.collect(func(r *run.Run) []float64 { return answer[r] })
+	require.False(t, all)
+	require.Equal(t, map[string]Sample{"a": {{1, 2}}}, by)
+
+	_, all = c.collect(func(*run.Run) []float64 { return nil })
+	require.False(t, all)
+}
+
+func TestScoreCell(t *testing.T) {
+	require.Equal(t, run.Cell{Value: value(2), Text: "2.00 ± 0.500"}, score(&run.Figure{Score: value(2), Error: value(0.5)}, "x"))
+	require.Equal(t, run.Cell{Value: value(2), Text: "2.00"}, score(&run.Figure{Score: value(2)}, "x"))
+	require.Equal(t, run.Cell{Reason: "why"}, score(&run.Figure{Error: value(0.5), Nulls: map[string]string{"score": "why"}}, "x"))
 }
 
 // Seconds are values only where ten of them say the same of one op under one load.
@@ -194,7 +225,7 @@ func TestValidityIsTheWorst(t *testing.T) {
 
 // Ops are listed in the order of verbs, phases in that in which they were run, loads only.
 func TestSubjects(t *testing.T) {
-	of := func(kind string, ops ...string) *run.Phase {
+	of := func(kind worker.StepKind, ops ...string) *run.Phase {
 		p := &run.Phase{Kind: kind, Op: map[string]*run.Op{}}
 		for _, o := range ops {
 			p.Op[o] = &run.Op{}
@@ -217,7 +248,7 @@ func TestFindings(t *testing.T) {
 	}
 	for want, f := range map[string]*run.Figure{
 		"no values: why":                          figure(func(f *run.Figure) { f.Score, f.Nulls["score"] = nil, "why" }),
-		"baseline":                                figure(func(f *run.Figure) { f.Ratio, f.Nulls["ratio"] = nil, "it is the baseline" }),
+		"baseline":                                figure(func(f *run.Figure) { f.Ratio, f.Variant = nil, "a" }),
 		"differs":                                 figure(func(f *run.Figure) { f.Differs = true }),
 		"cannot tell: ratio":                      figure(func(f *run.Figure) { f.Ratio, f.Nulls["ratio"], f.Nulls["spread"] = nil, "ratio", "spread" }),
 		"cannot tell: high":                       figure(func(f *run.Figure) { f.RatioHi, f.Nulls["ratio_hi"] = nil, "high" }),
@@ -225,10 +256,17 @@ func TestFindings(t *testing.T) {
 		"no difference shown (MDE 5.00 %)":        figure(func(f *run.Figure) {}),
 		"no difference shown (MDE above 1,000 %)": figure(func(f *run.Figure) { f.MDE = value(10.01) }),
 	} {
-		require.Equal(t, want, finding(f))
+		found := finding(f, "a")
+		require.Equal(t, want, found.Text)
+		begin, _, _ := strings.Cut(want, " (")
+		begin, _, _ = strings.Cut(begin, ":")
+		require.Equal(t, map[string]reason.Code{
+			"no values": reason.NoValues, "baseline": reason.Baseline, "differs": reason.Differs, "cannot tell": reason.Undecided,
+			"no difference shown": reason.NoDifference,
+		}[begin], found.Code)
 	}
-	require.Equal(t, finding(figure(func(f *run.Figure) { f.MDE = nil })), finding(figure(func(f *run.Figure) { f.MDE = value(11) })))
-	require.NotContains(t, finding(figure(func(f *run.Figure) { f.MDE = value(10) })), "above", "the bound itself is named")
+	require.Equal(t, finding(figure(func(f *run.Figure) { f.MDE = nil }), "a"), finding(figure(func(f *run.Figure) { f.MDE = value(11) }), "a"))
+	require.NotContains(t, finding(figure(func(f *run.Figure) { f.MDE = value(10) }), "a").Text, "above", "the bound itself is named")
 
 	for validity, want := range map[run.Validity]string{run.Valid: "", run.Suspect: ", SUSPECT", run.Invalid: ", INVALID"} {
 		require.Equal(t, want, doubtful(&run.Figure{Score: value(1), Validity: validity}))

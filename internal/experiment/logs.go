@@ -20,7 +20,7 @@ func (c *comparer) logs() []string {
 				if p == nil || p.Log == nil {
 					continue
 				}
-				for _, text := range append([]string{durability(p.Log)}, p.Log.Caveats...) {
+				for _, text := range append([]string{durability(p)}, p.Log.Caveats...) {
 					if !slices.Contains(said, text) {
 						said = append(said, text)
 					}
@@ -45,7 +45,8 @@ func (c *comparer) logs() []string {
 	return append(said, found)
 }
 
-func durability(l *run.Log) string {
+func durability(p *run.Phase) string {
+	l := p.Log
 	asked := ""
 	if l.SyncAsked != l.SyncUsed {
 		asked = " where " + l.SyncAsked + " was asked,"

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
@@ -17,7 +18,7 @@ func TestLogsAreSaidOnce(t *testing.T) {
 		x.Runs = append(x.Runs, run.ExperimentRun{ID: id, Variant: variant, Stopped: run.StopFinished})
 		r := &run.Run{Phase: map[string]*run.Phase{"p": {}, "q": {}}, PhaseOrder: []string{"p", "q"}}
 		r.ID, r.Variant = id, variant
-		r.Phase["p"].Log = &run.Log{Log: localfile.Log{SyncAsked: asked, SyncUsed: sync, FileSystem: "ext4 on /dev/vda", Durable: durable, Caveats: []string{"a cache"}, Bytes: 1}, Proof: proof}
+		r.Phase["p"].Log = &worker.Log{Log: localfile.Log{SyncAsked: asked, SyncUsed: sync, FileSystem: "ext4 on /dev/vda", Durable: durable, Caveats: []string{"a cache"}, Bytes: 1}, Proof: proof}
 		return r
 	}
 	runs := []*run.Run{
@@ -32,5 +33,8 @@ func TestLogsAreSaidOnce(t *testing.T) {
 		"sync clwb used on ext4 on /dev/vda, NOT durable",
 		"verified 11/12 entries that had to be there, by another process; nothing in 1 of 3 phases",
 	}, newComparer(x, append(runs, failed)).logs())
+	require.Equal(t, "verified 5/5 entries that had to be there, by another process", newComparer(x, runs[:1]).logs()[2], "all of them are proven")
 	require.Empty(t, newComparer(x, nil).logs())
+	runs[0].PhaseOrder = []string{"gone", "p", "q"}
+	require.Len(t, newComparer(x, runs[:1]).logs(), 3, "a phase that it does not have")
 }

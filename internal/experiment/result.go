@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -42,13 +43,12 @@ func (c *comparer) conclude() {
 	comparisons := adjust(c.x.Figures)
 	for i := range c.x.Figures {
 		f := &c.x.Figures[i]
+		found := finding(f, c.x.Baseline)
 		if f.Differs && *f.PHolm >= mistaken {
 			f.Differs = false
-			f.Finding = fmt.Sprintf("differs by itself, not among %d comparisons", comparisons)
-		} else {
-			f.Finding = finding(f)
+			found = reason.Why{Code: reason.DiffersAlone, Text: fmt.Sprintf("differs by itself, not among %d comparisons", comparisons)}
 		}
-		f.Finding += doubtful(f)
+		f.Code, f.Finding = found.Code, found.Text+doubtful(f)
 	}
 }
 
@@ -79,7 +79,8 @@ func (c *comparer) compare(s subject, m metric) {
 	}
 	for _, v := range c.x.Variants {
 		f := run.Figure{
-			Variant: v.Name, Phase: s.phase, Op: s.op, Metric: m.name, Unit: m.unit, PerSecond: samples.perSecond, Nulls: map[string]string{},
+			Variant: v.Name, Phase: s.phase, Op: s.op, Metric: m.name, Unit: m.unit, PerSecond: samples.perSecond,
+			Nulls: map[string]string{}, NullCodes: map[string]reason.Code{},
 			Validity: c.validity(s, v.Name),
 		}
 		sample := samples.by[v.Name]
@@ -101,28 +102,30 @@ func describe(f *run.Figure, s Sample) {
 	f.Score, f.Error = number(score.Value), number(score.Hi-score.Value)
 	f.Median, f.MedianLo, f.MedianHi = number(median.Value), number(median.Lo), number(median.Hi)
 	if f.Error == nil {
-		f.Nulls["error"] = "it takes two independent values"
+		f.Null("error", reason.Why{Code: reason.TooFew, Text: "it takes two independent values"})
 	}
 	if f.MedianLo == nil {
 		f.MedianHi = nil
-		f.Nulls["median_lo"], f.Nulls["median_hi"] = "it takes six independent values", "it takes six independent values"
+		six := reason.Why{Code: reason.TooFew, Text: "it takes six independent values"}
+		f.Null("median_lo", six)
+		f.Null("median_hi", six)
 	}
 }
 
 // relate fills in how a sample stands to the baseline's.
 func (c *comparer) relate(f *run.Figure, baseline, s Sample) {
-	why := ""
+	var why reason.Why
 	switch {
 	case f.Variant == c.x.Baseline:
-		why = "it is the baseline"
+		why = reason.Why{Code: reason.Baseline, Text: "it is the baseline"}
 	case len(baseline) == 0:
-		why = fmt.Sprintf("the baseline %s has no values", c.x.Baseline)
+		why = reason.Why{Code: reason.NoValues, Text: fmt.Sprintf("the baseline %s has no values", c.x.Baseline)}
 	default:
 		why = c.otherSync(f.Phase, f.Variant)
 	}
-	if why != "" {
+	if why.Text != "" {
 		for _, name := range relative {
-			f.Nulls[name] = why
+			f.Null(name, why)
 		}
 		return
 	}
@@ -134,18 +137,18 @@ func (c *comparer) relate(f *run.Figure, baseline, s Sample) {
 	}
 	for name, value := range map[string]*float64{"ratio": f.Ratio, "ratio_lo": f.RatioLo, "ratio_hi": f.RatioHi, "spread": f.Spread, "mde": f.MDE} {
 		if value == nil {
-			f.Nulls[name] = r.Doubt
+			f.Null(name, r.Doubt)
 		}
 	}
 }
 
-// otherSync says why a phase that wrote logs is not to be compared with the baseline's: they did not use the same durability. It is "" when they did.
-func (c *comparer) otherSync(phase, variant string) string {
+// otherSync says why a phase that wrote logs is not to be compared with the baseline's: they did not use the same durability. It says nothing when they did.
+func (c *comparer) otherSync(phase, variant string) (why reason.Why) {
 	own, base := c.syncs(phase, variant), c.syncs(phase, c.x.Baseline)
 	if slices.Equal(own, base) {
-		return ""
+		return reason.Why{}
 	}
-	return fmt.Sprintf("not comparable, sync used is %s, and %s by the baseline", strings.Join(own, " or "), strings.Join(base, " or "))
+	return reason.Why{Code: reason.NotAlike, Text: fmt.Sprintf("not comparable, sync used is %s, and %s by the baseline", strings.Join(own, " or "), strings.Join(base, " or "))}
 }
 
 // syncs lists what durability the logs of a phase used in the runs of a variant, in order.
@@ -171,23 +174,23 @@ func (c *comparer) syncs(phase, variant string) (used []string) {
 var relative = [...]string{"ratio", "ratio_lo", "ratio_hi", "p", "p_holm", "spread", "mde"}
 
 // missing says why there is no number at all.
-func missing(f *run.Figure, why string) {
+func missing(f *run.Figure, why reason.Why) {
 	for _, name := range append([]string{"effective", "score", "error", "median", "median_lo", "median_hi"}, relative[:]...) {
-		f.Nulls[name] = why
+		f.Null(name, why)
 	}
 }
 
 // whyNone says why a variant has no values of a metric.
-func (c *comparer) whyNone(s subject, m metric, variant string) string {
+func (c *comparer) whyNone(s subject, m metric, variant string) reason.Why {
 	for _, r := range c.runs[variant] {
-		if why := r.Why(append([]string{"phase", s.phase, "op", s.op}, m.path...)...); why != "" {
+		if why := r.Why(append([]string{"phase", s.phase, "op", s.op}, m.path...)...); why.Text != "" {
 			return why
 		}
 	}
 	if len(c.runs[variant]) == 0 {
-		return "no run of this variant counts"
+		return reason.Why{Code: reason.NoValues, Text: "no run of this variant counts"}
 	}
-	return "not every run of this variant has it"
+	return reason.Why{Code: reason.NoValues, Text: "not every run of this variant has it"}
 }
 
 // validity is the worst judgement on the phase in the runs of the variant and of the baseline.
@@ -216,15 +219,15 @@ func adjust(figures []run.Figure) (comparisons int) {
 	return len(p)
 }
 
-// finding says in words what a comparison has shown.
-func finding(f *run.Figure) string {
+// finding says what a comparison with the baseline has shown.
+func finding(f *run.Figure, baseline string) reason.Why {
 	switch {
 	case f.Score == nil:
-		return "no values: " + f.Nulls["score"]
-	case f.Nulls["ratio"] == "it is the baseline":
-		return "baseline"
+		return reason.Why{Code: reason.NoValues, Text: "no values: " + f.Nulls["score"]}
+	case f.Variant == baseline:
+		return reason.Why{Code: reason.Baseline, Text: "baseline"}
 	case f.Differs:
-		return "differs"
+		return reason.Why{Code: reason.Differs, Text: "differs"}
 	case f.Ratio == nil || f.RatioHi == nil || f.Spread == nil:
 		why := ""
 		for _, name := range []string{"ratio", "ratio_hi", "spread"} {
@@ -232,11 +235,11 @@ func finding(f *run.Figure) string {
 				why = f.Nulls[name]
 			}
 		}
-		return "cannot tell: " + why
+		return reason.Why{Code: reason.Undecided, Text: "cannot tell: " + why}
 	case f.MDE == nil || *f.MDE > mostMDE:
-		return "no difference shown (MDE above " + share(mostMDE) + ")"
+		return reason.Why{Code: reason.NoDifference, Text: "no difference shown (MDE above " + share(mostMDE) + ")"}
 	}
-	return fmt.Sprintf("no difference shown (MDE %s)", share(*f.MDE))
+	return reason.Why{Code: reason.NoDifference, Text: fmt.Sprintf("no difference shown (MDE %s)", share(*f.MDE))}
 }
 
 // doubtful is what a finding ends with that is of doubtful figures.

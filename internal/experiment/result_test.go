@@ -9,8 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/exit"
 	"github.com/loadgen/loadgen/internal/experiment"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -277,7 +279,7 @@ func TestRunsThatDoNotCountAreLeftOut(t *testing.T) {
 	require.Equal(t, "no values: no run of this variant counts", b.Finding)
 	requireReasons(t, b)
 	require.Equal(t, run.StopFailed, x.Variants[0].Stopped)
-	require.Equal(t, run.ExitFailed, x.ExitCode)
+	require.Equal(t, exit.Failed, x.ExitCode)
 }
 
 func TestOutlook(t *testing.T) {
@@ -325,7 +327,7 @@ func TestOtherDurabilityIsNotCompared(t *testing.T) {
 	for name, sync := range map[string]string{"a": "msync", "same": "msync", "other": "clwb"} {
 		for i := range e.Repeat {
 			r := measured(x, name, i+1, 12, 1000, random)
-			r.Phase["load"].Log = &run.Log{Log: localfile.Log{SyncUsed: sync}}
+			r.Phase["load"].Log = &worker.Log{Log: localfile.Log{SyncUsed: sync}}
 			x.Add(r, false)
 			runs = append(runs, r)
 		}

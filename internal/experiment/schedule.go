@@ -17,7 +17,7 @@ type Turn struct {
 // seed and the round after it has them in reverse, so that what drifts with time or follows from what ran before falls on all alike.
 func Schedule(e *plan.Experiment, seed uint64) []Turn {
 	var turns []Turn
-	if e.Order == "sequential" {
+	if e.Sequential() {
 		for v := range e.Variants {
 			for r := range e.Repeat {
 				turns = append(turns, Turn{v, r + 1})

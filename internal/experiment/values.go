@@ -18,7 +18,7 @@ func subjectsOf(runs []*run.Run) []subject {
 	for _, r := range runs {
 		for _, name := range r.PhaseOrder {
 			p := r.Phase[name]
-			if p.Kind != string(run.Load) {
+			if !p.Kind.Timed() {
 				continue
 			}
 			if !slices.Contains(phases, name) {

@@ -6,8 +6,6 @@ import (
 	"io/fs"
 	"strconv"
 	"strings"
-
-	"github.com/loadgen/loadgen/internal/run"
 )
 
 // Machine is what bears on a measurement here. A null could not be read.
@@ -27,12 +25,9 @@ type Machine struct {
 	Throttled      *uint64  `json:"throttled"`  // times that the control group ran out of its quota meanwhile
 }
 
-// Look describes the machine as it stands. root is the file system whose proc and sys are read: os.DirFS("/").
-func Look(root fs.FS, env *run.Environment) Machine {
-	m := Machine{
-		CPUModel: env.CPUModel, CPUs: env.CPUs, Kernel: env.Kernel, ClockSource: env.ClockSource, Governor: env.Governor,
-		CgroupCPUs: env.CgroupCPUs, FDSoft: env.FDSoft,
-	}
+// Look finds out what a run's environment does not say of the machine: its threads and its memory as they stand. root is the file system whose proc and
+// sys are read: os.DirFS("/").
+func (m *Machine) Look(root fs.FS) {
 	if b, err := fs.ReadFile(root, "sys/devices/system/cpu/smt/active"); err == nil {
 		active := strings.TrimSpace(string(b)) == "1"
 		m.SMT = &active
@@ -44,7 +39,6 @@ func Look(root fs.FS, env *run.Environment) Machine {
 	if total, ok := memory["SwapTotal"]; ok {
 		m.SwappedBytes = bytesOf(total - memory["SwapFree"])
 	}
-	return m
 }
 
 func bytesOf(kB float64) *int64 {

@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/hist"
 )
 
@@ -127,17 +126,18 @@ func TestAttempts(t *testing.T) {
 func file(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 
 func TestLook(t *testing.T) {
-	governor := run.Environment{CPUs: 4, Governor: "powersave"}
-	m := Look(fstest.MapFS{
+	m := Machine{Governor: "powersave"}
+	m.Look(fstest.MapFS{
 		"sys/devices/system/cpu/smt/active": file("1\n"),
 		"proc/meminfo":                      file("MemTotal: 100 kB\nMemAvailable:     50 kB\nSwapTotal:  20 kB\nSwapFree: 5 kB\n"),
-	}, &governor)
+	})
 	require.Equal(t, "powersave", m.Governor)
 	require.True(t, *m.SMT)
 	require.EqualValues(t, 50<<10, *m.AvailableBytes)
 	require.EqualValues(t, 15<<10, *m.SwappedBytes)
 
-	bare := Look(fstest.MapFS{}, &run.Environment{})
+	var bare Machine
+	bare.Look(fstest.MapFS{})
 	require.Equal(t, Machine{}, bare)
 }
 

@@ -142,9 +142,6 @@ func (d *differ) named(path string, values []any) bool {
 		}
 		orders[i] = strings.TrimPrefix(orders[i], ", ")
 	}
-	if len(order) == 0 {
-		return false
-	}
 	d.add(path, orders)
 	for _, name := range order {
 		if !slices.Contains(elements[name], nil) {

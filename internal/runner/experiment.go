@@ -1,0 +1,239 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/loadgen/loadgen/internal/experiment"
+	"github.com/loadgen/loadgen/internal/reason"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/rundir"
+	"github.com/loadgen/loadgen/internal/table"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// Trial is an experiment with the plan of each variant, and the tables and charts that the plan describes.
+type Trial struct {
+	*plan.Experiment
+	table.Wanted
+	Plans []*plan.Plan // in the order of Variants
+
+	// Ended is told of each run that has ended, and its directory.
+	Ended func(r *run.Run, dir string)
+	// Latencies returns what looks up the histograms of a variant, once all runs have ended.
+	Latencies func(x *run.Experiment) table.Latencies
+}
+
+// Baseline returns the baseline's plan.
+func (t *Trial) Baseline() *plan.Plan { return t.Plans[t.index(t.Experiment.Baseline)] }
+
+// index returns the index of a variant.
+func (t *Trial) index(variant string) int {
+	return slices.IndexFunc(t.Variants, func(v plan.Variant) bool { return v.Name == variant })
+}
+
+// Hooks lists the hooks of an experiment's plans.
+func (t *Trial) Hooks() []string {
+	var names []string
+	if t.Restart != "" {
+		names = append(names, t.Restart)
+	}
+	for _, p := range t.Plans {
+		names = append(names, p.Hooks()...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Experiment runs every variant of a plan's experiment as often as it says, each time in a directory of its own. It returns how they compare, which
+// has been kept, and the experiment's directory; an error when there is none. The end of ctx ends everything at once.
+func Experiment(ctx context.Context, c Config, t *Trial) (*run.Experiment, string, error) {
+	s := &series{Config: c, Trial: t, spent: make([]time.Duration, len(t.Variants)), passed: make([]bool, len(t.Variants))}
+	if err := s.open(); err != nil {
+		return nil, "", err
+	}
+	x, dir := s.result, s.dir
+	fmt.Fprintf(s.Words, "experiment of %d runs: %d variants × %d, %s, baseline %s\n", len(t.Variants)*t.Repeat, len(t.Variants), t.Repeat, t.Order, t.Experiment.Baseline)
+	if len(s.kept) > 0 {
+		fmt.Fprintf(s.Words, "%d of them have been run, and are kept\n", len(s.kept))
+	}
+	fmt.Fprintf(s.Words, "if it is cut off, go on with --resume %s\n", x.ID)
+	s.Drain, s.timedOut = limited(c.Drain, c.Timeout, c.Timeout)
+	s.run(ctx)
+	if s.timedOut() {
+		fmt.Fprintln(s.Words, s.endedBy().Text)
+	}
+	return x, dir.Path(), errors.Join(s.conclude(), dir.Close())
+}
+
+// keepTables keeps the tables that a plan describes with its experiment.
+func keepTables(dir *rundir.Experiment, of table.Wanted) error {
+	if len(of.Tables) == 0 {
+		return nil
+	}
+	b, err := json.Marshal(of.Tables)
+	if err != nil {
+		return fmt.Errorf("encode tables: %w", err)
+	}
+	return dir.KeepTables(b)
+}
+
+// series is an experiment under way. It is used by one goroutine.
+type series struct {
+	Config
+	*Trial
+	dir     *rundir.Experiment
+	result  *run.Experiment
+	results []*run.Run
+	kept    map[experiment.Turn]*run.Run // of an experiment that goes on: what need not be run again
+	spent   []time.Duration              // by variant
+	passed  []bool                       // by variant: its cap, and that is said
+
+	rounds   int  // that every variant has had when differences were last foreseen
+	foreseen bool // all of them
+
+	timedOut func() bool // whether Timeout has ended it; to be asked once it has ended
+}
+
+// run goes through the schedule, until the user asks for an end.
+func (s *series) run(ctx context.Context) {
+	turns := experiment.Schedule(s.Trial.Experiment, s.result.Seed)
+	for i, t := range turns {
+		if interrupted(ctx, s.Drain) {
+			s.result.Abort(s.endedBy())
+			return
+		}
+		if r := s.kept[t]; r != nil {
+			s.enter(t, r, time.Duration(r.Seconds*1e9), experiment.Capped(r))
+			continue
+		}
+		if s.Cap > 0 && s.spent[t.Variant] >= s.Cap {
+			if !s.passed[t.Variant] {
+				s.passed[t.Variant] = true
+				s.result.Cap(s.Variants[t.Variant].Name)
+			}
+			continue
+		}
+		fmt.Fprintf(s.Words, "run %d of %d: %s, repetition %d\n", i+1, len(turns), s.Variants[t.Variant].Name, t.Repetition)
+		s.turn(ctx, t)
+		s.foresee()
+	}
+	if interrupted(ctx, s.Drain) {
+		s.result.Abort(s.endedBy())
+	}
+}
+
+// endedBy says what has ended the experiment early.
+func (s *series) endedBy() reason.Why {
+	if s.timedOut() {
+		return timedOutAfter(s.Timeout)
+	}
+	return reason.User
+}
+
+// turn runs a variant once. Whatever becomes of it is in the experiment's result.
+func (s *series) turn(ctx context.Context, t experiment.Turn) {
+	variant := s.Variants[t.Variant].Name
+	began := time.Now()
+	drain, capped := limited(s.Drain, s.Cap, s.Cap-s.spent[t.Variant])
+	result := s.carryOut(ctx, s.Plans[t.Variant], job{drain: drain, header: run.Header{
+		ID:         rundir.NewID(began, fmt.Sprintf("%s-%s-%d", s.result.Plan, variant, t.Repetition)),
+		Experiment: s.result.ID, Variant: variant, Repetition: t.Repetition,
+	}}, capped)
+	s.enter(t, result, time.Since(began), capped())
+	s.result.Seconds = time.Since(s.result.StartedAt).Seconds()
+	fmt.Fprintf(s.Words, "%s: %s, %s; %s\n", variant, result.Verdict.Completeness, result.Verdict.Validity, time.Since(began).Round(time.Millisecond))
+	if err := s.dir.Save(s.result); err != nil {
+		fmt.Fprintf(s.Words, "loadgen: %v\n", err)
+	}
+}
+
+// enter takes a run that has ended into the experiment's result.
+func (s *series) enter(t experiment.Turn, r *run.Run, took time.Duration, capped bool) {
+	s.spent[t.Variant] += took
+	s.results = append(s.results, r)
+	s.result.Add(r, capped)
+}
+
+// carryOut runs a plan in a directory of its own and returns its result, which says so when that could not be done.
+func (s *series) carryOut(ctx context.Context, p *plan.Plan, j job, capped func() bool) *run.Run {
+	dir, err := s.begin(&j, p)
+	if err != nil {
+		return run.New(j.header, s.Environment()).Fail(err)
+	}
+	conclude := func(r *run.Run) {
+		switch {
+		case r.Verdict.Completeness != run.Aborted:
+		case capped():
+			r.Conclude(run.Capped, reason.Why{Code: reason.Capped, Text: fmt.Sprintf("ended by the cap of %v on the runs of a variant", s.Cap)})
+		case interrupted(ctx, j.drain) && s.timedOut():
+			r.Conclude(run.Aborted, s.endedBy())
+		}
+	}
+	var result *run.Run
+	if err := s.restart(ctx, j, dir); err != nil {
+		result = unstarted(ctx, j, s.Environment(), fmt.Errorf("start the targets anew: %w", err))
+		conclude(result)
+	} else {
+		result = s.execute(ctx, j, dir, conclude)
+	}
+	s.keep(dir, p, result)
+	s.Ended(result, dir.Path())
+	return result
+}
+
+// foresee says what differences the experiment can show at best: once every variant has been run, and where that is too short to tell, as soon
+// as there are repetitions enough.
+func (s *series) foresee() {
+	rounds := s.Repeat
+	for _, v := range s.result.Variants {
+		if v.Stopped == run.StopFinished {
+			rounds = min(rounds, v.Runs)
+		}
+	}
+	if s.foreseen || rounds <= s.rounds {
+		return
+	}
+	s.rounds = rounds
+	var lines []string
+	if lines, s.foreseen = experiment.Outlook(s.result, s.results); !s.foreseen && rounds > 1 {
+		return // as was said before
+	}
+	for _, line := range lines {
+		fmt.Fprintln(s.Words, line)
+	}
+}
+
+// conclude keeps the comparison.
+func (s *series) conclude() error {
+	experiment.Conclude(s.result, s.results)
+	s.result.Finished = true
+	s.ofPlan(s.Latencies(s.result))
+	return s.dir.Save(s.result)
+}
+
+// ofPlan adds the tables and charts that the plan describes.
+func (s *series) ofPlan(latencies table.Latencies) {
+	var variants []table.Variant
+	for i, v := range s.Variants {
+		one := table.Variant{Name: v.Name, Plan: s.Plans[i], Bound: s.BoundOf(v.Name), Latencies: latencies}
+		for j, r := range s.results {
+			if r.Variant == v.Name && s.result.Runs[j].Counts() {
+				one.Runs = append(one.Runs, r)
+			}
+		}
+		variants = append(variants, one)
+	}
+	var tables []run.Table
+	for _, t := range s.Tables {
+		tables = append(tables, table.Fill(t, variants, s.index(s.Trial.Experiment.Baseline)))
+	}
+	s.result.Tables = append(tables, s.result.Tables...)
+	for _, c := range s.Charts {
+		table.Draw(s.result, c, variants)
+	}
+}

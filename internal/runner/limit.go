@@ -1,0 +1,41 @@
+package runner
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// interrupted says whether the user has asked for an end.
+func interrupted(ctx context.Context, drain <-chan struct{}) bool {
+	select {
+	case <-drain:
+		return true
+	default:
+		return ctx.Err() != nil
+	}
+}
+
+// limited returns a channel that is closed when drain is, or when the rest of a limit is over; a limit of 0 is none. reached is to be called
+// once nothing listens any more; it says whether it was the limit.
+func limited(drain <-chan struct{}, limit, rest time.Duration) (ended <-chan struct{}, reached func() bool) {
+	if limit == 0 {
+		return drain, func() bool { return false }
+	}
+	both, done, was := make(chan struct{}), make(chan struct{}), make(chan bool, 1)
+	go func() { // ends when reached is called
+		timer := time.NewTimer(rest)
+		defer timer.Stop()
+		byLimit := false
+		select {
+		case <-drain:
+			close(both)
+		case <-timer.C:
+			byLimit = true
+			close(both)
+		case <-done:
+		}
+		was <- byLimit
+	}()
+	return both, sync.OnceValue(func() bool { close(done); return <-was })
+}

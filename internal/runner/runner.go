@@ -1,0 +1,197 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/loadgen/loadgen/internal/coord"
+	"github.com/loadgen/loadgen/internal/fleet"
+	"github.com/loadgen/loadgen/internal/hook"
+	"github.com/loadgen/loadgen/internal/observe"
+	"github.com/loadgen/loadgen/internal/prom"
+	"github.com/loadgen/loadgen/internal/reason"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/rundir"
+	"github.com/loadgen/loadgen/internal/table"
+	"github.com/loadgen/loadgen/internal/worker"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// Config says how plans are run.
+type Config struct {
+	Root    string // where runs are kept
+	Version string // of this program
+	Strict  bool   // takes suspect figures for invalid ones
+	Labels  map[string]string
+	Samples func(dir *rundir.Dir, p *plan.Plan, r *run.Run) error // keeps single ops of a run that has ended, if its plan wants it
+	Resume  string                                                // an experiment that was cut off, to go on with; "": none
+	Timeout time.Duration                                         // ends the load as Drain does; 0: never
+	Page    func() (prom.Door, error)                             // opens the port that metrics are served at; nil: there is none
+
+	Fleet        fleet.Config
+	OnWorkerLoss string // plan.Continue, plan.Abort or plan.Replace; "": what the plan says, or plan.Continue
+
+	Allowed map[string]hook.Hook // commands that plans may call, by name; those that the plan names must be there
+	Means   observe.Means        // of probes; its Hook is set here
+
+	Protocol func(driver string) (string, error) // that built-in nodes have to speak to serve a driver
+
+	Environment func() run.Environment // of this machine, now
+
+	Words    io.Writer                // what is said meanwhile
+	Progress func(id string) Progress // shows how a run goes on
+	Logger   *slog.Logger
+
+	Drain <-chan struct{} // closed when the user asks for an early end
+}
+
+// Progress shows how a run goes on.
+type Progress interface {
+	// Show is called from one goroutine at a time.
+	Show(run.Update)
+	// Clear is called once nothing more is shown.
+	Clear()
+}
+
+// Run carries a plan out once, with the variables' own values or those of a variant. It returns the result, which has been kept, and the run's
+// directory; an error when there is none. The end of ctx ends everything at once.
+func Run(ctx context.Context, c Config, p *plan.Plan, variant string) (*run.Run, string, error) {
+	drain, timedOut := limited(c.Drain, c.Timeout, c.Timeout)
+	j := job{drain: drain, header: run.Header{ID: rundir.NewID(time.Now(), p.Name), Variant: variant}}
+	dir, err := c.begin(&j, p)
+	if err != nil {
+		timedOut()
+		return nil, "", err
+	}
+	result := c.execute(ctx, j, dir, func(r *run.Run) {
+		if timedOut() && r.Verdict.Completeness == run.Aborted {
+			r.Conclude(run.Aborted, timedOutAfter(c.Timeout))
+		}
+	})
+	c.keep(dir, p, result)
+	return result, dir.Path(), nil
+}
+
+// timedOutAfter is the end of what --timeout has ended.
+func timedOutAfter(t time.Duration) reason.Why {
+	return reason.Why{Code: reason.TimedOut, Text: fmt.Sprintf("ended by --timeout %v", t)}
+}
+
+// keep keeps a result in its run's directory, after the single ops that its plan wants kept. That it could not be kept is in the result.
+func (c *Config) keep(dir *rundir.Dir, p *plan.Plan, result *run.Run) {
+	if err := errors.Join(c.Samples(dir, p, result), dir.Finish(result)); err != nil {
+		result.Conclude(run.Failed, reason.Why{Code: reason.NotKept, Text: err.Error()})
+	}
+}
+
+// job is a plan to be run once.
+type job struct {
+	plan      *plan.Plan
+	canonical []byte
+	header    run.Header
+	drain     <-chan struct{} // closed when its load is to end early
+}
+
+// begin completes a job that has what the run alone knows, and makes the run's directory.
+func (c *Config) begin(j *job, p *plan.Plan) (*rundir.Dir, error) {
+	var err error
+	if j.canonical, err = p.Canonical(); err != nil {
+		return nil, err
+	}
+	j.plan = p
+	h := &j.header
+	h.Plan, h.PlanDigest, h.StartedAt, h.Loadgen, h.Strict, h.Labels = p.Name, plan.Digest(j.canonical), time.Now().UTC(), c.Version, c.Strict, c.Labels
+	return rundir.Create(c.Root, h.ID, j.canonical)
+}
+
+// execute carries the plan out, from this process. Conclude has the last word on the result, once nothing listens to the job's drain any more and before the
+// verdict is shown.
+func (c *Config) execute(ctx context.Context, j job, dir *rundir.Dir, conclude func(*run.Run)) *run.Run {
+	environment := c.Environment()
+	unable := func(err error) *run.Run {
+		result := run.New(j.header, environment).Fail(err)
+		conclude(result)
+		return result
+	}
+	onLoss := cmp.Or(c.OnWorkerLoss, j.plan.OnWorkerLoss, plan.Continue)
+	c.Fleet.Spares = onLoss == plan.Replace
+	workers, err := fleet.Open(j.header.ID, c.Fleet)
+	if err != nil {
+		return unable(err)
+	}
+	defer workers.Close()
+	c.Fleet.Listen = workers.Listen() // for the next run of an experiment
+	shown, err := c.serve(j, workers)
+	if err != nil {
+		return unable(err)
+	}
+	var result *run.Run
+	if members, err := workers.Gather(ctx, j.drain); err != nil {
+		result = unstarted(ctx, j, environment, err)
+	} else {
+		cfg := coord.Config{
+			Header: j.header, Environment: environment, Plan: j.plan, Canonical: j.canonical, Workers: shown.watch(members...), Store: dir,
+			Observe: c.probes(j), AbortOnLoss: onLoss == plan.Abort, Lease: workers.Lease(), Logger: c.Logger, Drain: j.drain,
+		}
+		if workers.Spares() {
+			cfg.ReplaceWithin, cfg.Replace = c.Fleet.Wait, func(ctx context.Context) (worker.Member, error) {
+				m, err := workers.Spare(ctx)
+				return shown.watch(m)[0], err
+			}
+		}
+		result = c.coordinate(ctx, shown, cfg)
+	}
+	conclude(result)
+	if err := shown.close(ctx, result.Verdict); err != nil {
+		c.Logger.Warn("end metrics", "err", err)
+	}
+	return result
+}
+
+// coordinate has the workers carry the plan out.
+func (c *Config) coordinate(ctx context.Context, shown *metrics, cfg coord.Config) *run.Run {
+	started := newNodes(c.Protocol)
+	progress := c.Progress(cfg.Header.ID)
+	cfg.Nodes = started
+	cfg.Progress = func(u run.Update) {
+		progress.Show(u)
+		shown.judge(u.Verdict)
+	}
+	result := coord.Run(ctx, cfg)
+	progress.Clear()
+	for _, err := range started.ended() {
+		fmt.Fprintf(c.Words, "loadgen: %v\n", err)
+	}
+	unhurried := context.AfterFunc(ctx, started.kill) // a second Ctrl-C waits for nothing
+	defer unhurried()
+	if err := started.close(); err != nil {
+		cfg.Logger.Warn("end built-in nodes", "err", err)
+	}
+	result.CoordinatorCPUSeconds = c.Fleet.CPU().Seconds()
+	result.SetAsserts(table.Evaluate(cfg.Plan, result))
+	return result
+}
+
+// unstarted is the result of a run whose workers are not there.
+func unstarted(ctx context.Context, j job, env run.Environment, err error) *run.Run {
+	r := run.New(j.header, env)
+	if !interrupted(ctx, j.drain) {
+		return r.Fail(err)
+	}
+	r.Conclude(run.Aborted, reason.User, reason.Why{Code: reason.NotCarriedOut, Text: err.Error()})
+	return r
+}
+
+// probes returns what makes the probes of a plan's observations.
+func (c *Config) probes(j job) func(o *plan.Observe, endpoints []string) coord.Probe {
+	means := c.Means
+	means.Hook = c.observed(j.header)
+	return func(o *plan.Observe, endpoints []string) coord.Probe {
+		return means.New(o, j.plan.Target(o.Target), endpoints)
+	}
+}
