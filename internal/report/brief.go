@@ -50,7 +50,7 @@ func briefTable(x *run.Experiment, metrics []tables.Comparison) run.Table {
 		}
 		t.Columns = append(t.Columns, run.Column{Name: c.Figures[0].Metric, Title: name + " ×"})
 		for j := range t.Rows {
-			t.Rows[j].Cells = append(t.Rows[j].Cells, briefRatio(c, j))
+			t.Rows[j].Cells = append(t.Rows[j].Cells, briefRatio(c, j, x.Baseline))
 		}
 	}
 	return t
@@ -64,13 +64,13 @@ func briefScore(f *run.Figure) run.Cell {
 }
 
 // briefRatio is a variant's ratio to the baseline, with a star where it is a difference.
-func briefRatio(c *tables.Comparison, variant int) run.Cell {
+func briefRatio(c *tables.Comparison, variant int, baseline string) run.Cell {
 	f := &c.Figures[variant]
-	switch why := f.Nulls["ratio"]; {
-	case why == tables.OfBaseline:
+	switch {
+	case f.Variant == baseline && f.Score != nil:
 		return run.Cell{Value: f.Ratio, Text: "1"}
 	case f.Ratio == nil:
-		return run.Cell{Reason: why}
+		return run.Cell{Reason: f.Nulls["ratio"]}
 	}
 	text := c.Text(variant, "ratio") + words.Marks[f.Validity]
 	if f.Differs {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/quantity"
-	"github.com/loadgen/loadgen/internal/report/tables"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -32,7 +31,7 @@ func matrix() *run.Experiment {
 			f := run.Figure{Variant: v.Name, Phase: "put", Op: "put", Metric: metric, Score: &score, Ratio: &ratio, Differs: i > 2}
 			switch i {
 			case 0:
-				f.Ratio, f.Nulls = nil, map[string]string{"ratio": tables.OfBaseline}
+				f.Ratio, f.Nulls = nil, map[string]string{"ratio": "it is the baseline"}
 			case 1:
 				f.Score, f.Ratio, f.Nulls = nil, nil, map[string]string{"ratio": "no run of it counts", "score": "no run of it counts"}
 			case 2:

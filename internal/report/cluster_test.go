@@ -25,7 +25,7 @@ func TestRequestsOfACluster(t *testing.T) {
 	}
 	*s.totals.Request(0, driver.Put) = measure.Requests{Sent: 6030, Answered: 6000, Moved: 20, Ask: 10}
 	*s.totals.Request(2, driver.Put) = measure.Requests{Sent: 4000, Answered: 4000}
-	r.Add("put", judge.NewPhase(p, p.Phases[0], judge.Measured{Endpoints: endpoints(6), Load: s.totals, Generators: []run.Generator{event}}))
+	r.Add("put", judge.NewPhase(p, p.Phases[0], judge.Measured{Endpoints: endpoints(6), Load: s.totals, Generators: []measure.Generator{event}}))
 	var text, html strings.Builder
 	require.NoError(t, Text(&text, r, Options{}))
 	require.Contains(t, text.String(), "space: redis, a cluster of 6 nodes\n")

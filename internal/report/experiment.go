@@ -172,5 +172,5 @@ func markdownTables(b *strings.Builder, all []run.Table) {
 func markdown(text string) string {
 	return strings.NewReplacer(
 		`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "|", `\|`, "<", "&lt;", ">", "&gt;", "&", "&amp;", "[", `\[`, "]", `\]`, "#", `\#`, "\n", " ",
-	).Replace(Plain(text))
+	).Replace(quantity.Plain(text))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/detail"
+	"github.com/loadgen/loadgen/internal/exit"
 	"github.com/loadgen/loadgen/internal/report/tables"
 	"github.com/loadgen/loadgen/internal/run"
 )
@@ -19,7 +20,7 @@ func compared() *run.Experiment {
 	x.Repeat, x.Order, x.Baseline, x.Finished = 3, "interleaved", "w2", true
 	x.Variants = []run.Variant{{Name: "w2", Runs: 3, Stopped: run.StopFinished}, {Name: "w<3>|*", Runs: 1, Stopped: run.StopCap}}
 	x.Runs = make([]run.ExperimentRun, 4)
-	x.ExitCode = run.ExitAborted
+	x.ExitCode = exit.Aborted
 	x.Verdict.Completeness, x.Verdict.Validity = run.Aborted, run.Suspect
 	for range tables.MaxReasons + 2 {
 		x.Verdict.Reasons = append(x.Verdict.Reasons, "w<3>|*, repetition 1: ended by the cap of 10s on the runs of a variant")

@@ -39,15 +39,19 @@ func isUnit(word string) bool {
 // flow joins parts by sep into lines of a width, where parts allow, and breaks none of them.
 func flow(parts []string, sep string, width int) []string {
 	var lines []string
-	line := ""
+	line, end := "", strings.TrimRight(sep, " ") // of a line that another one follows
 	for i, part := range parts {
+		room := width
+		if i < len(parts)-1 {
+			room -= columns(end)
+		}
 		switch {
 		case i == 0:
 			line = part
-		case columns(line)+columns(sep)+columns(part) <= width:
+		case columns(line)+columns(sep)+columns(part) <= room:
 			line += sep + part
 		default:
-			lines, line = append(lines, line+strings.TrimRight(sep, " ")), part
+			lines, line = append(lines, line+end), part
 		}
 	}
 	return append(lines, line)

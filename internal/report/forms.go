@@ -55,7 +55,8 @@ func JSON(w io.Writer, all []detail.Source) error {
 
 // CSV writes a line for each second of each phase (RFC 4180), of an experiment those of each run: the level that it is of, from 1, where the
 // phase has some, counts of that second, the ops that had ended at its end, and its response times in seconds, empty where the result has none. What was observed of the target's side follows, a column
-// for each field of each observation: what the last probe before the end of that second brought.
+// for each field of each observation: what the last probe before the end of that second brought. Names that a spreadsheet would take for a formula have an
+// apostrophe before them.
 func CSV(w io.Writer, all []detail.Source) error {
 	out := csv.NewWriter(w)
 	runs := runsOf(all)
@@ -65,7 +66,7 @@ func CSV(w io.Writer, all []detail.Source) error {
 		"response_mean", "response_p50", "response_p99",
 	}
 	for _, f := range fields {
-		head = append(head, f.observation+"."+f.name)
+		head = append(head, name(f.observation+"."+f.name))
 	}
 	rows := [][]string{head}
 	for _, r := range runs {
@@ -94,13 +95,13 @@ func secondsOf(r *run.Run, fields []observedField) (rows [][]string) {
 	if r.Repetition > 0 {
 		repetition = strconv.Itoa(r.Repetition)
 	}
-	for _, name := range r.PhaseOrder {
+	for _, phase := range r.PhaseOrder {
 		ended := uint64(0)
-		ph := r.Phase[name]
+		ph := r.Phase[phase]
 		first := len(rows)
 		for _, row := range ph.Series {
 			ended += row.OK + row.Miss + row.Bad
-			rows = append(rows, append([]string{r.ID, r.Variant, repetition, name, levelAt(ph, row.T)}, fieldsOf(&row, ended)...))
+			rows = append(rows, append([]string{name(r.ID), name(r.Variant), repetition, name(phase), levelAt(ph, row.T)}, fieldsOf(&row, ended)...))
 		}
 		for _, f := range fields {
 			for i, value := range f.over(ph) {
@@ -109,6 +110,14 @@ func secondsOf(r *run.Run, fields []observedField) (rows [][]string) {
 		}
 	}
 	return rows
+}
+
+// name is a text of a result as a spreadsheet shows it, and does not compute it: what begins with one of these characters is a formula there, also in quotes.
+func name(text string) string {
+	if text = quantity.Plain(text); strings.IndexAny(text, "=+-@\t\n") == 0 {
+		return "'" + text
+	}
+	return text
 }
 
 // levelAt is the level to which a row belongs that ends at a time, from 1; "" where the phase has none.

@@ -2,8 +2,10 @@ package report
 
 import (
 	"bytes"
+	"encoding/csv"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -11,7 +13,9 @@ import (
 
 	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/experiment/comparison"
+	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/servertest"
 )
 
 // everyText puts a text in place of all the texts of a value, names of maps included.
@@ -62,9 +66,12 @@ func hostile(t *testing.T, text string) (detail.Source, detail.Source, []*compar
 	return r, study, results
 }
 
+// obeyed are texts that a terminal or a browser would obey.
+var obeyed = []string{"\x1b]0;x\a", "a\r\x9b2J", "a\u202eb", "a\u2066b", "a\u200fb", "a\u2028b", "a\u0085b"}
+
 // A terminal obeys nothing of a result that somebody else has made, in whatever field it is, and Markdown has no elements of theirs.
 func TestNoTextOfAResultIsObeyed(t *testing.T) {
-	for _, text := range append(slices.Clone(corpus), "\x1b]0;x\a", "a\r\x9b2J", "a\u2066b", "a\u2028b") {
+	for _, text := range append(slices.Clone(corpus), obeyed...) {
 		r, study, results := hostile(t, text)
 		var b, md bytes.Buffer
 		require.NoError(t, Text(&b, r.Run, Options{}))
@@ -74,20 +81,53 @@ func TestNoTextOfAResultIsObeyed(t *testing.T) {
 		require.NoError(t, Markdown(&md, []detail.Source{r, study}))
 		require.NoError(t, ComparisonMarkdown(&md, results))
 		for _, shown := range []string{b.String(), md.String()} {
-			require.NotRegexp(t, "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x{9f}\u2028\u2029\u202a-\u202e\u2066-\u2069]", shown, "%q", text)
+			require.False(t, strings.ContainsFunc(shown, quantity.Obeyed), "%q", text)
 		}
 		require.NotRegexp(t, `<`, md.String(), text)
 	}
 }
 
-// A page has none of a result's texts as they came, in whatever field they are.
+// A page has none of a result's texts as they came, in whatever field they are, and none turns the direction of writing.
 func TestPageEscapesEveryField(t *testing.T) {
-	for _, text := range corpus {
+	for i, text := range append(slices.Clone(corpus), obeyed...) {
+		if !servertest.Whole() && i%4 > 0 {
+			continue // one goroutine does it all
+		}
 		r, study, _ := hostile(t, text)
+		r.Plan = []byte(`{"description":"` + text + `"}`)
 		for _, s := range []detail.Source{r, study} {
-			if page := pageOf(t, s); strings.ContainsAny(text, `<"'`) {
+			page := pageOf(t, s)
+			if strings.ContainsAny(text, `<"'`) {
 				require.NotContains(t, page, text)
 			}
+			require.False(t, strings.ContainsFunc(page, quantity.Obeyed), "%q", text)
+			require.NotRegexp(t, `&#x?0*(8206|8207|82[39][0-9]|200[ef]|202[89a-e]|206[6-9]);|\\u20[026]`, page, "nor by another name")
 		}
+	}
+}
+
+// No name of a result is a formula in a spreadsheet, and figures stay figures.
+func TestCSVHasNoFormulas(t *testing.T) {
+	for _, text := range append([]string{"=cmd|' /C calc'!A0", "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(1+1)", "\t=1+1", "\r=1+1", "\n=1", "\"=1+1"}, obeyed...) {
+		r := nasty(text)
+		r.Run.Variant, r.Run.Phase[text].Series = text, slices.Repeat(r.Run.Phase[text].Series, 1)
+		require.NotEmpty(t, r.Run.Phase[text].Series)
+		under := -0.5
+		r.Run.Phase[text].Series[0].Response.P99 = &under
+		r.Run.Phase[text].Series[0].InFlight = -1
+		var b bytes.Buffer
+		require.NoError(t, CSV(&b, []detail.Source{r}))
+		lines, err := csv.NewReader(&b).ReadAll()
+		require.NoError(t, err)
+		for _, line := range lines {
+			for i, cell := range line {
+				require.False(t, strings.ContainsFunc(cell, quantity.Obeyed), "%q", cell)
+				if _, err := strconv.ParseFloat(cell, 64); err != nil {
+					require.NotRegexp(t, "^[=+@\t\r\n-]", cell, "column %s of %q", lines[0][i], text)
+				}
+			}
+		}
+		require.Equal(t, "-1", lines[1][slices.Index(lines[0], "in_flight")])
+		require.Equal(t, "-0.5", lines[1][slices.Index(lines[0], "response_p99")])
 	}
 }

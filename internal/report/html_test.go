@@ -24,6 +24,7 @@ import (
 	"github.com/loadgen/loadgen/internal/report/page"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/servertest"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -46,7 +47,7 @@ func recordedAs(t testing.TB, header run.Header, seed uint64, seconds, perSecond
 	t.Helper()
 	p, r := samplePlan(), run.New(header, environment)
 	random := rand.New(rand.NewPCG(seed, 4))
-	d := detail.NewRun(run.New(header, environment))
+	d := detail.NewRun(run.New(header, environment), driver.Words{})
 	var sum measure.Totals
 	var rows judge.Series
 	var b []byte
@@ -68,7 +69,7 @@ func recordedAs(t testing.TB, header run.Header, seed uint64, seconds, perSecond
 		sum.Merge(s.totals)
 	}
 	p.Phases[2].Open.Duration = time.Duration(seconds) * time.Second
-	r.Add("mixed", judge.NewPhase(p, p.Phases[2], judge.Measured{Endpoints: endpoints(1), Load: &sum, Series: rows.Rows(), Generators: []run.Generator{event}}))
+	r.Add("mixed", judge.NewPhase(p, p.Phases[2], judge.Measured{Steps: []int{3}, Endpoints: endpoints(1), Load: &sum, Series: rows.Rows(), Generators: []measure.Generator{event}}))
 	return detail.Source{Run: r, Detail: d, Plan: []byte(`{"name":"hydra-m4"}`)}
 }
 
@@ -152,7 +153,7 @@ func nasty(text string) detail.Source {
 	r.Environment.Hostname, r.Environment.CPUModel = text, text
 	r.Environment.Servers = map[string]map[string]map[string]string{text: {text: {text: text}}}
 	r.Fleet = []run.Worker{{Name: text, Host: text}}
-	r.Losses = []run.Loss{{Worker: text, Why: text, Phase: text}}
+	r.Losses = []worker.Loss{{Worker: text, Why: text, Phase: text}}
 	r.Verdict.Reasons = []string{text}
 	observe(ph, text)
 	return detail.Source{Run: r, Plan: []byte(text)}
@@ -192,7 +193,7 @@ func nastyStudy(t testing.TB, text string) detail.Source {
 	x := s.Study.Experiment
 	x.Plan, x.ID, x.Loadgen, x.Order = text, text, text, text
 	x.Variants[0].Values = map[string]string{text: text}
-	x.Verdict.Reasons = []string{text}
+	x.Verdict.Reasons, x.ReasonRuns = []string{text, text}, []int{0, 1}
 	x.Runs[0].Verdict.Reasons = []string{text}
 	x.Figures[0].Finding = text
 	x.Tables = append([]run.Table{{
@@ -202,7 +203,7 @@ func nastyStudy(t testing.TB, text string) detail.Source {
 	y := 1.0
 	c := x.AddChart(text, text, text, false)
 	c.Draw(text, text, []float64{1, 2, 3}, []*float64{&y, nil, &y})
-	c.Miss("b", text, text)
+	c.Miss("b", text, run.Cell{Reason: text})
 	s.Study.Runs[1].Environment.Hostname = text
 	return s
 }
@@ -220,13 +221,13 @@ func TestChartsOfThePlan(t *testing.T) {
 				ys = append(ys, &y)
 			}
 			c.Draw("one", variant, xs, ys)
-			c.Miss("two", variant, "there is none of "+variant)
+			c.Miss("two", variant, run.Cell{Reason: "there is none of " + variant})
 		}
 	}
 	add("over time", "time", "ms", false, 1, 2, 3)
 	add("over ops", "ops", "/min", true, 100, 5000)
 	add("over quantiles", "quantile", "us", true, 0, 0.5, 0.99)
-	x.AddChart("of nothing", "time", "", false).Miss("one", "a", "there is none at all")
+	x.AddChart("of nothing", "time", "", false).Miss("one", "a", run.Cell{Reason: "there is none at all"})
 	page := html.UnescapeString(pageOf(t, s))
 	for _, want := range []string{
 		`aria-label="over time"`, "2 s\na one 2.00 ms\nb one 2.00 ms", "after 5,000 ops\na one 0.120/min", "99 % took at most\na one 3,000 µs",
@@ -282,13 +283,17 @@ func TestPageNeedsNothingElse(t *testing.T) {
 
 // TestDay is a page of a run of a day: small, whatever was kept.
 func TestDay(t *testing.T) {
-	s := recorded(t, 86400, 2)
+	hours, point, words := 24, 300, "each point is 5 min"
+	if !servertest.Whole() {
+		hours, point, words = 3, 30, "each point is 30 s"
+	}
+	s := recorded(t, hours*3600, 2)
 	steps := s.Detail.Phases(s.Run)["mixed"]
 	require.Len(t, steps, 1)
-	require.Equal(t, 300, steps[0].Seconds)
+	require.Equal(t, point, steps[0].Seconds)
 	page := pageOf(t, s)
 	require.Less(t, len(page), 1<<20)
-	require.Contains(t, page, "each point is 5 min")
+	require.Contains(t, page, words)
 }
 
 // BenchmarkDay is what a page of a day takes once its snapshots are read, and BenchmarkAdd what each of those does.
@@ -308,7 +313,7 @@ func BenchmarkAdd(b *testing.B) {
 	snapshot := measure.Snapshot{SeqFirst: 1, SeqLast: 1, To: 1000 * ms, Delta: *s.totals}
 	bytes, err := snapshot.AppendBinary(nil)
 	require.NoError(b, err)
-	d := detail.NewRun(run.New(header, environment))
+	d := detail.NewRun(run.New(header, environment), driver.Words{})
 	b.ReportAllocs()
 	for b.Loop() {
 		require.NoError(b, d.Add(bytes))
@@ -319,9 +324,16 @@ func BenchmarkAdd(b *testing.B) {
 func TestDetailIsOfItsRun(t *testing.T) {
 	s := recorded(t, 30, 100)
 	require.Contains(t, pageOf(t, s), "Heatmap")
-	s.Run.Phase["mixed"].Digest = "0000000000000001"
-	require.NotContains(t, pageOf(t, s), "Heatmap")
-	require.ErrorContains(t, detail.NewRun(s.Run).Add([]byte("no snapshot")), "read a snapshot: ")
+	for _, spoil := range []func(*run.Phase){
+		func(ph *run.Phase) { ph.Digest = "0000000000000001" },
+		func(ph *run.Phase) { ph.Steps = []int{2} },
+		func(ph *run.Phase) { ph.Steps = nil },
+	} {
+		s := recorded(t, 30, 100)
+		spoil(s.Run.Phase["mixed"])
+		require.NotContains(t, pageOf(t, s), "Heatmap")
+	}
+	require.ErrorContains(t, detail.NewRun(s.Run, driver.Words{}).Add([]byte("no snapshot")), "read a snapshot: ")
 }
 
 // TestForms are those beside text and page.

@@ -8,7 +8,6 @@ import (
 	"github.com/loadgen/loadgen/internal/pace"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/search"
-	"github.com/loadgen/loadgen/internal/workload"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -75,12 +74,12 @@ func carriedOut(p *plan.Plan, ph *plan.Phase, busy float64) *run.Phase {
 	g.Busy = busy
 	add := func(s pace.Shape) {
 		m.AddLevel(p, ph, judge.Measured{
-			Endpoints: m.Endpoints, Load: queue(ph, s), Shape: s, Generators: []run.Generator{g},
+			Endpoints: m.Endpoints, Load: queue(ph, s), Shape: s, Generators: []measure.Generator{g},
 		}, time.Duration(len(m.Levels))*time.Second)
 	}
 	if ph.Stages != nil {
-		for _, s := range workload.Shapes(ph.Stages) {
-			add(s)
+		for _, s := range ph.Stages.Shapes() {
+			add(pace.Shape(s))
 		}
 		return judge.NewPhase(p, ph, m)
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/judge"
 	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/pace"
 	"github.com/loadgen/loadgen/internal/report/words"
 	"github.com/loadgen/loadgen/internal/run"
-	"github.com/loadgen/loadgen/internal/workload"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -95,9 +95,9 @@ func TestWhatTheLoadCounts(t *testing.T) {
 					s.totals.RecordScenario(i, &measure.Sample{Due: n, Start: n, End: 2*ms + n})
 				}
 			}
-			m := judge.Measured{Endpoints: endpoints(4), Load: s.totals, Generators: []run.Generator{event}}
+			m := judge.Measured{Endpoints: endpoints(4), Load: s.totals, Generators: []measure.Generator{event}}
 			if o := test.phase.Open; o != nil {
-				m.Shape = workload.Shape(o)
+				m.Shape = pace.Shape(o.Shape())
 			}
 			r := run.New(header, environment)
 			r.Add("get", judge.NewPhase(samplePlan(), test.phase, m))

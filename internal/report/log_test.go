@@ -9,6 +9,7 @@ import (
 	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
@@ -16,7 +17,7 @@ import (
 func TestMarkdownSaysWhatALogPromised(t *testing.T) {
 	r := run.New(run.Header{Plan: "p"}, run.Environment{})
 	r.PhaseOrder = []string{"fill"}
-	r.Phase["fill"] = &run.Phase{Log: &run.Log{
+	r.Phase["fill"] = &run.Phase{Log: &worker.Log{
 		Log: localfile.Log{
 			Layout: "append", SyncAsked: "auto", SyncUsed: "msync", FileSystem: "tmpfs", Caveats: []string{"tmpfs lives in memory"}, Clear: "inside",
 			Files: 2, FileBytes: 1 << 20, Bytes: 2000,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/detail"
 	"github.com/loadgen/loadgen/internal/judge"
+	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -51,7 +52,7 @@ func observed() *run.Run {
 	jvm.Begin(&run.Probe{Seconds: 0.001, Missing: map[string]string{"": "connection refused"}})
 	jvm.End(&run.Probe{At: 2, Seconds: 0.001, Missing: map[string]string{"": "connection refused"}})
 	r.Add("put", judge.NewPhase(p, p.Phases[0], judge.Measured{
-		Endpoints: endpoints(4), Load: simulate(4).closed(driver.Put, 3, 1000).totals, Generators: []run.Generator{event},
+		Endpoints: endpoints(4), Load: simulate(4).closed(driver.Put, 3, 1000).totals, Generators: []measure.Generator{event},
 		Observed: map[string]*judge.Observation{"redis": redis, "process": process, "jvm": jvm},
 	}))
 	return r

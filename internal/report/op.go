@@ -14,7 +14,11 @@ func (p *printer) op(d words.Done) {
 	if d.Sequence == "" {
 		p.item(d.Name, words.Ledger(&d.Ledger))
 	} else {
-		p.item("scenario", d.Name+": "+d.Sequence)
+		kind := "scenario"
+		if strings.Contains(d.At, ".step.") {
+			kind = "step"
+		}
+		p.item(kind, d.Name+": "+d.Sequence)
 		p.item("", words.Ledger(&d.Ledger))
 	}
 	if causes := d.Caused(); causes != "" {
@@ -24,6 +28,13 @@ func (p *printer) op(d words.Done) {
 	p.items("", " · ", d.Keys()...)
 	p.items("", " · ", d.Volume()...)
 	p.latencies(d.Rows())
+	for i, line := range d.Grown() {
+		label := ""
+		if i == 0 {
+			label = "growth"
+		}
+		p.item(label, line)
+	}
 }
 
 // shows says whether there is room for a column of latencies.

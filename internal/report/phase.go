@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/internal/report/words"
 	"github.com/loadgen/loadgen/internal/run"
 )
@@ -18,7 +19,7 @@ func (p *printer) phase(name string, ph *run.Phase) {
 		word = strings.ToUpper(word)
 	}
 	p.rule(name, word)
-	overloaded := len(ph.Reasons) > 0 && strings.HasPrefix(ph.Reasons[0].Text, "offered ") // and says so itself
+	overloaded := len(ph.Reasons) > 0 && ph.Reasons[0].Code == reason.Overloaded // and says so itself
 	if ph.OfferedRate != nil && ph.AchievedRate != nil && !overloaded {
 		p.item("rate", "offered "+words.Arriving(ph, *ph.OfferedRate)+", sustained "+words.Arriving(ph, *ph.AchievedRate)+words.Mark(ph, "achieved_rate"))
 	}
@@ -27,7 +28,7 @@ func (p *printer) phase(name string, ph *run.Phase) {
 		p.point(label, words.Marks[why.Validity], why.Text)
 		label = ""
 	}
-	p.item("load", words.Load(ph)+"; took "+quantity.Duration(ph.Seconds))
+	p.item("load", words.Load(ph)+"; "+words.Took(ph))
 	p.items("trace", "; ", words.Trace(ph)...)
 	p.item("target", words.Target(ph))
 	p.item("dataset", words.Dataset(ph))
@@ -80,8 +81,15 @@ func (p *printer) requests(ph *run.Phase) {
 		if slices.Contains(idle, r.Endpoint) {
 			continue
 		}
-		if _, there := lines[r.Endpoint]; !there {
-			endpoints = append(endpoints, r.Endpoint)
+		at := r.Endpoint
+		if len(ph.Others) > 0 {
+			at = r.Target + " at " + at
+			if r.Sent+r.Refused == 0 {
+				continue // no step brings it there
+			}
+		}
+		if _, there := lines[at]; !there {
+			endpoints = append(endpoints, at)
 		}
 		text := r.Verb + " " + quantity.Thousands(r.Sent) + " sent"
 		for _, n := range []struct {
@@ -92,7 +100,7 @@ func (p *printer) requests(ph *run.Phase) {
 				text += ", " + quantity.Thousands(n.n) + " " + n.name
 			}
 		}
-		lines[r.Endpoint] = append(lines[r.Endpoint], text)
+		lines[at] = append(lines[at], text)
 	}
 	wide := 0
 	for _, e := range endpoints {

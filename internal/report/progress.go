@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/report/words"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -127,7 +128,7 @@ type frame struct{ run.Update }
 
 func (u frame) name() string {
 	switch {
-	case u.Kind != run.Load:
+	case !u.Kind.Timed():
 		return u.Phase + " (" + string(u.Kind) + ")"
 	case u.Levels > 0:
 		return u.Phase + " " + quantity.Thousands(u.Level) + " of " + quantity.Thousands(u.Levels)
@@ -187,7 +188,7 @@ func (u frame) figures() []string {
 	}
 	parts = append(parts, "ended "+quantity.SI(u.Achieved)+"/s")
 	if u.P50 > 0 || u.P99 > 0 {
-		parts = append(parts, "p50 "+quantity.Duration(u.P50.Seconds()), "p99 "+quantity.Duration(u.P99.Seconds()))
+		parts = append(parts, "p50 "+words.Latency(unlessZero(u.P50.Seconds())), "p99 "+words.Latency(unlessZero(u.P99.Seconds())))
 	}
 	parts = append(parts, "bad "+quantity.Thousands(u.Bad))
 	done := quantity.Thousands(u.Done)

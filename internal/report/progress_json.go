@@ -29,7 +29,7 @@ func NewJSONLines(w io.Writer) *JSONLines { return &JSONLines{w: w} }
 type progressLine struct {
 	Run      string       `json:"run"`
 	Phase    string       `json:"phase"`
-	Kind     run.StepKind `json:"kind"`
+	Kind     string       `json:"kind"`
 	Level    *int         `json:"level"`
 	Levels   *int         `json:"levels"`
 	Elapsed  float64      `json:"elapsed"`
@@ -75,7 +75,7 @@ func (l *JSONLines) progress(id string, u run.Update) {
 		return
 	}
 	l.object("progress", progressLine{
-		Run: id, Phase: u.Phase, Kind: u.Kind, Level: unlessZero(u.Level), Levels: unlessZero(u.Levels),
+		Run: id, Phase: u.Phase, Kind: string(u.Kind), Level: unlessZero(u.Level), Levels: unlessZero(u.Levels),
 		Elapsed: u.Elapsed.Seconds(), Expected: unlessZero(u.Expected.Seconds()),
 		Offered: unlessZero(u.Offered), Achieved: u.Achieved, P50: unlessZero(u.P50.Seconds()), P99: unlessZero(u.P99.Seconds()),
 		Done: u.Done, Total: unlessZero(u.Total), Bad: u.Bad, Final: u.Final, Awaited: append([]string{}, u.Awaited...), Validity: u.Verdict.Validity,

@@ -10,23 +10,26 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 )
 
 // updates are those of a run with a setup, a closed load of a known number of ops and an open one.
 func updates() []run.Update {
 	return []run.Update{
-		{Phase: "get", Kind: run.Setup, Elapsed: 3 * time.Second, Doing: "getting ready"},
-		{Phase: "get", Kind: run.Setup, Elapsed: 80 * time.Millisecond, Achieved: 6250, P50: 1200 * time.Microsecond, P99: 3 * time.Millisecond, Done: 500, Total: 500, Final: true},
-		{Phase: "get", Kind: run.Load, Elapsed: time.Second, Achieved: 83_214, P50: 108 * time.Microsecond, P99: 1340 * time.Microsecond, Done: 83_214, Total: 200_000},
-		{Phase: "get", Kind: run.Load, Elapsed: 2 * time.Second, Achieved: 0, Done: 83_214, Total: 200_000, Bad: 3},
-		{Phase: "get", Kind: run.Load, Elapsed: 2500 * time.Millisecond, Achieved: 90_000, P50: 100 * time.Microsecond, P99: time.Millisecond, Done: 200_000, Total: 200_000, Bad: 3, Final: true},
-		{Phase: "get", Kind: run.Load, Elapsed: time.Second, Doing: "ending"},
-		{Phase: "mixed", Kind: run.Load, Elapsed: 12 * time.Second, Expected: 90 * time.Second, Offered: 20_000, Achieved: 19_990, P50: 108 * time.Microsecond, P99: time.Second, Done: 240_000},
-		{Phase: "mixed", Kind: run.Load, Elapsed: 13 * time.Second, Expected: 90 * time.Second, Offered: 20_000, Achieved: 13_300, P50: 108 * time.Microsecond, P99: time.Second, Done: 253_300, Awaited: []string{"w2"}},
-		{Phase: "mixed", Kind: run.Load, Elapsed: 14 * time.Second, Expected: 90 * time.Second, Offered: 20_000, Done: 253_300, Awaited: []string{"w1", "w2", "w3", "w4", "w5"}},
-		{Phase: "mixed", Kind: run.Load, Elapsed: 91 * time.Second, Expected: 90 * time.Second, Offered: 20_000, Achieved: 19_990, P50: 108 * time.Microsecond, P99: time.Second, Done: 1_800_000, Final: true},
-		{Phase: "until stopped", Kind: run.Load, Elapsed: 3 * time.Hour, Achieved: 1, Done: 7},
+		{Phase: "get", Kind: worker.Setup, Elapsed: 3 * time.Second, Doing: "getting ready"},
+		{Phase: "get", Kind: worker.Setup, Elapsed: 80 * time.Millisecond, Achieved: 6250, P50: 1200 * time.Microsecond, P99: 3 * time.Millisecond, Done: 500, Total: 500, Final: true},
+		{Phase: "get", Kind: worker.Load, Elapsed: time.Second, Achieved: 83_214, P50: 108 * time.Microsecond, P99: 1340 * time.Microsecond, Done: 83_214, Total: 200_000},
+		{Phase: "get", Kind: worker.Load, Elapsed: 2 * time.Second, Achieved: 0, Done: 83_214, Total: 200_000, Bad: 3},
+		{Phase: "get", Kind: worker.Load, Elapsed: 2500 * time.Millisecond, Achieved: 90_000, P50: 100 * time.Microsecond, P99: time.Millisecond, Done: 200_000, Total: 200_000, Bad: 3, Final: true},
+		{Phase: "get", Kind: worker.Load, Elapsed: time.Second, Doing: "ending"},
+		{Phase: "mixed", Kind: worker.Load, Elapsed: 12 * time.Second, Expected: 90 * time.Second, Offered: 20_000, Achieved: 19_990, P50: 108 * time.Microsecond, P99: time.Second, Done: 240_000},
+		{Phase: "mixed", Kind: worker.Load, Elapsed: 13 * time.Second, Expected: 90 * time.Second, Offered: 20_000, Achieved: 13_300, P50: 108 * time.Microsecond, P99: time.Second, Done: 253_300, Awaited: []string{"w2"}},
+		{Phase: "mixed", Kind: worker.Load, Elapsed: 14 * time.Second, Expected: 90 * time.Second, Offered: 20_000, Done: 253_300, Awaited: []string{"w1", "w2", "w3", "w4", "w5"}},
+		{Phase: "mixed", Kind: worker.Load, Elapsed: 15 * time.Second, Expected: 90 * time.Second, Offered: 20_000, Achieved: 18_000, P50: 108 * time.Microsecond, Bad: 400, Done: 280_000}, // more than 1 % failed
+		{Phase: "mixed", Kind: worker.Load, Elapsed: 91 * time.Second, Expected: 90 * time.Second, Offered: 20_000, Achieved: 19_990, P50: 108 * time.Microsecond, P99: time.Second, Done: 1_800_000, Final: true},
+		{Phase: "until stopped", Kind: worker.Load, Elapsed: 3 * time.Hour, Achieved: 1, Done: 7},
 	}
 }
 
@@ -49,7 +52,7 @@ func TestProgressJSON(t *testing.T) {
 	l := NewJSONLines(&b)
 	fmt.Fprintf(l, "two\nlines \"quoted\"\n")
 	show(NewProgress(l, nil, "r"))
-	l.Result(&run.Run{Header: run.Header{ID: "r"}, ExitCode: 4, Verdict: run.Verdict{Validity: run.Invalid, Reasons: []string{"late"}}}, "/runs/r")
+	l.Result(&run.Run{Header: run.Header{ID: "r"}, ExitCode: 4, Verdict: run.Verdict{Validity: run.Invalid, Reasons: []string{"late"}, Codes: []reason.Code{reason.StartedLate}}}, "/runs/r")
 	golden(t, "progress.jsonl", b.String())
 	for line := range strings.Lines(b.String()) {
 		require.True(t, json.Valid([]byte(line)), line)
@@ -157,9 +160,9 @@ func TestProgressRate(t *testing.T) {
 			w := &counter{}
 			p := NewProgress(w, tt.columns, "r")
 			for i := range time.Duration(1000) {
-				p.Show(run.Update{Phase: "get", Kind: run.Load, Elapsed: i * 10 * time.Millisecond})
+				p.Show(run.Update{Phase: "get", Kind: worker.Load, Elapsed: i * 10 * time.Millisecond})
 			}
-			p.Show(run.Update{Phase: "get", Kind: run.Load, Elapsed: 10 * time.Second, Final: true})
+			p.Show(run.Update{Phase: "get", Kind: worker.Load, Elapsed: 10 * time.Second, Final: true})
 			require.InDelta(t, tt.want, w.writes, 1)
 		})
 	}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -8,7 +9,9 @@ import (
 	"github.com/loadgen/loadgen/internal/judge"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -76,7 +79,7 @@ func endpoints(n int) []string {
 	return all[:n]
 }
 
-var event = run.Generator{Executor: "event loop", Loops: 1, CPUSeconds: 0.71, MaxRSSBytes: 41_943_040, Mallocs: 212, Busy: 0.231}
+var event = measure.Generator{Executor: "event loop", Loops: 1, CPUSeconds: 0.71, MaxRSSBytes: 41_943_040, Mallocs: 212, Busy: 0.231}
 
 // simulation makes totals of ops with random service times.
 type simulation struct {
@@ -143,14 +146,14 @@ func good() *run.Run {
 	p, r := samplePlan(), run.New(header, environment)
 	r.Seconds = 1.913
 	r.Add("put", judge.NewPhase(p, p.Phases[0], judge.Measured{
-		Endpoints: endpoints(4), Load: simulate(4).closed(driver.Put, 3, 1000).totals, Generators: []run.Generator{event},
+		Endpoints: endpoints(4), Load: simulate(4).closed(driver.Put, 3, 1000).totals, Generators: []measure.Generator{event},
 	}))
 	setup := simulate(4)
 	for i := range int64(500) {
 		setup.op(driver.Put, driver.OK, 3, i*ms, i*ms)
 	}
 	r.Add("get", judge.NewPhase(p, p.Phases[1], judge.Measured{
-		Endpoints: endpoints(4), Load: simulate(4).closed(driver.Get, 1, 1000).totals, Setup: setup.totals, Generators: []run.Generator{event},
+		Endpoints: endpoints(4), Load: simulate(4).closed(driver.Get, 1, 1000).totals, Setup: setup.totals, Generators: []measure.Generator{event},
 	}))
 	yes := true
 	r.SetAsserts([]run.AssertResult{{
@@ -194,7 +197,7 @@ func overloaded() *run.Run {
 	}
 	g := event
 	g.Busy, g.GCCycles, g.Mallocs = 0.88, 2, 1_234_567
-	ph := judge.NewPhase(p, p.Phases[2], judge.Measured{Endpoints: endpoints(12), Load: s.totals, Series: rows(2), Generators: []run.Generator{g}})
+	ph := judge.NewPhase(p, p.Phases[2], judge.Measured{Endpoints: endpoints(12), Load: s.totals, Series: rows(2), Generators: []measure.Generator{g}})
 	r.Add("mixed", ph)
 	no := false
 	r.SetAsserts([]run.AssertResult{
@@ -215,14 +218,14 @@ func broken() *run.Run {
 	s.op(driver.Put, driver.Timeout, 1, ms, ms)
 	s.totals.Span.Session(0, 1001*ms)
 	r.Seconds = 1.2
-	r.Add("fill", judge.NewPhase(p, p.Phases[3], judge.Measured{Endpoints: endpoints(1), Load: s.totals, Generators: []run.Generator{event}}))
-	r.Conclude(run.Failed, `phase "fill": populate: 1 of 1,000,000 put ops were done: 1 timed out, 999,998 were never begun`)
+	r.Add("fill", judge.NewPhase(p, p.Phases[3], judge.Measured{Endpoints: endpoints(1), Load: s.totals, Generators: []measure.Generator{event}}))
+	r.Conclude(run.Failed, reason.Why{Code: reason.SetupFailed, Text: `phase "fill": populate: 1 of 1,000,000 put ops were done: 1 timed out, 999,998 were never begun`})
 	return r
 }
 
 // unreachable could not even begin.
 func unreachable() *run.Run {
-	r := run.New(header, environment).Fail(`target "space": connect to 127.0.0.1:7001: connection refused`)
+	r := run.New(header, environment).Fail(errors.New(`target "space": connect to 127.0.0.1:7001: connection refused`))
 	r.Seconds = 0.013
 	return r
 }
@@ -238,12 +241,12 @@ func fleet() *run.Run {
 		{Name: "a-worker-with-a-long-name", Host: "node2", Sessions: 3, ClockUncertaintySeconds: 1.2e-3},
 		{Name: "w3", Host: "node3", Sessions: 4, ClockUncertaintySeconds: 91e-6, CPUSeconds: 1.43},
 	}
-	r.Losses = []run.Loss{{
+	r.Losses = []worker.Loss{{
 		Worker: "a-worker-with-a-long-name", Why: "no heartbeat for 10s", Phase: "put", Seq: 4, KnownSeconds: 4, LoadedSeconds: 14.2, UnseenOps: 1800,
 	}}
 	r.Add("put", judge.NewPhase(p, p.Phases[0], judge.Measured{
-		Endpoints: endpoints(4), Load: simulate(4).closed(driver.Put, 3, 1000).totals, Generators: []run.Generator{event}, Losses: r.Losses,
+		Endpoints: endpoints(4), Load: simulate(4).closed(driver.Put, 3, 1000).totals, Generators: []measure.Generator{event}, Losses: r.Losses,
 	}))
-	r.Conclude(run.Degraded, r.Losses[0].Error())
+	r.Conclude(run.Degraded, reason.Why{Code: reason.WorkerLost, Text: r.Losses[0].Error()})
 	return r
 }

@@ -36,8 +36,10 @@ func TestFirstScreenOfAnExperiment(t *testing.T) {
 	for i := range x.Runs {
 		x.Runs[i].Verdict.Reasons = []string{"phase mixed: waited " + quantity.Thousands(i) + " % of the time"}
 		x.Verdict.Reasons = append(x.Verdict.Reasons, x.Runs[i].Variant+", repetition "+quantity.Thousands(x.Runs[i].Repetition)+": "+x.Runs[i].Verdict.Reasons[0])
+		x.ReasonRuns = append(x.ReasonRuns, i+1)
 	}
 	x.Verdict.Reasons = append(x.Verdict.Reasons, "w3: not run as often as planned: its cap is used up")
+	x.ReasonRuns = append(x.ReasonRuns, 0)
 	x.Verdict.Validity = run.Invalid
 	s.Study.Runs[4].Environment.Kernel = "another"
 	page = visible(pageOf(t, s))

@@ -66,7 +66,7 @@ func (p *printer) line(format string, args ...any) {
 
 // to writes the page. A terminal obeys nothing of it.
 func (p *printer) to(w io.Writer) error {
-	_, err := io.WriteString(w, Plain(p.b.String()))
+	_, err := io.WriteString(w, quantity.Plain(p.b.String()))
 	return err
 }
 
@@ -173,8 +173,8 @@ func reasons(r *run.Run) []string {
 	for _, name := range r.PhaseOrder {
 		ph := r.Phase[name]
 		more := ph.Reasons
-		if len(more) == 0 || slices.ContainsFunc(some, func(why string) bool { return strings.HasSuffix(why, more[0].Text) }) {
-			continue
+		if len(more) == 0 || r.EndedBy(&more[0]) {
+			continue // it is said
 		}
 		first := max(0, slices.IndexFunc(more, func(why run.Reason) bool { return why.Validity == ph.Validity }))
 		why := "phase " + name + ": " + more[first].Text

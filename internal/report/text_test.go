@@ -11,7 +11,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/exit"
+	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -81,8 +84,8 @@ func TestVerdictNamesTheWorstOfAPhase(t *testing.T) {
 
 func TestCapped(t *testing.T) {
 	r := run.New(header, environment)
-	r.Conclude(run.Capped, "ended by the cap of 1m on the runs of a variant")
-	require.Equal(t, run.ExitOK, r.ExitCode)
+	r.Conclude(run.Capped, reason.Why{Code: reason.Capped, Text: "ended by the cap of 1m on the runs of a variant"})
+	require.Equal(t, exit.OK, r.ExitCode)
 	var b strings.Builder
 	require.NoError(t, Text(&b, r, Options{}))
 	require.Contains(t, b.String(), "The run was CAPPED: the plan's cap has ended it, and it counts as far as it got.")
@@ -95,7 +98,7 @@ func TestWorkersAreFew(t *testing.T) {
 	for i := range 100 {
 		r.Fleet = append(r.Fleet, run.Worker{Name: fmt.Sprintf("w%d", i), Sessions: 1})
 	}
-	r.Losses = []run.Loss{{Worker: "w77", Phase: "put"}}
+	r.Losses = []worker.Loss{{Worker: "w77", Phase: "put"}}
 	p := newPrinter(0)
 	p.workers(r)
 	require.Contains(t, p.b.String(), "1 of 100 LOST")

@@ -1,8 +1,6 @@
 package report
 
 import (
-	"slices"
-
 	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/report/words"
 	"github.com/loadgen/loadgen/internal/run"
@@ -22,9 +20,9 @@ func (p *printer) workers(r *run.Run) {
 	}
 	p.rule("workers", word)
 	shown, hidden := 0, 0
-	for _, w := range r.Fleet {
-		i := slices.IndexFunc(r.Losses, func(l run.Loss) bool { return l.Worker == w.Name })
-		if i < 0 {
+	for i, w := range r.Fleet {
+		loss := r.LossOf(i)
+		if loss == nil && w.Replaces == "" {
 			if shown == maxWorkers {
 				hidden++
 				continue
@@ -32,8 +30,8 @@ func (p *printer) workers(r *run.Run) {
 			shown++
 		}
 		p.worker(&w)
-		if i >= 0 {
-			p.item("", words.Loss(&r.Losses[i]))
+		if loss != nil {
+			p.item("", loss.Brief())
 		}
 	}
 	if hidden > 0 {

@@ -13,11 +13,12 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/plan"
+	"github.com/loadgen/loadgen/pkg/plan/display"
 )
 
 // Latencies returns the histogram, in nanoseconds, of which a latency of an op is the sum over all runs of a variant; nil when there is
 // none. The path is that below the op: response, latency.ok.service, acks.0.
-type Latencies func(phase, verb string, path ...string) *measure.Times
+type Latencies func(variant, phase, verb string, path ...string) *measure.Times
 
 const (
 	maxPoints  = 360 // of a line over time or ops
@@ -28,7 +29,7 @@ const (
 )
 
 // CheckCharts reports what is wrong with the lines of charts, all at once, for a variant's plan, as CheckTables does with columns.
-func CheckCharts(p *plan.Plan, charts []plan.Chart) hcl.Diagnostics {
+func CheckCharts(p *plan.Plan, charts []display.Chart) hcl.Diagnostics {
 	var all hcl.Diagnostics
 	for _, c := range charts {
 		u, ok := unitNamed(c.Unit)
@@ -37,8 +38,13 @@ func CheckCharts(p *plan.Plan, charts []plan.Chart) hcl.Diagnostics {
 		}
 		for _, l := range c.Lines {
 			check := checkSeries
-			if c.Over == plan.OverQuantile {
+			switch {
+			case c.Over == display.OverQuantile:
 				check = checkCurve
+			case c.Over.Variable() != "":
+				check = checkFigure
+			case c.Over == display.OverTime:
+				check = checkTimed
 			}
 			for _, d := range check(p, l, u) {
 				all = append(all, placeAt(fmt.Sprintf("chart %q, line %q", c.Name, l.Name), l.File, l.Line, d))
@@ -57,7 +63,7 @@ func unknownUnit(name string) *hcl.Diagnostic {
 }
 
 // checkSeries checks a line over time or ops: a number from one row of one series.
-func checkSeries(p *plan.Plan, l plan.Column, u unit) hcl.Diagnostics {
+func checkSeries(p *plan.Plan, l display.Column, u unit) hcl.Diagnostics {
 	rows := rowType(resultType(p).AttributeType("phase"))
 	v, expr, diags := checkValue(p, l, columnContext(cty.UnknownVal(rows), nil, nil, nil), u)
 	if diags.HasErrors() {
@@ -78,8 +84,35 @@ func checkSeries(p *plan.Plan, l plan.Column, u unit) hcl.Diagnostics {
 	return nil
 }
 
+// checkTimed checks a line over time. Rows by the number of the op have no time.
+func checkTimed(p *plan.Plan, l display.Column, u unit) hcl.Diagnostics {
+	diags := checkSeries(p, l, u)
+	if expr, failed := parseColumn(l); !failed.HasErrors() && !diags.HasErrors() {
+		if steps := seriesOf(expr)[0]; steps[len(steps)-1] == byOrdinal {
+			return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "a course has no time", Detail: `Write over = "ops".`, Subject: expr.Range().Ptr()}}
+		}
+	}
+	return diags
+}
+
+// checkFigure checks a line over a variable: a figure of a variant.
+func checkFigure(p *plan.Plan, l display.Column, u unit) hcl.Diagnostics {
+	phases := resultType(p).AttributeType("phase")
+	v, expr, diags := checkValue(p, l, columnContext(cty.UnknownVal(phases), nil, nil, nil), u)
+	if diags.HasErrors() {
+		return diags
+	}
+	if got := v.Type(); got != cty.Number && got != cty.DynamicPseudoType {
+		return hcl.Diagnostics{{
+			Severity: hcl.DiagError, Summary: "the value is " + article(got.FriendlyName()) + ", not a number",
+			Detail: "Write a figure of the phase, such as phase.NAME.seconds.", Subject: expr.Range().Ptr(),
+		}}
+	}
+	return nil
+}
+
 // checkCurve checks a quantile curve: the name of a latency of an op.
-func checkCurve(p *plan.Plan, l plan.Column, u unit) hcl.Diagnostics {
+func checkCurve(p *plan.Plan, l display.Column, u unit) hcl.Diagnostics {
 	phases := resultType(p).AttributeType("phase")
 	_, expr, diags := checkValue(p, l, columnContext(cty.UnknownVal(phases), nil, nil, nil), unit{})
 	if diags.HasErrors() {
@@ -105,7 +138,7 @@ func rowType(t cty.Type) cty.Type {
 	}
 	attrs := map[string]cty.Type{}
 	for name, of := range t.AttributeTypes() {
-		if name == "series" && of.IsListType() && of.ElementType().IsObjectType() {
+		if isSeries(name) && of.IsListType() && of.ElementType().IsObjectType() {
 			row := map[string]cty.Type{}
 			for field, kind := range of.ElementType().AttributeTypes() {
 				row[field] = kind
@@ -121,6 +154,11 @@ func rowType(t cty.Type) cty.Type {
 	return cty.Object(attrs)
 }
 
+// byOrdinal is the name of rows by the number of the op; those of series are by time.
+const byOrdinal = "course"
+
+func isSeries(name string) bool { return name == "series" || name == byOrdinal }
+
 // seriesOf lists the series that an expression names, each as the steps to it below phase.
 func seriesOf(expr hclsyntax.Expression) (all [][]string) {
 	for _, traversal := range expr.Variables() {
@@ -128,7 +166,7 @@ func seriesOf(expr hclsyntax.Expression) (all [][]string) {
 		for _, step := range traversal[1:] {
 			name, _ := nameOf(step)
 			steps = append(steps, name)
-			if name != "series" {
+			if !isSeries(name) {
 				continue
 			}
 			if !slices.ContainsFunc(all, func(other []string) bool { return slices.Equal(other, steps) }) {
@@ -176,12 +214,30 @@ func isLatency(expr hclsyntax.Expression, phases cty.Type) bool {
 
 // Draw adds a chart with its lines to an experiment, for each variant those of the plan. What several runs say is their mean over time and
 // ops; quantiles are of all their ops together. A line without points has the reason.
-func Draw(x *run.Experiment, c plan.Chart, variants []Variant) {
+func Draw(x *run.Experiment, c display.Chart, variants []Variant) {
 	out := x.AddChart(c.Title, string(c.Over), c.Unit, c.Log)
+	variants = slices.DeleteFunc(slices.Clone(variants), func(v Variant) bool { return !c.Draws(valuesOf(x, v.Name)) })
+	if c.Over.Variable() != "" {
+		for _, l := range c.Lines {
+			for _, g := range groupsBy(x, variants, c) {
+				label := strings.TrimPrefix(g.name+" "+l.Name, " ")
+				if len(c.Lines) == 1 && g.name != "" {
+					label = g.name
+				}
+				px, py, why := g.points(l)
+				if len(px) == 0 {
+					out.Miss(label, g.first, why)
+					continue
+				}
+				out.Draw(label, g.first, px, py)
+			}
+		}
+		return
+	}
 	for _, v := range variants {
 		for _, l := range c.Lines {
 			points, why := pointsOf(l, v, c.Over)
-			if why != "" {
+			if points == nil {
 				out.Miss(l.Name, v.Name, why)
 				continue
 			}
@@ -201,16 +257,17 @@ type point struct {
 	y *float64
 }
 
-// pointsOf returns the points of a line, or why there are none.
-func pointsOf(l plan.Column, v Variant, over plan.Over) (points []point, why string) {
+// pointsOf returns the points of a line, or an empty cell that says why there are none.
+func pointsOf(l display.Column, v Variant, over display.Over) (points []point, why run.Cell) {
 	expr, diags := parseColumn(l)
 	switch {
 	case diags.HasErrors():
-		return nil, explain(diags)
+		return nil, run.Cell{Reason: explain(diags)}
 	case len(v.Runs) == 0:
-		return nil, "no run of this variant counts"
-	case over == plan.OverQuantile:
-		return curve(expr, v)
+		return nil, run.Cell{Reason: "no run of this variant counts"}
+	case over == display.OverQuantile:
+		points, none := curve(expr, v)
+		return points, run.Cell{Reason: none}
 	}
 	return meanSeries(expr, v, over)
 }
@@ -220,10 +277,10 @@ func curve(expr hclsyntax.Expression, v Variant) (points []point, why string) {
 	phase, verb, path, _ := latencyPath(expr)
 	var t *measure.Times
 	if v.Latencies != nil {
-		t = v.Latencies(phase, verb, path...)
+		t = v.Latencies(v.Name, phase, verb, path...)
 	}
 	if t == nil || t.Answered.Count() == 0 {
-		if why := v.Runs[0].Why(append([]string{"phase", phase, "op", verb}, path...)...); why != "" {
+		if why := v.Runs[0].Why(append([]string{"phase", phase, "op", verb}, path...)...).Text; why != "" {
 			return nil, why
 		}
 		return nil, "there are no samples of it in the runs' snapshots"
@@ -244,11 +301,12 @@ func curve(expr hclsyntax.Expression, v Variant) (points []point, why string) {
 }
 
 // meanSeries is the mean over a variant's runs of what an expression is in each row of its series.
-func meanSeries(expr hclsyntax.Expression, v Variant, over plan.Over) (points []point, why string) {
+func meanSeries(expr hclsyntax.Expression, v Variant, over display.Over) (points []point, why run.Cell) {
 	var all [][]point
+	finer := finerThanSeconds(expr, v, over)
 	for _, r := range v.Runs {
-		some, missing := seriesPoints(expr, v.Plan, r, over)
-		if why == "" {
+		some, missing := seriesPoints(expr, v.Plan, r, over, finer)
+		if why.Reason == "" {
 			why = missing
 		}
 		all = append(all, some)
@@ -256,30 +314,38 @@ func meanSeries(expr hclsyntax.Expression, v Variant, over plan.Over) (points []
 	points = thinned(meanPoints(all))
 	switch {
 	case slices.ContainsFunc(points, func(p point) bool { return p.y != nil }):
-		return points, ""
-	case why == "":
-		why = "the phase was too short: it has no such second"
+		return points, run.Cell{}
+	case why.Reason == "":
+		why.Reason = "the phase was too short: it has no such second"
 	}
 	return nil, why
 }
 
-// seriesPoints evaluates an expression in each row of its series; why is the first reason for a point that is missing.
-func seriesPoints(expr hclsyntax.Expression, p *plan.Plan, r *run.Run, over plan.Over) (points []point, why string) {
+// seriesPoints evaluates an expression in each row of its series, or, where finer is the length of a row, of the finer ones; why is the first reason for a point
+// that is missing.
+func seriesPoints(expr hclsyntax.Expression, p *plan.Plan, r *run.Run, over display.Over, finer float64) (points []point, why run.Cell) {
 	result, err := valueOf(p, r)
 	if err != nil {
-		return nil, err.Error()
+		return nil, run.Cell{Reason: err.Error()}
 	}
 	phases := result.GetAttr("phase")
 	steps := seriesOf(expr)[0]
-	rows, why := rowsAt(phases, steps, r)
-	if why != "" {
-		return nil, why
+	rows, none := rowsAt(phases, steps, r)
+	if none != "" {
+		return nil, run.Cell{Reason: none}
+	}
+	if finer > 0 {
+		rows = finerRows(r.Phase[steps[0]], finer)
 	}
 	ended := endedBy(r.Phase[steps[0]])
 	from, widest := 0.0, 0.0
 	for _, row := range rows {
 		fields := row.AsValueMap()
-		t, _ := fields["t"].AsBigFloat().Float64()
+		place := "t"
+		if steps[len(steps)-1] == byOrdinal {
+			place = "n"
+		}
+		t, _ := fields[place].AsBigFloat().Float64()
 		if ok, load := fields["ok"]; load {
 			n, _ := ok.AsBigFloat().Float64()
 			widest = max(widest, t-from)
@@ -290,12 +356,12 @@ func seriesPoints(expr hclsyntax.Expression, p *plan.Plan, r *run.Run, over plan
 			from = t
 		}
 		one := point{x: t}
-		if over == plan.OverOps {
+		if over == display.OverOps && place == "t" {
 			one.x = ended(t)
 		}
 		cell := valueAt(expr, columnContext(withRow(phases, steps, cty.ObjectVal(fields)), nil, nil, nil), r)
-		if one.y = cell.Value; cell.Value == nil && why == "" {
-			why = cell.Reason
+		if one.y = cell.Value; cell.Value == nil && why.Reason == "" {
+			why = cell
 		}
 		points = append(points, one)
 	}
@@ -307,7 +373,7 @@ func rowsAt(phases cty.Value, steps []string, r *run.Run) (rows []cty.Value, why
 	v := phases
 	for i, name := range steps {
 		if v.IsNull() || !v.Type().IsObjectType() || !v.Type().HasAttribute(name) {
-			if why = r.Why(append([]string{"phase"}, steps[:i]...)...); why == "" {
+			if why = r.Why(append([]string{"phase"}, steps[:i]...)...).Text; why == "" {
 				why = "the run did not get there"
 			}
 			return nil, why

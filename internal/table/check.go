@@ -44,7 +44,7 @@ func check(a *plan.Assert, t cty.Type, ctx *hcl.EvalContext) hcl.Diagnostics {
 	}
 	v, diags := expr.Value(ctx)
 	if diags.HasErrors() {
-		return inNumbers(diags)
+		return inNumbers(expr, diags)
 	}
 	if got := v.Type(); got != cty.Bool && got != cty.DynamicPseudoType {
 		return diags.Append(&hcl.Diagnostic{
@@ -58,9 +58,19 @@ func check(a *plan.Assert, t cty.Type, ctx *hcl.EvalContext) hcl.Diagnostics {
 }
 
 // inNumbers says beside operands that do not fit how quantities are written.
-func inNumbers(diags hcl.Diagnostics) hcl.Diagnostics {
+func inNumbers(expr hclsyntax.Expression, diags hcl.Diagnostics) hcl.Diagnostics {
+	var operands []hcl.Expression
+	hclsyntax.VisitAll(expr, func(node hclsyntax.Node) hcl.Diagnostics {
+		switch by := node.(type) {
+		case *hclsyntax.BinaryOpExpr:
+			operands = append(operands, by.LHS, by.RHS)
+		case *hclsyntax.UnaryOpExpr:
+			operands = append(operands, by.Val)
+		}
+		return nil
+	})
 	for _, d := range diags {
-		if d.Summary == "Invalid operand" {
+		if slices.Contains(operands, d.Expression) {
 			d.Detail += ` Figures are numbers: write duration("5ms"), size("64MiB"), rate("50k/s") or percent("1%") beside them.`
 		}
 	}

@@ -16,12 +16,19 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/stat"
 	"github.com/loadgen/loadgen/pkg/plan"
+	"github.com/loadgen/loadgen/pkg/plan/display"
 )
+
+// Wanted are the tables and charts that a plan wants of its experiment.
+type Wanted struct {
+	Tables []display.Table
+	Charts []display.Chart
+}
 
 // CheckTables reports what is wrong with the columns of tables, all at once, for a variant's plan: a name that neither the result nor an
 // earlier column has, nor one of the variants, a value that is no number, a unit that there is not or that does not fit. Subjects are those
 // of Check.
-func CheckTables(p *plan.Plan, tables []plan.Table, variants []plan.Variant) hcl.Diagnostics {
+func CheckTables(p *plan.Plan, tables []display.Table, variants []plan.Variant) hcl.Diagnostics {
 	var all hcl.Diagnostics
 	phases := resultType(p).AttributeType("phase")
 	for _, t := range tables {
@@ -42,7 +49,7 @@ func CheckTables(p *plan.Plan, tables []plan.Table, variants []plan.Variant) hcl
 	return all
 }
 
-func checkColumn(p *plan.Plan, c plan.Column, ctx *hcl.EvalContext) hcl.Diagnostics {
+func checkColumn(p *plan.Plan, c display.Column, ctx *hcl.EvalContext) hcl.Diagnostics {
 	u, known := unitNamed(c.Unit)
 	v, expr, diags := checkValue(p, c, ctx, u)
 	if diags.HasErrors() {
@@ -65,7 +72,7 @@ func checkColumn(p *plan.Plan, c plan.Column, ctx *hcl.EvalContext) hcl.Diagnost
 }
 
 // checkValue checks the names of an expression, and that what it is of can be shown in a unit.
-func checkValue(p *plan.Plan, c plan.Column, ctx *hcl.EvalContext, u unit) (cty.Value, hclsyntax.Expression, hcl.Diagnostics) {
+func checkValue(p *plan.Plan, c display.Column, ctx *hcl.EvalContext, u unit) (cty.Value, hclsyntax.Expression, hcl.Diagnostics) {
 	expr, diags := parseColumn(c)
 	if diags.HasErrors() {
 		return cty.NilVal, nil, diags
@@ -156,7 +163,7 @@ func kindObserved(p *plan.Plan, path hcl.Traversal) (k kind, observed bool) {
 	return anything, true
 }
 
-func parseColumn(c plan.Column) (hclsyntax.Expression, hcl.Diagnostics) {
+func parseColumn(c display.Column) (hclsyntax.Expression, hcl.Diagnostics) {
 	return hclsyntax.ParseExpression([]byte(c.Value), c.File, hcl.Pos{Line: c.Line, Column: 1})
 }
 
@@ -181,7 +188,7 @@ type Variant struct {
 
 // Fill makes a table: a row for each variant, of which base is the baseline's index, and one for each expected row. A figure of several runs
 // is the mean of the runs' figures. What cannot be had is blank, with the reason.
-func Fill(t plan.Table, variants []Variant, base int) run.Table {
+func Fill(t display.Table, variants []Variant, base int) run.Table {
 	out := run.Table{Title: t.Name, Transpose: t.Transpose, Notes: []string{}}
 	rows := make([]map[string]cty.Value, len(variants))
 	phases := make([]cty.Value, len(variants))
@@ -256,7 +263,7 @@ func besideBound(variants []Variant, rows []map[string]cty.Value, i int) (row ma
 
 // entrySizes lists the sizes of what a variant's runs wrote to logs, in order.
 func entrySizes(v Variant) []int {
-	return ofLogs(v, func(l *run.Log) int { return l.EntryBytes })
+	return ofLogs(v, func(p *run.Phase) int { return p.Log.EntryBytes })
 }
 
 func joined(sizes []int) string {
@@ -268,11 +275,11 @@ func joined(sizes []int) string {
 }
 
 // ofLogs lists what the logs of a variant's runs have, each once, in order.
-func ofLogs[T cmp.Ordered](v Variant, of func(l *run.Log) T) (all []T) {
+func ofLogs[T cmp.Ordered](v Variant, of func(p *run.Phase) T) (all []T) {
 	for _, r := range v.Runs {
 		for _, name := range r.PhaseOrder {
-			if p := r.Phase[name]; p != nil && p.Log != nil && !slices.Contains(all, of(p.Log)) {
-				all = append(all, of(p.Log))
+			if p := r.Phase[name]; p != nil && p.Log != nil && !slices.Contains(all, of(p)) {
+				all = append(all, of(p))
 			}
 		}
 	}
@@ -282,7 +289,7 @@ func ofLogs[T cmp.Ordered](v Variant, of func(l *run.Log) T) (all []T) {
 
 // syncs lists what durability the logs of a variant's runs used; "none at all" without logs.
 func syncs(v Variant) string {
-	used := ofLogs(v, func(l *run.Log) string { return l.SyncUsed })
+	used := ofLogs(v, func(p *run.Phase) string { return p.Log.SyncUsed })
 	if used == nil {
 		return "none at all"
 	}
@@ -290,7 +297,7 @@ func syncs(v Variant) string {
 }
 
 // excuse gives the reason for which an empty cell has nothing of another row, if the column asks for that: for row.NAME…, or any.
-func excuse(cell *run.Cell, c plan.Column, row, why string, name ...string) {
+func excuse(cell *run.Cell, c display.Column, row, why string, name ...string) {
 	if why == "" || cell.Value != nil || cell.Text != "" {
 		return
 	}
@@ -338,7 +345,7 @@ func none(row map[string]cty.Value) map[string]cty.Value {
 
 // plusMinus is half of the 99.9 % confidence interval of a figure's mean over a variant's runs, by Student's t; "" where fewer than two
 // have it.
-func plusMinus(c plan.Column, v Variant, ctx *hcl.EvalContext) string {
+func plusMinus(c display.Column, v Variant, ctx *hcl.EvalContext) string {
 	var values []float64
 	for _, r := range v.Runs {
 		of := &hcl.EvalContext{Variables: maps.Clone(ctx.Variables), Functions: ctx.Functions}
@@ -355,7 +362,7 @@ func plusMinus(c plan.Column, v Variant, ctx *hcl.EvalContext) string {
 }
 
 // titled is a column's title with its unit, where the title does not end in it.
-func titled(c plan.Column) string {
+func titled(c display.Column) string {
 	unit := UnitText(c.Unit)
 	if unit == "" || unit == "%" || unit == "x" || c.Title == unit {
 		return c.Title
@@ -371,7 +378,7 @@ func titled(c plan.Column) string {
 	return c.Title + " " + unit
 }
 
-func expectedRow(t plan.Table, e plan.Expected) run.TableRow {
+func expectedRow(t display.Table, e display.Expected) run.TableRow {
 	row := run.TableRow{Name: e.Name, Elsewhere: true}
 	for _, c := range t.Columns {
 		cell := run.Cell{Reason: "not given"}
@@ -384,7 +391,7 @@ func expectedRow(t plan.Table, e plan.Expected) run.TableRow {
 }
 
 // fill evaluates a column for one variant; r is one of its runs, to say why something is missing.
-func fill(c plan.Column, ctx *hcl.EvalContext, r *run.Run) run.Cell {
+func fill(c display.Column, ctx *hcl.EvalContext, r *run.Run) run.Cell {
 	expr, diags := parseColumn(c)
 	if diags.HasErrors() {
 		return run.Cell{Reason: explain(diags)}
@@ -398,8 +405,8 @@ func fill(c plan.Column, ctx *hcl.EvalContext, r *run.Run) run.Cell {
 
 // valueAt evaluates an expression to a number, or says why there is none.
 func valueAt(expr hclsyntax.Expression, ctx *hcl.EvalContext, r *run.Run) run.Cell {
-	if _, null := look(expr, ctx, r); null != "" {
-		return run.Cell{Reason: null}
+	if _, null := look(expr, ctx, r); null.Reason != "" {
+		return null
 	}
 	if zeroDivisor(expr, ctx) != nil {
 		return run.Cell{Reason: "division by 0"}

@@ -54,9 +54,9 @@ func evaluate(a *plan.Assert, ctx *hcl.EvalContext, r *run.Run, out *run.AssertR
 		out.Reason = explain(diags)
 		return
 	}
-	var null string
-	if out.Value, null = look(expr, ctx, r); null != "" {
-		out.Reason = null
+	var null run.Cell
+	if out.Value, null = look(expr, ctx, r); null.Reason != "" {
+		out.Reason = null.Reason
 		return
 	}
 	if divisor := zeroDivisor(expr, ctx); divisor != nil {
@@ -76,15 +76,15 @@ func evaluate(a *plan.Assert, ctx *hcl.EvalContext, r *run.Run, out *run.AssertR
 	}
 }
 
-// look returns the quantities that an expression names with their values, and why the first null among them is null.
-func look(expr hclsyntax.Expression, ctx *hcl.EvalContext, r *run.Run) (values, null string) {
+// look returns the quantities that an expression names with their values, and an empty cell that says why the first null among them is null.
+func look(expr hclsyntax.Expression, ctx *hcl.EvalContext, r *run.Run) (values string, null run.Cell) {
 	var seen []string
 	for _, path := range expr.Variables() {
 		v := cty.NilVal
 		for i := range path {
 			var diags hcl.Diagnostics
 			if v, diags = path[:i+1].TraverseAbs(ctx); diags.HasErrors() {
-				return strings.Join(seen, ", "), explain(diags)
+				return strings.Join(seen, ", "), run.Cell{Reason: explain(diags)}
 			}
 			if v.IsNull() {
 				return strings.Join(seen, ", "), whyNull(path[:i+1], r)
@@ -97,7 +97,7 @@ func look(expr hclsyntax.Expression, ctx *hcl.EvalContext, r *run.Run) (values, 
 			seen = append(seen, s)
 		}
 	}
-	return strings.Join(seen, ", "), ""
+	return strings.Join(seen, ", "), run.Cell{}
 }
 
 // zeroDivisor returns a divisor in an expression that is 0, or nil. HCL would go on with infinity, which is greater than any limit
@@ -117,16 +117,16 @@ func zeroDivisor(expr hclsyntax.Expression, ctx *hcl.EvalContext) (zero hclsynta
 	return zero
 }
 
-func whyNull(path hcl.Traversal, r *run.Run) string {
+func whyNull(path hcl.Traversal, r *run.Run) run.Cell {
 	var steps []string
 	for _, step := range path {
 		name, _ := nameOf(step)
 		steps = append(steps, name)
 	}
-	if why := r.Why(steps...); why != "" {
-		return text(path) + " is null: " + why
+	if why := r.Why(steps...).Text; why != "" {
+		return run.Cell{Reason: text(path) + " is null: " + why, Cause: why}
 	}
-	return text(path) + " is null"
+	return run.Cell{Reason: text(path) + " is null"}
 }
 
 // explain says in a line what HCL found.

@@ -6,8 +6,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
-	"github.com/loadgen/loadgen/pkg/plan"
+	"github.com/loadgen/loadgen/pkg/plan/display"
 )
 
 // TestColumnsOfTextErrorAndBound has two variants: the second is the bound of both, and was run three times with different rates.
@@ -18,26 +19,26 @@ func TestColumnsOfTextErrorAndBound(t *testing.T) {
 		r.Phase["get"].Op["get"].RateWall = &wall
 		return r
 	}
-	columns := []plan.Column{
+	columns := []display.Column{
 		{Name: "model", Value: "phase.get.model"},
 		{Name: "sessions", Value: "phase.get.load.sessions"},
 		{Name: "score", Value: "phase.get.op.get.rate_wall", Unit: "/s", Error: true},
 		{Name: "share", Value: "score / bound.score", Unit: "%"},
 	}
-	require.Empty(t, CheckTables(p, []plan.Table{{Name: "t", Columns: columns}}, nil))
+	require.Empty(t, CheckTables(p, []display.Table{{Name: "t", Columns: columns}}, nil))
 	variants := []Variant{
 		{Name: "a", Plan: p, Runs: []*run.Run{at(500)}, Bound: 1},
 		{Name: "b", Plan: p, Runs: []*run.Run{at(990), at(1000), at(1010)}, Bound: 1},
 		{Name: "c", Plan: p, Runs: []*run.Run{at(100)}, Bound: -1},
 	}
-	rows := Fill(plan.Table{Name: "t", Columns: columns}, variants, 0).Rows
+	rows := Fill(display.Table{Name: "t", Columns: columns}, variants, 0).Rows
 	require.Equal(t, []string{"closed", "1", "500", "50.0 %"}, texts(rows[0]), "one run has no interval")
 	// t(0.9995; 2) = 31.599, and the standard error is 10/√3: Student's table.
 	require.Equal(t, []string{"closed", "1", "1,000 ± 182", "100 %"}, texts(rows[1]))
 	require.Equal(t, []string{"closed", "1", "100", ""}, texts(rows[2]))
 	require.Contains(t, rows[2].Cells[3].Reason, "null")
-	for _, wrong := range []plan.Column{{Name: "x", Value: "phase.get.model", Unit: "/s"}, {Name: "x", Value: "phase.get.model", Error: true}, {Name: "x", Value: "bound.y"}} {
-		require.NotEmpty(t, CheckTables(p, []plan.Table{{Name: "t", Columns: []plan.Column{wrong}}}, nil), wrong)
+	for _, wrong := range []display.Column{{Name: "x", Value: "phase.get.model", Unit: "/s"}, {Name: "x", Value: "phase.get.model", Error: true}, {Name: "x", Value: "bound.y"}} {
+		require.NotEmpty(t, CheckTables(p, []display.Table{{Name: "t", Columns: []display.Column{wrong}}}, nil), wrong)
 	}
 }
 
@@ -53,7 +54,7 @@ func TestTitlesHaveTheirUnitOnce(t *testing.T) {
 		{"hits", "%", "hits"},
 		{"size", "", "size"},
 	} {
-		require.Equal(t, c.want, titled(plan.Column{Title: c.title, Unit: c.unit}))
+		require.Equal(t, c.want, titled(display.Column{Title: c.title, Unit: c.unit}))
 	}
 }
 
@@ -61,7 +62,7 @@ func TestOtherDurabilityHasNoShare(t *testing.T) {
 	p := testPlan()
 	at := func(sync string, entry int) []*run.Run {
 		r := testRun(p)
-		r.Phase["get"].Log = &run.Log{Log: localfile.Log{SyncUsed: sync}, EntryBytes: entry}
+		r.Phase["get"].Log = &worker.Log{Log: localfile.Log{SyncUsed: sync}, EntryBytes: entry}
 		return []*run.Run{r}
 	}
 	variants := []Variant{

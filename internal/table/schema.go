@@ -2,6 +2,7 @@ package table
 
 import (
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/zclconf/go-cty/cty"
@@ -50,7 +51,7 @@ func typeOf(t reflect.Type, path []string, p *plan.Plan) cty.Type {
 
 func addFields(attrs map[string]cty.Type, t reflect.Type, path []string, p *plan.Plan) {
 	for f := range t.Fields() {
-		switch name := f.Tag.Get("json"); {
+		switch name, _, _ := strings.Cut(f.Tag.Get("json"), ","); {
 		case f.Anonymous:
 			addFields(attrs, f.Type, path, p)
 		case f.IsExported():
@@ -84,6 +85,9 @@ func keysAt(path []string, p *plan.Plan) (keys []string, fixed bool) {
 	case "op":
 	case "scenario":
 		for _, s := range p.Phase(path[1]).Scenarios {
+			if len(rest) == 3 && rest[2] == "step" && rest[1] == s.Name {
+				return s.StepNames(), true
+			}
 			keys = append(keys, s.Name)
 		}
 		return keys, true

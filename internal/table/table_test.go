@@ -9,6 +9,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/judge"
 	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -78,9 +79,9 @@ func testRun(p *plan.Plan) *run.Run {
 		Load:       load(driver.Get, 1000),
 		Setup:      load(driver.Put, 0),
 		Series:     series(load(driver.Get, 10), &measure.Totals{}),
-		Generators: []run.Generator{{Executor: "event loop", Busy: 0.25}},
+		Generators: []measure.Generator{{Executor: "event loop", Busy: 0.25}},
 	}))
-	r.Conclude(run.Aborted, "stopped")
+	r.Conclude(run.Aborted, reason.User)
 	return r
 }
 
@@ -122,7 +123,7 @@ func TestCheckRefuses(t *testing.T) {
 		{
 			"field of an element", `phase.get.requests[0].verbs == "get"`,
 			`assert "a": phase.get.requests[0] has no "verbs". Did you mean "verb"? There are ` +
-				`answered, ask, endpoint, error, in_flight, moved, refused, sent, timeout, verb.`,
+				`answered, ask, endpoint, error, in_flight, moved, refused, sent, target, timeout, verb.`,
 		},
 		{
 			"setup of none", `phase["put-warm"].setup.op.put.ok > 1`,
@@ -131,7 +132,7 @@ func TestCheckRefuses(t *testing.T) {
 		{
 			"root", `phases.get.seconds > 1`,
 			`assert "a": the result has no "phases". Did you mean "phase"? There are asserts, coordinator_cpu_seconds, ` +
-				`environment, exit_code, experiment, fleet, id, labels, loadgen, losses, phase, phase_order, plan, plan_digest, repetition, schema, seconds, ` +
+				`environment, exit_code, experiment, fleet, id, labels, loadgen, losses, phase, phase_order, plan, plan_digest, recovered, repetition, schema, seconds, ` +
 				`started_at, strict, variant, verdict, workers.`,
 		},
 		{

@@ -8,12 +8,13 @@ import (
 	"github.com/loadgen/loadgen/internal/judge"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/plan"
+	"github.com/loadgen/loadgen/pkg/plan/display"
 )
 
-func columns(values ...string) plan.Table {
-	t := plan.Table{Name: "t"}
+func columns(values ...string) display.Table {
+	t := display.Table{Name: "t"}
 	for i, v := range values {
-		t.Columns = append(t.Columns, plan.Column{Name: string(rune('a' + i)), Value: v, File: "plan.hcl", Line: 7})
+		t.Columns = append(t.Columns, display.Column{Name: string(rune('a' + i)), Value: v, File: "plan.hcl", Line: 7})
 	}
 	return t
 }
@@ -35,13 +36,13 @@ func TestColumnsOfOtherVariants(t *testing.T) {
 
 func TestCheckColumnsOfOtherVariants(t *testing.T) {
 	variants := []plan.Variant{{Name: "w1"}, {Name: "w2"}}
-	require.Empty(t, CheckTables(testPlan(), []plan.Table{columns(`phase.get.op.get.ok`, `a / variant.w2.a`)}, variants))
+	require.Empty(t, CheckTables(testPlan(), []display.Table{columns(`phase.get.op.get.ok`, `a / variant.w2.a`)}, variants))
 	for value, want := range map[string]string{
 		"a / variant.w3.a": `table "t", column "b": variant has no "w3". Did you mean "w1"? There are w1, w2.`,
 		"a / variant.w2.b": `table "t", column "b": variant.w2 has no "b". There are a.`,
 		"variant.w2":       `table "t", column "b": the value is an object, not a number. Write a figure, such as phase.NAME.op.get.rate.`,
 	} {
-		diags := CheckTables(testPlan(), []plan.Table{columns(`phase.get.op.get.ok`, value)}, variants)
+		diags := CheckTables(testPlan(), []display.Table{columns(`phase.get.op.get.ok`, value)}, variants)
 		require.Len(t, diags, 1, value)
 		require.Equal(t, want, diags[0].Summary+". "+diags[0].Detail)
 	}

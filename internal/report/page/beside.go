@@ -32,11 +32,11 @@ func observedViews(ph *run.Phase) (all []observedView) {
 	for _, name := range slices.Sorted(maps.Keys(ph.Probes)) {
 		how := ph.Probes[name]
 		v := observedView{Name: name, Facts: append(strings.Split(how.Kind+" "+how.Of, ", "), words.Probes(how)...)}
-		var missing, whys []string
+		var missing []tables.Missed
 		for _, field := range slices.Sorted(maps.Keys(ph.Observe[name])) {
 			f := ph.Observe[name][field]
 			if f.Last == nil {
-				missing, whys = append(missing, field), append(whys, whyNull(ph, "observe."+name+"."+field+".last"))
+				missing = append(missing, tables.Missed{Place: field, Reason: whyNull(ph, "observe."+name+"."+field+".last")})
 				continue
 			}
 			row := latencyView{Name: field}
@@ -48,7 +48,7 @@ func observedViews(ph *run.Phase) (all []observedView) {
 				} else if value != nil {
 					c = tables.Cell{Text: observedText(*value, &f, i == 3)}
 				} else if c.Reason != "" {
-					missing, whys = append(missing, field+" "+observedHeads[i]), append(whys, c.Reason)
+					missing = append(missing, tables.Missed{Place: field + " " + observedHeads[i], Reason: c.Reason})
 				}
 				row.Cells = append(row.Cells, c)
 			}
@@ -59,7 +59,7 @@ func observedViews(ph *run.Phase) (all []observedView) {
 				v.Figures = append(v.Figures, fig)
 			}
 		}
-		v.Notes = tables.Missing(missing, whys)
+		v.Notes = tables.Missing(missing)
 		for _, e := range how.Errors {
 			v.Notes = append(v.Notes, e.Text+" × "+quantity.Thousands(e.Count))
 		}

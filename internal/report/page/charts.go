@@ -50,6 +50,9 @@ func figures(ph *run.Phase, st []*detail.Step) []figure {
 		}
 	}
 	add(levelChart(ph))
+	for _, d := range words.DoneIn(ph) {
+		add(growthChart(d))
+	}
 	add(throughput(ph, sum))
 	add(latencyOverTime(ph, sum))
 	if best != nil {

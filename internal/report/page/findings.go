@@ -43,12 +43,12 @@ func metricName(metric string) string {
 }
 
 // answerOf says whether the variants differ.
-func answerOf(comparisons []tables.Comparison) string {
+func answerOf(baseline string, comparisons []tables.Comparison) string {
 	differ, alike, unknown, invalid := 0, 0, 0, 0
 	for _, c := range comparisons {
 		for i := range c.Figures {
 			switch f := &c.Figures[i]; {
-			case f.Nulls["ratio"] == tables.OfBaseline:
+			case f.Variant == baseline && f.Score != nil:
 			case f.Validity == run.Invalid:
 				invalid++
 			case f.Differs:
@@ -103,7 +103,7 @@ func newDifferenceView(x *run.Experiment, c *tables.Comparison) differenceView {
 			higher = append(higher, i)
 		case f.Differs:
 			lower = append(lower, i)
-		case strings.HasPrefix(f.Finding, "differs by itself"):
+		case f.DiffersAlone():
 			alone = append(alone, i)
 		case f.Ratio == nil || f.RatioHi == nil || f.Spread == nil:
 			unknown = append(unknown, brief(f.Variant))

@@ -3,6 +3,7 @@ package page
 import (
 	"testing"
 
+	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/internal/report/tables"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/stretchr/testify/require"
@@ -12,7 +13,7 @@ import (
 func TestAnswer(t *testing.T) {
 	one := 1.0
 	alike := run.Figure{Ratio: &one, RatioHi: &one, Spread: &one}
-	differs, unknown, invalid, base := alike, run.Figure{}, alike, run.Figure{Nulls: map[string]string{"ratio": tables.OfBaseline}}
+	differs, unknown, invalid, base := alike, run.Figure{}, alike, run.Figure{Variant: "a", Score: &one}
 	differs.Differs, invalid.Differs, invalid.Validity = true, true, run.Invalid
 	for _, tt := range []struct {
 		want    string
@@ -27,7 +28,7 @@ func TestAnswer(t *testing.T) {
 		{"No difference was shown; 1 other INVALID.", []run.Figure{alike, invalid}},
 		{"That cannot be told: the figures are INVALID.", []run.Figure{base, invalid}},
 	} {
-		require.Equal(t, tt.want, answerOf([]tables.Comparison{{Figures: tt.figures}}), tt.want)
+		require.Equal(t, tt.want, answerOf("a", []tables.Comparison{{Figures: tt.figures}}), tt.want)
 	}
 }
 
@@ -36,11 +37,11 @@ func TestDifferencesByThemselves(t *testing.T) {
 	one := 1.0
 	x := run.NewExperiment("x")
 	x.Baseline, x.Variants = "a", []run.Variant{{Name: "a"}, {Name: "b"}, {Name: "c"}}
-	shown := func(variant, finding string) run.Figure {
-		return run.Figure{Variant: variant, Metric: "rate", Ratio: &one, RatioHi: &one, Spread: &one, Finding: finding}
+	shown := func(variant string, code reason.Code, finding string) run.Figure {
+		return run.Figure{Code: code, Variant: variant, Metric: "rate", Ratio: &one, RatioHi: &one, Spread: &one, Finding: finding}
 	}
 	c := tables.Comparison{Figures: []run.Figure{
-		shown("a", "baseline"), shown("b", "differs by itself, not among 62 comparisons"), shown("c", "no difference shown (MDE 3.0 %)"),
+		shown("a", reason.Baseline, "baseline"), shown("b", reason.DiffersAlone, "differs by itself, not among 62 comparisons"), shown("c", reason.NoDifference, "no difference shown (MDE 3.0 %)"),
 	}}
 	require.Equal(t, []string{
 		"by themselves, not among all comparisons: b (– ×)", "no difference shown: c (MDE 3.0 %)",

@@ -16,6 +16,7 @@ import (
 	"github.com/loadgen/loadgen/internal/report/words"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/table"
+	"github.com/loadgen/loadgen/pkg/plan/display"
 )
 
 const (
@@ -230,8 +231,12 @@ func planned(x *run.Experiment, i int) (figure, *chart.Chart) {
 	f := figure{Title: of.Title, Note: map[string]string{
 		"time": "mean of the repetitions", "ops": "mean of the repetitions", "quantile": "all repetitions together; " + quantileNote,
 	}[of.Over]}
+	variable := display.Over(of.Over).Variable()
+	if variable != "" {
+		f.Note = "mean of the repetitions"
+	}
 	c := &chart.Chart{}
-	var up extent
+	var up, across extent
 	end, several := 0.0, 0
 	texts := map[float64]string{}
 	for _, l := range of.Lines {
@@ -239,21 +244,30 @@ func planned(x *run.Experiment, i int) (figure, *chart.Chart) {
 			several++
 		}
 	}
-	var missing, whys []string
+	var missing []tables.Missed
+	var named []string
+	for _, l := range of.Lines {
+		named = append(named, l.Variant)
+	}
+	variants := drawnVariants(x, named)
+	brief := briefly(variants)
 	for i, l := range of.Lines {
-		name := l.Variant
-		if several > 1 {
+		name := brief(l.Variant)
+		switch {
+		case variable != "":
+			name = l.Name
+		case several > 1:
 			name += " " + l.Name
 		}
 		if l.Reason != "" {
-			missing, whys = append(missing, name), append(whys, l.Reason)
+			missing = append(missing, tables.Missed{Place: name, Reason: l.Reason, Cause: l.Cause})
 			continue
 		}
 		if len(c.Lines) == maxLines {
 			f.Note += fmt.Sprintf("; %d of %d lines", maxLines, len(of.Lines))
 			break
 		}
-		line := chart.Line{Name: name, Class: lineClass(x, i, several, l.Variant)}
+		line := chart.Line{Name: name, Class: lineClass(x, i, several, placeOf(l.Variant, variants, x), l.Variant), Dots: variable != ""}
 		for j, x := range l.X {
 			y := math.NaN()
 			if v := l.Y[j]; v != nil {
@@ -262,11 +276,12 @@ func planned(x *run.Experiment, i int) (figure, *chart.Chart) {
 				texts[x] += "\n" + name + " " + table.Format(*v, of.Unit) + unitBehind(of.Unit)
 			}
 			end = max(end, x)
+			across.add(x)
 			line.Points = append(line.Points, chart.Point{X: x, Y: y})
 		}
 		c.Lines = append(c.Lines, line)
 	}
-	f.Missing = tables.Missing(missing, whys)
+	f.Missing = tables.Missing(missing)
 	if len(c.Lines) == 0 || end == 0 {
 		return f, nil
 	}
@@ -282,19 +297,29 @@ func planned(x *run.Experiment, i int) (figure, *chart.Chart) {
 		c.X = chart.Nines("share of ops", nines, tickPercent)
 	case "ops":
 		c.X = chart.Span("ops that had ended", end, chart.Step(end, 6), tickSI)
-	default:
+	case string(display.OverTime):
 		c.X = timeScale(end)
+	default:
+		c.X = variableScale(variable, across, end)
 	}
 	c.Hits = hitsBetween(texts, of.Over)
 	return f, c
 }
 
-// lineClass gives each variant a colour and each of its lines a dash; where there is one line a variant, as everywhere.
-func lineClass(x *run.Experiment, i, several int, variant string) string {
-	at := slices.IndexFunc(x.Variants, func(v run.Variant) bool { return v.Name == variant })
-	class := classOf(max(at, 0))
+// variableScale is of a variable's values: by the logarithm where they lie far apart and are above 0.
+func variableScale(name string, r extent, end float64) chart.Scale {
+	const far = 20
+	if r.least > 0 && r.most > far*r.least {
+		return chart.Log(name+" (log)", r.least, r.most, tickPlain)
+	}
+	return chart.Span(name, end, chart.Step(end, 6), tickPlain)
+}
+
+// lineClass gives each variant of a chart, by its place there, a colour and each of its lines a dash; where there is one line a variant, as everywhere.
+func lineClass(x *run.Experiment, i, several, at int, variant string) string {
+	class := classOf(at)
 	if several > 1 {
-		class = "c" + strconv.Itoa(max(at, 0)%colours) + " d" + strconv.Itoa(i%several%4)
+		class = "c" + strconv.Itoa(at%colours) + " d" + strconv.Itoa(i%several%4)
 	}
 	if variant == x.Baseline {
 		class += " base"
@@ -323,6 +348,10 @@ func hitsBetween(texts map[float64]string, over string) (hits []chart.Hit) {
 		}
 		if i+1 < len(at) {
 			to = (x + at[i+1]) / 2
+		}
+		if name := display.Over(over).Variable(); name != "" {
+			hits = append(hits, chart.Hit{X0: from, X1: to, Text: name + " = " + quantity.Number(x) + texts[x]})
+			continue
 		}
 		head := map[string]string{"quantile": quantity.Percent(x) + " took at most", "ops": "after " + quantity.Thousands(int64(x)) + " ops"}[over]
 		if head == "" {

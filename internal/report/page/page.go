@@ -25,7 +25,7 @@ var parts embed.FS
 
 // Write writes runs as one page that needs nothing else: no script, font or picture from elsewhere. Its own style and its script, which
 // the page does without, are the only ones that its policy lets a browser take; all names and texts from plans, servers and workers are
-// escaped. Figures are in the digits of the text on a terminal.
+// escaped, and none of them turns the direction of writing. Figures are in the digits of the text on a terminal.
 func Write(w io.Writer, all []detail.Source) error {
 	style, err := parts.ReadFile("page.css")
 	if err != nil {
@@ -63,7 +63,7 @@ func Write(w io.Writer, all []detail.Source) error {
 	if err := form.ExecuteTemplate(&b, "page.html", v); err != nil {
 		return fmt.Errorf("make report: %w", err)
 	}
-	if _, err := b.WriteTo(w); err != nil {
+	if _, err := io.WriteString(w, quantity.Plain(b.String())); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil
@@ -170,7 +170,7 @@ func newRunView(s *detail.Source, key string) *runView {
 		v.Workers = append(v.Workers, words.Fact{Name: r.Fleet[i].Name, Text: words.Worker(&r.Fleet[i])})
 	}
 	for i := range r.Losses {
-		v.Losses = append(v.Losses, r.Losses[i].Worker+": "+words.Loss(&r.Losses[i]))
+		v.Losses = append(v.Losses, r.Losses[i].Worker+": "+r.Losses[i].Brief())
 	}
 	v.Environment = environmentOf(&r.Environment)
 	v.Servers = serversOf(&r.Environment)

@@ -60,7 +60,7 @@ func newPhaseView(ph *run.Phase, name, key string, st []*detail.Step) phaseView 
 	for _, why := range ph.Reasons {
 		v.Reasons = append(v.Reasons, words.Marks[why.Validity]+" "+why.Text)
 	}
-	v.Timed = ph.Kind == string(run.Load)
+	v.Timed = ph.Kind.Timed()
 	doubt := ""
 	if ph.Validity != run.Valid {
 		v.Word = strings.ToUpper(v.Word)
@@ -98,7 +98,7 @@ const maxRequests = 100
 func tilesOf(ph *run.Phase, doubt string) []tile {
 	var tiles []tile
 	switch {
-	case ph.Kind != string(run.Load):
+	case !ph.Kind.Timed():
 	case ph.Search != nil && ph.Search.Rate != nil:
 		holds := "holds"
 		if ph.Search.FirstFailed == nil {
@@ -114,7 +114,7 @@ func tilesOf(ph *run.Phase, doubt string) []tile {
 			of = words.Arrivals(ph) + " "
 		}
 		tiles = append(tiles, tile{of + "offered", quantity.Whole(*ph.OfferedRate) + "/s", ""}, tile{of + "sustained", quantity.Whole(*ph.AchievedRate) + "/s", doubt})
-	case ph.Model == "closed":
+	case ph.Closed():
 		for _, verb := range words.Verbs(ph.Op) {
 			if o := ph.Op[verb]; o.Rate != nil {
 				tiles = append(tiles, tile{verb + ", sustained", quantity.Whole(*o.Rate) + "/s", doubt})
@@ -135,11 +135,11 @@ func sentencesOf(ph *run.Phase) []string {
 	}
 	for _, verb := range words.Verbs(ph.Op) {
 		o := ph.Op[verb]
-		if ph.Kind != string(run.Load) {
+		if !ph.Kind.Timed() {
 			all = append(all, verb+": "+words.Ledger(&o.Ledger)+", untimed, in "+quantity.Duration(ph.Seconds))
 			continue
 		}
-		if why := ph.Nulls["op."+verb+".rate"]; o.Rate == nil && ph.Model == "closed" {
+		if why := ph.Nulls["op."+verb+".rate"]; o.Rate == nil && ph.Closed() {
 			all = append(all, "There is no rate of "+verb+": "+why+".")
 		}
 		all = append(all, latencySentence(quantity.Count(o.Response.Count, verb)+" answered", &o.Response))
@@ -173,7 +173,7 @@ func latencySentence(done string, l *run.Latency) string {
 }
 
 func phaseFacts(ph *run.Phase) []words.Fact {
-	facts := []words.Fact{{Name: "load", Text: []string{words.Load(ph) + "; took " + quantity.Duration(ph.Seconds)}}, {Name: "target", Text: []string{words.Target(ph)}}, {Name: "dataset", Text: []string{words.Dataset(ph)}}}
+	facts := []words.Fact{{Name: "load", Text: []string{words.Load(ph) + "; " + words.Took(ph)}}, {Name: "target", Text: []string{words.Target(ph)}}, {Name: "dataset", Text: []string{words.Dataset(ph)}}}
 	if trace := words.Trace(ph); trace != nil {
 		facts = append(facts, words.Fact{Name: "trace", Text: trace})
 	}
@@ -215,6 +215,7 @@ func newOpView(ph *run.Phase, o words.Done) opView {
 	if volume := o.Volume(); volume != nil {
 		v.Facts = append(v.Facts, strings.Join(volume, " · "))
 	}
+	v.Facts = append(v.Facts, o.Grown()...)
 	v.Shares = template.HTML(chart.Shares("outcomes of "+v.Verb, []chart.Share{
 		{Name: quantity.Thousands(o.OK) + " ok", Class: "c0", N: float64(o.OK)},
 		{Name: quantity.Thousands(o.Miss) + " miss", Class: "c2", N: float64(o.Miss)},
@@ -224,16 +225,16 @@ func newOpView(ph *run.Phase, o words.Done) opView {
 		{Name: quantity.Thousands(o.Error) + " error", Class: "bad", N: float64(o.Error)},
 		{Name: quantity.Thousands(o.Shed) + " shed", Class: "offered", N: float64(o.Shed)},
 	}))
-	var missing, whys []string
+	var missing []tables.Missed
 	for _, r := range o.Rows() {
 		v.Rows = append(v.Rows, newLatencyView(r))
 		for i, c := range r.Cells() {
 			if c.Why != "" {
-				missing, whys = append(missing, strings.TrimSpace(r.Label)+" "+words.LatencyHeads[i]), append(whys, c.Why)
+				missing = append(missing, tables.Missed{Place: strings.TrimSpace(r.Label) + " " + words.LatencyHeads[i], Reason: c.Why})
 			}
 		}
 	}
-	v.Notes = tables.Missing(missing, whys)
+	v.Notes = tables.Missing(missing)
 	return v
 }
 

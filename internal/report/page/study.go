@@ -98,7 +98,7 @@ func newStudyView(s *detail.Source, key string) *studyView {
 	reasons := tables.Reasons(x)
 	v.Reasons = reasons[:min(len(reasons), tables.MaxReasons)]
 	v.MoreReasons = reasons[len(v.Reasons):]
-	v.Answer = answerOf(comparisons)
+	v.Answer = answerOf(x.Baseline, comparisons)
 	for i := range comparisons {
 		v.Differences = append(v.Differences, newDifferenceView(x, &comparisons[i]))
 	}

@@ -87,14 +87,15 @@ func (c *Comparison) Text(variant int, column string) string {
 
 // Reasons joins reasons that several runs have, or that differ in their numbers only.
 func Reasons(x *run.Experiment) []string {
-	rest := slices.Clone(x.Verdict.Reasons)
+	rest := x.Own()
+	if len(rest) == len(x.Verdict.Reasons) { // it does not say which are those of runs
+		return rest
+	}
 	var texts []string
 	var of []run.ExperimentRun
 	for _, r := range x.Runs {
 		for _, why := range r.Verdict.Reasons {
 			texts, of = append(texts, why), append(of, r)
-			own := fmt.Sprintf("%s, repetition %d: %s", r.Variant, r.Repetition, why)
-			rest = slices.DeleteFunc(rest, func(text string) bool { return text == own })
 		}
 	}
 	alikes, in := Alikes(texts)
@@ -167,6 +168,3 @@ func Briefly(x *run.Experiment) (name func(variant string) string, keys string) 
 		return strings.Join(values, " ")
 	}, strings.Join(all, ", ")
 }
-
-// OfBaseline is the reason for which a baseline's own figure has no ratio.
-const OfBaseline = "it is the baseline"

@@ -63,25 +63,29 @@ func Notes(t run.Table) []string {
 	if HasFindings(t) {
 		return notes
 	}
-	var places, reasons []string
+	var missing []Missed
 	for _, row := range t.Rows {
 		for i, c := range row.Cells {
 			if c.Text == "" && c.Reason != "" && !row.Elsewhere {
-				places, reasons = append(places, row.Name+" "+t.Columns[i].Title), append(reasons, c.Reason)
+				missing = append(missing, Missed{row.Name + " " + t.Columns[i].Title, c.Reason, c.Cause})
 			}
 		}
 	}
-	return append(notes, Missing(places, reasons)...)
+	return append(notes, Missing(missing)...)
 }
 
-// Missing say at which places something is missing, and why: one for each reason, or for several that differ in their numbers only.
-func Missing(places, reasons []string) (notes []string) {
-	alikes, in := Alikes(reasons)
+// Missed is a place without a value, and why. The cause is "", or the reason without the name of a null figure that it begins with.
+type Missed struct{ Place, Reason, Cause string }
+
+// Missing say at which places something is missing, and why: one for each reason, or for several that differ in their numbers only, or in
+// the figure that they name.
+func Missing(all []Missed) (notes []string) {
+	alikes, in := Alikes(shared(all))
 	for i, why := range alikes {
 		var at []string
-		for j, place := range places {
+		for j, one := range all {
 			if in[j] == i {
-				at = append(at, place)
+				at = append(at, one.Place)
 			}
 		}
 		text := strings.Join(at[:min(len(at), maxPlaces)], "; ")
@@ -91,6 +95,26 @@ func Missing(places, reasons []string) (notes []string) {
 		notes = append(notes, "– "+text+": "+why.String())
 	}
 	return notes
+}
+
+// shared returns the reasons: of those that several figures are null for, the cause alone.
+func shared(all []Missed) (reasons []string) {
+	first := map[string]string{} // reason, by cause
+	several := map[string]bool{}
+	for _, one := range all {
+		if first[one.Cause] == "" {
+			first[one.Cause] = one.Reason
+		}
+		several[one.Cause] = several[one.Cause] || first[one.Cause] != one.Reason
+	}
+	for _, one := range all {
+		if one.Cause != "" && several[one.Cause] {
+			reasons = append(reasons, one.Cause)
+			continue
+		}
+		reasons = append(reasons, one.Reason)
+	}
+	return reasons
 }
 
 // maxPlaces bounds the cells that are named beside a reason.

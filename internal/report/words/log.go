@@ -13,9 +13,9 @@ func Log(ph *run.Phase) []Fact {
 	if l == nil {
 		return nil
 	}
-	facts := []Fact{{"log", []string{layoutOf(l), syncOf(l), quantity.Count(l.Files, "file") + " of " + quantity.Blocks(int(l.FileBytes)) + " on " + l.FileSystem}}}
+	facts := []Fact{{"log", []string{layoutOf(ph), syncOf(ph), quantity.Count(l.Files, "file") + " of " + quantity.Blocks(int(l.FileBytes)) + " on " + l.FileSystem}}}
 	if len(l.Threads) > 0 {
-		facts = append(facts, Fact{"threads", threadsOf(l)})
+		facts = append(facts, Fact{"threads", threadsOf(ph)})
 	}
 	written := []string{quantity.Bytes(l.Bytes) + " of entries"}
 	if l.BytesPerSecond != nil {
@@ -31,13 +31,14 @@ func Log(ph *run.Phase) []Fact {
 		written = append(written, fmt.Sprintf("%.2f forces an op", *l.ForcesPerOp))
 	}
 	if l.Bytes == 0 && l.Proof != nil && l.Proof.Acknowledged == 0 && len(l.Proof.Wrong) == 0 {
-		return append(facts, caveatsOf(l)...) // it only read
+		return append(facts, caveatsOf(ph)...) // it only read
 	}
-	facts = append(facts, Fact{"written", append(written, quantity.Count(l.Resets, "reset"))}, Fact{"verified", []string{proofOf(l)}})
-	return append(facts, caveatsOf(l)...)
+	facts = append(facts, Fact{"written", append(written, quantity.Count(l.Resets, "reset"))}, Fact{"verified", []string{proofOf(ph)}})
+	return append(facts, caveatsOf(ph)...)
 }
 
-func caveatsOf(l *run.Log) (facts []Fact) {
+func caveatsOf(ph *run.Phase) (facts []Fact) {
+	l := ph.Log
 	for _, c := range l.Caveats {
 		facts = append(facts, Fact{"caveat", []string{c}})
 	}
@@ -48,7 +49,8 @@ func caveatsOf(l *run.Log) (facts []Fact) {
 const maxThreads = 8
 
 // threadsOf says on which CPU and NUMA node each thread ran.
-func threadsOf(l *run.Log) (texts []string) {
+func threadsOf(ph *run.Phase) (texts []string) {
+	l := ph.Log
 	for i, t := range l.Threads {
 		if i == maxThreads {
 			return append(texts, quantity.Count(len(l.Threads)-i, "more thread")+" (the JSON has all)")
@@ -79,10 +81,11 @@ func seatOf(cpu, node int) string {
 	return fmt.Sprintf("CPU %d of node %d", cpu, node)
 }
 
-func layoutOf(l *run.Log) string { return l.Layout + ", when full: " + l.Clear }
+func layoutOf(ph *run.Phase) string { return ph.Log.Layout + ", when full: " + ph.Log.Clear }
 
 // syncOf names the durability in use, and beside it what was asked for.
-func syncOf(l *run.Log) string {
+func syncOf(ph *run.Phase) string {
+	l := ph.Log
 	used := "sync " + l.SyncAsked + " asked, " + l.SyncUsed + " used"
 	if l.Instruction != "" {
 		used += " by " + l.Instruction
@@ -94,7 +97,8 @@ func syncOf(l *run.Log) string {
 }
 
 // proofOf is what another process found.
-func proofOf(l *run.Log) string {
+func proofOf(ph *run.Phase) string {
+	l := ph.Log
 	if l.Proof == nil {
 		return "nothing: " + l.Unproven
 	}

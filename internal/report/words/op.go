@@ -1,6 +1,7 @@
 package words
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -35,7 +36,13 @@ func DoneIn(ph *run.Phase) []Done {
 	}
 	for _, name := range slices.Sorted(maps.Keys(ph.Scenario)) {
 		s := ph.Scenario[name]
-		all = append(all, Done{name, "scenario." + name, strings.Join(s.Steps, " → "), &s.Figures, nil, ph})
+		all = append(all, Done{name, "scenario." + name, strings.Join(s.StepOrder, " → "), &s.Figures, nil, ph})
+		if len(s.StepOrder) < 2 {
+			continue // it is the scenario
+		}
+		for _, step := range s.StepOrder {
+			all = append(all, Done{name + ", " + step, "scenario." + name + ".step." + step, stepOf(s.Step[step]), &s.Step[step].Figures, nil, ph})
+		}
 	}
 	return all
 }
@@ -98,7 +105,7 @@ func (d Done) Caused() string {
 func (d Done) Rates() []string {
 	ph, o := d.ph, d
 	var parts []string
-	if ph.Kind == string(run.Load) {
+	if ph.Kind.Timed() {
 		if o.Rate != nil {
 			parts = append(parts, quantity.Whole(*o.Rate)+"/s"+Mark(ph, o.At+".rate"), quantity.Whole(*o.RatePerMinute)+"/min"+Mark(ph, o.At+".rate_per_minute"))
 			if o.Miss > 0 {
@@ -229,4 +236,13 @@ func unitOf(l run.Latency) unit {
 
 func (u unit) text(seconds float64) string {
 	return strconv.FormatFloat(seconds/u.seconds, 'f', u.decimals, 64)
+}
+
+// stepOf says what a step of a scenario does.
+func stepOf(s *run.Step) string {
+	text := s.Op + " to " + s.Target
+	if s.Times > 1 {
+		text += fmt.Sprintf(", %d times", s.Times)
+	}
+	return text
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/run/conditions"
 )
 
 // Marks stand behind figures, and before the reasons that touch them.
@@ -45,7 +46,7 @@ func Trace(ph *run.Phase) []string {
 	}
 	pace := "at its own times"
 	switch {
-	case ph.Model == "closed":
+	case ph.Closed():
 		pace = "as fast as its sessions can"
 	case t.Speed == 0:
 		pace = "at even distances"
@@ -75,9 +76,9 @@ func Load(ph *run.Phase) string {
 	}
 	var parts []string
 	switch {
-	case ph.Kind != string(run.Load):
-		parts = []string{ph.Kind, sessions}
-	case ph.Model != "closed":
+	case !ph.Kind.Timed():
+		parts = []string{string(ph.Kind), sessions}
+	case !ph.Closed():
 		parts = append(scheduleOf(ph), sessions,
 			"at most "+quantity.Thousands(s.InFlight)+" in flight, more "+map[string]string{"wait": "wait", "shed": "are shed"}[s.OnFull])
 	case s.Iterations > 0:
@@ -108,7 +109,7 @@ func Load(ph *run.Phase) string {
 func scheduleOf(ph *run.Phase) []string {
 	s := ph.Load
 	switch {
-	case ph.Model == "stages":
+	case ph.Model == conditions.Stages:
 		return []string{quantity.Count(len(ph.Levels), "stage") + " of " + s.Arrivals + " arrivals", quantity.Duration(s.DurationSeconds)}
 	case ph.Search != nil:
 		f, to := ph.Search, ""
@@ -116,7 +117,7 @@ func scheduleOf(ph *run.Phase) []string {
 			to = " to " + quantity.Whole(f.To) + "/s"
 		}
 		return []string{"search of " + s.Arrivals + " arrivals from " + quantity.Whole(f.From) + "/s" + to, "steps of " + quantity.Duration(f.StepSeconds)}
-	case ph.Model == "search":
+	case ph.Model == conditions.Search:
 		return []string{"search"}
 	}
 	if AsRecorded(ph) {
@@ -146,9 +147,16 @@ func Arriving(ph *run.Phase, rate float64) string {
 
 // Target says what the load went to, and how its ops were replicated.
 func Target(ph *run.Phase) string {
-	t := ph.Target
+	text := targetOf(ph, &ph.Target)
+	for i := range ph.Others {
+		text += "; " + targetOf(ph, &ph.Others[i])
+	}
+	return text
+}
+
+func targetOf(ph *run.Phase, t *conditions.Target) string {
 	nodes := quantity.Count(len(t.Endpoints), "endpoint")
-	if InCluster(ph) {
+	if t.InCluster() {
 		nodes = "a cluster of " + quantity.Count(len(t.Endpoints), "node")
 	}
 	if t.Builtin {
@@ -161,16 +169,16 @@ func Target(ph *run.Phase) string {
 	if t.TLS {
 		text += ", TLS"
 	}
-	if t.Placement == "rendezvous" {
+	if t.Ranked() {
 		text += ", " + t.Placement
 	}
 	if n := t.Replication; n != nil {
 		text += ", N=" + quantity.Thousands(n.N) + " W=" + quantity.Thousands(n.W) + " R=" + quantity.Thousands(n.R) + " by the " + n.Coordinate
 		switch _, gets := ph.Op["get"]; {
 		case !gets:
-		case n.ReadFanout == "r" && n.ReadFrom == "random":
+		case !n.AsksAll() && n.AtRandom():
 			text += ", a get asks " + quantity.Count(n.R, "node") + " at random"
-		case n.ReadFanout == "r":
+		case !n.AsksAll():
 			text += ", a get asks " + quantity.Count(n.R, "node")
 		default:
 			text += ", a get asks " + quantity.Count(n.N, "node")
@@ -183,7 +191,7 @@ func Target(ph *run.Phase) string {
 func Dataset(ph *run.Phase) string {
 	d := ph.Dataset
 	pool := "shared"
-	if d.Scope == "session" {
+	if d.PerSession() {
 		pool = "for each session"
 	}
 	if ph.Trace != nil {
@@ -213,10 +221,10 @@ func Dataset(ph *run.Phase) string {
 // Note says what a reader should know of a load's figures; "" for nothing.
 func Note(ph *run.Phase) string {
 	var notes []string
-	if ph.Kind != string(run.Load) {
+	if !ph.Kind.Timed() {
 		return ""
 	}
-	if ph.Model == "closed" {
+	if ph.Closed() {
 		notes = append(notes, "response excludes the waiting an open load would see")
 		for _, o := range ph.Op {
 			if len(o.Acks) > 1 {
@@ -232,7 +240,7 @@ func Note(ph *run.Phase) string {
 }
 
 // InCluster says whether the target was one.
-func InCluster(ph *run.Phase) bool { return ph.Target.Placement == "slots" }
+func InCluster(ph *run.Phase) bool { return ph.Target.InCluster() }
 
 // Generator says what the generator spent, and what kept it from running.
 func Generator(ph *run.Phase) []string {
@@ -247,7 +255,7 @@ func Generator(ph *run.Phase) []string {
 	if ph.OpCostSeconds != nil {
 		parts = append(parts, quantity.Duration(*ph.OpCostSeconds)+" an op")
 	}
-	parts = append(parts, quantity.Duration(g.CPUSeconds)+" CPU", quantity.Count(g.GCCycles, "GC"), quantity.Count(g.Mallocs, "malloc"), quantity.Bytes(g.MaxRSSBytes)+" resident")
+	parts = append(parts, processorTime(ph), quantity.Count(g.GCCycles, "GC"), quantity.Count(g.Mallocs, "malloc"), quantity.Bytes(g.MaxRSSBytes)+" resident")
 	if t := g.Throttled; t != nil && t.Periods > 0 {
 		parts = append(parts, "throttled "+quantity.Count(t.Periods, "time"))
 	}
@@ -255,6 +263,16 @@ func Generator(ph *run.Phase) []string {
 		parts = append(parts, quantity.Count(t.Retransmits, "TCP retransmit"))
 	}
 	return parts
+}
+
+// processorTime is that of the clients' processes, in user mode and in the kernel where they say.
+func processorTime(ph *run.Phase) string {
+	g := &ph.Generator
+	text := quantity.Duration(g.CPUSeconds) + " CPU"
+	if g.CPUUserSeconds+g.CPUSystemSeconds > 0 {
+		text += " (" + quantity.Duration(g.CPUUserSeconds) + " user)"
+	}
+	return text
 }
 
 // Odd counts what does not happen as a rule.

@@ -107,19 +107,6 @@ func Worker(w *run.Worker) []string {
 	return parts
 }
 
-// Loss says when a worker was lost and what may be missing; why stands in the verdict.
-func Loss(l *run.Loss) string {
-	if l.Phase == "" {
-		return "LOST before the first phase: it has loaded nothing"
-	}
-	text := "LOST in phase " + l.Phase + ": known up to " + quantity.Duration(l.KnownSeconds)
-	unseen := l.Unseen()
-	if unseen == "" {
-		return text + ", nothing is missing"
-	}
-	return text + ", " + unseen + " unseen until " + quantity.Duration(l.LoadedSeconds)
-}
-
 // Experiment says when the experiment was, how long it took and what it was of.
 func Experiment(x *run.Experiment) []string {
 	return append([]string{

@@ -6,6 +6,8 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/run/conditions"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 	"github.com/stretchr/testify/require"
 )
@@ -40,22 +42,22 @@ func TestLoad(t *testing.T) {
 		want string
 	}{
 		{
-			run.Phase{Kind: "load", Model: "closed", Load: run.Shape{Sessions: 1, Pipeline: 1, Iterations: 5, DurationSeconds: 60}},
+			run.Phase{Kind: "load", Model: "closed", Load: conditions.Load{Sessions: 1, Pipeline: 1, Iterations: 5, DurationSeconds: 60}},
 			"closed, 1 session, 5 ops each, at most 1m 0s",
 		},
 		{
-			run.Phase{Kind: "load", Model: "closed", Load: run.Shape{Sessions: 2, Pipeline: 16, DurationSeconds: 30, RampSeconds: 1, ThinkSeconds: 0.01}},
+			run.Phase{Kind: "load", Model: "closed", Load: conditions.Load{Sessions: 2, Pipeline: 16, DurationSeconds: 30, RampSeconds: 1, ThinkSeconds: 0.01}},
 			"closed, 2 sessions × 16 in flight, 30.0 s, ramp 1.00 s, think 10.0 ms",
 		},
 		{
-			run.Phase{Kind: "load", Model: "closed", Load: run.Shape{Sessions: 2, Pipeline: 1}},
+			run.Phase{Kind: "load", Model: "closed", Load: conditions.Load{Sessions: 2, Pipeline: 1}},
 			"closed, 2 sessions, every key once",
 		},
 		{
-			run.Phase{Kind: "load", Model: "open", Load: run.Shape{Rate: 20000, Arrivals: "constant", DurationSeconds: 30, Sessions: 16, Pipeline: 4, InFlight: 64, OnFull: "wait"}},
+			run.Phase{Kind: "load", Model: "open", Load: conditions.Load{Rate: 20000, Arrivals: "constant", DurationSeconds: 30, Sessions: 16, Pipeline: 4, InFlight: 64, OnFull: "wait"}},
 			"open, 20,000/s constant, 30.0 s, 16 sessions × 4 in flight, at most 64 in flight, more wait",
 		},
-		{run.Phase{Kind: "clear", Model: "closed", Seconds: 1, Load: run.Shape{Sessions: 4, Pipeline: 2}}, "clear, 4 sessions × 2 in flight"},
+		{run.Phase{Kind: "clear", Model: "closed", Seconds: 1, Load: conditions.Load{Sessions: 4, Pipeline: 2}}, "clear, 4 sessions × 2 in flight"},
 	} {
 		require.Equal(t, tt.want, Load(&tt.ph))
 	}
@@ -69,7 +71,7 @@ func TestDataset(t *testing.T) {
 	for layout, want := range map[string]string{
 		"append": "d: values of 1 KiB", "channel": "d: values of 1 KiB", "raw": "d: values of 1 KiB", "array": "d: 100 slots shared, uniform, values of 1 KiB",
 	} {
-		ph.Log = &run.Log{Log: localfile.Log{Layout: layout}}
+		ph.Log = &worker.Log{Log: localfile.Log{Layout: layout}}
 		require.Equal(t, want, Dataset(ph), layout)
 	}
 }
@@ -78,7 +80,7 @@ func TestTarget(t *testing.T) {
 	ph := func(fanout, from string, op string) *run.Phase {
 		p := &run.Phase{Op: map[string]*run.Op{op: {}}}
 		p.Target.Name, p.Target.Driver, p.Target.Endpoints = "space", "redis", []string{"a:1", "b:1", "c:1"}
-		p.Target.Replication = &run.Replication{Coordinate: "client", N: 3, W: 2, R: 2, ReadFanout: fanout, ReadFrom: from}
+		p.Target.Replication = &conditions.Replication{Coordinate: "client", N: 3, W: 2, R: 2, ReadFanout: fanout, ReadFrom: from}
 		return p
 	}
 	const head = "space: redis, 3 endpoints, N=3 W=2 R=2 by the client"
@@ -89,7 +91,7 @@ func TestTarget(t *testing.T) {
 }
 
 func TestThreadsOf(t *testing.T) {
-	l := &run.Log{Threads: []measure.Thread{
+	l := &worker.Log{Threads: []measure.Thread{
 		{Session: 0, Sessions: 1, Pinned: true, CPU: 2, CPUAtEnd: 2, Node: 1, NodeAtEnd: 1},
 		{Session: 1, Sessions: 1, CPU: 3, CPUAtEnd: 0, Node: 1, NodeAtEnd: 0},
 		{Session: 2, Sessions: 2, CPU: 3, CPUAtEnd: 3, Node: -1, NodeAtEnd: -1},
@@ -99,8 +101,8 @@ func TestThreadsOf(t *testing.T) {
 		"session 0 on CPU 2 of node 1 (pinned)", "session 1 on CPU 3 of node 1 (at the end CPU 0 of node 0)", "sessions 2 to 3 on CPU 3",
 		"session 4 on a CPU that the kernel does not name",
 	}
-	require.Equal(t, named, threadsOf(l))
+	require.Equal(t, named, threadsOf(&run.Phase{Log: l}))
 	l.Threads = append(append(l.Threads, l.Threads...), l.Threads[0], l.Threads[1])
-	require.Len(t, threadsOf(l), maxThreads+1)
-	require.Equal(t, "2 more threads (the JSON has all)", threadsOf(l)[maxThreads])
+	require.Len(t, threadsOf(&run.Phase{Log: l}), maxThreads+1)
+	require.Equal(t, "2 more threads (the JSON has all)", threadsOf(&run.Phase{Log: l})[maxThreads])
 }

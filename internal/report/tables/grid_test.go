@@ -1,0 +1,18 @@
+package tables
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestMissingSaysAReasonOnce of figures that are null for the same one, whatever their paths.
+func TestMissingSaysAReasonOnce(t *testing.T) {
+	require.Equal(t, []string{"– a drift; a order; b drift: 7 ops; it takes 100", "– b order: op.put.growth.order is null: nothing shown"},
+		Missing([]Missed{
+			{"a drift", "op.put.growth.drift is null: 7 ops; it takes 100", "7 ops; it takes 100"},
+			{"a order", "op.put.growth.order is null: 7 ops; it takes 100", "7 ops; it takes 100"},
+			{"b drift", "op.put.growth.drift is null: 7 ops; it takes 100", "7 ops; it takes 100"},
+			{"b order", "op.put.growth.order is null: nothing shown", "nothing shown"},
+		}))
+}

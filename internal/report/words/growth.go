@@ -1,0 +1,61 @@
+package words
+
+import (
+	"math"
+
+	"github.com/loadgen/loadgen/internal/quantity"
+	"github.com/loadgen/loadgen/internal/run"
+)
+
+// Grown says what ops cost the more there were, in a line for each figure; nothing where the phase does not count that.
+func (d Done) Grown() (lines []string) {
+	g := d.Growth
+	if g == nil {
+		return nil
+	}
+	nulls, mark := d.ph.Nulls, Mark(d.ph, d.At+".growth")
+	if g.Order == nil {
+		lines = append(lines, "no order ("+nulls[d.At+".growth.order"]+")")
+	} else {
+		lines = append(lines, "order "+order(*g.Order)+mark+", 95 % interval "+order(*g.OrderLo)+" to "+order(*g.OrderHi)+": "+shown[g.Shown])
+	}
+	if g.Drift == nil {
+		lines = append(lines, "no drift ("+nulls[d.At+".growth.drift"]+")")
+	} else {
+		lines = append(lines, "the last 5 % of "+quantity.Thousands(g.Ops)+" took "+quantity.Number(*g.Drift)+mark+" × as long as the first")
+	}
+	switch what := quantity.Thousands(g.To); {
+	case g.To == 0:
+	case g.SecondsTo == nil:
+		lines = append(lines, what+": not known ("+nulls[d.At+".growth.seconds_to"]+")")
+	case uint64(g.To) <= g.Ops:
+		lines = append(lines, "the first "+what+" took "+quantity.Duration(*g.SecondsTo)+mark)
+	default:
+		lines = append(lines, what+" would take "+quantity.Duration(*g.SecondsTo)+mark+", 95 % interval "+quantity.Duration(*g.SecondsToLo)+" to "+quantity.Duration(*g.SecondsToHi))
+	}
+	return lines
+}
+
+// order is the text of an exponent.
+func order(n float64) string {
+	if math.Abs(n) < 0.005 {
+		return "0"
+	}
+	return quantity.Digits(math.Round(n*100) / 100)
+}
+
+// shown is what an interval shows, in words.
+var shown = map[string]string{
+	"grows": "an op costs more, the more there are",
+	"falls": "ops got quicker, as those of a program that warms up do, such as a JVM",
+	"none":  "no growth is shown",
+}
+
+// Took is how long the load took, and whether its time was up before its work was done.
+func Took(ph *run.Phase) string {
+	took := "took " + quantity.Duration(ph.Seconds)
+	if ph.Ended == "duration" && ph.Load.Iterations > 0 {
+		return took + ": its time was up before its work was done"
+	}
+	return took
+}
