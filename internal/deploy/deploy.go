@@ -1,0 +1,209 @@
+// Package deploy writes what others need to place and restart loadgen on many machines: manifests for Kubernetes, units for systemd.
+// Barrier, lease and exact merging stay loadgen's own.
+package deploy
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+//go:embed kubernetes.yaml.tmpl worker.service.tmpl coordinator.service.tmpl
+var templates embed.FS
+
+// Where a coordinator listens that was deployed, and where its page is.
+const (
+	Port     = 7464
+	PagePort = 9464
+)
+
+// Kubernetes says what to print for a cluster.
+type Kubernetes struct {
+	Name         string // of all objects
+	Namespace    string // "": that of whoever applies them
+	Image        string
+	Workers      int           // beside the coordinator
+	CPU          string        // that each pod asks for and may use, as Kubernetes writes it
+	Memory       string        // likewise
+	Deadline     time.Duration // after which all is ended
+	StorageClass string        // of the volume for runs, which all pods mount; "": the cluster's own
+	Storage      string        // its size
+	PodMonitor   bool          // Prometheus scrapes the coordinator's page, by the objects of its operator
+	Text         []byte        // of the plan
+	Plan         *plan.Plan
+	Credentials  Credentials
+	Issuer       Issuer // of the pods' certificates; the zero value: they have the Credentials instead
+}
+
+// Issuer is one of cert-manager's.
+type Issuer struct{ Kind, Name string }
+
+// ParseIssuer reads NAME of an Issuer, or KIND/NAME.
+func ParseIssuer(text string) (Issuer, error) {
+	kind, name, found := strings.Cut(text, "/")
+	if !found {
+		kind, name = "Issuer", text
+	}
+	if kind != "Issuer" && kind != "ClusterIssuer" || !validName.MatchString(name) {
+		return Issuer{}, fmt.Errorf("--cert-manager %q: write the NAME of an Issuer, or ClusterIssuer/NAME", text)
+	}
+	return Issuer{Kind: kind, Name: name}, nil
+}
+
+// Credentials are the key of the coordinator's authority and a token of it, for workers; and of its page the certificate of who certifies it, in PEM,
+// and the token of those who scrape it.
+type Credentials struct{ Key, Token, Root, Scrape string }
+
+// validName is a name of a Kubernetes object that leaves room for what Kubernetes puts behind it.
+var validName = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$`)
+
+// maxPlan is what a ConfigMap holds, with room for the rest of it.
+const maxPlan = 1000 << 10
+
+// Check returns an error for what no cluster can run, or would take for something else.
+func (k *Kubernetes) Check() error {
+	switch {
+	case !validName.MatchString(k.Name):
+		return fmt.Errorf("--name %q: write 1 to 40 lower-case letters, digits and hyphens, a letter first", k.Name)
+	case k.Namespace != "" && !validName.MatchString(k.Namespace):
+		return fmt.Errorf("--namespace %q: write lower-case letters, digits and hyphens", k.Namespace)
+	case k.Workers < 1 || k.Workers > 10_000:
+		return fmt.Errorf("--workers %d: write a number from 1 to 10000", k.Workers)
+	case k.Deadline < time.Minute:
+		return fmt.Errorf("--deadline %v: write a minute or more", k.Deadline)
+	case k.PodMonitor && k.Issuer != Issuer{}:
+		return fmt.Errorf("--cert-manager, --pod-monitor: Prometheus knows the page by the Secret that --cert-manager does without: leave one of them out")
+	case len(k.Text) > maxPlan:
+		return fmt.Errorf("the plan has %d bytes, and a ConfigMap holds %d: put it into the image", len(k.Text), maxPlan)
+	}
+	for _, q := range []struct{ flag, text string }{{"--cpu", k.CPU}, {"--memory", k.Memory}, {"--storage", k.Storage}} {
+		if !regexp.MustCompile(`^[0-9]+(\.[0-9]+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$`).MatchString(q.text) {
+			return fmt.Errorf("%s %q: write a quantity as Kubernetes has it, such as 2 or 4Gi", q.flag, q.text)
+		}
+	}
+	for _, t := range k.Plan.Targets {
+		if t.Builtin != nil && len(t.Endpoints) == 0 {
+			return fmt.Errorf("target %q is built-in nodes, which other pods cannot reach: name its endpoints", t.Name)
+		}
+		if t.Executor == plan.Thread {
+			return fmt.Errorf("target %q is log files on the workers' own disks, which these manifests do not mount: run it with deploy systemd", t.Name)
+		}
+	}
+	return nil
+}
+
+// Manifests writes all but the Secret.
+func (k *Kubernetes) Manifests(w io.Writer) error { return k.write(w, "manifests") }
+
+// Secret writes the Secret with the credentials.
+func (k *Kubernetes) Secret(w io.Writer) error { return k.write(w, "secret") }
+
+func (k *Kubernetes) write(w io.Writer, name string) error {
+	t, err := template.New("").Funcs(template.FuncMap{"q": quote, "lines": lines}).ParseFS(templates, "kubernetes.yaml.tmpl")
+	if err != nil {
+		return err
+	}
+	return t.ExecuteTemplate(w, name, k)
+}
+
+// Pods is how many there are: the coordinator is one of them.
+func (k *Kubernetes) Pods() int { return k.Workers + 1 }
+
+// Seconds is the deadline.
+func (k *Kubernetes) Seconds() int64 { return int64(k.Deadline.Seconds()) }
+
+// Host is where workers find the coordinator.
+func (k *Kubernetes) Host() string { return k.Name + "-0." + k.Name }
+
+// Port is where the coordinator listens.
+func (k *Kubernetes) Port() int { return Port }
+
+// PagePort is where the coordinator's page is.
+func (k *Kubernetes) PagePort() int { return PagePort }
+
+// TargetPorts lists the TCP ports of the plan's targets.
+func (k *Kubernetes) TargetPorts() (ports []int) {
+	for _, t := range k.Plan.Targets {
+		for _, e := range t.Endpoints {
+			_, text, err := net.SplitHostPort(e)
+			if port, bad := strconv.Atoi(text); err == nil && bad == nil && !slices.Contains(ports, port) {
+				ports = append(ports, port)
+			}
+		}
+	}
+	slices.Sort(ports)
+	return ports
+}
+
+// quote is a text as a YAML string: JSON is YAML.
+func quote(text any) (string, error) {
+	b, err := json.Marshal(fmt.Sprint(text))
+	return string(b), err
+}
+
+// lines is a text as a block scalar of YAML, in lines that a person can read, or as a string where that would change it.
+func lines(indent int, text []byte) (string, error) {
+	s := string(text)
+	if strings.ContainsFunc(s, func(r rune) bool { return r != '\n' && r != '\t' && !strconv.IsPrint(r) }) || !strings.HasSuffix(s, "\n") || strings.HasSuffix(s, "\n\n") {
+		return quote(s)
+	}
+	pad := strings.Repeat(" ", indent)
+	all := strings.Split(strings.TrimSuffix(s, "\n"), "\n")
+	for i, l := range all {
+		if l != "" {
+			all[i] = pad + l
+		}
+	}
+	return "|2\n" + strings.Join(all, "\n"), nil
+}
+
+// Unit says what to print for systemd.
+type Unit struct {
+	Program string // path of loadgen
+	Join    string // HOST:PORT of the coordinator; of a worker
+	Plan    string // path of the plan; of a coordinator
+	Workers int    // that a coordinator waits for
+}
+
+// Check returns an error for what a unit file would take for something else.
+func (u *Unit) Check() error {
+	for _, f := range []struct{ flag, text string }{{"--program", u.Program}, {"--join", u.Join}, {"PLAN", u.Plan}} {
+		if strings.ContainsFunc(f.text, func(r rune) bool { return r <= ' ' || !strconv.IsPrint(r) || strings.ContainsRune(`"'\%$;#`, r) }) {
+			return fmt.Errorf("%s %q: a unit takes no blanks, quotes, %%, $, ;, # or backslashes there", f.flag, f.text)
+		}
+	}
+	if !strings.HasPrefix(u.Program, "/") {
+		return fmt.Errorf("--program %q: write an absolute path", u.Program)
+	}
+	if u.Plan != "" && !strings.HasPrefix(u.Plan, "/") {
+		return fmt.Errorf("PLAN %q: write the absolute path that the plan has on the coordinator's machine", u.Plan)
+	}
+	return nil
+}
+
+// Worker writes the unit of a worker.
+func (u *Unit) Worker(w io.Writer) error { return u.write(w, "worker.service.tmpl") }
+
+// Coordinator writes the unit of a coordinator.
+func (u *Unit) Coordinator(w io.Writer) error { return u.write(w, "coordinator.service.tmpl") }
+
+func (u *Unit) write(w io.Writer, name string) error {
+	t, err := template.ParseFS(templates, name)
+	if err != nil {
+		return err
+	}
+	return t.Execute(w, struct {
+		*Unit
+		Port int
+	}{u, Port})
+}
