@@ -65,8 +65,11 @@ func goroutines(m *module) []string {
 			"internal/hook":      "a supervisor's pipes, and the ends of what is below it",
 			"internal/coord":     "a goroutine for each worker",
 			"internal/engine":    "event loops and blocking sessions",
+			"internal/fleet":     "a worker that is a child, and waiting for those that come",
 			"internal/observe":   "a goroutine for each server that is asked",
+			"internal/prom":      "the server of a page",
 			"internal/rpc":       "a goroutine for each direction of a stream, one that carries orders out",
+			"internal/runner":    "what ends a run early",
 			"internal/sockets":   "two goroutines for each connection that blocks",
 		},
 	}.find(m)
@@ -86,6 +89,7 @@ func clock(m *module) []string {
 			"internal/floor":     "how long an exchange took",
 			"internal/identity":  "how long a certificate holds, and a silent connection is borne",
 			"internal/rpc":       "heartbeats, leases and how clocks stand to each other",
+			"internal/runner":    "the start of a run, and how long variants have taken",
 			"internal/selfcheck": "what time costs on a machine",
 		},
 	}.find(m)

@@ -25,6 +25,7 @@ var letGo = []string{"release", "lend"}
 
 // unheld are functions, and types with all their methods, that the call graph of a held loop has and that may park all the same.
 var unheld = map[string]string{
+	"internal/engine.clients":   "a joint with a blocking transport",
 	"internal/engine.blocking":  "a transport of loops that are not held: engine.go holds those of sockets",
 	"internal/engine.thread":    "likewise",
 	"internal/engine.timed":     "likewise",

@@ -12,7 +12,7 @@ import (
 var dependencies = []string{
 	"github.com/HdrHistogram/hdrhistogram-go", // an oracle for pkg/hist, in tests
 	"github.com/hashicorp/hcl/v2",             // the language of plans
-	"github.com/jackc/pgx/v5",                 // PostgreSQL: the history of runs
+	"github.com/jackc/pgx/v5",                 // PostgreSQL: the history of runs, and how the connections of driver postgres begin
 	"github.com/prometheus/client_golang",     // /metrics in every format a scraper may ask for
 	"github.com/prometheus/client_model",      // its messages: a histogram of both kinds
 	"github.com/rogpeppe/go-internal",         // testscript, in tests
@@ -20,6 +20,7 @@ var dependencies = []string{
 	"github.com/spf13/pflag",                  // the flags of cobra
 	"github.com/stretchr/testify",             // require, in tests
 	"github.com/zclconf/go-cty",               // the values of HCL
+	"github.com/valyala/fasthttp",             // responses of HTTP/1.1 without allocations, in driver web
 	"go.uber.org/goleak",                      // goroutines that outlive a test
 	"golang.org/x/sync",                       // errgroup
 	"golang.org/x/sys",                        // epoll, limits

@@ -48,6 +48,26 @@ func (d *Disk) make() error {
 	return d.mount(device)
 }
 
+// SmallDisk makes a file system in memory with room for so many bytes, which ends with the test, for whom Postgres runs as. It returns its directory.
+func SmallDisk(t testing.TB, size int) (dir string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "loadgen-disk-") // t.TempDir is closed to other users
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Remove(dir) })
+	if err := unix.Mount("loadgen-test", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, fmt.Sprintf("size=%d", size)); err != nil {
+		Require(t, "mount", fmt.Errorf("mount a disk of a test: %w", err))
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil { // a server may still have files there
+			t.Errorf("end a disk of the test: %v", err)
+		}
+	})
+	unprivileged(t, dir)
+	return dir
+}
+
 // memory makes the file behind the disk.
 func (d *Disk) memory() error {
 	fd, err := unix.MemfdCreate("disk", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)

@@ -16,7 +16,8 @@ import (
 	"time"
 )
 
-// A guest is a virtual machine of QEMU with persistent memory that is a file of the host: what it writes there outlives it. It boots the
+// A guest is a virtual machine of QEMU: one with persistent memory that is a file of the host, so that what it writes there outlives it, or one on a
+// [Network], which has a time of day of its own. It boots the
 // kernel of Debian's package linux-image-cloud-amd64, which is unpacked and not installed. Nothing that is measured in it is a
 // result: its processor is emulated.
 
@@ -27,13 +28,13 @@ const (
 	// pages, which are kept in the guest's RAM.
 	PmemStart = 2 << 20
 	// bootTimeout is how long a guest may live.
-	bootTimeout = 4 * time.Minute
+	bootTimeout = 8 * time.Minute
 )
 
 // modules are those of the kernel that a guest loads, in this order.
 var modules = [...]string{
 	"libnvdimm", "nd_btt", "nfit", "nd_pmem", "virtio_ring", "virtio", "virtio_pci_modern_dev", "virtio_pci_legacy_dev", "virtio_pci",
-	"nd_virtio", "virtio_pmem", "libcrc32c", "xfs",
+	"nd_virtio", "virtio_pmem", "libcrc32c", "xfs", "failover", "net_failover", "virtio_net",
 }
 
 // Guests boots guests of one kind.
@@ -42,7 +43,7 @@ type Guests struct {
 	dir    string
 	kernel string
 	files  []byte // the archive of the root file system
-	blank  string // persistent memory with a namespace of mode fsdax, and nothing in it
+	blank  string // persistent memory with a namespace of mode fsdax, and nothing in it; "" before the first image
 }
 
 // guestKernel returns the directory that make test-servers unpacks the kernel's package in.
@@ -60,12 +61,20 @@ func NewGuests(t testing.TB, files map[string]string) *Guests {
 	if err := g.pack(root, files); err != nil {
 		t.Fatalf("pack the guest's files: %v", err)
 	}
+	return g
+}
+
+// divide makes blank.
+func (g *Guests) divide() {
+	g.t.Helper()
+	if g.blank != "" {
+		return
+	}
 	g.blank = filepath.Join(g.dir, "blank")
 	g.sparse(g.blank)
 	if out := g.Boot(g.blank, "nvdimm", namespace).Wait(); !strings.Contains(out, "NAMESPACE pmem\n") {
-		t.Fatalf("the guest made no namespace:\n%s", out)
+		g.t.Fatalf("the guest made no namespace:\n%s", out)
 	}
-	return g
 }
 
 // namespace makes the raw namespace that the guest finds one of mode fsdax, whose pages the kernel knows of, through sysfs: what ndctl
@@ -156,16 +165,23 @@ func initScript() string {
 export PATH=/bin HOME=/tmp
 busybox --install -s /bin
 for m in ` + strings.Join(modules[:], " ") + `; do [ -f /mod/$m.ko ] && insmod /mod/$m.ko; done
-i=0; while [ ! -b /dev/pmem0 ] && [ $i -lt 100 ]; do sleep 0.1; i=$((i+1)); done
 . /run.sh
 echo GUEST done
 poweroff -f
 `
 }
 
+// What a guest does before the script of its boot.
+const (
+	awaitMemory = "i=0; while [ ! -b /dev/pmem0 ] && [ $i -lt 100 ]; do sleep 0.1; i=$((i+1)); done\n"
+	// joinNetwork takes the address and the router that QEMU's user network has for a guest.
+	joinNetwork = "ip link set lo up; ip link set eth0 up; ip addr add 10.0.2.15/24 dev eth0; ip route add default via 10.0.2.2\n"
+)
+
 // Image makes persistent memory with a file system, "ext4" or "xfs", in a namespace of mode fsdax.
 func (g *Guests) Image(kind string) string {
 	g.t.Helper()
+	g.divide()
 	path := filepath.Join(g.dir, kind)
 	copyAt(g.t, path, g.blank, 0)
 	part := path + ".part"
@@ -248,10 +264,24 @@ type Guest struct {
 // with the test at the latest.
 func (g *Guests) Boot(image, device, script string) *Guest {
 	g.t.Helper()
-	machine, memory := "q35", []string{"-object", fmt.Sprintf("memory-backend-file,id=mem,share=on,mem-path=%s,size=%d", image, pmemSize)}
+	machine := "q35"
 	if device == "nvdimm" {
 		machine += ",nvdimm=on"
 	}
+	return g.boot(awaitMemory+script, func(cmd *exec.Cmd) *exec.Cmd { return cmd }, "-machine", machine, "-m", "768M,slots=2,maxmem=4G",
+		"-object", fmt.Sprintf("memory-backend-file,id=mem,share=on,mem-path=%s,size=%d", image, pmemSize), "-device", device+",memdev=mem,id=pmem")
+}
+
+// BootOn starts a guest without persistent memory on a machine of a network, and has its shell run a script. What the guest sends comes from the
+// machine's address. Its clocks are its own, and begin with the host's time of day. It ends with the test at the latest.
+func (g *Guests) BootOn(m *Machine, script string) *Guest {
+	g.t.Helper()
+	return g.boot(joinNetwork+script, m.On, "-machine", "q35", "-m", "768M", "-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net")
+}
+
+// boot starts a guest with devices by a command that on makes of QEMU's.
+func (g *Guests) boot(script string, on func(*exec.Cmd) *exec.Cmd, devices ...string) *Guest {
+	g.t.Helper()
 	var own bytes.Buffer // a second archive, behind the one that all guests have
 	entry(&own, "run.sh", 0o100755, []byte(script))
 	entry(&own, "TRAILER!!!", 0, nil)
@@ -260,10 +290,9 @@ func (g *Guests) Boot(image, device, script string) *Guest {
 		g.t.Fatal(err)
 	}
 	m := &Guest{t: g.t, done: make(chan struct{})}
-	m.cmd = exec.Command("qemu-system-x86_64", append(memory,
-		"-machine", machine, "-accel", "tcg", "-cpu", "max", "-smp", "1", "-m", "768M,slots=2,maxmem=4G",
-		"-nodefaults", "-no-reboot", "-display", "none", "-serial", "stdio", "-device", device+",memdev=mem,id=pmem",
-		"-kernel", g.kernel, "-initrd", initrd, "-append", "console=ttyS0 quiet panic=-1")...)
+	m.cmd = on(exec.Command("qemu-system-x86_64", append(devices,
+		"-accel", "tcg", "-cpu", "max", "-smp", "1", "-nodefaults", "-no-reboot", "-display", "none", "-serial", "stdio",
+		"-kernel", g.kernel, "-initrd", initrd, "-append", "console=ttyS0 quiet panic=-1")...))
 	m.cmd.Stdout, m.cmd.Stderr = m, m
 	if err := m.cmd.Start(); err != nil {
 		g.t.Fatalf("start a guest: %v", err)

@@ -29,17 +29,26 @@ func mashonaPath() (string, error) {
 			return "", errors.New(program + " not found")
 		}
 	}
+	path := ""
+	for _, jar := range []string{"mashona-logwriting-1.1.0.jar", "jboss-logging-3.4.1.Final.jar"} {
+		file, err := archive(jar)
+		if err != nil {
+			return "", err
+		}
+		path += file + string(os.PathListSeparator)
+	}
+	return path, nil
+}
+
+// archive returns the path of an archive of Java classes that make test-servers fetches.
+func archive(name string) (path string, err error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
 		return "", err
 	}
-	path := ""
-	for _, jar := range []string{"mashona-logwriting-1.1.0.jar", "jboss-logging-3.4.1.Final.jar"} {
-		file := filepath.Join(dir, "loadgen", jar)
-		if _, err := os.Stat(file); err != nil {
-			return "", fmt.Errorf("no jar: %w", err)
-		}
-		path += file + string(os.PathListSeparator)
+	path = filepath.Join(dir, "loadgen", name)
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("no archive: %w", err)
 	}
 	return path, nil
 }

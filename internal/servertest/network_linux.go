@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Network is a network of machines that share nothing but the processor and the files: a namespace for each, with an address of its own, on a bridge in
@@ -19,10 +21,12 @@ type Network struct {
 
 // Machine is one of a network's.
 type Machine struct {
-	Addr string // its IPv4 address
+	Addr  string        // its IPv4 address
+	Ahead time.Duration // whole seconds: the clocks by which processes measure time are ahead of the host's by that (time_namespaces(7)); the time of day is not
 
 	t         testing.TB
 	namespace string
+	port      string // of the bridge
 }
 
 // NewNetwork makes a network of n machines, which ends with the test.
@@ -54,11 +58,42 @@ func (w *Network) forget(namespace string) {
 	})
 }
 
+// Cut lets nothing of what a machine sends to another one arrive any more.
+func (w *Network) Cut(from, to *Machine) {
+	w.t.Helper()
+	w.rule("ip", "saddr", from.Addr, "ip", "daddr", to.Addr, "drop")
+}
+
+// Lose drops each packet that a machine sends or is sent with a chance of so many percent.
+func (w *Network) Lose(m *Machine, percent int) {
+	w.t.Helper()
+	below := strconv.FormatInt(int64(percent)*(1<<32)/100, 10)
+	for _, end := range []string{"saddr", "daddr"} {
+		w.rule("ip", end, m.Addr, "meta", "random", "<", below, "drop")
+	}
+}
+
+// rule has the bridge look at each packet that it hands on.
+func (w *Network) rule(words ...string) {
+	w.t.Helper()
+	hub := w.namespace("hub")
+	_, err := exec.LookPath("nft")
+	Require(w.t, "nftables", err)
+	w.must("ip netns exec HUB nft add table bridge faults; add chain bridge faults each { type filter hook forward priority 0; }", "HUB", hub)
+	w.must("ip netns exec HUB nft add rule bridge faults each "+strings.Join(words, " "), "HUB", hub)
+}
+
+// Plug takes a machine's cable out, or puts it in again.
+func (w *Network) Plug(m *Machine, in bool) {
+	w.t.Helper()
+	w.must("ip -n HUB link set PORT TO", "HUB", w.namespace("hub"), "PORT", m.port, "TO", map[bool]string{true: "up", false: "down"}[in])
+}
+
 // add adds the i-th machine.
 func (w *Network) add(hub string, i int) {
 	w.t.Helper()
-	m := &Machine{t: w.t, namespace: w.namespace(fmt.Sprint(i)), Addr: fmt.Sprintf("10.99.0.%d", i)}
-	names := []string{"HUB", hub, "MACHINE", m.namespace, "PORT", fmt.Sprintf("port%d", i), "ADDR", m.Addr + "/24"}
+	m := &Machine{t: w.t, namespace: w.namespace(fmt.Sprint(i)), Addr: fmt.Sprintf("10.99.0.%d", i), port: fmt.Sprintf("port%d", i)}
+	names := []string{"HUB", hub, "MACHINE", m.namespace, "PORT", m.port, "ADDR", m.Addr + "/24"}
 	w.must("ip netns add MACHINE", names...)
 	w.forget(m.namespace)
 	for _, command := range []string{
@@ -90,9 +125,16 @@ func run(args ...string) error {
 	return nil
 }
 
-// On has a command run on the machine; it keeps its process.
+// On has a command run on the machine; it keeps its process, unless clocks are ahead there: then its parent is what it returns, with which it ends.
 func (m *Machine) On(cmd *exec.Cmd) *exec.Cmd {
-	on := exec.Command("ip", append([]string{"netns", "exec", m.namespace}, cmd.Args...)...)
+	m.t.Helper()
+	args := []string{"netns", "exec", m.namespace}
+	if m.Ahead != 0 {
+		Require(m.t, "timens", run("unshare", "--time", "true"))
+		seconds := strconv.Itoa(int(m.Ahead / time.Second))
+		args = append(args, "unshare", "--time", "--kill-child", "--boottime", seconds, "--monotonic", seconds)
+	}
+	on := exec.Command("ip", append(args, cmd.Args...)...)
 	on.Env, on.Dir, on.Stdin = cmd.Env, cmd.Dir, cmd.Stdin
 	return on
 }

@@ -56,7 +56,7 @@ func postgres(t testing.TB, shows *Certificate) (url string) {
 	}
 	port := freePort(t)
 	s := &Server{t: t, done: make(chan struct{}), Addr: net.JoinHostPort("127.0.0.1", port)}
-	args := []string{"-D", data, "-p", port, "-h", "127.0.0.1", "-k", dir, "-c", "fsync=off"}
+	args := []string{"-D", data, "-p", port, "-h", "127.0.0.1", "-k", dir, "-c", "fsync=off", "-c", "shared_preload_libraries=pg_stat_statements"}
 	if shows != nil {
 		args = append(args, "-c", "ssl=on", "-c", "ssl_cert_file="+shows.Cert, "-c", "ssl_key_file="+ownKey(t, dir, shows.Key, as))
 	}

@@ -10,6 +10,7 @@ import (
 	"encoding/pem"
 	"math/big"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -50,8 +51,8 @@ func NewAuthority(t testing.TB) *Authority {
 type Certificate struct{ Cert, Key string }
 
 // Issue signs a certificate for a host name or an IP address, for servers and clients alike. It ends after lasts, which may be in
-// the past.
-func (a *Authority) Issue(host string, lasts time.Duration) Certificate {
+// the past. It may also name URIs.
+func (a *Authority) Issue(host string, lasts time.Duration, uris ...string) Certificate {
 	a.t.Helper()
 	template := a.template(host, lasts)
 	template.KeyUsage = x509.KeyUsageDigitalSignature
@@ -60,6 +61,13 @@ func (a *Authority) Issue(host string, lasts time.Duration) Certificate {
 		template.IPAddresses = []net.IP{ip}
 	} else {
 		template.DNSNames = []string{host}
+	}
+	for _, text := range uris {
+		u, err := url.Parse(text)
+		if err != nil {
+			a.t.Fatalf("certify a URI: %v", err)
+		}
+		template.URIs = append(template.URIs, u)
 	}
 	cert, key := a.write(template)
 	return Certificate{cert, key}

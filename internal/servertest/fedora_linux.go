@@ -1,0 +1,71 @@
+package servertest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// fedoraTimeout is how long a JVM may take to unpack the repository and start it.
+const fedoraTimeout = 3 * time.Minute
+
+// Fedora starts the repository Fedora 4.7.5 (LDP) on port 8080 of the machine's loopback, with its data in files, and returns once it listens. It is
+// killed at the end of the test. Its message broker listens on every address there is: on a machine of a network of the test's, nobody else is near.
+// The part "fedora" is a Java runtime and two archives, which make test-servers fetches.
+func (m *Machine) Fedora(t testing.TB) (addr string) {
+	t.Helper()
+	jetty, war, err := fedoraArchives()
+	Require(t, "fedora", err)
+	dir := t.TempDir()
+	s := &Server{t: t, Addr: "127.0.0.1:8080", done: make(chan struct{})}
+	s.start(m.On(exec.Command("java", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", // which is ready in a third of the processor time
+		"--add-opens=java.base/java.lang=ALL-UNNAMED", "-Djava.io.tmpdir="+dir, "-Dfcrepo.home="+filepath.Join(dir, "home"),
+		"-Dfcrepo.modeshape.configuration=classpath:/config/file-simple/repository.json",
+		"-jar", jetty, "--host", "127.0.0.1", "--port", "8080", "--path", "/", war)))
+	for deadline := time.Now().Add(fedoraTimeout); !listens(s.Pid(), 8080); time.Sleep(50 * time.Millisecond) {
+		select {
+		case <-s.done:
+			t.Fatalf("fedora has ended:\n%s", &s.output)
+		default:
+		}
+		if time.Now().After(deadline) {
+			s.Kill()
+			t.Fatalf("fedora does not listen at %s:\n%s", s.Addr, &s.output)
+		}
+	}
+	return s.Addr
+}
+
+// listens says whether somebody listens on a port in the network namespace of a process, which need not be that of the test.
+func listens(pid, port int) bool {
+	for _, table := range []string{"tcp", "tcp6"} {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", pid, table))
+		if err != nil {
+			return false
+		}
+		for line := range bytes.Lines(text) {
+			if f := bytes.Fields(line); len(f) > 3 && bytes.HasSuffix(f[1], fmt.Appendf(nil, ":%04X", port)) && string(f[3]) == "0A" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// fedoraArchives returns the paths of a servlet container and of the repository.
+func fedoraArchives() (jetty, war string, err error) {
+	if _, err := exec.LookPath("java"); err != nil {
+		return "", "", errors.New("java not found")
+	}
+	jetty, err = archive("jetty-runner-9.4.54.v20240208.jar")
+	if err != nil {
+		return "", "", err
+	}
+	war, err = archive("fcrepo-webapp-4.7.5.war")
+	return jetty, war, err
+}

@@ -1,0 +1,106 @@
+package servertest
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// WebServer is a running nginx that keeps what is put there.
+type WebServer struct {
+	*Server
+	log string
+}
+
+// Nginx starts an nginx on a free loopback port, which stores bodies of PUT as files, and closes a connection after so many requests; 0: after none. It
+// speaks TLS if it is given a certificate to show. It is killed at the end of the test.
+func Nginx(t testing.TB, requests int, shows *Certificate) *WebServer {
+	t.Helper()
+	exe, err := exec.LookPath("nginx")
+	if err != nil {
+		if _, there := os.Stat("/usr/sbin/nginx"); there != nil {
+			err = errors.New("nginx not found")
+		} else {
+			exe, err = "/usr/sbin/nginx", nil
+		}
+	}
+	Require(t, "nginx", err)
+	dir := t.TempDir()
+	w := &WebServer{&Server{t: t, Addr: "127.0.0.1:" + freePort(t), done: make(chan struct{})}, filepath.Join(dir, "access.log")}
+	if err := os.Mkdir(filepath.Join(dir, "data"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if requests == 0 {
+		requests = 1 << 30
+	}
+	listen := w.Addr
+	if shows != nil {
+		listen += fmt.Sprintf(" ssl;\n\t\tssl_certificate %s;\n\t\tssl_certificate_key %s", shows.Cert, shows.Key)
+	}
+	config := fmt.Sprintf(`daemon off;
+master_process off;
+pid %[1]s/nginx.pid;
+error_log stderr;
+events { worker_connections 1024; }
+http {
+	client_body_temp_path %[1]s/body;
+	proxy_temp_path %[1]s/proxy;
+	fastcgi_temp_path %[1]s/fastcgi;
+	uwsgi_temp_path %[1]s/uwsgi;
+	scgi_temp_path %[1]s/scgi;
+	log_format counted '$request_method $status $request_uri';
+	access_log %[2]s counted;
+	keepalive_requests %[3]d;
+	client_max_body_size 16m;
+	server {
+		listen %[4]s;
+		root %[1]s/data;
+		location / { dav_methods PUT DELETE; create_full_put_path on; }
+		location /elsewhere { return 302 /here; }
+		location = /stub_status { stub_status; access_log off; }
+	}
+}
+`, dir, w.log, requests, listen)
+	path := filepath.Join(dir, "nginx.conf")
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.start(exec.Command(exe, "-c", path, "-p", dir))
+	var secure *tls.Config
+	if shows != nil {
+		secure = &tls.Config{InsecureSkipVerify: true} // it is the server under test that it asks
+	}
+	if !w.ready("HEAD / HTTP/1.0\r\n\r\n", secure) {
+		t.Fatalf("nginx does not answer at %s:\n%s", w.Addr, &w.output)
+	}
+	return w
+}
+
+// Counts returns how many requests the server has had, by method and status: "PUT 201". It waits until there are as many as are expected: a server
+// writes one down after it has answered.
+func (w *WebServer) Counts(expected int) map[string]int {
+	w.t.Helper()
+	for deadline := time.Now().Add(startTimeout); ; time.Sleep(5 * time.Millisecond) {
+		text, err := os.ReadFile(w.log)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		counts, all := map[string]int{}, 0
+		for line := range strings.Lines(string(text)) {
+			words := strings.Fields(line)
+			if len(words) == 3 && words[2] != "/" {
+				counts[words[0]+" "+words[1]]++
+				all++
+			}
+		}
+		if all >= expected || time.Now().After(deadline) {
+			return counts
+		}
+	}
+}
