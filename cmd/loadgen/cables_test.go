@@ -12,10 +12,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/exit"
 	"github.com/loadgen/loadgen/internal/faultproxy"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/rundir"
+	"github.com/loadgen/loadgen/internal/worker"
 )
 
 // cabled is a team of three whose workers come to the coordinator through a proxy each, and the node that they load.
@@ -110,7 +112,7 @@ func requireKept(t testing.TB, l *load, r *run.Run) {
 		last[string(worker)] = s
 		return err
 	}))
-	lost := map[string]run.Loss{}
+	lost := map[string]worker.Loss{}
 	for _, loss := range r.Losses {
 		lost[loss.Worker] = loss
 	}
@@ -129,6 +131,12 @@ func requireKept(t testing.TB, l *load, r *run.Run) {
 // it is not. Of what was in flight when a worker stopped nobody knows whether it left.
 func (c *cabled) requireAccounted(r *run.Run) {
 	c.t.Helper()
+	requireAccounted(c.t, c.load, r, c.received())
+}
+
+// requireAccounted is that with the number of requests that the node got.
+func requireAccounted(t testing.TB, l *load, r *run.Run, got uint64) {
+	t.Helper()
 	var sent, left, bound uint64
 	for _, verbs := range sums(r) {
 		for _, q := range verbs {
@@ -136,18 +144,17 @@ func (c *cabled) requireAccounted(r *run.Run) {
 			left += uint64(q.InFlight)
 		}
 	}
-	for _, l := range r.Losses {
-		bound += l.UnseenOps
+	for _, loss := range r.Losses {
+		bound += loss.UnseenOps
 	}
-	got := c.received()
-	c.t.Logf("%d requests at the node, %d in the result, of them %d in flight, at most %d unseen; %s", got, sent, left, bound, r.Verdict.Completeness)
-	require.LessOrEqual(c.t, sent-left, got)
-	require.LessOrEqual(c.t, got, sent+bound)
+	t.Logf("%d requests at the node, %d in the result, of them %d in flight, at most %d unseen; %s", got, sent, left, bound, r.Verdict.Completeness)
+	require.LessOrEqual(t, sent-left, got)
+	require.LessOrEqual(t, got, sent+bound)
 	if r.Verdict.Completeness == run.Complete {
-		require.Empty(c.t, r.Losses)
-		require.Equal(c.t, sent, got)
+		require.Empty(t, r.Losses)
+		require.Equal(t, sent, got)
 	}
-	requireKept(c.t, c.load, r)
+	requireKept(t, l, r)
 }
 
 // TestCutCableEndsTheLoad cuts a worker's cable for good, one way and both ways: the others carry on, the result names the worker and bounds
@@ -175,7 +182,7 @@ func TestCutCableEndsTheLoad(t *testing.T) {
 			}
 			require.Less(t, changed.Sub(cut), lease+500*time.Millisecond)
 			r := c.result(60 * time.Second)
-			require.Equal(t, run.ExitDegraded, r.ExitCode, r.Verdict.Reasons)
+			require.Equal(t, exit.Degraded, r.ExitCode, r.Verdict.Reasons)
 			require.Len(t, r.Losses, 1)
 			require.Contains(t, r.Verdict.Reasons[0], "worker w2 was lost in phase gets: no heartbeat for 4s; its last snapshot is number ")
 			require.Positive(t, r.Losses[0].UnseenOps)
@@ -222,7 +229,7 @@ func TestDiskOfAFleetFillsUp(t *testing.T) {
 	at := time.Now()
 	r := c.result(20 * time.Second)
 	require.Less(t, c.ended.Sub(at), 5*time.Second)
-	require.Equal(t, run.ExitFailed, r.ExitCode)
+	require.Equal(t, exit.Failed, r.ExitCode)
 	require.Contains(t, strings.Join(r.Verdict.Reasons, "\n"), "no space left on device")
 	require.Positive(t, r.Phase["gets"].Op["get"].OK)
 	before := c.received()

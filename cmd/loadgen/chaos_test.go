@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -79,7 +78,7 @@ func haunt(t *testing.T, dice *rand.Rand, lease time.Duration) {
 	}
 
 	c := lay(t, fmt.Sprintf(chaosPlan, load), "--lease", lease.String())
-	require.Eventually(t, func() bool { return strings.Contains(c.stderr.String(), "3 of 3 workers") }, 20*time.Second, 5*time.Millisecond)
+	c.told("3 of 3 workers")
 	began := time.Now()
 	for _, s := range strokes {
 		time.Sleep(time.Until(began.Add(s.at)))

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/exit"
 	"github.com/loadgen/loadgen/internal/op"
-	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
@@ -66,7 +66,7 @@ func TestClusterOverTLS(t *testing.T) {
 	seed := nodes(servers[1].Addr)
 
 	t.Run("slots move", func(t *testing.T) {
-		l := begin(t, secure, "-var", seed, "-var", "duration=3s")
+		l := begin(t, secure, "-var", seed, "-var", "duration=6s")
 		l.underWay()
 		m := &migration{t: t, from: links[0], to: links[2], other: links[1], auth: []string{"AUTH", password}}
 		m.meet(servers[2].Addr)
@@ -83,14 +83,14 @@ func TestClusterOverTLS(t *testing.T) {
 	})
 	t.Run("no name is given", func(t *testing.T) {
 		r := begin(t, secure, "-var", seed, "-var", "name=").result(30 * time.Second)
-		require.Equal(t, run.ExitFailed, r.ExitCode)
+		require.Equal(t, exit.Failed, r.ExitCode)
 		require.Contains(t, r.Verdict.Reasons[0], "127.0.0.1")
 		require.Contains(t, r.Verdict.Reasons[0], `tls { server_name = "NAME" }`)
 	})
 	t.Run("wrong password", func(t *testing.T) {
 		t.Setenv("LOADGEN_SECRET_CACHE", "loud")
 		r := begin(t, secure, "-var", seed).result(30 * time.Second)
-		require.Equal(t, run.ExitFailed, r.ExitCode)
+		require.Equal(t, exit.Failed, r.ExitCode)
 		require.Contains(t, r.Verdict.Reasons[0], "WRONGPASS")
 		require.NotContains(t, r.Verdict.Reasons[0], "loud")
 	})
@@ -112,7 +112,7 @@ func TestClusterUnderOtherNames(t *testing.T) {
 			for _, s := range servers {
 				require.Equal(t, "OK", ask(t, s.Addr, "CONFIG", "SET", "cluster-preferred-endpoint-type", kind))
 			}
-			l := begin(t, clusterPlan, "-var", nodes("[::1]:"+port(servers[1].Addr)), "-var", "duration=3s")
+			l := begin(t, clusterPlan, "-var", nodes("[::1]:"+port(servers[1].Addr)), "-var", "duration=6s")
 			l.underWay()
 			first = newMigration(t, servers[0], servers[2], servers[1]).moveSome(5, first)
 			r := l.clean(30 * time.Second)

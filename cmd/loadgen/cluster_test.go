@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/exit"
 	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/servertest"
@@ -104,6 +105,24 @@ func requireNoErrors(t *testing.T, r *run.Run) {
 	}
 }
 
+// requireTurnedAway checks that every op of the load went well, but for those that a server refused since it found the cluster down. Redis 7.0 may do
+// so for a moment when a replica takes over: a master that hears that the old owner of slots is a replica now, before it hears who owns them, finds
+// them unassigned.
+func requireTurnedAway(t *testing.T, r *run.Run) {
+	t.Helper()
+	var failed, down uint64
+	for verb, o := range r.Phase["mixed"].Op {
+		require.Equal(t, o.Due, o.OK+o.Error, "%s: %+v %+v", verb, o, r.Phase["mixed"].Errors)
+		require.Positive(t, o.OK)
+		failed += o.Error
+	}
+	for _, e := range r.Phase["mixed"].Errors {
+		require.Equal(t, "CLUSTERDOWN The cluster is down", e.Text)
+		down += e.Count
+	}
+	require.Equal(t, failed, down)
+}
+
 // turned counts what a server carried out and what it sent elsewhere instead.
 func turned(t *testing.T, addr string) (calls, rejected int) {
 	t.Helper()
@@ -189,7 +208,7 @@ func TestRedisCluster(t *testing.T) {
 
 	t.Run("slots move", func(t *testing.T) {
 		resetCounters(t, servers)
-		l := begin(t, clusterPlan, "-var", seed, "-var", "duration=4s")
+		l := begin(t, clusterPlan, "-var", seed, "-var", "duration=6s")
 		l.underWay()
 		newMigration(t, masters[0], masters[2], masters[1]).moveSome(20, 0)
 		r := l.clean(30 * time.Second)
@@ -207,11 +226,11 @@ func TestRedisCluster(t *testing.T) {
 
 	t.Run("a replica takes over in peace", func(t *testing.T) {
 		replica := servers[slices.IndexFunc(servers, func(s *servertest.Server) bool { return replicaOf(t, s) == masters[1].Addr })]
-		l := begin(t, clusterPlan, "-var", seed, "-var", "duration=3s", "-var", "executor=blocking")
+		l := begin(t, clusterPlan, "-var", seed, "-var", "duration=6s", "-var", "executor=blocking")
 		l.underWay()
 		require.Equal(t, "OK", ask(t, replica.Addr, "CLUSTER", "FAILOVER"))
 		r := l.clean(30 * time.Second)
-		requireNoErrors(t, r)
+		requireTurnedAway(t, r)
 		requireAll(t, r)
 		moved, _ := redirects(r.Phase["mixed"])
 		require.Positive(t, moved)
@@ -233,7 +252,7 @@ func TestRedisCluster(t *testing.T) {
 			}
 		}
 		heir := servers[slices.IndexFunc(servers, func(s *servertest.Server) bool { return replicaOf(t, s) == victim.Addr })]
-		l := begin(t, clusterPlan, "-var", seed, "-var", "duration=6s")
+		l := begin(t, clusterPlan, "-var", seed, "-var", "duration=10s")
 		l.underWay()
 		began := time.Now()
 		victim.Kill()
@@ -346,7 +365,7 @@ func TestNodeJoinsCluster(t *testing.T) {
 		joins := servertest.RedisNode(t)
 		t.Run(executor, func(t *testing.T) {
 			resetCounters(t, servers)
-			l := begin(t, clusterPlan, "-var", nodes(servers[1].Addr), "-var", "duration=4s", "-var", "executor="+executor)
+			l := begin(t, clusterPlan, "-var", nodes(servers[1].Addr), "-var", "duration=10s", "-var", "executor="+executor)
 			l.underWay()
 			meet(t, servers, joins)
 			first = newMigration(t, servers[0], joins, servers[1]).moveSome(10, first)
@@ -378,10 +397,14 @@ func answered(p *run.Phase, endpoint string) uint64 {
 	return 0
 }
 
-// meet has a node join the cluster of others, and waits until all of them have heard.
+// meet has a node join the cluster of others, and waits until all of them have heard. It meets each of them: by gossip alone the last one
+// hears of it after as much as half of their timeout.
 func meet(t *testing.T, others []*servertest.Server, joins *servertest.Server) {
 	t.Helper()
-	introduce(t, dial(t, others[0].Addr), dial(t, joins.Addr), "127.0.0.1", port(others[0].Addr))
+	node := dial(t, joins.Addr)
+	for _, s := range others {
+		introduce(t, dial(t, s.Addr), node, "127.0.0.1", port(s.Addr))
+	}
 	id := ask(t, joins.Addr, "CLUSTER", "MYID")
 	require.Eventually(t, func() bool {
 		for _, s := range others {
@@ -426,20 +449,20 @@ func TestClusterWithPartsAway(t *testing.T) {
 	t.Run("a slot", func(t *testing.T) {
 		require.Equal(t, "OK", ask(t, servers[0].Addr, "CLUSTER", "DELSLOTS", "7"))
 		r := begin(t, clusterPlan, "-var", seed).result(30 * time.Second)
-		require.Equal(t, run.ExitFailed, r.ExitCode)
+		require.Equal(t, exit.Failed, r.ExitCode)
 		require.Contains(t, r.Verdict.Reasons[0], "1 of 16384 slots of the cluster have no node: see redis-cli --cluster check 127.0.0.1:")
 		require.Equal(t, "OK", ask(t, servers[0].Addr, "CLUSTER", "ADDSLOTS", "7"))
 	})
 	t.Run("a master", func(t *testing.T) {
 		servers[1].Kill()
 		r := begin(t, clusterPlan, "-var", nodes(servers[1].Addr, servers[0].Addr)).result(30 * time.Second)
-		require.Equal(t, run.ExitFailed, r.ExitCode)
+		require.Equal(t, exit.Failed, r.ExitCode)
 		require.Contains(t, r.Verdict.Reasons[0], "("+servers[1].Addr+"): ")
 		require.Contains(t, r.Verdict.Reasons[0], "connection refused")
 	})
 	t.Run("all that are named", func(t *testing.T) {
 		r := begin(t, clusterPlan, "-var", nodes(servers[1].Addr, servertest.Redis(t))).result(30 * time.Second)
-		require.Equal(t, run.ExitFailed, r.ExitCode)
+		require.Equal(t, exit.Failed, r.ExitCode)
 		require.Contains(t, r.Verdict.Reasons[0], "connection refused")
 		require.Contains(t, r.Verdict.Reasons[0], "the server is in no cluster: leave cluster out of the target")
 	})

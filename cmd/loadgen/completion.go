@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/loadgen/loadgen/internal/drivers"
+	"github.com/loadgen/loadgen/internal/lang"
 	"github.com/loadgen/loadgen/internal/regular"
 	"github.com/loadgen/loadgen/internal/rundir"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -79,7 +80,7 @@ func complete(c *cobra.Command) {
 		"variant":        completeVariants,
 		"driver":         words(starters()...),
 		"progress":       words(progressForms[:]...),
-		"on-worker-loss": words("continue", "abort"),
+		"on-worker-loss": words("continue", "abort", "replace"),
 		"protocol":       words("resp", "memcached"),
 		"op":             words("get", "put"),
 	} {
@@ -137,7 +138,7 @@ func completeVariants(_ *cobra.Command, args []string, _ string) ([]string, cobr
 	if len(args) == 0 {
 		return nil, how
 	}
-	src, err := regular.Read(args[0], plan.MaxSize)
+	src, err := regular.Read(args[0], lang.MaxSource)
 	if err != nil {
 		return nil, how
 	}

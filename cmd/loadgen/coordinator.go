@@ -7,25 +7,30 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/loadgen/loadgen/internal/coord"
+	"github.com/loadgen/loadgen/internal/detail"
+	"github.com/loadgen/loadgen/internal/drivers"
+	"github.com/loadgen/loadgen/internal/engine"
+	"github.com/loadgen/loadgen/internal/exit"
+	"github.com/loadgen/loadgen/internal/experiment"
 	"github.com/loadgen/loadgen/internal/machine"
+	"github.com/loadgen/loadgen/internal/observe"
+	"github.com/loadgen/loadgen/internal/output"
+	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/internal/report"
+	reportpage "github.com/loadgen/loadgen/internal/report/page"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/rundir"
+	"github.com/loadgen/loadgen/internal/runner"
 	"github.com/loadgen/loadgen/internal/table"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
-
-// drainWithin is how long an interrupted run may take to end what is outstanding, though answers still come.
-const drainWithin = 5 * time.Second
 
 func newCoordinator() *cobra.Command { return group("coordinator", "Run plans", newRun()) }
 
@@ -39,7 +44,8 @@ type runFlags struct {
 	strict bool
 	debug  bool
 	once   bool
-	http   string
+	resume string
+	page   pageFlags
 	fleet  fleetFlags
 
 	progress   string
@@ -88,9 +94,10 @@ Ctrl-C stops starting ops, awaits what is outstanding while answers come, and re
 	f.StringVar(&flags.report, "report", "", "write a page on the run or the experiment to `FILE` too, likewise (loadgen report writes other formats)")
 	flags.loops.add(f)
 	f.BoolVar(&flags.strict, "strict", false, "take suspect figures for invalid ones: exit code 4")
-	f.StringVar(&flags.http, "http", "", "serve metrics for Prometheus at `ADDRESS` while the run goes on; loopback, port 0 for any free one")
+	flags.page.add(f, "for Prometheus, while the run goes on,")
 	flags.fleet.add(f)
 	f.BoolVar(&flags.once, "once", false, "run a plan that has an experiment once, with the variables' own values")
+	f.StringVar(&flags.resume, "resume", "", "go on with an `EXPERIMENT` that was cut off: what has been run is kept, the rest is run")
 	f.StringVar(&flags.progress, "progress", "auto", "show progress as `FORM`: auto (drawn again and again on a terminal), lines, json (docs/result.md) or none")
 	f.DurationVar(&flags.timeout, "timeout", 0, "end after a `DURATION` as by Ctrl-C (default: when the plan ends)")
 	f.StringArrayVar(&flags.labelTexts, "label", nil, "keep the label `NAME=VALUE` with the run; may be given several times")
@@ -104,8 +111,14 @@ func (f *runFlags) run(cmd *cobra.Command, path string) error {
 	if f.once && f.variant != "" {
 		return errors.New("--once runs the variables' own values, --variant those of a variant: use one of them")
 	}
+	if f.resume != "" && (f.once || f.variant != "") {
+		return errors.New("--resume goes on with an experiment, --once and --variant run its plan once: use one of them")
+	}
 	if f.timeout < 0 {
 		return fmt.Errorf("--timeout %v: write a positive duration, such as 10m", f.timeout)
+	}
+	if err := f.page.check(); err != nil {
+		return err
 	}
 	if err := f.checkProgress(); err != nil {
 		return err
@@ -135,7 +148,7 @@ func (f *runFlags) run(cmd *cobra.Command, path string) error {
 			return err
 		}
 		if t != nil {
-			if err := f.allowed.satisfy(t.hooks(), cmd.ErrOrStderr()); err != nil {
+			if err := errors.Join(f.fleet.checkLoss(t.Plans...), f.allowed.satisfy(t.Hooks(), cmd.ErrOrStderr())); err != nil {
 				return err
 			}
 			return f.experiment(cmd, t)
@@ -145,7 +158,10 @@ func (f *runFlags) run(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
-	if err := f.allowed.satisfy(p.Hooks(), cmd.ErrOrStderr()); err != nil {
+	if f.resume != "" {
+		return errors.New("--resume goes on with an experiment, and the plan has none")
+	}
+	if err := errors.Join(f.fleet.checkLoss(p), f.allowed.satisfy(p.Hooks(), cmd.ErrOrStderr())); err != nil {
 		return err
 	}
 	return f.single(cmd, p)
@@ -160,47 +176,123 @@ func (f *runFlags) single(cmd *cobra.Command, p *plan.Plan) error {
 	case f.once:
 		fmt.Fprintln(words, "running the plan once, with the variables' own values")
 	}
-	root, err := f.root()
+	cfg, err := f.config(words)
 	if err != nil {
 		return err
-	}
-	job, err := newJob(p, run.Header{ID: rundir.NewID(time.Now(), p.Name), Strict: f.strict, Variant: f.variant, Labels: f.labels})
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(checkOut("--out", f.out), checkOut("--report", f.report)); err != nil {
-		return failed("%w", err)
-	}
-	dir, err := rundir.Create(root, job.header.ID, job.canonical)
-	if err != nil {
-		return failed("%w", err)
 	}
 	drain, ctx, release := interrupts(cmd.Context())
 	defer release()
-	limit, timedOut := limited(drain, f.timeout, f.timeout)
-	result := f.execute(ctx, limit, words, job, dir, func(r *run.Run) {
-		if timedOut() && r.Verdict.Completeness == run.Aborted {
-			r.Conclude(run.Aborted, fmt.Sprintf("ended by --timeout %v", f.timeout))
-		}
-	})
-	return f.finish(cmd.OutOrStdout(), words, dir, result)
-}
-
-// job is a plan to be run, and the run's header.
-type job struct {
-	plan      *plan.Plan
-	canonical []byte
-	header    run.Header
-}
-
-// newJob completes a header that has what the run alone knows.
-func newJob(p *plan.Plan, header run.Header) (job, error) {
-	canonical, err := p.Canonical()
+	cfg.Drain = drain
+	result, dir, err := runner.Run(ctx, cfg, p, f.variant)
 	if err != nil {
-		return job{}, err
+		return failed("%w", err)
 	}
-	header.Plan, header.PlanDigest, header.StartedAt, header.Loadgen = p.Name, plan.Digest(canonical), time.Now().UTC(), version()
-	return job{plan: p, canonical: canonical, header: header}, nil
+	if f.out != "" {
+		if err := output.JSON(f.out, result); err != nil {
+			result.Conclude(run.Failed, reason.Why{Code: reason.NotKept, Text: err.Error()})
+		}
+	}
+	if f.report != "" {
+		if err := f.writePage(dir, words); err != nil {
+			result.Conclude(run.Failed, reason.Why{Code: reason.NotKept, Text: err.Error()})
+		}
+	}
+	tell(words, result, dir)
+	if err := report.Text(cmd.OutOrStdout(), result, report.Options{Dir: dir, Width: columnsOf(cmd.OutOrStdout())}); err != nil {
+		return failed("%w", err)
+	}
+	return exitWith(result.ExitCode)
+}
+
+// experiment runs every variant of a plan's experiment as often as it says, and reports how they compare.
+func (f *runFlags) experiment(cmd *cobra.Command, t *runner.Trial) error {
+	if t.Fork && f.fleet.workers > 0 {
+		return errors.New("the plan's experiment says fork = true, which is for a worker that is started here: leave --workers out, or fork")
+	}
+	f.fleet.process = f.fleet.process || t.Fork
+	words := f.wordsOn(cmd.ErrOrStderr())
+	cfg, err := f.config(words)
+	if err != nil {
+		return err
+	}
+	var src detail.Source
+	t.Ended = func(r *run.Run, dir string) { tell(words, r, dir) }
+	t.Latencies = func(x *run.Experiment) table.Latencies {
+		src = detail.Source{Study: detail.NewStudy(x)}
+		if f.report != "" || len(t.Charts) > 0 {
+			src = loadStudy(cfg.Root, x, words)
+		}
+		return src.Study.Latency
+	}
+	drain, ctx, release := interrupts(cmd.Context())
+	defer release()
+	cfg.Drain = drain
+	x, dir, err := runner.Experiment(ctx, cfg, t)
+	if changed := (*experiment.ChangedError)(nil); errors.As(err, &changed) {
+		return err
+	}
+	if err != nil {
+		return failed("%w", err)
+	}
+	if f.out != "" {
+		if err := output.JSON(f.out, x); err != nil {
+			return failed("%w", err)
+		}
+	}
+	err = report.Experiment(cmd.OutOrStdout(), x, report.Options{Dir: dir, Width: columnsOf(cmd.OutOrStdout())})
+	if f.report != "" {
+		err = errors.Join(err, output.Replace(f.report, func(w io.Writer) error { return reportpage.Write(w, []detail.Source{src}) }))
+	}
+	if err != nil {
+		return failed("%w", err)
+	}
+	return exitWith(x.ExitCode)
+}
+
+// exitWith is the error that makes this process end with an exit code, when all has been said.
+func exitWith(code int) error {
+	if code == exit.OK {
+		return nil
+	}
+	return &exitError{code: code}
+}
+
+// config says how plans are to be run, and finds out beforehand whether the files that were asked for can be written.
+func (f *runFlags) config(words io.Writer) (runner.Config, error) {
+	cfg := runner.Config{
+		Samples: keepSamples,
+		Version: version(), Strict: f.strict, Labels: f.labels, Resume: f.resume, Timeout: f.timeout, Page: f.page.door(), OnWorkerLoss: f.fleet.onLoss,
+		Allowed: f.allowed, Means: f.means(), Protocol: drivers.Protocol, Words: words,
+		Environment: func() run.Environment { return machine.Read(os.DirFS("/")) },
+		Progress:    func(id string) runner.Progress { return f.newProgress(words, id) },
+		Logger:      slog.New(slog.DiscardHandler),
+	}
+	refused := slog.New(slog.NewTextHandler(words, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	if f.debug {
+		cfg.Logger = slog.New(slog.NewTextHandler(words, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		refused = cfg.Logger
+	}
+	var err error
+	if cfg.Root, err = f.root(); err != nil {
+		return cfg, err
+	}
+	if cfg.Fleet, err = f.fleet.config(&f.loops, words, cfg.Logger, refused); err != nil {
+		return cfg, err
+	}
+	if err := errors.Join(output.Check("--out", f.out), output.Check("--report", f.report)); err != nil {
+		return cfg, failed("%w", err)
+	}
+	return cfg, nil
+}
+
+// means are what observations are made with.
+func (f *runFlags) means() observe.Means {
+	return observe.Means{
+		Drivers: drivers.All(), Secrets: environmentSecrets,
+		Dial: func(ctx context.Context, t *plan.Target, addr string) (net.Conn, error) {
+			return engine.Dial(ctx, t, addr, f.loops.open(), f.loops.secrets.allow(false))
+		},
+	}
 }
 
 func (f *runFlags) root() (string, error) {
@@ -208,145 +300,4 @@ func (f *runFlags) root() (string, error) {
 		return f.runs, nil
 	}
 	return rundir.DefaultRoot(os.Getenv)
-}
-
-// execute carries the plan out, from this process. The end of drain ends the load early, that of ctx all at once. Conclude has the last word on the
-// result, once nothing listens to drain any more and before the verdict is shown.
-func (f *runFlags) execute(ctx context.Context, drain <-chan struct{}, words io.Writer, job job, dir *rundir.Dir, conclude func(*run.Run)) *run.Run {
-	log := slog.New(slog.DiscardHandler)
-	if f.debug {
-		log = slog.New(slog.NewTextHandler(words, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	}
-	environment := machine.Read(os.DirFS("/"))
-	unable := func(err error) *run.Run {
-		result := run.New(job.header, environment).Fail(err.Error())
-		conclude(result)
-		return result
-	}
-	all, err := f.open(job.header.ID, words, log)
-	defer all.close()
-	if err != nil {
-		return unable(err)
-	}
-	shown, err := f.serve(job.header.ID, job.plan, all.status, words, log)
-	if err != nil {
-		return unable(err)
-	}
-	var result *run.Run
-	if err := f.gather(ctx, drain, all); err != nil {
-		result = unstarted(ctx, drain, job.header, environment, err)
-	} else {
-		result = f.coordinate(ctx, shown, words, coord.Config{
-			Header: job.header, Environment: environment, Plan: job.plan, Canonical: job.canonical, Workers: all.members, Store: dir, Logger: log, Drain: drain,
-		})
-	}
-	conclude(result)
-	if err := shown.close(ctx, result.Verdict); err != nil {
-		log.Warn("end metrics", "err", err)
-	}
-	return result
-}
-
-// coordinate has the workers carry the plan out.
-func (f *runFlags) coordinate(ctx context.Context, shown *metrics, words io.Writer, cfg coord.Config) *run.Run {
-	started := newNodes()
-	progress := f.newProgress(words, cfg.Header.ID)
-	cfg.Observe = f.probes(cfg.Plan, cfg.Header)
-	cfg.Workers, cfg.Nodes, cfg.AbortOnLoss = shown.watch(cfg.Workers), started, f.fleet.onLoss == "abort"
-	cfg.Progress = func(u run.Update) {
-		progress.Show(u)
-		shown.judge(u.Verdict)
-	}
-	result := coord.Run(ctx, cfg)
-	progress.Clear()
-	for _, err := range started.ended() {
-		fmt.Fprintf(words, "loadgen: %v\n", err)
-	}
-	unhurried := context.AfterFunc(ctx, started.Kill) // a second Ctrl-C waits for nothing
-	defer unhurried()
-	if err := started.Close(); err != nil {
-		cfg.Logger.Warn("end built-in nodes", "err", err)
-	}
-	result.CoordinatorCPUSeconds = cpuSeconds()
-	result.SetAsserts(table.Evaluate(cfg.Plan, result))
-	return result
-}
-
-// unstarted is the result of a run whose workers are not there.
-func unstarted(ctx context.Context, drain <-chan struct{}, header run.Header, env run.Environment, err error) *run.Run {
-	select {
-	case <-drain:
-	default:
-		if ctx.Err() == nil {
-			return run.New(header, env).Fail(err.Error())
-		}
-	}
-	r := run.New(header, env)
-	r.Conclude(run.Aborted, "stopped by the user", err.Error())
-	return r
-}
-
-// cpuSeconds is what this process has used, user + system.
-func cpuSeconds() float64 {
-	var r syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
-		panic(err) // only for a wrong selector
-	}
-	return float64(r.Utime.Nano()+r.Stime.Nano()) / 1e9
-}
-
-// finish keeps the result, shows it, and turns its exit code into an error.
-func (f *runFlags) finish(w, words io.Writer, dir *rundir.Dir, result *run.Run) error {
-	err := dir.Finish(result)
-	if err != nil {
-		result.Conclude(run.Failed, err.Error())
-	}
-	if f.out != "" {
-		if err := writeJSON(f.out, result); err != nil {
-			result.Conclude(run.Failed, err.Error())
-		}
-	}
-	if f.report != "" {
-		if err := f.writePage(dir.Path(), words); err != nil {
-			result.Conclude(run.Failed, err.Error())
-		}
-	}
-	tell(words, result, dir)
-	if err := report.Text(w, result, report.Options{Dir: dir.Path(), Width: columnsOf(w)}); err != nil {
-		return failed("%w", err)
-	}
-	if result.ExitCode != run.ExitOK {
-		return &exitError{code: result.ExitCode}
-	}
-	return nil
-}
-
-// interrupts turns the first Ctrl-C or SIGTERM into the end of drain, and the second, or drainWithin after the first, into the end
-// of ctx. release ends it.
-func interrupts(parent context.Context) (drain chan struct{}, ctx context.Context, release func()) {
-	ctx, cancel := context.WithCancel(parent)
-	drain = make(chan struct{})
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	done := make(chan struct{})
-	go func() { // ends with release
-		defer close(done)
-		select {
-		case <-signals:
-		case <-ctx.Done():
-			return
-		}
-		close(drain)
-		select {
-		case <-signals:
-		case <-time.After(drainWithin):
-		case <-ctx.Done():
-		}
-		cancel()
-	}()
-	return drain, ctx, func() {
-		signal.Stop(signals)
-		cancel()
-		<-done
-	}
 }

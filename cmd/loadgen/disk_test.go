@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/exit"
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
@@ -42,13 +42,13 @@ func onDisk(t *testing.T, runs, out string) *load {
 func TestNoRoomForARun(t *testing.T) {
 	full := mount(t, "64k")
 	l := onDisk(t, full, filepath.Join(t.TempDir(), "run.json"))
-	require.Equal(t, run.ExitFailed, l.wait(5*time.Second))
+	require.Equal(t, exit.Failed, l.wait(5*time.Second))
 	require.Contains(t, l.stderr.String(), "no room for a run in "+full+": 64 KiB are free")
 
 	locked := mount(t, "4m")
 	require.NoError(t, syscall.Mount("", locked, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
 	l = onDisk(t, locked, filepath.Join(t.TempDir(), "run.json"))
-	require.Equal(t, run.ExitFailed, l.wait(5*time.Second))
+	require.Equal(t, exit.Failed, l.wait(5*time.Second))
 	require.Contains(t, l.stderr.String(), locked)
 	require.Contains(t, l.stderr.String(), "read-only file system")
 }
@@ -64,7 +64,7 @@ func TestDiskFillsUpInMidRun(t *testing.T) {
 	at := time.Now()
 	r := l.result(10 * time.Second)
 	require.Less(t, l.ended.Sub(at), 3*time.Second)
-	require.Equal(t, run.ExitFailed, r.ExitCode)
+	require.Equal(t, exit.Failed, r.ExitCode)
 	require.Contains(t, strings.Join(r.Verdict.Reasons, "\n"), "no space left on device")
 	require.Positive(t, r.Phase["gets"].Op["get"].OK)
 	require.Contains(t, l.stdout.String(), "exit code 6")
@@ -95,7 +95,7 @@ func TestNoRoomForTheResult(t *testing.T) {
 	l.underWay()
 	fill(t, disk)
 	l.signal(syscall.SIGINT)
-	require.Equal(t, run.ExitFailed, l.wait(10*time.Second), "%s", &l.stdout)
+	require.Equal(t, exit.Failed, l.wait(10*time.Second), "%s", &l.stdout)
 	require.Contains(t, l.stdout.String(), "no space left on device")
 	results, err := filepath.Glob(filepath.Join(l.runs, "*", "result.json"))
 	require.NoError(t, err)

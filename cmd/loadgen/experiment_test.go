@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/exit"
 	"github.com/loadgen/loadgen/internal/experiment/comparison"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/rundir"
@@ -77,6 +78,10 @@ chart "tail" {
 	over = "quantile"
 	line "get" { value = phase.load.op.get.response }
 	line "missed" { value = phase.load.op.get.latency.miss.response }
+}
+chart "misses" {
+	over = "var.sessions"
+	line "median" { value = phase.load.op.get.latency.miss.response.p50 }
 }`
 
 func TestTablesOfThePlan(t *testing.T) {
@@ -90,7 +95,8 @@ func TestTablesOfThePlan(t *testing.T) {
 	require.InEpsilon(t, l.meanRate(x, "one"), *one[0].Value, 1e-9)
 	require.InDelta(t, 1, *one[1].Value, 0)
 	require.InEpsilon(t, *two[0].Value / *one[0].Value, *two[1].Value, 1e-9)
-	require.Equal(t, run.Cell{Reason: "phase.load.op.get.latency.miss.response.p50 is null: no op missed"}, one[2])
+	null := run.Cell{Reason: "phase.load.op.get.latency.miss.response.p50 is null: no op missed", Cause: "no op missed"}
+	require.Equal(t, null, one[2])
 	guess := rates.Rows[3]
 	require.True(t, guess.Elsewhere)
 	require.Equal(t, "30,000", guess.Cells[0].Text)
@@ -109,7 +115,7 @@ func TestTablesOfThePlan(t *testing.T) {
 	}
 
 	show := start(t, command(t, "report", x.ID, "--format", "markdown", "--runs", l.runs))
-	require.Zero(t, show.wait(10*time.Second))
+	require.Zero(t, show.wait(60*time.Second))
 	for _, row := range rates.Rows {
 		require.Contains(t, l.stdout.String(), row.Cells[0].Text)
 		require.Contains(t, show.stdout.String(), "| "+row.Cells[0].Text+" ")
@@ -190,7 +196,7 @@ experiment {
 	variant "again" { sessions = 10 }
 }`)
 	x := l.experiment(60 * time.Second)
-	require.Equal(t, run.ExitOK, x.ExitCode, x.Verdict.Reasons)
+	require.Equal(t, exit.OK, x.ExitCode, x.Verdict.Reasons)
 	require.True(t, x.Finished)
 	require.Equal(t, 1, strings.Count(l.stderr.String(), "phase load: too short for telling what difference in the rate of get could be shown"))
 	require.Equal(t, 1, strings.Count(l.stderr.String(), "phase load: to be shown, a difference in the rate of get has to be at least "))
@@ -235,7 +241,7 @@ experiment {
 	variant "whole" { broken = false }
 }`)
 	x := l.experiment(60 * time.Second)
-	require.Equal(t, run.ExitFailed, x.ExitCode)
+	require.Equal(t, exit.Failed, x.ExitCode)
 	require.Len(t, x.Runs, 4)
 	require.Equal(t, map[string]run.Stop{"broken": run.StopFailed, "whole": run.StopFinished}, stops(x))
 	require.Contains(t, figure(t, x, "whole", "rate").Finding, "cannot tell")
@@ -248,13 +254,13 @@ func TestCapKeepsWhatThereIs(t *testing.T) {
 	l := begin(t, nothing+`
 experiment {
 	repeat = 3
-	cap    = "700ms"
+	cap    = "3s"
 	variant "long" { duration = "1m" }
 	variant "short" { duration = "50ms" }
 }`)
 	x := l.experiment(60 * time.Second)
 	require.Equal(t, run.Capped, x.Verdict.Completeness, "as planned")
-	require.Contains(t, []int{run.ExitOK, run.ExitInvalid}, x.ExitCode, "of the runs: not of the cap")
+	require.Contains(t, []int{exit.OK, exit.Invalid}, x.ExitCode, "of the runs: not of the cap")
 	require.Equal(t, run.StopCap, stops(x)["long"])
 	for _, one := range x.Runs {
 		require.Equal(t, map[string]run.Completeness{"long": run.Capped, "short": run.Complete}[one.Variant], one.Verdict.Completeness)
@@ -263,7 +269,7 @@ experiment {
 	require.Equal(t, 1, long.Values, "what it cut off counts, and nothing was run after it")
 	require.InEpsilon(t, l.meanRate(x, "long"), *long.Score, 1e-9)
 	require.LessOrEqual(t, *long.Score, 1001.0, "an answer takes 1 ms; other programs make it later, never sooner")
-	require.Contains(t, strings.Join(x.Verdict.Reasons, "\n"), "long, repetition 1: ended by the cap of 700ms on the runs of a variant")
+	require.Contains(t, strings.Join(x.Verdict.Reasons, "\n"), "long, repetition 1: ended by the cap of 3s on the runs of a variant")
 	require.Contains(t, x.Verdict.Reasons, "long: not run as often as planned: its cap is used up")
 }
 
@@ -275,14 +281,22 @@ experiment {
 	variant "short" { duration = "50ms" }
 	variant "long" { duration = "1m" }
 }`)
-	require.Eventually(t, func() bool { return strings.Contains(l.stderr.String(), "long, repetition 1") }, 20*time.Second, 5*time.Millisecond)
-	require.Eventually(t, func() bool { return strings.Contains(l.stderr.String(), "load  1") }, 20*time.Second, 5*time.Millisecond)
+	l.told("long, repetition 1")
+	l.told("load  1")
 	l.signal(syscall.SIGINT)
 	x := l.experiment(20 * time.Second)
-	require.Equal(t, run.ExitAborted, x.ExitCode)
+	require.Equal(t, exit.Aborted, x.ExitCode)
 	require.Equal(t, map[string]run.Stop{"short": run.StopFinished, "long": run.StopAborted}, stops(x))
 	require.Len(t, x.Runs, 6)
-	require.Equal(t, 5, figure(t, x, "short", "rate").Values)
+	counted := 0
+	for _, one := range x.Runs[:5] {
+		if one.Counts() {
+			counted++
+		} else {
+			require.Equal(t, run.Invalid, one.Verdict.Validity, "for want of a processor")
+		}
+	}
+	require.Equal(t, counted, figure(t, x, "short", "rate").Values)
 	require.Contains(t, x.Verdict.Reasons[0], "stopped by the user after 6 runs")
 }
 
@@ -290,7 +304,7 @@ experiment {
 func TestKilledExperimentCanBeShown(t *testing.T) {
 	t.Parallel()
 	l := begin(t, strings.Replace(briefExperiment, "repeat = 3", "repeat = 900\n order = \"sequential\"", 1)+briefTable)
-	require.Eventually(t, func() bool { return strings.Contains(l.stderr.String(), "repetition 4") }, 30*time.Second, 5*time.Millisecond)
+	l.told("repetition 4")
 	l.signal(syscall.SIGKILL)
 	require.Equal(t, -1, l.wait(10*time.Second))
 	paths, err := filepath.Glob(filepath.Join(l.runs, "*", "experiment.json"))
@@ -298,10 +312,10 @@ func TestKilledExperimentCanBeShown(t *testing.T) {
 	require.Len(t, paths, 1)
 	id := filepath.Base(filepath.Dir(paths[0]))
 	list := start(t, command(t, "runs", "list", "--runs", l.runs))
-	require.Zero(t, list.wait(10*time.Second))
+	require.Zero(t, list.wait(60*time.Second))
 	require.Regexp(t, id+` +unfinished: experiment, \d+ of 2700 runs so far`, list.stdout.String())
 	show := start(t, command(t, "runs", "show", id, "--runs", l.runs))
-	require.Zero(t, show.wait(10*time.Second), "%s", &show.stderr)
+	require.Zero(t, show.wait(60*time.Second), "%s", &show.stderr)
 	require.Contains(t, show.stdout.String(), "UNFINISHED")
 	require.Contains(t, show.stdout.String(), "mean ± 99.9 %", "what there is, is compared")
 	require.Regexp(t, `(?m)^ *one +\d\d,\d{3} +1 `, show.stdout.String(), "the plan's own table has what there is")
@@ -311,7 +325,7 @@ func TestKilledExperimentCanBeShown(t *testing.T) {
 func TestForkedRunsAreOtherProcesses(t *testing.T) {
 	t.Parallel()
 	x := begin(t, strings.Replace(briefExperiment, "repeat = 3", "repeat = 1\n fork = true", 1)).experiment(60 * time.Second)
-	require.Equal(t, run.ExitOK, x.ExitCode, x.Verdict.Reasons)
+	require.Equal(t, exit.OK, x.ExitCode, x.Verdict.Reasons)
 	require.Contains(t, figure(t, x, "two", "rate").Finding, "cannot tell: 1 and 1 independent values are too few")
 }
 
@@ -324,7 +338,7 @@ func TestExperimentWithWorkers(t *testing.T) {
 	tm.join(tm.addr, "--once=false")
 	tm.join(tm.addr, "--once=false")
 	x := tm.load.experiment(60 * time.Second)
-	require.Equal(t, run.ExitOK, x.ExitCode, x.Verdict.Reasons)
+	require.Equal(t, exit.OK, x.ExitCode, x.Verdict.Reasons)
 	require.Len(t, x.Runs, 9)
 }
 
@@ -399,7 +413,14 @@ experiment {
 	require.NotNil(t, large.Ratio, "%s: %v", large.Finding, x.Verdict.Reasons)
 	require.NotNil(t, again.Ratio, "%s: %v", again.Finding, x.Verdict.Reasons)
 	require.Greater(t, *large.Ratio, 3.0)
-	require.True(t, large.Differs, large.Finding)
+	if !large.Differs { // three runs may not show it where others had the processors
+		require.True(t, slices.ContainsFunc(x.Runs, func(named run.ExperimentRun) bool {
+			r, err := rundir.Load(l.runs, named.ID)
+			require.NoError(t, err)
+			g := r.Phase["put"].Generator
+			return g.RunQueueWait != nil && *g.RunQueueWait > 0.01 || g.Machine.Doubtful()
+		}), large.Finding)
+	}
 	require.Less(t, *again.Ratio, 2.0)
 	require.Contains(t, again.Finding, "differ", "shown or not, it is told")
 }
@@ -414,7 +435,7 @@ func TestCompareExperiments(t *testing.T) {
 	y := again.experiment(60 * time.Second)
 	compare := func(form string) string {
 		p := start(t, command(t, "runs", "compare", x.ID, y.ID, "--runs", l.runs, "--format", form))
-		require.Contains(t, []int{run.ExitOK, run.ExitInvalid}, p.wait(10*time.Second), &p.stderr)
+		require.Contains(t, []int{exit.OK, exit.Invalid}, p.wait(10*time.Second), &p.stderr)
 		require.Contains(t, p.stderr.String(), "loadgen: only "+x.ID+" has variant two\n")
 		require.Contains(t, p.stderr.String(), "loadgen: only "+y.ID+" has variant three\n")
 		return p.stdout.String()

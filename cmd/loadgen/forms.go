@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/loadgen/loadgen/internal/output"
 	"github.com/spf13/cobra"
 )
 
@@ -63,7 +64,7 @@ func (one form[T]) into(f *formFlags, w io.Writer, what T) error {
 	if f.out == "" {
 		err = one.write(w, what)
 	} else {
-		err = replace(f.out, func(w io.Writer) error { return one.write(w, what) })
+		err = output.Replace(f.out, func(w io.Writer) error { return one.write(w, what) })
 	}
 	if err != nil {
 		return failed("%w", err)

@@ -19,7 +19,7 @@ var commandLine = regexp.MustCompile(`(?m)^  (loadgen .*)$`)
 func subcommands(t *testing.T, path []string, visit func(path []string, help string)) {
 	t.Helper()
 	p := start(t, command(t, append(slices.Clone(path), "--help")...))
-	require.Zero(t, p.wait(10*time.Second))
+	require.Zero(t, p.wait(60*time.Second))
 	help := p.stdout.String()
 	visit(path, help)
 	_, list, found := strings.Cut(help, "Available Commands:\n")
@@ -74,7 +74,7 @@ func TestExamplesWork(t *testing.T) {
 			cmd := command(t, strings.Fields(line[1])[1:]...)
 			cmd.Dir = filepath.Join("..", "..")
 			p := start(t, cmd)
-			require.Zero(t, p.wait(10*time.Second), "%s\n%s", line[1], &p.stderr)
+			require.Zero(t, p.wait(60*time.Second), "%s\n%s", line[1], &p.stderr)
 			ran++
 		}
 	})
@@ -84,7 +84,7 @@ func TestExamplesWork(t *testing.T) {
 // TestPlanShowIsCanonical compares what it prints with the form that JSON has when keys are sorted and white space is left out.
 func TestPlanShowIsCanonical(t *testing.T) {
 	p := start(t, command(t, "plan", "show", hydra))
-	require.Zero(t, p.wait(10*time.Second))
+	require.Zero(t, p.wait(60*time.Second))
 	shown := strings.TrimSuffix(p.stdout.String(), "\n")
 	var tree any
 	dec := json.NewDecoder(strings.NewReader(shown))
@@ -99,6 +99,6 @@ func TestPlanShowIsCanonical(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	p := start(t, command(t, "version"))
-	require.Zero(t, p.wait(10*time.Second))
+	require.Zero(t, p.wait(60*time.Second))
 	require.Regexp(t, `^loadgen (devel\S*|v\d\S*) go1\.\d\S* linux/\w+\n$`, p.stdout.String())
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/exit"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/rundir"
 	"github.com/loadgen/loadgen/internal/servertest"
@@ -73,7 +74,7 @@ func TestPushedRunsCanBeQueried(t *testing.T) {
 	require.Zero(t, code, words)
 	require.Contains(t, words, "1 pushed, 0 there already")
 	code, words = push(t, url, x.Runs[0].ID, "--runs", l.runs)
-	require.Equal(t, run.ExitFailed, code)
+	require.Equal(t, exit.Failed, code)
 	require.Contains(t, words, "the database has another one of this name, which began at 2001-01-01T00:00:00Z")
 }
 
@@ -159,13 +160,13 @@ func TestPushRefuses(t *testing.T) {
 		want string
 	}{
 		"no database":    {nil, 2, "no database is named: write loadgen runs push URL"},
-		"no URL":         {[]string{"never-to-be@example.org"}, run.ExitFailed, "no URL of PostgreSQL: write postgres://"},
-		"bad port":       {[]string{"postgres://u:never-to-be@127.0.0.1:x/db"}, run.ExitFailed, "no URL of PostgreSQL"},
-		"bad setting":    {[]string{"postgres://u:never-to-be@127.0.0.1/db?sslmode=some"}, run.ExitFailed, "look at its sslmode"},
-		"wrong password": {[]string{strings.Replace(url, "never-to-be", "never-to-be-wrong", 1)}, run.ExitFailed, "password authentication failed"},
-		"no server":      {[]string{"postgres://u:never-to-be@127.0.0.1:1/db?sslmode=disable"}, run.ExitFailed, "connection refused"},
-		"silence":        {[]string{"postgres://u:never-to-be@" + silent.Addr().String() + "/db?sslmode=disable", "--timeout", "300ms"}, run.ExitFailed, "timeout"},
-		"no TLS there":   {[]string{strings.Replace(url, "disable", "require", 1)}, run.ExitFailed, "TLS"},
+		"no URL":         {[]string{"never-to-be@example.org"}, exit.Failed, "no URL of PostgreSQL: write postgres://"},
+		"bad port":       {[]string{"postgres://u:never-to-be@127.0.0.1:x/db"}, exit.Failed, "no URL of PostgreSQL"},
+		"bad setting":    {[]string{"postgres://u:never-to-be@127.0.0.1/db?sslmode=some"}, exit.Failed, "look at its sslmode"},
+		"wrong password": {[]string{strings.Replace(url, "never-to-be", "never-to-be-wrong", 1)}, exit.Failed, "password authentication failed"},
+		"no server":      {[]string{"postgres://u:never-to-be@127.0.0.1:1/db?sslmode=disable"}, exit.Failed, "connection refused"},
+		"silence":        {[]string{"postgres://u:never-to-be@" + silent.Addr().String() + "/db?sslmode=disable", "--timeout", "300ms"}, exit.Failed, "timeout"},
+		"no TLS there":   {[]string{strings.Replace(url, "disable", "require", 1)}, exit.Failed, "TLS"},
 		"no such run":    {[]string{url, "none"}, 2, "no run none in "},
 		"no time":        {[]string{url, "--timeout", "0s"}, 2, "write a positive duration"},
 	} {

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -11,8 +8,6 @@ import (
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/hook"
-	"github.com/loadgen/loadgen/internal/run"
-	"github.com/loadgen/loadgen/internal/rundir"
 )
 
 // hooks are the commands that plans may ask for, by name.
@@ -52,68 +47,6 @@ func (h hooks) satisfy(wanted []string, words io.Writer) error {
 		}
 	}
 	return nil
-}
-
-// hooks lists the hooks of an experiment's plans.
-func (t *trial) hooks() []string {
-	var names []string
-	if t.Restart != "" {
-		names = append(names, t.Restart)
-	}
-	for _, p := range t.plans {
-		names = append(names, p.Hooks()...)
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
-// told is what hooks are told of a run.
-func told(h run.Header, values map[string]string) []string {
-	list := []string{
-		"LOADGEN_PLAN=" + h.Plan, "LOADGEN_RUN=" + h.ID, "LOADGEN_EXPERIMENT=" + h.Experiment, "LOADGEN_VARIANT=" + h.Variant,
-		fmt.Sprintf("LOADGEN_REPETITION=%d", h.Repetition),
-	}
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		text := values[name]
-		if plain := ""; json.Unmarshal([]byte(text), &plain) == nil {
-			text = plain
-		}
-		list = append(list, "LOADGEN_VAR_"+name+"="+text)
-	}
-	return list
-}
-
-// restart has a hook start the targets anew, if the experiment wants it, and keeps what it prints in the run's directory. The end of drain
-// ends it.
-func (s *series) restart(ctx context.Context, drain <-chan struct{}, header run.Header, values map[string]string, dir *rundir.Dir) error {
-	if s.Restart == "" {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, s.RestartTimeout)
-	defer cancel()
-	done := make(chan struct{})
-	defer close(done)
-	go func() { // ends with this call
-		select {
-		case <-drain:
-			cancel()
-		case <-done:
-		}
-	}()
-	out, err := s.allowed[s.Restart].Run(ctx, told(header, values))
-	text := out.Text
-	if out.Cut {
-		text += fmt.Sprintf("\n(cut: it printed more than %d KiB)\n", hook.MaxOutput>>10)
-	}
-	return errors.Join(err, dir.Keep("hook-"+s.Restart+".txt", []byte(text)))
-}
-
-// observed runs a hook that observes, and returns what it printed.
-func (h hooks) observed(header run.Header) func(ctx context.Context, name string) (string, error) {
-	return func(ctx context.Context, name string) (string, error) {
-		out, err := h[name].Run(ctx, told(header, nil))
-		return out.Text, err
-	}
 }
 
 // wanted says which hooks a plan names, for plan check; "" for none.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/exit"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/rundir"
 	"github.com/loadgen/loadgen/internal/servertest"
@@ -79,7 +80,7 @@ func TestRestartFails(t *testing.T) {
 	t.Parallel()
 	l := begin(t, twice, "--allow-exec", `restart=sh -c 'echo trying; test "$LOADGEN_VARIANT" = one && exit 0; echo no such unit; exit 3'`)
 	x := l.experiment(60 * time.Second)
-	require.Equal(t, run.ExitFailed, x.ExitCode)
+	require.Equal(t, exit.Failed, x.ExitCode)
 	require.Equal(t, map[string]run.Stop{"one": run.StopFinished, "two": run.StopFailed}, stops(x))
 	require.Contains(t, x.Verdict.Reasons, "two, repetition 1: start the targets anew: hook restart: exit status 3; the last that it printed: no such unit")
 	for _, one := range x.Runs {
@@ -95,7 +96,7 @@ func TestRestartHangs(t *testing.T) {
 	l := begin(t, strings.Replace(twice, `"2s"`, `"300ms"`, 1), "--allow-exec", fmt.Sprintf("restart=sh -c 'echo $$ > %s; sleep 60 & wait'", child))
 	x := l.experiment(60 * time.Second)
 	require.Less(t, time.Since(began), 30*time.Second)
-	require.Equal(t, run.ExitFailed, x.ExitCode)
+	require.Equal(t, exit.Failed, x.ExitCode)
 	require.Contains(t, x.Verdict.Reasons[0], "hook restart: it did not end in time, and was ended")
 	b, err := os.ReadFile(child)
 	require.NoError(t, err)
@@ -131,13 +132,13 @@ func TestHooksAreRefused(t *testing.T) {
 		{"--allow-exec names restart twice", []string{"--allow-exec", "restart=true", "--allow-exec", "restart=false"}},
 	} {
 		l := begin(t, twice, c.args...)
-		require.Equal(t, 2, l.wait(10*time.Second), "%s%s", &l.stdout, &l.stderr)
+		require.Equal(t, 2, l.wait(60*time.Second), "%s%s", &l.stdout, &l.stderr)
 		require.Contains(t, l.stderr.String(), c.want)
 		entries, err := os.ReadDir(l.runs)
 		require.True(t, err != nil || len(entries) == 0, "nothing is left behind")
 	}
 	once := begin(t, twice, "--variant", "one", "--allow-exec", "restart=false")
-	require.Zero(t, once.wait(20*time.Second), "one run by itself restarts nothing: %s", &once.stderr)
+	require.Zero(t, once.wait(60*time.Second), "one run by itself restarts nothing: %s", &once.stderr)
 	require.Contains(t, once.stderr.String(), "the plan does not name hook.restart")
 }
 
@@ -156,12 +157,12 @@ observe "heap" {
 	require.InDelta(t, 4096, *heap["live_bytes"].Before, 0)
 	require.InDelta(t, 4096, *heap["live_bytes"].After, 0)
 	require.Equal(t, "bytes", heap["live_bytes"].Unit)
-	require.Equal(t, "the command did not print it", r.Why("phase", "load", "observe", "heap", "objects"))
+	require.Equal(t, "the command did not print it", r.Why("phase", "load", "observe", "heap", "objects").Text)
 	require.Equal(t, 2, r.Phase["load"].Probes["heap"].Taken, "before and after only")
 	require.Contains(t, l.stdout.String(), "observed    heap: hook hook.jmap")
 
 	bad := begin(t, nothing+"\nobserve \"heap\" {\n hook {\n run = hook.jmap\n fields = [\"live_bytes\"]\n }\n}", "--allow-exec", `jmap=sh -c 'echo no JVM; exit 3'`)
 	r = bad.result(20 * time.Second)
-	require.Equal(t, run.ExitOK, r.ExitCode)
-	require.Equal(t, "hook jmap: exit status 3; the last that it printed: no JVM", r.Why("phase", "load", "observe", "heap", "live_bytes"))
+	require.Equal(t, exit.OK, r.ExitCode)
+	require.Equal(t, "hook jmap: exit status 3; the last that it printed: no JVM", r.Why("phase", "load", "observe", "heap", "live_bytes").Text)
 }

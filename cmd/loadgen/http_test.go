@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/exit"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -26,10 +28,10 @@ var pageAddress = regexp.MustCompile(`metrics at http://(\S+)/metrics`)
 func (p *process) page() string {
 	p.t.Helper()
 	var match []string
-	require.Eventually(p.t, func() bool {
+	p.until(func() bool {
 		match = pageAddress.FindStringSubmatch(p.stderr.String())
 		return match != nil
-	}, 10*time.Second, 5*time.Millisecond, "%s", &p.stderr)
+	})
 	return match[1]
 }
 
@@ -68,9 +70,9 @@ func (l *load) lastPage() string {
 // TestMetricsOfARun scrapes a run until it ends: the last page counts what the result counts.
 func TestMetricsOfARun(t *testing.T) {
 	t.Parallel()
-	l := begin(t, closedPlan, "-var", "duration=3s", "--http", "127.0.0.1:0")
+	l := begin(t, closedPlan, "-var", "duration=6s", "--http", "127.0.0.1:0")
 	page := l.lastPage()
-	r := l.clean(10 * time.Second)
+	r := l.clean(60 * time.Second)
 	require.Contains(t, page, fmt.Sprintf("loadgen_ops_total{op=\"get\",outcome=\"ok\",phase=\"gets\",run=%q} %d\n", r.ID, r.Phase["gets"].Op["get"].OK))
 	require.Contains(t, page, fmt.Sprintf("loadgen_ops_total{op=\"put\",outcome=\"ok\",phase=\"fill\",run=%q} 100\n", r.ID))
 	require.Contains(t, page, fmt.Sprintf("loadgen_worker_up{run=%q,worker=\"local\"} 1\n", r.ID))
@@ -119,7 +121,7 @@ func TestPagesOfAFleet(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "plan.hcl")
 	require.NoError(t, os.WriteFile(path, []byte(closedPlan), 0o600))
-	tm := invite(t, 3, func(args ...string) *load { return beginFile(t, path, args...) }, "-var", "duration=3s", "--http", "127.0.0.1:0")
+	tm := invite(t, 3, func(args ...string) *load { return beginFile(t, path, args...) }, "-var", "duration=6s", "--http", "127.0.0.1:0")
 	none, err := fetch(tm.page(), "/sd")
 	require.NoError(t, err)
 	require.Equal(t, "[]\n", none, "nobody has come")
@@ -137,7 +139,7 @@ func TestPagesOfAFleet(t *testing.T) {
 		require.Equal(t, "ok\n", ok)
 	}
 	whole := samplesOf(t, tm.lastPage())
-	r := tm.clean(10 * time.Second)
+	r := tm.clean(60 * time.Second)
 
 	var parts int
 	for _, w := range tm.workers {
@@ -147,7 +149,7 @@ func TestPagesOfAFleet(t *testing.T) {
 			require.NoError(t, err)
 			part = samplesOf(t, page)
 			return part[fmt.Sprintf("loadgen_run_active{run=%q}", r.ID)] == 0
-		}, 5*time.Second, 10*time.Millisecond, "it ends with the run")
+		}, 60*time.Second, 10*time.Millisecond, "it ends with the run")
 		for name, n := range part {
 			sum[name] += n
 		}
@@ -171,25 +173,69 @@ func TestPagesOfAFleet(t *testing.T) {
 	}
 
 	check := start(t, command(t, "plan", "check", path))
-	require.Zero(t, check.wait(10*time.Second))
+	require.Zero(t, check.wait(60*time.Second))
 	require.Contains(t, check.stdout.String(), fmt.Sprintf(
 		"%d series on the coordinator's page and 5 more for each worker; %d on a worker's own page.\n", len(whole)-3*5, parts))
 }
 
-// TestWorkersMetricsStayOnThisMachine refuses to serve a worker's to others.
-func TestWorkersMetricsStayOnThisMachine(t *testing.T) {
+// TestMetricsBeyondTheLoopback are for those who prove who they are, a worker's and a coordinator's.
+func TestMetricsBeyondTheLoopback(t *testing.T) {
 	t.Parallel()
-	w := start(t, command(t, "worker", "--join", "127.0.0.1:1", "--http", "0.0.0.0:0"))
-	require.Equal(t, run.ExitFailed, w.wait(5*time.Second))
-	require.Contains(t, w.stderr.String(), "only the loopback is served")
+	token := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(token, []byte(canary+canary+"\n"), 0o600))
+	l := begin(t, closedPlan, "-var", "duration=6s", "--http", "0.0.0.0:0", "--http-token-file", token)
+	port := securePage.FindStringSubmatch(eventually(t, l.process, securePage))[1]
+	require.Contains(t, l.stderr.String(), "a browser takes https://")
+	require.NotContains(t, l.stderr.String(), canary)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://127.0.0.1:"+port+"/metrics", nil)
+	require.NoError(t, err)
+	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	defer client.CloseIdleConnections()
+	for given, code := range map[string]int{"": 401, canary: 401, canary + canary: 200} {
+		request.Header.Set("Authorization", "Bearer "+given)
+		reply, err := client.Do(request)
+		require.NoError(t, err)
+		page, err := io.ReadAll(reply.Body)
+		require.NoError(t, err)
+		require.NoError(t, reply.Body.Close())
+		require.Equal(t, code, reply.StatusCode)
+		require.Equal(t, code == 200, strings.Contains(string(page), "loadgen_run_active"))
+	}
+	client.CloseIdleConnections()
+	l.clean(60 * time.Second)
 }
 
-// TestMetricsStayOnThisMachine refuses to serve them to others, before any load.
-func TestMetricsStayOnThisMachine(t *testing.T) {
+// securePage is what a process says that serves metrics to those who prove who they are.
+var securePage = regexp.MustCompile(`metrics at https://\S+:(\d+)/metrics\n`)
+
+// eventually returns what a process has said once it has said what is looked for.
+func eventually(t *testing.T, p *process, looked *regexp.Regexp) string {
+	t.Helper()
+	p.until(func() bool { return looked.MatchString(p.stderr.String()) })
+	return p.stderr.String()
+}
+
+// TestMetricsFlagsAreChecked before any load.
+func TestMetricsFlagsAreChecked(t *testing.T) {
 	t.Parallel()
-	l := begin(t, closedPlan, "--http", "0.0.0.0:0")
-	r := l.result(10 * time.Second)
-	require.Equal(t, run.ExitFailed, r.ExitCode)
-	require.Contains(t, r.Verdict.Reasons[0], "--http")
-	require.Empty(t, r.PhaseOrder)
+	short := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(short, []byte("hunter2\n"), 0o600))
+	for says, args := range map[string][]string{
+		"a token of 7 bytes can be guessed":           {"--http", "0.0.0.0:0", "--http-token-file", short},
+		"is on the loopback, where the page":          {"--http", "127.0.0.1:0", "--http-cert", "x", "--http-key", "y"},
+		"belong together: give both":                  {"--http", "0.0.0.0:0", "--http-key", "y"},
+		"write an address of this machine instead of": {"--http", "metrics.example:0"},
+	} {
+		w := start(t, command(t, append([]string{"worker", "--join", "127.0.0.1:1"}, args...)...))
+		require.Equal(t, exit.Failed, w.wait(5*time.Second))
+		require.Contains(t, w.stderr.String(), says)
+		l := begin(t, closedPlan, args...)
+		r := l.result(10 * time.Second)
+		require.Equal(t, exit.Failed, r.ExitCode)
+		require.Contains(t, r.Verdict.Reasons[0], says)
+		require.Empty(t, r.PhaseOrder)
+	}
+	w := start(t, command(t, "worker", "--http-name", "x"))
+	require.Equal(t, 2, w.wait(60*time.Second))
+	require.Contains(t, w.stderr.String(), "say where with --http HOST:PORT")
 }

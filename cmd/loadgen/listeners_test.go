@@ -52,17 +52,22 @@ func everyListener(t *testing.T, hosts []string) []listening {
 			listening{args: append(slices.Clone(serve), "--protocol", "memcached")},
 			listening{args: append(slices.Clone(serve), "--protocol", "resp", "--password-file", password), guarded: asksForPassword},
 			listening{args: append(slices.Clone(serve), "--protocol", "memcached", "--password-file", password)},
-			listening{args: append([]string{"worker", "--join", "127.0.0.1:1"}, flag("--http", host)...)})
+			pageOf(listening{args: append([]string{"worker", "--join", "127.0.0.1:1"}, flag("--http", host)...)}, host),
+			pageOf(listening{args: append([]string{"worker", "--join", "127.0.0.1:1", "--http-name", "x.example"}, flag("--http", host)...)}, host))
 		for _, http := range append(hosts, "") {
 			args := []string{"coordinator", "run", plan, "--runs", filepath.Join(dir, "runs"), "--workers", "1", "--wait", "20s"}
-			run := listening{args: slices.Concat(args, flag("--listen", host), flag("--http", http))}
-			if !slices.Contains(everywhere, http) {
-				run.guarded = asksForCertificate
-			}
-			all = append(all, run)
+			all = append(all, listening{args: slices.Concat(args, flag("--listen", host), flag("--http", http)), guarded: asksForSomething})
 		}
 	}
 	return all
+}
+
+// pageOf is a command that serves a page at a host.
+func pageOf(l listening, host string) listening {
+	if slices.Contains(everywhere, host) {
+		l.guarded = asksForToken
+	}
+	return l
 }
 
 // TestNoPortBeyondLoopbackIsUnguarded starts whatever opens a port, at every kind of address, and looks at the sockets that the kernel has then.
@@ -174,6 +179,48 @@ func asksForCertificate(t *testing.T, port uint16) {
 	require.NoError(t, err)
 	b, _ = io.ReadAll(enrol) // however it is closed
 	require.Contains(t, string(b), "neither a token nor a certificate was shown")
+}
+
+// asksForSomething looks at a port of a coordinator: that of its workers, or that of its page.
+func asksForSomething(t *testing.T, port uint16) {
+	conn, err := tls.Dial("tcp", fmt.Sprintf("localhost:%d", port), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}})
+	if err == nil {
+		page := conn.ConnectionState().NegotiatedProtocol == "http/1.1"
+		require.NoError(t, conn.Close())
+		if page {
+			asksForToken(t, port)
+			return
+		}
+	}
+	asksForCertificate(t, port)
+}
+
+// asksForToken looks at a page: nobody is answered in cleartext, by an older TLS, or without a token.
+func asksForToken(t *testing.T, port uint16) {
+	address := fmt.Sprintf("localhost:%d", port)
+	_, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12})
+	require.Error(t, err)
+	require.NotContains(t, said(t, func() (net.Conn, error) { return net.Dial("tcp", address) }, "/metrics"), "loadgen_")
+	for _, path := range []string{"/metrics", "/sd", "/healthz", "/", "/enter/", "/enter/x"} {
+		reply := said(t, func() (net.Conn, error) {
+			return tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true})
+		}, path)
+		require.True(t, strings.HasPrefix(reply, "HTTP/1.1 401 "), "%s: %s", path, reply)
+		require.NotContains(t, reply, "loadgen_")
+	}
+}
+
+// said is what a page answers to a request without a token.
+func said(t *testing.T, dial func() (net.Conn, error), path string) string {
+	conn, err := dial()
+	require.NoError(t, err)
+	defer conn.Close()
+	require.NoError(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
+	_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", path)
+	require.NoError(t, err)
+	b, err := io.ReadAll(conn)
+	require.NotErrorIs(t, err, os.ErrDeadlineExceeded)
+	return string(b)
 }
 
 // firstLine says something to a node and returns the first line that it answers.

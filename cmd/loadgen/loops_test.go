@@ -1,9 +1,11 @@
 package main_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,7 +48,9 @@ func onLoops(t *testing.T, plan string, loops int, args ...string) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	args = append([]string{"coordinator", "run", plan, "--once", "--loops", fmt.Sprint(loops), "--runs", t.TempDir(), "--log-root", t.TempDir()}, args...)
-	out, err := exec.CommandContext(ctx, "loadgen", args...).CombinedOutput()
+	cmd := exec.CommandContext(ctx, "loadgen", args...)
+	cmd.Env = append(os.Environ(), "LOADGEN_SECRET_PG="+servertest.PostgresPassword)
+	out, err := cmd.CombinedOutput()
 	require.NoError(t, ctx.Err())
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
@@ -72,6 +76,19 @@ func TestPutsOnSeveralLoops(t *testing.T) {
 	}
 }
 
+// targetsFor returns a directory with the files of plans/vegeta.hcl, for a server elsewhere.
+func targetsFor(t *testing.T, addr string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"targets.http", "item.json"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "plans", name))
+		require.NoError(t, err)
+		text = bytes.ReplaceAll(text, []byte("127.0.0.1:8080"), []byte(addr))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
+	}
+	return dir
+}
+
 // Every plan of this repository runs on four loops, each for a short time.
 func TestPlansOnFourLoops(t *testing.T) {
 	t.Parallel()
@@ -85,8 +102,19 @@ func TestPlansOnFourLoops(t *testing.T) {
 			switch filepath.Base(plan) {
 			case "cluster.hcl":
 				args = append(args, "--var", nodes(addresses(servertest.RedisCluster(t, 3, 0))...))
+			case "commands.hcl":
+				args = append(args, "--var", "endpoint="+servertest.Redis(t), "--var", "duration=200ms")
 			case "bench.hcl", "memtier-default.hcl": // for servers of one's own
 				args = append(args, "--var", "endpoint="+servertest.Redis(t))
+			case "web.hcl":
+				args = append(args, "--var", fmt.Sprintf("endpoints=[%q]", servertest.Nginx(t, 0, nil).Addr), "--var", "duration=1s")
+			case "vegeta.hcl":
+				addr := servertest.Nginx(t, 0, nil).Addr
+				args = append(args, "--var", "endpoint="+addr, "--var", "duration=1s", "--files", targetsFor(t, addr))
+			case "postgres.hcl", "valkyrie.hcl":
+				u, err := url.Parse(servertest.Postgres(t))
+				require.NoError(t, err)
+				args = append(args, "--var", fmt.Sprintf(map[string]string{"postgres.hcl": "server=%s", "valkyrie.hcl": `postgres=["%s"]`}[filepath.Base(plan)], u.Host))
 			}
 			onLoops(t, plan, 4, args...)
 		})

@@ -2,11 +2,12 @@
 //
 // A command is in the file of its name: coordinator run in coordinator.go, plan fmt in plan_fmt.go. What several have in common:
 //
-//	experiment.go   a run again and again            plan_read.go   a plan's text, variables and variants
-//	fleet.go        where workers come from          plan_files.go  traces, keys and values that plans name
-//	nodes.go        built-in cache nodes             forms.go       what reports can be written as
-//	hooks.go        commands that plans may ask for  output.go      files that are written, whole or not at all
-//	http.go         metrics                          loops.go       how a worker uses this machine
+//	plan_read.go    a plan's text, variables and variants      fleet.go        flags that say where workers come from
+//	plan_files.go   traces, keys and values that plans name    loops.go        flags that say how a worker uses this machine
+//	forms.go        what reports can be written as             hooks.go        flags that name commands for plans
+//	progress.go     how a run goes on                          interrupts.go   Ctrl-C
+//
+// What a run of a plan is, is in package runner.
 package main
 
 import (
@@ -21,10 +22,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/loadgen/loadgen/internal/exit"
 	"github.com/loadgen/loadgen/internal/hook"
 	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/report"
-	"github.com/loadgen/loadgen/internal/run"
 )
 
 func main() {
@@ -39,9 +41,6 @@ func main() {
 // plan is invalid.
 func crashLoudly() { debug.SetTraceback("crash") }
 
-// exitUsage is the exit code for wrong usage and invalid plans; those of runs are package run's.
-const exitUsage = 2
-
 // exitError is an error with an exit code of its own. An empty text means that all has been said already.
 type exitError struct {
 	code int
@@ -55,17 +54,17 @@ func execute(args []string) int {
 	root := newRoot()
 	root.SetArgs(withTwoDashes(args))
 	err := root.Execute()
-	var exit *exitError
+	var failure *exitError
 	switch {
 	case err == nil:
-		return run.ExitOK
-	case !errors.As(err, &exit):
-		exit = &exitError{code: exitUsage, text: err.Error()}
+		return exit.OK
+	case !errors.As(err, &failure):
+		failure = &exitError{code: exit.Usage, text: err.Error()}
 	}
-	if exit.text != "" {
-		fmt.Fprintf(os.Stderr, "loadgen: %s\n", report.Plain(exit.text)) // servers and others' files are quoted
+	if failure.text != "" {
+		fmt.Fprintf(os.Stderr, "loadgen: %s\n", quantity.Plain(failure.text)) // servers and others' files are quoted
 	}
-	return exit.code
+	return failure.code
 }
 
 // withTwoDashes lets -var and -var-file be written as other tools for HCL have them.
@@ -167,7 +166,7 @@ user or the plan, 6 something could not be run. The first that applies, of 2 6 5
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newCoordinator(), newWorker(), newToken(), newTarget(), newPlan(), newRuns(), newReport(), newSelfcheck(), newVerify(), newVersion(),
+	root.AddCommand(newCoordinator(), newWorker(), newToken(), newDeploy(), newTarget(), newPlan(), newRuns(), newReport(), newSelfcheck(), newVerify(), newVersion(),
 		newCompletion())
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)
@@ -232,5 +231,5 @@ func nearest(cmd *cobra.Command, name string) string {
 
 // failed is the error of something that could not be run.
 func failed(format string, args ...any) error {
-	return &exitError{code: run.ExitFailed, text: fmt.Errorf(format, args...).Error()}
+	return &exitError{code: exit.Failed, text: fmt.Errorf(format, args...).Error()}
 }

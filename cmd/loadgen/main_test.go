@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	main "github.com/loadgen/loadgen/cmd/loadgen"
+	"github.com/loadgen/loadgen/internal/exit"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/rundir"
@@ -138,11 +139,32 @@ func (p *process) wait(within time.Duration) int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
+// until waits for a state that comes while the process runs, and fails the test once that is over.
+func (p *process) until(is func() bool) {
+	p.t.Helper()
+	late := time.After(60 * time.Second)
+	for !is() {
+		select {
+		case <-p.done:
+			require.True(p.t, is(), "%s has ended before that\n%s%s", strings.Join(p.cmd.Args, " "), &p.stdout, &p.stderr)
+			return
+		case <-late:
+			p.t.Fatalf("%s does not come to that\n%s%s", strings.Join(p.cmd.Args, " "), &p.stdout, &p.stderr)
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
+
 // said waits until what the process has written to its standard output contains words.
 func (p *process) said(words string) {
 	p.t.Helper()
-	require.Eventually(p.t, func() bool { return strings.Contains(p.stdout.String(), words) }, 10*time.Second, 5*time.Millisecond,
-		"%s does not say %q", strings.Join(p.cmd.Args, " "), words)
+	p.until(func() bool { return strings.Contains(p.stdout.String(), words) })
+}
+
+// told waits until what the process has written to its standard error contains words.
+func (p *process) told(words string) {
+	p.t.Helper()
+	p.until(func() bool { return strings.Contains(p.stderr.String(), words) })
 }
 
 // load is a coordinator run under way.
@@ -200,32 +222,39 @@ func (l *load) clean(within time.Duration) *run.Run {
 		r = l.result(within)
 	}
 	if !starved(r) || !crowded(r) {
-		require.Equal(l.t, run.ExitOK, r.ExitCode, "%v\n%s", r.Verdict.Reasons, &l.stdout)
+		require.Equal(l.t, exit.OK, r.ExitCode, "%v\n%s", r.Verdict.Reasons, &l.stdout)
 	}
 	return r
 }
 
-// starved says whether a run is invalid for one reason alone: its loops waited for a processor, or what they started was late while they did.
-// Other tests run beside this one.
+// starved says whether a run is invalid for one reason alone: its loops waited for a processor, or stood still, or what they started was late, while
+// they did. Other tests run beside this one.
 func starved(r *run.Run) bool {
 	for _, p := range r.Phase {
 		for _, why := range p.Reasons {
-			kept := strings.HasPrefix(why.Text, "the generator's loop waited ") ||
+			kept := strings.HasPrefix(why.Text, "the generator's loop waited ") || strings.HasPrefix(why.Text, "the generator stood still ") ||
 				strings.Contains(why.Text, ": started late: ") && strings.Contains(why.Text, "; the generator's loop was kept from its processor ")
 			if why.Validity == run.Invalid && !kept {
 				return false
 			}
 		}
 	}
-	return r.ExitCode == run.ExitInvalid && r.Verdict.Completeness == run.Complete
+	return r.ExitCode == exit.Invalid && r.Verdict.Completeness == run.Complete
 }
 
 // crowded says whether the kernel has seen in every phase that is invalid that others had the processors: its loops stood in a run queue, or the
-// machine was busy with other programs. What a run says of itself alone is no excuse.
+// machine was busy with other programs; and that a loop which stood still did not for longer than it stood there. What a run says of itself alone is no
+// excuse.
 func crowded(r *run.Run) bool {
 	for _, p := range r.Phase {
-		wait, others := p.Generator.RunQueueWait, p.Generator.Machine
-		if p.Validity == run.Invalid && (wait == nil || *wait < 0.01) && !others.Doubtful() {
+		if p.Validity != run.Invalid {
+			continue
+		}
+		wait, others, least := p.Generator.RunQueueWait, p.Generator.Machine, 0.01
+		if p.Stalls > 0 {
+			least = max(least, p.MaxStallSeconds/p.Seconds)
+		}
+		if (wait == nil || *wait < least) && !others.Doubtful() {
 			return false
 		}
 	}
@@ -234,32 +263,40 @@ func crowded(r *run.Run) bool {
 
 // TestOnlyAKernelExcusesALateStart has runs that blame other programs for late starts, with and without figures of the kernel that say the same.
 func TestOnlyAKernelExcusesALateStart(t *testing.T) {
-	late := func(g run.Generator) *run.Run {
-		return &run.Run{ExitCode: run.ExitInvalid, Verdict: run.Verdict{Completeness: run.Complete}, Phase: map[string]*run.Phase{"p": {
+	late := func(g measure.Generator) *run.Run {
+		return &run.Run{ExitCode: exit.Invalid, Verdict: run.Verdict{Completeness: run.Complete}, Phase: map[string]*run.Phase{"p": {
 			Validity: run.Invalid, Generator: g,
 			Reasons: []run.Reason{{Validity: run.Invalid, Text: "get: started late: p99 lag 3 ms; the generator's loop was kept from its processor 3 times"}},
 		}}}
 	}
 	waited, little := 0.04, 0.001
 	for _, tt := range []struct {
-		g    run.Generator
+		g    measure.Generator
 		want bool
 	}{
-		{run.Generator{}, false},
-		{run.Generator{RunQueueWait: &little, Machine: &measure.Machine{OthersShare: 0.01, IdleShare: 0.5}}, false},
-		{run.Generator{RunQueueWait: &little, Machine: &measure.Machine{OthersShare: 0.3}}, true},
-		{run.Generator{RunQueueWait: &waited}, true},
+		{measure.Generator{}, false},
+		{measure.Generator{RunQueueWait: &little, Machine: &measure.Machine{OthersShare: 0.01, IdleShare: 0.5}}, false},
+		{measure.Generator{RunQueueWait: &little, Machine: &measure.Machine{OthersShare: 0.3}}, true},
+		{measure.Generator{RunQueueWait: &waited}, true},
 	} {
 		r := late(tt.g)
 		require.True(t, starved(r))
 		require.Equal(t, tt.want, crowded(r), "%+v", tt.g)
 	}
+	still := late(measure.Generator{RunQueueWait: &waited})
+	p := still.Phase["p"]
+	p.Reasons = append(p.Reasons, run.Reason{Validity: run.Invalid, Text: "the generator stood still 1 time for more than 250 ms, at most 300 ms"})
+	p.Stalls, p.MaxStallSeconds, p.Seconds = 1, 0.3, 10
+	require.True(t, starved(still))
+	require.True(t, crowded(still), "a stall of 300 ms, of 400 ms in the queue")
+	p.MaxStallSeconds = 0.5
+	require.False(t, crowded(still), "a stall of 500 ms, of 400 ms in the queue")
 }
 
 // underWay waits until the second step of a plan, which is its load, is being measured: its first second is on disk.
 func (l *load) underWay() {
 	l.t.Helper()
-	require.Eventually(l.t, func() bool {
+	l.until(func() bool {
 		logs, err := filepath.Glob(filepath.Join(l.runs, "*", "snapshots.log"))
 		require.NoError(l.t, err)
 		for _, path := range logs {
@@ -270,7 +307,7 @@ func (l *load) underWay() {
 			}
 		}
 		return false
-	}, 20*time.Second, 5*time.Millisecond, "no snapshot\n%s%s", &l.stdout, &l.stderr)
+	})
 }
 
 // readSnapshots returns the snapshots in a log that may be growing.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/exit"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/servertest"
 )
@@ -80,7 +81,7 @@ func TestMemcachedCountsWhatHydraSent(t *testing.T) {
 				addrs = append(addrs, addr)
 				before[addr] = memcachedCalls(t, addr)
 			}
-			r := beginFile(t, hydra, "-var", "driver=memcached", "-var", nodes(addrs...)).clean(60 * time.Second)
+			r := beginFile(t, patientHydra(t), "-var", "driver=memcached", "-var", nodes(addrs...)).clean(60 * time.Second)
 			requireHydraOnMemcached(t, r, test.server)
 
 			sent := sums(r)
@@ -102,7 +103,7 @@ func TestMemcachedCountsWhatHydraSent(t *testing.T) {
 
 // TestHydraOnBuiltinMemcachedNodes starts no server: the nodes are the coordinator's own, and speak the driver's protocol.
 func TestHydraOnBuiltinMemcachedNodes(t *testing.T) {
-	r := beginFile(t, hydra, "-var", "driver=memcached").clean(60 * time.Second)
+	r := beginFile(t, patientHydra(t), "-var", "driver=memcached").clean(60 * time.Second)
 	requireHydraOnMemcached(t, r, "loadgen")
 }
 
@@ -198,7 +199,7 @@ func TestClassicMemcachedCounts(t *testing.T) {
 					before[verb] += n
 				}
 			}
-			r := begin(t, classic, "-var", nodes(ends...), "-var", fmt.Sprintf("cas=%t", test.cas)).clean(30 * time.Second)
+			r := begin(t, classic, "-var", nodes(ends...), "-var", fmt.Sprintf("cas=%t", test.cas)).clean(60 * time.Second)
 			mixed, many := r.Phase["mixed"].Op, r.Phase["many"].Op["get"]
 			require.EqualValues(t, 4000, mixed["get"].Sent+mixed["put"].Sent+mixed["delete"].Sent)
 			require.EqualValues(t, 2000, many.Sent)
@@ -221,7 +222,7 @@ func TestMemcachedIsTooOld(t *testing.T) {
 	addr := oldMemcached(t)
 	l := beginFile(t, hydra, "-var", "driver=memcached", "-var", nodes(addr), "-var", "n=1", "-var", "w=1")
 	r := l.result(20 * time.Second)
-	require.Equal(t, run.ExitFailed, r.ExitCode)
+	require.Equal(t, exit.Failed, r.ExitCode)
 	require.Contains(t, fmt.Sprint(r.Verdict.Reasons), "ask memcached what it is: mn: the server does not know the meta commands: "+
 		"it must be memcached 1.6.10 or newer")
 }

@@ -107,7 +107,7 @@ func (g *memoryGroup) number(t *testing.T, file, word string) int64 {
 func predicted(t *testing.T, path string, args ...string) int64 {
 	t.Helper()
 	check := start(t, command(t, append([]string{"plan", "check", path}, args...)...))
-	require.Zero(t, check.wait(10*time.Second), "%s", &check.stderr)
+	require.Zero(t, check.wait(60*time.Second), "%s", &check.stderr)
 	words := regexp.MustCompile(`(\d+) MiB\n`).FindStringSubmatch(check.stdout.String())
 	require.NotNil(t, words, check.stdout.String())
 	mib, err := strconv.ParseInt(words[1], 10, 64)

@@ -2,9 +2,7 @@ package main_test
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -12,36 +10,38 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/exit"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
-// networked is a coordinator, workers and a Redis server, each on a machine of its own. Machines share no state directory.
+// networked is a coordinator, workers and Redis servers, each on a machine of its own. Machines share no state directory.
 type networked struct {
 	*servertest.Network
-	t     *testing.T
-	state map[*servertest.Machine]string
-	plan  string
-	addr  string // of the server
+	t       *testing.T
+	state   map[*servertest.Machine]string
+	plan    string
+	servers []*servertest.Machine
+	addrs   []string // of the servers
 }
 
-// newNetworked makes one whose first machine is the coordinator's and whose last is the server's.
-func newNetworked(t *testing.T, machines int) *networked {
+// newNetworked makes one whose first machine is the coordinator's and whose last ones are the servers'.
+func newNetworked(t *testing.T, machines, servers int, plan string) *networked {
 	t.Helper()
-	n := &networked{Network: servertest.NewNetwork(t, machines), t: t, state: map[*servertest.Machine]string{}}
+	n := &networked{Network: servertest.NewNetwork(t, machines), t: t, state: map[*servertest.Machine]string{}, plan: plan}
 	for _, m := range n.Machines {
 		n.state[m] = t.TempDir()
 	}
-	n.plan = filepath.Join(t.TempDir(), "plan.hcl")
-	require.NoError(t, os.WriteFile(n.plan, []byte(fixedPlan), 0o600))
-	last := n.Machines[machines-1]
-	n.addr = last.Addr + ":6379"
 	redis, err := exec.LookPath("redis-server")
 	servertest.Require(t, "redis", err)
-	start(t, last.On(exec.Command(redis, "--bind", last.Addr, "--protected-mode", "no", "--save", "", "--dir", t.TempDir())))
-	require.Eventually(t, func() bool {
-		return last.On(exec.Command("redis-cli", "-h", last.Addr, "PING")).Run() == nil
-	}, 20*time.Second, 20*time.Millisecond)
+	n.servers = n.Machines[machines-servers:]
+	for _, m := range n.servers {
+		n.addrs = append(n.addrs, m.Addr+":6379")
+		start(t, m.On(exec.Command(redis, "--bind", m.Addr, "--protected-mode", "no", "--save", "", "--dir", t.TempDir())))
+	}
+	for _, m := range n.servers {
+		require.Eventually(t, func() bool { return m.On(exec.Command("redis-cli", "-h", m.Addr, "PING")).Run() == nil }, 60*time.Second, 20*time.Millisecond)
+	}
 	return n
 }
 
@@ -55,7 +55,7 @@ func (n *networked) command(m *servertest.Machine, args ...string) *exec.Cmd {
 // run starts a run of the plan by the coordinator.
 func (n *networked) run(args ...string) *load {
 	n.t.Helper()
-	return beginBy(n.t, func(args ...string) *exec.Cmd { return n.command(n.Machines[0], args...) }, n.plan, append(args, "-var", nodes(n.addr))...)
+	return beginBy(n.t, func(args ...string) *exec.Cmd { return n.command(n.Machines[0], args...) }, n.plan, append(args, "-var", nodes(n.addrs...))...)
 }
 
 // worker starts a worker for one run, with what comes behind "loadgen worker".
@@ -65,10 +65,12 @@ func (n *networked) worker(m *servertest.Machine, name, line string) *process {
 	return start(n.t, n.command(m, args...))
 }
 
-// calls counts what the server was asked for.
-func (n *networked) calls() calls {
-	last := n.Machines[len(n.Machines)-1]
-	return parseCalls(n.t, last.Output("redis-cli", "-h", last.Addr, "INFO", "commandstats"))
+// calls counts what each server was asked for.
+func (n *networked) calls() (all []calls) {
+	for _, m := range n.servers {
+		all = append(all, parseCalls(n.t, m.Output("redis-cli", "-h", m.Addr, "INFO", "commandstats")))
+	}
+	return all
 }
 
 // line is what a coordinator says that a worker is to be given.
@@ -78,57 +80,63 @@ var line = regexp.MustCompile(`loadgen worker (--join \S+ --token \S+)`)
 func invited(t *testing.T, l *load) string {
 	t.Helper()
 	var said []string
-	require.Eventually(t, func() bool {
+	l.until(func() bool {
 		said = line.FindStringSubmatch(l.stderr.String())
 		return said != nil
-	}, 20*time.Second, 5*time.Millisecond, "%s", &l.stderr)
+	})
 	return said[1]
 }
 
-// TestFleetOnANetwork has workers on two machines join a coordinator on a third with the line that it prints, and load a server on a fourth: what was
-// done is what one process does, and what the server counted. For the next run they need no token any more. Those who have none, or a wrong one, are
-// told so, and so is the coordinator.
+// TestFleetOnANetwork has workers on three machines join a coordinator on another with the line that it prints, and run the plan of the README on four
+// servers: what was done is what one process does, and what the servers counted. For the next run they need no token any more. Those who have none, or a
+// wrong one, are told so, and so is the coordinator.
 func TestFleetOnANetwork(t *testing.T) {
-	n := newNetworked(t, 5)
+	t.Parallel()
+	n := newNetworked(t, 9, 4, patientHydra(t))
+	before := n.calls()
 	ledger := func(l *load) string {
-		before := n.calls()
-		r := l.clean(60 * time.Second)
+		r, after := l.result(60*time.Second), n.calls()
 		require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
-		p, after := r.Phase["mix"], n.calls()
-		require.Equal(t, p.Op["get"].Sent, after["get"]-before["get"])
-		require.Equal(t, p.Op["put"].Sent+p.Setup.Op["put"].Sent, after["put"]-before["put"])
-		return fmt.Sprint(p.Digest, p.Op["get"].OK, p.Op["put"].OK, p.Op["get"].Due, p.Op["put"].Due, p.Setup.Op["put"].OK, p.Requests)
+		requireBetween(t, r, n.addrs, before, after)
+		before = after
+		return done(r, n.addrs)
 	}
 	alone := ledger(n.run())
 
-	listen := []string{"--listen", "0.0.0.0:7464", "--workers", "2"}
+	listen := []string{"--listen", "0.0.0.0:7464", "--workers", "3"}
 	first := n.run(listen...)
 	said := invited(t, first)
 	require.Contains(t, said, "--join "+n.Machines[0].Addr+":7464 ")
-	stranger, join := n.Machines[3], "--join "+n.Machines[0].Addr+":7464"
-	wrong := n.worker(stranger, "w3", said[:len(said)-22]+"AAAAAAAAAAAAAAAAAAAAAA")
-	require.Equal(t, run.ExitFailed, wrong.wait(20*time.Second))
+	stranger, join := n.Machines[4], "--join "+n.Machines[0].Addr+":7464"
+	wrong := n.worker(stranger, "w4", said[:len(said)-22]+"AAAAAAAAAAAAAAAAAAAAAA")
+	require.Equal(t, exit.Failed, wrong.wait(60*time.Second))
 	require.Contains(t, wrong.stderr.String(), "is not known here")
-	none := n.worker(stranger, "w3", join)
-	require.Equal(t, 2, none.wait(20*time.Second))
+	none := n.worker(stranger, "w4", join)
+	require.Equal(t, 2, none.wait(60*time.Second))
 	require.Contains(t, none.stderr.String(), "loadgen token create makes a token")
-	workers := []*process{n.worker(n.Machines[1], "w1", said), n.worker(n.Machines[2], "w2", said)}
+	team := func(line string) (workers []*process) {
+		for i := 1; i <= 3; i++ {
+			workers = append(workers, n.worker(n.Machines[i], fmt.Sprintf("w%d", i), line))
+		}
+		return workers
+	}
+	workers := team(said)
 	require.Equal(t, alone, ledger(first))
 	require.Contains(t, first.stderr.String(), "refused a connection")
 	require.Contains(t, first.stderr.String(), "from="+stranger.Addr+":")
 	require.Contains(t, first.stderr.String(), "is not known here")
 	for _, w := range workers {
-		require.Zero(t, w.wait(20*time.Second), "%s", &w.stderr)
+		require.Zero(t, w.wait(60*time.Second), "%s", &w.stderr)
 	}
-	late := n.worker(stranger, "w3", said) // the token has ended with the run
-	require.Eventually(t, func() bool { return strings.Contains(late.stderr.String(), "no coordinator there") }, 20*time.Second, 5*time.Millisecond)
+	late := n.worker(stranger, "w4", said) // the token has ended with the run
+	late.told("no coordinator there")
 
 	second := n.run(listen...)
 	invited(t, second)
-	require.Equal(t, run.ExitFailed, late.wait(20*time.Second))
-	workers = []*process{n.worker(n.Machines[1], "w1", join), n.worker(n.Machines[2], "w2", join)}
+	require.Equal(t, exit.Failed, late.wait(60*time.Second))
+	workers = team(join)
 	require.Equal(t, alone, ledger(second))
 	for _, w := range workers {
-		require.Zero(t, w.wait(20*time.Second), "%s", &w.stderr)
+		require.Zero(t, w.wait(60*time.Second), "%s", &w.stderr)
 	}
 }

@@ -10,7 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/exit"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
 )
 
 // phasesPlan fills, uses and clears a key space; which of it is a variable.
@@ -124,7 +126,7 @@ func TestPhasesDoWhatTheyAreCalled(t *testing.T) {
 	do := func(t *testing.T, what string) *run.Phase {
 		t.Helper()
 		before := countAll(t, addrs)
-		r := begin(t, phasesPlan, "-var", nodes(addrs...), "-var", `do=["`+what+`"]`).clean(30 * time.Second)
+		r := begin(t, phasesPlan, "-var", nodes(addrs...), "-var", `do=["`+what+`"]`).clean(60 * time.Second)
 		require.Equal(t, []string{what}, r.PhaseOrder, "the others were not asked for")
 		requireSent(t, r, addrs, before)
 		return r.Phase[what]
@@ -191,12 +193,12 @@ func key(i int) string { return fmt.Sprintf("key:%012d", i) }
 // TestBuiltinNodesAreFilledAndFlushed runs the phases on built-in nodes: what was put is found, and after a clear, which
 // sends no op there, nothing is.
 func TestBuiltinNodesAreFilledAndFlushed(t *testing.T) {
-	r := begin(t, phasesPlan, "-var", `do=["populate","sequence","zipf","clear","empty"]`).clean(30 * time.Second)
+	r := begin(t, phasesPlan, "-var", `do=["populate","sequence","zipf","clear","empty"]`).clean(60 * time.Second)
 	require.Equal(t, []string{"populate", "sequence", "zipf", "clear", "empty"}, r.PhaseOrder)
 	require.EqualValues(t, 500, r.Phase["populate"].Op["put"].OK)
 	require.EqualValues(t, 500, r.Phase["sequence"].Op["get"].OK)
 	require.EqualValues(t, 20_000, r.Phase["zipf"].Op["get"].OK)
-	require.Equal(t, "clear", r.Phase["clear"].Kind)
+	require.Equal(t, worker.Clear, r.Phase["clear"].Kind)
 	require.Zero(t, r.Phase["clear"].Op["delete"].Due)
 	require.EqualValues(t, 500, r.Phase["empty"].Op["get"].Miss)
 	require.NotContains(t, r.Phase, "delete")
@@ -208,7 +210,7 @@ func TestEvictedKeysMiss(t *testing.T) {
 	node := beginTarget(t, "--memory", "1MiB")
 	l := begin(t, phasesPlan, "-var", nodes(node.addr), "-var", `do=["populate","zipf"]`, "-var", "keys=20000")
 	r := l.result(30 * time.Second)
-	require.Equal(t, run.ExitInvalid, r.ExitCode)
+	require.Equal(t, exit.Invalid, r.ExitCode)
 	held, evicted := number(t, node.addr, "DBSIZE"), stat(t, node.addr, "evicted_keys")
 	require.Equal(t, 20_000, held+evicted)
 	require.Positive(t, evicted)

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/loadgen/loadgen/internal/engine"
 	"github.com/loadgen/loadgen/internal/machine"
 	"github.com/loadgen/loadgen/internal/prom"
+	"github.com/loadgen/loadgen/internal/runner"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 	"github.com/loadgen/loadgen/pkg/pmem"
@@ -68,13 +70,13 @@ func (p *planFlags) check(cmd *cobra.Command, path string, here means) error {
 			return err
 		}
 		if t != nil {
-			if err := predict(cmd.OutOrStdout(), t.baseline(), here); err != nil {
+			if err := predict(cmd.OutOrStdout(), t.Baseline(), here); err != nil {
 				return err
 			}
 			if err := predictTrial(cmd.OutOrStdout(), t); err != nil {
 				return err
 			}
-			if err := here.logs(cmd.OutOrStdout(), t.plans); err != nil {
+			if err := here.logs(cmd.OutOrStdout(), t.Plans); err != nil {
 				return err
 			}
 			return text.named.report(cmd.OutOrStdout())
@@ -97,14 +99,14 @@ func (p *planFlags) check(cmd *cobra.Command, path string, here means) error {
 }
 
 // predictTrial writes how many runs an experiment has and how long they take. The prediction above it is that of the baseline.
-func predictTrial(w io.Writer, t *trial) error {
+func predictTrial(w io.Writer, t *runner.Trial) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "\nThese are the baseline's. Experiment: %d variants × %d = %d runs, %s, baseline %s.\n",
-		len(t.Variants), t.Repeat, len(t.Variants)*t.Repeat, t.Order, t.Baseline)
+		len(t.Variants), t.Repeat, len(t.Variants)*t.Repeat, t.Order, t.Experiment.Baseline)
 	var known time.Duration
 	open := 0
 	for i, v := range t.Variants {
-		l := t.plans[i].Predict()
+		l := t.Plans[i].Predict()
 		each := "as long as the target takes"
 		var least time.Duration
 		for _, ph := range l.Phases {
@@ -121,7 +123,7 @@ func predictTrial(w io.Writer, t *trial) error {
 			}
 		}
 		known += time.Duration(t.Repeat) * least
-		if bytes := most(t.plans[i].Keeps(drivers.All())); bytes > 0 {
+		if bytes := most(t.Plans[i].Keeps(drivers.All())); bytes > 0 {
 			each += ", log files of " + mebibytes(bytes)
 		}
 		fmt.Fprintf(&b, "  %s: %s\n", v.Name, each)
@@ -137,7 +139,7 @@ func predictTrial(w io.Writer, t *trial) error {
 	if t.Cap > 0 {
 		fmt.Fprintf(&b, "The cap ends the runs of a variant after %v together, so all of them after %v.\n", t.Cap, time.Duration(len(t.Variants))*t.Cap)
 	}
-	b.WriteString(wanted(t.hooks()))
+	b.WriteString(wanted(t.Hooks()))
 	_, err := w.Write(b.Bytes())
 	return err
 }
@@ -207,7 +209,7 @@ func predict(w io.Writer, p *plan.Plan, here means) error {
 		return err
 	}
 	b.WriteString("\nA duration of - is up to the target. Requests are those of an undisturbed run. Memory is an upper estimate for one worker.\n")
-	if slices.ContainsFunc(p.Phases, func(ph *plan.Phase) bool { return ph.Batch > 1 && endpointsOf(p.Target(ph.Target)) > 1 }) {
+	if slices.ContainsFunc(p.Phases, func(ph *plan.Phase) bool { return ph.Batch > 1 && p.EndpointsOf(ph)[ph.Target] > 1 }) {
 		b.WriteString("A batch is a request to each endpoint that has some of its keys; how many these are, the run will tell.\n")
 	}
 	if kept != nil {
@@ -215,6 +217,12 @@ func predict(w io.Writer, p *plan.Plan, here means) error {
 	}
 	if slices.ContainsFunc(p.Targets, func(t *plan.Target) bool { return t.Placement == plan.Slots }) {
 		b.WriteString("Of a cluster, connections and memory are those of the nodes that the plan names; a worker finds the others.\n")
+	}
+	for i, o := range p.Show(drivers.All()) {
+		if i == 0 {
+			b.WriteString("\nOps in the plan's own words, as they will be sent:\n")
+		}
+		fmt.Fprintf(&b, "  %s.%s: %s\n", o.Target, o.Name, strings.ReplaceAll(o.Text, "\n", "\n    "))
 	}
 	fmt.Fprintf(&b, "Metrics (--http): %d series on the coordinator's page and %d more for each worker; %d on a worker's own page.\n",
 		prom.Series(p, 0), prom.Series(p, 1)-prom.Series(p, 0), prom.PartSeries(p))
@@ -236,22 +244,22 @@ func predict(w io.Writer, p *plan.Plan, here means) error {
 func leastFitting(p *plan.Plan, files int64) int64 {
 	least := int64(math.MaxInt64)
 	for _, ph := range p.Phases {
-		if !connects(p.Target(ph.Target)) {
-			continue
+		if n := connectionsOf(p, ph); n > 0 {
+			least = min(least, plan.FittingFiles(n, files))
 		}
-		least = min(least, plan.FittingFiles(endpointsOf(p.Target(ph.Target)), files))
 	}
 	return least
 }
 
-// connected is a prediction without the connections of targets that have none.
+// connected is a prediction without the connections of targets that have none, and with those of all clients that block.
 func connected(p *plan.Plan, all plan.Prediction) plan.Prediction {
 	all.Total.Connections, all.Total.Files = 0, plan.SpareFiles
 	for i, ph := range p.Phases {
 		l := &all.Phases[i].Load
-		if !connects(p.Target(ph.Target)) {
-			l.Connections, l.Files = 0, plan.SpareFiles
-		}
+		l.Connections = int64(l.Sessions) * int64(connectionsOf(p, ph))
+		l.Files = l.Connections + plan.SpareFiles
+		l.Memory += p.Memory(ph, l.Sessions, clientsOf(p, ph)) - p.Memory(ph, l.Sessions, p.EndpointsOf(ph))
+		all.Total.Memory = max(all.Total.Memory, l.Memory)
 		all.Total.Connections, all.Total.Files = max(all.Total.Connections, l.Connections), max(all.Total.Files, l.Files)
 	}
 	return all
@@ -259,19 +267,46 @@ func connected(p *plan.Plan, all plan.Prediction) plan.Prediction {
 
 // connects says whether there is something to connect to, or files to open.
 func connects(t *plan.Target) bool {
-	return slices.ContainsFunc(drivers.All(), func(d driver.Driver) bool { return d.Name() == t.Driver && driver.OpensFiles(d) })
+	return slices.ContainsFunc(drivers.All(), func(d driver.Driver) bool {
+		_, timed := d.(driver.Timed)
+		return d.Name() == t.Driver && !timed
+	})
 }
 
-func endpointsOf(t *plan.Target) int {
-	if t.Builtin != nil {
-		return t.Builtin.Nodes
+// clients is how many connections a session of a phase has to an endpoint of a target: one, and of clients that block one for each op in flight.
+func clients(t *plan.Target, ph *plan.Phase) int {
+	dials := func(d driver.Driver) bool {
+		_, ok := d.(driver.Dialer)
+		return ok && d.Name() == t.Driver
 	}
-	return len(t.Endpoints)
+	if slices.ContainsFunc(drivers.All(), dials) {
+		return ph.Pipeline()
+	}
+	return 1
+}
+
+// clientsOf returns how many clients a session of a phase has of each target.
+func clientsOf(p *plan.Plan, ph *plan.Phase) map[string]int {
+	all := p.EndpointsOf(ph)
+	for name := range all {
+		all[name] *= clients(p.Target(name), ph)
+	}
+	return all
+}
+
+// connectionsOf returns how many connections a session of a phase opens.
+func connectionsOf(p *plan.Plan, ph *plan.Phase) (n int) {
+	for name, clients := range clientsOf(p, ph) {
+		if connects(p.Target(name)) {
+			n += clients
+		}
+	}
+	return n
 }
 
 // warn writes what a phase wants of one worker and cannot have here. The limits that count are those of the workers.
 func warn(b *bytes.Buffer, p *plan.Plan, ph *plan.Phase, memory int64) {
-	if short := p.MemoryShort(ph, ph.Sessions(), endpointsOf(p.Target(ph.Target)), memory); short != "" {
+	if short := p.MemoryShort(ph, ph.Sessions(), clientsOf(p, ph), memory); short != "" {
 		fmt.Fprintf(b, "\nWarning: phase %s: %s.\n", ph.Name, short)
 	}
 	if gone := p.Evicts(ph); gone != "" {

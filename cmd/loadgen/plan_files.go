@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +15,7 @@ import (
 	"github.com/loadgen/loadgen/internal/fields"
 	"github.com/loadgen/loadgen/internal/regular"
 	"github.com/loadgen/loadgen/internal/trace"
-	"github.com/loadgen/loadgen/pkg/plan"
+	"github.com/loadgen/loadgen/pkg/plan/file"
 )
 
 // namedFiles are the files that a plan names: traces, keys and values. Each is read once, however often the variants of an experiment ask for it.
@@ -77,11 +78,11 @@ func (n *namedFiles) look(file string, read func(r io.Reader, length int64) find
 }
 
 // trace reads a trace, whose times matter or not.
-func (n *namedFiles) trace(file, form string, timed bool) (plan.TraceFacts, error) {
-	f := n.once(file, []string{"trace", form, strconv.FormatBool(timed)}, func(r io.Reader, length int64) finding {
+func (n *namedFiles) trace(path, form string, timed bool) (file.TraceFacts, error) {
+	f := n.once(path, []string{"trace", form, strconv.FormatBool(timed)}, func(r io.Reader, length int64) finding {
 		is, err := trace.Read(r, form, timed)
-		facts := plan.TraceFacts{
-			SHA256: is.SHA256, Length: length, Lines: is.Lines, Span: time.Duration(is.Span), Verbs: is.Verbs, Ops: is.Ops, LeftOut: is.LeftOut,
+		facts := file.TraceFacts{
+			SHA256: is.SHA256, Length: length, Lines: is.Lines, Span: time.Duration(is.Span), Verbs: is.Verbs[:], Ops: is.Ops, LeftOut: is.LeftOut,
 		}
 		says := fmt.Sprintf("%d ops", is.Lines)
 		if timed {
@@ -89,37 +90,58 @@ func (n *namedFiles) trace(file, form string, timed bool) (plan.TraceFacts, erro
 		}
 		return finding{sum: is.SHA256, says: says, facts: facts, err: err}
 	})
-	facts, _ := f.facts.(plan.TraceFacts)
+	facts, _ := f.facts.(file.TraceFacts)
 	return facts, f.err
 }
 
 // keys reads the keys of a file.
-func (n *namedFiles) keys(file, form, field string) (plan.EntryFacts, error) {
-	f := n.once(file, []string{"keys", form, field}, func(r io.Reader, length int64) finding {
+func (n *namedFiles) keys(path, form, field string) (file.EntryFacts, error) {
+	f := n.once(path, []string{"keys", form, field}, func(r io.Reader, length int64) finding {
+		if form == entries.Vegeta {
+			return n.targets(r, length)
+		}
 		is, err := entries.Check(r, entries.Source{Form: form, Field: field})
 		return finding{sum: is.SHA256, says: fmt.Sprintf("%d keys", is.Count), facts: entryFacts(is, length), err: err}
 	})
-	facts, _ := f.facts.(plan.EntryFacts)
+	facts, _ := f.facts.(file.EntryFacts)
 	return facts, f.err
 }
 
+// targets reads vegeta's targets, and the bodies that they name.
+func (n *namedFiles) targets(r io.Reader, length int64) finding {
+	is, err := entries.ReadTargets(r, func(path string) (io.ReadCloser, error) { return regular.OpenBelow(cmp.Or(n.dir, "."), path) })
+	if err != nil {
+		return finding{err: err}
+	}
+	says := fmt.Sprintf("%d requests", is.Count)
+	switch n := len(is.Bodies); {
+	case n == 1:
+		says += ", a body in " + is.Bodies[0]
+	case n > 1:
+		says += fmt.Sprintf(", bodies in %s and %d more files", is.Bodies[0], n-1)
+	}
+	facts := entryFacts(is.Facts, length)
+	facts.Server, facts.Line = is.Server, is.Line
+	return finding{sum: is.SHA256, says: says, facts: facts}
+}
+
 // entryFacts are what was found in a file of a length.
-func entryFacts(is entries.Facts, length int64) plan.EntryFacts {
-	return plan.EntryFacts{SHA256: is.SHA256, Length: length, Count: is.Count, Bytes: is.Bytes, Least: is.Least, Largest: is.Largest}
+func entryFacts(is entries.Facts, length int64) file.EntryFacts {
+	return file.EntryFacts{SHA256: is.SHA256, Length: length, Count: is.Count, Bytes: is.Bytes, Least: is.Least, Largest: is.Largest}
 }
 
 // values reads the values of a file.
-func (n *namedFiles) values(file, form, field, encoding string) (plan.EntryFacts, error) {
-	f := n.once(file, []string{"values", form, field, encoding}, func(r io.Reader, length int64) finding {
+func (n *namedFiles) values(path, form, field, encoding string) (file.EntryFacts, error) {
+	f := n.once(path, []string{"values", form, field, encoding}, func(r io.Reader, length int64) finding {
 		is, err := entries.Check(r, entries.Source{Form: form, Field: field, Values: true, Encoding: encoding})
 		facts := entryFacts(is, length)
 		if err != nil {
 			return finding{err: err}
 		}
-		held := plan.ValueFile{EntryFile: plan.EntryFile{Bytes: is.Bytes}, Count: is.Count}
+		held := file.ValueFile{EntryFile: file.EntryFile{Bytes: is.Bytes}, Count: is.Count}
 		return finding{sum: is.SHA256, says: fmt.Sprintf("%d values of %d to %d bytes, %.1f on average", is.Count, is.Least, is.Largest, held.Mean()), facts: facts}
 	})
-	facts, _ := f.facts.(plan.EntryFacts)
+	facts, _ := f.facts.(file.EntryFacts)
 	return facts, f.err
 }
 

@@ -2,13 +2,16 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
+	"github.com/loadgen/loadgen/internal/exit"
+	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/internal/output"
 	"github.com/loadgen/loadgen/internal/regular"
-	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -47,7 +50,7 @@ const stdin = "<stdin>"
 
 // formatStream formats standard input onto standard output, or says whether that would change it.
 func formatStream(cmd *cobra.Command, check bool) error {
-	src, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), plan.MaxSize+1))
+	src, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), lang.MaxSource+1))
 	if err != nil {
 		return failed("read standard input: %w", err)
 	}
@@ -59,7 +62,7 @@ func formatStream(cmd *cobra.Command, check bool) error {
 		return nil
 	case check:
 		fmt.Fprintln(cmd.OutOrStdout(), stdin)
-		return &exitError{code: run.ExitAssert}
+		return &exitError{code: exit.Assert}
 	}
 	if _, err := cmd.OutOrStdout().Write(text); err != nil {
 		return failed("%w", err)
@@ -75,13 +78,13 @@ func formatFiles(cmd *cobra.Command, paths []string, check bool) error {
 		switch {
 		case err != nil:
 			fmt.Fprint(cmd.ErrOrStderr(), complaint(err))
-			wrong = &exitError{code: exitUsage}
+			wrong = &exitError{code: exit.Usage}
 		case changed:
 			if _, err := fmt.Fprintln(cmd.OutOrStdout(), path); err != nil {
 				return failed("%w", err)
 			}
 			if check && wrong == nil {
-				wrong = &exitError{code: run.ExitAssert}
+				wrong = &exitError{code: exit.Assert}
 			}
 		}
 	}
@@ -90,7 +93,7 @@ func formatFiles(cmd *cobra.Command, paths []string, check bool) error {
 
 // complaint is what is still to be said of an error.
 func complaint(err error) string {
-	if err.Error() == "" {
+	if said := (*exitError)(nil); errors.As(err, &said) && said.text == "" {
 		return ""
 	}
 	return fmt.Sprintf("loadgen: %v\n", err)
@@ -98,7 +101,7 @@ func complaint(err error) string {
 
 // formatFile formats one file, whole or not at all.
 func formatFile(cmd *cobra.Command, path string, check bool) (changed bool, err error) {
-	src, err := regular.Read(path, plan.MaxSize)
+	src, err := regular.Read(path, lang.MaxSource)
 	if err != nil {
 		return false, err
 	}
@@ -106,7 +109,7 @@ func formatFile(cmd *cobra.Command, path string, check bool) (changed bool, err 
 	if err != nil || bytes.Equal(text, src) || check {
 		return err == nil && !bytes.Equal(text, src), err
 	}
-	return true, replace(path, func(w io.Writer) error {
+	return true, output.Replace(path, func(w io.Writer) error {
 		_, err := w.Write(text)
 		return err
 	})

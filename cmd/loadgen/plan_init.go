@@ -19,6 +19,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/loadgen/loadgen/internal/drivers"
+	"github.com/loadgen/loadgen/internal/output"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -126,7 +127,7 @@ func (f *initFlags) check(text []byte) error {
 // write writes a new file, or replaces one with --force.
 func (f *initFlags) write(path string, text []byte) error {
 	if f.force {
-		err := replace(path, func(w io.Writer) error {
+		err := output.Replace(path, func(w io.Writer) error {
 			_, err := w.Write(text)
 			return err
 		})
@@ -154,6 +155,9 @@ func (f *initFlags) text(path string) ([]byte, error) {
 	all := drivers.All()
 	d := all[slices.IndexFunc(all, func(d driver.Driver) bool { return d.Name() == f.driver })]
 	_, servers := d.(driver.Wire)
+	if _, dials := d.(driver.Dialer); dials {
+		return nil, fmt.Errorf("--driver %[1]s: there is no first plan for it here: docs/%[1]s.md has one in a few lines", f.driver)
+	}
 	if !servers && len(f.endpoints) > 0 {
 		return nil, fmt.Errorf("--endpoint: the driver %s asks no server: leave it out", f.driver)
 	}

@@ -17,7 +17,7 @@ func TestStarterWithLargeValues(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "starter.hcl")
 	wrote := start(t, command(t, "plan", "init", path))
-	require.Zero(t, wrote.wait(10*time.Second), "%s", &wrote.stderr)
+	require.Zero(t, wrote.wait(60*time.Second), "%s", &wrote.stderr)
 	large := []string{"-var", "size=1MiB", "-var", "duration=1s"}
 	for name, more := range map[string][]string{
 		"built-in": nil,
@@ -25,7 +25,7 @@ func TestStarterWithLargeValues(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			check := start(t, command(t, append(append([]string{"plan", "check", path}, large...), more...)...))
-			require.Zero(t, check.wait(10*time.Second), "%s", &check.stderr)
+			require.Zero(t, check.wait(60*time.Second), "%s", &check.stderr)
 			require.NotContains(t, check.stdout.String(), "evict")
 			r := beginFile(t, path, append(large, more...)...).result(time.Minute)
 			require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)

@@ -9,14 +9,15 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/spf13/pflag"
 
 	"github.com/loadgen/loadgen/internal/drivers"
+	"github.com/loadgen/loadgen/internal/exit"
 	"github.com/loadgen/loadgen/internal/lang"
 	"github.com/loadgen/loadgen/internal/regular"
+	"github.com/loadgen/loadgen/internal/runner"
 	"github.com/loadgen/loadgen/internal/table"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -50,22 +51,9 @@ type planText struct {
 	sources map[string][]byte
 }
 
-// trial is an experiment with the plan of each variant.
-type trial struct {
-	*plan.Experiment
-	plans  []*plan.Plan // in the order of Variants
-	tables []plan.Table
-	charts []plan.Chart
-}
-
-// baseline returns the baseline's plan.
-func (t *trial) baseline() *plan.Plan {
-	return t.plans[slices.IndexFunc(t.Variants, func(v plan.Variant) bool { return v.Name == t.Baseline })]
-}
-
 // open reads a plan file.
 func (p *planFlags) open(path string) (*planText, error) {
-	src, err := regular.Read(path, plan.MaxSize)
+	src, err := regular.Read(path, lang.MaxSource)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %s", err, otherPlan(path))
 	}
@@ -77,7 +65,7 @@ func (p *planFlags) open(path string) (*planText, error) {
 		vars: plan.Vars{Variant: p.variant, Flags: p.vars, FileName: p.varFile, Environ: os.Environ()},
 	}
 	if p.varFile != "" {
-		if t.vars.File, err = regular.Read(p.varFile, plan.MaxSize); err != nil {
+		if t.vars.File, err = regular.Read(p.varFile, lang.MaxSource); err != nil {
 			return nil, err
 		}
 		t.sources[p.varFile] = t.vars.File
@@ -124,7 +112,7 @@ func (t *planText) plan(w io.Writer) (*plan.Plan, error) {
 }
 
 // trial resolves every variant of the plan's experiment; nil when it has none.
-func (t *planText) trial(w io.Writer) (*trial, error) {
+func (t *planText) trial(w io.Writer) (*runner.Trial, error) {
 	if t.file == nil {
 		return nil, t.report(w, t.diags)
 	}
@@ -137,7 +125,7 @@ func (t *planText) trial(w io.Writer) (*trial, error) {
 	tables, more := t.file.Tables()
 	charts, others := t.file.Charts()
 	diags = slices.Concat(diags, more, others)
-	all := &trial{Experiment: e, tables: tables, charts: charts}
+	all := &runner.Trial{Experiment: e, Wanted: table.Wanted{Tables: tables, Charts: charts}}
 	if e != nil {
 		diags = append(diags, t.variants(all)...)
 	}
@@ -145,7 +133,7 @@ func (t *planText) trial(w io.Writer) (*trial, error) {
 }
 
 // variants resolves each variant. A mistake that all have is reported once, another with the names of those that have it.
-func (t *planText) variants(all *trial) hcl.Diagnostics {
+func (t *planText) variants(all *runner.Trial) hcl.Diagnostics {
 	var found hcl.Diagnostics
 	in := map[string][]string{} // variants, by mistake
 	key := func(d *hcl.Diagnostic) string { return fmt.Sprint(d.Subject, d.Summary, d.Detail) }
@@ -153,10 +141,10 @@ func (t *planText) variants(all *trial) hcl.Diagnostics {
 		vars := t.vars
 		vars.Variant = v.Name
 		p, diags := t.resolve(vars)
-		all.plans = append(all.plans, p)
+		all.Plans = append(all.Plans, p)
 		if draft := t.file.Draft(); draft != nil {
-			diags = append(diags, t.inFile(table.CheckTables(draft, all.tables, all.Variants))...)
-			diags = append(diags, t.inFile(table.CheckCharts(draft, all.charts))...)
+			diags = append(diags, t.inFile(table.CheckTables(draft, all.Tables, all.Variants))...)
+			diags = append(diags, t.inFile(table.CheckCharts(draft, all.Charts))...)
 		}
 		for _, d := range diags {
 			if in[key(d)] == nil {
@@ -167,7 +155,7 @@ func (t *planText) variants(all *trial) hcl.Diagnostics {
 	}
 	for i, d := range found {
 		names := in[key(d)]
-		if len(names) == len(all.Variants) || strings.HasPrefix(d.Summary, "variant ") {
+		if len(names) == len(all.Variants) {
 			continue
 		}
 		named := *d
@@ -207,7 +195,7 @@ func (t *planText) report(w io.Writer, diags hcl.Diagnostics) error {
 		}
 	}
 	if diags.HasErrors() {
-		return &exitError{code: exitUsage}
+		return &exitError{code: exit.Usage}
 	}
 	return nil
 }

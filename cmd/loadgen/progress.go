@@ -11,7 +11,6 @@ import (
 
 	"github.com/loadgen/loadgen/internal/report"
 	"github.com/loadgen/loadgen/internal/run"
-	"github.com/loadgen/loadgen/internal/rundir"
 )
 
 // progressForms are what --progress may be.
@@ -62,8 +61,8 @@ func columnsOf(w io.Writer) int {
 }
 
 // tell tells programs how a run has ended; people are shown the result.
-func tell(words io.Writer, r *run.Run, dir *rundir.Dir) {
+func tell(words io.Writer, r *run.Run, dir string) {
 	if lines, ok := words.(*report.JSONLines); ok {
-		lines.Result(r, dir.Path())
+		lines.Result(r, dir)
 	}
 }

@@ -27,7 +27,7 @@ func TestDeployedConfigurationIsValid(t *testing.T) {
 }
 
 // livePlan runs for 21 s, in which Prometheus has to find the workers, on targets that answer by themselves: a closed phase with a setup, then an open one, replicated, with
-// a scenario, in which some ops miss and some requests fail.
+// a scenario over both, in which some ops miss and some requests fail.
 const livePlan = `
 plan "live" {}
 target "clean" {
@@ -74,6 +74,10 @@ phase "mixed" {
   scenario "change" {
     step "get" {}
     step "put" { key = "same" }
+    step "get" {
+      target = target.clean
+      as     = "elsewhere"
+    }
   }
   open {
     rate     = "600/s"
@@ -307,14 +311,15 @@ func expressionsIn(node any) (found []string) {
 // counters. All of them have ended, and with them their series.
 func testSums(t *testing.T, db database) {
 	db.t = t
-	for _, name := range []string{"loadgen_response_seconds", "loadgen_service_seconds", "loadgen_lag_seconds", "loadgen_ack_seconds", "loadgen_scenario_response_seconds"} {
+	for _, name := range []string{"loadgen_response_seconds", "loadgen_service_seconds", "loadgen_lag_seconds", "loadgen_ack_seconds", "loadgen_scenario_response_seconds", "loadgen_step_response_seconds"} {
 		whole, parts := db.buckets(name, "loadgen"), db.buckets(name, "loadgen-workers")
 		require.Greater(t, len(whole), 20, name)
 		require.Equal(t, whole, parts, name)
 	}
 	for name, by := range map[string]string{
-		"loadgen_ops_total": "phase, op, outcome", "loadgen_ops_due_total": "phase, op", "loadgen_requests_total": "phase, op, result",
+		"loadgen_ops_total": "phase, op, outcome", "loadgen_ops_due_total": "phase, op", "loadgen_requests_total": "phase, target, op, result",
 		"loadgen_scenarios_total": "phase, scenario, outcome", "loadgen_scenarios_due_total": "phase, scenario",
+		"loadgen_steps_total": "phase, scenario, step, target, outcome", "loadgen_steps_due_total": "phase, scenario, step, target",
 	} {
 		sum := fmt.Sprintf(`sum by (%s) (last_over_time(%s{job="%%s"}[1m]))`, by, name)
 		whole, parts := db.byLabels(fmt.Sprintf(sum, "loadgen")), db.byLabels(fmt.Sprintf(sum, "loadgen-workers"))
@@ -330,7 +335,7 @@ func (db database) buckets(name, job string) map[string]uint64 {
 	db.t.Helper()
 	all := map[string]uint64{}
 	for _, s := range db.ask("matrix", fmt.Sprintf(`%s{job=%q}[1m]`, name, job)) {
-		labels := fmt.Sprint(s.Metric["phase"], s.Metric["op"], s.Metric["scenario"], s.Metric["class"], s.Metric["k"])
+		labels := fmt.Sprint(s.Metric["phase"], s.Metric["op"], s.Metric["scenario"], s.Metric["step"], s.Metric["class"], s.Metric["k"])
 		count := func(of string, n any) {
 			number, err := strconv.ParseUint(fmt.Sprint(n), 10, 64)
 			require.NoError(db.t, err, "%s %s", name, labels)
@@ -385,13 +390,20 @@ func testCounters(t *testing.T, db database, result *run.Run) {
 			equal(s.OK, "loadgen_scenarios_total", at+`,outcome="ok"`)
 			equal(s.Miss, "loadgen_scenarios_total", at+`,outcome="miss"`)
 			equal(s.QuorumFailed, "loadgen_scenarios_total", at+`,outcome="quorum_failed"`)
+			for name, step := range s.Step {
+				at := fmt.Sprintf(`%s,step=%q,target=%q`, at, name, step.Target)
+				equal(step.Due, "loadgen_steps_due_total", at)
+				equal(step.OK, "loadgen_steps_total", at+`,outcome="ok"`)
+			}
 		}
-		answered := map[string]uint64{}
+		answered := map[[2]string]uint64{}
 		for _, r := range ph.Requests {
-			answered[r.Endpoint] += r.Answered
+			answered[[2]string{r.Target, r.Endpoint}] += r.Answered
 		}
-		for i, endpoint := range ph.Target.Endpoints {
-			equal(answered[endpoint], "loadgen_endpoint_requests_total", fmt.Sprintf(`phase=%q,endpoint="n%d",result="answered"`, name, i))
+		for _, target := range append(ph.Others, ph.Target) {
+			for i, endpoint := range target.Endpoints {
+				equal(answered[[2]string{target.Name, endpoint}], "loadgen_endpoint_requests_total", fmt.Sprintf(`phase=%q,target=%q,endpoint="n%d",result="answered"`, name, target.Name, i))
+			}
 		}
 	}
 	equal(result.Phase["warm"].Setup.Op["put"].Due, "loadgen_setup_ops_due_total", `phase="warm"`)

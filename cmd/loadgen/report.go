@@ -10,10 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/loadgen/loadgen/internal/detail"
+	"github.com/loadgen/loadgen/internal/drivers"
+	"github.com/loadgen/loadgen/internal/output"
 	"github.com/loadgen/loadgen/internal/report"
 	reportpage "github.com/loadgen/loadgen/internal/report/page"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/rundir"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // reportFlags are the flags of report.
@@ -84,7 +88,7 @@ func (f *runFlags) writePage(dir string, words io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return replace(f.report, func(w io.Writer) error { return reportpage.Write(w, []detail.Source{s}) })
+	return output.Replace(f.report, func(w io.Writer) error { return reportpage.Write(w, []detail.Source{s}) })
 }
 
 // latest returns the newest run that has finished, or the experiment that it is of.
@@ -147,13 +151,28 @@ func loadStudy(root string, x *run.Experiment, words io.Writer) detail.Source {
 	return s
 }
 
+// wordsOf are the names of verbs in a plan; those that every plan has where it cannot be read.
+func wordsOf(canonical []byte) driver.Words {
+	p, err := plan.Decode(canonical, drivers.All())
+	if err != nil {
+		return driver.Words{}
+	}
+	return p.Words()
+}
+
 // loadRest reads what a run has left beside its result: nil where there is nothing.
 func loadRest(root string, r *run.Run, words io.Writer) (d *detail.Run, canonical []byte) {
 	canonical, err := rundir.Plan(root, r.ID)
 	if err != nil {
 		fmt.Fprintf(words, "loadgen: %v: the report goes without the plan\n", err)
 	}
-	d = detail.NewRun(r)
+	for _, name := range r.PhaseOrder {
+		if r.Phase[name].Steps == nil {
+			fmt.Fprintf(words, "loadgen: run %s was made by an older loadgen, which did not say whose snapshots are whose: the report goes without heatmaps and curves\n", r.ID)
+			return nil, canonical
+		}
+	}
+	d = detail.NewRun(r, wordsOf(canonical))
 	if err := rundir.Snapshots(root, r.ID, func(_, snapshot []byte) error { return d.Add(snapshot) }); err != nil {
 		fmt.Fprintf(words, "loadgen: %v: the report goes without heatmaps and curves\n", err)
 		d = nil

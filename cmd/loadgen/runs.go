@@ -15,7 +15,7 @@ import (
 
 func newRuns() *cobra.Command {
 	var flags runFlags
-	c := group("runs", "Look at what has been run", newList(&flags), newShowRun(&flags), newCompare(&flags), newExport(&flags), newImport(&flags), newDelete(&flags), newPush(&flags))
+	c := group("runs", "Look at what has been run", newList(&flags), newShowRun(&flags), newCompare(&flags), newExport(&flags), newImport(&flags), newDelete(&flags), newPush(&flags), newRecover(&flags), newSamples(&flags))
 	c.PersistentFlags().StringVar(&flags.runs, "runs", "", "look for runs in `DIR` (default: in the user's state directory)")
 	return c
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/loadgen/loadgen/internal/exit"
 	"github.com/loadgen/loadgen/internal/experiment"
 	"github.com/loadgen/loadgen/internal/experiment/comparison"
 	"github.com/loadgen/loadgen/internal/report"
@@ -163,9 +164,9 @@ func (f *compareFlags) verdict(results []*comparison.Result) error {
 	}
 	switch {
 	case slices.ContainsFunc(figures, func(f run.Figure) bool { return f.Validity == run.Invalid }):
-		return &exitError{code: run.ExitInvalid}
+		return &exitError{code: exit.Invalid}
 	case f.exitCode && slices.ContainsFunc(figures, func(f run.Figure) bool { return f.Differs }):
-		return &exitError{code: run.ExitAssert}
+		return &exitError{code: exit.Assert}
 	}
 	return nil
 }

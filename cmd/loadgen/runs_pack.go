@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/loadgen/loadgen/internal/output"
 	"github.com/loadgen/loadgen/internal/regular"
 	"github.com/loadgen/loadgen/internal/rundir"
 )
@@ -38,7 +39,7 @@ machine. The same runs make the same file.`,
 			if err != nil {
 				return fmt.Errorf("%w; loadgen runs list names those there are", err)
 			}
-			if err := replace(out, func(w io.Writer) error { return rundir.Pack(w, root, all) }); err != nil {
+			if err := output.Replace(out, func(w io.Writer) error { return rundir.Pack(w, root, all) }); err != nil {
 				return failed("%w", err)
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", out, strings.Join(all, ", "))
@@ -143,7 +144,7 @@ func ask(cmd *cobra.Command, ids []string) error {
 		what = fmt.Sprintf("these %d", len(ids))
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "Delete %s for good? [y/N] ", what)
-	line, err := bufio.NewReader(in).ReadString('\n')
+	line, err := bufio.NewReader(io.LimitReader(in, 80)).ReadString('\n')
 	if err != nil && err != io.EOF {
 		return fmt.Errorf("read the answer: %w", err)
 	}

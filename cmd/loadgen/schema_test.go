@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/exit"
 	"github.com/loadgen/loadgen/internal/run"
 )
 
@@ -53,10 +54,16 @@ phase "search" {
 	}
 }`
 
+// unsynced says that a log forces nothing, so that its tests do not depend on how fast a disk is.
+const unsynced = `sync   = "none"`
+
 // briefLog appends to a log in memory's file system or another.
 const briefLog = `
 plan "log" {}
-target "wal" { driver = "log" }
+target "wal" {
+	driver = "log"
+	` + unsynced + `
+}
 dataset "d" {
 	keys { count = 1 }
 	values { size = 100 }
@@ -66,12 +73,14 @@ phase "write" {
 	dataset = dataset.d
 	ops     = { append = 1 }
 	closed { iterations = 2000 }
+	growth { to = 3000 }
 }`
 
-// ofFiles has keys of a file, values of another, scenarios and a trace, of which a line is left out.
+// ofFiles has keys of a file, values of another, scenarios over two targets and a trace, of which a line is left out.
 const ofFiles = `
 plan "files" {}
 target "t" { driver = "null" }
+target "other" { driver = "null" }
 dataset "d" {
 	keys {
 		file  = "keys.csv"
@@ -89,7 +98,10 @@ phase "scenes" {
 	dataset = dataset.d
 	scenario "change" {
 		step "get" {}
-		step "put" { key = "same" }
+		step "put" {
+			key    = "same"
+			target = target.other
+		}
 	}
 	stages {
 		sessions = 2
@@ -140,24 +152,24 @@ func TestResultHasEveryDocumentedPath(t *testing.T) {
 	require.True(t, found)
 
 	closed := beginFile(t, hydra, "--once", "--label", "kind=closed")
-	closed.clean(30 * time.Second)
+	closed.clean(60 * time.Second)
 	dying := beginTarget(t)
-	open := begin(t, openPlan, "-var", nodes(dying.addr), "-var", "duration=2s")
+	open := begin(t, openPlan, "-var", nodes(dying.addr), "-var", "duration=6s")
 	open.underWay()
 	dying.kill()
-	open.result(30 * time.Second)
+	open.result(60 * time.Second)
 	search := begin(t, briefSearch)
-	search.result(30 * time.Second)
+	search.result(60 * time.Second)
 	logs := begin(t, briefLog, "--log-root", t.TempDir())
-	logs.clean(30 * time.Second)
+	logs.clean(60 * time.Second)
 	files := beginOfFiles(t)
-	files.result(30 * time.Second)
+	files.result(60 * time.Second)
 	requirePaths(t, ofRun, 150, decode(t, closed.out), decode(t, open.out), decode(t, search.out), decode(t, logs.out), decode(t, files.out))
 
 	compared := begin(t, briefExperiment+briefTable+"\nassert \"two\" { that = phase.load.op.get.rate > 1500 }", "--label", "kind=compared")
-	require.Equal(t, run.ExitAssert, compared.wait(30*time.Second), "%s%s", &compared.stdout, &compared.stderr)
+	require.Equal(t, exit.Assert, compared.wait(60*time.Second), "%s%s", &compared.stdout, &compared.stderr)
 	appended := begin(t, briefLog+"\nvariable \"n\" { default = 1 }\nexperiment {\n repeat = 2\n baseline = \"a\"\n variant \"a\" { n = 1 }\n variant \"b\" { n = 2 }\n}", "--log-root", t.TempDir())
-	appended.wait(30 * time.Second)
+	appended.wait(60 * time.Second)
 	requirePaths(t, ofExperiment, 60, decode(t, compared.out), decode(t, appended.out))
 
 	b, err := os.ReadFile(compared.out)
@@ -166,7 +178,7 @@ func TestResultHasEveryDocumentedPath(t *testing.T) {
 	require.NoError(t, json.Unmarshal(b, &x))
 	other := slices.IndexFunc(x.Runs, func(r run.ExperimentRun) bool { return r.Variant != x.Runs[0].Variant })
 	sides := start(t, command(t, "runs", "compare", x.Runs[0].ID, x.Runs[other].ID, "--runs", compared.runs, "--format", "json"))
-	require.Zero(t, sides.wait(30*time.Second), &sides.stderr)
+	require.Zero(t, sides.wait(60*time.Second), &sides.stderr)
 	var tree any
 	require.NoError(t, json.Unmarshal([]byte(sides.stdout.String()), &tree))
 	requirePaths(t, ofComparison, 30, tree, decode(t, compared.out)) // what both have is of one form

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/exit"
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
@@ -51,9 +51,9 @@ func TestPasswordStandsNowhere(t *testing.T) {
 		name, addr, want string
 		code             int
 	}{
-		{"right", guarded, "", run.ExitOK},
-		{"wrong", other, "n0 (" + other + "): ask redis what it is: AUTH: server says WRONGPASS ", run.ExitFailed},
-		{"needless", open, "n0 (" + open + "): ask redis what it is: AUTH: server says ERR ", run.ExitFailed},
+		{"right", guarded, "", exit.OK},
+		{"wrong", other, "n0 (" + other + "): ask redis what it is: AUTH: server says WRONGPASS ", exit.Failed},
+		{"needless", open, "n0 (" + open + "): ask redis what it is: AUTH: server says ERR ", exit.Failed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			l := beginSecret(t, tt.addr)
@@ -98,9 +98,9 @@ func TestPasswordOfATarget(t *testing.T) {
 	password := filepath.Join(t.TempDir(), "password")
 	require.NoError(t, os.WriteFile(password, []byte(canary+"\n"), 0o600))
 	node := serving(start(t, command(t, "target", "serve", "--listen", "127.0.0.1:0", "--password-file", password)))
-	require.Equal(t, run.ExitOK, beginSecret(t, node.addr).result(30*time.Second).ExitCode)
+	require.Equal(t, exit.OK, beginSecret(t, node.addr).result(30*time.Second).ExitCode)
 	refused := begin(t, millions, "-var", nodes(node.addr)).result(30 * time.Second)
-	require.Equal(t, run.ExitFailed, refused.ExitCode)
+	require.Equal(t, exit.Failed, refused.ExitCode)
 	require.Contains(t, refused.Verdict.Reasons[0], "NOAUTH")
 }
 
@@ -148,10 +148,10 @@ func TestSecretsGoWhereTheWorkerSays(t *testing.T) {
 			start(t, worker)
 			r := tm.result(30 * time.Second)
 			if c.refusal == "" {
-				require.Equal(t, run.ExitOK, r.ExitCode, r.Verdict.Reasons)
+				require.Equal(t, exit.OK, r.ExitCode, r.Verdict.Reasons)
 				return
 			}
-			require.Equal(t, run.ExitFailed, r.ExitCode)
+			require.Equal(t, exit.Failed, r.ExitCode)
 			require.Contains(t, r.Verdict.Reasons[0], c.refusal)
 			require.Nil(t, r.Phase["fill"], "nothing was sent")
 		})

@@ -11,8 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/loadgen/loadgen/internal/exit"
 	"github.com/loadgen/loadgen/internal/machine"
-	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/selfcheck"
 )
 
@@ -47,7 +48,7 @@ could not be run.`,
 				return failed("%w", err)
 			}
 			if !r.OK {
-				return &exitError{code: run.ExitInvalid}
+				return &exitError{code: exit.Invalid}
 			}
 			return nil
 		},
@@ -72,7 +73,7 @@ func checkSelf(cmd *cobra.Command) (*selfcheck.Result, error) {
 		err := attemptSelf(ctx, cmd.ErrOrStderr(), &knownAnswers{drain: drain, apart: apart}, r, attempt)
 		switch {
 		case errors.Is(err, errStopped):
-			return nil, &exitError{code: run.ExitAborted, text: err.Error()}
+			return nil, &exitError{code: exit.Aborted, text: err.Error()}
 		case err != nil:
 			return nil, failed("%w", err)
 		}
@@ -88,7 +89,11 @@ func checkSelf(cmd *cobra.Command) (*selfcheck.Result, error) {
 		r.Lags = r.Lags.Worse(selfcheck.MeasureLags())
 	}
 	env := machine.Read(root)
-	r.Machine = selfcheck.Look(root, &env)
+	r.Machine = selfcheck.Machine{
+		CPUModel: env.CPUModel, CPUs: env.CPUs, Kernel: env.Kernel, ClockSource: env.ClockSource, Governor: env.Governor,
+		CgroupCPUs: env.CgroupCPUs, FDSoft: env.FDSoft,
+	}
+	r.Machine.Look(root)
 	r.Machine.Between(before.ticks, after.ticks, after.own-before.own)
 	if before.throttled != nil && after.throttled != nil {
 		periods := after.throttled.Periods - before.throttled.Periods
@@ -101,8 +106,8 @@ func checkSelf(cmd *cobra.Command) (*selfcheck.Result, error) {
 // use is what has been counted of processor time up to a moment.
 type use struct {
 	ticks     selfcheck.Ticks
-	throttled *run.Throttled // nil: not to be read
-	own       float64        // seconds
+	throttled *measure.Throttled // nil: not to be read
+	own       float64            // seconds
 }
 
 func look(root fs.FS) (u use, err error) {

@@ -69,13 +69,16 @@ type knownAnswers struct {
 // totals is a coord.Store that adds up the snapshots of one worker, by step. The plan has a step for each phase, in their order.
 type totals []*measure.Totals
 
-func (t *totals) Append(_ string, b []byte) error {
+func (t *totals) Append(worker string, b []byte) error {
+	if worker == "" {
+		return nil // what the coordinator keeps of its own orders
+	}
 	var s measure.Snapshot
 	if _, err := s.Decode(b); err != nil {
 		return err
 	}
 	for len(*t) <= s.Step {
-		*t = append(*t, &measure.Totals{Origin: s.Delta.Origin})
+		*t = append(*t, measure.NewTotals(s.Delta.Origin, s.Delta.Endpoints()))
 	}
 	(*t)[s.Step].Merge(&s.Delta)
 	return nil

@@ -82,7 +82,7 @@ func codecOf(name string) (driver.Codec, error) {
 	for _, d := range drivers.All() {
 		w, ok := d.(driver.Wire)
 		if ok && d.Name() == name {
-			return w.NewCodec(w.NewConfig(), environmentSecrets)
+			return w.NewCodec(driver.Link{Config: w.NewConfig(), Secrets: environmentSecrets})
 		}
 		if ok {
 			names = append(names, d.Name())

@@ -11,19 +11,8 @@ import (
 	"github.com/loadgen/loadgen/internal/rundir"
 	"github.com/loadgen/loadgen/internal/table"
 	"github.com/loadgen/loadgen/pkg/plan"
+	"github.com/loadgen/loadgen/pkg/plan/display"
 )
-
-// keepTables keeps the tables that a plan describes with its experiment.
-func keepTables(dir *rundir.Experiment, tables []plan.Table) error {
-	if len(tables) == 0 {
-		return nil
-	}
-	b, err := json.Marshal(tables)
-	if err != nil {
-		return fmt.Errorf("encode tables: %w", err)
-	}
-	return dir.KeepTables(b)
-}
 
 // tablesSoFar fills the tables of an experiment that has not finished with what its runs so far have. The plan of a variant is that of its
 // first run; the cells of one that has not been run are blank.
@@ -35,7 +24,7 @@ func tablesSoFar(root string, x *run.Experiment, runs []*run.Run) ([]run.Table, 
 	if err != nil {
 		return nil, err
 	}
-	var described []plan.Table
+	var described []display.Table
 	if err := json.Unmarshal(b, &described); err != nil {
 		return nil, fmt.Errorf("read tables: %w", err)
 	}

@@ -15,9 +15,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/loadgen/loadgen/internal/cachenode"
+	"github.com/loadgen/loadgen/internal/lang"
 	"github.com/loadgen/loadgen/internal/listen"
 	"github.com/loadgen/loadgen/internal/regular"
-	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 func newTarget() *cobra.Command { return group("target", "The built-in target", newServe()) }
@@ -117,19 +117,19 @@ func (f *serveFlags) config() (cachenode.Config, error) {
 		}
 	}
 	var err error
-	cfg.Memory, err = plan.ParseSize(f.memory)
+	cfg.Memory, err = lang.ParseSize(f.memory)
 	read("memory", err)
-	cfg.Bandwidth, err = plan.ParseSize(f.bandwidth)
+	cfg.Bandwidth, err = lang.ParseSize(f.bandwidth)
 	read("bandwidth", err)
 	cfg.Delay, err = cachenode.ParseTimes(f.delay)
 	read("delay", err)
 	cfg.Service, err = cachenode.ParseTimes(f.service)
 	read("service", err)
-	cfg.Faults.Drop, err = plan.ParseShare(f.drop)
+	cfg.Faults.Drop, err = share(f.drop)
 	read("drop", err)
-	cfg.Faults.Close, err = plan.ParseShare(f.closing)
+	cfg.Faults.Close, err = share(f.closing)
 	read("close", err)
-	cfg.Faults.Reset, err = plan.ParseShare(f.reset)
+	cfg.Faults.Reset, err = share(f.reset)
 	read("reset", err)
 	read("listen "+f.listen, hostPort(f.listen))
 	for _, text := range f.stalls {
@@ -207,4 +207,12 @@ func serveChild(cmd *cobra.Command, cfg cachenode.Config) error {
 		return failed("%w", err)
 	}
 	return nil
+}
+
+// share reads a percentage as plans write it, such as "0.1%", or a number, such as 0.001.
+func share(text string) (float64, error) {
+	if n, rest, err := lang.CutNumber(text); err == nil && rest == "" {
+		return n, nil
+	}
+	return lang.ParseShare(text)
 }

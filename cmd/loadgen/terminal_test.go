@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/exit"
 )
 
 // terminal is a pseudo-terminal of 80 columns, seen from the side of the one who sits at it.
@@ -78,7 +78,7 @@ func TestProgressOnATerminal(t *testing.T) {
 	require.NoError(t, err)
 	r := l.result(10 * time.Second)
 	<-term.done
-	require.Equal(t, run.ExitAborted, r.ExitCode)
+	require.Equal(t, exit.Aborted, r.ExitCode)
 	require.Positive(t, r.Phase["gets"].Op["get"].OK)
 	requireGone(t, nodes, time.Second)
 
@@ -113,7 +113,7 @@ func cut(s string, at *regexp.Regexp) (before, after string, found bool) {
 func TestProgressInALog(t *testing.T) {
 	t.Parallel()
 	l := begin(t, openPlan, "-var", "duration=3s")
-	l.clean(20 * time.Second)
+	l.clean(60 * time.Second)
 	lines := strings.Split(strings.TrimSpace(l.stderr.String()), "\n")
 	require.Regexp(t, `^fill \(populate\)  \d+\.\ds  ended \S+/s  .*  bad 0  done 1,000 of 1,000$`, lines[0])
 	require.InDelta(t, 4, len(lines), 1)

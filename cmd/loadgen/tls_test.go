@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/exit"
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
@@ -135,11 +135,11 @@ func TestWhatIsWrongWithTLS(t *testing.T) {
 					}
 					l := begin(t, securePlan, args...)
 					if test.want == nil {
-						l.clean(30 * time.Second)
+						l.clean(60 * time.Second)
 						return
 					}
 					r := l.result(30 * time.Second)
-					require.Equal(t, run.ExitFailed, r.ExitCode)
+					require.Equal(t, exit.Failed, r.ExitCode)
 					require.Len(t, r.Verdict.Reasons, 1)
 					for _, want := range test.want {
 						require.Contains(t, r.Verdict.Reasons[0], want)
@@ -154,7 +154,7 @@ func TestWhatIsWrongWithTLS(t *testing.T) {
 func TestPlainServerDoesNotSpeakTLS(t *testing.T) {
 	t.Parallel()
 	r := begin(t, securePlan, "-var", "driver=redis", "-var", "node="+servertest.Redis(t)).result(30 * time.Second)
-	require.Equal(t, run.ExitFailed, r.ExitCode)
+	require.Equal(t, exit.Failed, r.ExitCode)
 	require.Len(t, r.Verdict.Reasons, 1)
 	require.Contains(t, r.Verdict.Reasons[0], "TLS")
 	require.Contains(t, r.Verdict.Reasons[0], "at this port")

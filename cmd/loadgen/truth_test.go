@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/loadgen/loadgen/internal/exit"
+	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/servertest"
 )
@@ -57,7 +59,7 @@ func TestStarvedGeneratorIsCaught(t *testing.T) {
 		open = begin(t, openPlan, "-var", nodes(node.addr), "-var", "rate=10k/s", "-var", "duration=2s")
 		r := open.result(30 * time.Second)
 		gets := r.Phase["gets"]
-		require.Equal(t, run.ExitInvalid, r.ExitCode, doubts(gets))
+		require.Equal(t, exit.Invalid, r.ExitCode, doubts(gets))
 		require.Contains(t, doubts(gets), "invalid: the generator's loop waited ")
 		require.Equal(t, run.Invalid, gets.ValidityOf("op.get.response.p99"))
 		require.Contains(t, open.stdout.String(), "! the generator's loop waited ")
@@ -117,7 +119,7 @@ func TestThrottledGeneratorIsCaught(t *testing.T) {
 	l := &load{process: start(t, cmd), runs: filepath.Join(dir, "runs"), out: out}
 	r := l.result(60 * time.Second)
 	gets := r.Phase["load"]
-	require.Equal(t, run.ExitInvalid, r.ExitCode, doubts(gets))
+	require.Equal(t, exit.Invalid, r.ExitCode, doubts(gets))
 	require.Contains(t, doubts(gets), "invalid: a CPU quota kept the generator from running ")
 	require.Positive(t, gets.Generator.Throttled.Periods)
 	require.Equal(t, run.Invalid, gets.ValidityOf("op.get.rate"))
@@ -147,7 +149,8 @@ func TestSleepingGeneratorIsCaught(t *testing.T) {
 	}
 }
 
-// TestShortStopsOfAClosedGeneratorAreCaught stops the generator, for less than a stall, ten times in a load; or its target, which is not the generator's doing.
+// TestShortStopsOfAClosedGeneratorAreCaught stops the generator, for less than a stall, five times in a load; or its target, which is not the generator's doing.
+// Where other programs had the processor as well, a stop may have become a stall, and what they took the larger part: the reason is that then.
 func TestShortStopsOfAClosedGeneratorAreCaught(t *testing.T) {
 	const reason = `the generator's loop was kept from its processor \d+ times, for `
 	for _, think := range []string{"1ms", "0s"} {
@@ -156,9 +159,16 @@ func TestShortStopsOfAClosedGeneratorAreCaught(t *testing.T) {
 			node := beginTarget(t)
 			l := begin(t, src, "-var", nodes(node.addr), "-var", "duration=5s")
 			l.underWay()
-			stopAndGo(l.process, 10, 100*time.Millisecond)
+			stopAndGo(l.process, 5, 100*time.Millisecond)
 			gets := l.result(30 * time.Second).Phase["gets"]
-			require.Regexp(t, reason, doubts(gets))
+			switch {
+			case gets.Stalls > 0:
+				require.Contains(t, doubts(gets), "the generator stood still ")
+			case *gets.Generator.RunQueueWait > 0.01:
+				require.Regexp(t, reason+"|the generator's loop waited ", doubts(gets))
+			default:
+				require.Regexp(t, reason, doubts(gets))
+			}
 			require.GreaterOrEqual(t, gets.Generator.Interrupted.MaxSeconds, 0.08)
 			require.NotEqual(t, run.Valid, gets.ValidityOf("op.get.response.p99"))
 			require.NotEqual(t, run.Valid, gets.ValidityOf("op.get.rate"))
@@ -167,13 +177,13 @@ func TestShortStopsOfAClosedGeneratorAreCaught(t *testing.T) {
 			node := beginTarget(t)
 			l := begin(t, src, "-var", nodes(node.addr), "-var", "duration=5s")
 			l.underWay()
-			stopAndGo(node.process, 3, 300*time.Millisecond)
+			stopAndGo(node.process, 2, 300*time.Millisecond)
 			gets := l.result(30 * time.Second).Phase["gets"]
 			require.GreaterOrEqual(t, *gets.Op["get"].Response.Max, 0.25)
 			if queuedFor(t, gets, node) < 0.01 {
 				require.NotRegexp(t, reason, doubts(gets))
 			}
-			require.Less(t, gets.Generator.Interrupted.Seconds-gets.Generator.Interrupted.OthersSeconds, 0.2, "of 0.9 s that the target was stopped for")
+			require.Less(t, gets.Generator.Interrupted.Seconds-gets.Generator.Interrupted.OthersSeconds, 0.2, "of 0.6 s that the target was stopped for")
 		})
 	}
 }
@@ -235,12 +245,11 @@ func TestUnsettledTargetIsCaught(t *testing.T) {
 
 // ofTheMachine says whether a reason tells of the machine: other programs kept the generator or its packets waiting. What may come of it counts
 // as such where the generator or its node is known to have waited.
-func ofTheMachine(why run.Reason, waited bool) bool {
-	has := func(words string) bool { return strings.Contains(why.Text, words) }
-	switch {
-	case has("the generator's loop waited "), has("started late: "), has("TCP sent "):
+func ofTheMachine(why reason.Code, waited bool) bool {
+	switch why {
+	case reason.Neighbours, reason.RunQueue, reason.StartedLate, reason.Retransmits:
 		return true
-	case has("the generator stood still "), has(" sustained "), has(" from the beginning to the end of "):
+	case reason.StoodStill, reason.Overloaded, reason.Drift:
 		return waited
 	}
 	return false
@@ -267,12 +276,14 @@ func TestGoodRunsAreNotAccused(t *testing.T) {
 			queued := queuedFor(t, gets, node)
 			t.Logf("one of the two waited for %.1f %% of the time\n%s", 100*queued, doubts(gets))
 			require.Equal(t, test.warmUp, gets.WarmUp.By)
-			require.NotNil(t, gets.Steady.Rate.Drift)
+			if gets.Steady.Rate.Drift == nil {
+				require.Greater(t, queued, 0.01, "too little of it was steady")
+			}
 			require.Zero(t, gets.Generator.Throttled.Periods)
 			require.Positive(t, gets.Generator.TCP.BytesSent)
 			require.Less(t, gets.Generator.Busy, 0.5)
 			for _, why := range gets.Reasons {
-				require.True(t, ofTheMachine(why, queued > 0.01), "accused: %s", why.Text)
+				require.True(t, ofTheMachine(why.Code, queued > 0.01), "accused: %s", why.Text)
 			}
 		})
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/loadgen/loadgen/internal/machine"
 	"github.com/loadgen/loadgen/internal/prom"
 	"github.com/loadgen/loadgen/internal/rpc"
 )
@@ -22,7 +23,7 @@ type workerFlags struct {
 	name       string
 	loops      loopFlags
 	once       bool
-	http       string
+	page       pageFlags
 	debug      bool
 	parentPipe bool
 	leaseMax   time.Duration
@@ -61,7 +62,7 @@ Load stops when the coordinator has not been heard of for 10 s (its --lease). Ct
 	f.StringVar(&flags.policy, "policy", "", "do no more than `FILE` allows, whatever a plan asks for: targets, rate, sessions, directories (docs/security.md)")
 	f.BoolVar(&flags.print, "print-policy", false, "write what --policy allows, and end")
 	f.BoolVar(&flags.once, "once", false, "end after one run")
-	f.StringVar(&flags.http, "http", "", "serve metrics of this worker for Prometheus at `ADDRESS`; loopback, port 0 for any free one")
+	flags.page.add(f, "of this worker for Prometheus")
 	f.BoolVar(&flags.debug, "debug", false, "log what happens beside the load")
 	f.BoolVar(&flags.parentPipe, "parent-pipe", false, "end with standard input")
 	if err := f.MarkHidden("parent-pipe"); err != nil {
@@ -82,6 +83,9 @@ func (f *workerFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	if err := f.page.check(); err != nil {
+		return err
+	}
 	f.loops.foreign = !f.parentPipe // a parent and its child are the same user's, and on one machine
 	if err := f.loops.check(); err != nil {
 		return err
@@ -99,18 +103,21 @@ func (f *workerFlags) run(cmd *cobra.Command) error {
 		New: func() rpc.Local {
 			return newEngine(&f.loops, log)
 		},
-		CPU: func() time.Duration { return time.Duration(cpuSeconds() * 1e9) },
+		CPU: machine.ProcessorTime,
 	}
-	if f.http == "" {
+	if f.page.means.Address == "" {
 		return work(cmd.Context(), cfg, nil, f.parentPipe)
 	}
-	shown, err := servePage(f.http, prom.NewPart(), cmd.ErrOrStderr(), log)
+	door, err := f.page.open()
 	if err != nil {
-		return failed("worker %s: %w", f.name, err)
+		return failed("worker %s: --http: %w", f.name, err)
 	}
+	collector := prom.NewPart()
+	shown := prom.Serve(door, collector, log)
+	fmt.Fprint(cmd.ErrOrStderr(), door.Words())
 	create := cfg.New
-	cfg.Metrics = shown.address
-	cfg.New = func() rpc.Local { return shown.show(create()) }
+	cfg.Metrics = door.Address()
+	cfg.New = func() rpc.Local { return showOn(collector, create()) }
 	return work(cmd.Context(), cfg, shown, f.parentPipe)
 }
 
@@ -126,7 +133,7 @@ func (f *workerFlags) level() slog.Level {
 }
 
 // work takes part in runs until interrupted, or until the parent's pipe ends. It ends with the page that shows them, which may be nil.
-func work(parent context.Context, cfg rpc.JoinConfig, shown *page, parentPipe bool) error {
+func work(parent context.Context, cfg rpc.JoinConfig, shown *prom.Page, parentPipe bool) error {
 	ctx, stop := signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if parentPipe {
@@ -140,7 +147,7 @@ func work(parent context.Context, cfg rpc.JoinConfig, shown *page, parentPipe bo
 	}
 	err := rpc.Join(ctx, cfg)
 	if shown != nil {
-		if err := shown.close(ctx); err != nil {
+		if err := shown.Close(ctx); err != nil {
 			cfg.Logger.Debug("end metrics", "err", err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"runtime/debug"
 
+	"github.com/loadgen/loadgen/internal/exit"
 	"github.com/loadgen/loadgen/internal/policy"
 	"github.com/loadgen/loadgen/internal/regular"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -29,7 +30,7 @@ func (f *workerFlags) readPolicy(words, out io.Writer) error {
 		if err := plan.FormatDiagnostics(words, diags, map[string][]byte{f.policy: src}); err != nil {
 			return err
 		}
-		return &exitError{code: exitUsage}
+		return &exitError{code: exit.Usage}
 	}
 	for _, dir := range []struct {
 		flag  string

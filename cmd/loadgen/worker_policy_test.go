@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/exit"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/servertest"
 )
@@ -91,7 +92,7 @@ func runUnder(t *testing.T, policyFile, plan, node string) *run.Run {
 	t.Helper()
 	tm := invite(t, 1, func(args ...string) *load { return begin(t, plan, args...) }, "-var", nodes(node))
 	tm.join(tm.addr, "--policy", policyFile, "--log-root", t.TempDir())
-	return tm.result(30 * time.Second)
+	return tm.result(60 * time.Second)
 }
 
 // TestPolicyRefusesBeforeTheLoad asks a worker for what its owner does not allow: the run fails by the argument's name, and nothing is connected to.
@@ -113,7 +114,7 @@ func TestPolicyRefusesBeforeTheLoad(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := runUnder(t, writePolicy(t, c.policy), c.plan, addr)
-			require.Equal(t, run.ExitFailed, r.ExitCode, r.Verdict.Reasons)
+			require.Equal(t, exit.Failed, r.ExitCode, r.Verdict.Reasons)
 			require.Contains(t, r.Verdict.Reasons[0], c.want)
 			require.Zero(t, rung.Load())
 		})
@@ -126,12 +127,13 @@ func TestPolicyOfAClustersNodes(t *testing.T) {
 	addr := c[0].Addr
 	plan := fmt.Sprintf(boundedPlan, "cluster = true", "closed {\n    sessions = 1\n    iterations = 100\n  }")
 	r := runUnder(t, writePolicy(t, fmt.Sprintf("targets = [%q]", addr)), plan, addr)
-	require.Equal(t, run.ExitFailed, r.ExitCode, r.Verdict.Reasons)
+	require.Equal(t, exit.Failed, r.ExitCode, r.Verdict.Reasons)
 	require.Contains(t, r.Verdict.Reasons[0], "is none of them")
 }
 
 // TestPolicyEndsALoad bounds what a closed load does, which nobody knows before.
 func TestPolicyEndsALoad(t *testing.T) {
+	t.Parallel()
 	addr := servertest.Redis(t)
 	plan := fmt.Sprintf(boundedPlan, "", "closed {\n    sessions = 1\n    iterations = 10000000\n  }")
 	for name, c := range map[string]struct{ bound, want string }{
@@ -142,7 +144,7 @@ func TestPolicyEndsALoad(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := runUnder(t, writePolicy(t, fmt.Sprintf("targets = [%q]\n%s", addr, c.bound)), plan, addr)
 			require.Contains(t, fmt.Sprint(r.Verdict.Reasons), c.want)
-			require.NotEqual(t, run.ExitOK, r.ExitCode)
+			require.NotEqual(t, exit.OK, r.ExitCode)
 		})
 	}
 	r := runUnder(t, writePolicy(t, fmt.Sprintf("targets = [%q]\nrate = \"1M/s\"\nsessions = 1\nmemory = \"1GiB\"\nlease = \"20s\"", addr)),
@@ -153,7 +155,7 @@ func TestPolicyEndsALoad(t *testing.T) {
 func TestPolicyIsPrintedAndChecked(t *testing.T) {
 	path := writePolicy(t, "targets = [\"10.0.0.0/8:6379\"]\nrate = \"1k/s\"\n")
 	p := start(t, command(t, "worker", "--policy", path, "--print-policy"))
-	require.Zero(t, p.wait(5*time.Second))
+	require.Zero(t, p.wait(60*time.Second))
 	require.Contains(t, p.stdout.String(), "targets = [\"10.0.0.0/8:6379\"]\nrate = \"1000/s\"\n# sessions: not bounded\n")
 	for text, want := range map[string]string{
 		"rate = \"1k/s\"":                    "targets is missing",
@@ -161,10 +163,10 @@ func TestPolicyIsPrintedAndChecked(t *testing.T) {
 		"targets = []\nfiles = \"/nowhere\"": "/nowhere",
 	} {
 		p := start(t, command(t, "worker", "--policy", writePolicy(t, text)))
-		require.Equal(t, 2, p.wait(5*time.Second), text)
+		require.Equal(t, 2, p.wait(60*time.Second), text)
 		require.Contains(t, p.stderr.String(), want)
 	}
 	p = start(t, command(t, "worker", "--policy", path, "--policy", "/dev/zero"))
-	require.Equal(t, 2, p.wait(5*time.Second))
+	require.Equal(t, 2, p.wait(60*time.Second))
 	require.Contains(t, p.stderr.String(), "/dev/zero")
 }

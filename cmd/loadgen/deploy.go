@@ -1,0 +1,266 @@
+package main
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/loadgen/loadgen/internal/deploy"
+	"github.com/loadgen/loadgen/internal/identity"
+	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/internal/regular"
+)
+
+func newDeploy() *cobra.Command {
+	return group("deploy", "Print what places loadgen on other machines", newKubernetes(), newSystemd(), newPod())
+}
+
+func newKubernetes() *cobra.Command {
+	var k deploy.Kubernetes
+	var flags planFlags
+	var credentials, issuer string
+	c := &cobra.Command{
+		Use:   "kubernetes PLAN.hcl",
+		Short: "Print manifests that run a plan on Kubernetes",
+		Long: `Print manifests that run a plan on Kubernetes 1.33 or later: a Job whose index 0 is the coordinator and whose others are workers, and what it
+needs. The key and the token by which they know each other are written to a file of their own, unless cert-manager makes certificates for them.
+
+Variables are not carried over: the plan's defaults count, or write them into the plan.`,
+		Example: `  loadgen deploy kubernetes plans/hydra.hcl --workers 20 --image registry.example/loadgen:1.0 > loadgen.yaml
+  kubectl apply -f loadgen-credentials.yaml -f loadgen.yaml`,
+		Args: one("plan"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var err error
+			if k.Text, err = regular.Read(args[0], lang.MaxSource); err != nil {
+				return err
+			}
+			flags.files = filepath.Dir(args[0])
+			text, err := flags.open(args[0])
+			if err != nil {
+				return err
+			}
+			if k.Plan, err = text.plan(cmd.ErrOrStderr()); err != nil {
+				return err
+			}
+			if issuer == "" {
+				return printKubernetes(cmd, &k, credentials)
+			}
+			if k.Issuer, err = deploy.ParseIssuer(issuer); err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("credentials") {
+				return errors.New("--cert-manager, --credentials: cert-manager makes what the pods know each other by: leave one of them out")
+			}
+			if err := k.Check(); err != nil {
+				return err
+			}
+			if err := k.Manifests(cmd.OutOrStdout()); err != nil {
+				return failed("%w", err)
+			}
+			return nil
+		},
+	}
+	f := c.Flags()
+	f.IntVar(&k.Workers, "workers", 3, "have `N` workers beside the coordinator")
+	f.StringVar(&k.Image, "image", "loadgen:"+version(), "run `IMAGE`, made by deploy/Containerfile")
+	f.StringVar(&k.Name, "name", "loadgen", "call all objects `NAME`")
+	f.StringVar(&k.Namespace, "namespace", "", "put them into `NAMESPACE` (default: that of whoever applies them)")
+	f.StringVar(&k.CPU, "cpu", "2", "give each pod that many `PROCESSORS`, no less and no more")
+	f.StringVar(&k.Memory, "memory", "2Gi", "give each pod that much `MEMORY`, likewise")
+	f.DurationVar(&k.Deadline, "deadline", 4*time.Hour, "end all after a `DURATION`")
+	f.StringVar(&k.Storage, "storage", "1Gi", "ask for a volume of that `SIZE` for runs")
+	f.StringVar(&k.StorageClass, "storage-class", "", "of `CLASS`, which several nodes can write to (default: the cluster's own)")
+	f.BoolVar(&k.PodMonitor, "pod-monitor", false, "have Prometheus scrape the coordinator's page: a PodMonitor, for clusters with Prometheus' operator")
+	f.StringVar(&issuer, "cert-manager", "", "have cert-manager make the pods' certificates, by `ISSUER`: NAME or ClusterIssuer/NAME (default: the Secret of --credentials)")
+	f.StringVar(&credentials, "credentials", "loadgen-credentials.yaml", "write the Secret with the key and the token to `FILE`, which must not be there yet")
+	return c
+}
+
+// printKubernetes writes the manifests, and the credentials beside them.
+func printKubernetes(cmd *cobra.Command, k *deploy.Kubernetes, credentials string) error {
+	if err := k.Check(); err != nil {
+		return err
+	}
+	key, token, root, err := identity.Make()
+	if err != nil {
+		return failed("%w", err)
+	}
+	k.Credentials = deploy.Credentials{Key: string(key), Token: token.Text(), Root: string(root), Scrape: rand.Text()}
+	var secret bytes.Buffer
+	if err := k.Secret(&secret); err != nil {
+		return failed("%w", err)
+	}
+	file, err := os.OpenFile(credentials, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("--credentials %s: it is there: apply it again, or remove it to have new ones", credentials)
+	}
+	if err != nil {
+		return failed("--credentials: %w", err)
+	}
+	_, err = file.Write(secret.Bytes())
+	if err := errors.Join(err, file.Close()); err != nil {
+		return failed("--credentials: %w", err)
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "the key and the token are in %s: apply it first, and keep it to yourself\n", credentials)
+	if err := k.Manifests(cmd.OutOrStdout()); err != nil {
+		return failed("%w", err)
+	}
+	return nil
+}
+
+func newSystemd() *cobra.Command {
+	u := deploy.Unit{Program: "/usr/local/bin/loadgen"}
+	w := &cobra.Command{
+		Use:     "worker",
+		Short:   "Print the unit of a worker",
+		Example: "  loadgen deploy systemd worker --join 10.0.0.7:7464 > /etc/systemd/system/loadgen-worker.service",
+		Args:    atMost(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if u.Join == "" {
+				return errors.New("--join is missing: write HOST:PORT of the coordinator")
+			}
+			if err := u.Check(); err != nil {
+				return err
+			}
+			return u.Worker(cmd.OutOrStdout())
+		},
+	}
+	w.Flags().StringVar(&u.Join, "join", "", "`HOST:PORT` of the coordinator")
+	c := &cobra.Command{
+		Use:     "coordinator PLAN",
+		Short:   "Print the unit of a coordinator",
+		Example: "  loadgen deploy systemd coordinator /etc/loadgen/plan.hcl --workers 3 > /etc/systemd/system/loadgen-coordinator.service",
+		Args:    one("plan"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			u.Plan = args[0]
+			if u.Workers < 1 {
+				return fmt.Errorf("--workers %d: write a number above 0", u.Workers)
+			}
+			if err := u.Check(); err != nil {
+				return err
+			}
+			return u.Coordinator(cmd.OutOrStdout())
+		},
+	}
+	c.Flags().IntVar(&u.Workers, "workers", 3, "wait for `N` workers")
+	g := group("systemd", "Print units for systemd", w, c)
+	g.PersistentFlags().StringVar(&u.Program, "program", u.Program, "`PATH` of loadgen on that machine")
+	return g
+}
+
+// pod is what a pod of the manifests is told.
+type pod struct {
+	index, workers           int
+	coordinator, credentials string
+	certificates             string
+	runs, page               string
+	ttl                      time.Duration
+}
+
+// newPod makes the command of the manifests' pods: one template serves the coordinator and the workers.
+func newPod() *cobra.Command {
+	var p pod
+	c := &cobra.Command{
+		Use:    "pod PLAN",
+		Short:  "Be the coordinator or a worker of a Job of loadgen deploy kubernetes, by the pod's index",
+		Hidden: true,
+		Args:   one("plan"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := p.become(args[0]); err != nil {
+				return failed("%w", err)
+			}
+			return nil
+		},
+	}
+	f := c.Flags()
+	f.IntVar(&p.index, "index", 0, "of the pod")
+	f.IntVar(&p.workers, "workers", 1, "beside the coordinator")
+	f.StringVar(&p.coordinator, "coordinator", "", "where workers find it")
+	f.StringVar(&p.credentials, "credentials", "", "directory of the mounted Secret")
+	f.StringVar(&p.certificates, "certificates", "", "directory of cert-manager's, in place of the Secret's")
+	f.StringVar(&p.runs, "runs", "", "directory for runs")
+	f.StringVar(&p.page, "page", "", "address of the coordinator's page")
+	f.DurationVar(&p.ttl, "ttl", time.Hour, "of the token, from the coordinator's start")
+	return c
+}
+
+// maxCredential bounds a file of the Secret.
+const maxCredential = 16 << 10
+
+// become replaces this process by the one that the pod is for.
+func (p *pod) become(path string) error {
+	args, role := []string{"worker", "--join", p.coordinator, "--name", fmt.Sprintf("worker-%d", p.index), "--once"}, identity.Worker
+	if p.index == 0 {
+		role = identity.Coordinator
+		args = []string{
+			"coordinator", "run", path, "--listen", fmt.Sprintf("0.0.0.0:%d", deploy.Port), "--workers", strconv.Itoa(p.workers), "--wait", "10m",
+			"--runs", p.runs, "--progress", "lines",
+		}
+		if p.page != "" {
+			host, _, err := net.SplitHostPort(p.coordinator)
+			if err != nil {
+				return err
+			}
+			args = append(args, "--http", p.page, "--http-name", host)
+		}
+	}
+	environment := os.Environ()
+	if p.certificates != "" {
+		dir := filepath.Join(p.certificates, string(role))
+		args = append(args, "--tls-ca", filepath.Join(dir, "ca.crt"), "--tls-cert", filepath.Join(dir, "tls.crt"), "--tls-key", filepath.Join(dir, "tls.key"))
+	} else {
+		text, err := regular.Read(filepath.Join(p.credentials, "token"), maxCredential)
+		if err != nil {
+			return err
+		}
+		if role == identity.Worker {
+			environment = append(environment, tokenVariable+"="+string(bytes.TrimSpace(text)))
+		} else if err := p.adopt(string(text)); err != nil {
+			return err
+		}
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	return syscall.Exec(exe, append([]string{"loadgen"}, args...), environment)
+}
+
+// adopt makes the Secret's key this coordinator's, and its page's token, and lets workers come with the Secret's other one.
+func (p *pod) adopt(text string) error {
+	key, err := regular.Read(filepath.Join(p.credentials, "authority.pem"), maxCredential)
+	if err != nil {
+		return err
+	}
+	var scrape []byte
+	if p.page != "" {
+		if scrape, err = regular.Read(filepath.Join(p.credentials, "scrape"), maxCredential); err != nil {
+			return err
+		}
+	}
+	token, err := identity.ParseToken(text)
+	if err != nil {
+		return err
+	}
+	dir, err := fleetDir()
+	if err != nil {
+		return err
+	}
+	if err := identity.Install(dir, key, scrape); err != nil {
+		return err
+	}
+	tokens, err := identity.OpenTokens(dir)
+	if err != nil {
+		return err
+	}
+	return tokens.Adopt(token, p.ttl, min(2*p.workers, identity.MaxTokenUses)) // a worker may come again from another node
+}

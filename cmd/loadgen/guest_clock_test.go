@@ -1,0 +1,90 @@
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/servertest"
+)
+
+// slowPlan is what a machine with an emulated processor has time for.
+const slowPlan = `
+plan "slow" {}
+variable "nodes" { type = list(string) }
+target "t" {
+	driver    = "redis"
+	endpoints = var.nodes
+	timeout   = "60s"
+}
+dataset "d" {
+	keys { count = 100 }
+	values { size = 100 }
+}
+phase "fill" {
+	target  = target.t
+	dataset = dataset.d
+	populate {}
+}
+phase "gets" {
+	target  = target.t
+	dataset = dataset.d
+	ops     = { get = 1 }
+	open {
+		sessions = 4
+		rate     = "40/s"
+		arrivals = "constant"
+		duration = "4s"
+	}
+}
+`
+
+// TestTimeOfDayIsOff has a worker on a machine whose time of day is 5 s ahead of the coordinator's, and one where it is 5 s behind, join over TLS and run a
+// plan: nothing is missing, and neither load nor verdict know of it. The monotonic clocks, by which they are compared, began when the machines did.
+func TestTimeOfDayIsOff(t *testing.T) {
+	t.Parallel()
+	exe, err := exec.LookPath("loadgen")
+	require.NoError(t, err)
+	guests := servertest.NewGuests(t, map[string]string{"loadgen": exe})
+	for _, off := range []int{5, -5} {
+		t.Run(fmt.Sprint(off), func(t *testing.T) {
+			plan := filepath.Join(t.TempDir(), "plan.hcl")
+			require.NoError(t, os.WriteFile(plan, []byte(slowPlan), 0o600))
+			n := newNetworked(t, 4, 1, plan)
+			before := n.calls()[0]
+			l := n.run("--listen", "0.0.0.0:7464", "--workers", "2", "--wait", "5m")
+			line := invited(t, l)
+			ours := n.worker(n.Machines[1], "w1", line)
+			guest := guests.BootOn(n.Machines[2], fmt.Sprintf(
+				"a=$(date +%%s); date -s @$((a+%d)) > /tmp/set; echo WALL $a $(date +%%s)\n/loadgen worker --name w2 --once --loops 1 %s; echo WORKER exit $?\n", off, line))
+			r := l.result(5 * time.Minute)
+			require.Zero(t, ours.wait(60*time.Second), "%s", &ours.stderr)
+			said := guest.Wait()
+			require.Contains(t, said, "WORKER exit 0\n")
+			wall := regexp.MustCompile(`WALL (\d+) (\d+)\n`).FindStringSubmatch(said)
+			require.NotNil(t, wall, said)
+			was, err := strconv.ParseInt(wall[1], 10, 64)
+			require.NoError(t, err)
+			is, err := strconv.ParseInt(wall[2], 10, 64)
+			require.NoError(t, err)
+			require.InDelta(t, off, is-was, 3, "it was set, and then looked at")
+
+			require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
+			require.Empty(t, r.Losses)
+			require.Less(t, r.Fleet[1].ClockUncertaintySeconds, 1.0)
+			require.EqualValues(t, 160, r.Phase["gets"].Op["get"].Due)
+			after := n.calls()[0]
+			fill, gets := r.Phase["fill"].Op["put"], r.Phase["gets"].Op["get"]
+			require.Equal(t, after["put"]-before["put"], fill.OK)
+			require.Equal(t, after["get"]-before["get"], gets.OK)
+		})
+	}
+}

@@ -1,0 +1,71 @@
+package main_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	fenced   = regexp.MustCompile("(?ms)^```[a-z]*\n(.*?)^```")
+	indented = regexp.MustCompile(`(?m)^(?:    |\$ |> )*((?:sudo )?(?:\S*/)?loadgen .*)$`)
+	inline   = regexp.MustCompile("`(?:\\./)?loadgen ([a-z][^`]*)`")
+	option   = regexp.MustCompile(`(?:^|[ \[|])(--[a-z][a-z-]+)`)
+)
+
+// TestPagesNameWhatThereIs holds the commands and their flags in pages against the help.
+func TestPagesNameWhatThereIs(t *testing.T) {
+	helps := map[string]string{}
+	subcommands(t, nil, func(path []string, help string) { helps[strings.Join(path, " ")] = help })
+	pages, err := filepath.Glob("../../docs/*.md")
+	require.NoError(t, err)
+	seen := map[string]bool{}
+	for _, page := range append(pages, "../../README.md", "../../CONTRIBUTING.md") {
+		b, err := os.ReadFile(page)
+		require.NoError(t, err)
+		for _, line := range commandsIn(string(b)) {
+			words := strings.Fields(line)
+			known := 0
+			for known < len(words) && helps[strings.Join(words[:known+1], " ")] != "" {
+				known++
+			}
+			name := strings.Join(words[:known], " ")
+			require.False(t, strings.Contains(helps[name], "Available Commands:") && known < len(words) && !strings.HasPrefix(words[known], "-"),
+				"%s: there is no command of these words: loadgen %s", page, line)
+			seen[name] = true
+			for _, flag := range option.FindAllStringSubmatch(line, -1) {
+				require.Regexp(t, regexp.QuoteMeta(flag[1])+`\b`, helps[name], "%s: a command without this flag: loadgen %s", page, line)
+			}
+		}
+	}
+	for _, name := range []string{"coordinator run", "worker", "runs compare", "report", "plan check", "selfcheck"} {
+		require.True(t, seen[name], name)
+	}
+}
+
+// commandsIn returns the commands that a page names in fences, in indented lines and in backquotes, without their first word.
+func commandsIn(page string) (all []string) {
+	for _, block := range fenced.FindAllStringSubmatch(page, -1) {
+		for _, line := range indented.FindAllStringSubmatch(strings.ReplaceAll(block[1], "\\\n", " "), -1) {
+			_, rest, _ := strings.Cut(line[1], "loadgen ")
+			all = append(all, rest)
+		}
+	}
+	page = fenced.ReplaceAllString(page, "")
+	for _, span := range inline.FindAllStringSubmatch(page, -1) {
+		all = append(all, span[1])
+	}
+	for i, line := range all { // what the shell is told besides
+		for _, end := range []string{" # ", " | ", " && ", " > ", " & ", ";"} {
+			line, _, _ = strings.Cut(line, end)
+		}
+		all[i] = line
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/loadgen/loadgen/internal/coord"
+	"github.com/loadgen/loadgen/internal/drivers"
+	"github.com/loadgen/loadgen/internal/report"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/rundir"
+	"github.com/loadgen/loadgen/internal/table"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+func newRecover(flags *runFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "recover RUN",
+		Short: "Make the result of a run whose coordinator died",
+		Long: `Make the result of a run whose coordinator died, or found no room for the result, from the snapshots that it had acknowledged.
+
+The result is degraded (exit code 3): it says what is missing, and bounds or estimates the operations that nobody has counted. It is aborted (5)
+or failed (6) if the run was before its coordinator died. From then on it is a run as any other.`,
+		Example: `  loadgen runs recover 20261120T173438Z-hydra-m4-4f2a`,
+		Args:    one("run"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root, err := flags.root()
+			if err != nil {
+				return err
+			}
+			dir, torn, err := rundir.Reopen(root, args[0])
+			if err != nil {
+				return failed("%w", err)
+			}
+			result, p, err := recovered(root, args[0], dir)
+			if err != nil {
+				return failed("recover run %s: %w", args[0], errors.Join(err, dir.Discard()))
+			}
+			if torn > 0 {
+				fmt.Fprintf(cmd.ErrOrStderr(), "loadgen: the last %d bytes of its snapshots are not whole, and left out\n", torn)
+			}
+			return finishRecovered(cmd.OutOrStdout(), dir, p, result)
+		},
+	}
+}
+
+// recovered makes the result of what is in a run's directory.
+func recovered(root, id string, dir *rundir.Dir) (*run.Run, *plan.Plan, error) {
+	canonical, err := rundir.Plan(root, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := plan.Decode(canonical, drivers.All())
+	if err != nil {
+		return nil, nil, fmt.Errorf("its plan: %w", err)
+	}
+	r, err := coord.Recover(coord.Kept{
+		Plan: p, Canonical: canonical, Records: dir.Records,
+		Probes: func(f func(run.Probe) error) error { return rundir.Probes(root, id, f) },
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	r.SetAsserts(table.Evaluate(p, r))
+	return r, p, nil
+}
+
+// finishRecovered keeps the result and shows it.
+func finishRecovered(w io.Writer, dir *rundir.Dir, p *plan.Plan, r *run.Run) error {
+	if err := errors.Join(keepSamples(dir, p, r), dir.Finish(r)); err != nil {
+		return failed("%w", err)
+	}
+	if err := report.Text(w, r, report.Options{Dir: dir.Path(), Width: columnsOf(w)}); err != nil {
+		return failed("%w", err)
+	}
+	return exitWith(r.ExitCode)
+}

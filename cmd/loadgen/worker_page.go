@@ -1,0 +1,44 @@
+package main
+
+import (
+	"time"
+
+	"github.com/loadgen/loadgen/internal/drivers"
+	"github.com/loadgen/loadgen/internal/prom"
+	"github.com/loadgen/loadgen/internal/rpc"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/worker"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// shownWorker is a worker with its steps and snapshots passing by a page of its own.
+type shownWorker struct {
+	worker.Worker
+	local rpc.Local
+	feed  *prom.Feed // of the run; nil: none has been assigned
+}
+
+// showOn returns a worker that does what local does, in one run, and has the collector show what it counts.
+func showOn(collector *prom.Collector, local rpc.Local) rpc.Local {
+	w := &shownWorker{local: local}
+	w.Worker = prom.Watch(local, func(a worker.Assignment) *prom.Feed {
+		decoded, err := plan.Decode(a.Plan, drivers.All())
+		if err != nil {
+			return nil // the worker will say so itself
+		}
+		w.feed = prom.NewFeed(collector, a.RunID, decoded)
+		return w.feed
+	})
+	return w
+}
+
+func (w *shownWorker) SetLease(until time.Duration) { w.local.SetLease(until) }
+
+func (w *shownWorker) Progress() int64 { return worker.Progress(w.local) }
+
+func (w *shownWorker) Close() {
+	w.local.Close()
+	if w.feed != nil {
+		w.feed.End(run.Verdict{}) // which only the coordinator knows
+	}
+}
