@@ -12,12 +12,13 @@ plan "bench" {
 }
 
 variable "endpoint" { default = "127.0.0.1:6379" }
-variable "driver" { default = "redis" }        # or "memcached", or "null" for loadgen's own cost
+variable "driver" { default = "redis" }        # or "memcached", "postgres", "web", or "null" for loadgen's own cost
 variable "executor" { default = "event loop" } # or "blocking"
 variable "sessions" { default = 50 }
 variable "pipeline" { default = 1 }
 variable "op" { default = "get" } # or "put"
-variable "size" { default = 32 }  # of values, in bytes
+variable "keys" { default = 100000 }
+variable "size" { default = 32 } # of values, in bytes
 
 variable "ops" { default = 1000000 } # of all sessions together, in the closed phase
 
@@ -33,11 +34,11 @@ locals {
 target "server" {
   driver    = var.driver
   endpoints = [var.endpoint]
-  executor  = var.executor
+  executor  = var.driver == "web" ? "blocking" : var.executor
 }
 
 dataset "keys" {
-  keys { count = 100000 }
+  keys { count = var.keys }
   values { size = var.size }
 }
 

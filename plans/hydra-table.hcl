@@ -119,38 +119,56 @@ table "throughput" {
     unit  = "x"
     value = put_s / baseline.put_s
   }
+  column "get_cpu" {
+    title = "GET CPU"
+    unit  = "us"
+    value = phase.get.generator.cpu_seconds / phase.get.op.get.due
+  }
+  column "put_cpu" {
+    title = "PUT CPU"
+    unit  = "us"
+    value = phase.put.generator.cpu_seconds / phase.put.op.put.due
+  }
+  column "put_wall" { # as JMeter counts: the ramp is in it
+    title = "PUT wall"
+    unit  = "/min"
+    value = phase.put.op.put.rate_wall
+  }
   column "errors" {
     value = phase.get.op.get.due - phase.get.op.get.ok + phase.put.op.put.due - phase.put.op.put.ok
   }
 
   expected "2009: baseline" {
-    source  = "Hydra Cache's developer, 17 April 2009: 2 GHz laptop, other software, W=2, a ramp of 10 s in the PUT rate"
-    get_min = 49000 / 60
-    get_s   = 49000 / 60
-    get_x   = 1.00
-    put_min = 9000 / 60
-    put_s   = 9000 / 60
-    put_x   = 1.00
+    source   = "Hydra Cache's developer, 17 April 2009: 2 GHz laptop, other software, W=2, a ramp of 10 s in the PUT rate"
+    get_min  = 49000 / 60
+    get_s    = 49000 / 60
+    get_x    = 1.00
+    put_min  = 9000 / 60
+    put_s    = 9000 / 60
+    put_wall = 9000 / 60
+    put_x    = 1.00
   }
 
   expected "2009: cached identity" {
-    source  = "Hydra Cache's developer, 17 April 2009: 2 GHz laptop, other software, W=2, a ramp of 10 s in the PUT rate"
-    get_min = 36000 / 60
-    get_s   = 36000 / 60
-    get_x   = 0.73
-    put_min = 12000 / 60
-    put_s   = 12000 / 60
-    put_x   = 1.33
+    source   = "Hydra Cache's developer, 17 April 2009: 2 GHz laptop, other software, W=2, a ramp of 10 s in the PUT rate"
+    get_min  = 36000 / 60
+    get_s    = 36000 / 60
+    get_x    = 0.73
+    put_min  = 12000 / 60
+    put_s    = 12000 / 60
+    put_wall = 12000 / 60
+    put_x    = 1.33
   }
 
   expected "2009: and log guards, neighbours" {
-    source  = "Hydra Cache's developer, 17 April 2009: 2 GHz laptop, other software, W=2, a ramp of 10 s in the PUT rate"
-    get_min = 81000 / 60
-    get_s   = 81000 / 60
-    get_x   = 1.65
-    put_min = 11000 / 60
-    put_s   = 11000 / 60
-    put_x   = 1.22
+    source   = "Hydra Cache's developer, 17 April 2009: 2 GHz laptop, other software, W=2, a ramp of 10 s in the PUT rate"
+    get_min  = 81000 / 60
+    get_s    = 81000 / 60
+    get_x    = 1.65
+    put_min  = 11000 / 60
+    put_s    = 11000 / 60
+    put_wall = 11000 / 60
+    put_x    = 1.22
   }
 }
 

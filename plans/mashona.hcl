@@ -90,6 +90,20 @@ table "mashona" {
     unit  = "%"
     value = score / bound.score
   }
+  column "forces" {
+    title = "forces"
+    value = phase.write.log.forces_per_op
+  }
+  column "cpu" {
+    title = "CPU"
+    unit  = "us"
+    value = phase.write.generator.cpu_seconds / phase.write.op.append.ok
+  }
+  column "wall" { # starts and ends included, as a stopwatch has it
+    title = "wall"
+    unit  = "MB/s"
+    value = phase.write.op.append.rate_wall * size
+  }
 
   expected "2020: SimpleHardware, msync" {
     source = "Mashona's README: Intel Optane DCPMM, one module, Java; chunks of 1 MB, several threads"
@@ -114,4 +128,33 @@ table "mashona" {
     speed  = 1433685000
     share  = 0.90
   }
+
+  expected "2020: dd, local socket" {
+    source = "Mashona's README: 1,600 blocks of 64 MiB by dd in 123.529 s"
+    wall   = 107374182400 / 123.529
+  }
+  expected "2020: dd, other socket" {
+    source = "Mashona's README: the same by way of the other processor in 251.8 s"
+    wall   = 107374182400 / 251.8
+  }
+  expected "2020: fio, several threads" {
+    source = "Mashona's README: 1,642 MiB/s"
+    speed  = 1642 * 1048576
+  }
+  expected "literature: one thread" {
+    source = "Mashona's README, of what others report for one module"
+    speed  = 1500000000
+  }
+  expected "literature: several threads" {
+    source = "Mashona's README, of what others report for one module"
+    speed  = 2300000000
+  }
+}
+
+chart "scaling" {
+  title = "MB/s by threads"
+  over  = "var.threads"
+  unit  = "MB/s"
+  log   = true
+  line "speed" { value = phase.write.log.bytes_per_second }
 }
