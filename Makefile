@@ -1,7 +1,7 @@
 # What a developer does here, one target each. They want Go and a POSIX shell; test-servers says what the rest of the tests want.
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-servers lint fmt fuzz mutants bench gobench golden
+.PHONY: help build release test test-servers lint fmt fuzz mutants bench gobench golden
 
 FUZZTIME ?= 20s
 PKG ?= ./internal/op
@@ -13,6 +13,9 @@ help: ## list the targets
 
 build: ## bin/loadgen, without cgo
 	CGO_ENABLED=0 go build -trimpath -o bin/loadgen ./cmd/loadgen
+
+release: ## dist: static binaries for linux on amd64 and arm64, what they are made of (CycloneDX), checksums
+	@sh tools/release.sh
 
 test: ## vet and test every package; with -race where a C compiler is found
 	@sh tools/test.sh

@@ -48,7 +48,7 @@ func newBench(ctx context.Context, w io.Writer, o options) (*bench, error) {
 		return nil, fmt.Errorf("build loadgen: %w\n%s", err, words)
 	}
 	b.clients = []client{loadgen(exe, b.dir), floorOf(exe)}
-	b.peers, b.others = find()
+	b.peers, b.others = find(peers(b.dir, o.duration))
 	for _, p := range b.peers {
 		b.clients = append(b.clients, p.client)
 	}
@@ -115,6 +115,9 @@ func (b *bench) execute(ctx context.Context, cl *client, args []string, behind .
 	argv := slices.Concat(b.clientOn, behind, []string{cl.exe}, args)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir = b.root
+	if b.running != nil && b.running.kind == "postgres" {
+		cmd.Env = append(os.Environ(), postgresEnv...)
+	}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("%s: %w\n%s", strings.Join(argv, " "), err, out)
@@ -132,7 +135,11 @@ func (b *bench) measure(ctx context.Context, cl *client, c *cell, ops int64) (fi
 	if err != nil {
 		return figures{}, err
 	}
-	f := figures{cpu: float64(state.UserTime()+state.SystemTime()) / float64(ops), hits: 1}
+	done, err := cl.count(out, ops)
+	if err != nil {
+		return figures{}, err
+	}
+	f := figures{cpu: float64(state.UserTime()+state.SystemTime()) / done, hits: 1}
 	if f.rate, err = cl.rate(out); err != nil {
 		return f, err
 	}
@@ -146,6 +153,18 @@ func (b *bench) measure(ctx context.Context, cl *client, c *cell, ops int64) (fi
 		f.hits = (hitsNow - hits) / gets
 	}
 	return f, err
+}
+
+// count returns how many ops a client has done that was told a number of them.
+func (cl *client) count(output string, told int64) (float64, error) {
+	if cl.done == nil {
+		return float64(told), nil
+	}
+	done, err := cl.done(output)
+	if err == nil && done < 1 {
+		err = fmt.Errorf("%s has done nothing: %q", cl.name, output)
+	}
+	return done, err
 }
 
 // enough returns how many ops loadgen does in the time that a run shall take, in whole pipelines of all sessions.
@@ -223,7 +242,12 @@ func (b *bench) cell(ctx context.Context, c *cell) error {
 func (b *bench) calls(ctx context.Context, cl *client, c *cell, ops int64) float64 {
 	file := filepath.Join(b.dir, "calls")
 	count := func(n int64, field int, line string, tool ...string) float64 {
-		if _, _, err := b.execute(ctx, cl, cl.args(c, b.running.port, n), tool...); err != nil {
+		out, _, err := b.execute(ctx, cl, cl.args(c, b.running.port, n), tool...)
+		if err != nil {
+			return -1
+		}
+		done, err := cl.count(out, n)
+		if err != nil {
 			return -1
 		}
 		text, err := os.ReadFile(file)
@@ -234,7 +258,7 @@ func (b *bench) calls(ctx context.Context, cl *client, c *cell, ops int64) float
 			words := strings.FieldsFunc(l, func(r rune) bool { return r == ' ' || r == ',' || r == '\n' })
 			if strings.Contains(l, line) && len(words) > field {
 				if calls, err := strconv.ParseFloat(words[field], 64); err == nil {
-					return calls / float64(n)
+					return calls / done
 				}
 			}
 		}

@@ -2,10 +2,12 @@ package main
 
 import (
 	"io"
+	"net/http"
 	"os/exec"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -42,7 +44,50 @@ func TestQuick(t *testing.T) {
 	}
 }
 
-// TestProgramIsSmall builds loadgen and looks at its size as it is shipped.
+// TestWebQuick runs a cell of files that nginx serves. What goes on for a time divides its processor time by what it has done.
+func TestWebQuick(t *testing.T) {
+	_, err := exec.LookPath(nginxProgram())
+	servertest.Require(t, "nginx", err)
+	servertest.Vegeta(t)
+	var out strings.Builder
+	require.NoError(t, compare(t.Context(), []string{"-quick", "-cells", "web/get/1024", "-ops", "1000"}, &out))
+	t.Logf("%s", &out)
+	for _, line := range []string{
+		`version: nginx version: nginx/.+`,
+		`version: vegeta v12.+, go.+`,
+		`web/get/1024/1: get, values of 1024 B, 50 connections, pipeline 1; 1000 ops, 1 rounds`,
+		`  loadgen +\d+ ns +(-|\d+\.\d{3}) +\d+/s +100\.00 %`,
+		`  vegeta +\d+ ns +(-|\d+\.\d{3}) +\d+/s +100\.00 %   \d+\.\d{3} \(.* to .*\) +\d+\.\d{3} \(.* to .*\)`,
+		`  \$ .*loadgen coordinator run plans/bench\.hcl .* -var driver=web -var keys=1000 -var size=1024 .* -var ops=1000`,
+		`  \$ .*vegeta attack -targets=.*/targets -rate=0 -max-workers=50 -workers=50 -duration=100ms -output=.*`,
+	} {
+		require.Regexp(t, `(?m)^`+line+`$`, out.String())
+	}
+}
+
+// TestWebCountsHits looks at how a server's figures tell hits from misses, and from requests that are no gets or are bench's own.
+func TestWebCountsHits(t *testing.T) {
+	_, err := exec.LookPath(nginxProgram())
+	servertest.Require(t, "nginx", err)
+	s, err := startServer(t.Context(), "web", t.TempDir(), nil)
+	require.NoError(t, err)
+	defer s.stop()
+	url := "http://127.0.0.1:" + s.port + "/" + keyName(1)
+	for _, method := range []string{"GET", "PUT", "GET", "GET", "HEAD"} {
+		req, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+		require.NoError(t, err)
+		response, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+	}
+	for range 2 {
+		hits, misses, err := s.hits()
+		require.NoError(t, err)
+		require.Equal(t, []float64{2, 1}, []float64{hits, misses})
+	}
+}
+
+// TestProgramIsSmall builds loadgen and looks at its size as it is shipped. What it links to connect to PostgreSQL and to read HTTP takes 2.6 MB of it.
 func TestProgramIsSmall(t *testing.T) {
 	b, err := newBench(t.Context(), io.Discard, options{})
 	require.NoError(t, err)
@@ -50,7 +95,7 @@ func TestProgramIsSmall(t *testing.T) {
 	size, err := stripped(b.clients[0].exe)
 	require.NoError(t, err)
 	t.Logf("%d bytes", size)
-	require.Less(t, size, int64(25e6))
+	require.Less(t, size, int64(27e6))
 	require.Greater(t, size, int64(5e6), "that is no program")
 }
 
@@ -87,7 +132,7 @@ func TestMiddle(t *testing.T) {
 func TestChoose(t *testing.T) {
 	all, err := choose(allCells(), "", "")
 	require.NoError(t, err)
-	require.Len(t, all, 21)
+	require.Len(t, all, 26)
 	some, err := choose(allCells(), "redis/get/32/*,memcached/*/*/1", "")
 	require.NoError(t, err)
 	require.Equal(t, []cell{
@@ -97,12 +142,15 @@ func TestChoose(t *testing.T) {
 		{"memcached", "get", 32, 1},
 	}, some)
 	for pattern, words := range map[string]string{
-		"redis/get":  `-cells "redis/get" matches none: write it so`,
+		"redis/gets": `-cells "redis/gets" matches none: write it so`,
 		"redis/[/32": `-cells "redis/[/32": syntax error in pattern`,
 	} {
 		_, err := choose(allCells(), pattern, "it so")
 		require.EqualError(t, err, words)
 	}
+	some, err = choose(allCells(), "web,postgres/*/32", "")
+	require.NoError(t, err)
+	require.Len(t, some, 5)
 	files, err := choose(logCells(), "mashona/*/*/*/disk", "")
 	require.NoError(t, err)
 	require.Len(t, files, 3)
@@ -138,6 +186,20 @@ func TestLogsQuick(t *testing.T) {
 	}
 }
 
+// TestCount takes a client's own word for what it has done, if it was not told.
+func TestCount(t *testing.T) {
+	timed := wrk(time.Second).client
+	done, err := timed.count("  7813 requests in 1.00s, 2.03MB read\n", 50)
+	require.NoError(t, err)
+	require.InDelta(t, 7813, done, 0)
+	_, err = timed.count("  0 requests in 1.00s, 0.00B read\n", 50)
+	require.ErrorContains(t, err, "wrk has done nothing")
+	told := redisBenchmark().client
+	done, err = told.count("", 50)
+	require.NoError(t, err)
+	require.InDelta(t, 50, done, 0)
+}
+
 func TestRefuses(t *testing.T) {
 	require.ErrorContains(t, compare(t.Context(), []string{"-pairs", "0"}, new(strings.Builder)), "write numbers above 0")
 	require.ErrorContains(t, compare(t.Context(), []string{"-cells", "x"}, new(strings.Builder)), "matches none")
@@ -153,6 +215,7 @@ func TestRates(t *testing.T) {
 		{redisBenchmark().client, "GET: rps=0.0 (overall: nan)\rGET: 896860.94 requests per second, p50=0.447 msec\n", 896860.94},
 		{memtier().client, "Type    Ops/sec  Hits/sec\n----\nSets  0.00  ---\nGets  96.50  96.50\nTotals  99.25  96.50  0.00\n", 99.25},
 		{goYCSB().client, "READ   - Takes(s): 1.0, Count: 1000, OPS: 1007.5, Avg(us): 990\n", 1007.5},
+		{wrk(time.Second).client, "  7813 requests in 1.00s, 2.03MB read\nRequests/sec:   7812.64\nTransfer/sec: 2.03MB\n", 7812.64},
 		{floorOf(""), "  ops                      1000     in 0.003 s, 306190/s\n", 306190},
 	} {
 		got, err := tt.client.rate(tt.output)
@@ -166,8 +229,8 @@ func TestRates(t *testing.T) {
 // TestOnlyTheSameWork has no client do what it cannot, and all have the same connections, ops and depth.
 func TestOnlyTheSameWork(t *testing.T) {
 	able := func(c cell) (names []string) {
-		for _, p := range peers() {
-			if p.args != nil && p.args(&c, "1", 100) != nil {
+		for _, p := range peers("", time.Second) {
+			if p.args(&c, "1", 100) != nil {
 				names = append(names, p.name)
 			}
 		}
@@ -176,9 +239,8 @@ func TestOnlyTheSameWork(t *testing.T) {
 	require.Equal(t, []string{"redis-benchmark", "memtier_benchmark", "go-ycsb"}, able(cell{"redis", "get", 32, 1}))
 	require.Equal(t, []string{"redis-benchmark", "memtier_benchmark"}, able(cell{"redis", "put", 32, 16}))
 	require.Equal(t, []string{"memtier_benchmark"}, able(cell{"memcached", "get", 32, 16}))
-	for _, p := range peers() {
-		require.True(t, p.args != nil || p.why != "", p.name)
-	}
+	require.Equal(t, []string{"pgbench"}, able(cell{"postgres", "get", 32, 16}))
+	require.Equal(t, []string{"vegeta", "wrk"}, able(cell{"web", "get", 32, 1}))
 }
 
 func TestPaceOfFio(t *testing.T) {

@@ -13,7 +13,7 @@ const (
 
 // cell is the work of one comparison.
 type cell struct {
-	server   string // "redis" or "memcached"; also the name of loadgen's driver
+	server   string // "redis", "memcached", "postgres" or "web"; also the name of loadgen's driver
 	op       string // "get" or "put"
 	size     int    // of values, bytes
 	pipeline int
@@ -21,10 +21,23 @@ type cell struct {
 
 func (c cell) String() string { return fmt.Sprintf("%s/%s/%d/%d", c.server, c.op, c.size, c.pipeline) }
 
+// keys is how many keys its clients ask for.
+func (c *cell) keys() int {
+	if c.server == "web" {
+		return files
+	}
+	return keys
+}
+
 // program is the server's.
 func (c *cell) program() string {
-	if c.server == "redis" {
+	switch c.server {
+	case "redis":
 		return "redis-server"
+	case "postgres":
+		return postgresProgram()
+	case "web":
+		return nginxProgram()
 	}
 	return c.server
 }
@@ -42,11 +55,17 @@ func allCells() []cell {
 	for _, pipeline := range []int{1, 16, 64} {
 		all = append(all, cell{"memcached", "get", 32, pipeline})
 	}
+	for _, pipeline := range []int{1, 16} {
+		all = append(all, cell{"postgres", "get", 32, pipeline})
+	}
+	for _, size := range []int{32, 1 << 10, 16 << 10} {
+		all = append(all, cell{"web", "get", size, 1})
+	}
 	return all
 }
 
-// choose returns the cells that match one of the patterns, which are separated by commas; of no patterns, all. The form is that of a cell's
-// name, in words.
+// choose returns the cells that match one of the patterns, which are separated by commas; of no patterns, all. What a pattern leaves out at its end
+// may be anything. The form is that of a cell's name, in words.
 func choose[C fmt.Stringer](all []C, patterns, form string) ([]C, error) {
 	if patterns == "" {
 		return all, nil
@@ -54,7 +73,9 @@ func choose[C fmt.Stringer](all []C, patterns, form string) ([]C, error) {
 	var chosen []C
 	for _, c := range all {
 		for _, pattern := range strings.Split(patterns, ",") {
-			ok, err := path.Match(pattern, c.String())
+			name := c.String()
+			rest := max(0, strings.Count(name, "/")-strings.Count(pattern, "/"))
+			ok, err := path.Match(pattern+strings.Repeat("/*", rest), name)
 			if err != nil {
 				return nil, fmt.Errorf("-cells %q: %w", pattern, err)
 			}

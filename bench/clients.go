@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // client is a program that can do the work of some cells.
@@ -21,6 +22,8 @@ type client struct {
 	fill func(c *cell, port string) []string
 	// rate reads the ops per second from what it has printed.
 	rate func(output string) (float64, error)
+	// done reads how many ops it has done from that, where it goes on for a time instead of a number of them.
+	done func(output string) (float64, error)
 	// cpu reads the processor time per op in ns from that, where it is not the whole process' that counts.
 	cpu func(output string) (float64, error)
 }
@@ -28,8 +31,7 @@ type client struct {
 // peer is a client that other people would use.
 type peer struct {
 	client
-	version []string // arguments that make it print its version
-	why     string   // why nothing can be compared with it, if so
+	version []string // arguments that make it print its version; nil: what it was built from says it
 }
 
 func loadgen(exe, dir string) client {
@@ -37,7 +39,7 @@ func loadgen(exe, dir string) client {
 	plan := func(name string, c *cell, port string) []string {
 		return []string{
 			"coordinator", "run", name, "--runs", filepath.Join(dir, "runs"), "--out", out,
-			"-var", "endpoint=127.0.0.1:" + port, "-var", "driver=" + c.server, "-var", "size=" + strconv.Itoa(c.size),
+			"-var", "endpoint=127.0.0.1:" + port, "-var", "driver=" + c.server, "-var", "keys=" + strconv.Itoa(c.keys()), "-var", "size=" + strconv.Itoa(c.size),
 		}
 	}
 	return client{
@@ -85,6 +87,9 @@ func floorOf(exe string) client {
 	return client{
 		name: "floor", exe: exe,
 		args: func(c *cell, port string, ops int64) []string {
+			if c.server == "postgres" || c.server == "web" { // to which it cannot log in, or whose requests it cannot write
+				return nil
+			}
 			return []string{
 				"selfcheck", "floor", "127.0.0.1:" + port, "--driver", c.server, "--op", c.op, "--size", strconv.Itoa(c.size),
 				"--sessions", strconv.Itoa(sessions), "--pipeline", strconv.Itoa(c.pipeline), "--ops", strconv.FormatInt(ops, 10),
@@ -106,13 +111,9 @@ func number(pattern *regexp.Regexp) func(string) (float64, error) {
 	}
 }
 
-// peers returns all clients that loadgen has been, or will be, compared with.
-func peers() []peer {
-	return []peer{
-		redisBenchmark(), memtier(), goYCSB(),
-		{client: client{name: "vegeta"}, why: "it speaks HTTP, for which loadgen has no driver"},
-		{client: client{name: "wrk"}, why: "it speaks HTTP, for which loadgen has no driver"},
-	}
+// peers returns all clients that loadgen is compared with. They keep what they write in a directory; those that go by time run for about so long.
+func peers(dir string, duration time.Duration) []peer {
+	return []peer{redisBenchmark(), memtier(), goYCSB(), pgbench(), vegeta(dir, duration), wrk(duration)}
 }
 
 func redisBenchmark() peer {
@@ -144,6 +145,9 @@ func memtier() peer {
 	return peer{version: []string{"--version"}, client: client{
 		name: "memtier_benchmark",
 		args: func(c *cell, port string, ops int64) []string {
+			if c.server != "redis" && c.server != "memcached" {
+				return nil
+			}
 			ratio := map[string]string{"get": "0:1", "put": "1:0"}[c.op]
 			return append(common(c, port), "-c", strconv.Itoa(sessions), "--pipeline", strconv.Itoa(c.pipeline),
 				"--ratio", ratio, "--key-pattern", "R:R", "-n", strconv.FormatInt(ops/sessions, 10))
@@ -178,20 +182,21 @@ func goYCSB() peer {
 	}}
 }
 
-// find divides the peers into those that this machine has and can be compared with, and words about the others.
-func find() (found []peer, others []string) {
+// find returns those of the peers that this machine has, and words about the others.
+func find(all []peer) (found []peer, others []string) {
 	var missing []string
-	for _, p := range peers() {
-		exe, err := exec.LookPath(p.name)
-		switch {
-		case err != nil:
-			missing = append(missing, p.name)
-		case p.why != "":
-			others = append(others, fmt.Sprintf("not compared: %s: %s", p.name, p.why))
-		default:
-			p.exe = exe
-			found = append(found, p)
+	for _, p := range all {
+		name := p.name
+		if p.exe != "" {
+			name = p.exe
 		}
+		exe, err := exec.LookPath(name)
+		if err != nil {
+			missing = append(missing, p.name)
+			continue
+		}
+		p.exe = exe
+		found = append(found, p)
 	}
 	if len(missing) > 0 {
 		others = append(others, "not found: "+strings.Join(missing, ", "))

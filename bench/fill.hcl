@@ -1,11 +1,12 @@
 # What a comparison reads: every key of plans/bench.hcl once.
 
 plan "fill" {
-  description = "Put 100,000 keys"
+  description = "Put every key"
 }
 
 variable "endpoint" { default = "127.0.0.1:6379" }
 variable "driver" { default = "redis" }
+variable "keys" { default = 100000 }
 variable "size" { default = 32 }
 
 target "server" {
@@ -14,7 +15,7 @@ target "server" {
 }
 
 dataset "keys" {
-  keys { count = 100000 }
+  keys { count = var.keys }
   values { size = var.size }
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"debug/buildinfo"
 	"fmt"
 	"os"
 	"os/exec"
@@ -24,12 +25,15 @@ func (b *bench) preamble(ctx context.Context) {
 		fmt.Fprintf(b.w, "\nprocessors: servers on %s, clients on %s\n", b.serverOn[2], b.clientOn[2])
 	}
 	fmt.Fprintf(b.w, "version: %s\n", firstLine(ctx, b.clients[0].exe, "version"))
-	for _, server := range []string{"redis-server", "memcached"} {
+	for _, server := range []string{"redis-server", "memcached", postgresProgram()} {
 		fmt.Fprintf(b.w, "version: %s\n", firstLine(ctx, server, "--version"))
 	}
+	fmt.Fprintf(b.w, "version: %s\n", firstLine(ctx, nginxProgram(), "-v"))
 	for _, p := range b.peers {
 		if p.version != nil {
 			fmt.Fprintf(b.w, "version: %s\n", firstLine(ctx, p.exe, p.version...))
+		} else if info, err := buildinfo.ReadFile(p.exe); err == nil {
+			fmt.Fprintf(b.w, "version: %s %s, %s\n", p.name, info.Main.Version, info.GoVersion)
 		}
 	}
 	for _, words := range b.others {

@@ -11,23 +11,32 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
-// server is a running redis-server or memcached.
+// server is a running redis-server, memcached, postgres or nginx.
 type server struct {
 	kind string
 	size int // of the values that were put
 	port string
+	dir  string // of what it keeps
 	cmd  *exec.Cmd
+
+	asked float64 // of a web server: how often for its own figures
 }
 
 // allocator is the environment variable that sets jemalloc, which is Redis' allocator. What bench is started with, its servers are.
 const allocator = "MALLOC_CONF"
 
-// serverArgs returns the command line of a server that keeps nothing on disk.
+// serverArgs returns the command line of a server that keeps nothing on disk, or waits for none.
 func serverArgs(kind, port, dir string) []string {
-	if kind == "redis" {
+	switch kind {
+	case "postgres":
+		return postgresArgs(port, dir)
+	case "web":
+		return webArgs(dir)
+	case "redis":
 		var prefix []string
 		if set := os.Getenv(allocator); set != "" {
 			prefix = []string{"env", allocator + "=" + set}
@@ -47,8 +56,17 @@ func startServer(ctx context.Context, kind, dir string, prefix []string) (*serve
 	if err != nil {
 		return nil, err
 	}
+	switch kind {
+	case "postgres":
+		err = initPostgres(ctx, dir)
+	case "web":
+		err = initWeb(port, dir)
+	}
+	if err != nil {
+		return nil, err
+	}
 	argv := append(append([]string{}, prefix...), serverArgs(kind, port, dir)...)
-	s := &server{kind: kind, port: port, cmd: exec.CommandContext(ctx, argv[0], argv[1:]...)}
+	s := &server{kind: kind, port: port, dir: dir, cmd: exec.CommandContext(ctx, argv[0], argv[1:]...)}
 	if err := s.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", kind, err)
 	}
@@ -72,12 +90,26 @@ func freePort() (string, error) {
 }
 
 func (s *server) stop() {
-	_ = s.cmd.Process.Kill() // it may have ended
-	_ = s.cmd.Wait()         // killed
+	end := syscall.SIGKILL
+	if s.kind == "postgres" { // which has processes of its own to end, and memory to give back
+		end = syscall.SIGQUIT
+	}
+	_ = s.cmd.Process.Signal(end) // it may have ended
+	_ = s.cmd.Wait()              // killed
 }
 
 // stats returns the figures that the server keeps about itself.
 func (s *server) stats() (map[string]float64, error) {
+	switch s.kind {
+	case "postgres":
+		return postgresStats(s.port)
+	case "web":
+		figures, err := webStats(s.port, s.dir)
+		if err == nil {
+			s.asked++
+		}
+		return figures, err
+	}
 	conn, err := net.DialTimeout("tcp", "127.0.0.1:"+s.port, time.Second)
 	if err != nil {
 		return nil, err
@@ -114,8 +146,11 @@ func (s *server) separator() string {
 // hits returns how many gets have found their key so far, and how many have not.
 func (s *server) hits() (hits, misses float64, err error) {
 	figures, err := s.stats()
-	if s.kind == "redis" {
+	switch s.kind {
+	case "redis":
 		return figures["keyspace_hits"], figures["keyspace_misses"], err
+	case "web":
+		return figures["requests"] - s.asked - figures["get_misses"] - figures["others"], figures["get_misses"], err
 	}
 	return figures["get_hits"], figures["get_misses"], err
 }

@@ -1,9 +1,10 @@
 #!/bin/sh
-# Installs what the tests want beside Go: a redis-server and a memcached to drive, nutcracker as a proxy before them, redis-py to drive the
+# Installs what the tests want beside Go: a redis-server, a memcached and an nginx to drive, nutcracker as a proxy before them, redis-py to drive the
 # built-in node with, zsh and fish to complete commands in, a postgresql to keep runs in, a prometheus to scrape with, a chromium to open
-# reports in, a JDK and the log library Mashona, which Maven fetches, to exchange files with, a C compiler for the race detector, and for
-# guests with persistent memory a QEMU, a busybox, mkfs for two file systems and a kernel, which is unpacked and not installed. Uses apt-get,
-# with sudo when not root; where there is none, says what is missing and fails.
+# reports in, a JDK, the log library Mashona to exchange files with and the repository Fedora to load, which Maven fetches, a vegeta, which is built, to read
+# samples, a C compiler for the race detector, a systemd-analyze to check units with, ip and nft for networks that fail, and for guests with persistent memory a QEMU, a busybox, mkfs for
+# two file systems and a kernel, which is unpacked and not installed. Uses apt-get, with sudo when not root; where there is none, says what is missing
+# and fails.
 set -eu
 
 cache=${XDG_CACHE_HOME:-$HOME/.cache}
@@ -15,6 +16,7 @@ missing() {
 	command -v zsh >/dev/null || echo zsh
 	command -v fish >/dev/null || echo fish
 	command -v memcached >/dev/null || echo memcached
+	{ command -v nginx || ls /usr/sbin/nginx; } >/dev/null 2>&1 || echo nginx-light
 	{ command -v postgres || ls /usr/lib/postgresql/*/bin/postgres; } >/dev/null 2>&1 || echo postgresql
 	command -v chromium >/dev/null || echo chromium
 	{ command -v prometheus && command -v promtool; } >/dev/null || echo prometheus
@@ -22,6 +24,9 @@ missing() {
 	command -v mvn >/dev/null || echo maven
 	{ command -v nutcracker || ls /usr/sbin/nutcracker; } >/dev/null 2>&1 || echo nutcracker
 	command -v qemu-system-x86_64 >/dev/null || echo qemu-system-x86
+	command -v systemd-analyze >/dev/null || echo systemd
+	command -v ip >/dev/null || echo iproute2
+	{ command -v nft || ls /usr/sbin/nft; } >/dev/null 2>&1 || echo nftables
 	command -v busybox >/dev/null || echo busybox-static
 	command -v mkfs.ext4 >/dev/null || echo e2fsprogs
 	command -v mkfs.xfs >/dev/null || echo xfsprogs
@@ -39,11 +44,11 @@ install() {
 	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@"
 }
 
-# jar has Maven fetch one (its coordinates, its SHA-256) to where the tests look for it.
-jar() {
+# archive has Maven fetch one (its file, its coordinates, its SHA-256) to where the tests look for it.
+archive() {
 	dir=$cache/loadgen
-	name=${1#*:}
-	name=$(echo "$name" | tr : -).jar
+	name=$1
+	shift
 	if [ ! -f "$dir/$name" ]; then
 		part=$(mktemp -d)
 		timeout 600 mvn --batch-mode --quiet dependency:copy "-Dartifact=$1" "-DoutputDirectory=$part"
@@ -54,9 +59,11 @@ jar() {
 	fi
 }
 
-jars() {
-	jar io.mashona:mashona-logwriting:1.1.0 ee3b0aecd98de8f5971786bbb6d623235d4f77916da19089ca2209b9910c4a21
-	jar org.jboss.logging:jboss-logging:3.4.1.Final 8efe877d93e5e1057a1388b2950503b88b0c28447364fde08adbec61e524eeb8
+archives() {
+	archive mashona-logwriting-1.1.0.jar io.mashona:mashona-logwriting:1.1.0 ee3b0aecd98de8f5971786bbb6d623235d4f77916da19089ca2209b9910c4a21
+	archive jboss-logging-3.4.1.Final.jar org.jboss.logging:jboss-logging:3.4.1.Final 8efe877d93e5e1057a1388b2950503b88b0c28447364fde08adbec61e524eeb8
+	archive jetty-runner-9.4.54.v20240208.jar org.eclipse.jetty:jetty-runner:9.4.54.v20240208 53fd433d18f4de5e87d78fa75ce8633e1533df2284fe1e4bb9beaedd17b30650
+	archive fcrepo-webapp-4.7.5.war org.fcrepo:fcrepo-webapp:4.7.5:war df37bdbc41879e1a1697acbf409f19df837351f7179a03c98a38b9f71f6bc173
 }
 
 # guest_kernel unpacks the kernel that guests boot to where the tests look for it.
@@ -77,6 +84,11 @@ guest_kernel() {
 	)
 }
 
+# build_vegeta builds it from the module that tools/go.mod names, to where the tests and make bench look for it.
+build_vegeta() {
+	command -v vegeta >/dev/null || go build -modfile=tools/go.mod -trimpath -o "$cache/loadgen/vegeta" github.com/tsenart/vegeta/v12
+}
+
 wanted=$(missing | tr '\n' ' ')
 if [ -n "$wanted" ]; then
 	if ! command -v apt-get >/dev/null || { [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; }; then
@@ -93,6 +105,7 @@ if [ -n "$wanted" ]; then
 		exit 1
 	fi
 fi
-jars
+archives
+build_vegeta
 guest_kernel || { as_root apt-get update && guest_kernel; }
 echo "test servers: all there"

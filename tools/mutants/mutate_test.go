@@ -17,6 +17,8 @@ func within(i, n int) bool {
 	}
 	return true
 }
+
+func first(p [2]int) int { return p[0] }
 `
 
 func TestEveryOperatorIsChanged(t *testing.T) {
@@ -83,7 +85,7 @@ const half = `package small
 import "testing"
 
 func TestWithin(t *testing.T) {
-	if !within(0, 3) || within(3, 3) {
+	if !within(0, 3) || within(3, 3) || first([2]int{5, 6}) != 5 {
 		t.Fatal()
 	}
 }
@@ -111,6 +113,10 @@ func TestSurvivorsAreNamed(t *testing.T) {
 	out, ok := run(options{})
 	if ok || !strings.Contains(out, "small.go:4: survived: small.go within: i < 0 || i >= n => i >= n\n\t-\tif i < 0 || i >= n {\n\t+\tif i >= n {\n") {
 		t.Errorf("the clause that no test reaches is not named:\n%s", out)
+	}
+
+	if strings.Contains(out, "first: 2") {
+		t.Errorf("what a function takes was not changed:\n%s", out)
 	}
 
 	write("small.go within: i < 0 || i >= n => i >= n\n\tOnly for this test.\n")

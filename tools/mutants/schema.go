@@ -171,6 +171,7 @@ func (s *schema) rewrite(file string, list []mutant) (text []byte, copies []plac
 	var edits []edit
 	var more bytes.Buffer
 	line := bytes.Count(src, []byte("\n")) + 1
+	inBodies := map[string]bool{}
 	for _, d := range tree.Decls {
 		d, ok := d.(*ast.FuncDecl)
 		if !ok || d.Body == nil {
@@ -182,6 +183,7 @@ func (s *schema) rewrite(file string, list []mutant) (text []byte, copies []plac
 			if n == 0 || m.start < f.at(d.Body.Lbrace) || m.end > f.at(d.Body.Rbrace)+1 {
 				continue
 			}
+			inBodies[m.name()] = true
 			cases.WriteString(f.choice(d, n))
 			twin := "\n" + f.twin(d, n, m) + "\n"
 			more.WriteString(twin)
@@ -194,6 +196,11 @@ func (s *schema) rewrite(file string, list []mutant) (text []byte, copies []plac
 			s.marks++
 			edits = append(edits, f.named(d)...)
 			edits = append(edits, edit{f.at(d.Body.Lbrace) + 1, f.at(d.Body.Lbrace) + 1, mark})
+		}
+	}
+	for _, m := range list { // in what a function takes or returns, no twin can be another: they are built one by one
+		if s.numbers[m.name()] > 0 && !inBodies[m.name()] {
+			delete(s.numbers, m.name())
 		}
 	}
 	return append(apply(src, edits), more.Bytes()...), copies, tree.Name.Name, nil
