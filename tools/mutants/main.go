@@ -5,8 +5,9 @@
 //
 // The tree is never modified: the tests run in a copy of it, with an overlay (go help build, -overlay). The mutants that lie in functions are
 // built together, each as a twin of its function that an environment variable selects, and each is run against the tests that reach that
-// function; others, as those of constants, are built one by one. A sample of -n mutants is drawn with -seed, so that a figure can be had again. Mutants that do not compile are not counted. One that the tests never reach survives without being run;
-// one whose tests do not end before the deadline is killed, and counted apart.
+// function; others, as those of constants, are built one by one. A sample of -n mutants is drawn with -seed, so that a figure can be had again.
+// Mutants that do not compile are not counted. One that the tests never reach survives without being run; one whose tests do not end before the
+// deadline is killed, and counted apart. An interrupt (SIGINT) ends the sample with the figure of what was run until then.
 //
 // A mutant that cannot change what the package does is listed in equivalent.txt with its reason, and is not drawn. An entry that names no
 // mutant of today's code fails the run; -equivalents runs the listed ones instead of a sample, and fails for those that a test kills.
@@ -157,15 +158,22 @@ func check(ctx context.Context, w io.Writer, o options, pkg string) (bool, error
 			list = list[:min(len(list), o.n-total.counted()+o.n/3+10)] // some do not compile
 		}
 		built, err := newSchema(ctx, t, p, list)
+		if ctx.Err() != nil {
+			break
+		}
 		if err != nil {
 			return false, err
 		}
 		test(ctx, w, o, t, built, list, &total)
 	}
+	interrupted := ""
+	if ctx.Err() != nil {
+		interrupted = "interrupted: "
+	}
+	fmt.Fprintf(w, "%s: %s%s, seed %d, %d known equivalents\n", p.path, interrupted, total, o.seed, len(known))
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	fmt.Fprintf(w, "%s: %s, seed %d, %d known equivalents\n", p.path, total, o.seed, len(known))
 	if o.equivalents {
 		return len(stale) == 0 && total.killed() == 0, nil
 	}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -132,6 +134,77 @@ func TestSurvivorsAreNamed(t *testing.T) {
 	write("small.go gone: a => b\n\tOnce.\n")
 	if out, ok := run(options{n: 1}); ok || !strings.Contains(out, "no such mutant any more: small.go gone: a => b") {
 		t.Errorf("a stale entry is not named:\n%s", out)
+	}
+}
+
+const never = `package small
+
+func reached(a int) int { return a }
+
+func never(a int) int {
+	switch {
+	case a > 3:
+		return 4
+	default:
+		return 5
+	}
+}
+`
+
+const onlyOne = `package small
+
+import "testing"
+
+func TestReached(t *testing.T) {
+	if reached(2) != 2 {
+		t.Fatal()
+	}
+}
+`
+
+// moduleOf writes a module of one package and an empty list of equivalents, and returns what names both.
+func moduleOf(t *testing.T, code, test string) options {
+	root := module(t, test)
+	known := filepath.Join(t.TempDir(), "equivalent.txt")
+	for name, text := range map[string]string{filepath.Join(root, "small.go"): code, known: "# none\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return options{root: root, equivalent: known, share: 1}
+}
+
+// What no test reaches survives. Of that, too, what does not compile is not counted: here, each case without its return.
+func TestWhatIsNeverReachedSurvives(t *testing.T) {
+	var out strings.Builder
+	ok, err := check(t.Context(), &out, moduleOf(t, never, onlyOne), ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := ".: 0 of 8 mutants killed (0.0 %), 0 of them by the deadline; 8 of the survivors never reached; 2 did not compile"; ok || !strings.Contains(out.String(), want) {
+		t.Errorf("not %q:\n%s", want, out.String())
+	}
+}
+
+// cancelling cancels at the first line that is written to it.
+type cancelling struct {
+	strings.Builder
+	cancel context.CancelFunc
+}
+
+func (c *cancelling) Write(p []byte) (int, error) {
+	c.cancel()
+	return c.Builder.Write(p)
+}
+
+func TestAnInterruptLeavesTheFigureSoFar(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	out := cancelling{cancel: cancel}
+	if ok, err := check(ctx, &out, moduleOf(t, never, onlyOne), "."); ok || !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, %v", ok, err)
+	}
+	if !strings.Contains(out.String(), "\n.: interrupted: 0 of 1 mutants killed") {
+		t.Errorf("no figure of the first mutant:\n%s", out.String())
 	}
 }
 

@@ -142,12 +142,13 @@ var (
 
 // try tests a mutant, in worker i's files. It returns which test noticed, too.
 func (t *tester) try(ctx context.Context, built *schema, i int, m mutant) (outcome, string) {
-	if !t.reached(m) {
-		return unreached, ""
-	}
-	if number, ok := built.numbers[m.name()]; ok && number == 0 {
+	number, ok := built.numbers[m.name()]
+	switch {
+	case ok && number == 0:
 		return broken, ""
-	} else if ok {
+	case !t.reached(m):
+		return unreached, ""
+	case ok:
 		return built.try(ctx, m, number)
 	}
 	overlay, err := t.overlay(i, m)
