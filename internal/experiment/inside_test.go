@@ -3,6 +3,7 @@ package experiment
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -202,6 +203,37 @@ func TestWhoHasSeconds(t *testing.T) {
 	}
 	require.Nil(t, seconds(&run.Run{}, s, rate), "no such phase")
 	require.Nil(t, seconds(&run.Run{Phase: map[string]*run.Phase{"p": {Op: map[string]*run.Op{"get": {}}}}}, s, named("hit_ratio")), "rows have none of it")
+}
+
+// A second is a value if its row is as long as most, to within a tenth, and begins before half of the last second of even load is over.
+func TestWhichRowsAreSeconds(t *testing.T) {
+	rows := func(n int, width float64) []float64 { return slices.Repeat([]float64{width}, n) }
+	for name, test := range map[string]struct {
+		widths []float64
+		steady int
+		want   int
+	}{
+		"all":                      {rows(14, 1), 14, 14},
+		"a tenth too short":        {append(rows(1, 0.9), rows(13, 1)...), 14, 13},
+		"a little too short":       {append(rows(1, 0.91), rows(13, 1)...), 14, 14},
+		"far too short":            {append(rows(1, 0.25), rows(13, 1)...), 14, 13},
+		"a tenth too long":         {append(rows(1, 1.1), rows(13, 1)...), 14, 13},
+		"a little too long":        {append(rows(1, 1.09), rows(13, 1)...), 14, 14},
+		"far too long":             {append(rows(1, 1.75), rows(13, 1)...), 15, 13},
+		"begins before the half":   {rows(14, 0.94), 10, 11},
+		"begins at the half":       {append(rows(8, 0.9375), rows(6, 1)...), 10, 10},
+		"begins behind the half":   {rows(14, 0.96), 10, 10},
+		"as many as there must be": {rows(10, 1), 10, 10},
+	} {
+		p := &run.Phase{Kind: "load", Op: map[string]*run.Op{"get": {}}}
+		p.Steady.Seconds = test.steady
+		at := 0.0
+		for _, width := range test.widths {
+			at += width
+			p.Series = append(p.Series, run.Row{T: at, OK: 100})
+		}
+		require.Len(t, seconds(&run.Run{Phase: map[string]*run.Phase{"p": p}}, subject{"p", "get"}, named("rate")), test.want, name)
+	}
 }
 
 // The worst judgement of either side is that of the comparison, whatever the order.

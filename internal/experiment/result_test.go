@@ -307,6 +307,33 @@ func TestOutlook(t *testing.T) {
 	}
 }
 
+// Of variants that show differences equally large, the outlook names the first. Where the values do not vary there is no least difference to tell.
+func TestOutlookOfEqualVariants(t *testing.T) {
+	for _, test := range []struct {
+		scatter float64
+		want    string
+	}{{0.01, `has to be at least [0-9.]+ % \(b\)`}, {0, ""}} {
+		x := begun(described(5, "a", "b", "c"))
+		var runs []*run.Run
+		for i := range 3 {
+			for _, v := range []string{"a", "b", "c"} {
+				random := rand.New(rand.NewPCG(4, uint64(i)))
+				r := measured(x, v, i+1, 4, 1000*(1+test.scatter*random.NormFloat64()), random)
+				x.Add(r, false)
+				runs = append(runs, r)
+			}
+		}
+		lines, all := experiment.Outlook(x, runs)
+		require.True(t, all)
+		if test.want == "" {
+			require.Empty(t, lines)
+			continue
+		}
+		require.Len(t, lines, 1)
+		require.Regexp(t, test.want, lines[0])
+	}
+}
+
 // What is foreseen shrinks as repetitions are added.
 func TestForeseenDifferenceShrinksWithRepetitions(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 1))

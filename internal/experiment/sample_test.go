@@ -58,6 +58,8 @@ func TestComparisonsThatCannotShowADifference(t *testing.T) {
 		{"a ratio wants values above 0", single([]float64{1, 2, 3}), single([]float64{0, 0, 0})},
 		{"a ratio wants values above 0", single([]float64{0, 0, 0}), single([]float64{1, 2, 3})},
 		{"a ratio wants values above 0", single([]float64{-1, 2, 3}), single([]float64{1, 2, 3})},
+		{"a ratio wants values above 0", single([]float64{1, 2, 3}), single([]float64{1, 2, 0})},
+		{"a ratio wants values above 0", single([]float64{1, 2, 0}), single([]float64{1, 2, 3})},
 		{"1 and 3 independent values are too few for a confidence interval: repeat at least 3 times", single([]float64{1}), single([]float64{1, 2, 3})},
 		{"3 and 2 independent values are too few for a confidence interval: repeat at least 3 times", single([]float64{1, 2, 3}), single([]float64{1, 2})},
 		{"one repetition does not tell the spread between restarts: repeat at least twice", once, once},
@@ -68,6 +70,10 @@ func TestComparisonsThatCannotShowADifference(t *testing.T) {
 		require.True(t, math.IsNaN(c.Spread))
 		if math.IsNaN(c.Ratio.Value) {
 			require.InDelta(t, 1, c.P, 0, "nothing was compared")
+		}
+		if len(test.a) != len(once) {
+			require.Zero(t, c.Ratio.Lo, "any ratio may be the true one")
+			require.True(t, math.IsInf(c.Ratio.Hi, 1))
 		}
 	}
 	require.Positive(t, experiment.Compare(once, once, 1).MDE, "what is to be expected at the least")

@@ -57,7 +57,10 @@ func TestBetween(t *testing.T) {
 	}{
 		{"the first", b, 0, w, 2, 1},
 		{"from before the origin", b, -5, w, 2, 1},
+		{"from bins before the origin", b, -9 * w, w, 2, 1},
+		{"from the beginning of time", b, math.MinInt64, 2 * w, 3, 2},
 		{"wholly before the origin", b, -5, 0, 0, 0},
+		{"bins before the origin", b, -9 * w, -3 * w, 0, 0},
 		{"cut on the left", b, 1, 2 * w, 1, 1},
 		{"cut on the right", b, 0, 2*w - 1, 2, 1},
 		{"cut on both sides", b, 1, 2*w - 1, 0, 0},

@@ -109,7 +109,7 @@ func (t *Totals) append(b []byte) ([]byte, error) {
 	if b, err = t.appendScenarios(b); err != nil {
 		return b, err
 	}
-	return t.Waited.AppendBinary(appendOne(b, t.Time))
+	return appendHist(appendOne(b, t.Time), &t.Waited), nil
 }
 
 func (t *Totals) appendScenarios(b []byte) ([]byte, error) {
@@ -232,11 +232,8 @@ func appendOp(b []byte, o *Op) ([]byte, error) {
 	}
 	b = binary.AppendUvarint(b, o.In)
 	b = binary.AppendUvarint(b, o.Out)
-	var err error
 	for _, h := range o.hists() {
-		if b, err = h.AppendBinary(b); err != nil {
-			return b, err
-		}
+		b = appendHist(b, h)
 	}
 	acks := o.acks()
 	if len(acks) > MaxAcks {
@@ -244,9 +241,7 @@ func appendOp(b []byte, o *Op) ([]byte, error) {
 	}
 	b = append(b, byte(len(acks)))
 	for i := range acks {
-		if b, err = acks[i].AppendBinary(b); err != nil {
-			return b, err
-		}
+		b = appendHist(b, &acks[i])
 	}
 	kinds := o.kinds()
 	if len(kinds) > MaxKinds {
@@ -254,14 +249,16 @@ func appendOp(b []byte, o *Op) ([]byte, error) {
 	}
 	b = append(b, byte(len(kinds)))
 	for i := range kinds {
-		for _, h := range []*hist.Hist{&kinds[i].Service, &kinds[i].Response} {
-			if b, err = h.AppendBinary(b); err != nil {
-				return b, err
-			}
-		}
+		b = appendHist(appendHist(b, &kinds[i].Service), &kinds[i].Response)
 	}
 	b = appendBins(appendBins(b, &o.Bins), &o.Turns)
-	return o.appendRare(b)
+	return o.appendRare(b), nil
+}
+
+// appendHist appends a histogram. Its error is always nil.
+func appendHist(b []byte, h *hist.Hist) []byte {
+	b, _ = h.AppendBinary(b)
+	return b
 }
 
 // What few ops have, as a set.
@@ -270,7 +267,7 @@ const (
 	hasGrowth
 )
 
-func (o *Op) appendRare(b []byte) ([]byte, error) {
+func (o *Op) appendRare(b []byte) []byte {
 	at := len(b)
 	b = append(b, 0)
 	if !o.Keys.empty() {
@@ -282,20 +279,16 @@ func (o *Op) appendRare(b []byte) ([]byte, error) {
 		b[at] |= hasGrowth
 		return o.Growth.append(b)
 	}
-	return b, nil
+	return b
 }
 
-func (g *Growth) append(b []byte) ([]byte, error) {
+func (g *Growth) append(b []byte) []byte {
 	bins := g.Used()
 	b = append(b, g.Shift, byte(len(bins)))
-	var err error
 	for i := range bins {
-		b = binary.AppendUvarint(b, bins[i].Failed)
-		if b, err = bins[i].Answered.AppendBinary(b); err != nil {
-			return b, err
-		}
+		b = appendHist(binary.AppendUvarint(b, bins[i].Failed), &bins[i].Answered)
 	}
-	return b, nil
+	return b
 }
 
 // appendBins appends the bins of every outcome that has ends.

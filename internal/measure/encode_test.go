@@ -148,6 +148,21 @@ func TestEncodeRefusesWhatCannotBeRead(t *testing.T) {
 				return &s
 			}(), "encode put: 256 acks of an op, want at most 255",
 		},
+		{
+			"too many steps", func() *Snapshot {
+				var s Snapshot
+				s.Delta.AddStep(Step{2, MaxSteps})
+				return &s
+			}(), "encode scenario 3: step 65: want at most 64",
+		},
+		{
+			"too many acks of a step", func() *Snapshot {
+				var s Snapshot
+				s.Delta.step(Step{0, 1}).growAcks(MaxAcks + 1)
+				s.Delta.step(Step{0, 1}).Acks[MaxAcks].Record(1)
+				return &s
+			}(), "encode scenario 1: step 2: 256 acks of an op, want at most 255",
+		},
 	} {
 		_, err := c.s.AppendBinary(nil)
 		require.ErrorContains(t, err, c.want, c.name)
@@ -166,6 +181,25 @@ func TestErrorsThatHaveLostTheirTexts(t *testing.T) {
 		}
 		require.NoError(t, r.Err, "%d", n)
 		require.Equal(t, n, e.Total())
+	}
+}
+
+// There are as many texts as there is room for, and no more.
+func TestAsManyTextsAsThereIsRoomForTravel(t *testing.T) {
+	for n, want := range map[int]string{maxTexts: "", maxTexts + 1: "33 error texts, want at most 32"} {
+		e, r := Errors{}, reader{}
+		r.Rest = append(binary.AppendUvarint(nil, uint64(n)), byte(n))
+		for i := range n {
+			r.Rest = append(r.Rest, 2, '0'+byte(i/10), '0'+byte(i%10), 1)
+		}
+		r.errors(&e)
+		if want != "" {
+			require.EqualError(t, r.Err, want)
+			continue
+		}
+		require.NoError(t, r.Err)
+		require.Empty(t, r.Rest)
+		require.Equal(t, n, e.kept)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -165,7 +166,7 @@ func TestASetIsSortedNowAndThen(t *testing.T) {
 
 // TestADrawMayPassAllOps: where the largest rank that is kept is next to nothing, no op of a run will have a smaller one.
 func TestADrawMayPassAllOps(t *testing.T) {
-	for _, rank := range []uint64{0, 1} {
+	for _, rank := range []uint64{0, 1, 4} {
 		d := NewDraw(1, 1, 1)
 		d.ranks = []uint64{rank}
 		for range 100 {
@@ -177,6 +178,20 @@ func TestADrawMayPassAllOps(t *testing.T) {
 	d.ranks = []uint64{0}
 	require.EqualValues(t, 1<<62, d.next())
 	require.Zero(t, NewDraw(1, 1, 1).next(), "the first is taken")
+}
+
+// From when the draw is full, its largest rank is the one that the next op has to be below.
+func TestTheLargestRankIsInFront(t *testing.T) {
+	for seed := range uint64(20) {
+		d := NewDraw(9, seed, 1)
+		for n := range 50 {
+			d.skip = 0
+			d.Enter(&DrawnOp{}, nil, 1)
+			if n >= 8 {
+				require.Equal(t, slices.Max(d.ranks), d.ranks[0], "seed %d, %d ops", seed, n+1)
+			}
+		}
+	}
 }
 
 func TestErrorsAreCleaned(t *testing.T) {

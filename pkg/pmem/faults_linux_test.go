@@ -354,6 +354,25 @@ func TestBytesFree(t *testing.T) {
 	require.EqualValues(t, math.MaxInt64, bytesFree(&unix.Statfs_t{Bsize: 4096, Blocks: 1, Bfree: most + 1}, true))
 }
 
+// reserving is a kernel of a file system that keeps some blocks for the superuser.
+type reserving struct{ linux }
+
+func (reserving) fstatfs(_ int, stat *unix.Statfs_t) error {
+	*stat = unix.Statfs_t{Bsize: 4096, Blocks: 100, Bfree: 50, Bavail: 40}
+	return nil
+}
+
+// What is kept for the superuser is free for this process if it is his.
+func TestFreeIsWhatThisProcessMayTake(t *testing.T) {
+	free, err := freeOf(reserving{}, -1)
+	require.NoError(t, err)
+	if os.Geteuid() == 0 {
+		require.EqualValues(t, 50*4096, free)
+	} else {
+		require.EqualValues(t, 40*4096, free)
+	}
+}
+
 // The size that is just free is taken, and one byte more is not, before anything is written.
 func TestWhatIsFreeIsTaken(t *testing.T) {
 	k := &small{}
@@ -466,9 +485,17 @@ func TestRoomOfADirectory(t *testing.T) {
 	free, _, err = Room(root)
 	require.NoError(t, err)
 	require.EqualValues(t, 1<<20-8192, free)
+	require.Len(t, held(t, dir), 1, "only the root is open")
+	for at := range 3 {
+		k := &faulty{at: at + 1}
+		_, _, err = roomOf(k, root)
+		require.ErrorIs(t, err, errFault, "%s", k.failed)
+	}
+	require.Len(t, held(t, dir), 1, "only the root is open")
 	require.NoError(t, root.Close())
-	_, _, err = Room(root)
+	free, _, err = Room(root)
 	require.ErrorIs(t, err, os.ErrClosed)
+	require.Zero(t, free)
 }
 
 // What is no regular file is not opened, by whatever way it is found.

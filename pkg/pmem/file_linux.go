@@ -275,13 +275,17 @@ func (f *File) lock() error {
 
 // Room returns how many bytes this process may still take of the file system that a directory is on, and where that is.
 func Room(dir *os.Root) (free int64, place Place, err error) {
+	return roomOf(linux{}, dir)
+}
+
+func roomOf(k kernel, dir *os.Root) (free int64, place Place, err error) {
 	d, err := dir.Open(".")
 	if err != nil {
 		return 0, place, err
 	}
 	defer d.Close()
-	if free, err = freeOf(linux{}, int(d.Fd())); err == nil {
-		place, err = placeOf(linux{}, int(d.Fd()))
+	if free, err = freeOf(k, int(d.Fd())); err == nil {
+		place, err = placeOf(k, int(d.Fd()))
 	}
 	return free, place, err
 }

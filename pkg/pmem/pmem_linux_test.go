@@ -312,6 +312,25 @@ func TestOtherPanicsGoOn(t *testing.T) {
 	require.NoError(t, f.Check())
 }
 
+// faultAt is what the runtime panics with when an access to an address faults.
+type faultAt uintptr
+
+func (a faultAt) Addr() uintptr { return uintptr(a) }
+
+// A fault is of the mapping from its first byte to its last; beside it, and where there is no mapping, it is a bug and goes on.
+func TestFaultsAreOfTheMappingOrGoOn(t *testing.T) {
+	f := create(t, t.TempDir(), 8192, None)
+	begin := uintptr(unsafe.Pointer(unsafe.SliceData(f.data)))
+	for _, off := range []uintptr{0, 1, 4096, 8191} {
+		require.Equal(t, &FaultError{Offset: int64(off)}, f.fault(faultAt(begin+off)))
+	}
+	for _, at := range []faultAt{0, faultAt(begin - 1), faultAt(begin + 8192), faultAt(begin + 8193)} {
+		require.PanicsWithValue(t, at, func() { _ = f.fault(at) })
+	}
+	require.PanicsWithValue(t, faultAt(0), func() { _ = new(File).fault(faultAt(0)) })
+	require.NoError(t, f.fault(nil))
+}
+
 func TestFirstFailureOfWriteBackPoisons(t *testing.T) {
 	for _, cause := range []error{unix.EIO, unix.ENOSPC} {
 		f := create(t, t.TempDir(), 16384, Msync)

@@ -250,9 +250,9 @@ func (f *File) fault(panicked any) error {
 		return nil
 	}
 	if at, ok := panicked.(interface{ Addr() uintptr }); ok {
-		begin := uintptr(unsafe.Pointer(unsafe.SliceData(f.data)))
-		if at.Addr() >= begin && at.Addr()-begin < uintptr(len(f.data)) {
-			return &FaultError{Offset: int64(at.Addr() - begin)}
+		off := at.Addr() - uintptr(unsafe.Pointer(unsafe.SliceData(f.data))) // of an address before it, it wraps round
+		if off < uintptr(len(f.data)) {
+			return &FaultError{Offset: int64(off)}
 		}
 	}
 	panic(panicked)
