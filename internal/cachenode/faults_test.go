@@ -215,16 +215,20 @@ func TestBandwidth(t *testing.T) {
 		value := strings.Repeat("v", size/connections)
 		want := time.Duration(float64(size) / bandwidth * float64(time.Second))
 		pass := func(what string, requests ...string) {
-			from := time.Now()
-			for _, s := range all {
-				s.send(wire(requests...))
+			best := time.Hour // a busy machine adds to it
+			for try := 0; try < 20 && best >= 2*want; try++ {
+				from := time.Now()
+				for _, s := range all {
+					s.send(wire(requests...))
+				}
+				for _, s := range all {
+					s.reply()
+				}
+				took := time.Since(from)
+				require.GreaterOrEqual(t, took, want-linkSlack, "%s on %d connections", what, connections)
+				best = min(best, took)
 			}
-			for _, s := range all {
-				s.reply()
-			}
-			took := time.Since(from)
-			require.GreaterOrEqual(t, took, want-linkSlack, "%s on %d connections", what, connections)
-			require.Less(t, took, 2*want, "%s on %d connections: transmissions do not wait for each other's ends", what, connections)
+			require.Less(t, best, 2*want, "%s on %d connections: transmissions do not wait for each other's ends", what, connections)
 		}
 		pass("in", "SET", "k", value)
 		pass("out", "GET", "k")

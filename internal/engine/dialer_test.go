@@ -267,7 +267,7 @@ func TestDialersStayWithinThePolicy(t *testing.T) {
 func TestDialersReconnect(t *testing.T) {
 	s := serveLines(t, "tcp", "127.0.0.1:0", nil, 10)
 	_, final, err := driveLines(t, Config{Loops: 1, Drivers: []driver.Driver{liner{new(atomic.Int64)}}},
-		linePlan(s.addr, "", "max_bad = 1\nclosed {\n sessions = 2\n duration = \"300ms\"\n}"))
+		linePlan(s.addr, "", "max_bad = 1\nclosed {\n sessions = 2\n iterations = 200\n think = \"1ms\"\n}"))
 	require.NoError(t, err)
 	get := final.Totals.Ops[driver.Get]
 	require.EqualValues(t, s.lines.Load(), get.Outcomes[driver.OK])

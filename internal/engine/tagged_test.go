@@ -123,7 +123,7 @@ func TestRepliesOutOfOrder(t *testing.T) {
 
 // TestRepliesThatNeverCome times them out, and the ones behind them are answered: the connection lives as long as others' replies come.
 func TestRepliesThatNeverCome(t *testing.T) {
-	onBothExecutors(t, time.Second, func(t *testing.T, target string) {
+	onBothExecutors(t, 3*time.Second, func(t *testing.T, target string) {
 		var dropped atomic.Uint64
 		s := serveTickets(t, func(n int, reply []byte) []byte {
 			if n%300 == 150 {

@@ -118,7 +118,7 @@ func TestWebConnectionsCutInMidRun(t *testing.T) {
 		s.Counts(200) // requests, of all sessions: the load is under way
 		proxy.Reset()
 	}()
-	_, final, err := driveLines(t, Config{Loops: 1, Drivers: drivers.All()}, webPlan(proxy.Addr(), "", "200B", "closed {\n sessions = 4\n iterations = 500\n}"))
+	_, final, err := driveLines(t, Config{Loops: 1, Drivers: drivers.All()}, webPlan(proxy.Addr(), "", "200B", "closed {\n sessions = 4\n iterations = 500\n think = \"5ms\"\n}"))
 	<-cut
 	require.NoError(t, err)
 	for text := range final.Totals.Errors.All() {

@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/loadgen/loadgen/internal/coord"
-	"github.com/loadgen/loadgen/internal/exit"
 	"github.com/loadgen/loadgen/internal/rpc"
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
 )
@@ -107,7 +106,7 @@ func TestDuplicateNameWaits(t *testing.T) {
 		members := f.members()
 		twin := f.join("w1")
 		r := coord.Run(context.Background(), config(t, `duration = "5s"`, members))
-		require.Equal(t, exit.OK, r.ExitCode, r.Verdict.Reasons)
+		requireComplete(t, r)
 		got, _ := twin.mill.seen()
 		require.Zero(t, got)
 		require.NotEmpty(t, f.said.with(`not admitted; waiting why=another worker is called "w1"`))
@@ -134,7 +133,7 @@ func TestLateJoinerIsInTheNextRun(t *testing.T) {
 			n.cable.set(func(c *cable) { c.lis = next.lis })
 		}
 		r = coord.Run(context.Background(), config(t, `duration = "5s"`, next.members()))
-		require.Equal(t, exit.OK, r.ExitCode, r.Verdict.Reasons)
+		requireComplete(t, r)
 		require.Equal(t, []string{"w1", "w2"}, r.Workers)
 	})
 }

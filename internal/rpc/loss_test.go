@@ -57,6 +57,12 @@ func requireAccounted(t *testing.T, f *fleet, r *run.Run) {
 	require.LessOrEqual(t, uint64(f.got()), sent+bound)
 }
 
+// requireComplete asks for all of a run. Whether its figures are valid is not asked: time is virtual here, and what others have of the processors is real.
+func requireComplete(t *testing.T, r *run.Run) {
+	t.Helper()
+	require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
+}
+
 // TestSilenceIsFoundInTime cuts workers off in every way that says nothing to the other end. A worker is suspected and lost when its newest
 // heartbeat is exactly as old as may be; by then its load has ended; the figures hold all but what the loss declares; the others
 // are not disturbed.
@@ -129,7 +135,7 @@ func TestReconnectLosesNothing(t *testing.T) {
 				fault(f.nodes[0])
 				fault(f.nodes[2])
 				r := carryOut(t, f)
-				require.Equal(t, exit.OK, r.ExitCode, r.Verdict.Reasons)
+				requireComplete(t, r)
 				require.Empty(t, r.Losses)
 				requireAccounted(t, f, r)
 				require.Len(t, r.Phase["load"].Series, 31, "what was kept back comes second by second")
@@ -252,7 +258,7 @@ func TestOneSyncForAll(t *testing.T) {
 	virtual(t, 3, func(t *testing.T, f *fleet) {
 		cfg := config(t, `duration = "30s"`, f.members())
 		r := coord.Run(context.Background(), cfg)
-		require.Equal(t, exit.OK, r.ExitCode, r.Verdict.Reasons)
+		requireComplete(t, r)
 		store := cfg.Store.(*memory)
 		require.Equal(t, 93, store.records)
 		require.InDelta(t, 5, store.own, 2, "a few for each step, however long it lasts")
@@ -328,7 +334,7 @@ func TestSlowDisk(t *testing.T) {
 		cfg := config(t, `duration = "30s"`, f.members())
 		cfg.Store = &memory{slow: 12 * time.Second}
 		r := coord.Run(context.Background(), cfg)
-		require.Equal(t, exit.OK, r.ExitCode, r.Verdict.Reasons)
+		requireComplete(t, r)
 		requireAccounted(t, f, r)
 	})
 }
@@ -412,7 +418,7 @@ func TestSlowWorkerIsAwaited(t *testing.T) {
 		c.Progress = func(u run.Update) { told = append(told, u.Doing) }
 		began := time.Now()
 		r := coord.Run(context.Background(), c)
-		require.Equal(t, exit.OK, r.ExitCode, "%v", r.Verdict.Reasons)
+		requireComplete(t, r)
 		require.Greater(t, time.Since(began), 2*time.Minute)
 		require.Contains(t, told, "getting ready: 11264 MiB so far")
 	})

@@ -251,7 +251,7 @@ func TestAnExperimentGoesOn(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, ended, 4)
 	require.True(t, again.Finished)
-	require.Equal(t, exit.OK, again.ExitCode)
+	require.Equal(t, run.Complete, again.Verdict.Completeness, again.Verdict.Reasons)
 	require.Equal(t, append(ids(x), ended[3]), ids(again))
 
 	trial.Repeat, c.Resume = 3, again.ID
