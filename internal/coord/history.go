@@ -1,7 +1,7 @@
 package coord
 
 import (
-	"bytes"
+	"slices"
 
 	"github.com/loadgen/loadgen/internal/measure"
 )
@@ -18,14 +18,23 @@ type history struct {
 	decoded   measure.Totals // of the stretch that is being looked into
 	sum       measure.Totals // of two stretches that become one
 	lastFrom  int64
-	buf       []byte // that a stretch is encoded in, to be kept in no more room than it takes
+	buf       []byte // of one stretch, while it is encoded or decoded
+	free      *block // of stretches that were joined
 	err       error  // what could not be encoded or decoded, which is a defect
 }
 
 // stretch is a number of intervals that follow each other.
 type stretch struct {
 	from   int64 // run clock
-	counts []byte
+	size   int   // bytes in its binary form, of which these are the pieces
+	counts *block
+}
+
+// block is a piece of a stretch. All are of one size, so that those of stretches which were joined serve the longer ones that come later: the collector
+// rests while a load is measured, and what is left behind stays.
+type block struct {
+	piece [1016]byte // a block is 1 KiB
+	next  *block
 }
 
 // add takes in an interval that follows the last one.
@@ -42,21 +51,48 @@ func (h *history) add(joint *measure.Interval) {
 	if !h.stretches.Opens() {
 		return
 	}
-	h.stretches.Cells = append(h.stretches.Cells, stretch{h.lastFrom, h.encode(&h.last)})
+	h.stretches.Cells = append(h.stretches.Cells, h.encode(h.lastFrom, &h.last))
 	if len(h.stretches.Cells) >= mostStretches {
 		h.halve()
 	}
 }
 
-// encode returns the binary form of what was counted.
-func (h *history) encode(t *measure.Totals) []byte {
+// encode returns a stretch of what was counted from a time on.
+func (h *history) encode(from int64, t *measure.Totals) stretch {
 	counts, err := t.AppendBinary(h.buf[:0])
 	if err != nil {
 		h.err = err
-		return nil
+		return stretch{from: from}
 	}
 	h.buf = counts
-	return bytes.Clone(counts)
+	s := stretch{from: from, size: len(counts)}
+	last := &s.counts
+	for piece := range slices.Chunk(counts, len(block{}.piece)) {
+		b := h.block()
+		copy(b.piece[:], piece)
+		*last, last = b, &b.next
+	}
+	return s
+}
+
+// block returns one that is free, without a next.
+func (h *history) block() *block {
+	b := h.free
+	if b == nil {
+		return new(block)
+	}
+	h.free, b.next = b.next, nil
+	return b
+}
+
+// release makes the blocks of a stretch free.
+func (h *history) release(s *stretch) {
+	for b := s.counts; b != nil; {
+		next := b.next
+		h.free, b.next = b, h.free
+		b = next
+	}
+	*s = stretch{}
 }
 
 // halve joins every two neighbours.
@@ -65,7 +101,10 @@ func (h *history) halve() {
 		h.sum.Reset() // one for all: histograms of their own would be megabytes
 		h.addTo(&h.sum, into)
 		h.addTo(&h.sum, from)
-		into.counts, *from = h.encode(&h.sum), stretch{}
+		begin := into.from
+		h.release(into)
+		h.release(from)
+		*into = h.encode(begin, &h.sum)
 	})
 }
 
@@ -74,7 +113,11 @@ func (h *history) addTo(sum *measure.Totals, s *stretch) {
 	if h.err != nil {
 		return
 	}
-	if _, err := h.decoded.Decode(s.counts); err != nil {
+	h.buf = h.buf[:0]
+	for b := s.counts; b != nil; b = b.next {
+		h.buf = append(h.buf, b.piece[:]...)
+	}
+	if _, err := h.decoded.Decode(h.buf[:s.size]); err != nil {
 		h.err = err
 		return
 	}

@@ -25,7 +25,7 @@ func TestHistory(t *testing.T) {
 	require.Less(t, len(h.stretches.Cells), mostStretches)
 	size := 0
 	for _, s := range h.stretches.Cells {
-		size += len(s.counts)
+		size += s.size
 	}
 	require.Less(t, size, 4<<20)
 	for _, cut := range []int64{0, 1, 1000, 4000, 9800} {
@@ -74,13 +74,39 @@ func TestHistoryLeavesNoGarbage(t *testing.T) {
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(4*mostStretches<<10), "1 KiB an interval")
 }
 
+// TestHistoryOfHoursTakesNoMoreThanOfMinutes: what two stretches were kept in serves the one that they become, however much longer it is than each of
+// them. With the collector at rest, a minute's history would else be left behind with each joining.
+func TestHistoryOfHoursTakesNoMoreThanOfMinutes(t *testing.T) {
+	h := history{}
+	delta := measure.NewTotals(1, 1)
+	intervals := func(from, to int64) {
+		for i := from; i < to; i++ {
+			delta.Reset()
+			for k := range int64(100) {
+				delta.Record(&measure.Sample{Verb: driver.Get, Due: 1, Start: 2, End: 1e6 + (i*7919+k*104_729)%1_000_000_000})
+			}
+			h.add(&measure.Interval{From: i, To: i + 1, Delta: delta})
+		}
+		require.NoError(t, h.err)
+	}
+	intervals(0, 8*mostStretches)
+	size := h.stretches.Cells[0].size
+	require.Greater(t, size, 1000, "long enough to be worth it")
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	intervals(8*mostStretches, 16*mostStretches)
+	runtime.ReadMemStats(&after)
+	require.Len(t, h.stretches.Cells, mostStretches/2, "they were joined meanwhile")
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(mostStretches/4*size), "those before and those after the joining would be as many as there may be")
+}
+
 // TestDamagedHistoryIsNoFigure: what is left of it is not taken for all, however often it is asked for and joined.
 func TestDamagedHistoryIsNoFigure(t *testing.T) {
 	h := history{}
 	for i := range int64(10) {
 		h.add(&measure.Interval{From: i, To: i + 1, Delta: measure.NewTotals(1, 1)})
 	}
-	h.stretches.Cells[3].counts = h.stretches.Cells[3].counts[:1]
+	h.stretches.Cells[3].size = 1
 	_, _, err := h.since(4)
 	require.NoError(t, err)
 	_, _, err = h.since(3)
@@ -89,7 +115,7 @@ func TestDamagedHistoryIsNoFigure(t *testing.T) {
 	require.Error(t, err)
 
 	first := h.err
-	h.stretches.Cells[4].counts = []byte{0xff} // of another version
+	h.stretches.Cells[4].counts.piece[0] = 0xff // of another version
 	_, _, err = h.since(0)
 	require.Equal(t, first, err, "the first damage is the one to tell")
 
