@@ -3,6 +3,7 @@ package judge
 import (
 	"bytes"
 	"cmp"
+	"slices"
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
@@ -76,6 +77,9 @@ func (s *Series) begin() {
 		if n == cmp.Or(s.Most, mostRows) {
 			s.halve()
 		}
+	}
+	if n := len(s.rows.Cells); n == cap(s.rows.Cells) { // append would grow it by less, and leave behind several times as much as it comes to
+		s.rows.Cells = slices.Grow(s.rows.Cells, max(n, leastRows))
 	}
 	s.rows.Cells = append(s.rows.Cells, next)
 	s.last.Reset()

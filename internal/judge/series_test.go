@@ -84,6 +84,22 @@ func TestLongSeriesJoinsRows(t *testing.T) {
 	require.NotNil(t, rows[7].Response.P50)
 }
 
+// TestSeriesLeavesLittleBehind adds as many rows as are kept: what growing leaves behind is no more than what is kept, for the collector rests while a
+// load is measured.
+func TestSeriesLeavesLittleBehind(t *testing.T) {
+	var s Series
+	delta := measure.NewTotals(origin, 1)
+	left := 0
+	for i := range mostRows {
+		had := cap(s.rows.Cells)
+		s.Add(float64(i+1), delta)
+		if cap(s.rows.Cells) > had {
+			left += had
+		}
+	}
+	require.LessOrEqual(t, left, mostRows)
+}
+
 // TestRowSeconds takes no notice of what is shorter or longer than most.
 func TestRowSeconds(t *testing.T) {
 	ends := func(at ...float64) (rows []run.Row) {
