@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/loadgen/loadgen/internal/drivers/postgres"
 	"github.com/loadgen/loadgen/internal/servertest"
@@ -207,4 +208,19 @@ func TestNullTargetAllocatesNothing(t *testing.T) {
 	before := b.l.timers.seq
 	require.Zero(t, testing.AllocsPerRun(2000, func() { b.l.cycle() }))
 	require.Greater(t, b.l.timers.seq-before, uint64(1000), "replies were computed")
+}
+
+// TestBlameAllocatesNothing: a server that is away refuses each connection once a second, and the collector rests meanwhile.
+func TestBlameAllocatesNothing(t *testing.T) {
+	p := redisPlan(t, 1, "", `
+		ops = { get = 1 }
+		closed {
+			sessions = 1
+			duration = "1s"
+		}`)
+	la := &newBench(t, p, "load", time.Millisecond).l.lane
+	why := fmt.Errorf("connect: %w", unix.ECONNREFUSED)
+	text := make([]byte, 0, 128)
+	require.Zero(t, testing.AllocsPerRun(100, func() { text = la.blame(text[:0], la.side.endpoint(0), why) }))
+	require.Equal(t, "n0 (127.0.0.1:7001): connect: connection refused", string(text))
 }

@@ -402,7 +402,7 @@ func (c *blockingCall) request() request {
 
 // fail ends a call that brought no reply.
 func (b *blocking) fail(call *blockingCall, how op.EventKind, cause error, now int64) {
-	b.l.wrong(b.lane.blame(b.endpoints[call.conn.endpoint], cause))
+	b.l.wrong(b.lane.blame(nil, &b.endpoints[call.conn.endpoint], cause))
 	b.lane.programs.lost(call.request(), how, now)
 }
 

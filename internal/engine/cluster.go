@@ -201,8 +201,8 @@ func (c *cluster) names(endpoint int, addr string) bool {
 }
 
 // newcomer returns an endpoint that has joined.
-func (c *cluster) newcomer(at int) sockets.Endpoint {
-	return c.known.Load().joined[at-len(c.side.endpoints)]
+func (c *cluster) newcomer(at int) *sockets.Endpoint {
+	return &c.known.Load().joined[at-len(c.side.endpoints)]
 }
 
 // start has the map kept until close.

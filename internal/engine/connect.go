@@ -53,9 +53,9 @@ func (w *wire) unanswered(all int) error {
 func (w *wire) dial(c *wireConn) {
 	w.l.hold.release()
 	end := w.lane.side.endpoint(c.endpoint)
-	fd, err := -1, w.out.admits(&end)
+	fd, err := -1, w.out.admits(end)
 	if err == nil {
-		fd, err = w.poll.Connect(&end, w.token(c))
+		fd, err = w.poll.Connect(end, w.token(c))
 	}
 	c.since = w.l.clock.now()
 	c.state = isConnecting
@@ -143,7 +143,7 @@ func (w *wire) lose(c *wireConn, why error) {
 		w.err = fmt.Errorf("connect to %v: %w", end, why)
 		return
 	}
-	text := w.lane.blame(end, why)
+	text := w.lane.blame(w.text[:0], end, why)
 	w.l.wrong(text)
 	w.l.panicked(w.session(c), why, now)
 	w.lane.routes.suspect()
@@ -153,7 +153,7 @@ func (w *wire) lose(c *wireConn, why error) {
 
 	// What the endings start must not find half of this connection's past.
 	lost := w.lost
-	w.lost = nil
+	w.lost, w.text = nil, nil
 	for c.queue.len() > 0 {
 		lost = append(lost, c.queue.pop())
 	}
@@ -168,7 +168,7 @@ func (w *wire) lose(c *wireConn, why error) {
 			w.way.failed(c, &lost[i], op.Lost, now)
 		}
 	}
-	w.lost = lost[:0]
+	w.lost, w.text = lost[:0], text
 	if w.l.sampling != nil {
 		w.l.sampling.forget()
 	}

@@ -107,16 +107,16 @@ func (la *lane) named(err error) error {
 	return fmt.Errorf("target %q: %w", la.side.target.Name, err)
 }
 
-// blame says what went wrong at an endpoint, and of which target where there are several. It leaves out the addresses of a connection: our port is
+// blame appends what went wrong at an endpoint, and of which target where there are several. It leaves out the addresses of a connection: our port is
 // another for each, and what went wrong with many is to be one text.
-func (la *lane) blame(end sockets.Endpoint, why error) []byte {
+func (la *lane) blame(dst []byte, end *sockets.Endpoint, why error) []byte {
 	what := why.Error()
-	var connection *net.OpError
-	if errors.As(why, &connection) {
+	if connection, ok := errors.AsType[*net.OpError](why); ok {
 		what = strings.Replace(what, connection.Error(), connection.Err.Error(), 1)
 	}
-	if len(la.l.lanes) == 1 {
-		return fmt.Appendf(nil, "%v: %s", end, what)
+	if len(la.l.lanes) > 1 {
+		dst = append(append(dst, la.side.target.Name...), " at "...)
 	}
-	return fmt.Appendf(nil, "%s at %v: %s", la.side.target.Name, end, what)
+	dst = append(append(dst, end.String()...), ": "...)
+	return append(dst, what...)
 }

@@ -219,10 +219,10 @@ func (x *side) places() int {
 	return len(x.endpoints)
 }
 
-// endpoint returns one of the places.
-func (x *side) endpoint(at int) sockets.Endpoint {
+// endpoint returns one of the places, which the caller leaves as it is.
+func (x *side) endpoint(at int) *sockets.Endpoint {
 	if at < len(x.endpoints) {
-		return x.endpoints[at]
+		return &x.endpoints[at]
 	}
 	return x.cluster.newcomer(at)
 }

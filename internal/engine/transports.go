@@ -110,7 +110,7 @@ func (g *group) newPoller(e *Engine, l *loop) (sockets.Poller, error) {
 		defer cancel()
 		x, at := l.leads(token)
 		end := x.endpoint(at)
-		conn, err := x.connect.To(ctx, &end)
+		conn, err := x.connect.To(ctx, end)
 		shaker, ok := x.driver.(driver.Handshaker)
 		if err != nil || !ok {
 			return conn, err

@@ -59,6 +59,7 @@ type wire struct {
 	recalled [driver.NumVerbs]int64 // requests of the step that were taken back before they left
 	rand     *rand.Rand             // of back-off
 	lost     []pending
+	text     []byte // of why a connection is lost
 	opening  bool
 	waiting  []*wireConn // to be opened, while opening
 	inMaking int

@@ -69,3 +69,14 @@ func TestPartsArriveInOrder(t *testing.T) {
 	_, err = p.Writev(-1, parts)
 	require.Equal(t, unix.EBADF, err)
 }
+
+// TestTrafficAllocatesNothing asks the kernel about a connection, as is done with each attempt that a dead server refuses.
+func TestTrafficAllocatesNothing(t *testing.T) {
+	p, fd, _ := dialTest(t)
+	n, err := p.Write(fd, make([]byte, 100))
+	require.NoError(t, err)
+	require.Equal(t, 100, n)
+	require.Zero(t, testing.AllocsPerRun(100, func() { p.Traffic(fd) }))
+	require.EqualValues(t, 100, p.Traffic(fd).BytesSent)
+	require.Equal(t, Traffic{}, p.Traffic(-1))
+}

@@ -6,8 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // Meter makes the connections of one client and counts what goes over them. Its methods may be called from any goroutine.
@@ -124,13 +122,4 @@ func (c *metered) traffic() (t Traffic) {
 	}
 	_ = raw.Control(func(fd uintptr) { t = trafficOf(int(fd)) }) // of one that was closed nothing is known any more
 	return t
-}
-
-// trafficOf returns what the kernel has counted on a socket; nothing, when it does not say.
-func trafficOf(fd int) Traffic {
-	info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
-	if err != nil {
-		return Traffic{}
-	}
-	return Traffic{BytesSent: info.Bytes_sent, BytesRetransmitted: info.Bytes_retrans, Retransmits: uint64(info.Total_retrans)}
 }
