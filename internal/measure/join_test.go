@@ -193,6 +193,53 @@ func TestJoinerKeepsNoMoreThanItMay(t *testing.T) {
 
 // TestJoinerKeepsNoMoreBytesThanItMay has one source be silent while the other counts ever slower ops: what waits is joined until it has room, and
 // adds up to the same.
+// What is counted at a boundary that has been returned is returned with the next interval, and with the last one if there is no next.
+func TestWhatComesLateIsReturnedWithTheNext(t *testing.T) {
+	one := NewTotals(0, 1)
+	one.AddDue(driver.Put)
+	for _, last := range []bool{false, true} {
+		j := NewJoiner(2, 0)
+		next := func(from, to int64, due uint64) {
+			t.Helper()
+			i, ok := j.Next()
+			require.True(t, ok)
+			require.Equal(t, []int64{from, to}, []int64{i.From, i.To})
+			require.Equal(t, due, i.Delta.Ops[driver.Put].Due)
+			require.Equal(t, last && to == 10 && from == 10, i.Final)
+		}
+		j.Add(0, 10, false, one)
+		j.Add(1, 10, false, one)
+		next(0, 10, 2)
+		j.Add(0, 10, last, one)
+		_, ok := j.Next()
+		require.False(t, ok, "more may come")
+		if last {
+			j.Add(1, 10, true, one)
+			next(10, 10, 2)
+			continue
+		}
+		j.Add(1, 20, false, one)
+		_, ok = j.Next()
+		require.False(t, ok)
+		j.Add(0, 20, false, one)
+		next(10, 20, 3)
+	}
+}
+
+// A source whose time runs backwards stays where it is.
+func TestASourceDoesNotGoBack(t *testing.T) {
+	one := NewTotals(0, 1)
+	one.AddDue(driver.Put)
+	j := NewJoiner(2, 0)
+	j.Add(0, 10, false, one)
+	j.Add(0, 5, false, one)
+	j.Add(1, 10, false, one)
+	i, ok := j.Next()
+	require.True(t, ok)
+	require.Equal(t, []int64{0, 10}, []int64{i.From, i.To})
+	require.EqualValues(t, 3, i.Delta.Ops[driver.Put].Due)
+}
+
 func TestJoinerKeepsNoMoreBytesThanItMay(t *testing.T) {
 	j := NewJoiner(2, 0)
 	j.Most = 256 << 10

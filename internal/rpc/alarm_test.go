@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"context"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/measure"
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
 )
 
@@ -75,6 +77,37 @@ func TestCoordinatorThatStoodStillWaits(t *testing.T) {
 			})
 		})
 	}
+}
+
+// How long the coordinator takes to keep a snapshot is not the worker's doing: the wait for the next one begins when it is kept.
+func TestAWorkerIsNotIdleWhileItsSnapshotIsKept(t *testing.T) {
+	inHost(t, func(t *testing.T, h host) {
+		c := &conn{}
+		require.Nil(t, h.w.attach(0, c))
+		ended, kept := make(chan error, 1), make(chan struct{})
+		go func() {
+			_, err := h.w.Run(context.Background(), 5, func(*measure.Snapshot) (func() error, error) {
+				time.Sleep(h.cfg.Timing.Idle + 10*time.Second)
+				close(kept)
+				return func() error { return nil }, nil
+			})
+			ended <- err
+		}()
+		totals := measure.NewTotals(5, 1)
+		e, err := encodeSnapshot(&measure.Snapshot{SeqFirst: 1, SeqLast: 1, From: 5, To: 20, Delta: *totals, Running: totals.Counters()})
+		require.NoError(t, err)
+		e.Number = 1
+		require.NoError(t, h.w.handle(c, &pb.FromWorker{Message: &pb.FromWorker_Envelope{Envelope: e}}, h.now()))
+		idle := int(h.cfg.Timing.Idle / time.Second)
+		h.heard(idle + 11)
+		<-kept
+		require.False(t, h.lost(), "it was kept for longer than a worker may be idle")
+		h.heard(idle - 2)
+		require.False(t, h.lost())
+		h.heard(2)
+		require.True(t, h.lost(), "alive, but nothing has come since")
+		require.ErrorContains(t, <-ended, "has counted nothing")
+	})
 }
 
 // TestCoordinatorThatStoodStillFindsALoss has a worker die while the coordinator's process stands still: that is found at most 10 s after it has

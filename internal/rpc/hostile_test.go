@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/loadgen/loadgen/internal/measure"
@@ -98,6 +99,41 @@ func (idle) SetLease(time.Duration)                                     {}
 func (idle) Close()                                                     {}
 func (idle) Run(context.Context, time.Duration, worker.Sink) (worker.Final, error) {
 	return worker.Final{}, nil
+}
+
+// told is a stream on which one message of the coordinator comes.
+type told struct {
+	grpc.BidiStreamingClient[pb.FromWorker, pb.FromCoordinator]
+	msg *pb.FromCoordinator
+}
+
+func (s told) Recv() (*pb.FromCoordinator, error) { return s.msg, nil }
+
+// A stream is ended by a worker that hears what has no place there, or goodbye: what it is sending might never leave otherwise.
+func TestAWorkerEndsTheStreamOfACoordinatorThatBreaksTheProtocol(t *testing.T) {
+	for name, c := range map[string]struct {
+		msg  *pb.FromCoordinator
+		want string
+	}{
+		"goodbye":                  {&pb.FromCoordinator{Message: &pb.FromCoordinator_Goodbye{Goodbye: &pb.Goodbye{}}}, ""},
+		"nothing":                  {&pb.FromCoordinator{}, "a message that has no place there"},
+		"a second welcome":         {&pb.FromCoordinator{Message: &pb.FromCoordinator_Welcome{Welcome: &pb.Welcome{}}}, "a message that has no place there"},
+		"what was never sent":      {&pb.FromCoordinator{Message: &pb.FromCoordinator_Stored{Stored: 5}}, "it has taken envelope 5"},
+		"an echo of no heartbeat":  {&pb.FromCoordinator{Message: &pb.FromCoordinator_Echo{Echo: &pb.Echo{SentNs: -1}}}, "an echo of a heartbeat from -1ns"},
+		"an envelope out of order": {&pb.FromCoordinator{Message: &pb.FromCoordinator_Envelope{Envelope: &pb.Envelope{Number: 7}}}, "7"},
+	} {
+		s := echoing(t, new(time.Duration))
+		cancelled := false
+		bye, err := s.receive(&joined{stream: told{msg: c.msg}, heartbeat: time.Hour, lease: time.Hour}, func() { cancelled = true })
+		require.True(t, cancelled, name)
+		require.Equal(t, name == "goodbye", bye != nil, name)
+		if c.want == "" {
+			require.NoError(t, err, name)
+			continue
+		}
+		require.ErrorContains(t, err, "the coordinator broke the protocol", name)
+		require.ErrorContains(t, err, c.want, name)
+	}
 }
 
 // FuzzFromCoordinator lets a worker hear anything, before it has a run and in one.

@@ -193,7 +193,9 @@ func TestRoundTrips(t *testing.T) {
 	for _, g := range []measure.Generator{
 		{},
 		{
-			Executor: "blocking", Loops: 2, CPUSeconds: 1.5, GCCycles: 3, MaxRSSBytes: 4, Mallocs: 5, Busy: 0.5, ProductiveSeconds: 1.25,
+			Executor: "blocking", Loops: 2, CPUSeconds: 1.5, GCCycles: 3,
+			Spent:       measure.Spent{CPUUserSeconds: 1.25, CPUSystemSeconds: 0.25, MinorFaults: 12, MajorFaults: 13, BlocksRead: 14, BlocksWritten: 15, ElapsedSeconds: 30},
+			MaxRSSBytes: 4, Mallocs: 5, Busy: 0.5, ProductiveSeconds: 1.25,
 			RunQueueWait: &waited, GCPauseMaxSeconds: 0.5, SchedLatencyP99Seconds: 0.75,
 			Throttled: &measure.Throttled{Periods: 7, Seconds: 0.125}, TCP: &measure.TCP{BytesSent: 8, BytesRetransmitted: 9, Retransmits: 10},
 			Interrupted: &measure.Interrupted{Times: 11, Seconds: 0.5, MaxSeconds: 0.25, OthersSeconds: 0.375},

@@ -597,6 +597,16 @@ func TestInstructionsAreNamedBySize(t *testing.T) {
 	require.Empty(t, f.Instruction(64))
 }
 
+// A file that cannot be looked at again is not mapped.
+func TestAFileThatIsClosedIsNotOpened(t *testing.T) {
+	closed, err := os.CreateTemp(t.TempDir(), "log")
+	require.NoError(t, err)
+	require.NoError(t, closed.Close())
+	f := &File{file: closed, kernel: linux{}}
+	require.ErrorIs(t, f.open(None), os.ErrClosed)
+	require.Nil(t, f.data)
+}
+
 // Neither the file nor the directory stays open when a file that was made, or opened, is closed.
 func TestNothingStaysOpen(t *testing.T) {
 	dir := t.TempDir()

@@ -106,7 +106,7 @@ func (w *window) forget() { w.buf = w.buf[:0] }
 // mark.
 func (w *window) head(off int64) (record, error) {
 	head, err := w.view(off, recordHeader)
-	if err != nil || len(head) < recordHeader {
+	if len(head) < recordHeader { // nor is there any with an error
 		return record{}, err
 	}
 	return decodeRecord(head), nil
