@@ -182,6 +182,48 @@ func TestNullsOfLevels(t *testing.T) {
 	require.Equal(t, reason.TooFew, p.NullCodes["levels.1.offered_rate"])
 }
 
+// What is known after all has neither a reason nor a code; what else is null keeps both.
+func TestWhatIsKnownHasNoReason(t *testing.T) {
+	p := &phase{Phase: &run.Phase{Nulls: map[string]string{}, NullCodes: map[string]reason.Code{}}}
+	p.null("setup", reason.NotApplicable, "none")
+	p.null("series", reason.TooFew, "few")
+	p.known("setup")
+	require.Equal(t, map[string]string{"series": "few"}, p.Nulls)
+	require.Equal(t, map[string]reason.Code{"series": reason.TooFew}, p.NullCodes)
+}
+
+// One value that somebody else has written is said.
+func TestForeignValues(t *testing.T) {
+	for n, want := range map[uint64]bool{0: false, 1: true, 2: true} {
+		load := closedLoad(1000, ms, 0, always(driver.OK))
+		load.Foreign = n
+		p := NewPhase(testPlan(), closedPhase(), Measured{Endpoints: endpoints, Load: load})
+		require.Equal(t, want, slices.Contains(said(p), "foreign_values suspect"), "%d: %v", n, said(p))
+	}
+}
+
+// A generator at a limit was not kept from offering the rate of a level; above it, it was.
+func TestWhatKeepsAGeneratorFromTheRate(t *testing.T) {
+	limit := func(f float64) *float64 { return &f }
+	for name, c := range map[string]struct {
+		g      measure.Generator
+		stalls uint64
+		want   bool
+	}{
+		"nothing":               {},
+		"busy":                  {measure.Generator{Busy: invalidBusy}, 0, false},
+		"too busy":              {measure.Generator{Busy: *above(invalidBusy)}, 0, true},
+		"it stood still":        {measure.Generator{}, 1, true},
+		"a quota":               {measure.Generator{Throttled: &measure.Throttled{}}, 0, false},
+		"a quota that was used": {measure.Generator{Throttled: &measure.Throttled{Periods: 1}}, 0, true},
+		"queued":                {measure.Generator{RunQueueWait: limit(invalidQueued)}, 0, false},
+		"queued for long":       {measure.Generator{RunQueueWait: above(invalidQueued)}, 0, true},
+	} {
+		l := &Level{phase: &phase{Phase: &run.Phase{Generator: c.g, Stalls: c.stalls}}}
+		require.Equal(t, c.want, l.starved(), name)
+	}
+}
+
 // Figures are in seconds, exactly: of no sample, of one, and of several, with and without ops that failed.
 func TestTimesAreInSeconds(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -525,15 +525,20 @@ func TestRateOverATimeThatTurnsMake(t *testing.T) {
 		at = end
 	}
 	load.Span.Busy(origin, at, at, 5*ms)
-	of := func(lasts time.Duration) throughput {
+	of := func(lasts time.Duration, change func(*plan.Phase)) throughput {
 		ph := closedPhase()
 		ph.Closed.Sessions, ph.Closed.Pipeline, ph.Closed.Iterations, ph.Closed.Duration = 1, 1, 400, lasts
+		change(ph)
 		b := builder{phase: &phase{Phase: &run.Phase{}}, totals: load, window: window{0, at - origin}}
 		through := b.ofSlots(ph)
 		require.Empty(t, through.why.Text)
 		return through
 	}
-	turned, timed := of(0), of(time.Duration(at-origin))
+	asItIs := func(*plan.Phase) {}
+	turned, timed := of(0, asItIs), of(time.Duration(at-origin), asItIs)
+	require.Equal(t, turned, of(0, func(ph *plan.Phase) {
+		ph.Closed, ph.Populate = nil, &plan.Populate{Sessions: 1, Pipeline: 1}
+	}), "of a phase that ends when all keys are written")
 	require.Equal(t, timed.window, turned.window)
 	n := float64(turns(load.Ops[:], timed.window))
 	require.InDelta(t, 1+0.64/n, timed.scale/turned.scale, 1e-4, "turns of 5 ms, with a standard deviation of 4 ms")

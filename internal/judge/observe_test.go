@@ -78,6 +78,9 @@ func TestObservedNulls(t *testing.T) {
 		{"started anew", func(o *Observation) { o.Begin(probe(9, 1000, 50)); o.End(probe(13, 10, 20)) }, map[string]string{
 			"calls.delta": "the counter went back from 1,000 to 10: what counts was started anew",
 		}},
+		{"at once", func(o *Observation) { o.Begin(probe(9, 10, 50)); o.End(probe(9, 20, 20)) }, map[string]string{
+			"calls.rate": "no time passed between the two probes", "memory.rate": "no time passed between the two probes",
+		}},
 		{"one field", func(o *Observation) {
 			o.Begin(&run.Probe{At: 9, Value: map[string]float64{"calls": 1}, Missing: map[string]string{"memory": "not told"}})
 			o.End(&run.Probe{At: 13, Value: map[string]float64{"calls": 2}, Missing: map[string]string{"memory": "not told"}})
