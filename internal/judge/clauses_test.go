@@ -192,6 +192,27 @@ func TestWhatIsKnownHasNoReason(t *testing.T) {
 	require.Equal(t, map[string]reason.Code{"series": reason.TooFew}, p.NullCodes)
 }
 
+// Where no turn began in the window there is a rate only of a trace, which may have had no line for the sessions: that of what ended in it.
+func TestRateWithoutTurns(t *testing.T) {
+	for name, c := range map[string]struct {
+		ph   plan.Phase
+		rate bool
+	}{
+		"a trace":                    {plan.Phase{Closed: &plan.Closed{Trace: &plan.Trace{}}}, true},
+		"sessions":                   {plan.Phase{Closed: &plan.Closed{}}, false},
+		"until all keys are written": {plan.Phase{Populate: &plan.Populate{}}, false},
+	} {
+		b := builder{window: window{1e9, 5e9}}
+		got := b.withoutTurns(&c.ph)
+		if !c.rate {
+			require.Equal(t, "no plateau: it lasted 4s, in which no session began another op", got.why.Text, name)
+			require.Zero(t, got.scale, name)
+			continue
+		}
+		require.Equal(t, throughput{window: b.window, ends: true, scale: 0.25}, got, name)
+	}
+}
+
 // One value that somebody else has written is said.
 func TestForeignValues(t *testing.T) {
 	for n, want := range map[uint64]bool{0: false, 1: true, 2: true} {
