@@ -27,7 +27,7 @@ func RedisCluster(t testing.TB, masters, replicas int, options ...string) []*Ser
 		nodes = append(nodes, node)
 		create = append(create, node.Addr)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	create = append(create, "--cluster-replicas", strconv.Itoa(replicas), "--cluster-yes")
 	if out, err := exec.CommandContext(ctx, cli, create...).CombinedOutput(); err != nil {
@@ -87,12 +87,12 @@ func (s *Server) await(question string, words ...string) {
 
 // inline returns the beginning of the answer to an inline command; "" without one.
 func (s *Server) inline(command string) string {
-	conn, err := net.DialTimeout("tcp", s.Addr, time.Second)
+	conn, err := net.DialTimeout("tcp", s.Addr, 5*time.Second)
 	if err != nil {
 		return ""
 	}
 	defer conn.Close()
-	if conn.SetDeadline(time.Now().Add(time.Second)) != nil {
+	if conn.SetDeadline(time.Now().Add(5*time.Second)) != nil {
 		return ""
 	}
 	if _, err := conn.Write([]byte(command + "\r\n")); err != nil {

@@ -101,7 +101,7 @@ func ownKey(t testing.TB, dir, key string, as *syscall.SysProcAttr) (path string
 }
 
 func connects(url string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {

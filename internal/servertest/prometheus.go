@@ -54,7 +54,7 @@ func lookPath(t testing.TB, name string) string {
 
 // answersHTTP waits until the server answers a GET with 200.
 func (s *Server) answersHTTP(path string) bool {
-	client := http.Client{Timeout: time.Second}
+	client := http.Client{Timeout: 5 * time.Second}
 	defer client.CloseIdleConnections()
 	deadline := time.Now().Add(startTimeout)
 	for time.Now().Before(deadline) {
