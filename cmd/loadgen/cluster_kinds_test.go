@@ -35,7 +35,7 @@ func form(t *testing.T, host string, servers []*servertest.Server, links []*link
 			}
 		}
 		return true
-	}, 20*time.Second, 20*time.Millisecond)
+	}, time.Minute, 20*time.Millisecond)
 }
 
 // TestClusterOverTLS loads a cluster that speaks nothing but TLS and wants a password. Its nodes show one certificate, of a name.
@@ -66,12 +66,12 @@ func TestClusterOverTLS(t *testing.T) {
 	seed := nodes(servers[1].Addr)
 
 	t.Run("slots move", func(t *testing.T) {
-		l := begin(t, secure, "-var", seed, "-var", "duration=6s")
+		l := begin(t, secure, "-var", seed, "-var", "duration=10s")
 		l.underWay()
 		m := &migration{t: t, from: links[0], to: links[2], other: links[1], auth: []string{"AUTH", password}}
 		m.meet(servers[2].Addr)
 		m.moveSome(10, 0)
-		r := l.clean(30 * time.Second)
+		r := l.whole()
 		requireNoErrors(t, r)
 		requireAll(t, r)
 		moved, _ := redirects(r.Phase["mixed"])
@@ -82,14 +82,14 @@ func TestClusterOverTLS(t *testing.T) {
 		}
 	})
 	t.Run("no name is given", func(t *testing.T) {
-		r := begin(t, secure, "-var", seed, "-var", "name=").result(30 * time.Second)
+		r := begin(t, secure, "-var", seed, "-var", "name=").result(60 * time.Second)
 		require.Equal(t, exit.Failed, r.ExitCode)
 		require.Contains(t, r.Verdict.Reasons[0], "127.0.0.1")
 		require.Contains(t, r.Verdict.Reasons[0], `tls { server_name = "NAME" }`)
 	})
 	t.Run("wrong password", func(t *testing.T) {
 		t.Setenv("LOADGEN_SECRET_CACHE", "loud")
-		r := begin(t, secure, "-var", seed).result(30 * time.Second)
+		r := begin(t, secure, "-var", seed).result(60 * time.Second)
 		require.Equal(t, exit.Failed, r.ExitCode)
 		require.Contains(t, r.Verdict.Reasons[0], "WRONGPASS")
 		require.NotContains(t, r.Verdict.Reasons[0], "loud")
@@ -112,10 +112,10 @@ func TestClusterUnderOtherNames(t *testing.T) {
 			for _, s := range servers {
 				require.Equal(t, "OK", ask(t, s.Addr, "CONFIG", "SET", "cluster-preferred-endpoint-type", kind))
 			}
-			l := begin(t, clusterPlan, "-var", nodes("[::1]:"+port(servers[1].Addr)), "-var", "duration=6s")
+			l := begin(t, clusterPlan, "-var", nodes("[::1]:"+port(servers[1].Addr)), "-var", "duration=10s")
 			l.underWay()
 			first = newMigration(t, servers[0], servers[2], servers[1]).moveSome(5, first)
-			r := l.clean(30 * time.Second)
+			r := l.whole()
 			requireNoErrors(t, r)
 			requireAll(t, r)
 			moved, _ := redirects(r.Phase["mixed"])

@@ -19,7 +19,7 @@ variable "nodes" { type = list(string) }
 variable "cluster" { default = false }
 variable "protocol" { default = 2 }
 variable "executor" { default = "event loop" }
-variable "duration" { default = "700ms" }
+variable "duration" { default = "" }
 target "cache" {
 	driver    = "redis"
 	endpoints = var.nodes
@@ -81,9 +81,10 @@ phase "mix" {
 	expect_hits = 1
 	max_bad     = 0
 	closed {
-		sessions = 4
-		pipeline = 4
-		duration = var.duration
+		sessions   = 4
+		pipeline   = 4
+		iterations = var.duration == "" ? 1000 : null
+		duration   = var.duration == "" ? null : var.duration
 	}
 }
 phase "one" {
@@ -199,7 +200,7 @@ func TestAForgottenScriptDoesNotEndTheLoad(t *testing.T) {
 	t.Parallel()
 	server := servertest.StartRedis(t)
 	plan := strings.ReplaceAll(commandsPlan, "max_bad = 0", "max_bad = 1")
-	l := begin(t, plan, "-var", nodes(server.Addr), "-var", "duration=6s")
+	l := begin(t, plan, "-var", nodes(server.Addr), "-var", "duration=10s")
 	l.underWay()
 	require.Equal(t, "OK", ask(t, server.Addr, "SCRIPT", "FLUSH"))
 	r := l.result(60 * time.Second)
@@ -215,7 +216,7 @@ func TestCommandsThatAServerRefuses(t *testing.T) {
 	t.Parallel()
 	server := servertest.StartRedis(t)
 	unknown := strings.Replace(commandsPlan, `"HGETALL"`, `"HGETTALL"`, 1)
-	r := begin(t, unknown, "-var", nodes(server.Addr)).result(30 * time.Second)
+	r := begin(t, unknown, "-var", nodes(server.Addr)).result(60 * time.Second)
 	require.Equal(t, 6, r.ExitCode)
 	require.Contains(t, strings.Join(r.Verdict.Reasons, "\n"), `op "all": the server has no command HGETTALL`)
 

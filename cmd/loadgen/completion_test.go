@@ -72,7 +72,7 @@ func TestCompletionInShells(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "plan.hcl"), []byte(twoSizes), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "other.txt"), nil, 0o600))
 	l := beginFile(t, filepath.Join(dir, "plan.hcl"), "--once", "--runs", filepath.Join(dir, "runs"))
-	id := l.result(20 * time.Second).ID
+	id := l.result(60 * time.Second).ID
 	for _, shell := range []struct{ name, script string }{{"fish", askFish}, {"zsh", askZsh}} {
 		t.Run(shell.name, func(t *testing.T) {
 			path, missing := exec.LookPath(shell.name)

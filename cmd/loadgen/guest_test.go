@@ -94,7 +94,7 @@ func TestMapSyncInAGuest(t *testing.T) {
 				"/loadgen coordinator run /plan.hcl --runs /tmp/runs --log-root /mnt -var duration=10m 2>&1 | cat\n"
 			g := guests.Boot(image, "nvdimm", script)
 			require.Eventually(t, func() bool { return acknowledged(g.Said()) > 2000 || strings.Contains(g.Said(), "GUEST done") },
-				2*time.Minute, 50*time.Millisecond, g)
+				5*time.Minute, 50*time.Millisecond, g)
 			acked := acknowledged(g.Said())
 			g.Kill()
 			out := g.Wait()

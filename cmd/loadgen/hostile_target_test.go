@@ -169,7 +169,7 @@ phase "gets" {
 	}
 }`, c.target, addr, timeout))
 			used := peak(l.cmd.Process.Pid)
-			code := l.wait(30 * time.Second)
+			code := l.wait(3 * time.Minute)
 			most := used()
 			t.Logf("%d MiB, exit code %d", most>>20, code)
 			r := l.result(time.Second)

@@ -93,7 +93,7 @@ func TestKeysOfAFileOnServers(t *testing.T) {
 			tm := invite(t, 2, begin)
 			tm.join(tm.addr, "--files", dir)
 			tm.join(tm.addr, "--files", dir)
-			r := tm.result(30 * time.Second)
+			r := tm.result(60 * time.Second)
 			require.EqualValues(t, 300, r.Phase["fill"].Op["put"].OK)
 			require.EqualValues(t, 4000, r.Phase["closed"].Op["get"].OK)
 			open := r.Phase["open"].Op
@@ -107,7 +107,7 @@ func TestKeysOfAFileOnServers(t *testing.T) {
 	addr := servertest.Memcached(t)
 	dir := t.TempDir()
 	keyFile(t, dir, "lines", 300)
-	r := begin(t, keyFilePlan, "--files", dir, "-var", "driver=memcached", "-var", "form=lines", "-var", nodes(addr)).result(30 * time.Second)
+	r := begin(t, keyFilePlan, "--files", dir, "-var", "driver=memcached", "-var", "form=lines", "-var", nodes(addr)).result(60 * time.Second)
 	require.EqualValues(t, 4000, r.Phase["closed"].Op["get"].OK)
 	require.EqualValues(t, 300, numberIn(t, memcachedStats(t, addr)["curr_items"]))
 }
@@ -143,7 +143,7 @@ phase "replay" {
 		pipeline = 16
 	}
 }
-`, "--files", dir, "-var", nodes(addr)).result(30 * time.Second)
+`, "--files", dir, "-var", nodes(addr)).result(60 * time.Second)
 	op := r.Phase["replay"].Op
 	require.EqualValues(t, 500, op["put"].OK)
 	require.EqualValues(t, 500, op["get"].OK, "each after the put of its key")

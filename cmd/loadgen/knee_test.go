@@ -72,31 +72,29 @@ func TestSearchFindsWhatANodeHolds(t *testing.T) {
 		require.LessOrEqual(t, *p.Search.Rate, 105.0, "a queue does not do more than it can")
 	}
 	if p.Search.ClientBound != nil { // for want of a processor, since a loop is hardly busy with 100 ops a second
-		require.Less(t, p.Generator.Busy, 0.5)
-		t.Log(p.Reasons)
+		require.True(t, wanting(t, p, node.cmd.Process.Pid), doubts(p))
 		return
 	}
 	require.NotNil(t, p.Search.FirstFailed)
 	if *p.Search.FirstFailed < 95 {
-		require.Greater(t, queuedFor(t, p, node), 0.01, "%g/s failed: %s", *p.Search.FirstFailed, doubts(p))
+		require.True(t, wanting(t, p, node.cmd.Process.Pid), "%g/s failed: %s", *p.Search.FirstFailed, doubts(p))
 	}
 }
 
 // TestKneeOfRedis runs plans/knee.hcl, with little time for it, and compares its requests with the server's own count.
 func TestKneeOfRedis(t *testing.T) {
 	t.Parallel()
-	addr := servertest.Redis(t)
-	begun := time.Now()
+	s := servertest.StartRedis(t)
+	addr := s.Addr
 	l := beginFile(t, filepath.Join("..", "..", "plans", "knee.hcl"), "-var", "endpoint="+addr, "-var", "budget=5s", "-var", "step=250ms",
 		"-var", "from=5k/s", "-var", "slo=100ms", "-var", "keys=1000")
 	r := l.result(60 * time.Second)
-	require.Less(t, time.Since(begun), 20*time.Second)
 	require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
 	p := r.Phase["knee"]
 	if p.Search.Rate != nil {
 		require.GreaterOrEqual(t, *p.Search.Rate, 5000.0)
 	} else { // less than a tenth of what one loop and one server do with a processor each
-		require.Greater(t, *p.Generator.RunQueueWait, 0.5, r.Verdict.Reasons)
+		require.True(t, wanting(t, p, s.Pid()), r.Verdict.Reasons)
 	}
 	require.LessOrEqual(t, p.Levels[len(p.Levels)-1].StartSeconds, 4.0, "no level begins that could end after the budget")
 	var due uint64

@@ -55,7 +55,7 @@ func everyListener(t *testing.T, hosts []string) []listening {
 			pageOf(listening{args: append([]string{"worker", "--join", "127.0.0.1:1"}, flag("--http", host)...)}, host),
 			pageOf(listening{args: append([]string{"worker", "--join", "127.0.0.1:1", "--http-name", "x.example"}, flag("--http", host)...)}, host))
 		for _, http := range append(hosts, "") {
-			args := []string{"coordinator", "run", plan, "--runs", filepath.Join(dir, "runs"), "--workers", "1", "--wait", "20s"}
+			args := []string{"coordinator", "run", plan, "--runs", filepath.Join(dir, "runs"), "--workers", "1", "--wait", "10m"}
 			all = append(all, listening{args: slices.Concat(args, flag("--listen", host), flag("--http", http)), guarded: asksForSomething})
 		}
 	}
@@ -123,7 +123,7 @@ func (l listening) start(t *testing.T, hosts string) []netip.AddrPort {
 			ports = listeners(t, p.cmd.Process.Pid)
 			return len(ports) >= want
 		}
-	}, 30*time.Second, 5*time.Millisecond, "%q", l.args)
+	}, time.Minute, 5*time.Millisecond, "%q", l.args)
 	for _, at := range ports {
 		if !at.Addr().Unmap().IsLoopback() {
 			require.NotNil(t, l.guarded, "%q listens at %s", l.args, at)
@@ -155,7 +155,7 @@ func asksForCertificate(t *testing.T, port uint16) {
 		if err != nil {
 			continue
 		}
-		require.NoError(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
+		require.NoError(t, conn.SetDeadline(time.Now().Add(time.Minute)))
 		n, err := conn.Read(make([]byte, 1))
 		require.Error(t, err)
 		require.NotErrorIs(t, err, os.ErrDeadlineExceeded)
@@ -165,7 +165,7 @@ func asksForCertificate(t *testing.T, port uint16) {
 	conn, err := net.Dial("tcp", address)
 	require.NoError(t, err)
 	defer conn.Close()
-	require.NoError(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
+	require.NoError(t, conn.SetDeadline(time.Now().Add(time.Minute)))
 	_, err = conn.Write([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"))
 	require.NoError(t, err)
 	b, err := io.ReadAll(conn)
@@ -174,7 +174,7 @@ func asksForCertificate(t *testing.T, port uint16) {
 	enrol, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"loadgen-enrol/1"}})
 	require.NoError(t, err)
 	defer enrol.Close()
-	require.NoError(t, enrol.SetDeadline(time.Now().Add(20*time.Second)))
+	require.NoError(t, enrol.SetDeadline(time.Now().Add(time.Minute)))
 	_, err = enrol.Write([]byte("\x00\x02{}"))
 	require.NoError(t, err)
 	b, _ = io.ReadAll(enrol) // however it is closed
@@ -215,7 +215,7 @@ func said(t *testing.T, dial func() (net.Conn, error), path string) string {
 	conn, err := dial()
 	require.NoError(t, err)
 	defer conn.Close()
-	require.NoError(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
+	require.NoError(t, conn.SetDeadline(time.Now().Add(time.Minute)))
 	_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", path)
 	require.NoError(t, err)
 	b, err := io.ReadAll(conn)
@@ -229,7 +229,7 @@ func firstLine(t *testing.T, port uint16, words string) string {
 	conn, err := net.Dial("tcp", fmt.Sprintf("localhost:%d", port))
 	require.NoError(t, err)
 	defer conn.Close()
-	require.NoError(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
+	require.NoError(t, conn.SetDeadline(time.Now().Add(time.Minute)))
 	_, err = conn.Write([]byte(words))
 	require.NoError(t, err)
 	line, err := bufio.NewReader(conn).ReadString('\n')

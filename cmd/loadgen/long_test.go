@@ -138,7 +138,7 @@ func testLongRun(t *testing.T, hours int) {
 	page := filepath.Join(root, "page.html")
 	began := time.Now()
 	reported := start(t, command(t, "report", "--runs", root, "-o", page))
-	require.Zero(t, reported.wait(time.Minute), "%s", &reported.stderr)
+	require.Zero(t, reported.wait(5*time.Minute), "%s", &reported.stderr)
 	t.Logf("page after %v", time.Since(began))
 	require.Less(t, sizeOf(t, page), int64(5e6))
 	require.Less(t, sizeOf(t, filepath.Join(d.Path(), "result.json")), int64(2e6))

@@ -45,7 +45,7 @@ phase "puts" {
 // onLoops runs a plan and requires that the process ends by itself, with an exit code of a run.
 func onLoops(t *testing.T, plan string, loops int, args ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	args = append([]string{"coordinator", "run", plan, "--once", "--loops", fmt.Sprint(loops), "--runs", t.TempDir(), "--log-root", t.TempDir()}, args...)
 	cmd := exec.CommandContext(ctx, "loadgen", args...)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,6 +21,7 @@ import (
 	main "github.com/loadgen/loadgen/cmd/loadgen"
 	"github.com/loadgen/loadgen/internal/exit"
 	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/rundir"
 	"github.com/loadgen/loadgen/internal/servertest"
@@ -142,7 +144,7 @@ func (p *process) wait(within time.Duration) int {
 // until waits for a state that comes while the process runs, and fails the test once that is over.
 func (p *process) until(is func() bool) {
 	p.t.Helper()
-	late := time.After(60 * time.Second)
+	late := time.After(3 * time.Minute)
 	for !is() {
 		select {
 		case <-p.done:
@@ -212,6 +214,15 @@ func (l *load) result(within time.Duration) *run.Run {
 	return &r
 }
 
+// whole returns the result of a run that has done all of its work, whatever it says of how it kept time beside other tests: for those who compare counts,
+// and for those who do something to a run that a repetition would do without.
+func (l *load) whole() *run.Run {
+	l.t.Helper()
+	r := l.result(5 * time.Minute)
+	require.Equal(l.t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
+	return r
+}
+
 // clean waits for the end of a run that has to go through: its exit code is 0, or 4 where other programs had the processors, as the kernel counts them.
 // When the run says so and the kernel does not, it is repeated, twice at most: by chance a hypervisor takes a processor away once, and not each time.
 func (l *load) clean(within time.Duration) *run.Run {
@@ -227,13 +238,13 @@ func (l *load) clean(within time.Duration) *run.Run {
 	return r
 }
 
-// starved says whether a run is invalid for one reason alone: its loops waited for a processor, or stood still, or what they started was late, while
-// they did. Other tests run beside this one.
+// starved says whether a run is invalid for one reason alone: its loops waited for a processor, or a quota kept them from it, or they stood still, or
+// what they started was late, while they did. Other tests run beside this one.
 func starved(r *run.Run) bool {
 	for _, p := range r.Phase {
 		for _, why := range p.Reasons {
-			kept := strings.HasPrefix(why.Text, "the generator's loop waited ") || strings.HasPrefix(why.Text, "the generator stood still ") ||
-				strings.Contains(why.Text, ": started late: ") && strings.Contains(why.Text, "; the generator's loop was kept from its processor ")
+			kept := slices.Contains([]reason.Code{reason.RunQueue, reason.CpuQuota, reason.StoodStill}, why.Code) ||
+				why.Code == reason.StartedLate && strings.Contains(why.Text, "; the generator's loop was kept from its processor ")
 			if why.Validity == run.Invalid && !kept {
 				return false
 			}
@@ -242,9 +253,9 @@ func starved(r *run.Run) bool {
 	return r.ExitCode == exit.Invalid && r.Verdict.Completeness == run.Complete
 }
 
-// crowded says whether the kernel has seen in every phase that is invalid that others had the processors: its loops stood in a run queue, or the
-// machine was busy with other programs; and that a loop which stood still did not for longer than it stood there. What a run says of itself alone is no
-// excuse.
+// crowded says whether the kernel has seen in every phase that is invalid that others had the processors: its loops stood in a run queue, a quota was
+// spent, or the machine was busy with other programs; and that a loop which stood still did not for longer than it stood there. What a run says of itself
+// alone is no excuse.
 func crowded(r *run.Run) bool {
 	for _, p := range r.Phase {
 		if p.Validity != run.Invalid {
@@ -254,11 +265,16 @@ func crowded(r *run.Run) bool {
 		if p.Stalls > 0 {
 			least = max(least, p.MaxStallSeconds/p.Seconds)
 		}
-		if (wait == nil || *wait < least) && !others.Doubtful() {
+		if (wait == nil || *wait < least) && !others.Doubtful() && !throttled(p) {
 			return false
 		}
 	}
 	return true
+}
+
+// throttled says whether the kernel has seen that a CPU quota, which may be that of the machine's own container, kept loadgen from running.
+func throttled(p *run.Phase) bool {
+	return p.Generator.Throttled != nil && p.Generator.Throttled.Periods > 0
 }
 
 // TestOnlyAKernelExcusesALateStart has runs that blame other programs for late starts, with and without figures of the kernel that say the same.
@@ -266,7 +282,7 @@ func TestOnlyAKernelExcusesALateStart(t *testing.T) {
 	late := func(g measure.Generator) *run.Run {
 		return &run.Run{ExitCode: exit.Invalid, Verdict: run.Verdict{Completeness: run.Complete}, Phase: map[string]*run.Phase{"p": {
 			Validity: run.Invalid, Generator: g,
-			Reasons: []run.Reason{{Validity: run.Invalid, Text: "get: started late: p99 lag 3 ms; the generator's loop was kept from its processor 3 times"}},
+			Reasons: []run.Reason{{Validity: run.Invalid, Code: reason.StartedLate, Text: "get: started late: p99 lag 3 ms; the generator's loop was kept from its processor 3 times"}},
 		}}}
 	}
 	waited, little := 0.04, 0.001
@@ -278,6 +294,8 @@ func TestOnlyAKernelExcusesALateStart(t *testing.T) {
 		{measure.Generator{RunQueueWait: &little, Machine: &measure.Machine{OthersShare: 0.01, IdleShare: 0.5}}, false},
 		{measure.Generator{RunQueueWait: &little, Machine: &measure.Machine{OthersShare: 0.3}}, true},
 		{measure.Generator{RunQueueWait: &waited}, true},
+		{measure.Generator{RunQueueWait: &little, Throttled: &measure.Throttled{}}, false},
+		{measure.Generator{RunQueueWait: &little, Throttled: &measure.Throttled{Periods: 1}}, true},
 	} {
 		r := late(tt.g)
 		require.True(t, starved(r))
@@ -285,7 +303,7 @@ func TestOnlyAKernelExcusesALateStart(t *testing.T) {
 	}
 	still := late(measure.Generator{RunQueueWait: &waited})
 	p := still.Phase["p"]
-	p.Reasons = append(p.Reasons, run.Reason{Validity: run.Invalid, Text: "the generator stood still 1 time for more than 250 ms, at most 300 ms"})
+	p.Reasons = append(p.Reasons, run.Reason{Validity: run.Invalid, Code: reason.StoodStill, Text: "the generator stood still 1 time for more than 250 ms, at most 300 ms"})
 	p.Stalls, p.MaxStallSeconds, p.Seconds = 1, 0.3, 10
 	require.True(t, starved(still))
 	require.True(t, crowded(still), "a stall of 300 ms, of 400 ms in the queue")

@@ -81,7 +81,7 @@ func TestMemcachedCountsWhatHydraSent(t *testing.T) {
 				addrs = append(addrs, addr)
 				before[addr] = memcachedCalls(t, addr)
 			}
-			r := beginFile(t, patientHydra(t), "-var", "driver=memcached", "-var", nodes(addrs...)).clean(60 * time.Second)
+			r := beginFile(t, patientHydra(t), "-var", "driver=memcached", "-var", nodes(addrs...)).whole()
 			requireHydraOnMemcached(t, r, test.server)
 
 			sent := sums(r)
@@ -199,7 +199,7 @@ func TestClassicMemcachedCounts(t *testing.T) {
 					before[verb] += n
 				}
 			}
-			r := begin(t, classic, "-var", nodes(ends...), "-var", fmt.Sprintf("cas=%t", test.cas)).clean(60 * time.Second)
+			r := begin(t, classic, "-var", nodes(ends...), "-var", fmt.Sprintf("cas=%t", test.cas)).whole()
 			mixed, many := r.Phase["mixed"].Op, r.Phase["many"].Op["get"]
 			require.EqualValues(t, 4000, mixed["get"].Sent+mixed["put"].Sent+mixed["delete"].Sent)
 			require.EqualValues(t, 2000, many.Sent)
@@ -221,7 +221,7 @@ func TestClassicMemcachedCounts(t *testing.T) {
 func TestMemcachedIsTooOld(t *testing.T) {
 	addr := oldMemcached(t)
 	l := beginFile(t, hydra, "-var", "driver=memcached", "-var", nodes(addr), "-var", "n=1", "-var", "w=1")
-	r := l.result(20 * time.Second)
+	r := l.result(60 * time.Second)
 	require.Equal(t, exit.Failed, r.ExitCode)
 	require.Contains(t, fmt.Sprint(r.Verdict.Reasons), "ask memcached what it is: mn: the server does not know the meta commands: "+
 		"it must be memcached 1.6.10 or newer")

@@ -113,8 +113,8 @@ func TestFaultsOnANetwork(t *testing.T) {
 	t.Parallel()
 	n := newNetworked(t, harmedWorkers+2, 1, "")
 	n.Machines[aheadOne].Ahead = 5 * time.Second
-	const lease = 5 * time.Second // longer than the harm from which workers recover
-	h := harm(n, lease, 12*time.Second)
+	const lease = 10 * time.Second // longer than the harm from which workers recover
+	h := harm(n, lease, 24*time.Second)
 	h.trouble(lease)
 	r := h.result(60 * time.Second)
 	require.Equal(t, exit.Degraded, r.ExitCode, r.Verdict.Reasons)
@@ -129,11 +129,11 @@ func TestFaultsOnANetwork(t *testing.T) {
 		sign   func(t *testing.T) // that it has happened
 	}{
 		{"nothing", untouchedOne, "", nil},
-		{"killed", killedOne, "no heartbeat for 5s", nil},
-		{"nothing arrives either way", silentOne, "no heartbeat for 5s", nil},
-		{"nothing arrives at the coordinator", muteOne, "no heartbeat for 5s", nil},
-		{"nothing arrives at the worker", deafOne, "no heartbeat for 5s", nil},
-		{"stopped for longer than its lease", stoppedOne, "no heartbeat for 5s", nil},
+		{"killed", killedOne, "no heartbeat for 10s", nil},
+		{"nothing arrives either way", silentOne, "no heartbeat for 10s", nil},
+		{"nothing arrives at the coordinator", muteOne, "no heartbeat for 10s", nil},
+		{"nothing arrives at the worker", deafOne, "no heartbeat for 10s", nil},
+		{"stopped for longer than its lease", stoppedOne, "no heartbeat for 10s", nil},
 		{"stopped by its user", leavingOne, "it was stopped on its own machine", nil},
 		{"stopped for less than its lease", pausedOne, "", func(t *testing.T) { requireTriedAgain(t, h.workers[pausedOne-1]) }},
 		{"cable out and in again", unpluggedOne, "", func(t *testing.T) { requireTriedAgain(t, h.workers[unpluggedOne-1]) }},
@@ -217,11 +217,11 @@ func requireTriedAgain(t *testing.T, w *process) {
 func TestCoordinatorFaultsOnANetwork(t *testing.T) {
 	t.Parallel()
 	n := newNetworked(t, 5, 1, "")
-	const lease = 4 * time.Second
-	h := harm(n, lease, time.Minute)
+	const lease = 8 * time.Second
+	h := harm(n, lease, 10*time.Minute)
 	snapshots := func() int { return len(readAll(t, h.load)) }
 	h.load.signal(syscall.SIGSTOP)
-	time.Sleep(lease / 2)
+	time.Sleep(lease / 4)
 	h.load.signal(syscall.SIGCONT)
 	before := snapshots()
 	h.load.until(func() bool { return snapshots() >= before+3*len(h.workers) })
@@ -229,7 +229,7 @@ func TestCoordinatorFaultsOnANetwork(t *testing.T) {
 
 	h.load.signal(syscall.SIGKILL)
 	for _, w := range h.workers {
-		require.Equal(t, exit.Failed, w.wait(30*time.Second), "%s", &w.stderr)
+		require.Equal(t, exit.Failed, w.wait(60*time.Second), "%s", &w.stderr)
 		require.Contains(t, w.stderr.String(), "not reached for longer than the lease, the run is given up")
 	}
 	got := h.received()

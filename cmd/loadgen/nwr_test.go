@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -135,7 +136,7 @@ func requireHydra(t *testing.T, addrs []string) {
 	t.Helper()
 	ask(t, addrs[0], "SET", "older", "1") // deltas, not totals
 	before := countAll(t, addrs)
-	r := beginFile(t, patientHydra(t), "-var", nodes(addrs...)).clean(60 * time.Second)
+	r := beginFile(t, patientHydra(t), "-var", nodes(addrs...)).whole()
 
 	require.Equal(t, []string{"put", "get"}, r.PhaseOrder)
 	put, get := r.Phase["put"].Op["put"], r.Phase["get"].Op["get"]
@@ -171,20 +172,22 @@ variable "nodes" { type = list(string) }
 variable "w" { default = 2 }
 variable "r" { default = 1 }
 variable "fanout" { default = "r" }
-variable "duration" { default = "6s" }
+variable "duration" { default = "10s" }
+variable "timeout" { default = "300ms" }
+variable "patience" { default = "2s" }
 variable "seed_keys" { default = true }
 
 target "space" {
 	driver    = "redis"
 	endpoints = var.nodes
-	timeout   = "300ms"
+	timeout   = var.timeout
 	replication {
 		coordinate  = "client"
 		n           = 3
 		w           = var.w
 		r           = var.r
 		read_fanout = var.fanout
-		timeout     = "2s"
+		timeout     = var.patience
 	}
 }
 dataset "items" {
@@ -217,10 +220,11 @@ func TestServersCountWhatAMixSent(t *testing.T) {
 	t.Parallel()
 	addrs := addresses(cluster(t, 4))
 	before := countAll(t, addrs)
-	r := begin(t, replicated, "-var", nodes(addrs...), "-var", "duration=2s", "-var", "r=2", "-var", "fanout=n").clean(60 * time.Second)
+	r := begin(t, replicated, "-var", nodes(addrs...), "-var", "duration=2s", "-var", "r=2", "-var", "fanout=n", "-var", "timeout=30s", "-var", "patience=30s").whole()
 	op := r.Phase["mixed"].Op
 	require.Positive(t, op["put"].OK)
-	require.InEpsilon(t, op["put"].OK, op["get"].OK, 0.1)
+	all := float64(op["put"].OK + op["get"].OK)
+	require.InDelta(t, all/2, op["get"].OK, 5*math.Sqrt(all)/2, "five standard deviations of a binomial count")
 	require.Zero(t, op["get"].Miss)
 	requireSent(t, r, addrs, before)
 }
@@ -286,10 +290,10 @@ func (f fault) run(t *testing.T) {
 	l.underWay()
 	time.Sleep(time.Second)
 	f.strike(t, servers[1])
-	r := l.clean(60 * time.Second)
+	r := l.whole()
 
 	mixed := r.Phase["mixed"]
-	require.InDelta(t, 6, mixed.Seconds, 1, "ends on time")
+	require.Greater(t, mixed.Seconds, 5.0, "it is not ended early")
 	sent := sums(r)
 	late := uint64(0) // what others of the servers did not answer in time, for want of a processor
 	for i, s := range servers {

@@ -126,7 +126,7 @@ func TestPhasesDoWhatTheyAreCalled(t *testing.T) {
 	do := func(t *testing.T, what string) *run.Phase {
 		t.Helper()
 		before := countAll(t, addrs)
-		r := begin(t, phasesPlan, "-var", nodes(addrs...), "-var", `do=["`+what+`"]`).clean(60 * time.Second)
+		r := begin(t, phasesPlan, "-var", nodes(addrs...), "-var", `do=["`+what+`"]`).whole()
 		require.Equal(t, []string{what}, r.PhaseOrder, "the others were not asked for")
 		requireSent(t, r, addrs, before)
 		return r.Phase[what]
@@ -209,7 +209,7 @@ func TestBuiltinNodesAreFilledAndFlushed(t *testing.T) {
 func TestEvictedKeysMiss(t *testing.T) {
 	node := beginTarget(t, "--memory", "1MiB")
 	l := begin(t, phasesPlan, "-var", nodes(node.addr), "-var", `do=["populate","zipf"]`, "-var", "keys=20000")
-	r := l.result(30 * time.Second)
+	r := l.result(60 * time.Second)
 	require.Equal(t, exit.Invalid, r.ExitCode)
 	held, evicted := number(t, node.addr, "DBSIZE"), stat(t, node.addr, "evicted_keys")
 	require.Equal(t, 20_000, held+evicted)
@@ -254,7 +254,7 @@ func TestMillionsOfGetsAllocateNothing(t *testing.T) {
 	const all = 16 * 187_500
 	addrs := addresses(cluster(t, 1))
 	before := countAll(t, addrs)
-	r := begin(t, millions, "-var", nodes(addrs[0])).clean(60 * time.Second)
+	r := begin(t, millions, "-var", nodes(addrs[0])).whole()
 	requireSent(t, r, addrs, before)
 	gets := r.Phase["gets"]
 	require.EqualValues(t, all, gets.Op["get"].OK)

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -26,7 +27,7 @@ func TestDeployedConfigurationIsValid(t *testing.T) {
 	require.Contains(t, out, "SUCCESS")
 }
 
-// livePlan runs for 21 s, in which Prometheus has to find the workers, on targets that answer by themselves: a closed phase with a setup, then an open one, replicated, with
+// livePlan runs until it is interrupted, for Prometheus has to find the workers, on targets that answer by themselves: a closed phase with a setup, then an open one, replicated, with
 // a scenario over both, in which some ops miss and some requests fail.
 const livePlan = `
 plan "live" {}
@@ -81,7 +82,7 @@ phase "mixed" {
   }
   open {
     rate     = "600/s"
-    duration = "19s"
+    duration = "20m"
     sessions = 12
     pipeline = 4
     ramp     = "1s"
@@ -104,16 +105,18 @@ func TestAgainstPrometheus(t *testing.T) {
 	id := db.query(`loadgen_run_active{job="loadgen"} == 1`)[0].Metric["run"]
 	t.Run("dashboards", func(t *testing.T) { testDashboards(t, db, id) })
 
-	result := tm.clean(60 * time.Second)
+	tm.signal(syscall.SIGINT)
+	result := tm.result(60 * time.Second)
+	require.Equal(t, run.Aborted, result.Verdict.Completeness, result.Verdict.Reasons)
 	for _, w := range tm.workers {
-		require.Zero(t, w.wait(10*time.Second), "%s", &w.stderr)
+		require.Zero(t, w.wait(60*time.Second), "%s", &w.stderr)
 	}
 	require.Equal(t, id, result.ID)
 	var due uint64
 	for _, o := range result.Phase["mixed"].Op {
 		due += o.Due
 	}
-	require.Greater(t, due, uint64(8000))
+	require.Positive(t, due)
 	db.await(`sum(last_over_time(loadgen_ops_due_total{job="loadgen-workers",phase="mixed"}[1m]))`, float64(due))
 	db.await(`sum(last_over_time(loadgen_ops_due_total{job="loadgen",phase="mixed"}[1m]))`, float64(due))
 	db.await(`max(last_over_time(loadgen_run_active[1m]))`, 0)
@@ -175,7 +178,7 @@ func (db database) ask(kind, expr string) []series {
 // await returns once an expression yields a single number: pages are found and scraped in their time, and stored a moment later.
 func (db database) await(expr string, want float64) {
 	db.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for {
 		result := db.query(expr)
 		if len(result) == 1 && valueOf(db.t, result[0]) == want {

@@ -34,7 +34,7 @@ phase "puts" {
 		sessions = 6
 		rate     = "500/s"
 		arrivals = "constant"
-		duration = "2s"
+		duration = "8s"
 	}
 }
 phase "gets" {
@@ -56,7 +56,7 @@ func TestReplaceAKilledWorker(t *testing.T) {
 			t.Run(name+" "+called, func(t *testing.T) {
 				t.Parallel()
 				node := beginTarget(t)
-				tm := &team{load: begin(t, fmt.Sprintf(replacedPlan, `on_worker_loss = "replace"`), "--listen", listen, "--workers", "3", "--lease", "1s", "--wait", "20s", "-var", nodes(node.addr))}
+				tm := &team{load: begin(t, fmt.Sprintf(replacedPlan, `on_worker_loss = "replace"`), "--listen", listen, "--workers", "3", "--lease", "6s", "--wait", "1m", "-var", nodes(node.addr))}
 				var how []string
 				tm.until(func() bool {
 					for l := range strings.Lines(tm.stderr.String()) {
@@ -73,9 +73,9 @@ func TestReplaceAKilledWorker(t *testing.T) {
 				workers := []*process{come("w1"), come("w2"), come("w3")}
 				tm.until(func() bool { return len(readAll(t, tm.load)) > 3 })
 				send(workers[1], syscall.SIGKILL)
-				workers[1].wait(5 * time.Second)
+				workers[1].wait(60 * time.Second)
 				workers = append(workers, come(called))
-				r := tm.result(40 * time.Second)
+				r := tm.result(60 * time.Second)
 				require.Equal(t, exit.Degraded, r.ExitCode, r.Verdict.Reasons)
 				require.Len(t, r.Losses, 1)
 				require.Equal(t, []string{"w2", "puts", called, "gets"}, []string{r.Losses[0].Worker, r.Losses[0].Phase, r.Losses[0].ReplacedBy, r.Losses[0].ReplacedFrom})
@@ -88,7 +88,7 @@ func TestReplaceAKilledWorker(t *testing.T) {
 				require.Contains(t, strings.Join(strings.Fields(tm.stdout.String()), " "), "from phase gets on, "+called+" had its sessions")
 				for i, w := range workers {
 					if i != 1 {
-						require.Zero(t, w.wait(10*time.Second), "%s", &w.stderr)
+						require.Zero(t, w.wait(60*time.Second), "%s", &w.stderr)
 					}
 				}
 			})

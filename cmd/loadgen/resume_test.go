@@ -24,7 +24,7 @@ func formOf(x *run.Experiment) (form []string) {
 		form = append(form, fmt.Sprint("run ", r.Variant, " ", r.Repetition))
 	}
 	for _, v := range x.Variants {
-		form = append(form, fmt.Sprint("variant ", v))
+		form = append(form, fmt.Sprint("variant ", v.Name, " ", v.Values, " ", v.Runs, " ", v.Stopped))
 	}
 	for _, f := range x.Figures {
 		form = append(form, fmt.Sprint("figure ", f.Variant, " ", f.Phase, " ", f.Op, " ", f.Metric, " ", f.Values))
@@ -48,11 +48,15 @@ func TestResumeAKilledExperiment(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte(plan), 0o600))
 	l := beginFile(t, path)
 	runs := l.runs
+	l.until(func() bool {
+		found, err := filepath.Glob(filepath.Join(runs, "*", "experiment.json"))
+		return err == nil && len(found) == 1
+	})
 	kept := 0
 	for range 4 {
 		time.Sleep(300*time.Millisecond + time.Duration(dice.Int64N(int64(500*time.Millisecond))))
 		send(l.process, syscall.SIGKILL)
-		l.wait(10 * time.Second)
+		l.wait(60 * time.Second)
 		x := onlyExperiment(t, runs)
 		require.GreaterOrEqual(t, len(x.Runs), kept, "nothing that was finished is run again")
 		if x.Finished {
@@ -85,7 +89,7 @@ func TestResumeAKilledExperiment(t *testing.T) {
 	require.Equal(t, formOf(want), formOf(onlyExperiment(t, runs)))
 
 	again := start(t, command(t, "coordinator", "run", path, "--runs", runs, "--resume", x.ID))
-	require.Equal(t, exit.Failed, again.wait(20*time.Second))
+	require.Equal(t, exit.Failed, again.wait(60*time.Second))
 	require.Contains(t, again.stderr.String(), "has all of its 12 runs")
 }
 
@@ -124,7 +128,7 @@ func TestResumeRefuses(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "plan.hcl")
 			require.NoError(t, os.WriteFile(path, []byte(c.plan), 0o600))
 			p := start(t, command(t, append([]string{"coordinator", "run", path, "--runs", l.runs}, c.args...)...))
-			require.Equal(t, c.code, p.wait(20*time.Second), "%s", &p.stderr)
+			require.Equal(t, c.code, p.wait(60*time.Second), "%s", &p.stderr)
 			for _, want := range c.want {
 				require.Contains(t, p.stderr.String(), want)
 			}

@@ -118,7 +118,7 @@ func TestRecoverKilledRuns(t *testing.T) {
 			l.until(func() bool { return len(l.directories()) == 1 })
 			time.Sleep(time.Duration(dice.Int64N(int64(2500 * time.Millisecond))))
 			send(l.process, syscall.SIGKILL)
-			l.wait(10 * time.Second)
+			l.wait(60 * time.Second)
 			l.requireRecovered()
 		})
 	}
@@ -139,7 +139,7 @@ func (l *load) requireRecovered() {
 	_, err := rundir.Load(l.runs, id)
 	finished := err == nil
 	again := start(l.t, command(l.t, "runs", "recover", "--runs", l.runs, id))
-	code := again.wait(10 * time.Second)
+	code := again.wait(60 * time.Second)
 	switch {
 	case finished:
 		require.Equal(l.t, exit.Failed, code)
@@ -211,14 +211,14 @@ func TestRecoverAfterAFullDisk(t *testing.T) {
 	l := onDisk(t, disk, filepath.Join(t.TempDir(), "run.json"))
 	l.underWay()
 	fill(t, disk)
-	require.Equal(t, exit.Failed, l.wait(10*time.Second), "%s", &l.stderr)
+	require.Equal(t, exit.Failed, l.wait(60*time.Second), "%s", &l.stderr)
 	results, err := filepath.Glob(filepath.Join(disk, "*", "result.json"))
 	require.NoError(t, err)
 	require.Empty(t, results)
 
 	id := filepath.Base(filepath.Dir(l.directories()[0]))
 	again := start(t, command(t, "runs", "recover", "--runs", disk, id))
-	require.Equal(t, exit.Failed, again.wait(10*time.Second))
+	require.Equal(t, exit.Failed, again.wait(60*time.Second))
 	require.Contains(t, again.stderr.String(), "no space left on device")
 	require.NoError(t, os.Remove(filepath.Join(disk, "filler")))
 	l.requireRecovered()
@@ -234,5 +234,5 @@ func TestRecoverLeavesALivingRunAlone(t *testing.T) {
 	require.Equal(t, exit.Failed, other.wait(60*time.Second))
 	require.Contains(t, other.stderr.String(), "it is being written")
 	l.signal(syscall.SIGINT)
-	require.Equal(t, run.Aborted, l.result(10*time.Second).Verdict.Completeness)
+	require.Equal(t, run.Aborted, l.result(60*time.Second).Verdict.Completeness)
 }

@@ -241,7 +241,7 @@ phase "other" {
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(there, id, "samples.csv"), c.file, 0o600))
 		p := start(t, command(t, "runs", "samples", id, "--runs", there))
-		require.NotEqual(t, exit.OK, p.wait(10*time.Second))
+		require.NotEqual(t, exit.OK, p.wait(60*time.Second))
 		require.Contains(t, p.stderr.String(), c.says)
 	}
 	require.NoError(t, os.Remove(filepath.Join(there, id, "samples.csv")))
@@ -273,9 +273,9 @@ phase "load" {
 	l := begin(t, plan)
 	l.until(func() bool { return len(readAll(t, l)) >= 2 })
 	l.signal(syscall.SIGKILL)
-	l.wait(10 * time.Second)
+	l.wait(60 * time.Second)
 	id := only(t, l.runs)
 	p := start(t, command(t, "runs", "recover", id, "--runs", l.runs))
-	require.Equal(t, exit.Degraded, p.wait(20*time.Second), "%s", &p.stderr)
+	require.Equal(t, exit.Degraded, p.wait(60*time.Second), "%s", &p.stderr)
 	require.Equal(t, 41, bytes.Count(output(t, nil, "loadgen", "runs", "samples", id, "--runs", l.runs), []byte{'\n'}))
 }

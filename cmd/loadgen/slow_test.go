@@ -58,7 +58,7 @@ func TestSlowClients(t *testing.T) {
 	plan := filepath.Join(t.TempDir(), "plan.hcl")
 	require.NoError(t, os.WriteFile(plan, []byte(closedPlan), 0o600))
 	waits := func(args ...string) []string {
-		return append([]string{"coordinator", "run", plan, "--runs", t.TempDir(), "--workers", "1", "--wait", "5m"}, args...)
+		return append([]string{"coordinator", "run", plan, "--runs", t.TempDir(), "--workers", "1", "--wait", "20m"}, args...)
 	}
 	type check struct {
 		name  string
@@ -88,7 +88,7 @@ func TestSlowClients(t *testing.T) {
 				port = at.Port()
 			}
 			return port > 0
-		}, 30*time.Second, 5*time.Millisecond, "%s", &p.stderr)
+		}, time.Minute, 5*time.Millisecond, "%s", &p.stderr)
 		address := fmt.Sprintf("localhost:%d", port)
 		left := drips(t, 270, func() (net.Conn, error) {
 			if c.secure == nil {
@@ -98,7 +98,7 @@ func TestSlowClients(t *testing.T) {
 		}, c.words)
 		c.serves(t, port)
 		checks = append(checks, check{name, func(t *testing.T) {
-			require.Eventually(t, func() bool { return left.Load() == 0 }, time.Minute, 50*time.Millisecond, "of 270")
+			require.Eventually(t, func() bool { return left.Load() == 0 }, 3*time.Minute, 50*time.Millisecond, "of 270")
 			c.serves(t, port)
 		}})
 	}
@@ -110,7 +110,7 @@ func TestSlowClients(t *testing.T) {
 // TestSlowClientsOfASocket is that where coordinators and workers of one user meet.
 func TestSlowClientsOfASocket(t *testing.T) {
 	t.Parallel()
-	l := begin(t, closedPlan, "--workers", "1", "--wait", "5m", "-var", "duration=1s")
+	l := begin(t, closedPlan, "--workers", "1", "--wait", "20m", "-var", "duration=1s")
 	tm := &team{load: l}
 	var path string
 	require.Eventually(t, func() bool {
@@ -126,9 +126,9 @@ func TestSlowClientsOfASocket(t *testing.T) {
 	}, time.Minute, 5*time.Millisecond)
 	left := drips(t, 300, func() (net.Conn, error) { return net.Dial("unix", path) }, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x3f\xff\x04\x00\x00\x00\x00\x00")
 	w := start(t, tm.command("worker", "--name", "w1", "--once", "--loops", "1"))
-	require.Eventually(t, func() bool { return left.Load() == 0 }, time.Minute, 50*time.Millisecond, "of 300")
-	l.clean(60 * time.Second)
-	require.Zero(t, w.wait(20*time.Second), "%s", &w.stderr)
+	require.Eventually(t, func() bool { return left.Load() == 0 }, 3*time.Minute, 50*time.Millisecond, "of 300")
+	l.whole()
+	require.Zero(t, w.wait(60*time.Second), "%s", &w.stderr)
 }
 
 // serves looks whether a page on the loopback answers.

@@ -64,7 +64,7 @@ func TestUnixSockets(t *testing.T) {
 	for driver, path := range map[string]string{"redis": redis, "memcached": servertest.MemcachedSocket(t)} {
 		for _, executor := range []string{"event loop", "blocking"} {
 			t.Run(driver+", "+executor, func(t *testing.T) {
-				r := begin(t, overSocket, "-var", "driver="+driver, "-var", "path="+path, "-var", "executor="+executor).result(30 * time.Second)
+				r := begin(t, overSocket, "-var", "driver="+driver, "-var", "path="+path, "-var", "executor="+executor).result(60 * time.Second)
 				mixed := r.Phase["mixed"]
 				require.Equal(t, []string{"unix://" + path}, mixed.Target.Endpoints)
 				require.EqualValues(t, 8000, mixed.Op["get"].OK+mixed.Op["put"].OK)
@@ -94,7 +94,7 @@ func TestUnixSocketErrors(t *testing.T) {
 	}
 	for path, want := range tests {
 		p := begin(t, overSocket, "-var", "driver=redis", "-var", "path="+path)
-		require.Equal(t, 6, p.wait(20*time.Second))
+		require.Equal(t, 6, p.wait(60*time.Second))
 		require.Contains(t, strings.Join(strings.Fields(p.stdout.String()), " "), "n0 (unix://"+path+"): connect: "+want)
 	}
 }
@@ -120,7 +120,7 @@ func TestUnixSocketOfSomebodyElse(t *testing.T) {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
 	}
 	p := start(t, cmd)
-	require.Equal(t, 6, p.wait(20*time.Second), "%s%s", &p.stdout, &p.stderr)
+	require.Equal(t, 6, p.wait(60*time.Second), "%s%s", &p.stdout, &p.stderr)
 	require.Contains(t, strings.Join(strings.Fields(p.stdout.String()), " "),
 		"n0 (unix://"+shut+"): connect: permission denied: this user may not write to the socket")
 }

@@ -41,17 +41,14 @@ type (
 	}
 	told struct {
 		Attempt string
-		Addr    string        `json:",omitempty"` // where the stranger waits for workers
-		Refused bool          // the other end ended it, or it could not be begun
-		Heard   string        // what came before
-		Took    time.Duration // until it was refused; the least of a few attempts
+		Addr    string `json:",omitempty"` // where the stranger waits for workers
+		Refused bool   // the other end ended it, or it could not be begun
+		Heard   string // what came before
 	}
 )
 
 const (
-	strangersPatience = 20 * time.Second // bounds each attempt
-	refusedWithin     = time.Second      // each of them is, unless this machine is too busy for that
-	strangersTries    = 3                // of each attempt, of which the quickest counts
+	strangersPatience = time.Minute // bounds each attempt
 	nobody            = 65534
 )
 
@@ -73,26 +70,12 @@ func stranger(text string) int {
 		"in clear": insecure.NewCredentials(), "no certificate": credentials.NewTLS(&tls.Config{InsecureSkipVerify: true}), "another key": own(identity.Worker),
 	}
 	for name, proof := range attempts {
-		try(func() told { return t.join(name, proof) })
+		tell(t.join(name, proof))
 	}
 	for name, says := range map[string]string{"nothing": "", "HTTP": "GET / HTTP/1.1\r\n\r\n", "HTTP/2": "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"} {
-		try(func() told { return t.talk(name, says) })
+		tell(t.talk(name, says))
 	}
 	return 0
-}
-
-// try makes an attempt a few times, and tells of the one that was refused first, or of one that was not refused at all.
-func try(attempt func() told) {
-	var quickest told
-	for i := range strangersTries {
-		began := time.Now()
-		w := attempt()
-		w.Took = time.Since(began)
-		if i == 0 || !w.Refused || quickest.Refused && w.Took < quickest.Took {
-			quickest = w
-		}
-	}
-	tell(quickest)
 }
 
 // enter tries what is in the directory.
@@ -183,14 +166,12 @@ func falseCoordinator(name string, proof credentials.TransportCredentials) {
 	pb.RegisterControlServer(server, o)
 	go func() { _ = server.Serve(tap) }() // ends with Stop
 	tell(told{Attempt: name, Addr: lis.Addr().String()})
-	began := time.Now()
 	w := told{Attempt: name}
 	select { // the worker has come again: it has refused the first time
 	case <-tap.again:
 		w.Refused = true
 	case <-time.After(strangersPatience):
 	}
-	w.Took = time.Since(began)
 	server.Stop()
 	w.Heard = o.heard.String() + tap.String()
 	tell(w)
@@ -304,7 +285,7 @@ func beginStranger(t *testing.T, what task) *json.Decoder {
 	cmd.Stdout, cmd.Stderr = in, &said
 	start(t, cmd)
 	require.NoError(t, in.Close())
-	require.NoError(t, out.SetReadDeadline(time.Now().Add(2*time.Minute)))
+	require.NoError(t, out.SetReadDeadline(time.Now().Add(10*time.Minute)))
 	t.Cleanup(func() { _ = out.Close() })
 	return json.NewDecoder(out)
 }
@@ -333,7 +314,6 @@ func refusedAll(t *testing.T, lines *json.Decoder, n int) {
 		var w told
 		require.NoError(t, lines.Decode(&w))
 		require.True(t, w.Refused, "%s: %s", w.Attempt, w.Heard)
-		require.Less(t, w.Took, refusedWithin, w.Attempt)
 		require.NotRegexp(t, tellsSomething, w.Heard, w.Attempt)
 		require.NotContains(t, w.Heard, "loadgen", w.Attempt)
 		require.Less(t, len(w.Heard), 256, "%s: %s", w.Attempt, w.Heard) // a TLS alert, a frame that says no more than that
@@ -371,7 +351,7 @@ func strangersJoin(t *testing.T, place string) {
 	}
 	require.Contains(t, tm.stderr.String(), "refused a connection")
 	tm.join(tm.addr)
-	r := tm.clean(60 * time.Second)
+	r := tm.whole()
 	require.Equal(t, []string{"w1"}, r.Workers)
 }
 
@@ -421,5 +401,5 @@ func strangersCommand(t *testing.T) {
 	p := worker("socket:coordinator", state)
 	require.Eventually(t, func() bool {
 		return strings.Contains(p.stderr.String(), fmt.Sprintf("belongs to user %d, not to you", nobody))
-	}, 20*time.Second, 5*time.Millisecond)
+	}, strangersPatience, 5*time.Millisecond)
 }

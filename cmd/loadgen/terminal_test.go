@@ -59,7 +59,7 @@ func at(t *testing.T, l *load, args ...string) *terminal {
 var (
 	// erased is what takes the two lines of progress back.
 	erased = regexp.MustCompile(`\x1b\[2A\r\x1b\[J`)
-	drawn  = regexp.MustCompile(`gets  \d+\.\ds of 1m0s  [█░]+ .*\r\nended \S+/s  p50 .*  p99 .*  bad 0`)
+	drawn  = regexp.MustCompile(`gets  \d+\.\ds of 10m0s  [█░]+ .*\r\nended \S+/s  p50 .*  p99 .*  bad 0`)
 )
 
 // TestProgressOnATerminal sits at a terminal while a load runs: two lines are drawn again and again, Ctrl-C typed there ends the run as a
@@ -71,19 +71,19 @@ func TestProgressOnATerminal(t *testing.T) {
 	l := &load{runs: t.TempDir(), out: t.TempDir() + "/run.json"}
 	term := at(t, l, "coordinator", "run", path, "--runs", l.runs, "--out", l.out)
 	require.Eventually(t, func() bool { return len(drawn.FindAllString(term.shown.String(), -1)) >= 3 },
-		20*time.Second, 10*time.Millisecond, "%q", &term.shown)
+		time.Minute, 10*time.Millisecond, "%q", &term.shown)
 	nodes := children(t, l.cmd.Process.Pid)
 	require.Len(t, nodes, 3)
 	_, err := term.WriteString("\x03")
 	require.NoError(t, err)
-	r := l.result(10 * time.Second)
+	r := l.result(60 * time.Second)
 	<-term.done
 	require.Equal(t, exit.Aborted, r.ExitCode)
 	require.Positive(t, r.Phase["gets"].Op["get"].OK)
-	requireGone(t, nodes, time.Second)
+	requireGone(t, nodes)
 
 	shown := term.shown.String()
-	require.Len(t, erased.FindAllString(shown, -1), len(drawn.FindAllString(shown, -1))+1, "the fill and each second of gets, all taken back")
+	require.Equal(t, strings.Count(shown, "\r\nended "), len(erased.FindAllString(shown, -1)), "of the fill and of gets, all taken back")
 	progress, report, found := cut(shown, erased)
 	require.True(t, found)
 	require.NotContains(t, report, "\x1b")
@@ -113,16 +113,14 @@ func cut(s string, at *regexp.Regexp) (before, after string, found bool) {
 func TestProgressInALog(t *testing.T) {
 	t.Parallel()
 	l := begin(t, openPlan, "-var", "duration=3s")
-	l.clean(60 * time.Second)
+	l.whole()
 	lines := strings.Split(strings.TrimSpace(l.stderr.String()), "\n")
 	require.Regexp(t, `^fill \(populate\)  \d+\.\ds  ended \S+/s  .*  bad 0  done 1,000 of 1,000$`, lines[0])
-	require.InDelta(t, 4, len(lines), 1)
+	require.GreaterOrEqual(t, len(lines), 2)
+	require.LessOrEqual(t, len(lines), int(l.ended.Sub(l.began).Seconds())+3, "one for each second, and one at each end")
 	for _, line := range lines[1:] {
-		offered := `offered 1\.00k/s  `
-		if strings.HasPrefix(line, "gets  3.") { // an interval that reaches behind the schedule's end has less to offer, and one behind it nothing
-			offered = `(offered \S+/s  )?`
-		}
-		require.Regexp(t, `^gets  \d\.\ds of 3\.0s  `+offered+`ended \S+/s  p50 .*  p99 .*  bad 0  done [\d,]+`, line)
+		// An interval that reaches behind the schedule's end has less to offer, and one behind it nothing.
+		require.Regexp(t, `^gets  \d+\.\ds of 3\.0s  (offered \S+/s  )?ended \S+/s  p50 .*  p99 .*  bad 0  done [\d,]+`, line)
 	}
 	require.NotContains(t, l.stderr.String(), "\x1b")
 	require.NotContains(t, l.stdout.String(), "\x1b")

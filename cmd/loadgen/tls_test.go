@@ -83,7 +83,7 @@ func TestServersCountWhatWasSentOverTLS(t *testing.T) {
 			l := secureLink(t, s.Addr, a)
 			before := kind.count(t, l)
 			r := begin(t, securePlan, "-var", "driver="+driver, "-var", "node="+s.Addr,
-				"-var", "ca="+a.CA, "-var", "cert="+client.Cert, "-var", "key="+client.Key).clean(60 * time.Second)
+				"-var", "ca="+a.CA, "-var", "cert="+client.Cert, "-var", "key="+client.Key).whole()
 			after := kind.count(t, l)
 			sent := sums(r)[s.Addr]
 			require.EqualValues(t, 4500, sent["get"].Sent+sent["put"].Sent)
@@ -138,7 +138,7 @@ func TestWhatIsWrongWithTLS(t *testing.T) {
 						l.clean(60 * time.Second)
 						return
 					}
-					r := l.result(30 * time.Second)
+					r := l.result(60 * time.Second)
 					require.Equal(t, exit.Failed, r.ExitCode)
 					require.Len(t, r.Verdict.Reasons, 1)
 					for _, want := range test.want {
@@ -153,7 +153,7 @@ func TestWhatIsWrongWithTLS(t *testing.T) {
 // TestPlainServerDoesNotSpeakTLS gives the port of a server without TLS.
 func TestPlainServerDoesNotSpeakTLS(t *testing.T) {
 	t.Parallel()
-	r := begin(t, securePlan, "-var", "driver=redis", "-var", "node="+servertest.Redis(t)).result(30 * time.Second)
+	r := begin(t, securePlan, "-var", "driver=redis", "-var", "node="+servertest.Redis(t)).result(60 * time.Second)
 	require.Equal(t, exit.Failed, r.ExitCode)
 	require.Len(t, r.Verdict.Reasons, 1)
 	require.Contains(t, r.Verdict.Reasons[0], "TLS")

@@ -24,7 +24,7 @@ func TestTraceIsDividedBetweenRemoteWorkers(t *testing.T) {
 	tm := invite(t, 2, begin)
 	tm.join(tm.addr, "--files", dir)
 	tm.join(tm.addr, "--files", dir)
-	r := tm.result(30 * time.Second)
+	r := tm.result(60 * time.Second)
 	served := countCalls(t, addr)
 	replay := r.Phase["replay"]
 	var ended uint64
@@ -116,7 +116,7 @@ func TestSessionsReplayATrace(t *testing.T) {
 		for range workers {
 			tm.join(tm.addr, "--files", dir)
 		}
-		r := tm.result(30 * time.Second)
+		r := tm.result(60 * time.Second)
 		served, ended := countCalls(t, addr), calls{}
 		for name, ph := range r.Phase {
 			require.NotContains(t, fmt.Sprint(ph.Reasons), "expect_hits", "what populate has put is not asked for")

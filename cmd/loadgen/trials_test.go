@@ -166,7 +166,7 @@ func (tr *trial) end() {
 	for _, w := range tr.c.workers { // those that wait for another run are told to go
 		send(w, syscall.SIGCONT)
 		send(w, syscall.SIGTERM)
-		w.wait(20 * time.Second)
+		w.wait(60 * time.Second)
 	}
 	require.Empty(tr.t, children(tr.t, tr.c.cmd.Process.Pid))
 }
@@ -174,7 +174,7 @@ func (tr *trial) end() {
 // recovered makes a result of what a killed coordinator has left.
 func (tr *trial) recovered(id string) {
 	again := start(tr.t, command(tr.t, "runs", "recover", "--runs", tr.c.runs, id))
-	code := again.wait(20 * time.Second)
+	code := again.wait(60 * time.Second)
 	if strings.Contains(again.stderr.String(), "holds nothing to make a result of") {
 		require.Equal(tr.t, exit.Failed, code)
 		require.Empty(tr.t, tr.c.counted(id))

@@ -57,7 +57,7 @@ func TestStarvedGeneratorIsCaught(t *testing.T) {
 			others = append(others, start(t, exec.Command("sh", "-c", "while :; do :; done")))
 		}
 		open = begin(t, openPlan, "-var", nodes(node.addr), "-var", "rate=10k/s", "-var", "duration=2s")
-		r := open.result(30 * time.Second)
+		r := open.result(60 * time.Second)
 		gets := r.Phase["gets"]
 		require.Equal(t, exit.Invalid, r.ExitCode, doubts(gets))
 		require.Contains(t, doubts(gets), "invalid: the generator's loop waited ")
@@ -65,13 +65,23 @@ func TestStarvedGeneratorIsCaught(t *testing.T) {
 		require.Contains(t, open.stdout.String(), "! the generator's loop waited ")
 
 		closed = begin(t, closedPlan, "-var", nodes(node.addr), "-var", "duration=2s")
-		gets = closed.result(30 * time.Second).Phase["gets"]
-		require.Equal(t, run.Suspect, gets.Validity, doubts(gets))
+		gets = closed.result(60 * time.Second).Phase["gets"]
+		requireSuspect(t, gets)
 		require.Contains(t, doubts(gets), "suspect: the generator's loop waited ")
 		for _, other := range others {
 			require.NoError(t, other.cmd.Process.Kill())
 		}
 	})
+}
+
+// requireSuspect checks that a phase is suspect, or, where a quota of the machine's has kept loadgen from running, worse.
+func requireSuspect(t *testing.T, p *run.Phase) {
+	t.Helper()
+	if throttled(p) {
+		require.Equal(t, run.Invalid, p.Validity, doubts(p))
+		return
+	}
+	require.Equal(t, run.Suspect, p.Validity, doubts(p))
 }
 
 // quota makes a control group that may compute for a tenth of the time, and returns the file that processes enter it by.
@@ -83,7 +93,7 @@ func quota(t *testing.T) string {
 			return err
 		}
 		t.Cleanup(func() { // its processes have ended: those that the test starts later are cleaned up earlier
-			require.Eventually(t, func() bool { return os.Remove(dir) == nil }, 10*time.Second, 10*time.Millisecond)
+			require.Eventually(t, func() bool { return os.Remove(dir) == nil }, time.Minute, 10*time.Millisecond)
 		})
 		for file, text := range files {
 			if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644); err != nil {
@@ -125,31 +135,31 @@ func TestThrottledGeneratorIsCaught(t *testing.T) {
 	require.Equal(t, run.Invalid, gets.ValidityOf("op.get.rate"))
 }
 
-// TestSleepingGeneratorIsCaught stops the generator for 600 ms of 3 s: a fifth of the ops are late for it.
+// TestSleepingGeneratorIsCaught stops the generator for 600 ms of 8 s: more than one in twenty ops are late for it.
 func TestSleepingGeneratorIsCaught(t *testing.T) {
 	node := beginTarget(t)
 	for model, src := range map[string]string{"open": openPlan, "closed": closedPlan} {
 		t.Run(model, func(t *testing.T) {
-			l := begin(t, src, "-var", nodes(node.addr), "-var", "duration=3s")
+			l := begin(t, src, "-var", nodes(node.addr), "-var", "duration=8s")
 			l.underWay()
 			l.signal(syscall.SIGSTOP)
 			time.Sleep(600 * time.Millisecond) // the length of the stop is what the test is about
 			l.signal(syscall.SIGCONT)
-			gets := l.result(30 * time.Second).Phase["gets"]
+			gets := l.result(60 * time.Second).Phase["gets"]
 			require.Regexp(t, `the generator stood still \d+ times? for more than 250 ms, at most `, doubts(gets))
 			require.GreaterOrEqual(t, gets.MaxStallSeconds, 0.55, "a step of the loop before it is no part of it")
 			if model == "open" {
 				require.Equal(t, run.Invalid, gets.Validity, doubts(gets))
 				require.GreaterOrEqual(t, *gets.Op["get"].Response.P99, 0.4, "who waits for the generator waits")
 			} else {
-				require.Equal(t, run.Suspect, gets.Validity, doubts(gets))
+				requireSuspect(t, gets)
 			}
 			require.NotEqual(t, run.Valid, gets.ValidityOf("op.get.response.p99"))
 		})
 	}
 }
 
-// TestShortStopsOfAClosedGeneratorAreCaught stops the generator, for less than a stall, five times in a load; or its target, which is not the generator's doing.
+// TestShortStopsOfAClosedGeneratorAreCaught stops the generator, for less than a stall, eight times in a load; or its target, which is not the generator's doing.
 // Where other programs had the processor as well, a stop may have become a stall, and what they took the larger part: the reason is that then.
 func TestShortStopsOfAClosedGeneratorAreCaught(t *testing.T) {
 	const reason = `the generator's loop was kept from its processor \d+ times, for `
@@ -157,10 +167,10 @@ func TestShortStopsOfAClosedGeneratorAreCaught(t *testing.T) {
 		src := strings.Replace(closedPlan, `"1ms"`, `"`+think+`"`, 1)
 		t.Run("generator, think "+think, func(t *testing.T) {
 			node := beginTarget(t)
-			l := begin(t, src, "-var", nodes(node.addr), "-var", "duration=5s")
+			l := begin(t, src, "-var", nodes(node.addr), "-var", "duration=8s")
 			l.underWay()
-			stopAndGo(l.process, 5, 100*time.Millisecond)
-			gets := l.result(30 * time.Second).Phase["gets"]
+			stopAndGo(l.process, 8, 100*time.Millisecond)
+			gets := l.result(60 * time.Second).Phase["gets"]
 			switch {
 			case gets.Stalls > 0:
 				require.Contains(t, doubts(gets), "the generator stood still ")
@@ -175,14 +185,15 @@ func TestShortStopsOfAClosedGeneratorAreCaught(t *testing.T) {
 		})
 		t.Run("target, think "+think, func(t *testing.T) {
 			node := beginTarget(t)
-			l := begin(t, src, "-var", nodes(node.addr), "-var", "duration=5s")
+			l := begin(t, src, "-var", nodes(node.addr), "-var", "duration=8s")
 			l.underWay()
 			stopAndGo(node.process, 2, 300*time.Millisecond)
-			gets := l.result(30 * time.Second).Phase["gets"]
+			gets := l.result(60 * time.Second).Phase["gets"]
 			require.GreaterOrEqual(t, *gets.Op["get"].Response.Max, 0.25)
-			if queuedFor(t, gets, node) < 0.01 {
-				require.NotRegexp(t, reason, doubts(gets))
+			if wanting(t, gets, node.cmd.Process.Pid) {
+				return // what kept the generator from its processor as well is counted, too
 			}
+			require.NotRegexp(t, reason, doubts(gets))
 			require.Less(t, gets.Generator.Interrupted.Seconds-gets.Generator.Interrupted.OthersSeconds, 0.2, "of 0.6 s that the target was stopped for")
 		})
 	}
@@ -203,7 +214,7 @@ func TestTooFewSamplesMakeNoQuantile(t *testing.T) {
 	l := begin(t, openPlan+`
 assert "quick" { that = phase.gets.op.get.response.p99 < 10 }
 `, "-var", "rate=500/s", "-var", "duration=1s")
-	r := l.result(30 * time.Second)
+	r := l.result(60 * time.Second)
 	get := r.Phase["gets"].Op["get"]
 	require.NotNil(t, get.Response.P90)
 	require.Nil(t, get.Response.P99)
@@ -236,10 +247,13 @@ func TestUnsettledTargetIsCaught(t *testing.T) {
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
-	gets := l.result(30 * time.Second).Phase["gets"]
+	gets := l.result(60 * time.Second).Phase["gets"]
 	require.NotEqual(t, run.Valid, gets.Validity)
+	require.NotEqual(t, run.Valid, gets.ValidityOf("op.get.rate"))
+	if wanting(t, gets, node.cmd.Process.Pid) {
+		return // what others took of the rate may hide what the node did
+	}
 	require.Contains(t, doubts(gets), "suspect: the rate fell by ")
-	require.Equal(t, run.Suspect, gets.ValidityOf("op.get.rate"))
 	require.Less(t, *gets.Steady.Rate.Drift, -0.5)
 }
 
@@ -247,9 +261,9 @@ func TestUnsettledTargetIsCaught(t *testing.T) {
 // as such where the generator or its node is known to have waited.
 func ofTheMachine(why reason.Code, waited bool) bool {
 	switch why {
-	case reason.Neighbours, reason.RunQueue, reason.StartedLate, reason.Retransmits:
+	case reason.Neighbours, reason.RunQueue, reason.CpuQuota, reason.StartedLate, reason.Retransmits:
 		return true
-	case reason.StoodStill, reason.Overloaded, reason.Drift:
+	case reason.StoodStill, reason.Interrupted, reason.GoScheduler, reason.Overloaded, reason.Drift:
 		return waited
 	}
 	return false
@@ -264,7 +278,7 @@ func TestGoodRunsAreNotAccused(t *testing.T) {
 		args        []string
 	}{
 		"open":   {openPlan, "none", open},
-		"warmed": {strings.Replace(openPlan, `drain    = "2s"`, "drain = \"2s\"\nwarmup = \"3s\"", 1), "plan", open},
+		"warmed": {strings.Replace(openPlan, "drain    = var.drain", "drain = var.drain\nwarmup = \"3s\"", 1), "plan", open},
 		"closed": {closedPlan, "none", []string{"-var", "duration=14s"}},
 	} {
 		t.Run(model, func(t *testing.T) {
@@ -273,28 +287,29 @@ func TestGoodRunsAreNotAccused(t *testing.T) {
 			r := begin(t, test.src, append(test.args, "-var", nodes(node.addr))...).result(60 * time.Second)
 			require.Equal(t, run.Complete, r.Verdict.Completeness)
 			gets := r.Phase["gets"]
-			queued := queuedFor(t, gets, node)
-			t.Logf("one of the two waited for %.1f %% of the time\n%s", 100*queued, doubts(gets))
+			waited := wanting(t, gets, node.cmd.Process.Pid)
+			t.Logf("one of the two waited: %t\n%s", waited, doubts(gets))
 			require.Equal(t, test.warmUp, gets.WarmUp.By)
 			if gets.Steady.Rate.Drift == nil {
-				require.Greater(t, queued, 0.01, "too little of it was steady")
+				require.True(t, waited, "too little of it was steady")
 			}
-			require.Zero(t, gets.Generator.Throttled.Periods)
 			require.Positive(t, gets.Generator.TCP.BytesSent)
-			require.Less(t, gets.Generator.Busy, 0.5)
+			if !waited {
+				require.Less(t, gets.Generator.Busy, 0.5)
+			}
 			for _, why := range gets.Reasons {
-				require.True(t, ofTheMachine(why.Code, queued > 0.01), "accused: %s", why.Text)
+				require.True(t, ofTheMachine(why.Code, waited), "accused: %s", why.Text)
 			}
 		})
 	}
 }
 
-// queuedFor returns the share of a phase's time for which the generator's loop, or the node that it loads and nobody has loaded for longer, was ready to
-// run and had no processor: the larger of the two. A node's threads add up.
-func queuedFor(t *testing.T, p *run.Phase, node *server) float64 {
+// wanting says whether the kernel has seen that the generator or its target, a process that nobody has loaded for longer, wanted a processor and had
+// none: they stood in a run queue, a quota was spent, or others had the machine.
+func wanting(t *testing.T, p *run.Phase, target int) bool {
 	t.Helper()
 	require.NotNil(t, p.Generator.RunQueueWait)
-	return max(*p.Generator.RunQueueWait, waited(t, node.cmd.Process.Pid).Seconds()/p.Seconds)
+	return *p.Generator.RunQueueWait > 0.01 || waited(t, target).Seconds()/p.Seconds > 0.01 || p.Generator.Machine.Doubtful() || throttled(p)
 }
 
 // waited returns how long the threads of a process have waited for a processor.

@@ -131,7 +131,7 @@ func TestRowsOfAFileOnServers(t *testing.T) {
 		tm := invite(t, 2, begin)
 		tm.join(tm.addr, "--files", dir)
 		tm.join(tm.addr, "--files", dir)
-		r := tm.result(30 * time.Second)
+		r := tm.result(60 * time.Second)
 		for _, name := range []string{"fill", "batches", "scenes", "fill_checked", "checked", "brief"} {
 			for verb, o := range r.Phase[name].Op {
 				require.Equal(t, o.Due, o.OK, "%s %s", name, verb)
@@ -149,7 +149,7 @@ func TestRowsOfAFileOnServers(t *testing.T) {
 	t.Run("memcached", func(t *testing.T) {
 		addr, dir := servertest.Memcached(t), t.TempDir()
 		rows(t, dir, n)
-		r := begin(t, importPlan, "--files", dir, "-var", "driver=memcached", "-var", nodes(addr)).result(30 * time.Second)
+		r := begin(t, importPlan, "--files", dir, "-var", "driver=memcached", "-var", nodes(addr)).result(60 * time.Second)
 		require.EqualValues(t, n, r.Phase["fill"].Op["put"].OK)
 		require.EqualValues(t, 400, r.Phase["checked"].Op["get"].OK+r.Phase["checked"].Op["put"].OK)
 		require.Zero(t, r.Phase["checked"].Foreign)
