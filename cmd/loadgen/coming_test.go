@@ -66,7 +66,7 @@ func TestMemtierDefault(t *testing.T) {
 	const clients, requests = 5, 550
 	for driver, addr := range map[string]string{"redis": servertest.Redis(t), "memcached": servertest.Memcached(t)} {
 		t.Run(driver, func(t *testing.T) {
-			r := beginFile(t, filepath.Join("..", "..", "plans", "memtier-default.hcl"), "-var", "endpoint="+addr, "-var", "driver="+driver,
+			r := beginExample(t, "memtier-default.hcl", "-var", "endpoint="+addr, "-var", "driver="+driver,
 				"-var", "clients=5", "-var", "requests=550").result(60 * time.Second)
 			require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
 			get, put := r.Phase["mixed"].Op["get"], r.Phase["mixed"].Op["put"]

@@ -2,7 +2,6 @@ package main_test
 
 import (
 	"math"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -86,7 +85,7 @@ func TestKneeOfRedis(t *testing.T) {
 	t.Parallel()
 	s := servertest.StartRedis(t)
 	addr := s.Addr
-	l := beginFile(t, filepath.Join("..", "..", "plans", "knee.hcl"), "-var", "endpoint="+addr, "-var", "budget=5s", "-var", "step=250ms",
+	l := beginExample(t, "knee.hcl", "-var", "endpoint="+addr, "-var", "budget=5s", "-var", "step=250ms",
 		"-var", "from=5k/s", "-var", "slo=100ms", "-var", "keys=1000")
 	r := l.result(60 * time.Second)
 	require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)

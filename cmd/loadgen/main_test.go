@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -181,8 +182,32 @@ func begin(t testing.TB, src string, args ...string) *load {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "plan.hcl")
-	require.NoError(t, os.WriteFile(path, []byte(src), 0o600))
+	require.NoError(t, os.WriteFile(path, []byte(patient(src)), 0o600))
 	return beginFile(t, path, args...)
+}
+
+var (
+	targetBlock = regexp.MustCompile(`(?ms)^target "[^"]+" \{\n.*?^\}`)
+	needsNone   = regexp.MustCompile(`timeout|driver\s+= "null"`)
+)
+
+// patient gives the targets of a plan that say nothing of it a timeout for which no stall of the machine is long enough: by default it is a second, and
+// what has timed out is in no count of what went well.
+func patient(src string) string {
+	return targetBlock.ReplaceAllStringFunc(src, func(target string) string {
+		if needsNone.MatchString(target) {
+			return target
+		}
+		return strings.Replace(target, "{\n", "{\n  timeout = \"60s\"\n", 1)
+	})
+}
+
+// beginExample begins the plan in a file of this repository that needs no other, with patience.
+func beginExample(t testing.TB, name string, args ...string) *load {
+	t.Helper()
+	src, err := os.ReadFile(filepath.Join("..", "..", "plans", name))
+	require.NoError(t, err)
+	return begin(t, string(src), args...)
 }
 
 // beginFile starts to run the plan in a file.

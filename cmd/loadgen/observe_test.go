@@ -36,6 +36,7 @@ dataset "items" {
 	values { size = "100B" }
 }
 observe "server" {
+	timeout = "30s"
 	server { target = target.cache }
 }
 observe "process" {

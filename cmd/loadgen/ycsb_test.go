@@ -2,7 +2,6 @@ package main_test
 
 import (
 	"math"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -29,7 +28,7 @@ func TestYCSB(t *testing.T) {
 				if pick != "" {
 					args = append(args, "-var", "pick="+pick)
 				}
-				r := beginFile(t, filepath.Join("..", "..", "plans", "ycsb-"+workload+".hcl"), args...).result(60 * time.Second)
+				r := beginExample(t, "ycsb-"+workload+".hcl", args...).result(60 * time.Second)
 				require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
 				require.True(t, r.Verdict.Validity != run.Invalid || starved(r) && crowded(r), "%v", r.Verdict.Reasons)
 				get, put := r.Phase["run"].Op["get"], r.Phase["run"].Op["put"]
