@@ -226,6 +226,21 @@ func TestWhatComesLateIsReturnedWithTheNext(t *testing.T) {
 	}
 }
 
+// What has come of an interval that waits is known of each that does, and of no other.
+func TestAheadIsOfTheIntervalsThatWait(t *testing.T) {
+	j := NewJoiner(2, 0)
+	for _, to := range []int64{10, 20} {
+		j.Add(0, to, false, NewTotals(0, 1))
+	}
+	for to, want := range map[int64]bool{0: false, 10: true, 15: false, 20: true, 30: false} {
+		i, ok := j.Ahead(to)
+		require.Equal(t, want, ok, "%d", to)
+		if want {
+			require.Equal(t, to, i.To)
+		}
+	}
+}
+
 // A source whose time runs backwards stays where it is.
 func TestASourceDoesNotGoBack(t *testing.T) {
 	one := NewTotals(0, 1)

@@ -180,6 +180,16 @@ func TestADrawMayPassAllOps(t *testing.T) {
 	require.Zero(t, NewDraw(1, 1, 1).next(), "the first is taken")
 }
 
+// What was taken is handed over once.
+func TestTakenOpsAreHandedOverOnce(t *testing.T) {
+	d := NewDraw(10, 1, 1)
+	d.Enter(op(1), nil, 1)
+	require.Len(t, d.Taken(), 1)
+	require.Empty(t, d.Taken())
+	d.Enter(op(2), nil, 1)
+	require.Len(t, d.Taken(), 1)
+}
+
 // From when the draw is full, its largest rank is the one that the next op has to be below.
 func TestTheLargestRankIsInFront(t *testing.T) {
 	for seed := range uint64(20) {
