@@ -167,7 +167,7 @@ func (l *load) disturbed(x *run.Experiment) bool {
 		r, err := rundir.Load(l.runs, named.ID)
 		require.NoError(l.t, err)
 		for _, p := range r.Phase {
-			if g := p.Generator; g.RunQueueWait != nil && *g.RunQueueWait > 0.01 || g.Machine.Doubtful() || throttled(p) {
+			if slowed(p) {
 				return true
 			}
 		}

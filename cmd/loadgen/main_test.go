@@ -297,6 +297,12 @@ func crowded(r *run.Run) bool {
 	return true
 }
 
+// slowed says whether the kernel has seen in a phase that others had the processors, whatever the phase's verdict.
+func slowed(p *run.Phase) bool {
+	wait := p.Generator.RunQueueWait
+	return wait != nil && *wait > 0.01 || p.Generator.Machine.Doubtful() || throttled(p)
+}
+
 // throttled says whether the kernel has seen that a CPU quota, which may be that of the machine's own container, kept loadgen from running.
 func throttled(p *run.Phase) bool {
 	return p.Generator.Throttled != nil && p.Generator.Throttled.Periods > 0

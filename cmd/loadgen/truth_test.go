@@ -309,7 +309,7 @@ func TestGoodRunsAreNotAccused(t *testing.T) {
 func wanting(t *testing.T, p *run.Phase, target int) bool {
 	t.Helper()
 	require.NotNil(t, p.Generator.RunQueueWait)
-	return *p.Generator.RunQueueWait > 0.01 || waited(t, target).Seconds()/p.Seconds > 0.01 || p.Generator.Machine.Doubtful() || throttled(p)
+	return slowed(p) || waited(t, target).Seconds()/p.Seconds > 0.01
 }
 
 // waited returns how long the threads of a process have waited for a processor.
