@@ -307,6 +307,24 @@ func TestOutlook(t *testing.T) {
 	}
 }
 
+// A variant that has not run yet has no part in the outlook.
+func TestOutlookWithoutAVariant(t *testing.T) {
+	random := rand.New(rand.NewPCG(4, 1))
+	x := begun(described(5, "a", "b", "c"))
+	var runs []*run.Run
+	for i := range 3 {
+		for _, v := range []string{"a", "b"} {
+			r := measured(x, v, i+1, 4, 1000*(1+0.01*random.NormFloat64()), random)
+			x.Add(r, false)
+			runs = append(runs, r)
+		}
+	}
+	lines, all := experiment.Outlook(x, runs)
+	require.True(t, all)
+	require.Len(t, lines, 1)
+	require.Contains(t, lines[0], "(b)")
+}
+
 // Of variants that show differences equally large, the outlook names the first. Where the values do not vary there is no least difference to tell.
 func TestOutlookOfEqualVariants(t *testing.T) {
 	for _, test := range []struct {

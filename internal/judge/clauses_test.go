@@ -491,3 +491,11 @@ func TestRateOfASessionThatPauses(t *testing.T) {
 	require.NotNil(t, p.Op["get"].Rate, p.Nulls["op.get.rate"])
 	require.InEpsilon(t, 500, *p.Op["get"].Rate, 0.002)
 }
+
+// A series around nothing has no trend, and says why.
+func TestTrendOfZeros(t *testing.T) {
+	b := builder{phase: &phase{Phase: &run.Phase{Nulls: map[string]string{}, NullCodes: map[string]reason.Code{}}}}
+	require.Zero(t, b.trend("steady.rate", make([]float64, 20)))
+	require.Equal(t, reason.NoOps, b.phase.NullCodes["steady.rate"])
+	require.Equal(t, "its mean is 0", b.phase.Nulls["steady.rate"])
+}

@@ -83,6 +83,7 @@ func TestLimitsOfTheGenerator(t *testing.T) {
 		"sent again":                    {closed, resent(1/suspectResent, 1), nil},
 		"sent again more":               {closed, resent(1/suspectResent-1, 1), []string{"retransmits suspect"}},
 		"nothing sent":                  {closed, resent(0, 1), nil},
+		"one byte, and again":           {closed, resent(1, 1), []string{"retransmits suspect"}},
 		"gaps":                          {closed, gaps(1e6, suspectGaps*10, 0.001, 0), nil},
 		"more gaps":                     {closed, gaps(1e6, *above(suspectGaps * 10), 0.001, 0), []string{"interrupted suspect"}},
 		"gaps of an open phase":         {open, gaps(1e6, *above(suspectGaps * 10), 0.001, 0), nil},

@@ -128,4 +128,6 @@ func TestManyWorkersCostLittle(t *testing.T) {
 	counters := totals.Counters()
 	account := accountOf(totals)
 	require.Zero(t, testing.AllocsPerRun(100, func() { _ = account.HasCounted(&counters) }))
+	totals.Errors = Errors{}
+	require.Nil(t, accountOf(totals).errors, "4 KiB less")
 }

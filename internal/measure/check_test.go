@@ -74,6 +74,12 @@ func TestCheckValidFindsEachDefect(t *testing.T) {
 		{"last before last first", func(t *Totals) { t.Span.LastFirst = t.Span.Last + 1 }, "do not go with last ends"},
 		{"out before the first", func(t *Totals) { t.Span.FirstOut = t.Span.First - 1 }, "the earliest last start of"},
 		{"out after the first last", func(t *Totals) { t.Span.FirstOut = t.Span.FirstLast + 1 }, "the earliest last start of"},
+		{"kinds of nothing", func(t *Totals) {
+			var k Kind
+			k.Service.RecordN(1, 7)
+			k.Response.RecordN(1, 7)
+			t.Ops[driver.Delete].Kinds = []Kind{k}
+		}, "are of a kind, but "},
 		{"span of none", func(t *Totals) { t.Span.Sessions = 0 }, "a span of no session"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

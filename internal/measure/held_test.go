@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/hist"
 )
 
 // bomb counts, of each verb, one op in as many histograms of acks as there can be, each as wide as it gets: 15 MB a verb, in a form of some kilobytes.
@@ -58,4 +59,17 @@ func TestBucketBombs(t *testing.T) {
 	}
 	require.Less(t, inUse()-before, int64(mostHeld+32<<20))
 	runtime.KeepAlive(&all)
+}
+
+// TestEachHistogramIsHeld has every histogram of an op grow by as much alone.
+func TestEachHistogramIsHeld(t *testing.T) {
+	o := Op{Kinds: make([]Kind, 2), Acks: make([]hist.Hist, 1), Growth: &Growth{Bins: make([]GrowthBin, 1)}, Steps: []*Op{{}}}
+	hists := o.hists()
+	all := append(hists[:], &o.Kinds[0].Service, &o.Kinds[1].Response, &o.Acks[0], &o.Growth.Bins[0].Answered, &o.Steps[0].Lag)
+	for i, h := range all {
+		before, of := o.held(), h.Bytes()
+		h.Record(math.MaxInt64)
+		require.Greater(t, h.Bytes(), of)
+		require.Equal(t, before+h.Bytes()-of, o.held(), "%d", i)
+	}
 }

@@ -151,3 +151,16 @@ func TestLinkHoldsBack(t *testing.T) {
 	require.NotNil(t, l.pop())
 	require.Nil(t, l.pop())
 }
+
+// TestLinkFillsItsWindow sends as much as the window holds, to the byte.
+func TestLinkFillsItsWindow(t *testing.T) {
+	for _, beyond := range []int{0, 1} {
+		var l link
+		for range 2 {
+			l.push(&pb.Envelope{Content: &pb.Envelope_Snapshot{Snapshot: make([]byte, 100)}})
+		}
+		require.NotNil(t, l.pop())
+		l.queue[1].size = windowBytes - l.queue[0].size + beyond
+		require.Equal(t, beyond == 0, l.more())
+	}
+}

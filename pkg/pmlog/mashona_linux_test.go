@@ -129,6 +129,9 @@ func TestMashonaChannel(t *testing.T) {
 	n, err := MashonaChannelLen(bytes.NewReader(side), 1000)
 	require.NoError(t, err)
 	require.EqualValues(t, 258, n)
+	n, err = MashonaChannelLen(strings.NewReader("TRBMFCM1\x00\x00\x00\x00"), 1000)
+	require.NoError(t, err)
+	require.Zero(t, n, "nothing has been written")
 	for _, bad := range []string{"", "TRBMFCM1\x00\x00", "TRBMFCM2\x00\x00\x00\x00", "TRBMFCM1\x00\x00\x03\xe9", "TRBMFCM1\xff\xff\xff\xff"} {
 		_, err := MashonaChannelLen(strings.NewReader(bad), 1000)
 		require.Error(t, err)
