@@ -8,7 +8,9 @@ import (
 )
 
 // Caveats lists what bears on whether figures from a place may be compared with those from another, or on what they promise.
-func Caveats(mode Mode, place Place) []string {
+func Caveats(mode Mode, place Place) []string { return caveats(blockDevices, mode, place) }
+
+func caveats(devices string, mode Mode, place Place) []string {
 	list := []string{}
 	switch {
 	case place.Volatile():
@@ -37,7 +39,7 @@ func Caveats(mode Mode, place Place) []string {
 		if place.Unordered() {
 			list = append(list, place.FileSystem+" is mounted with nobarrier: a sync does not have the device empty its write cache")
 		}
-		if cached(blockDevices, place.Device) {
+		if cached(devices, place.Device) {
 			list = append(list, fmt.Sprintf("%s has a write cache that loses its content with the power, unless the sync's order to empty it is obeyed", place.Device))
 		}
 	}

@@ -70,6 +70,12 @@ func TestWhichDevicesHaveACache(t *testing.T) {
 	} {
 		require.Equal(t, want, cached(devices, device), device)
 	}
+	for mode, want := range map[Mode]bool{Msync: true, Fdatasync: true, MapSync: false, CLWB: false, None: false} {
+		for device, has := range map[string]bool{"/dev/sda": true, "/dev/nvme0": false} {
+			list := caveats(devices, mode, Place{FileSystem: "ext4", Device: device})
+			require.Equal(t, want && has, strings.Contains(strings.Join(list, "\n"), device+" has a write cache"), "%s, %s", mode, device)
+		}
+	}
 	t.Chdir(filepath.Join(devices, "sda"))
 	require.False(t, cached(devices, "/dev/none"), "it says nothing of where loadgen was started")
 }

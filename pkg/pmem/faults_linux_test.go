@@ -198,6 +198,9 @@ type planned struct {
 }
 
 func (k *planned) writeAt(_ *os.File, p []byte, off int64) (int, error) {
+	if slices.Max(p) > 0 {
+		return 0, errors.New("a new file has zeros only")
+	}
 	return len(p), k.call("write %d at %d", len(p), off)
 }
 
@@ -603,7 +606,7 @@ func TestAFileThatIsClosedIsNotOpened(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, closed.Close())
 	f := &File{file: closed, kernel: linux{}}
-	require.ErrorIs(t, f.open(None), os.ErrClosed)
+	require.ErrorIs(t, f.open(nil, None), os.ErrClosed)
 	require.Nil(t, f.data)
 }
 

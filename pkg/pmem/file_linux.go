@@ -102,25 +102,13 @@ func openIn(k kernel, root *os.Root, name string, mode Mode) (*File, error) {
 		return nil, fmt.Errorf("open %s: %w", path, pathless(err))
 	}
 	f := &File{kernel: k, file: file}
-	if err := f.named(named); err != nil {
-		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), f.discard())
-	}
-	if err := f.open(mode); err != nil {
+	if err := f.open(named, mode); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), f.discard())
 	}
 	return f, nil
 }
 
 var errNotRegular = errors.New("want a regular file that is not empty, and no link to one")
-
-// named returns an error unless the file is the one that had its name: a link that has taken its place since is followed by nobody.
-func (f *File) named(named fs.FileInfo) error {
-	opened, err := f.file.Stat()
-	if err == nil && !os.SameFile(named, opened) {
-		err = errNotRegular
-	}
-	return err
-}
 
 // pathless is the cause of an error that names a file by less than its path.
 func pathless(err error) error {
@@ -243,13 +231,13 @@ func piece(mode Mode) int64 {
 	return 64 << 10
 }
 
-// open locks and maps a file that exists.
-func (f *File) open(mode Mode) error {
-	info, err := f.file.Stat() // it may be another than the one that was looked at before
+// open locks and maps a file that exists, if it is the regular one that had its name: a link that has taken its place since is followed by nobody.
+func (f *File) open(named fs.FileInfo, mode Mode) error {
+	info, err := f.file.Stat()
 	if err != nil {
 		return err
 	}
-	if !info.Mode().IsRegular() || info.Size() == 0 {
+	if !os.SameFile(named, info) || info.Size() == 0 {
 		return errNotRegular
 	}
 	if err := f.lock(); err != nil {

@@ -60,6 +60,7 @@ func TestUpper(t *testing.T) {
 	for options, want := range map[string]string{
 		"rw,lowerdir=/l,upperdir=/u,workdir=/w":        "/u",
 		`rw,upperdir=/a\054b\134c\040d,workdir=/w`:     `/a,b\c d`,
+		`rw,upperdir=/\303\244\377,workdir=/w`:         "/\303\244\377",
 		`rw,upperdir=/u\134\0541,workdir=/w`:           "/u,1",
 		"rw,upperdir=from/somewhere,workdir=else":      "",
 		"rw,lowerdir=/l":                               "",

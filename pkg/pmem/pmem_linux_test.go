@@ -509,23 +509,26 @@ func addresses(t *testing.T) (n int64) {
 	return n * int64(os.Getpagesize())
 }
 
-// TestMappingsGiveBackTheirRoom maps a file a thousand times, at addresses of which up to 2 MiB before and behind are not used: what stays taken is
-// less than two arenas of Go's heap.
+// TestMappingsGiveBackTheirRoom maps a file a thousand times, at addresses for which 2 MiB more are looked for: what stays taken is less than two arenas of
+// Go's heap. Such an address may be another thread's by then, so that one or the other mapping is elsewhere.
 func TestMappingsGiveBackTheirRoom(t *testing.T) {
 	file, err := os.Create(filepath.Join(t.TempDir(), "file"))
 	require.NoError(t, err)
 	defer file.Close()
 	for _, size := range []int64{4096, 4097, 5000, hugePage} {
 		require.NoError(t, file.Truncate(size))
-		before := addresses(t)
+		before, aligned := addresses(t), 0
 		for range 1000 {
 			p, err := mapped(int(file.Fd()), size, unix.MAP_SHARED)
 			require.NoError(t, err)
 			require.Len(t, p, int(size))
-			require.Zero(t, uintptr(unsafe.Pointer(&p[0]))%hugePage)
+			if uintptr(unsafe.Pointer(&p[0]))%hugePage == 0 {
+				aligned++
+			}
 			require.Zero(t, p[size-1], "its last page is there")
 			require.NoError(t, unmap(p))
 		}
+		require.Greater(t, aligned, 990)
 		require.Less(t, addresses(t)-before, int64(128<<20), "after files of %d bytes", size)
 	}
 }

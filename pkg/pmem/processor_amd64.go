@@ -6,14 +6,21 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// canPermute says whether there are the instructions of line512.
-var canPermute = cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VBMI && cpu.X86.HasBMI2
+// vectors are the instructions that a processor may be without and whose registers the kernel has to know of, so that CPUID alone does not say whether
+// they can be used.
+type vectors struct{ avx512f, avx512bw, avx512vbmi, bmi2 bool }
+
+// permute says whether there are the instructions of line512.
+func (v vectors) permute() bool { return v.avx512f && v.avx512bw && v.avx512vbmi && v.bmi2 }
 
 // detect returns the best way of this processor.
-func detect() processor { return choose(cpuid) }
+func detect() processor {
+	x := &cpu.X86
+	return choose(cpuid, vectors{x.HasAVX512F, x.HasAVX512BW, x.HasAVX512VBMI, x.HasBMI2})
+}
 
 // choose returns the best way of a processor that says of itself what cpuid returns. Where the bits are: Intel SDM, volume 2A, CPUID.
-func choose(cpuid func(leaf uint32) (eax, ebx, edx uint32)) processor {
+func choose(cpuid func(leaf uint32) (eax, ebx, edx uint32), has vectors) processor {
 	const (
 		clflushBit    = 1 << 19 // leaf 1, EDX
 		clflushoptBit = 1 << 23 // leaf 7, EBX
@@ -26,10 +33,10 @@ func choose(cpuid func(leaf uint32) (eax, ebx, edx uint32)) processor {
 	}
 	_, _, basic := cpuid(1)
 	p := processor{past: "MOVNTDQ", aside: movnt, line: lineByWords, store8: store8, fence: sfence}
-	if cpu.X86.HasAVX512F {
+	if has.avx512f {
 		p.aside = movnt512
 	}
-	if canPermute {
+	if has.permute() {
 		p.line = lineByBytes
 	}
 	switch {

@@ -128,19 +128,44 @@ func TestTheNewestInstructionIsChosen(t *testing.T) {
 			}
 			t.Fatalf("leaf %d", leaf)
 			return 0, 0, 0
-		})
+		}, vectors{})
 		require.Equal(t, c.want, p.name, "%+v", c)
 		require.Equal(t, c.want != "", p.flush != nil)
 		require.Equal(t, c.want != "", p.aside != nil)
-		if p.name == "" {
-			continue
-		}
-		same := func(want, is any) {
-			require.Equal(t, reflect.ValueOf(want).Pointer(), reflect.ValueOf(is).Pointer(), "%+v", c)
-		}
-		same(map[bool]func(_, _ []byte){true: movnt512, false: movnt}[cpu.X86.HasAVX512F], p.aside)
-		same(map[bool]edge{true: lineByBytes, false: lineByWords}[canPermute], p.line)
 	}
+}
+
+// A line is stored whole, and put together in a register, where all the instructions are that this takes.
+func TestWiderStoresWantTheirInstructions(t *testing.T) {
+	all := vectors{avx512f: true, avx512bw: true, avx512vbmi: true, bmi2: true}
+	without := func(change func(has *vectors)) vectors { has := all; change(&has); return has }
+	for name, c := range map[string]struct {
+		has             vectors
+		whole, register bool
+	}{
+		"all":                {all, true, true},
+		"none":               {vectors{}, false, false},
+		"AVX512F alone":      {vectors{avx512f: true}, true, false},
+		"without AVX512F":    {without(func(has *vectors) { has.avx512f = false }), false, false},
+		"without AVX512BW":   {without(func(has *vectors) { has.avx512bw = false }), true, false},
+		"without AVX512VBMI": {without(func(has *vectors) { has.avx512vbmi = false }), true, false},
+		"without BMI2":       {without(func(has *vectors) { has.bmi2 = false }), true, false},
+	} {
+		p := choose(cpuid, c.has)
+		same := func(want, is any) {
+			require.Equal(t, reflect.ValueOf(want).Pointer(), reflect.ValueOf(is).Pointer(), name)
+		}
+		same(map[bool]func(_, _ []byte){true: movnt512, false: movnt}[c.whole], p.aside)
+		same(map[bool]edge{true: lineByBytes, false: lineByWords}[c.register], p.line)
+	}
+}
+
+// What folds checksums is instructions that have to be there together.
+func TestFoldingWantsItsInstructions(t *testing.T) {
+	for n := range 8 {
+		require.Equal(t, n == 7, folds(n&1 != 0, n&2 != 0, n&4 != 0), "%03b", n)
+	}
+	require.Equal(t, folds(cpu.X86.HasAVX512VPCLMULQDQ, cpu.X86.HasAVX512VL, cpu.X86.HasSSE42), canFold)
 }
 
 // Pieces go past the caches from 4 KiB on, in mappings from 16 MiB on, whole lines of them.
@@ -174,7 +199,10 @@ func TestAHeadIsStoredAsALineOfItsOwn(t *testing.T) {
 				did = append(did, fmt.Sprintf("aside %d", len(to)))
 			}
 		},
-		line: func(_, head, _ []byte, from, n int, _ uint32) {
+		line: func(_, head, _ []byte, from, n int, sum uint32) {
+			if len(head) == 0 {
+				require.Zero(t, sum, "there is nothing to combine it with")
+			}
 			did = append(did, fmt.Sprintf("line of %d and %d from %d", len(head), n, from))
 		},
 	}

@@ -19,7 +19,9 @@ func TestWhatTookTheLogsPlaceIsNotMapped(t *testing.T) {
 		file, err := os.OpenFile(path, os.O_RDWR|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 		require.NoError(t, err)
 		f := &File{file: file}
-		require.ErrorIs(t, f.open(None), errNotRegular, path)
+		same, err := file.Stat()
+		require.NoError(t, err)
+		require.ErrorIs(t, f.open(same, None), errNotRegular, path)
 		other, err := os.OpenFile(path, os.O_RDWR|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 		require.NoError(t, err)
 		require.NoError(t, unix.Flock(int(other.Fd()), unix.LOCK_EX|unix.LOCK_NB), "%s is not locked", path)
@@ -36,14 +38,22 @@ func TestTheFileThatWasLookedAt(t *testing.T) {
 		file, err := os.Create(filepath.Join(dir, name))
 		require.NoError(t, err)
 		defer file.Close()
+		require.NoError(t, file.Truncate(4096))
 		files = append(files, file)
 	}
 	a, err := files[0].Stat()
 	require.NoError(t, err)
-	require.NoError(t, (&File{file: files[0]}).named(a))
-	require.Equal(t, errNotRegular, (&File{file: files[1]}).named(a))
-	require.NoError(t, files[0].Close())
-	require.ErrorIs(t, (&File{file: files[0]}).named(a), os.ErrClosed)
+	other := &File{kernel: linux{}, file: files[1]}
+	require.Equal(t, errNotRegular, other.open(a, None))
+	require.Nil(t, other.data)
+	again, err := os.Open(filepath.Join(dir, "b"))
+	require.NoError(t, err)
+	require.NoError(t, unix.Flock(int(again.Fd()), unix.LOCK_EX|unix.LOCK_NB), "it is not locked")
+	require.NoError(t, again.Close())
+	f := &File{kernel: linux{}, file: files[0]}
+	require.NoError(t, f.open(a, None))
+	require.NoError(t, f.Close())
+	require.ErrorIs(t, f.open(a, None), os.ErrClosed)
 }
 
 // A directory that cannot be opened is not synced, and that is told.

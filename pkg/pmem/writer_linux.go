@@ -2,7 +2,6 @@ package pmem
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -258,24 +257,23 @@ func (f *File) fault(panicked any) error {
 	panic(panicked)
 }
 
-// mapped maps a file from its beginning, at an address that lets the processor map huge pages of it as such.
+// mapped maps a file from its beginning, if possible at an address that lets the processor map huge pages of it as such. The address is a hint and not
+// MAP_FIXED: the kernel does away with what is at a fixed address before it asks the file system, which may refuse. Another thread may then have mapped
+// something there, and it would not be known any more whose it is.
 func mapped(fd int, size int64, flags int) ([]byte, error) {
 	room := uintptr(size) + hugePage // for such an address to be in
 	begin, err := unix.MmapPtr(-1, 0, nil, room, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
 	if err != nil {
 		return nil, err
 	}
-	before := -uintptr(begin) % hugePage
-	at, err := unix.MmapPtr(fd, 0, unsafe.Add(begin, before), uintptr(size), unix.PROT_READ|unix.PROT_WRITE, flags|unix.MAP_FIXED)
+	if err := unix.MunmapPtr(begin, room); err != nil {
+		return nil, err
+	}
+	at, err := unix.MmapPtr(fd, 0, unsafe.Add(begin, -uintptr(begin)%hugePage), uintptr(size), unix.PROT_READ|unix.PROT_WRITE, flags)
 	if err != nil {
-		return nil, errors.Join(err, unix.MunmapPtr(begin, room))
+		return nil, err
 	}
-	if before > 0 {
-		err = unix.MunmapPtr(begin, before)
-	}
-	page := uintptr(os.Getpagesize())
-	behind := before + (uintptr(size)+page-1)/page*page
-	return unsafe.Slice((*byte)(at), size), errors.Join(err, unix.MunmapPtr(unsafe.Add(begin, behind), room-behind))
+	return unsafe.Slice((*byte)(at), size), nil
 }
 
 // unmap undoes mapped.
