@@ -110,8 +110,10 @@ func TestAppendUntilFull(t *testing.T) {
 				require.Len(t, records(t, l), 7)
 				stale := l.Reader()
 				require.NoError(t, l.Clear())
-				_, _, err = stale.Next()
+				seq, none, err := stale.Next()
 				require.Equal(t, ErrCleared, err)
+				require.Zero(t, seq)
+				require.Nil(t, none)
 				require.Empty(t, records(t, l))
 				p[0] = byte(round)
 			}

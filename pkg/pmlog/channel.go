@@ -69,7 +69,7 @@ func newChannel(data, side Region, heads *headers) *Channel {
 // entry says that a piece was appended.
 type entry struct {
 	end  uint64 // of the piece, and of the log
-	size uint32 // of the piece; 0 if it was durable before there was the entry
+	size uint32 // of the piece; 0 if it was durable before there was the entry, and so is its sum
 	sum  uint32 // CRC32C of the piece
 }
 
@@ -195,7 +195,7 @@ func (l *Channel) whole(e entry) (bool, error) {
 	if n, err := l.data.ReadAt(p, int64(e.end)-int64(e.size)); n < len(p) {
 		return false, fmt.Errorf("read the last piece: %w", err)
 	}
-	return e.size == 0 || crc32.Checksum(p, castagnoli) == e.sum, nil
+	return crc32.Checksum(p, castagnoli) == e.sum, nil
 }
 
 // Append adds p and returns its offset once it is durable. It returns ErrFull and ErrTooLarge as they are; after any other
@@ -211,8 +211,7 @@ func (l *Channel) Append(p []byte) (off int64, err error) {
 		return 0, ErrTooLarge
 	case n > l.data.Size()-l.end:
 		return 0, ErrFull
-	case n == 0:
-		return l.end, nil
+	case n == 0: // there is nothing to write
 	case n <= l.oneForce:
 		err = l.small(p)
 	default:

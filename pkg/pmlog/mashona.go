@@ -175,7 +175,7 @@ func (l *Mashona) missed(w *window, whole, until int64) error {
 	}
 	for off := l.aligned(whole + 1); off < until && off+mashonaHeader <= l.size; off += l.padding() {
 		head, err := w.view(off, mashonaHeader)
-		if err != nil || len(head) < mashonaHeader {
+		if len(head) < mashonaHeader { // nor is there any with an error
 			return err
 		}
 		if n := int64(binary.BigEndian.Uint32(head)); n > l.size-off-mashonaHeader {
@@ -195,7 +195,7 @@ func (l *Mashona) missed(w *window, whole, until int64) error {
 // record reads the record at off. There is none if next is 0; there is one that is torn if the payload is nil.
 func (l *Mashona) record(w *window, off int64) (payload []byte, next int64, err error) {
 	head, err := w.view(off, mashonaHeader)
-	if err != nil || len(head) < mashonaHeader {
+	if len(head) < mashonaHeader { // nor is there any with an error
 		return nil, 0, err
 	}
 	n, sum := int64(binary.BigEndian.Uint32(head)), binary.BigEndian.Uint32(head[4:])

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"io"
 	"testing"
@@ -48,6 +49,24 @@ func TestDamageToAnOpenLogIsFound(t *testing.T) {
 				require.ErrorIs(t, end, ErrCorrupt, "%+v: %s of record %d", o, what, damaged)
 				require.Len(t, got, damaged, "%+v: %s of record %d", o, what, damaged)
 			}
+			m := &pmemtest.Memory{Bytes: make([]byte, 8<<10)}
+			l, err := CreateMashona(m, o)
+			require.NoError(t, err)
+			var begin int64
+			for n := range 3 {
+				if n == damaged {
+					begin = l.end
+				}
+				require.NoError(t, l.Append(payload(n)))
+			}
+			clear(m.Bytes[begin:][:4])
+			r := l.Reader()
+			for range damaged {
+				_, err := r.Next()
+				require.NoError(t, err)
+			}
+			_, err = r.Next()
+			require.EqualError(t, err, fmt.Sprintf("record at %d: %v", begin, ErrCorrupt), "%+v: no length of record %d", o, damaged)
 		}
 	}
 	for _, o := range forms() {
@@ -70,8 +89,10 @@ func TestDamageToAnOpenLogIsFound(t *testing.T) {
 					require.NoError(t, err)
 					require.Equal(t, payload(n), p)
 				}
-				_, _, err = r.Next()
+				seq, p, err := r.Next()
 				require.ErrorIs(t, err, ErrCorrupt, "%s: byte %d of record %d", o.name(), at, damaged)
+				require.Zero(t, seq)
+				require.Nil(t, p)
 			}
 		}
 	}

@@ -80,10 +80,7 @@ func (l *Append) bury(lo, hi int64) error {
 			continue
 		}
 		l.found.Torn++
-		if err := l.heads.m.Store8(off+markAt, 0); err != nil {
-			return err
-		}
-		if err := l.heads.m.Flush(off+markAt, 8); err != nil {
+		if err := put8(l.heads.m, off+markAt, 0); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package pmlog
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -152,6 +153,54 @@ func TestEachRefusalInALogsLifeIsTold(t *testing.T) {
 	}
 }
 
+// words is a region whose flushes have to name the word that was stored last.
+type words struct {
+	Region
+	flushes *int
+	t       *testing.T
+}
+
+func (w words) Writer() pmem.Medium { return &wordMedium{Medium: w.Region.Writer(), of: w, stored: -1} }
+
+type wordMedium struct {
+	pmem.Medium
+	of     words
+	stored int64
+}
+
+func (m *wordMedium) Store8(off int64, v uint64) error {
+	m.stored = off
+	return m.Medium.Store8(off, v)
+}
+
+func (m *wordMedium) Flush(off, n int64) error {
+	*m.of.flushes++
+	require.Equal(m.of.t, [2]int64{m.stored, 8}, [2]int64{off, n})
+	return m.Medium.Flush(off, n)
+}
+
+// A word that is flushed is the one that was stored last, and whole: that of a length, of a hole, of a checkpoint.
+func TestAFlushNamesTheWordBeforeIt(t *testing.T) {
+	for _, k := range kinds() {
+		flushes := 0
+		regions, bare := over(k, &refusals{}, nil)
+		for i := range regions {
+			regions[i] = words{regions[i], &flushes, t}
+		}
+		if k.plain {
+			_, err := k.create(regions)
+			require.NoError(t, err, k.name)
+			binary.BigEndian.PutUint32(bare[0].Bytes[12:], mashonaFirst) // it keeps its checkpoint
+			s, err := k.open(regions)
+			require.NoError(t, err, k.name)
+			require.NoError(t, s.write(0, 0, []byte("first")), k.name)
+		} else {
+			require.NoError(t, life(k, regions), k.name)
+		}
+		require.Equal(t, k.plain || k.holds != nil || strings.Contains(k.name, "commit=length"), flushes > 0, "%s: %d", k.name, flushes)
+	}
+}
+
 // ended are the files of logs as a crash or a close left them: with torn records, with holes, with both entries of a channel in use.
 func ended(t *testing.T, k kind) (all [][][]byte) {
 	keep := func(bare []*pmemtest.Memory, last int) {
@@ -210,8 +259,12 @@ func TestAChannelThatFailedStaysSo(t *testing.T) {
 	k := kinds()[len(kinds())-3]
 	require.Contains(t, k.name, "channel")
 	steps := map[string]func(l *Channel) error{
-		"append": func(l *Channel) error { _, err := l.Append([]byte("x")); return err },
-		"clear":  func(l *Channel) error { return l.Clear() },
+		"append": func(l *Channel) error {
+			off, err := l.Append([]byte("x"))
+			require.Zero(t, off)
+			return err
+		},
+		"clear": func(l *Channel) error { return l.Clear() },
 	}
 	for name, step := range steps {
 		r := &refusals{}
@@ -470,6 +523,9 @@ func TestReadsOfAChannelEndWithIt(t *testing.T) {
 	off, err = l.Append(nil)
 	require.NoError(t, err)
 	require.EqualValues(t, 10, off)
+	n, err := l.ReadAt(make([]byte, 5), -1)
+	require.ErrorContains(t, err, "read a channel log at -1")
+	require.Zero(t, n)
 	for _, c := range []struct {
 		off, n int
 		want   string

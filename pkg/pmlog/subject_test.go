@@ -372,7 +372,10 @@ func empty(items [][]byte) bool {
 func readAll(l *Append) ([][]byte, error) {
 	list := [][]byte{}
 	for r := l.Reader(); ; {
-		_, p, err := r.Next()
+		seq, p, err := r.Next()
+		if err != nil && (seq != 0 || p != nil) {
+			return list, fmt.Errorf("record %d beside %w", seq, err)
+		}
 		if errors.Is(err, io.EOF) {
 			return list, nil
 		}
