@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -82,19 +84,28 @@ func (s socket) serves(e Endpoint) bool {
 
 // listening lists the sockets of this network namespace that listen. A file that is not there has none: a kernel may be without IPv6.
 func listening(root fs.FS) (all []socket, err error) {
-	read := func(name string, parse func(words []string) (socket, bool)) error {
-		b, err := fs.ReadFile(root, "proc/net/"+name)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	// A line of a socket that listens has the mark. A machine may have a hundred thousand that do not: of these nothing is made.
+	read := func(name, mark string, parse func(words []string) (socket, bool)) error {
+		f, err := root.Open("proc/net/" + name)
+		if err != nil {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
 			return err
 		}
-		for line := range strings.Lines(string(b)) {
-			if s, ok := parse(strings.Fields(line)); ok {
+		defer f.Close()
+		lines := bufio.NewScanner(f)
+		for lines.Scan() {
+			if !bytes.Contains(lines.Bytes(), []byte(mark)) {
+				continue
+			}
+			if s, ok := parse(strings.Fields(lines.Text())); ok {
 				all = append(all, s)
 			}
 		}
-		return nil
+		return lines.Err()
 	}
-	return all, errors.Join(read("tcp", parseTCP), read("tcp6", parseTCP), read("unix", parseUnix))
+	return all, errors.Join(read("tcp", " 0A ", parseTCP), read("tcp6", " 0A ", parseTCP), read("unix", " 00010000 ", parseUnix))
 }
 
 // parseTCP reads a line of proc/net/tcp or tcp6: "sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode …"; st 0A is LISTEN. Addresses

@@ -1,11 +1,13 @@
 package machine
 
 import (
+	"fmt"
 	"io/fs"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -77,4 +79,25 @@ func TestServers(t *testing.T) {
 		_, err := Servers(root, []Endpoint{tcp("127.0.0.1:8080"), at}, netip.Addr.IsLoopback)
 		require.ErrorContains(t, err, "the process that listens on "+at.String()+" is on this machine and cannot be seen", name)
 	}
+}
+
+// What is made of a table of sockets is made of those that listen.
+func TestOtherSocketsCostNothing(t *testing.T) {
+	const line = "   2: 0100007F:1F91 0100007F:9999 %02X 00000000:00000000 00:00000000 00000000     0        0 %d 1\n"
+	table := func(others int) fs.FS {
+		var b strings.Builder
+		fmt.Fprintf(&b, line, 10, 100)
+		for i := range others {
+			fmt.Fprintf(&b, line, 1, 1000+i)
+		}
+		return fstest.MapFS{"proc/net/tcp": file(b.String())}
+	}
+	allocs := func(root fs.FS) float64 {
+		return testing.AllocsPerRun(10, func() {
+			all, err := listening(root)
+			require.NoError(t, err)
+			require.Len(t, all, 1)
+		})
+	}
+	require.Equal(t, allocs(table(0)), allocs(table(10_000)))
 }
