@@ -106,7 +106,7 @@ const (
 	firstStep = 1 << 11
 )
 
-// weightOf returns a factor that is different for each place.
+// weightOf returns a factor that is different for each place, and odd: none makes counts that differ the same.
 func weightOf(place uint64) uint64 { return fold(place^digestKeys[0], digestKeys[1]) | 1 }
 
 // print returns 64 bits for an op, its ledger included, that add up as it merges.

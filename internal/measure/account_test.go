@@ -118,6 +118,16 @@ func TestEachFigureHasItsOwnPlaceInAPrint(t *testing.T) {
 	require.Greater(t, len(seen), 40)
 }
 
+func TestWeightsAreOddAndDiffer(t *testing.T) {
+	seen := map[uint64]bool{}
+	for place := range uint64(2 * firstStep) {
+		w := weightOf(place)
+		require.EqualValues(t, 1, w%2, "of place %d", place)
+		require.False(t, seen[w], "of place %d", place)
+		seen[w] = true
+	}
+}
+
 // TestManyWorkersCostLittle holds what a coordinator keeps for each worker, and that looking at what it has sent leaves no garbage.
 func TestManyWorkersCostLittle(t *testing.T) {
 	require.Less(t, reflect.TypeFor[Account]().Size(), uintptr(1<<10))

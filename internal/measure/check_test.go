@@ -55,6 +55,8 @@ func TestCheckValidFindsEachDefect(t *testing.T) {
 			"bins of shed", func(t *Totals) { madeBins(&t.Ops[driver.Get].Bins, driver.Shed).Add(1) },
 			"get: ends that were shed in bins 1, but want 0",
 		},
+		{"turns", func(t *Totals) { t.Ops[driver.Delete].Turns[driver.Miss].Add(1) }, "delete: ends by turn in bins 2, but miss 1"},
+		{"turns of keys", func(t *Totals) { t.Ops[driver.Get].Keys.Turns[driver.Miss].Add(1) }, "get: ends of keys by turn in bins 3, but miss 2"},
 		{"due keys", func(t *Totals) { t.AddKeysDue(driver.Get, 1) }, "keys of get: due 17, but ok 13 + miss 2 +"},
 		{"bins of keys", func(t *Totals) { t.Ops[driver.Get].Keys.Bins[driver.Miss].Add(1) }, "get: ends of keys in bins 3, but miss 2"},
 		{
@@ -80,6 +82,10 @@ func TestCheckValidFindsEachDefect(t *testing.T) {
 			k.Response.RecordN(1, 7)
 			t.Ops[driver.Delete].Kinds = []Kind{k}
 		}, "are of a kind, but "},
+		{"scenario", func(t *Totals) { t.AddScenario(1) }, "scenario 2: due 2, but"},
+		{"latencies of a scenario", func(t *Totals) { t.Scenarios[1].Lag.Record(1) }, "scenario 2: lags 2, but ended 1"},
+		{"step", func(t *Totals) { t.AddStep(Step{1, 0}) }, "scenario 2, step 1: due 1, but"},
+		{"latencies of a step", func(t *Totals) { t.step(Step{1, 2}).Lag.Record(1) }, "scenario 2, step 3: lags 1, but ended 0"},
 		{"span of none", func(t *Totals) { t.Span.Sessions = 0 }, "a span of no session"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -164,7 +164,7 @@ func (t *Totals) decodeScenarios(r *reader) {
 // steps reads those of a scenario.
 func (r *reader) steps(o *Op) {
 	present := r.Uvarint()
-	for i := 0; i < MaxSteps && present>>i != 0 && r.Err == nil; i++ {
+	for i := 0; present>>i != 0 && r.Err == nil; i++ {
 		for len(o.Steps) <= i {
 			r.take(opBytes)
 			o.Steps = append(o.Steps, new(Op))
@@ -282,7 +282,6 @@ func (r *reader) requests(all *[]Requests) {
 		q.InFlight = r.Varint()
 		if *q == (Requests{}) {
 			r.Fail("a request ledger that is written, but empty")
-			return
 		}
 		left = left[skipped+1:]
 	}
@@ -312,7 +311,7 @@ func (r *reader) op(o *Op) {
 		o.growAcks(k)
 		r.hist(&o.Acks[k-1])
 	}
-	if r.Err == nil && len(o.acks()) != n {
+	if len(o.acks()) != n {
 		r.Fail("the last of %d acks is empty", n)
 	}
 	r.kinds(o)
@@ -323,7 +322,7 @@ func (r *reader) op(o *Op) {
 		o.Keys.Ledger = r.ledger()
 		r.allBins(&o.Keys.Bins)
 		r.allBins(&o.Keys.Turns)
-		if r.Err == nil && o.Keys.empty() {
+		if o.Keys.empty() {
 			r.Fail("a ledger of keys that is written, but empty")
 		}
 	}
@@ -365,7 +364,7 @@ func (r *reader) kinds(o *Op) {
 		r.hist(&of.Service)
 		r.hist(&of.Response)
 	}
-	if r.Err == nil && len(o.kinds()) != n {
+	if len(o.kinds()) != n {
 		r.Fail("the last of %d kinds is empty", n)
 	}
 }
@@ -396,7 +395,7 @@ func (r *reader) hist(h *hist.Hist) {
 // time reads bins that may be empty, into those at hand, if there are any.
 func (r *reader) time(b *Bins) *Bins {
 	shift := r.Byte()
-	if shift == 0 || r.Err != nil {
+	if shift == 0 { // also after an error
 		return b
 	}
 	if b == nil {

@@ -149,6 +149,13 @@ func TestEncodeRefusesWhatCannotBeRead(t *testing.T) {
 			}(), "encode put: 256 acks of an op, want at most 255",
 		},
 		{
+			"too many kinds", func() *Snapshot {
+				var s Snapshot
+				s.Delta.of(driver.Put).kind(MaxKinds + 1).Response.Record(1)
+				return &s
+			}(), "encode put: 9 kinds of an op, want at most 8",
+		},
+		{
 			"too many steps", func() *Snapshot {
 				var s Snapshot
 				s.Delta.AddStep(Step{2, MaxSteps})
@@ -164,8 +171,30 @@ func TestEncodeRefusesWhatCannotBeRead(t *testing.T) {
 			}(), "encode scenario 1: step 2: 256 acks of an op, want at most 255",
 		},
 	} {
-		_, err := c.s.AppendBinary(nil)
-		require.ErrorContains(t, err, c.want, c.name)
+		for range 2 {
+			_, err := c.s.AppendBinary(nil)
+			require.ErrorContains(t, err, c.want, c.name)
+			c.s.Samples.Add(1, []DrawnOp{{}}) // which come behind
+		}
+	}
+}
+
+// The most endpoints, acks, kinds, steps and bins of ordinals that there can be travel.
+func TestTheMostThatThereCanBeTravels(t *testing.T) {
+	for name, change := range map[string]func(t *Totals){
+		"endpoints": func(t *Totals) { t.Merge(NewTotals(testOrigin, maxEndpoints)) },
+		"acks":      func(t *Totals) { t.Ack(driver.Put, MaxAcks, 1) },
+		"kinds":     func(t *Totals) { t.of(driver.Put).kind(MaxKinds).Response.Record(1) },
+		"steps":     func(t *Totals) { t.AddStep(Step{MaxScenarios - 1, MaxSteps - 1}) },
+		"ordinals":  func(t *Totals) { t.Grow(&Sample{Verb: driver.Put}, math.MaxUint64) },
+	} {
+		totals := NewTotals(testOrigin, 1)
+		change(totals)
+		var into Totals
+		rest, err := into.Decode(bytesOf(t, totals))
+		require.NoError(t, err, name)
+		require.Empty(t, rest, name)
+		require.Equal(t, bytesOf(t, totals), bytesOf(t, &into), name)
 	}
 }
 
@@ -226,7 +255,10 @@ func TestDecodeIsStrict(t *testing.T) {
 		zeros8 = "0000000000000000"
 		ledger = "01" + "00000000000000" + "02" // one due, in flight
 		// An op up to its acks: ledger, causes, bytes, lag, service, response.
-		putOp = "02" + ledger + "0000000000" + "0000" + "0200" + "020002000200" + "020002000200"
+		upToAcks = ledger + "0000000000" + "0000" + "0200" + "020002000200" + "020002000200"
+		putOp    = "02" + upToAcks
+		emptyOp  = "000000000000000000" + "0000000000" + "0000" + "0200" + "020002000200" + "020002000200" + "0000000000"
+		second   = head + span + noErrs + noReqs + "00" + "02" + upToAcks + "0000000000" // the second scenario, up to its steps
 	)
 	for _, c := range []struct{ name, form, want string }{
 		{"version", "01", "version 1, want 9"},
@@ -250,10 +282,7 @@ func TestDecodeIsStrict(t *testing.T) {
 		{"requests after the last", head + span + noErrs + "0102" + "260100000000000000" + "00", "beyond the 1 endpoints"},
 		{"empty requests", head + span + noErrs + "0101" + "00" + zeros8, "a request ledger that is written, but empty"},
 		{"verbs", head + span + noErrs + noReqs + "808080808010", "a set 0x8000000000 of 39 verbs"},
-		{
-			"empty op", head + span + noErrs + noReqs + "02" + "000000000000000000" + "0000000000" + "0000" + "0200" +
-				"020002000200" + "020002000200" + "00" + "00" + "00" + "00" + "00", "put: written, but empty",
-		},
+		{"empty op", head + span + noErrs + noReqs + "02" + emptyOp, "decode totals: put: written, but empty"},
 		{"histogram", head + span + noErrs + noReqs + "02" + ledger + "0000000000" + "0000" + "0100", "put: decode histogram: version 1"},
 		{"last ack empty", head + span + noErrs + noReqs + putOp + "01" + "0200", "put: the last of 1 acks is empty"},
 		{"nine kinds", head + span + noErrs + noReqs + putOp + "00" + "09", "put: 9 kinds, want at most 8"},
@@ -273,24 +302,31 @@ func TestDecodeIsStrict(t *testing.T) {
 		{"bins of ordinals too wide", head + span + noErrs + noReqs + putOp + "00" + "00" + "00" + "00" + "02" + "0140", "put: 64 bins of 2^1 ordinals"},
 		{"bins of ordinals beyond", head + span + noErrs + noReqs + putOp + "00" + "00" + "00" + "00" + "02" + "3a41", "put: 65 bins of 2^58 ordinals"},
 		{"last bin of ordinals empty", head + span + noErrs + noReqs + putOp + "00" + "00" + "00" + "00" + "02" + "0001" + "00" + "0200", "put: the last of 1 bins of ordinals is empty"},
+		{"bins of ordinals cut off", head + span + noErrs + noReqs + putOp + "00" + "00" + "00" + "00" + "02" + "0003" + "00" + "0200", "decode totals: put: it ends early"},
+		{"two ops, the first cut off", head + span + noErrs + noReqs + "06" + ledger, "decode totals: put: it ends early"},
+		{"empty keys", head + span + noErrs + noReqs + putOp + "00" + "00" + "00" + "00" + "01" + "000000000000000000" + "0000", "decode totals: put: a ledger of keys that is written, but empty"},
+		{"kinds cut off", head + span + noErrs + noReqs + putOp + "00" + "02" + "0200", "decode totals: put: decode histogram: it ends early"},
+		{"acks cut off", head + span + noErrs + noReqs + putOp + "02" + "0200", "decode totals: put: decode histogram: it ends early"},
 		{"outcomes by turn", head + span + noErrs + noReqs + putOp + "00" + "00" + "00" + "80", "put: a set 0x80 of 7 outcomes"},
 		{"time too fine", head + span + noErrs + noReqs + "00" + "00" + "0f01", "1 ends in bins of 2^15 ns"},
 		{"empty time", head + span + noErrs + noReqs + "00" + "00" + "1000", "0 ends in bins of 2^16 ns"},
 		{"scenarios", head + span + noErrs + noReqs + "00" + "8080808010", "a set 0x100000000 of 32 scenarios"},
 		{"scenario cut off", head + span + noErrs + noReqs + "00" + "02" + "01", "scenario 2: it ends early"},
-		{
-			"empty scenario", head + span + noErrs + noReqs + "00" + "01" + "000000000000000000" + "0000000000" + "0000" + "0200" +
-				"020002000200" + "020002000200" + "00" + "00" + "00" + "00" + "00" + "00", "scenario 1: written, but empty",
-		},
+		{"empty scenario", head + span + noErrs + noReqs + "00" + "01" + emptyOp + "00", "decode totals: scenario 1: written, but empty"},
+		{"first step cut off", second + "01" + "01", "decode totals: scenario 2: step 1: it ends early"},
+		{"step cut off", second + "04" + "01", "decode totals: scenario 2: step 3: it ends early"},
+		{"empty first step", second + "01" + emptyOp, "decode totals: scenario 2: step 1: written, but empty"},
+		{"empty step", second + "04" + emptyOp, "decode totals: scenario 2: step 3: written, but empty"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b, err := hex.DecodeString(c.form)
 			require.NoError(t, err)
-			into := sampleTotals()
-			_, err = into.Decode(b)
-			require.Equal(t, bytesOf(t, new(Totals)), bytesOf(t, into), "empty after an error")
-			require.ErrorContains(t, err, "decode totals: ")
-			require.ErrorContains(t, err, c.want)
+			for _, into := range []*Totals{sampleTotals(), new(Totals)} {
+				_, err = into.Decode(b)
+				require.Equal(t, bytesOf(t, new(Totals)), bytesOf(t, into), "empty after an error")
+				require.ErrorContains(t, err, "decode totals: ")
+				require.ErrorContains(t, err, c.want)
+			}
 		})
 	}
 	for _, c := range []struct{ name, form, want string }{

@@ -105,7 +105,6 @@ func (e *Errors) lower(n uint64) {
 			kept++
 		}
 	}
-	clear(e.texts[kept:e.kept])
 	e.kept = kept
 }
 

@@ -129,3 +129,23 @@ func TestRoomForATextCostsAllOthers(t *testing.T) {
 	}
 	require.NotContains(t, kept, "another")
 }
+
+// A text that came more often than the rarest ones takes the place of these, with what it has more.
+func TestAFrequentTextTakesThePlaceOfRareOnes(t *testing.T) {
+	var all, more Errors
+	for i := range maxTexts {
+		for range 1 + i%2 {
+			all.Add(fmt.Appendf(nil, "text %02d", i))
+		}
+	}
+	for range 5 {
+		more.Add([]byte("another"))
+	}
+	all.Merge(&more)
+	want := map[string]uint64{"another": 4}
+	for i := 1; i < maxTexts; i += 2 {
+		want[fmt.Sprintf("text %02d", i)] = 1
+	}
+	require.Equal(t, want, maps.Collect(all.All()))
+	require.EqualValues(t, 48+5, all.Total())
+}

@@ -4,11 +4,11 @@ package measure
 // them would for more than a machine has. It is the memory of 2,300 histograms that go up to the largest value.
 const mostHeld = 128 << 20
 
+// Sizes, in bytes. The buckets of an Op's histograms, its acks, kinds, bins, growth and steps are apart.
 const (
-	opBytes   = 4 << 10 // of an Op without its histograms, about
-	binsBytes = 8 * NumBins
-
-	requestsBytes = 64 // of a Requests
+	opBytes       = 1400
+	binsBytes     = 8 + 8*NumBins
+	requestsBytes = 64
 )
 
 // bytes is held, with the ledgers of requests.

@@ -3,11 +3,13 @@ package measure
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/varint"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/hist"
 )
@@ -72,4 +74,58 @@ func TestEachHistogramIsHeld(t *testing.T) {
 		require.Greater(t, h.Bytes(), of)
 		require.Equal(t, before+h.Bytes()-of, o.held(), "%d", i)
 	}
+}
+
+func TestSizes(t *testing.T) {
+	require.EqualValues(t, reflect.TypeFor[Op]().Size(), opBytes)
+	require.EqualValues(t, reflect.TypeFor[Bins]().Size(), binsBytes)
+	require.EqualValues(t, reflect.TypeFor[Requests]().Size(), requestsBytes)
+}
+
+// As much memory as may be is given, and not a byte more.
+func TestMemoryThatADecoderGives(t *testing.T) {
+	var r reader
+	r.take(mostHeld - 1)
+	r.take(1)
+	require.NoError(t, r.Err)
+	r.take(1)
+	require.EqualError(t, r.Err, "histograms that take more than 128 MiB: fewer scenarios, steps or replicas would do")
+}
+
+// What an op has beside histograms is held, too: its bins and its steps.
+func TestBinsAndStepsAreHeld(t *testing.T) {
+	var o Op
+	require.Zero(t, (*Op)(nil).held())
+	require.Equal(t, opBytes, o.held())
+	for i, all := range []*[driver.NumOutcomes]*Bins{&o.Bins, &o.Turns, &o.Keys.Bins, &o.Keys.Turns} {
+		all[i] = new(Bins)
+		require.Equal(t, opBytes+(i+1)*binsBytes, o.held())
+	}
+	o.Steps = []*Op{{}, {}}
+	require.Equal(t, 3*opBytes+4*binsBytes, o.held())
+	all := Totals{Scenarios: []*Op{{}}}
+	all.Ops[driver.Get] = &o
+	require.Equal(t, o.held()+opBytes, all.held())
+	all.Requests = make([]Requests, 2)
+	require.Equal(t, all.held()+2*requestsBytes, all.bytes())
+}
+
+// A decoder counts the steps that it makes, those before the one that was written among them, and bins.
+func TestBinsAndStepsThatADecoderGives(t *testing.T) {
+	var totals Totals
+	totals.AddStep(Step{0, MaxSteps - 1})
+	steps, err := appendSteps(nil, totals.Scenarios[0].Steps)
+	require.NoError(t, err)
+	r := reader{Reader: varint.Reader{Rest: steps}}
+	r.steps(new(Op))
+	require.NoError(t, r.Err)
+	require.Equal(t, MaxSteps*opBytes, r.held)
+
+	var bins, into [driver.NumOutcomes]*Bins
+	madeBins(&bins, driver.OK).Add(1)
+	madeBins(&bins, driver.Error).Add(1)
+	r = reader{Reader: varint.Reader{Rest: appendBins(nil, &bins)}}
+	r.allBins(&into)
+	require.NoError(t, r.Err)
+	require.Equal(t, 2*binsBytes, r.held)
 }

@@ -2,6 +2,7 @@ package measure
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -19,4 +20,5 @@ func TestInterruptedAdds(t *testing.T) {
 	require.Equal(t, sum(a, b), sum(b, a))
 	require.Equal(t, sum(sum(a, b), a), sum(a, sum(b, a)))
 	require.Equal(t, a, sum(a, Interrupted{}))
+	require.Equal(t, 20*time.Millisecond, LongGap, "as docs/truth.md has it")
 }

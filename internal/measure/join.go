@@ -94,8 +94,9 @@ func (j *Joiner) Ahead(to int64) (Interval, bool) {
 
 // first returns how many of those waiting have to be taken together, and where they end: at the first boundary that no source has counted across.
 func (j *Joiner) first() (n int, end int64) {
+	end = j.at
 	for i := range j.waiting {
-		if w := &j.waiting[i]; i == 0 || end <= j.at || w.From < end {
+		if w := &j.waiting[i]; end <= j.at || w.From < end {
 			n, end = i+1, w.To
 		}
 	}

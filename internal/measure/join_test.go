@@ -191,8 +191,6 @@ func TestJoinerKeepsNoMoreThanItMay(t *testing.T) {
 	require.Equal(t, 3600*3601/2, sum)
 }
 
-// TestJoinerKeepsNoMoreBytesThanItMay has one source be silent while the other counts ever slower ops: what waits is joined until it has room, and
-// adds up to the same.
 // What is counted at a boundary that has been returned is returned with the next interval, and with the last one if there is no next.
 func TestWhatComesLateIsReturnedWithTheNext(t *testing.T) {
 	one := NewTotals(0, 1)
@@ -255,6 +253,8 @@ func TestASourceDoesNotGoBack(t *testing.T) {
 	require.EqualValues(t, 3, i.Delta.Ops[driver.Put].Due)
 }
 
+// TestJoinerKeepsNoMoreBytesThanItMay has one source be silent while the other counts ever slower ops: what waits is joined until it has room, and
+// adds up to the same.
 func TestJoinerKeepsNoMoreBytesThanItMay(t *testing.T) {
 	j := NewJoiner(2, 0)
 	j.Most = 256 << 10
@@ -281,6 +281,35 @@ func TestJoinerKeepsNoMoreBytesThanItMay(t *testing.T) {
 	}
 	require.EqualValues(t, 60e9, at)
 	require.EqualValues(t, 60, sum)
+}
+
+// Of what waits when all sources have finished, the last interval alone is the final one.
+func TestTheLastIntervalIsTheFinalOne(t *testing.T) {
+	j := NewJoiner(2, 0)
+	seconds(j, 0, 0, 3)
+	j.Add(0, 4e9, true, &Totals{})
+	j.Add(1, 1e9, true, &Totals{})
+	for _, final := range []bool{false, false, false, true} {
+		i, ok := j.Next()
+		require.True(t, ok)
+		require.Equal(t, final, i.Final, "up to %d", i.To)
+	}
+}
+
+// As many intervals and bytes wait as may; one more, and they are joined.
+func TestWhatMayWaitIsNotJoined(t *testing.T) {
+	require.Equal(t, 256<<20, NewJoiner(1, 0).Most)
+	of := func(most, intervals int) *Joiner {
+		j := NewJoiner(2, 0)
+		j.Most = most
+		seconds(j, 0, 0, intervals)
+		return j
+	}
+	require.Len(t, of(math.MaxInt, 128).waiting, 128)
+	require.Len(t, of(math.MaxInt, 129).waiting, 65)
+	whole := of(math.MaxInt, 3).Held()
+	require.Len(t, of(whole, 3).waiting, 3)
+	require.Len(t, of(whole-1, 3).waiting, 2)
 }
 
 // TestJoinerKeepsUpToHalfToBeUsedAgain: just half is kept, and not a byte more.

@@ -20,6 +20,8 @@ func TestCheckWithin(t *testing.T) {
 		"bytes of another verb": {func(s *Snapshot, _ *Limits) { s.Delta.AddBytes(driver.Get, 1, 1) }, ""},
 		"room for a scenario":   {func(s *Snapshot, _ *Limits) { s.Delta.scenario(1) }, ""},
 		"room for a step":       {func(s *Snapshot, _ *Limits) { s.Delta.step(Step{0, 2}) }, ""},
+		"no ordinals":           {func(s *Snapshot, l *Limits) { s.Delta.Ops[driver.Put].Growth, l.Growth = nil, false }, ""},
+		"room for ordinals":     {func(s *Snapshot, l *Limits) { s.Delta.Ops[driver.Put].Growth.reset(); l.Growth = false }, ""},
 		"room for samples":      {func(s *Snapshot, l *Limits) { s.Samples.Reset(); s.Samples.most, l.Samples = 5, 0 }, ""},
 		"an op due":             {func(s *Snapshot, _ *Limits) { s.Delta.AddDue(driver.Get) }, "snapshot 7 counts ops of get, and its step has none"},
 		"an op's answers":       {func(s *Snapshot, _ *Limits) { s.Delta.Ack(driver.Get, 1, 1) }, "counts ops of get"},

@@ -207,3 +207,28 @@ func TestRecordNIsNRecords(t *testing.T) {
 		require.Equal(t, bytesOf(t, one), bytesOf(t, many))
 	})
 }
+
+// Counters are equal that have the same ledgers, of ops and of requests, for as many endpoints.
+func TestEqualCounters(t *testing.T) {
+	of := func(change func(t *Totals)) *Counters {
+		all := NewTotals(testOrigin, 2)
+		all.AddDue(driver.Get)
+		all.Request(1, driver.Get).Sent = 1
+		change(all)
+		c := all.Counters()
+		return &c
+	}
+	same := of(func(*Totals) {})
+	for name, c := range map[string]struct {
+		other *Counters
+		want  bool
+	}{
+		"the same":         {of(func(*Totals) {}), true},
+		"another op":       {of(func(t *Totals) { t.AddDue(driver.Get) }), false},
+		"another request":  {of(func(t *Totals) { t.Request(1, driver.Get).Sent++ }), false},
+		"another endpoint": {of(func(t *Totals) { t.Merge(NewTotals(0, 3)) }), false},
+	} {
+		require.Equal(t, c.want, same.Equal(c.other), name)
+		require.Equal(t, c.want, c.other.Equal(same), name)
+	}
+}

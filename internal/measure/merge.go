@@ -97,11 +97,8 @@ func (o *Op) kinds() []Kind {
 // empty says whether nothing was counted.
 func (o *Op) empty() bool { return o == nil || o.In|o.Out == 0 && o.idle() }
 
-// idle says whether nothing but bytes was counted.
+// idle says whether nothing but bytes was counted in an op that there is.
 func (o *Op) idle() bool {
-	if o == nil {
-		return true
-	}
 	if o.Ledger() != (Ledger{}) || o.Causes != [len(o.Causes)]uint64{} || len(o.acks()) > 0 || len(o.kinds()) > 0 {
 		return false
 	}

@@ -204,6 +204,38 @@ func TestTheLargestRankIsInFront(t *testing.T) {
 	}
 }
 
+// Ops that are told together are passed over and taken as they are one by one.
+func TestADrawTakesTheSameOfGroups(t *testing.T) {
+	const ops, together = 5000, 10
+	of := func(each uint64) (taken []int64) {
+		d := NewDraw(5, 1, 1)
+		for i := uint64(0); i < ops; i += each {
+			d.Enter(&DrawnOp{Due: int64(i / together)}, nil, each)
+		}
+		for _, op := range d.Taken() {
+			taken = append(taken, op.Due)
+		}
+		return taken
+	}
+	require.Equal(t, of(1), of(together))
+	require.Equal(t, of(1), of(2))
+}
+
+// Ops are in the order of their starts, and those of the same start in that of their ends.
+func TestSamplesAreInTheOrderOfTheirStarts(t *testing.T) {
+	var s Samples
+	for i, o := range []DrawnOp{{Start: 2, End: 3}, {Start: 1, End: 9}, {Start: 2, End: 2}, {Start: 1, End: 8}} {
+		o.rank = uint64(i)
+		s.Add(4, []DrawnOp{o})
+	}
+	var starts, ends []int64
+	for _, o := range s.Ops() {
+		starts, ends = append(starts, o.Start), append(ends, o.End)
+	}
+	require.Equal(t, []int64{1, 1, 2, 2}, starts)
+	require.Equal(t, []int64{8, 9, 2, 3}, ends)
+}
+
 func TestErrorsAreCleaned(t *testing.T) {
 	d := NewDraw(10, 1, 1)
 	for _, text := range []string{"status 503", "a\x1b[31mb\n", "\xff\xfe", strings.Repeat("ä", 100), strings.Repeat("x", 1000)} {

@@ -52,6 +52,15 @@ func TestJoinedSnapshotsAddUp(t *testing.T) {
 	})
 }
 
+// The samples of joined snapshots are those of both.
+func TestJoinedSnapshotsHaveTheSamplesOfBoth(t *testing.T) {
+	first, next := Snapshot{SeqFirst: 1, SeqLast: 1}, Snapshot{SeqFirst: 2, SeqLast: 2}
+	first.Samples.Add(5, []DrawnOp{{Start: 1}})
+	next.Samples.Add(5, []DrawnOp{{Start: 2}, {Start: 3}})
+	require.NoError(t, first.Merge(&next))
+	require.Equal(t, []DrawnOp{{Start: 1}, {Start: 2}, {Start: 3}}, first.Samples.Ops())
+}
+
 func TestJoinOfStrangersIsRefused(t *testing.T) {
 	first := Snapshot{Step: 1, SeqFirst: 3, SeqLast: 4, From: 10, To: 20}
 	for _, c := range []struct {
