@@ -302,10 +302,8 @@ func TestSetupLosesAWorker(t *testing.T) {
 	require.Contains(t, a.noted(), "run first load")
 }
 
-// Keys that all sessions share, and that a lost worker was to put, are missing from every load behind.
-func TestPopulateLosesAWorker(t *testing.T) {
-	a, b := newFake(), newFake()
-	cfg := configOf(t, `
+// fillAndRead fills a dataset that all sessions of a load share.
+const fillAndRead = `
 plan "test" {}
 target "t" {
 	driver    = "null"
@@ -328,7 +326,12 @@ phase "read" {
 		sessions   = 10
 		iterations = 1
 	}
-}`, local, a, b)
+}`
+
+// Keys that all sessions share, and that a lost worker was to put, are missing from every load behind.
+func TestPopulateLosesAWorker(t *testing.T) {
+	a, b := newFake(), newFake()
+	cfg := configOf(t, fillAndRead, local, a, b)
 	cfg.Workers[1].Worker = &leaving{fakeWorker: b}
 	r := coord.Run(context.Background(), cfg)
 	require.Equal(t, exit.Failed, r.ExitCode)

@@ -144,3 +144,80 @@ func TestHistoryThatCannotBeKept(t *testing.T) {
 	_, _, err := h.since(0)
 	require.ErrorContains(t, err, "acks of an op")
 }
+
+// TestHistoryUsesBlocksAgain: those of a stretch that was joined are free, all of them, and are the next one's.
+func TestHistoryUsesBlocksAgain(t *testing.T) {
+	h := history{}
+	free := func() (n int) {
+		for b := h.free; b != nil; b = b.next {
+			n++
+		}
+		return n
+	}
+	blocks := func(s stretch) (n int) {
+		for b := s.counts; b != nil; b = b.next {
+			n++
+		}
+		return n
+	}
+	long := measure.NewTotals(1, 1)
+	for k := range int64(5000) {
+		long.Record(&measure.Sample{Verb: driver.Get, Due: 1, Start: 2, End: 1e6 + k*104_729})
+	}
+	s := h.encode(7, long)
+	n := blocks(s)
+	require.Equal(t, (s.size+1015)/1016, n)
+	require.Greater(t, n, 2)
+	h.release(&s)
+	require.Equal(t, stretch{}, s, "nothing is left in it")
+	require.Equal(t, n, free())
+	short := h.encode(8, measure.NewTotals(1, 1))
+	require.Equal(t, []any{int64(8), 1, n - 1}, []any{short.from, blocks(short), free()})
+	h.release(&short)
+	require.Zero(t, testing.AllocsPerRun(10, func() {
+		s := h.encode(7, long)
+		h.release(&s)
+	}), "nor is anything else made anew")
+	short = h.encode(8, measure.NewTotals(1, 1))
+	again := h.encode(9, long)
+	require.Equal(t, []int{n, 0}, []int{blocks(again), free()}, "one of them is new")
+	var sum measure.Totals
+	h.addTo(&sum, &again)
+	h.addTo(&sum, &short)
+	require.NoError(t, h.err)
+	want, got := long.Counters(), sum.Counters()
+	require.True(t, want.Equal(&got))
+}
+
+// TestHistoryJoinsWhenItIsFull: of so many stretches each two become one, and later ones are twice as long.
+func TestHistoryJoinsWhenItIsFull(t *testing.T) {
+	h := history{}
+	for i := range int64(2 * mostStretches) {
+		h.add(&measure.Interval{From: i, To: i + 1, Delta: measureOf(1, 1)})
+		switch i {
+		case mostStretches - 2:
+			require.Len(t, h.stretches.Cells, mostStretches-1)
+		case mostStretches - 1:
+			require.Len(t, h.stretches.Cells, mostStretches/2)
+		case mostStretches: // half of the next one
+			require.Len(t, h.stretches.Cells, mostStretches/2)
+			sum, from, err := h.since(mostStretches)
+			require.NoError(t, err)
+			n, _, _ := sum.Ended()
+			require.Equal(t, []any{int64(mostStretches), uint64(1)}, []any{from, n})
+			sum, _, err = h.since(mostStretches + 1)
+			require.NoError(t, err)
+			require.Nil(t, sum, "it began before")
+		}
+	}
+	require.Len(t, h.stretches.Cells, mostStretches/2)
+	for cut, want := range map[int64][]int64{0: {0, 256}, 1: {4, 252}, 4: {4, 252}, 252: {252, 4}} {
+		sum, from, err := h.since(cut)
+		require.NoError(t, err)
+		n, _, _ := sum.Ended()
+		require.Equal(t, want, []int64{from, int64(n)}, "%d", cut)
+	}
+	sum, _, err := h.since(253)
+	require.NoError(t, err)
+	require.Nil(t, sum)
+}

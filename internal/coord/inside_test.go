@@ -243,6 +243,7 @@ func TestMostOfAPlan(t *testing.T) {
 	}
 	once, timed := "closed {\n sessions = 10\n iterations = 1\n}", "closed {\n sessions = 10\n duration = \"5s\"\n}"
 	check("one iteration each", 5, true, once, nil)
+	check("one that the worker said", 1, true, timed, func(s *step) { s.ready[0].Ops = 1 })
 	check("what the worker said", 123, true, timed, func(s *step) { s.ready[0].Ops = 123 })
 	check("another kind of step", 0, true, timed, func(s *step) { s.steps[0].Kind = worker.Populate })
 	check("duration", 0, false, timed, nil)
@@ -254,6 +255,7 @@ func TestMostOfAPlan(t *testing.T) {
 	}
 	check("iterations of scenarios", 15, true, once, scenes)
 	check("the end of scenarios", 10, true, timed, func(s *step) { scenes(s); s.sources[0].upTo = 6e9 })
+	check("the end of scenarios side by side", 40, true, timed, func(s *step) { scenes(s); s.sources[0].upTo, s.ph.Closed.Pipeline = 6e9, 4 })
 	check("constant scenarios", 1650, true, "open {\n sessions = 10\n rate = 100\n duration = \"30s\"\n}", scenes)
 	check("trace without lines", 5, true, once, func(s *step) { s.ph.Closed.Trace = &plan.Trace{} })
 	check("trace of one line", 1, true, once, func(s *step) { s.ph.Closed.Trace = &plan.Trace{Lines: 1} })
@@ -575,6 +577,64 @@ func TestCommitsWaitForOthers(t *testing.T) {
 	})
 }
 
+// What a snapshot was kept in until it was written serves the next one; a probe's is its own.
+func TestSnapshotsMemoryIsUsedAgain(t *testing.T) {
+	j := newJournal(&kept{})
+	write := func(c *commit) []record {
+		records := c.records
+		c.hurry()
+		require.NoError(t, c.wait())
+		return records
+	}
+	j.add("a", []byte("first"))
+	j.put(record{probe: []byte("{}")})
+	first := write(j.add("b", []byte("second")))
+	require.Len(t, j.free, 2)
+	j.add("a", []byte("1"))
+	require.Len(t, j.free, 1)
+	j.add("a", []byte("2"))
+	require.Empty(t, j.free)
+	second := write(j.add("a", []byte("3")))
+	require.Same(t, &first[2].snapshot[0], &second[0].snapshot[0])
+	require.Same(t, &first[0].snapshot[0], &second[1].snapshot[0])
+	require.Equal(t, []string{"1", "2", "3"}, []string{string(second[0].snapshot), string(second[1].snapshot), string(second[2].snapshot)})
+	require.Len(t, j.free, 3)
+	j.close()
+}
+
+// A store is used by one commit at a time, however long that takes.
+func TestTheStoreIsUsedByOneAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var one oneUser
+		j := newJournal(&one)
+		var all []*commit
+		for range 3 {
+			c := j.add("a", []byte("1"))
+			c.hurry()
+			synctest.Wait()
+			all = append(all, c)
+		}
+		j.close()
+		for _, c := range all {
+			require.NoError(t, c.wait())
+		}
+		require.EqualValues(t, 1, one.most.Load())
+	})
+}
+
+// oneUser is a slow store that counts how many use it at the same time.
+type oneUser struct{ now, most atomic.Int64 }
+
+func (*oneUser) Append(string, []byte) error { return nil }
+func (*oneUser) Observe([]byte) error        { return nil }
+
+func (o *oneUser) Sync() error {
+	o.most.Store(max(o.most.Load(), o.now.Add(1)))
+	time.Sleep(time.Second)
+	o.now.Add(-1)
+	return nil
+}
+
 // Each call of the store that fails is the error of its commit, and of no other.
 func TestEachRefusalOfTheStoreIsTold(t *testing.T) {
 	for at := 1; at <= 4; at++ {
@@ -627,7 +687,7 @@ func (n *nodes) Flush(ctx context.Context, target string) error {
 	return n.err
 }
 
-// Built-in nodes are the endpoints of their target from their start on, and are flushed by its name, within ten seconds.
+// Built-in nodes are the endpoints of their target from their start on, and are started within fifteen seconds and flushed by its name within ten.
 func TestBuiltInNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 1)
@@ -638,7 +698,7 @@ func TestBuiltInNodes(t *testing.T) {
 		require.NoError(t, s.c.start(t.Context()))
 		own, _ := s.endpoints()
 		require.Equal(t, []string{"x:1", "y:2"}, own)
-		require.Equal(t, startNodes, n.within)
+		require.Equal(t, 15*time.Second, n.within)
 		require.NoError(t, s.c.flush(t.Context(), s.ph))
 		require.Equal(t, "t", n.flushed)
 		require.Equal(t, 10*time.Second, n.within)

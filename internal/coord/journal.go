@@ -90,7 +90,6 @@ func (j *journal) write(c *commit) {
 	if !mine {
 		return
 	}
-	c.timer.Stop()
 	j.disk <- struct{}{}
 	c.err = j.keep(c.records)
 	<-j.disk
@@ -127,12 +126,10 @@ func (j *journal) keep(records []record) error {
 
 // wait returns once the commit is done.
 func (c *commit) wait() error {
-	t := time.NewTimer(storeWithin)
-	defer t.Stop()
 	select {
 	case <-c.done:
 		return c.err
-	case <-t.C:
+	case <-time.After(storeWithin):
 		return fmt.Errorf("not kept after %v", storeWithin)
 	}
 }

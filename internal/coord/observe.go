@@ -134,14 +134,13 @@ func (w *watcher) each(ctx context.Context) {
 	if w.o.Every == 0 {
 		return
 	}
-	tick := time.NewTicker(w.o.Every)
-	defer tick.Stop()
+	tick := time.Tick(w.o.Every)
 	due := time.Now()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-tick:
 		}
 		due = due.Add(w.o.Every)
 		for missed := due.Add(w.o.Every); missed.Before(time.Now()); missed = missed.Add(w.o.Every) {
@@ -179,11 +178,9 @@ func (w *watcher) take(ctx context.Context, add func(*run.Probe)) {
 	select {
 	case got = <-done:
 	case <-ctx.Done():
-		grace := time.NewTimer(probeGrace)
-		defer grace.Stop()
 		select {
 		case got = <-done:
-		case <-grace.C:
+		case <-time.After(probeGrace):
 			w.probe.late = done
 			got.missing = map[string]string{"": fmt.Sprintf("no answer within %v", w.o.Timeout)}
 		}

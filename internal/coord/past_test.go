@@ -153,6 +153,32 @@ func TestRecoverNamesWhatIsMissing(t *testing.T) {
 	require.Contains(t, r.Verdict.Reasons[0], "not begun: second")
 }
 
+// TestRecoverAKeptPopulate that its coordinator's end cut short: the run is degraded by that, and has not failed for the keys that are missing.
+func TestRecoverAKeptPopulate(t *testing.T) {
+	a, b := newFake(), newFake()
+	cfg := configOf(t, fillAndRead, local, a, b)
+	b.count = func(_ context.Context, w *fakeWorker, step worker.Step, t *measure.Totals) {
+		done(t, step.To-step.From)
+		w.open = step.Kind == worker.Populate
+	}
+	cfg.Workers[1].Worker = b
+	coord.Run(context.Background(), cfg)
+	var upTo []kept
+	for _, r := range cfg.Store.(*memory).records {
+		if r.worker == "w1" || strings.HasPrefix(string(r.record), `{"final"`) {
+			continue // nothing was kept of it
+		}
+		if strings.HasPrefix(string(r.record), `{"stop"`) {
+			break
+		}
+		upTo = append(upTo, r)
+	}
+	r, err := coord.Recover(ofKept(cfg, upTo))
+	require.NoError(t, err)
+	require.Equal(t, exit.Degraded, r.ExitCode, r.Verdict.Reasons)
+	require.Contains(t, r.Verdict.Reasons[0], "not begun: read")
+}
+
 // TestRecoverBoundsWhatALeaseAllows adds to what was kept the time for which a worker may have been heard without a snapshot, which is that of the store or three
 // leases, and a lease.
 func TestRecoverBoundsWhatALeaseAllows(t *testing.T) {

@@ -71,7 +71,7 @@ func (p *activePhase) all(ctx context.Context) (began bool, err error) {
 		if err == nil && !next.Kind.Timed() && !p.m.Aborted {
 			err = p.shortfall(next.Kind, s.totals)
 		}
-		if next.Kind.Timed() && err == nil {
+		if err == nil {
 			err = p.settle(s)
 		}
 		if err != nil || p.m.Aborted {
@@ -134,7 +134,7 @@ func (p *activePhase) level(s *step, step worker.Step) {
 
 // settle finds the warm-up of a load that has one level, and what was counted after it.
 func (p *activePhase) settle(s *step) error {
-	if p.ph.Stages != nil || p.ph.Search != nil {
+	if !s.steps[0].Kind.Timed() || p.ph.Stages != nil || p.ph.Search != nil {
 		return nil
 	}
 	w := judge.FindWarmUp(p.ph, s.totals, s.series.Rows())

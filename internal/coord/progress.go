@@ -22,11 +22,9 @@ func (s *step) foresee() (release func()) {
 	var seeing sync.WaitGroup
 	seeing.Go(func() {
 		next := time.Since(s.c.zero).Truncate(time.Second) + time.Second
-		late := time.NewTimer(next + grace - time.Since(s.c.zero))
-		defer late.Stop()
 		for {
 			select {
-			case <-late.C:
+			case <-time.After(next + grace - time.Since(s.c.zero)):
 				s.provisional(int64(next))
 			case <-s.passed:
 				return
@@ -34,7 +32,6 @@ func (s *step) foresee() (release func()) {
 				return
 			}
 			next += time.Second
-			late.Reset(next + grace - time.Since(s.c.zero))
 		}
 	})
 	return func() {
@@ -128,11 +125,10 @@ func (s *step) tell(begun <-chan struct{}, doing func() string) (release func())
 		case <-done:
 			return
 		}
-		since, tick := time.Now(), time.NewTicker(patience)
-		defer tick.Stop()
+		since, tick := time.Now(), time.Tick(patience)
 		for {
 			select {
-			case <-tick.C:
+			case <-tick:
 				s.say(time.Since(since), doing())
 			case <-done:
 				return
@@ -160,13 +156,12 @@ func whileMoving(parent context.Context, w worker.Worker, within time.Duration) 
 	done, seen := make(chan struct{}), worker.Progress(w)
 	var watch sync.WaitGroup
 	watch.Go(func() {
-		tick := time.NewTicker(min(patience, within))
-		defer tick.Stop()
+		tick := time.Tick(min(patience, within))
 		for since := time.Now(); ; {
 			select {
 			case <-done:
 				return
-			case <-tick.C:
+			case <-tick:
 			}
 			switch now := worker.Progress(w); {
 			case now != seen:

@@ -3,6 +3,7 @@ package coord
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/worker"
@@ -54,8 +55,8 @@ func (c *coordinator) takeOver(ctx context.Context, i int, m worker.Member, ph *
 func (c *coordinator) seat(i int, m worker.Member, phase string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for n := len(c.of) - 1; n >= 0; n-- {
-		if c.of[n] == i {
+	for n, of := range slices.Backward(c.of) {
+		if of == i {
 			c.result.Losses[n].ReplacedBy, c.result.Losses[n].ReplacedFrom = m.Name, phase
 			break
 		}

@@ -117,10 +117,7 @@ func TestEntriesThatCannotBeKept(t *testing.T) {
 
 // A warm-up that the plan asks for ends when it says, to the nanosecond, or with the stretch of intervals that is under way then.
 func TestWarmUpsEndWhenThePlanSays(t *testing.T) {
-	for _, c := range []struct {
-		interval int64
-		want     float64
-	}{{1e9, 5}, {1e9 + 1, 5.000000005}, {3e9, 6}} {
+	for _, c := range []struct{ interval, want int64 }{{1e9, 5e9}, {1e9 - 1, 6e9 - 6}, {1e9 + 1, 5e9 + 5}, {3e9, 6e9}} {
 		s := stepOf(t, "closed {\n sessions = 10\n duration = \"30s\"\n warmup = \"5s\"\n}", 1)
 		s.history.after = int64(s.at)
 		for i := range int64(20) {
@@ -132,9 +129,9 @@ func TestWarmUpsEndWhenThePlanSays(t *testing.T) {
 		}
 		p := activePhase{c: s.c, ph: s.ph}
 		require.NoError(t, p.settle(s))
-		require.Equal(t, c.want, p.m.WarmUp.Seconds)
+		require.InDelta(t, float64(c.want)/1e9, p.m.WarmUp.Seconds, 1e-10)
 		n, _, _ := p.m.Settled.Ended()
-		require.EqualValues(t, 20-int64(c.want*1e9)/c.interval, n)
+		require.EqualValues(t, 20-c.want/c.interval, n)
 	}
 }
 

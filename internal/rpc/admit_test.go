@@ -135,6 +135,31 @@ func TestLateJoinerIsInTheNextRun(t *testing.T) {
 		r = coord.Run(context.Background(), config(t, `duration = "5s"`, next.members()))
 		requireComplete(t, r)
 		require.Equal(t, []string{"w1", "w2"}, r.Workers)
+		require.Len(t, f.said.with("not admitted; waiting why=a run is under way"), 1, "it is said once")
+		require.Len(t, f.said.with("run over why=the run has ended"), 1, "of w1")
+	})
+}
+
+// TestWorkerThatIsCutOffGoesOn to wait for another run, and says so.
+func TestWorkerThatIsCutOffGoesOn(t *testing.T) {
+	virtual(t, 0, func(t *testing.T, f *fleet) {
+		f.join("w1", func(c *rpc.JoinConfig) { c.Once = false })
+		n := f.nodes[0]
+		members := f.members()
+		n.after(1500*time.Millisecond, cut)
+		n.after(40*time.Second, mend)
+		r := coord.Run(context.Background(), config(t, `duration = "5s"`, members))
+		require.Len(t, r.Losses, 1)
+		time.Sleep(20 * time.Second)
+		require.Len(t, f.said.with("run cut off err=coordinator at coordinator: not reached for longer than the lease, the run is given up"), 1)
+		require.Empty(t, f.said.with("not admitted"))
+		time.Sleep(20 * time.Second)
+		require.Len(t, f.said.with(`not admitted; waiting why=another worker is called "w1"`), 1, "it has come back as another one")
+		select {
+		case <-n.done:
+			t.Fatal("it has ended")
+		default:
+		}
 	})
 }
 

@@ -29,11 +29,10 @@ func (a *awake) read() time.Duration {
 
 // keep reads the clock every beat until done is closed.
 func (a *awake) keep(done <-chan struct{}) {
-	t := time.NewTicker(a.beat)
-	defer t.Stop()
+	tick := time.Tick(a.beat)
 	for {
 		select {
-		case <-t.C:
+		case <-tick:
 			a.read()
 		case <-done:
 			return
@@ -60,10 +59,9 @@ func (a *alarm) set() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.awake, a.at = a.clock.read(), a.clock.now()
-	if a.timer != nil {
-		a.timer.Stop()
+	if a.timer == nil { // one that runs finds how much is left when it fires
+		a.timer = time.AfterFunc(a.after, a.ring)
 	}
-	a.timer = time.AfterFunc(a.after, a.ring)
 }
 
 // stop takes the while back. A call that has begun is not waited for.

@@ -33,11 +33,10 @@ func keepEnrolled(ctx context.Context, cfg JoinConfig) (end func()) {
 	ended := make(chan struct{})
 	go func() { // ends with end
 		defer close(ended)
-		look := time.NewTicker(renewsEvery)
-		defer look.Stop()
+		look := time.Tick(renewsEvery)
 		for {
 			select {
-			case <-look.C:
+			case <-look:
 			case <-ctx.Done():
 				return
 			}

@@ -77,9 +77,6 @@ func Join(ctx context.Context, cfg JoinConfig) error {
 	if err != nil {
 		return err
 	}
-	if cfg.Spool <= 0 {
-		cfg.Spool = defaultSpool
-	}
 	if cfg.Random == nil {
 		cfg.Random = mrand.Int64N
 	}
@@ -101,7 +98,6 @@ func Join(ctx context.Context, cfg JoinConfig) error {
 			cfg.Logger.Warn("run cut off", "err", err)
 		case ran:
 			cfg.Logger.Info("run over", "why", reason)
-			retry.reset()
 		case reason != said:
 			cfg.Logger.Warn("not admitted; waiting", "why", reason)
 		}
@@ -120,10 +116,8 @@ func (b *backoff) reset() { b.pause = 0 }
 
 func (b *backoff) wait(ctx context.Context) {
 	b.pause = min(max(2*b.pause, firstRetry), lastRetry)
-	t := time.NewTimer(b.pause/2 + time.Duration(b.random(int64(b.pause/2))))
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(b.pause/2 + time.Duration(b.random(int64(b.pause/2)))):
 	case <-ctx.Done():
 	}
 }
@@ -167,6 +161,9 @@ type streamState struct {
 }
 
 func newSession(cfg JoinConfig, proof credentials.TransportCredentials) *session {
+	if cfg.Spool <= 0 {
+		cfg.Spool = defaultSpool
+	}
 	if cfg.MaxLease <= 0 {
 		cfg.MaxLease = DefaultMaxLease
 	}

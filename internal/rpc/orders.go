@@ -101,7 +101,6 @@ func (s *session) leased() (ctx context.Context, stop func()) {
 			s.mu.Unlock()
 			if left <= 0 {
 				cancel(errLapsed)
-				return
 			}
 			select {
 			case <-time.After(left):
@@ -149,13 +148,8 @@ func turn(index, workers int) time.Duration {
 
 // wait waits for the worker's turn, unless the session ends.
 func (s *session) wait() {
-	if s.turn <= 0 {
-		return
-	}
-	t := time.NewTimer(s.turn)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(s.turn):
 	case <-s.work.Done():
 	}
 }

@@ -42,6 +42,7 @@ func TestOffset(t *testing.T) {
 	o.add(0, 9, 8, 100) // echoed before it was received
 	o.add(0, 0, 50, 10) // held for longer than it was away
 	require.Equal(t, before, o)
+	require.Equal(t, 1600*time.Microsecond, kept*time.Second*100/1e6, "as far as clocks drift in that time, at 100 ppm")
 }
 
 // interval is a snapshot of one second with some puts in it.
@@ -102,6 +103,21 @@ func TestTurns(t *testing.T) {
 	require.Equal(t, 32*time.Millisecond, turn(40, 50))
 	require.Less(t, turn(999, 1000), spread)
 	require.Less(t, turn(maxWorkers-1, maxWorkers), spread)
+	for _, c := range []struct {
+		index, workers int
+		want           time.Duration
+	}{
+		{15, 16, 0},
+		{15, 800, 0},
+		{16, 800, 16 * time.Millisecond},
+		{799, 800, 49 * 16 * time.Millisecond},
+		{16, 801, 800 * time.Millisecond / 51},
+		{800, 801, 50 * (800 * time.Millisecond / 51)},
+		{800, 816, 50 * (800 * time.Millisecond / 51)},
+		{816, 817, 51 * (800 * time.Millisecond / 52)},
+	} {
+		require.Equal(t, c.want, turn(c.index, c.workers), "%d of %d", c.index, c.workers)
+	}
 }
 
 // What the other end says is shown to people: a terminal must not obey it, and what is kept must be text.

@@ -179,8 +179,7 @@ func (s *session) push(e *pb.Envelope) {
 
 // send sends what there is until the stream ends, heartbeats first.
 func (s *session) send(parent context.Context, j *joined, ended <-chan struct{}) error {
-	beats := time.NewTicker(j.heartbeat)
-	defer beats.Stop()
+	beats := time.Tick(j.heartbeat)
 	leaving := parent.Done()
 	for {
 		if err := s.sendAll(j); err != nil {
@@ -188,7 +187,7 @@ func (s *session) send(parent context.Context, j *joined, ended <-chan struct{})
 		}
 		select {
 		case <-s.wake:
-		case <-beats.C:
+		case <-beats:
 			s.mu.Lock()
 			s.stream.beat = true
 			s.mu.Unlock()
@@ -245,8 +244,7 @@ func (s *session) beat() *pb.FromWorker {
 // leave stops the work, sends what is left of it and takes leave. It is the user of this machine who wants that.
 func (s *session) leave(j *joined) error {
 	s.abandon()
-	deadline := time.NewTimer(DefaultTiming().Farewell)
-	defer deadline.Stop()
+	deadline := time.After(DefaultTiming().Farewell)
 	idle := s.idle
 	for {
 		if err := s.sendAll(j); err != nil {
@@ -264,7 +262,7 @@ func (s *session) leave(j *joined) error {
 		case <-idle:
 			idle = nil
 			continue
-		case <-deadline.C:
+		case <-deadline:
 		}
 		break
 	}

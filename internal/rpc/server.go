@@ -81,7 +81,7 @@ func Listen(cfg Config) (*Server, error) {
 		grpc.StaticStreamWindowSize(windowBytes), grpc.StaticConnWindowSize(windowBytes),
 		grpc.ReadBufferSize(reads), grpc.WriteBufferSize(bufferBytes),
 		// Heartbeats find out who is alive; this only closes what dead connections leave behind.
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute}),
 	)
 	pb.RegisterControlServer(s.grpc, s)
 	s.routine.Go(func() {
@@ -231,14 +231,12 @@ func (s *Server) poke() {
 func (s *Server) Join(stream grpc.BidiStreamingServer[pb.FromWorker, pb.FromCoordinator]) error {
 	c := &conn{stream: stream, ended: make(chan struct{}), said: make(chan struct{}), first: make(chan *pb.Hello), owner: make(chan *member, 1)}
 	s.routine.Go(func() { c.receive(s) })
-	greeted := time.NewTimer(s.cfg.Timing.Attach)
-	defer greeted.Stop()
 	var hello *pb.Hello
 	select {
 	case hello = <-c.first:
 	case <-c.ended:
 		return nil
-	case <-greeted.C:
+	case <-time.After(s.cfg.Timing.Attach):
 		return errors.New("no hello came")
 	}
 	m, bye := s.admit(hello, c)

@@ -192,6 +192,16 @@ func TestBytesBehindAreRefused(t *testing.T) {
 	require.Error(t, err)
 	_, err = decodeFinal(&pb.Final{Totals: totals, Generator: &pb.Generator{Busy: 2}}, new(measure.Totals))
 	require.ErrorContains(t, err, "figures that cannot be")
+	wrong := new(measure.Totals)
+	wrong.AddDue(driver.Put)
+	wrong.AddDue(driver.Put)
+	wrong.Record(&measure.Sample{Verb: driver.Put, Due: 1, Start: 2, End: 3})
+	wrong.Ops[driver.Put].Due--
+	wrong.Ops[driver.Put].InFlight++ // which does not go with one that was due and has ended
+	invalid, err := wrong.AppendBinary(nil)
+	require.NoError(t, err)
+	_, err = decodeFinal(&pb.Final{Totals: invalid}, new(measure.Totals))
+	require.ErrorContains(t, err, "put")
 	_, err = decodeFinal(&pb.Final{Totals: totals, Log: []byte("{")}, new(measure.Totals))
 	require.ErrorContains(t, err, "log files")
 }
