@@ -106,15 +106,15 @@ func predictTrial(w io.Writer, t *runner.Trial) error {
 	var known time.Duration
 	open := 0
 	for i, v := range t.Variants {
-		l := t.Plans[i].Predict()
+		phases, all := t.Plans[i].Predict()
 		each := "as long as the target takes"
 		var least time.Duration
-		for _, ph := range l.Phases {
+		for _, ph := range phases {
 			if ph.Duration != nil {
 				least += *ph.Duration
 			}
 		}
-		if l.Total.Duration != nil {
+		if all.Duration != nil {
 			each = least.String()
 		} else {
 			open++
@@ -185,25 +185,27 @@ func predict(w io.Writer, p *plan.Plan, here means) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "plan %s: no mistakes found\n\n", p.Name)
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	all, kept := connected(p, p.Predict()), p.Keeps(drivers.All())
+	phases, all := connected(p)
+	kept := p.Keeps(drivers.All())
 	logs := "logs\t"
 	if kept == nil {
 		logs = ""
 	}
 	fmt.Fprintln(t, "phase\tops\trequests\tsetup ops\tduration\tsessions\tconnections\tmemory\t"+logs)
-	for i, ph := range all.Phases {
+	for i, ph := range phases {
 		if kept != nil {
 			logs = mebibytes(kept[i].Disk)
 			ph.Memory += kept[i].Memory
-			all.Total.Memory = max(all.Total.Memory, ph.Memory)
+			all.Memory = max(all.Memory, ph.Memory)
 		}
-		row(t, ph.Name, ph.Load, logs)
+		row(t, ph, logs)
 	}
-	if len(all.Phases) > 1 {
+	if len(phases) > 1 {
 		if kept != nil {
 			logs = mebibytes(most(kept))
 		}
-		row(t, "all", all.Total, logs)
+		all.Name = "all"
+		row(t, all, logs)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -226,12 +228,8 @@ func predict(w io.Writer, p *plan.Plan, here means) error {
 	}
 	fmt.Fprintf(&b, "Metrics (--http): %d series on the coordinator's page and %d more for each worker; %d on a worker's own page.\n",
 		prom.Series(p, 0), prom.Series(p, 1)-prom.Series(p, 0), prom.PartSeries(p))
-	if all.Total.Files > here.files {
-		fmt.Fprintf(&b, "\nWarning: one worker would need %d open files, and the limit here is %d: raise it with ulimit -n %d, or use at most %d sessions on a worker.\n",
-			all.Total.Files, here.files, all.Total.Files, leastFitting(p, here.files))
-	}
 	for i, ph := range p.Phases {
-		warn(&b, p, ph, here.memory)
+		warn(&b, p, ph, here)
 		if kept != nil && kept[i].Short != nil {
 			fmt.Fprintf(&b, "\nWarning: phase %s on one worker: target %q: %v; or use more workers.\n", ph.Name, ph.Target, kept[i].Short)
 		}
@@ -240,29 +238,17 @@ func predict(w io.Writer, p *plan.Plan, here means) error {
 	return err
 }
 
-// leastFitting returns how many sessions a worker can have in every phase with so many open files.
-func leastFitting(p *plan.Plan, files int64) int64 {
-	least := int64(math.MaxInt64)
-	for _, ph := range p.Phases {
-		if n := connectionsOf(p, ph); n > 0 {
-			least = min(least, plan.FittingFiles(n, files))
-		}
-	}
-	return least
-}
-
-// connected is a prediction without the connections of targets that have none, and with those of all clients that block.
-func connected(p *plan.Plan, all plan.Prediction) plan.Prediction {
-	all.Total.Connections, all.Total.Files = 0, plan.SpareFiles
+// connected is what a plan will do and take, without the connections of targets that have none, and with those of all clients that block.
+func connected(p *plan.Plan) (phases []plan.Load, all plan.Load) {
+	phases, all = p.Predict()
+	all.Connections = 0
 	for i, ph := range p.Phases {
-		l := &all.Phases[i].Load
+		l := &phases[i]
 		l.Connections = int64(l.Sessions) * int64(connectionsOf(p, ph))
-		l.Files = l.Connections + plan.SpareFiles
 		l.Memory += p.Memory(ph, l.Sessions, clientsOf(p, ph)) - p.Memory(ph, l.Sessions, p.EndpointsOf(ph))
-		all.Total.Memory = max(all.Total.Memory, l.Memory)
-		all.Total.Connections, all.Total.Files = max(all.Total.Connections, l.Connections), max(all.Total.Files, l.Files)
+		all.Memory, all.Connections = max(all.Memory, l.Memory), max(all.Connections, l.Connections)
 	}
-	return all
+	return phases, all
 }
 
 // connects says whether there is something to connect to, or files to open.
@@ -305,8 +291,13 @@ func connectionsOf(p *plan.Plan, ph *plan.Phase) (n int) {
 }
 
 // warn writes what a phase wants of one worker and cannot have here. The limits that count are those of the workers.
-func warn(b *bytes.Buffer, p *plan.Plan, ph *plan.Phase, memory int64) {
-	if short := p.MemoryShort(ph, ph.Sessions(), clientsOf(p, ph), memory); short != "" {
+func warn(b *bytes.Buffer, p *plan.Plan, ph *plan.Phase, here means) {
+	if each := connectionsOf(p, ph); each > 0 {
+		if short := ph.FilesShort(ph.Sessions(), each, here.files); short != "" {
+			fmt.Fprintf(b, "\nWarning: phase %s: %s.\n", ph.Name, short)
+		}
+	}
+	if short := p.MemoryShort(ph, ph.Sessions(), clientsOf(p, ph), here.memory); short != "" {
 		fmt.Fprintf(b, "\nWarning: phase %s: %s.\n", ph.Name, short)
 	}
 	if gone := p.Evicts(ph); gone != "" {
@@ -367,7 +358,7 @@ func most(kept []plan.Kept) (bytes int64) {
 
 func mebibytes(n int64) string { return fmt.Sprintf("%d MiB", (n+1<<20-1)>>20) }
 
-func row(w io.Writer, name string, l plan.Load, logs string) {
+func row(w io.Writer, l plan.Load, logs string) {
 	duration := "-"
 	if l.Duration != nil {
 		duration = l.Duration.Round(time.Millisecond).String()
@@ -376,7 +367,7 @@ func row(w io.Writer, name string, l plan.Load, logs string) {
 		logs += "\t"
 	}
 	fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%d\t%d\t%s\t%s\n",
-		name, known(l.Ops), known(l.Requests), l.SetupOps, duration, l.Sessions, l.Connections, mebibytes(l.Memory), logs)
+		l.Name, known(l.Ops), known(l.Requests), l.SetupOps, duration, l.Sessions, l.Connections, mebibytes(l.Memory), logs)
 }
 
 // known writes a number that may have to wait for the run.

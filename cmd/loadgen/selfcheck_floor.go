@@ -53,7 +53,7 @@ All sessions use one key, which must be there if it is to be got.`,
 func (f *floorFlags) run(cmd *cobra.Command, endpoint string) error {
 	f.cfg.Endpoint = endpoint
 	var known bool
-	if f.cfg.Verb, known = driver.ParseVerb(f.op); !known || f.cfg.Verb == driver.Delete {
+	if f.cfg.Verb, known = (driver.Words{}).Verb(f.op); !known || f.cfg.Verb == driver.Delete {
 		return fmt.Errorf("--op %q: write get or put", f.op)
 	}
 	if err := f.cfg.Validate(); err != nil {

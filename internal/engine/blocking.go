@@ -66,10 +66,10 @@ type blockingCall struct {
 	conn   *blockingConn
 	st     *opState
 	req    driver.Request
-	put    driver.Value    // what req.Value names, where the bytes of that do not last, and
-	copied driver.Verbatim // its bytes
-	handed int64           // run clock, when it was handed over
-	start  int64           // when Do began; 0 if it never did
+	put    driver.Value // what req.Value names, where the bytes of that do not last, and
+	copied op.Verbatim  // its bytes
+	handed int64        // run clock, when it was handed over
+	start  int64        // when Do began; 0 if it never did
 	end    int64
 	reply  driver.Reply
 	value  []byte // holds reply.Value
@@ -307,7 +307,7 @@ func (c *blockingCall) keep() {
 	if v == nil {
 		return
 	}
-	if bytes, ok := v.Maker.(*driver.Verbatim); ok {
+	if bytes, ok := v.Maker.(*op.Verbatim); ok {
 		c.copied.Bytes = append(c.copied.Bytes[:0], bytes.Bytes...)
 		c.put = *v
 		c.put.Maker, c.req.Value = &c.copied, &c.put

@@ -13,6 +13,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/drivers/null"
 	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -254,4 +255,59 @@ func TestExecutorThatIsTheBottleneckIsBusy(t *testing.T) {
 	require.Less(t, busy(20*time.Millisecond, "closed {\n sessions = 1\n iterations = 20\n}"), 0.7)
 	require.Less(t, busy(0, "closed {\n sessions = 1\n iterations = 10\n think = \"20ms\"\n}"), 0.7)
 	require.Less(t, busy(0, "open {\n sessions = 1\n rate = 50\n duration = \"300ms\"\n}"), 0.7)
+}
+
+// unmoved is a program whose ops go on whatever happens.
+type unmoved struct{ op.Program }
+
+func (unmoved) On(dst []driver.Request, _ op.Event) ([]driver.Request, op.Step) {
+	return dst, op.Step{}
+}
+
+// An op began with the first of its requests that a client took up; one that none did says nothing of when.
+func TestAnOpBeganWithItsFirstRequest(t *testing.T) {
+	for _, tt := range []struct{ begun, call, want int64 }{
+		{0, 0, 0}, {0, 7, 7}, {5, 0, 5}, {5, 3, 3}, {5, 5, 5}, {5, 7, 5},
+	} {
+		b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 1\n iterations = 1\n}"), "load", 0)
+		b.equip(worker.Load)
+		b.l.programs.Program = unmoved{}
+		tr := &blocking{l: b.l, lane: &b.l.lane, endpoints: b.g.endpoints, clients: 1, limit: 1}
+		c := tr.newConn(0)
+		st := b.l.take()
+		st.session, st.by, st.start = b.l.sessions[0], b.l.programs, tt.begun
+		b.l.occupy(st.session, 1, 0)
+		call := &blockingCall{conn: c, st: st, req: driver.Request{Verb: driver.Get}, start: tt.call, end: 9, failed: op.Lost, cause: errors.New("gone")}
+		c.handed = append(c.handed, call)
+		tr.finish(call, 10)
+		require.Equal(t, tt.want, st.start, "%+v", tt)
+	}
+}
+
+// A client takes up what is handed to it unless the loop has taken it back, or may not load its target any more.
+func TestWhichCallsAClientTakesUp(t *testing.T) {
+	for _, tt := range []struct{ over, back, want bool }{{false, false, true}, {false, true, false}, {true, false, false}, {true, true, false}} {
+		b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 1\n iterations = 1\n}"), "load", 0)
+		b.l.lease = &lease{suspended: func() time.Duration { return 0 }}
+		b.l.lease.until.Store(never)
+		if tt.over {
+			b.l.lease.set(1)
+		}
+		tr := &blocking{l: b.l, lane: &b.l.lane, endpoints: b.g.endpoints, clients: 1, limit: 1, timeout: time.Hour, returned: make(chan *blockingCall, 1)}
+		c := tr.newConn(0)
+		call := &blockingCall{conn: c, req: driver.Request{Verb: driver.Get}}
+		if tt.back {
+			require.True(t, call.take())
+		}
+		c.calls <- call
+		close(c.calls)
+		var done atomic.Int64
+		tr.serve(t.Context(), c, doing(func(context.Context, *driver.Request, *driver.Reply) error {
+			done.Add(1)
+			return nil
+		}))
+		require.Equal(t, tt.want, done.Load() == 1, "%+v", tt)
+		require.Equal(t, tt.want, len(tr.returned) == 1, "%+v", tt)
+		require.Equal(t, !tt.want && !tt.back, call.take(), "%+v: the loop can take it back", tt)
+	}
 }

@@ -111,7 +111,7 @@ func foreign(v driver.Verb, reply *driver.Reply) bool {
 	if v != driver.Get || reply.Outcome != driver.OK {
 		return false
 	}
-	_, _, ok := driver.ReadHeader(reply.Value)
+	_, _, ok := reply.Header()
 	return !ok
 }
 

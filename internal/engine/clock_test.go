@@ -22,3 +22,15 @@ func TestShortSleepsAreNotMilliseconds(t *testing.T) {
 	}
 	require.Less(t, best, 900*time.Microsecond)
 }
+
+// The last part of a wait is left to whoever looks at the clock, and a wait that is no longer than that altogether.
+func TestTheLastPartOfAWaitIsNotSlept(t *testing.T) {
+	for _, tt := range []struct{ spin, wait, want time.Duration }{
+		{0, 100, 100}, {0, 0, -1}, {30, 100, 70}, {30, 31, 1}, {30, 30, -1}, {30, 29, -1},
+	} {
+		napped := time.Duration(-1)
+		c := &wallClock{spin: tt.spin, nap: func(d time.Duration) { napped = d }}
+		c.sleep(tt.wait)
+		require.Equal(t, tt.want, napped, "%+v", tt)
+	}
+}

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"runtime"
 	"syscall"
@@ -16,6 +17,7 @@ import (
 	"github.com/loadgen/loadgen/internal/drivers/redis"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/servertest"
+	"github.com/loadgen/loadgen/internal/sockets"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -143,4 +145,62 @@ func TestMessagesBetweenReplies(t *testing.T) {
 			require.Equal(t, left, string(rest), said)
 		}
 	}
+}
+
+// releasing is a network that counts how often it was given up, and which connections were closed.
+type releasing struct {
+	*virtualNet
+	released int
+	closed   []int
+}
+
+func (n *releasing) Release() { n.released++ }
+
+func (n *releasing) Close(fd int) { n.closed = append(n.closed, fd) }
+
+// Of wires that share a poller, the first gives it up; each closes its own connections, once.
+func TestWhoGivesAPollerUp(t *testing.T) {
+	for base, want := range map[int32]int{0: 1, 1: 0, 7: 0} {
+		b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 2\n iterations = 1\n}"), "load", 0)
+		w := b.l.tr.(*wire)
+		n := &releasing{virtualNet: b.net}
+		w.poll, w.base = n, base
+		fds := []int{w.conns[0].fd, w.conns[1].fd}
+		w.close()
+		require.Equal(t, want, n.released, "%d", base)
+		require.Equal(t, fds, n.closed)
+		w.close()
+		require.Equal(t, fds, n.closed)
+		for _, c := range w.conns {
+			require.Equal(t, isDown, c.state)
+		}
+	}
+	b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 1\n iterations = 1\n}"), "load", 0)
+	b.l.tr.close() // a network that nobody gives up
+}
+
+// metered is a network whose kernel counts: on each connection a hundred bytes for each number of its descriptor, from 1.
+type metered struct{ *virtualNet }
+
+func (n metered) Traffic(fd int) sockets.Traffic {
+	return sockets.Traffic{BytesSent: uint64(100 * (fd + 1)), Retransmits: 1}
+}
+
+// What the kernel counted on a connection is not lost with it, and told once.
+func TestTrafficOfLostConnections(t *testing.T) {
+	b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 2\n iterations = 1\n}"), "load", 0)
+	b.equip(worker.Load)
+	w := b.l.tr.(*wire)
+	w.poll = metered{b.net}
+	first, second := uint64(100*(w.conns[0].fd+1)), uint64(100*(w.conns[1].fd+1))
+	got, known := w.traffic()
+	require.True(t, known)
+	require.Equal(t, sockets.Traffic{BytesSent: first + second, Retransmits: 2}, got)
+	w.lose(w.conns[0], io.EOF)
+	got, _ = w.traffic()
+	require.Zero(t, got, "nothing was sent since")
+	w.dial(w.conns[0])
+	again := uint64(100 * (w.conns[0].fd + 1))
+	got, _ = w.traffic()
+	require.Equal(t, sockets.Traffic{BytesSent: again, Retransmits: 1}, got)
 }

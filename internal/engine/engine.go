@@ -29,7 +29,7 @@ import (
 // Config is what an engine needs from its process.
 type Config struct {
 	Drivers []driver.Driver
-	Secrets driver.Secrets
+	Secrets func(name string) (string, error)
 	Allow   Allow
 	Policy  *policy.Policy // what this worker may do, whatever is asked of it; nil: anything
 	Loops   int            // 0: one for each processor but one, at least one

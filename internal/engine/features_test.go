@@ -161,7 +161,7 @@ func TestVersionsAreOfOnePutEach(t *testing.T) {
 						puts, versions := 0, map[[2]uint64]bool{}
 						for i := range b.g.endpoints {
 							b.server(i).put = func(value []byte) {
-								writer, version, ok := driver.ReadHeader(value)
+								writer, version, ok := (&driver.Reply{Value: value}).Header()
 								require.True(t, ok)
 								puts++
 								versions[[2]uint64{writer, version}] = true

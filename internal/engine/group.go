@@ -288,7 +288,8 @@ func (g *group) equip(l *loop, source *workload.Source, step worker.Step) {
 		return
 	}
 	f := &closedFeed{l: l, pipeline: g.phase.Pipeline(), sessions: source.Sessions()}
-	if c := g.phase.Closed; c != nil && step.Kind.Timed() {
+	if step.Kind.Timed() {
+		c := g.phase.Closed
 		f.ramp, f.think, f.lasts = c.Ramp, int64(c.Think), int64(c.Duration)
 	}
 	l.feed = f

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/loadgen/loadgen/internal/panics"
@@ -77,7 +78,20 @@ func (g *guarded) request(dst []byte, req *driver.Request) (out []byte) {
 	return g.codec.AppendRequest(dst, req)
 }
 
+// aroundItem is about how many bytes a protocol has around the key and the value of an item of a batch.
+const aroundItem = 32
+
+// batch appends the bytes of a request of several items. Its buffer grows once for all of them: a buffer that is doubled for one value after another leaves
+// more behind than it holds.
 func (g *guarded) batch(dst []byte, v driver.Verb, items []driver.Item) (out []byte) {
+	room := 0
+	for i := range items {
+		room += aroundItem + len(items[i].Key)
+		if v.Stores() {
+			room += items[i].Value.Size
+		}
+	}
+	dst = slices.Grow(dst, room)
 	out = dst
 	g.hold.lend()
 	defer g.done(&g.fault)

@@ -1,15 +1,20 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/drivers/redis"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/panics"
+	"github.com/loadgen/loadgen/internal/sockets"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
@@ -175,4 +180,215 @@ func TestPanicWhileTheLoopIsHeld(t *testing.T) {
 	h.before(0, 0)
 	require.True(t, h.held)
 	h.release()
+}
+
+// bustling is a codec with all that one may have. It waits in each of its methods, which nobody may who is held, and panics there if it is told to.
+type bustling struct{ breaks bool }
+
+var errBustling = errors.New("the bustling codec's own")
+
+func (c *bustling) work() {
+	time.Sleep(time.Microsecond)
+	if c.breaks {
+		panic("bustling")
+	}
+}
+
+func (c *bustling) Greet(dst []byte) ([]byte, int) { c.work(); return append(dst, "hi"...), 2 }
+
+func (c *bustling) ParseGreeting(b []byte, i int) (int, error) { c.work(); return i, errBustling }
+
+func (c *bustling) AppendRequest(dst []byte, _ *driver.Request) []byte {
+	c.work()
+	return append(dst, "get"...)
+}
+
+func (c *bustling) Parse([]byte, driver.Verb, *driver.Reply) (int, error) {
+	c.work()
+	return 3, errBustling
+}
+
+func (c *bustling) Offsets(*driver.Request) (int, int) { c.work(); return 4, 5 }
+
+func (c *bustling) Skim([]byte, driver.Verb, int) (int, int) { c.work(); return 6, 7 }
+
+func (c *bustling) Outline([]byte, driver.Verb) int { c.work(); return 8 }
+
+func (c *bustling) Aside([]byte) (int, error) { c.work(); return 9, errBustling }
+
+func (c *bustling) AppendBatch(dst []byte, _ driver.Verb, _ []driver.Item) []byte {
+	c.work()
+	return append(dst, "mget"...)
+}
+
+func (c *bustling) ParseBatch([]byte, driver.Verb, []driver.Reply) (int, error) {
+	c.work()
+	return 10, errBustling
+}
+
+func (c *bustling) ParseAsking([]byte) (int, error) { c.work(); return 11, errBustling }
+
+func (c *bustling) Redirect([]byte) ([]byte, bool, bool) {
+	c.work()
+	return []byte("there"), true, true
+}
+
+func (c *bustling) Tag([]byte) (uint32, bool) { c.work(); return 12, true }
+
+func (c *bustling) Resume([]byte, *driver.Progress) (bool, error) { c.work(); return true, errBustling }
+
+func (c *bustling) Connection(endpoint string) (driver.Codec, error) {
+	c.work()
+	if endpoint == "" {
+		return nil, errBustling
+	}
+	return c, nil
+}
+
+// Whatever a codec is called for, a loop that was held is not meanwhile, and is again behind it; a panic is an error then, or the fault where the call
+// returns none, and the loop stays let go.
+func TestEachCallOfACodecIsGuarded(t *testing.T) {
+	own := func(n int, err error) ([]any, error) { return []any{n}, err }
+	for name, tt := range map[string]struct {
+		call func(g *guarded) ([]any, error) // what comes of it
+		want []any
+		err  error // that the codec returns
+	}{
+		"greet":          {func(g *guarded) ([]any, error) { b, n, err := g.greet([]byte("-")); return []any{string(b), n}, err }, []any{"-hi", 2}, nil},
+		"parse greeting": {func(g *guarded) ([]any, error) { return own(g.parseGreeting(nil, 1)) }, []any{1}, errBustling},
+		"request":        {func(g *guarded) ([]any, error) { return []any{string(g.request([]byte("-"), nil))}, nil }, []any{"-get"}, nil},
+		"batch":          {func(g *guarded) ([]any, error) { return []any{string(g.batch([]byte("-"), 0, nil))}, nil }, []any{"-mget"}, nil},
+		"offsets":        {func(g *guarded) ([]any, error) { k, v := g.offsets(nil); return []any{k, v}, nil }, []any{4, 5}, nil},
+		"parse":          {func(g *guarded) ([]any, error) { return own(g.parse(nil, 0, nil)) }, []any{3}, errBustling},
+		"parse batch":    {func(g *guarded) ([]any, error) { return own(g.parseBatch(nil, 0, nil)) }, []any{10}, errBustling},
+		"resume":         {func(g *guarded) ([]any, error) { whole, err := g.resume(nil, nil); return []any{whole}, err }, []any{true}, errBustling},
+		"parse asking":   {func(g *guarded) ([]any, error) { return own(g.parseAsking(nil)) }, []any{11}, errBustling},
+		"aside":          {func(g *guarded) ([]any, error) { return own(g.aside(nil)) }, []any{9}, errBustling},
+		"skim":           {func(g *guarded) ([]any, error) { n, took, err := g.skim(nil, 0, 0); return []any{n, took}, err }, []any{6, 7}, nil},
+		"outline":        {func(g *guarded) ([]any, error) { return own(g.outline(nil, 0)) }, []any{8}, nil},
+		"tag":            {func(g *guarded) ([]any, error) { id, ok, err := g.tag(nil); return []any{int(id), ok}, err }, []any{12, true}, nil},
+		"redirect": {func(g *guarded) ([]any, error) {
+			to, ask, ok := g.redirect(nil)
+			return []any{string(to), ask, ok}, nil
+		}, []any{"there", true, true}, nil},
+		"connection": {func(g *guarded) ([]any, error) {
+			c, err := g.connection("a:1")
+			return []any{c != nil && c.codec == g.codec && c.hold == g.hold}, err
+		}, []any{true}, nil},
+		"no connection": {func(g *guarded) ([]any, error) { c, err := g.connection(""); return []any{c == nil}, err }, []any{true}, errBustling},
+	} {
+		for _, may := range []bool{true, false} {
+			h := hold{may: may}
+			g := newGuarded(new(bustling), &h)
+			h.before(0, 0)
+			got, err := tt.call(g)
+			held := h.held
+			h.release()
+			require.Equal(t, may, held, name)
+			require.Equal(t, tt.want, got, name)
+			require.Equal(t, tt.err, err, name)
+			require.NoError(t, g.took(), name)
+
+			g.codec.(*bustling).breaks = true
+			h.before(0, 0)
+			_, err = tt.call(g)
+			held = h.held
+			h.release()
+			require.False(t, held, name)
+			fault := g.took()
+			require.NoError(t, g.took(), "%s: a fault is taken once", name)
+			require.True(t, (err == nil) != (fault == nil), "%s: %v, %v", name, err, fault)
+			require.ErrorContains(t, errors.Join(err, fault), "driver panicked at guard_test.go:", name)
+		}
+	}
+}
+
+// telltale is an error whose words are asked for: it notes whether the loop is held then, which nobody may be who words.
+type telltale struct {
+	h    *hold
+	held *[]bool
+}
+
+func (e telltale) Error() string {
+	*e.held = append(*e.held, e.h.held)
+	return "telltale"
+}
+
+// refusingNet is a network in which everything fails, and which notes whether the loop is held when it is asked for what may wait.
+type refusingNet struct {
+	*virtualNet
+	telltale
+}
+
+func (n refusingNet) Read(int, []byte) (int, error)  { return 0, n.telltale }
+func (n refusingNet) Write(int, []byte) (int, error) { return 0, n.telltale }
+func (n refusingNet) Connected(int) error            { return n.telltale }
+func (n refusingNet) Close(int)                      { _ = n.Error() }
+
+func (n refusingNet) Connect(*sockets.Endpoint, int32) (int, error) {
+	_ = n.Error()
+	return -1, n.telltale
+}
+
+// A loop is let go before what seldom happens and may wait: before errors are worded, and connections made and closed.
+func TestALoopIsLetGoBeforeWhatIsRare(t *testing.T) {
+	for name, rare := range map[string]func(w *wire, c *wireConn){
+		"dial":      func(w *wire, c *wireConn) { w.dial(c) },
+		"connected": func(w *wire, c *wireConn) { w.connected(c) },
+		"lose":      func(w *wire, c *wireConn) { w.lose(c, io.EOF) },
+		"read":      func(w *wire, c *wireConn) { w.read(c, false) },
+		"write":     func(w *wire, c *wireConn) { c.out = append(w.buffer(), "get"...); w.write(c) },
+		"make room": func(w *wire, c *wireConn) { c.in = make([]byte, mostMoved+1); _ = w.makeRoom(c) },
+		"unasked":   func(w *wire, c *wireConn) { _, _ = w.unasked(c, []byte("what")) },
+		"panicked":  func(w *wire, c *wireConn) { w.l.panicked(w.session(c), &panics.Error{}, 1) },
+		"odd end":   func(w *wire, c *wireConn) { c.outline(20, 18); _, _, _ = w.skip(c, []byte("what"), 1) },
+		"give back": func(w *wire, c *wireConn) {
+			c.in = make([]byte, keptBuffer)
+			_ = w.makeRoom(c)
+			w.l.hold.before(0, 0)
+			w.letGo(c)
+		},
+		"redirected": func(w *wire, c *wireConn) { w.lane.routes.redirect(0, []byte("MOVED 1 :7009")) },
+	} {
+		b := newBench(t, redisPlan(t, 1, "cluster = true", "ops = { get = 1 }\nclosed {\n sessions = 1\n iterations = 1\n}"), "load", 0)
+		b.run(worker.Load)
+		w := b.l.tr.(*wire)
+		var held []bool
+		w.poll = refusingNet{b.net, telltale{&b.l.hold, &held}}
+		b.l.rec = measure.NewTotals(0, len(b.l.reqNow)/driver.NumVerbs)
+		b.l.hold = hold{may: true}
+		b.l.hold.before(0, 0)
+		rare(w, w.conns[0])
+		still := b.l.hold.held
+		b.l.hold.release()
+		require.False(t, still, name)
+		require.NotContains(t, held, true, name)
+		w.unmapAll()
+	}
+}
+
+// The buffer of a batch grows once for all of its values, and not at all for gets and where it has the room.
+func TestBatchesGrowTheirBufferOnce(t *testing.T) {
+	codec, err := redis.Driver{}.NewCodec(driver.Link{Config: redis.Driver{}.NewConfig()})
+	require.NoError(t, err)
+	g := newGuarded(codec, new(hold))
+	items := make([]driver.Item, 8)
+	for i := range items {
+		items[i] = driver.Item{Key: []byte("key:0001"), Value: driver.Value{Size: 4 << 10, Seed: uint64(i)}}
+	}
+	room := g.batch(nil, driver.Put, items)
+	once := testing.AllocsPerRun(10, func() { room = slices.Grow(room[:0:0], cap(room)) }) // more than 1 under the race detector
+	for _, c := range []struct {
+		name   string
+		verb   driver.Verb
+		dst    []byte
+		allocs float64
+	}{
+		{"nothing there", driver.Put, nil, once},
+		{"room for some", driver.Put, make([]byte, 0, 5000), once},
+		{"room for all", driver.Put, room[:0], 0},
+		{"keys alone", driver.Get, make([]byte, 0, 8*(len(items[0].Key)+aroundItem)), 0},
+	} {
+		require.Equal(t, c.allocs, testing.AllocsPerRun(10, func() { g.batch(c.dst, c.verb, items) }), c.name)
+	}
 }

@@ -59,7 +59,7 @@ func (g *group) program(la *lane, kind worker.StepKind) {
 			return plain
 		}
 		la.opTimeout = int64(n.Timeout)
-		cfg := op.NWR{N: n.N, W: n.W, R: n.R, ReadFanout: n.ReadFanout, ReadFrom: n.ReadFrom, Seed: g.plan.Seed, Keys: keys}
+		cfg := op.NWR{N: n.N, W: n.W, R: n.R, GetsAskR: n.GetsAskR(), AtRandom: n.AtRandom(), Seed: g.plan.Seed, Keys: keys}
 		if !kind.Timed() {
 			cfg.W = n.N
 		}

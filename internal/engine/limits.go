@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/loadgen/loadgen/pkg/driver"
-	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // MostPerLoop is more than an event loop has been seen to send, in ops a second.
@@ -33,25 +32,14 @@ func (g *group) checkLimits(loops int) error {
 		}
 	}
 	if connected > 0 {
-		if err := g.checkFiles(connected, files.Cur); err != nil {
-			return err
+		if short := g.phase.FilesShort(g.sessions, connected, int64(min(files.Cur, math.MaxInt64))); short != "" {
+			return errors.New(short)
 		}
 	}
 	if short := g.plan.MemoryShort(g.phase, g.sessions, clients, available()); short != "" {
 		return errors.New(short)
 	}
 	return g.checkRate(min(loops, g.sessions))
-}
-
-// checkFiles compares the descriptors that the phase needs, with sessions that have so many connections each, with how many there may be.
-func (g *group) checkFiles(each int, limit uint64) error {
-	connections := g.sessions * each
-	need := uint64(connections) + plan.SpareFiles
-	if need <= limit {
-		return nil
-	}
-	return fmt.Errorf("%d connections need about %d open files, and the limit is %d: raise it (ulimit -n %d), or use at most %d sessions on a worker",
-		connections, need, limit, need, plan.FittingFiles(each, int64(min(limit, math.MaxInt64))))
 }
 
 // checkRate compares the rate of the phase with what so many loops can send.

@@ -16,13 +16,6 @@ func limited(p *plan.Plan, sessions, endpoints int) *group {
 	return &group{plan: p, phase: p.Phase("load"), sessions: sessions, side: side{target: p.Target("t"), driver: null.Driver{}, clients: 1, endpoints: make([]sockets.Endpoint, endpoints)}}
 }
 
-func TestFilesThatWouldDo(t *testing.T) {
-	p := nullPlan(t, 4, "", "ops = { get = 1 }\n closed {\n sessions = 1000\n iterations = 1\n }")
-	require.NoError(t, limited(p, 234, 4).checkFiles(4, 1000))
-	require.EqualError(t, limited(p, 235, 4).checkFiles(4, 1000),
-		"940 connections need about 1004 open files, and the limit is 1000: raise it (ulimit -n 1004), or use at most 234 sessions on a worker")
-}
-
 // Sessions of a driver without a transport open nothing, however many they are.
 func TestSessionsWithoutConnectionsOpenNoFiles(t *testing.T) {
 	p := nullPlan(t, 1, "", "ops = { get = 1 }\n closed { iterations = 1 }")
@@ -40,6 +33,8 @@ func TestRatesThatNoLoopCanSend(t *testing.T) {
 	require.EqualError(t, limited(open, 8, 1).checkRate(2), "25000000 ops a second are more than 2 event loops can send: use at most 20000000 on a worker, or 2 times as many workers")
 	require.NoError(t, limited(open, 3, 1).checkRate(1), "its part is 9,375,000/s")
 	require.NoError(t, limited(open, 0, 1).checkRate(0), "a worker without sessions")
+	most := nullPlan(t, 1, "", "ops = { get = 1 }\n open {\n rate = \"10M/s\"\n duration = \"1s\"\n sessions = 1\n }")
+	require.NoError(t, limited(most, 1, 1).checkRate(1), "as much as a loop can send")
 
 	stages := nullPlan(t, 1, "", "ops = { get = 1 }\n stages {\n stage {\n rate = \"20M/s\"\n duration = \"1s\"\n }\n stage {\n rate = 5\n duration = \"1s\"\n }\n }")
 	require.ErrorContains(t, limited(stages, 16, 1).checkRate(1), "20000000 ops a second")

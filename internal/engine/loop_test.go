@@ -469,3 +469,15 @@ func TestRoomToWriteAmongReplies(t *testing.T) {
 	got := b.run(worker.Load)
 	require.EqualValues(t, 1000, got.Ops[driver.Put].Outcomes[driver.OK])
 }
+
+// What a loop counts is sealed at the end of each interval of the run clock, the first of which is the one in which its step begins.
+func TestTheFirstIntervalEndsBehindTheStart(t *testing.T) {
+	for at, want := range map[int64]int64{0: 1, 1: 1, interval - 1: 1, interval: 2, interval + 1: 2, 7*interval + interval/2: 8} {
+		b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 1\n iterations = 1\n}"), "load", 0)
+		b.equip(worker.Load)
+		b.net.clock.tick, b.net.clock.t = 0, at
+		b.l.enter()
+		require.Equal(t, want*interval, b.l.sealAt, "%d", at)
+		require.Equal(t, at, b.l.entered)
+	}
+}

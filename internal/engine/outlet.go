@@ -130,6 +130,12 @@ func (o *piped) date(c *wireConn) bool {
 	if !begun {
 		return false
 	}
+	c.began(at)
+	return true
+}
+
+// began enters when what was handed over last began to leave.
+func (c *wireConn) began(at int64) {
 	for end := c.queue.len() - c.behind - c.fresh; c.handed > 0; c.handed-- {
 		p := c.queue.at(end - c.handed)
 		if p.start != nil && (*p.start == p.sent || at < *p.start) {
@@ -137,7 +143,6 @@ func (o *piped) date(c *wireConn) bool {
 		}
 		p.sent = at
 	}
-	return true
 }
 
 // arrival is when the bytes came that were read last. Times that the loop sees do not go back.

@@ -37,28 +37,35 @@ func (p *partials) give(n int) { p.taken.Add(int64(-n)) }
 func (w *wire) makeRoom(c *wireConn) error {
 	w.l.hold.release()
 	size := max(2*cap(c.in), leastPartial)
+	more := size
 	if c.mapped {
-		if err := w.partials.take(size-cap(c.in), len(c.in)); err != nil {
-			return err
-		}
-		grown, err := unix.Mremap(c.in[:cap(c.in)], size, unix.MREMAP_MAYMOVE)
-		if err != nil {
-			w.partials.give(size - cap(c.in))
-			return fmt.Errorf("memory for a reply of more than %d bytes: %w", len(c.in), err)
-		}
-		c.in = grown[:len(c.in)]
-		return nil
-	}
-	if n := len(w.spares) - 1; n >= 0 && cap(w.spares[n]) >= size {
+		more -= cap(c.in)
+	} else if n := len(w.spares) - 1; n >= 0 && cap(w.spares[n]) >= size {
 		size = cap(w.spares[n])
+		more = size
 	}
-	if err := w.partials.take(size, len(c.in)); err != nil {
+	if err := w.partials.take(more, len(c.in)); err != nil {
+		return err
+	}
+	if err := w.move(c, size); err != nil {
+		w.partials.give(more)
+		return fmt.Errorf("memory for a reply of more than %d bytes: %w", len(c.in), err)
+	}
+	return nil
+}
+
+// move has what the connection has kept of a reply stand in memory of a size outside of the heap.
+func (w *wire) move(c *wireConn, size int) error {
+	if c.mapped {
+		grown, err := unix.Mremap(c.in[:cap(c.in)], size, unix.MREMAP_MAYMOVE)
+		if err == nil {
+			c.in = grown[:len(c.in)]
+		}
 		return err
 	}
 	room, err := w.mapping(size)
 	if err != nil {
-		w.partials.give(size)
-		return fmt.Errorf("memory for a reply of more than %d bytes: %w", len(c.in), err)
+		return err
 	}
 	room = append(room, c.in...)
 	w.recycle(c.in)

@@ -86,3 +86,75 @@ func TestShortPartialsAreKept(t *testing.T) {
 	w.letGo(c)
 	w.unmapAll()
 }
+
+// Buffers are kept for the next one who needs one: each up to a size, and all together up to another. What the kernel has given goes back to it.
+func TestWhichBuffersAreKept(t *testing.T) {
+	w := partialWire(new(partials), 0)
+	w.recycle(make([]byte, 10, keptBuffer+1))
+	require.Empty(t, w.bufs)
+	first := make([]byte, 10, keptBuffer)
+	w.recycle(first)
+	require.Equal(t, keptBuffer, w.kept)
+	got := w.buffer()
+	require.Empty(t, got)
+	require.Same(t, &first[0], &got[:1][0])
+	require.Zero(t, w.kept)
+	require.Equal(t, firstBuffer, cap(w.buffer()), "there is none left")
+
+	const most = keptBytes / keptBuffer
+	for n := range most + 1 {
+		w.recycle(make([]byte, 0, keptBuffer))
+		require.Len(t, w.bufs, min(n+1, most))
+	}
+	w.recycle(nil)
+	require.Equal(t, keptBytes, w.kept)
+
+	for _, tt := range []struct {
+		in    int // bytes of a reply's beginning
+		spare int // of so many that are kept already
+		keeps bool
+	}{
+		{keptBuffer / 2, 0, true}, {keptBuffer/2 + 1, 0, false}, {keptBuffer / 2, keptBytes - keptBuffer, true}, {keptBuffer / 2, keptBytes - keptBuffer + 1, false},
+	} {
+		w := partialWire(new(partials), 1)
+		w.spared = tt.spare
+		c := w.conns[0]
+		c.in = make([]byte, tt.in)
+		require.NoError(t, w.makeRoom(c))
+		size := cap(c.in)
+		w.letGo(c)
+		require.Zero(t, w.partials.taken.Load(), "%+v", tt)
+		require.Nil(t, c.in)
+		require.False(t, c.mapped)
+		if !tt.keeps {
+			require.Empty(t, w.spares, "%+v", tt)
+			require.Equal(t, tt.spare, w.spared)
+			continue
+		}
+		require.Len(t, w.spares, 1, "%+v", tt)
+		require.Equal(t, tt.spare+size, w.spared)
+		w.unmapAll()
+	}
+}
+
+// Memory that the kernel does not give is nobody's.
+func TestMemoryThatIsNotGiven(t *testing.T) {
+	w := partialWire(new(partials), 1)
+	c := w.conns[0]
+	c.mapped = true // which its bytes are not
+	require.ErrorContains(t, w.makeRoom(c), "memory for a reply of more than 131070 bytes: invalid argument")
+	require.Zero(t, w.partials.taken.Load())
+}
+
+// Replies get what the plan's values need and 128 MiB, to the byte; one that would take more gets nothing, and is told how long it is so far.
+func TestHowMuchRepliesMayTake(t *testing.T) {
+	p := &partials{expected: 3 << 20}
+	require.NoError(t, p.take(131<<20, 0))
+	require.ErrorContains(t, p.take(1, 700<<10), "a reply goes on after 700 KiB, and all that have not come whole would take more than 131 MiB")
+	p.give(2)
+	require.NoError(t, p.take(1, 0))
+	require.NoError(t, p.take(1, 0))
+	require.Error(t, p.take(1, 0))
+	p.give(131 << 20)
+	require.Zero(t, p.taken.Load())
+}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,6 +15,8 @@ func TestPinnedThread(t *testing.T) {
 	for !all.IsSet(cpu) {
 		cpu++
 	}
+	runtime.LockOSThread() // what is asked of it is asked of one thread
+	defer runtime.UnlockOSThread()
 	priority, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
 	require.NoError(t, err)
 	release, err := ownThread(cpu)
@@ -21,10 +24,15 @@ func TestPinnedThread(t *testing.T) {
 	require.NoError(t, unix.SchedGetaffinity(0, &now))
 	require.Equal(t, 1, now.Count())
 	require.True(t, now.IsSet(cpu))
+	pinned, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	require.NoError(t, err)
+	require.Contains(t, []int{30, priority}, pinned, "a nice value of -10, which is counted from 20 down, where the process may have it")
 	release()
 	after, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
 	require.NoError(t, err)
 	require.Equal(t, priority, after)
+	require.NoError(t, unix.SchedGetaffinity(0, &now))
+	require.Equal(t, all, now)
 
 	_, err = ownThread(1023)
 	require.ErrorContains(t, err, "run a thread on CPU 1023: invalid argument: write CPUs in --pin that are in /sys/devices/system/cpu/online")

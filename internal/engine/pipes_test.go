@@ -261,3 +261,25 @@ func TestWritesEndBetweenRequests(t *testing.T) {
 	}
 	require.Equal(t, []int{small, large, 2 * small, large, large, 16 * small, 16 * small, 8 * small}, parts)
 }
+
+// What was handed over is sent when that began to leave, and its op starts then, unless another of its requests left before. What is behind it has not
+// left.
+func TestWhenWhatWasHandedOverBegan(t *testing.T) {
+	for _, tt := range []struct{ start, sent, at, want int64 }{
+		{5, 5, 7, 7}, {5, 5, 3, 3}, {5, 5, 5, 5}, {5, 6, 7, 5}, {5, 6, 5, 5}, {5, 6, 3, 3},
+	} {
+		c := &wireConn{handed: 2, behind: 1, fresh: 1}
+		starts := make([]int64, 5)
+		for i := range starts {
+			starts[i] = tt.start
+			c.queue.push(pending{start: &starts[i], sent: tt.sent, n: 1})
+		}
+		c.queue.at(1).start = nil
+		c.began(tt.at)
+		require.Zero(t, c.handed)
+		require.Equal(t, []int64{tt.start, tt.start, tt.want, tt.start, tt.start}, starts, "%+v", tt)
+		for i, want := range []int64{tt.sent, tt.at, tt.at, tt.sent, tt.sent} {
+			require.Equal(t, want, c.queue.at(i).sent, "%+v: request %d", tt, i)
+		}
+	}
+}

@@ -28,7 +28,7 @@ type side struct {
 	clients   int           // of each session and endpoint: one, or one for each op in flight where the driver brings clients that block
 	forms     []driver.Form // of the target's ops in the plan's words
 	run       string        // its id
-	secrets   driver.Secrets
+	secrets   func(name string) (string, error)
 	number    int // among them
 	first     int // of its rows in the ledger of requests
 	endpoints []sockets.Endpoint

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -58,4 +59,21 @@ func TestTimeoutsEndTheStep(t *testing.T) {
 	require.Positive(t, get.Outcomes[driver.Timeout])
 	require.Zero(t, get.InFlight)
 	require.Less(t, time.Duration(b.net.clock.t-began), time.Second+200*time.Millisecond)
+}
+
+// What counts is ops that failed, and the one that makes the number full ends the step; not a target's answer that is no value, nor what was shed.
+func TestWhichEndsOfOpsEndTheStep(t *testing.T) {
+	for outcome := range driver.Outcome(driver.NumOutcomes) {
+		var halt atomic.Int32
+		b := newErrorStop(5, &halt)
+		b.ended(outcome, 4)
+		require.Equal(t, goOn, halt.Load(), outcome)
+		b.ended(outcome, 1)
+		require.Equal(t, outcome.Failed(), halt.Load() == drain, outcome)
+		halt.Store(abandon)
+		b.ended(outcome, 1)
+		require.Equal(t, abandon, halt.Load(), outcome)
+	}
+	require.Nil(t, newErrorStop(0, nil))
+	newErrorStop(0, nil).ended(driver.Error, 1000)
 }

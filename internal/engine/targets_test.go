@@ -19,8 +19,8 @@ import (
 // copier is a program whose gets put what they have read into another target. A get that another target had to be told of is of kind 2, else of kind 1.
 type copier struct {
 	t      testing.TB
-	values []driver.Value    // by slot
-	bytes  []driver.Verbatim // likewise
+	values []driver.Value // by slot
+	bytes  []op.Verbatim  // likewise
 }
 
 const (
@@ -30,7 +30,7 @@ const (
 
 func (p *copier) Start(dst []driver.Request, o *op.Op) []driver.Request {
 	for int(o.Slot) >= len(p.values) {
-		p.values, p.bytes = append(p.values, driver.Value{}), append(p.bytes, driver.Verbatim{})
+		p.values, p.bytes = append(p.values, driver.Value{}), append(p.bytes, op.Verbatim{})
 	}
 	return append(dst, driver.Request{Verb: driver.Get, Key: o.Key, Tag: tagOfGet})
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"os"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/loadgen/loadgen/internal/machine"
+	"github.com/loadgen/loadgen/pkg/driver"
 )
 
 // TestPinnedLogThreads pins both threads of a load to the last CPU that there is.
@@ -37,5 +39,38 @@ func TestParseOnCPU(t *testing.T) {
 	require.Equal(t, 6, parseOnCPU([]byte("77 (a (b) c)"+rest+" 6")))
 	for _, line := range []string{"", "77 (loadgen)" + rest, "77 (loadgen" + rest + " x 0", "77 (loadgen)" + rest + " 99999"} {
 		require.Equal(t, -1, parseOnCPU([]byte(line)), line)
+	}
+}
+
+// working is a session on files that does what it is told.
+type working struct{ prepare, do func() error }
+
+func (w working) Prepare(*driver.Request) error { return w.prepare() }
+
+func (w working) Do(*driver.Request, *driver.Reply) error { return w.do() }
+
+// A request begins when it has been prepared, whatever comes of it: also when the driver does not return.
+func TestWhenWorkOnFilesBegins(t *testing.T) {
+	gone := errors.New("gone")
+	fine, fails, panics := func() error { return nil }, func() error { return gone }, func() error { panic("what") }
+	for name, tt := range map[string]struct {
+		session working
+		says    string
+	}{
+		"fine":              {working{fine, fine}, ""},
+		"not prepared":      {working{fails, panics}, "gone"},
+		"not done":          {working{fine, fails}, "gone"},
+		"a panic before it": {working{panics, fine}, "driver panicked at thread_test.go:"},
+		"a panic in it":     {working{fine, panics}, "driver panicked at thread_test.go:"},
+	} {
+		c := &virtualClock{tick: 10}
+		start, err := (&thread{l: &loop{clock: c}}).work(tt.session, nil, nil)
+		require.Equal(t, int64(10), start, name)
+		require.Equal(t, start, c.t, "%s: nobody looks at the clock again", name)
+		if tt.says == "" {
+			require.NoError(t, err, name)
+			continue
+		}
+		require.ErrorContains(t, err, tt.says, name)
 	}
 }

@@ -133,6 +133,47 @@ func TestLoopsTakenTogether(t *testing.T) {
 	new(joined).enter(&g, 1)
 	require.InDelta(t, 0.9, g.Busy, 1e-9, "others than the loops work there")
 	require.Nil(t, g.RunQueueWait)
+	g.Busy = 0
+	new(joined).enter(&g, 0)
+	require.Zero(t, g.Busy, "a step that took no time")
+}
+
+// What the process has spent is what it did in between: each figure is of what was done here.
+func TestWhatAProcessHasSpent(t *testing.T) {
+	const pages, objects = 2000, 10_000
+	then := spent()
+	room, err := unix.Mmap(-1, 0, pages<<12, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	require.NoError(t, err)
+	require.NoError(t, unix.Madvise(room, unix.MADV_NOHUGEPAGE))
+	for at := 0; at < len(room); at += 1 << 12 {
+		room[at] = 1
+	}
+	require.NoError(t, unix.Munmap(room))
+	list := make([]*[64]byte, objects)
+	for i := range list {
+		list[i] = new([64]byte)
+	}
+	runtime.KeepAlive(list)
+	runtime.GC()
+	g := spent().since(then)
+	require.GreaterOrEqual(t, g.MinorFaults, uint64(pages))
+	require.Less(t, g.MajorFaults, uint64(pages))
+	require.GreaterOrEqual(t, g.Mallocs, uint64(objects))
+	require.Positive(t, g.GCCycles)
+	require.Less(t, g.GCCycles, uint32(100))
+	require.Positive(t, g.GCPauseMaxSeconds)
+	require.Positive(t, g.ElapsedSeconds)
+	require.GreaterOrEqual(t, g.MaxRSSBytes, int64(pages<<12))
+	of := func() []int64 {
+		var r unix.Rusage
+		require.NoError(t, unix.Getrusage(unix.RUSAGE_SELF, &r))
+		return []int64{r.Utime.Nano(), r.Stime.Nano(), r.Minflt, r.Majflt, r.Inblock, r.Oublock, r.Maxrss * 1024}
+	}
+	before, x, after := of(), spent(), of()
+	for i, is := range []int64{x.user, x.system, int64(x.minor), int64(x.major), int64(x.read), int64(x.written), x.maxRSS} {
+		require.GreaterOrEqual(t, is, before[i], "figure %d", i)
+		require.LessOrEqual(t, is, after[i], "figure %d", i)
+	}
 }
 
 // TestMemoryLimit holds what a process may grow to against what its surroundings have left.

@@ -2,15 +2,18 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/drivers"
 	"github.com/loadgen/loadgen/internal/drivers/memcached"
 	"github.com/loadgen/loadgen/internal/drivers/redis"
 	"github.com/loadgen/loadgen/internal/servertest"
@@ -121,5 +124,42 @@ func TestServersThatAreNoCluster(t *testing.T) {
 			require.ErrorContains(t, err, test.want)
 			t.Log(err)
 		})
+	}
+}
+
+// A target that cannot be reached is named, whatever it is for; for a worker without sessions nobody connects.
+func TestATargetThatIsNotReachedIsNamed(t *testing.T) {
+	refused := errors.New("nobody is there")
+	for name, tt := range map[string]struct {
+		target string
+		change func(e *Engine, of *plan.Target)
+		idle   bool // a worker without sessions
+		says   string
+	}{
+		"no driver":           {"", func(e *Engine, _ *plan.Target) { e.cfg.Drivers = nil }, false, `driver "redis" is not in this build`},
+		"no driver, idle":     {"", func(e *Engine, _ *plan.Target) { e.cfg.Drivers = nil }, true, `driver "redis" is not in this build`},
+		"no endpoint":         {"", func(_ *Engine, of *plan.Target) { of.Endpoints = nil }, true, "it has no endpoint"},
+		"no authorities":      {"", func(_ *Engine, of *plan.Target) { of.TLS = &plan.TLS{CA: filepath.Join(t.TempDir(), "none.pem")} }, true, "tls, ca: "},
+		"nobody to ask":       {"", func(*Engine, *plan.Target) {}, false, "nobody is there"},
+		"nobody to ask, idle": {"", func(*Engine, *plan.Target) {}, true, ""},
+		"no node of it":       {"cluster = true", func(*Engine, *plan.Target) {}, false, "nobody is there"},
+		"no node of it, idle": {"cluster = true", func(*Engine, *plan.Target) {}, true, ""},
+	} {
+		p := redisPlan(t, 1, tt.target, "ops = { get = 1 }\nclosed {\n sessions = 1\n iterations = 1\n}")
+		e := New(Config{Drivers: drivers.All(), Loops: 1})
+		e.dial = func(context.Context, string, string) (net.Conn, error) { return nil, refused }
+		e.plan = p
+		tt.change(e, p.Target("t"))
+		g := &group{plan: p, phase: p.Phase("load"), sessions: 1}
+		if tt.idle {
+			g.sessions = 0
+		}
+		err := g.reach(t.Context(), e)
+		if tt.says == "" {
+			require.NoError(t, err, name)
+			continue
+		}
+		require.ErrorContains(t, err, `target "t": `, name)
+		require.ErrorContains(t, err, tt.says, name)
 	}
 }

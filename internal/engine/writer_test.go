@@ -53,3 +53,62 @@ func TestWriterIsTheCodec(t *testing.T) {
 		}
 	}
 }
+
+// A value is lent where it is large and plain text, the poller takes bytes from several places, and the request is one like those before it; what
+// is not is left to be encoded, and nothing of it is there.
+func TestWhatIsLent(t *testing.T) {
+	codec, err := redis.Driver{}.NewCodec(driver.Link{Config: redis.Driver{}.NewConfig()})
+	require.NoError(t, err)
+	for name, tt := range map[string]struct {
+		codec  driver.Codec
+		lends  bool
+		change func(o *op.Op)
+		before bool // a request of another size was made
+		want   bool
+	}{
+		"as it is":           {codec, true, func(*op.Op) {}, false, true},
+		"a get":              {codec, true, func(o *op.Op) { o.Verb = driver.Get }, false, false},
+		"too small":          {codec, true, func(o *op.Op) { o.Value.Size = leastLent - 1 }, false, false},
+		"large":              {codec, true, func(o *op.Op) { o.Value.Size = 1 << 20 }, false, true},
+		"checked":            {codec, true, func(o *op.Op) { o.Value.Checked = true }, false, false},
+		"made":               {codec, true, func(o *op.Op) { o.Value.Maker = new(op.Verbatim) }, false, false},
+		"to one place":       {codec, false, func(*op.Op) {}, false, false},
+		"without a layout":   {opaque{codec}, true, func(*op.Op) {}, false, false},
+		"a panic":            {&brittle{Codec: codec, in: "request", left: 1}, true, func(*op.Op) {}, false, false},
+		"as the one before":  {codec, true, func(*op.Op) {}, true, true},
+		"another key":        {codec, true, func(o *op.Op) { o.Key = []byte("another key") }, true, true},
+		"a longer key":       {codec, true, func(o *op.Op) { o.Key = []byte("a longer key") }, true, false},
+		"another value":      {codec, true, func(o *op.Op) { o.Value.Seed = 3 }, true, true},
+		"a value of a more":  {codec, true, func(o *op.Op) { o.Value.Size++ }, true, false},
+		"a get and no value": {codec, true, func(o *op.Op) { o.Verb, o.Value.Size = driver.Get, 0 }, true, false},
+	} {
+		w := newWriter(newGuarded(tt.codec, new(hold)), tt.lends)
+		c := &wireConn{out: []byte("before")}
+		o := op.Op{Verb: driver.Put, Key: []byte("eleven keys"), Value: driver.Value{Size: leastLent, Seed: 7}}
+		begun := 0
+		if tt.before {
+			first := o
+			begun = w.lend(c, &first)
+			require.Positive(t, begun, name)
+		}
+		out, parts := string(c.out), len(c.lent)
+		tt.change(&o)
+		n := w.lend(c, &o)
+		if !tt.want {
+			require.Zero(t, n, name)
+			require.Equal(t, out, string(c.out), name)
+			require.Len(t, c.lent, parts, name)
+			continue
+		}
+		var got []byte
+		at := 0
+		for _, l := range c.lent {
+			got = append(append(got, c.out[at:l.at]...), l.text...)
+			at = l.at
+		}
+		got = append(got, c.out[at:]...)[len("before")+begun:]
+		want := codec.AppendRequest(nil, &driver.Request{Verb: o.Verb, Key: o.Key, Value: &o.Value})
+		require.Equal(t, string(want), string(got), name)
+		require.Equal(t, len(want), n, name)
+	}
+}

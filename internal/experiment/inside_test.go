@@ -293,7 +293,7 @@ func TestFindings(t *testing.T) {
 		begin, _, _ := strings.Cut(want, " (")
 		begin, _, _ = strings.Cut(begin, ":")
 		require.Equal(t, map[string]reason.Code{
-			"no values": reason.NoValues, "baseline": reason.Baseline, "differs": reason.Differs, "cannot tell": reason.Undecided,
+			"no values": noValues, "baseline": reason.Baseline, "differs": differs, "cannot tell": undecided,
 			"no difference shown": reason.NoDifference,
 		}[begin], found.Code)
 	}

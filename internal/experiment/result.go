@@ -12,6 +12,13 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
+// Codes of what a comparison with a baseline has shown, beside those of package reason.
+const (
+	differs   reason.Code = "differs"   // among all comparisons
+	noValues  reason.Code = "no_values" // there is nothing to compare
+	undecided reason.Code = "undecided" // there are too few values to tell
+)
+
 // New returns an experiment of which nothing has been run. The plan is the baseline's.
 func New(id string, p *plan.Plan, e *plan.Experiment, at time.Time, version string) *run.Experiment {
 	x := run.NewExperiment(id)
@@ -119,7 +126,7 @@ func (c *comparer) relate(f *run.Figure, baseline, s Sample) {
 	case f.Variant == c.x.Baseline:
 		why = reason.Why{Code: reason.Baseline, Text: "it is the baseline"}
 	case len(baseline) == 0:
-		why = reason.Why{Code: reason.NoValues, Text: fmt.Sprintf("the baseline %s has no values", c.x.Baseline)}
+		why = reason.Why{Code: noValues, Text: fmt.Sprintf("the baseline %s has no values", c.x.Baseline)}
 	default:
 		why = c.otherSync(f.Phase, f.Variant)
 	}
@@ -188,9 +195,9 @@ func (c *comparer) whyNone(s subject, m metric, variant string) reason.Why {
 		}
 	}
 	if len(c.runs[variant]) == 0 {
-		return reason.Why{Code: reason.NoValues, Text: "no run of this variant counts"}
+		return reason.Why{Code: noValues, Text: "no run of this variant counts"}
 	}
-	return reason.Why{Code: reason.NoValues, Text: "not every run of this variant has it"}
+	return reason.Why{Code: noValues, Text: "not every run of this variant has it"}
 }
 
 // validity is the worst judgement on the phase in the runs of the variant and of the baseline.
@@ -223,11 +230,11 @@ func adjust(figures []run.Figure) (comparisons int) {
 func finding(f *run.Figure, baseline string) reason.Why {
 	switch {
 	case f.Score == nil:
-		return reason.Why{Code: reason.NoValues, Text: "no values: " + f.Nulls["score"]}
+		return reason.Why{Code: noValues, Text: "no values: " + f.Nulls["score"]}
 	case f.Variant == baseline:
 		return reason.Why{Code: reason.Baseline, Text: "baseline"}
 	case f.Differs:
-		return reason.Why{Code: reason.Differs, Text: "differs"}
+		return reason.Why{Code: differs, Text: "differs"}
 	case f.Ratio == nil || f.RatioHi == nil || f.Spread == nil:
 		why := ""
 		for _, name := range []string{"ratio", "ratio_hi", "spread"} {
@@ -235,7 +242,7 @@ func finding(f *run.Figure, baseline string) reason.Why {
 				why = f.Nulls[name]
 			}
 		}
-		return reason.Why{Code: reason.Undecided, Text: "cannot tell: " + why}
+		return reason.Why{Code: undecided, Text: "cannot tell: " + why}
 	case f.MDE == nil || *f.MDE > mostMDE:
 		return reason.Why{Code: reason.NoDifference, Text: "no difference shown (MDE above " + share(mostMDE) + ")"}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/stat"
 )
 
 // subject is one op of one phase.
@@ -157,7 +158,7 @@ func seconds(r *run.Run, s subject, m metric) []float64 {
 		return nil
 	}
 	var values []float64
-	from, length := 0.0, run.RowSeconds(p.Series)
+	from, length := 0.0, stat.Spacing(p.Series, run.Row.End)
 	begin, end := max(p.Load.RampSeconds, p.WarmUp.Seconds), math.Inf(1)
 	for _, row := range p.Series {
 		width := row.T - from

@@ -13,6 +13,7 @@ import (
 	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/run/conditions"
+	"github.com/loadgen/loadgen/internal/search"
 	"github.com/loadgen/loadgen/internal/stat"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -498,4 +499,199 @@ func TestTrendOfZeros(t *testing.T) {
 	require.Zero(t, b.trend("steady.rate", make([]float64, 20)))
 	require.Equal(t, reason.NoOps, b.phase.NullCodes["steady.rate"])
 	require.Equal(t, "its mean is 0", b.phase.Nulls["steady.rate"])
+}
+
+// building is a builder of a phase that knows the reasons of nulls.
+func building(totals *measure.Totals) builder {
+	p := &phase{Phase: &run.Phase{Nulls: map[string]string{}, NullCodes: map[string]reason.Code{}}, words: new(plan.Plan).Words()}
+	return builder{phase: p, totals: totals, settled: totals, through: throughput{why: because(reason.NoPlateau, "no plateau")}}
+}
+
+// Each quantile is the nearest rank of all samples, and takes ten beyond it.
+func TestQuantilesOfTimes(t *testing.T) {
+	const n = 20_000
+	quantiles := func(low, high uint64) map[string]*float64 {
+		h := latencies(low, high)
+		b := building(nil)
+		l := b.times("x", &measure.Times{Answered: h}, "", "")
+		return map[string]*float64{"p50": l.P50, "p90": l.P90, "p99": l.P99, "p999": l.P999}
+	}
+	for name, permille := range map[string]uint64{"p50": 500, "p90": 900, "p99": 990, "p999": 999} {
+		rank := n / 1000 * permille
+		require.InEpsilon(t, 0.001, *quantiles(rank, n-rank)[name], 0.01, name)
+		require.InEpsilon(t, 0.1, *quantiles(rank-1, n-rank+1)[name], 0.01, name)
+		least := 10_000 / (1000 - permille)
+		require.NotNil(t, quantiles(least, 0)[name], name)
+		require.Nil(t, quantiles(least-1, 0)[name], name)
+	}
+	b := building(nil)
+	h := latencies(999, 0)
+	b.times("x", &measure.Times{Answered: h}, "", "")
+	require.Equal(t, "9 of 999 samples lie beyond it; a quantile takes 10", b.phase.Nulls["x.p99"])
+	require.Equal(t, reason.TooFew, b.phase.NullCodes["x.p99"])
+}
+
+// A rate over all of the time takes some time, a nanosecond at least; of ops, and of keys where each op has some.
+func TestRatesOverAllOfTheTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		first, last int64
+		seconds     float64 // 0: none
+	}{
+		"no time":         {origin, origin, 0},
+		"a nanosecond":    {origin, origin + 1, 1e-9},
+		"some seconds":    {origin, origin + 4e9, 4},
+		"from the origin": {0, 4e9, 4},
+	} {
+		for _, keys := range []uint64{0, 24} {
+			totals := measure.NewTotals(origin, 1)
+			totals.Span.Session(c.first, c.last)
+			o := &measure.Op{Due: 8}
+			o.Outcomes[driver.OK] = 8
+			o.Keys.Due, o.Keys.Outcomes[driver.OK] = keys, keys
+			b := building(totals)
+			r := run.Op{Figures: b.figures("op.get", o, o)}
+			b.keys("op.get.keys", &r, o)
+			if c.seconds == 0 {
+				require.Nil(t, r.RateWall, name)
+				require.Nil(t, r.Keys.RateWall, name)
+				require.Equal(t, "no op was started", b.phase.Nulls["op.get.rate_wall"], name)
+				require.Equal(t, "no op was started", b.phase.Nulls["op.get.keys.rate_wall"], name)
+				continue
+			}
+			require.InEpsilon(t, 8/c.seconds, *r.RateWall, 1e-12, name)
+			require.InEpsilon(t, float64(max(8, keys))/c.seconds, *r.Keys.RateWall, 1e-12, name)
+		}
+	}
+}
+
+// Ops are listed that are in the plan or were counted, with the latencies of those that were settled.
+func TestOpsThatAreListed(t *testing.T) {
+	totals := measure.NewTotals(origin, 1)
+	record(totals, measure.Sample{Verb: driver.Get, Due: origin, Start: origin, End: origin})
+	record(totals, measure.Sample{Verb: driver.Delete, Due: origin, Start: origin, End: origin})
+	b := building(totals)
+	b.settled = measure.NewTotals(origin, 1)
+	record(b.settled, measure.Sample{Verb: driver.Get, Due: origin, Start: origin, End: origin})
+	ops := b.ops("op.", []driver.Verb{driver.Get, driver.Put})
+	require.Equal(t, []string{"delete", "get", "put"}, slices.Sorted(maps.Keys(ops)))
+	require.Equal(t, []uint64{1, 1, 0}, []uint64{ops["get"].Due, ops["delete"].Due, ops["put"].Due})
+	require.Equal(t, []uint64{1, 0, 0}, []uint64{ops["get"].Response.Count, ops["delete"].Response.Count, ops["put"].Response.Count})
+}
+
+// A step may have ended early where it was asked to, where a worker was lost, and where a log failed; not where a log did well.
+func TestWhatCutsAStep(t *testing.T) {
+	failed := worker.Log{Log: localfile.Log{Failure: "full"}}
+	for name, c := range map[string]struct {
+		m    Measured
+		want bool
+	}{
+		"nothing":       {Measured{}, false},
+		"asked to":      {Measured{Aborted: true}, true},
+		"a lost worker": {Measured{Losses: []worker.Loss{{Worker: "w"}}}, true},
+		"logs":          {Measured{Logs: []*worker.Log{nil, {}}}, false},
+		"a failed log":  {Measured{Logs: []*worker.Log{nil, {}, &failed}}, true},
+	} {
+		require.Equal(t, c.want, c.m.cut(), name)
+	}
+}
+
+// Ops that were shed went wrong as those that failed did; hits are expected of the first get on.
+func TestOutcomesThatAreHeld(t *testing.T) {
+	expected, ratio := 0.5, 0.25
+	for name, c := range map[string]struct {
+		op   run.Ledger
+		hits *float64
+		want []string
+	}{
+		"none was due":           {run.Ledger{}, nil, []string{"no_ops invalid"}},
+		"one was, and was none":  {run.Ledger{Due: 1, Conflict: 1}, nil, []string{"expect_hits invalid"}},
+		"too few hits":           {run.Ledger{Due: 4, OK: 1, Miss: 3}, &ratio, []string{"expect_hits invalid"}},
+		"as many as expected":    {run.Ledger{Due: 4, OK: 2, Miss: 2}, &expected, nil},
+		"as many wrong as may":   {run.Ledger{Due: 4, OK: 2, Miss: 1, Timeout: 1}, &expected, nil},
+		"two, of them one shed":  {run.Ledger{Due: 4, OK: 2, Timeout: 1, Shed: 1}, &expected, []string{"max_bad invalid"}},
+		"two, and one in error":  {run.Ledger{Due: 4, OK: 2, Error: 1, Timeout: 1}, &expected, []string{"max_bad invalid"}},
+		"two, one of no quorum":  {run.Ledger{Due: 4, OK: 2, QuorumFailed: 1, Timeout: 1}, &expected, []string{"max_bad invalid"}},
+		"two, one of a conflict": {run.Ledger{Due: 4, OK: 2, Conflict: 1, Timeout: 1}, &expected, nil},
+	} {
+		p := modelled("closed", measure.Generator{})
+		p.words = new(plan.Plan).Words()
+		p.Op = map[string]*run.Op{"get": {Figures: run.Figures{Ledger: c.op}, HitRatio: c.hits}}
+		p.judgeOutcomes(&plan.Phase{MaxBad: 0.25, ExpectHits: &expected})
+		require.Equal(t, append([]string{}, c.want...), said(p.Phase), name)
+	}
+}
+
+// What a phase is judged by hangs together: a lost worker, and a log, speak up in it; of a step that must succeed whole nothing else is asked.
+func TestWhatAPhaseIsJudgedBy(t *testing.T) {
+	load := func() *measure.Totals { return closedLoad(1000, ms, 0, always(driver.OK)) }
+	populate := &plan.Phase{Name: "fill", Target: "one", Dataset: "items", Ops: []plan.Weight{{Op: "put", Weight: 1}}, Populate: &plan.Populate{Sessions: 4, Pipeline: 2}}
+	filled := measure.NewTotals(origin, len(endpoints))
+	for range 200 {
+		record(filled, measure.Sample{Verb: driver.Put, Due: origin, Start: origin, End: origin})
+	}
+	filled.Span.Session(origin, origin)
+	for name, c := range map[string]struct {
+		ph   *plan.Phase
+		m    Measured
+		want []string
+	}{
+		"good":             {closedPhase(), Measured{Load: load()}, nil},
+		"a lost worker":    {closedPhase(), Measured{Load: load(), Losses: []worker.Loss{{Worker: "w"}}}, []string{"worker_lost suspect"}},
+		"a log":            {closedPhase(), Measured{Load: load(), Logs: []*worker.Log{{Unproven: "why"}}}, []string{"unverified invalid"}},
+		"clocks":           {closedPhase(), Measured{Load: load(), Apart: time.Second}, []string{"clocks_apart suspect"}},
+		"filled, by a GC":  {populate, Measured{Load: filled, Generators: []measure.Generator{{GCCycles: 1}}}, nil},
+		"loaded, with one": {closedPhase(), Measured{Load: load(), Generators: []measure.Generator{{GCCycles: 1}}}, []string{"garbage_collection suspect"}},
+	} {
+		c.m.Endpoints = endpoints
+		require.Equal(t, append([]string{}, c.want...), said(NewPhase(testPlan(), c.ph, c.m)), name)
+	}
+}
+
+// A setup that there was has no reason for its null, and neither has a search.
+func TestWhatThereIsHasNoReason(t *testing.T) {
+	p := NewPhase(testPlan(), closedPhase(), Measured{Endpoints: endpoints, Load: closedLoad(1000, ms, 0, always(driver.OK)), Setup: measure.NewTotals(origin, 1)})
+	require.NotContains(t, p.Nulls, "setup")
+	p = searched(search.Precise, "held", "overloaded")
+	require.NotContains(t, p.Nulls, "search")
+	require.Equal(t, "the phase has no setup", p.Nulls["setup"])
+}
+
+// A phase that fills a dataset has as many ops as that has keys, whatever its number of sessions; those of a session's own are as many for each.
+func TestHowManyKeysAreFilled(t *testing.T) {
+	ph := &plan.Phase{Name: "fill", Target: "one", Dataset: "items", Ops: []plan.Weight{{Op: "put", Weight: 1}}, Populate: &plan.Populate{Sessions: 4, Pipeline: 2}}
+	for scope, keys := range map[string]int{"shared": 50, "session": 200} {
+		for _, less := range []int{0, 1} {
+			p := testPlan()
+			p.Datasets[0].Keys.Scope = scope
+			load := measure.NewTotals(origin, len(endpoints))
+			for range keys - less {
+				record(load, measure.Sample{Verb: driver.Put, Due: origin, Start: origin, End: origin})
+			}
+			load.Span.Session(origin, origin)
+			got := said(NewPhase(p, ph, Measured{Endpoints: endpoints, Load: load}))
+			require.Equal(t, less == 1, slices.Contains(got, "setup_failed invalid"), "%s, %d less: %v", scope, less, got)
+		}
+	}
+}
+
+// A drift takes time at both ends: where the first ops took none, the last did not take so many times as long.
+func TestDriftOfNoTime(t *testing.T) {
+	bin := func(from, time float64) stat.Bin {
+		return stat.Bin{From: from, To: from + 100, Count: 100, Time: time}
+	}
+	for name, c := range map[string]struct {
+		first, last float64
+		want        *float64
+	}{
+		"both":     {1, 2, number(2)},
+		"no last":  {1, 0, number(0)},
+		"no begin": {0, 2, nil},
+		"neither":  {0, 0, nil},
+	} {
+		b := building(nil)
+		g := run.Growth{Ops: 200}
+		b.drift("x", &g, []stat.Bin{bin(0, c.first), bin(100, c.last)})
+		require.Equal(t, c.want, g.Drift, name)
+		require.Equal(t, c.want == nil, b.phase.NullCodes["x"] == reason.NoTime, name)
+	}
 }

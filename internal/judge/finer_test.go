@@ -63,3 +63,8 @@ func TestShortLoadsHaveFinerRows(t *testing.T) {
 	require.Empty(t, finerOf(fewRows, time.Second).Finer, "a series as long as that")
 	require.NotEmpty(t, finerOf(fewRows-1, time.Second).Finer)
 }
+
+// A load of one step has finer rows.
+func TestALoadHasFinerRows(t *testing.T) {
+	require.NotEmpty(t, newPhase(closedPhase(), closedLoad(1000, ms, 0, always(driver.OK))).Finer)
+}

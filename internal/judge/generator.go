@@ -113,7 +113,7 @@ func (p *phase) judgeGenerator() {
 		p.doubt(reason.ClientBound, run.Suspect, append(p.each(rateFigures), "steady.rate"), "client-bound: the generator's loop was busy %s of the time, so the rate is its own", busy)
 	case p.Model == conditions.Search && g.Busy > invalidBusy: // what holds nevertheless would hold all the more with an idle one
 		p.doubt(reason.ClientBound, run.Suspect, p.each(latencyFigures), "client-bound: the generator's loop was busy %s of the time, so latencies are its own, too", busy)
-	case !closed && g.Busy > invalidBusy:
+	case g.Busy > invalidBusy:
 		p.doubt(reason.ClientBound, run.Invalid, p.all(), "client-bound: the generator's loop was busy %s of the time", busy)
 	case !closed && g.Busy > suspectBusy:
 		p.doubt(reason.GeneratorBusy, run.Suspect, p.each(latencyFigures), "the generator's loop was busy %s of the time", busy)

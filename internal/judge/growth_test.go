@@ -71,6 +71,8 @@ func TestGrowthOfALinearCost(t *testing.T) {
 	next := newPhase(growthPhase(2001), load).Op["get"].Growth
 	require.InEpsilon(t, p.Seconds+2*2001e-6, *next.SecondsTo, 1e-3)
 	require.Less(t, *next.SecondsToLo, *next.SecondsToHi, "it is estimated")
+	require.InEpsilon(t, *next.SecondsTo, *next.SecondsToLo, 0.01)
+	require.InEpsilon(t, *next.SecondsTo, *next.SecondsToHi, 0.01)
 	far := newPhase(growthPhase(6000), load).Op["get"].Growth
 	require.InEpsilon(t, 2*6000*6001/2*1e-6, *far.SecondsTo, 0.05)
 	require.Nil(t, newPhase(growthPhase(6001), load).Op["get"].Growth.SecondsTo)

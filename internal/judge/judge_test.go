@@ -513,6 +513,10 @@ func TestShortfall(t *testing.T) {
 	refused := put(driver.OK, driver.Error)
 	refused.Errors.Add([]byte("READONLY"))
 
+	begun := put(driver.OK)
+	begun.AddDue(driver.Put)
+	begun.AddInFlight(driver.Put, 1)
+
 	tests := []struct {
 		name    string
 		kind    worker.StepKind
@@ -531,6 +535,8 @@ func TestShortfall(t *testing.T) {
 			name: "a part was never due on all", kind: worker.Setup, planned: 4, copies: 2, totals: acked,
 			want: "setup: 2 of 4 put ops were done: 2 were never begun",
 		},
+		{name: "one has not ended", kind: worker.Populate, copies: 1, totals: begun, want: "populate: 1 of 2 put ops were done"},
+		{name: "none of one was due", kind: worker.Clear, planned: 1, copies: 1, totals: new(measure.Totals), want: "clear: 0 of 1 ops were done"},
 		{name: "nothing was due", kind: worker.Clear, planned: 3, copies: 1, totals: new(measure.Totals), want: "clear: 0 of 3 ops were done"},
 		{
 			name: "timeouts", kind: worker.Populate, planned: 3, copies: 1, totals: put(driver.Timeout, driver.OK, driver.Timeout),

@@ -16,15 +16,13 @@ func (b *builder) latencies(at string, r *run.Figures, t *measure.Op) {
 	r.Response = b.times(at+".response", &response, none, failed)
 	r.Service = b.times(at+".service", &service, none, failed)
 	r.Lag = b.latency(at+".lag", &t.Lag, "no op was started")
-	class := func(name string, c measure.Class, why string) run.ClassLatency {
-		return run.ClassLatency{
-			Response: b.latency(at+".latency."+name+".response", &t.Response[c], why),
-			Service:  b.latency(at+".latency."+name+".service", &t.Service[c], why),
-		}
+	class := func(name string, c measure.Class, why string) (response, service run.Latency) {
+		at := at + ".latency." + name
+		return b.latency(at+".response", &t.Response[c], why), b.latency(at+".service", &t.Service[c], why)
 	}
-	r.Latency.OK = class("ok", measure.ClassOK, "no op ended ok")
-	r.Latency.Miss = class("miss", measure.ClassMiss, "no op missed")
-	r.Latency.Bad = class("bad", measure.ClassBad, "no op ended badly")
+	r.Latency.OK.Response, r.Latency.OK.Service = class("ok", measure.ClassOK, "no op ended ok")
+	r.Latency.Miss.Response, r.Latency.Miss.Service = class("miss", measure.ClassMiss, "no op missed")
+	r.Latency.Bad.Response, r.Latency.Bad.Service = class("bad", measure.ClassBad, "no op ended badly")
 }
 
 // latency sums h up; without samples it keeps why.

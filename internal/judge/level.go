@@ -12,6 +12,7 @@ import (
 	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/run/conditions"
 	"github.com/loadgen/loadgen/internal/search"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -342,13 +343,13 @@ func (p *phase) judgeSearch(m Measured, r *run.Search) {
 }
 
 // objectives lists the limits of a search.
-func objectives(s *plan.Search) []run.Objective {
-	list := []run.Objective{}
+func objectives(s *plan.Search) []conditions.Objective {
+	list := []conditions.Objective{}
 	for i := range s.SLOs {
 		slo := &s.SLOs[i]
 		for _, q := range quantiles(slo, run.Latency{}) {
 			if q.limit > 0 {
-				list = append(list, run.Objective{Op: slo.Op, Quantile: q.name, LimitSeconds: q.limit.Seconds()})
+				list = append(list, conditions.Objective{Op: slo.Op, Quantile: q.name, LimitSeconds: q.limit.Seconds()})
 			}
 		}
 	}

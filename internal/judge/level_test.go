@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -9,7 +10,9 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/pace"
+	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/run/conditions"
 	"github.com/loadgen/loadgen/internal/search"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -229,4 +232,249 @@ func TestOfferedAfterARampFromARate(t *testing.T) {
 	require.InDelta(t, 6, p.Load.RampSeconds, 1e-9)
 	require.Equal(t, 2, p.Generator.Loops)
 	require.InDelta(t, 2, p.Generator.CPUSeconds, 1e-9)
+}
+
+// Each figure of the generator is told at its limit or above it, the worst first; nothing of what is at rest.
+func TestLimitsOfWhoseDoingItIs(t *testing.T) {
+	limit := func(f float64) *float64 { return &f }
+	busy := func(share, rest string) string {
+		return "; the generator's loop was busy " + share + " % of the time" + rest
+	}
+	const mine, late = ": it is not to blame", ": ops had no room, or it woke late"
+	kept := func(seconds float64) *measure.Interrupted {
+		return &measure.Interrupted{Times: 1, Seconds: seconds, MaxSeconds: seconds, OthersSeconds: seconds}
+	}
+	for name, c := range map[string]struct {
+		g      measure.Generator
+		stalls uint64
+		late   bool
+		want   string
+	}{
+		"idle":                     {measure.Generator{}, 0, false, busy("0", mine)},
+		"busy":                     {measure.Generator{Busy: suspectBusy}, 0, false, busy("70", mine)},
+		"rather busy":              {measure.Generator{Busy: *above(suspectBusy)}, 0, false, busy("70", "")},
+		"very busy":                {measure.Generator{Busy: invalidBusy, Throttled: &measure.Throttled{Periods: 1}}, 0, false, "; a CPU quota kept the generator from running"},
+		"too busy":                 {measure.Generator{Busy: *above(invalidBusy), Throttled: &measure.Throttled{Periods: 1}}, 0, false, busy("85", "")},
+		"a quota that was kept":    {measure.Generator{Throttled: &measure.Throttled{}}, 0, false, busy("0", mine)},
+		"a quota, and a stall":     {measure.Generator{Throttled: &measure.Throttled{Periods: 1}}, 1, false, "; a CPU quota kept the generator from running"},
+		"a stall":                  {measure.Generator{RunQueueWait: limit(1)}, 1, false, "; the generator stood still for 2.00 s"},
+		"queued":                   {measure.Generator{RunQueueWait: limit(suspectQueued)}, 0, false, busy("0", mine)},
+		"queued for longer":        {measure.Generator{RunQueueWait: above(suspectQueued), Interrupted: kept(1)}, 0, true, "; the generator's loop waited 1 % of the time for a processor: it may be to blame"},
+		"gaps":                     {measure.Generator{Interrupted: kept(0.05)}, 0, true, "; the generator's loop was kept from its processor 1 time, for 50.0 ms in all, at most 50.0 ms: other threads had it for 50.0 ms of these"},
+		"short gaps":               {measure.Generator{Interrupted: kept(math.Nextafter(0.05, 0))}, 0, false, busy("0", mine)},
+		"late":                     {measure.Generator{}, 0, true, busy("0", late)},
+		"late, and the loop, busy": {measure.Generator{Busy: *above(suspectBusy)}, 0, true, busy("70", late)},
+	} {
+		p := modelled("search", c.g)
+		p.Stalls, p.MaxStallSeconds = c.stalls, 2
+		l := &Level{phase: p, late: c.late}
+		require.Equal(t, c.want, l.whose(), name)
+	}
+}
+
+// What is not known of a level, it does not hold; it is overloaded below nine tenths of what was offered.
+func TestHowFarALevelFallsShort(t *testing.T) {
+	figure := func(f float64) *float64 { return &f }
+	for name, c := range map[string]struct {
+		offered, achieved *float64
+		busy              float64
+		outcome           string
+		why               string
+	}{
+		"nothing":             {nil, nil, 0, "failed", "why not"},
+		"nothing achieved":    {figure(1000), nil, 0, "failed", "why not"},
+		"nothing offered":     {nil, figure(1000), 0, "failed", "why not"},
+		"nothing, and busy":   {nil, nil, 1, "client-bound", "why not"},
+		"all":                 {figure(1000), figure(1000), 0, "held", ""},
+		"nine tenths":         {figure(1000), figure(900), 0, "failed", "sustained 900/s; the generator's loop was busy 0 % of the time: it is not to blame"},
+		"less":                {figure(1000), figure(math.Nextafter(900, 0)), 0, "overloaded", "sustained 900/s; the generator's loop was busy 0 % of the time: it is not to blame"},
+		"less, and too busy":  {figure(1000), figure(500), 1, "client-bound", "sustained 500/s; the generator's loop was busy 100 % of the time"},
+		"all, though too bus": {figure(1000), figure(1000), 1, "held", ""},
+	} {
+		p := modelled("search", measure.Generator{Busy: c.busy})
+		p.OfferedRate, p.AchievedRate, p.plateau, p.Nulls = c.offered, c.achieved, 1000, map[string]string{"achieved_rate": "why not"}
+		l := &Level{Level: run.Level{OfferedRate: c.offered, AchievedRate: c.achieved, Op: p.Op}, phase: p}
+		l.try(&plan.Phase{Search: &plan.Search{}})
+		require.Equal(t, c.outcome, l.Outcome, name)
+		require.Equal(t, c.why, l.Why, name)
+	}
+}
+
+// Power is the rate by the mean response of all ops, of which one that failed took as long as the slowest.
+func TestPower(t *testing.T) {
+	rate := 1000.0
+	of := func(sets ...map[driver.Outcome][]int64) *measure.Totals {
+		load := measure.NewTotals(origin, 1)
+		for v, set := range sets {
+			for outcome, all := range set {
+				for _, took := range all {
+					record(load, measure.Sample{Verb: driver.Verb(v), Outcome: outcome, Due: origin, Start: origin, End: origin + took})
+				}
+			}
+		}
+		return load
+	}
+	for name, c := range map[string]struct {
+		rate *float64
+		load *measure.Totals
+		mean float64 // seconds; 0: none
+	}{
+		"no rate":                     {nil, of(map[driver.Outcome][]int64{driver.OK: {2 * ms}}), 0},
+		"no op":                       {&rate, of(), 0},
+		"no time":                     {&rate, of(map[driver.Outcome][]int64{driver.OK: {0, 0}}), 0},
+		"a nanosecond":                {&rate, of(map[driver.Outcome][]int64{driver.OK: {1}}), 1e-9},
+		"one op":                      {&rate, of(map[driver.Outcome][]int64{driver.OK: {2 * ms}}), 0.002},
+		"two":                         {&rate, of(map[driver.Outcome][]int64{driver.OK: {2 * ms}, driver.Miss: {4 * ms}}), 0.003},
+		"two verbs":                   {&rate, of(map[driver.Outcome][]int64{driver.OK: {2 * ms}}, map[driver.Outcome][]int64{driver.OK: {4 * ms, 6 * ms}}), 0.004},
+		"one that failed at once":     {&rate, of(map[driver.Outcome][]int64{driver.OK: {2 * ms, 4 * ms}, driver.Error: {0}}), 0.010 / 3},
+		"one that failed late":        {&rate, of(map[driver.Outcome][]int64{driver.OK: {2 * ms}, driver.Timeout: {10 * ms}}), 0.006},
+		"those of the slowest verb":   {&rate, of(map[driver.Outcome][]int64{driver.OK: {2 * ms}, driver.Error: {0}}, map[driver.Outcome][]int64{driver.OK: {8 * ms}}), 0.006},
+		"nothing but what has failed": {&rate, of(map[driver.Outcome][]int64{driver.Error: {4 * ms, 2 * ms}}), 0.004},
+	} {
+		got := powerOf(c.rate, c.load)
+		if c.mean == 0 {
+			require.Zero(t, got, name)
+			continue
+		}
+		require.InEpsilon(t, rate/c.mean, got, 1e-12, name)
+	}
+}
+
+// A search that had to end may not have come as close as it was to: the answer is as good as its precision, or a range.
+func TestHowCloseASearchCame(t *testing.T) {
+	figure := func(f float64) *float64 { return &f }
+	for name, c := range map[string]struct {
+		ended               search.End
+		rate, failed, bound *float64
+		want                string
+	}{
+		"no rate":                       {search.Spent, nil, figure(1000), nil, ""},
+		"precise":                       {search.Precise, figure(1000), figure(2000), nil, ""},
+		"the highest":                   {search.AtTo, figure(1000), nil, nil, ""},
+		"client-bound":                  {search.Precise, figure(1000), figure(3000), figure(2000), "client-bound at 2,000/s: the target may hold more than 1,000/s"},
+		"spent, and as close":           {search.Spent, figure(1000), figure(1050), nil, ""},
+		"spent, and not quite":          {search.Spent, figure(1000), figure(1051), nil, "the budget was spent: the answer lies between 1,000/s and 1,051/s"},
+		"stopped, and nothing failed":   {search.Stopped, figure(1000), nil, nil, "stopped by the user before a rate failed: the target may hold more than 1,000/s"},
+		"with a worker less, and close": {search.Shrunk, figure(1000), figure(1001), nil, ""},
+	} {
+		p := modelled("search", measure.Generator{})
+		p.judgeSearch(Measured{Ended: c.ended}, &run.Search{Rate: c.rate, FirstFailed: c.failed, ClientBound: c.bound, Precision: 0.05})
+		require.Equal(t, c.want, strings.Join(texts(p.Phase), "; "), name)
+	}
+	var m Measured
+	m.Stop()
+	require.Equal(t, search.Stopped, m.Ended)
+}
+
+// A search has the figures of its best level, and counts what all of them did; it has the shape that the plan gives it, and none of a level.
+func TestASearchCountsAllOfItsLevels(t *testing.T) {
+	p := searched(search.Precise, "held", "overloaded")
+	require.EqualValues(t, 4000, p.Op["get"].OK, "of the best")
+	require.Len(t, p.Levels, 3)
+	require.EqualValues(t, 12_000, p.Requests[0].Sent)
+	require.Empty(t, p.Finer)
+	require.Equal(t, conditions.Load{Sessions: 2, Pipeline: 8, Arrivals: "constant", InFlight: 16, OnFull: "wait"}, p.Load)
+	require.Equal(t, []int{0, 0}, []int{*p.Search.Level, *p.Search.KneeLevel})
+	require.Equal(t, []float64{1000, 2000, 1000}, []float64{*p.Search.Rate, *p.Search.FirstFailed, *p.Search.Knee})
+}
+
+// What is to be doubted of a stage is said with its number and rate, of its own figures and of those of the phase; loops are those of a stage.
+func TestDoubtsOfStages(t *testing.T) {
+	ph := openPhase()
+	ph.Stages, ph.Open = &plan.Stages{Schedule: ph.Open.Schedule}, nil
+	m := Measured{Endpoints: endpoints}
+	for i, busy := range []float64{0.1, 0.8, 0.1} {
+		m.AddLevel(testPlan(), ph, Measured{
+			Endpoints: endpoints, Load: openLoad(ms, 0), Shape: pace.Shape{Rate: 1000, Duration: 4 * time.Second},
+			Generators: []measure.Generator{{Executor: "event loop", Loops: 1 + i, Busy: busy}},
+		}, time.Duration(i)*time.Second)
+	}
+	require.InDelta(t, 2, m.Levels[2].StartSeconds, 1e-9)
+	p := NewPhase(testPlan(), ph, m)
+	require.Equal(t, run.Suspect, p.Validity)
+	require.Equal(t, []string{"stage 2, 1,000/s: the generator's loop was busy 80 % of the time"}, texts(p))
+	require.Equal(t, reason.GeneratorBusy, p.Reasons[0].Code)
+	require.Equal(t, append([]string{
+		"levels.1.op.get.response", "levels.1.op.get.service", "levels.1.op.get.latency", "levels.1.op.get.acks",
+	}, "op", "scenario", "offered_rate", "achieved_rate", "steady"), p.Reasons[0].Touches)
+	require.Len(t, p.Levels, 3)
+	require.Equal(t, 1, p.Generator.Loops)
+	require.Equal(t, []float64{12, 0}, []float64{p.Load.DurationSeconds, p.Load.RampSeconds})
+	require.Empty(t, p.Finer)
+}
+
+// An objective is missed by what is slower than it, and not by what is as slow; what service alone would have met was late.
+func TestObjectivesThatAreMissed(t *testing.T) {
+	limit := 5 * time.Millisecond
+	at, over := limit.Seconds(), *above(limit.Seconds())
+	for name, set := range map[string]func(slo *plan.SLO, o *run.Op, response, service *float64){
+		"p50": func(slo *plan.SLO, o *run.Op, r, s *float64) {
+			slo.ResponseP50, o.Response.P50, o.Service.P50, o.Lag.P50 = limit, r, s, r
+		},
+		"p90": func(slo *plan.SLO, o *run.Op, r, s *float64) {
+			slo.ResponseP90, o.Response.P90, o.Service.P90, o.Lag.P90 = limit, r, s, r
+		},
+		"p99": func(slo *plan.SLO, o *run.Op, r, s *float64) {
+			slo.ResponseP99, o.Response.P99, o.Service.P99, o.Lag.P99 = limit, r, s, r
+		},
+		"p999": func(slo *plan.SLO, o *run.Op, r, s *float64) {
+			slo.ResponseP999, o.Response.P999, o.Service.P999, o.Lag.P999 = limit, r, s, r
+		},
+	} {
+		quantile := strings.Replace(name, "p999", "p99.9", 1)
+		for _, c := range []struct {
+			response, service float64
+			missed, late      bool
+		}{{at, at, false, false}, {over, at, true, true}, {over, over, true, false}} {
+			var slo plan.SLO
+			p := modelled("search", measure.Generator{})
+			set(&slo, p.Op["get"], &c.response, &c.service)
+			l := &Level{Level: run.Level{Op: p.Op}, phase: p}
+			why := l.misses(&plan.Phase{Ops: []plan.Weight{{Op: "get"}}}, &slo)
+			require.Equal(t, c.missed, strings.HasPrefix(why, "get: "+quantile+" response 5.00 ms (service 5.00 ms, lag 5.00 ms); "), "%s: %q", name, why)
+			require.Equal(t, c.late, l.late, name)
+			require.Equal(t, []conditions.Objective{{Quantile: quantile, LimitSeconds: 0.005}}, objectives(&plan.Search{SLOs: []plan.SLO{slo}}))
+		}
+		var slo plan.SLO
+		p := modelled("search", measure.Generator{})
+		set(&slo, p.Op["get"], nil, nil)
+		p.Nulls = map[string]string{"op.get.response." + name: "too few"}
+		l := &Level{Level: run.Level{Op: p.Op}, phase: p}
+		require.Equal(t, "get: no "+quantile+" of the response times: too few", l.misses(&plan.Phase{Ops: []plan.Weight{{Op: "get"}}}, &slo))
+	}
+}
+
+// Where no rate held, the result is told of the first level, and lasts as long as all.
+func TestNothingHeldIsOfTheFirstLevel(t *testing.T) {
+	ph := searchPhase()
+	m := Measured{Endpoints: endpoints, Ended: search.BelowFrom}
+	for i, busy := range []float64{0.1, 0.2} {
+		load := openLoad(6*ms, 0)
+		load.Span = measure.Span{}
+		load.Span.Session(origin+int64(i)*int64(time.Minute), origin+int64(i)*int64(time.Minute)+4006*ms)
+		l := level(ph, load, measure.Generator{Busy: busy})
+		l.Rate = float64(1000 * (i + 1))
+		m.Levels = append(m.Levels, l)
+	}
+	p := NewPhase(testPlan(), ph, m)
+	require.Contains(t, texts(p)[0], "no rate held: at 1,000/s, get: p99 response 6.00 ms")
+	require.InDelta(t, 0.1, p.Generator.Busy, 0)
+	require.InDelta(t, 64.006, p.Seconds, 1e-9)
+	require.Equal(t, "each key lives on one endpoint", p.Nulls["target.replication"])
+	require.Equal(t, reason.NotApplicable, p.NullCodes["target.replication"])
+	require.Equal(t, "no rate held", p.Nulls["op.get.rate"])
+	require.Equal(t, reason.NoRateHeld, p.NullCodes["op.get.rate"])
+	require.EqualValues(t, 8000, p.Requests[0].Sent)
+}
+
+// What a search finds to hold would hold all the more if loadgen had been in time.
+func TestLateInASearch(t *testing.T) {
+	for model, want := range map[conditions.Model]string{conditions.Open: "started_late invalid", conditions.Search: "started_late suspect"} {
+		p := modelled(model, measure.Generator{})
+		lag := 1.0
+		p.Op["get"].Lag.P99 = &lag
+		p.lags.RecordN(int64(time.Second), 100)
+		p.judgeLag()
+		require.Equal(t, []string{want}, said(p.Phase))
+	}
 }

@@ -204,6 +204,10 @@ func TestGeneratorLag(t *testing.T) {
 	var p phase
 	require.Zero(t, p.generatorLag(0.01), "of no ops")
 	require.Zero(t, p.roomless())
+	p.lags.Record(0)
+	p.waited.Record(0)
+	require.Equal(t, 1.0, p.roomless())
+	p = phase{}
 	p.lags.RecordN(0, 980)
 	p.lags.RecordN(int64(3*time.Millisecond), 10)
 	p.lags.RecordN(int64(time.Second), 10)
@@ -264,6 +268,10 @@ func TestStoodStill(t *testing.T) {
 		}
 		require.Equal(t, c.want, p.stalled(), name)
 	}
+	p := modelled("open", measure.Generator{})
+	p.Op["get"].Lag.P99 = &late
+	p.lags.RecordN(int64(time.Millisecond), 100)
+	require.Equal(t, run.Suspect, p.stalled(), "as late as may be")
 }
 
 // TestLimitsOfDrift: a trend counts where it is more than its limit, and no chance.
@@ -324,6 +332,10 @@ func TestLimitsOfClocks(t *testing.T) {
 		p.judgeClocks(Measured{Apart: c.apart})
 		require.Len(t, p.Reasons, c.want, "%v", c)
 	}
+	p := modelled("open", measure.Generator{})
+	p.even = 4
+	p.judgeClocks(Measured{Apart: time.Second})
+	require.Equal(t, []string{"the clocks of workers may be 1.00 s apart, which is 25 % of the plateau: for so long some may have loaded without the others"}, texts(p.Phase))
 }
 
 // TestShortOfWhatWasOffered takes a share, an op at either end, and chance: each by itself.
@@ -382,5 +394,57 @@ func TestWhatHadNotEnded(t *testing.T) {
 		load.Request(0, driver.Get).InFlight = c.requests
 		p.judgeEnded(Measured{Load: load, Unfinished: c.unfinished})
 		require.Equal(t, append([]string{}, c.want...), said(p.Phase), name)
+	}
+}
+
+// Ops that are late by loadgen's doing, beside some that had no room: the reason says how many these are, one alone, too.
+func TestLateBesideSomeWithoutRoom(t *testing.T) {
+	const late = "get: started late: p99 lag 1.00 s"
+	for n, want := range map[uint64]string{
+		0: late,
+		1: late + " (0.1 % of all ops had no room; without these, 1.00 s)",
+		2: late + " (0.2 % of all ops had no room; without these, 1.00 s)",
+	} {
+		p := modelled("open", measure.Generator{})
+		lag := 1.0
+		p.Op["get"].Lag.P99 = &lag
+		p.lags.RecordN(0, 900)
+		p.lags.RecordN(int64(time.Second), 100)
+		p.waited.RecordN(int64(time.Second), n)
+		p.judgeLag()
+		require.Equal(t, []string{want}, texts(p.Phase))
+	}
+	// A lag that is as long as may be is not late, whoever made it.
+	p := modelled("open", measure.Generator{})
+	lag := suspectLag
+	p.Op["get"].Lag.P99 = &lag
+	p.lags.RecordN(int64(time.Second), 1000)
+	p.judgeLag()
+	require.Empty(t, texts(p.Phase))
+}
+
+// Of how many ops nobody knows, and how many had not ended, each is told without the other.
+func TestHowManyHadNotEnded(t *testing.T) {
+	of := func(inFlight, lost int64) []string {
+		var unfinished measure.Counters
+		unfinished.Ops[driver.Get].InFlight = lost
+		p := modelled("open", measure.Generator{})
+		p.Op["get"].InFlight = inFlight
+		p.judgeEnded(Measured{Load: measure.NewTotals(origin, 1), Unfinished: unfinished})
+		return texts(p.Phase)
+	}
+	require.Equal(t, []string{"get: 5 ops had not ended when the phase had"}, of(5, 0))
+	require.Equal(t, []string{"get: 3 ops had not ended when the phase had"}, of(5, 2))
+	require.Equal(t, []string{"get: how 5 ops of lost workers ended is not known"}, of(5, 5))
+	require.Empty(t, of(0, 0))
+}
+
+// Who has the processors may be the built-in nodes.
+func TestBuiltinNodesMayHaveTheProcessors(t *testing.T) {
+	for builtin, want := range map[bool]string{false: "others had", true: "others (such as the built-in nodes) had"} {
+		p := modelled("closed", measure.Generator{RunQueueWait: above(suspectQueued)})
+		p.Target.Builtin = builtin
+		p.judgeMachine()
+		require.Equal(t, []string{"the generator's loop waited 1 % of the time for a processor, which " + want}, texts(p.Phase))
 	}
 }

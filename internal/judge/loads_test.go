@@ -195,6 +195,7 @@ func TestWhenSlotsHadNoMoreWork(t *testing.T) {
 		"ended early":                     {&plan.Closed{Duration: 5 * time.Second}, 4 * s, 4 * s},
 		"in a last pause":                 {&plan.Closed{Duration: 5 * time.Second, Think: time.Second}, 4 * s, 5 * s},
 		"before it":                       {&plan.Closed{Duration: 5 * time.Second, Think: time.Second}, 4*s - 1, 4*s - 1},
+		"one, within the duration":        {&plan.Closed{Duration: 5 * time.Second, Iterations: 1}, 4 * s, 3 * s},
 		"iterations, within the duration": {&plan.Closed{Duration: 5 * time.Second, Iterations: 5}, 4 * s, 3 * s},
 		"a trace, within the duration":    {&plan.Closed{Duration: 5 * time.Second, Trace: &plan.Trace{}}, 4 * s, 3 * s},
 		"iterations that last longer":     {&plan.Closed{Duration: 4 * time.Second, Iterations: 5}, 4 * s, 4 * s},
@@ -371,6 +372,12 @@ func TestWhatARowCounts(t *testing.T) {
 	got := s.Rows()[0]
 	got.Response = run.Row{}.Response
 	require.Equal(t, want, got)
+	var answered Series
+	two := measure.NewTotals(origin, 1)
+	record(two, measure.Sample{Verb: driver.Get, Due: origin, Start: origin, End: origin + ms})
+	record(two, measure.Sample{Verb: driver.Get, Outcome: driver.Miss, Due: origin, Start: origin, End: origin + 3*ms})
+	answered.Add(1, two)
+	require.InEpsilon(t, 0.002, *answered.Rows()[0].Response.Mean, 1e-12, "of what ended ok or missed")
 	s = Series{Most: 2}
 	for i := range 4 {
 		s.Add(float64(i+1), delta)
@@ -420,6 +427,7 @@ func TestWhatWasKeptUp(t *testing.T) {
 	slower := func(*rand.Rand) time.Duration { rising++; return time.Duration(rising) * 100 * time.Microsecond }
 	b := builder{totals: served(shape, "constant", 1, 0, slower)}
 	w := window{0, int64(3 * time.Second)}
+	deviation := 0.0
 	kept := func(change func(a *arrivals, w *window)) float64 {
 		a, in := arrivals{ops: b.totals.Ops[:], median: 1000}, w
 		if change != nil {
@@ -429,10 +437,18 @@ func TestWhatWasKeptUp(t *testing.T) {
 		if perSecond == 0 {
 			require.Zero(t, sd)
 		}
+		deviation = sd
 		return perSecond
 	}
 	// Between the middles of the first and of the last third, two seconds, ops got slower by 200 ms; by 300 ms over all of it.
 	require.InEpsilon(t, 1000/(1+0.3/3), kept(nil), 0.002)
+	require.Zero(t, deviation, "all take as long")
+	require.InEpsilon(t, 1000/(1+0.2/2), kept(func(_ *arrivals, w *window) { w.from = int64(time.Second) }), 0.002, "and by 200 ms over the last two seconds")
+	require.InEpsilon(t, 1000/(1+0.1/1), kept(func(_ *arrivals, w *window) { *w = window{int64(time.Second), int64(2 * time.Second)} }), 0.004)
+	explains := 0.2e9 / 3 / math.Sqrt(2.0/1000) // three standard deviations of the difference of two means, of a thousand ops each
+	require.NotZero(t, kept(func(a *arrivals, _ *window) { a.varied = 1.01 * explains }))
+	require.InEpsilon(t, 1000*1.5*1.01*(0.2e9/3)/3e9, deviation, 0.005)
+	require.Zero(t, kept(func(a *arrivals, _ *window) { a.varied = 0.99 * explains }))
 	require.NotZero(t, kept(func(a *arrivals, _ *window) { a.varied = 2 * 1000 }), "no more than twice as long as most")
 	require.Zero(t, kept(func(a *arrivals, _ *window) { a.varied = 2*1000 + 1 }))
 	require.NotZero(t, kept(func(a *arrivals, _ *window) { a.varied = 1e11 }), "chance explains it")
@@ -555,4 +571,82 @@ func TestTheLastBinOfTurns(t *testing.T) {
 	shift, last := binShift(load.Ops[:], load)
 	require.EqualValues(t, 16, shift)
 	require.Equal(t, 10*ms>>16<<16, last)
+}
+
+// Turns that take as long each make a rate where a slot had two, others where it had ten; those of the first instant are among them.
+func TestTurnsOfASlotThatARateTakes(t *testing.T) {
+	const unit = int64(1 << 24) // as many whole bins
+	for _, c := range []struct {
+		turns    int
+		long     int64 // of the first, third, … turn, in units
+		sessions uint64
+		why      string
+	}{
+		{1, 1, 1, "no plateau: sessions had an op each, and no second one behind it"},
+		{2, 1, 1, ""},
+		{3, 1, 1, ""},
+		{1, 1, 2, "no plateau: sessions had an op each, and no second one behind it"},
+		{2, 1, 2, ""},
+		{9, 3, 1, "9 ops, fewer than 10 a slot: they took different times, and what a rate of so few is off by is not known"},
+		{10, 3, 1, ""},
+		{9, 3, 2, "18 ops, fewer than 10 a slot: they took different times, and what a rate of so few is off by is not known"},
+		{10, 3, 2, ""},
+		{8, 3, 17, "136 ops, fewer than 10 a slot: they took different times, and what a rate of so few is off by is not known"},
+		{8, 3, 20, ""}, // so many sessions that it is not off by much
+	} {
+		load := measure.NewTotals(origin, len(endpoints))
+		for range c.sessions {
+			at, sum := origin, int64(0)
+			for i := range c.turns {
+				took := unit
+				if i%2 == 0 {
+					took *= c.long
+				}
+				record(load, measure.Sample{Verb: driver.Get, Due: at, Start: at, End: at + took})
+				at, sum = at+took, sum+took
+			}
+			load.Span.Busy(origin, at, at, sum/int64(c.turns))
+		}
+		ph := closedPhase()
+		ph.Closed.Sessions, ph.Closed.Pipeline, ph.Closed.Iterations, ph.Closed.Duration = int(c.sessions), 1, int64(c.turns), 0
+		b := builder{phase: &phase{Phase: &run.Phase{}}, totals: load, window: window{0, load.Span.Last - origin}}
+		through := b.ofSlots(ph)
+		require.Equal(t, c.why, through.why.Text, "%+v", c)
+		if c.why != "" {
+			continue
+		}
+		rate := through.of(&load.Ops[driver.Get].Bins, &load.Ops[driver.Get].Turns, driver.OK)
+		require.InEpsilon(t, float64(c.sessions)*2/float64(1+c.long)/seconds(unit), rate, 0.08, "%+v", c)
+	}
+}
+
+// Counts are those of the outcomes asked for, by when turns began or, where there are none to go by, by when they ended.
+func TestWhatARateCounts(t *testing.T) {
+	const bin = int64(1 << 16)
+	var bins, begun [driver.NumOutcomes]*measure.Bins
+	for i, o := range []driver.Outcome{driver.OK, driver.Miss, driver.Error} {
+		bins[o], begun[o] = new(measure.Bins), new(measure.Bins)
+		bins[o].AddN(2*bin, []uint64{1, 10, 100}[i])
+		begun[o].AddN(2*bin, []uint64{1000, 10_000, 100_000}[i])
+		bins[o].AddN(4*bin, 7) // behind the window
+		begun[o].AddN(4*bin, 7)
+		bins[o].AddN(0, 7) // before it
+		begun[o].AddN(0, 7)
+	}
+	for _, c := range []struct {
+		ends     bool
+		outcomes []driver.Outcome
+		want     float64
+	}{
+		{false, nil, 0},
+		{true, nil, 0},
+		{false, []driver.Outcome{driver.OK}, 500},
+		{true, []driver.Outcome{driver.OK}, 0.5},
+		{false, []driver.Outcome{driver.OK, driver.Miss}, 5500},
+		{true, []driver.Outcome{driver.OK, driver.Miss}, 5.5},
+		{true, []driver.Outcome{driver.Error, driver.Conflict}, 50},
+	} {
+		through := throughput{window: window{bin, 4 * bin}, ends: c.ends, scale: 0.5}
+		require.Equal(t, c.want, through.of(&bins, &begun, c.outcomes...), "%+v", c)
+	}
 }

@@ -89,3 +89,12 @@ func TestMachineIsChecked(t *testing.T) {
 	r.Add("get", loadOn(measure.Generator{Machine: &measure.Machine{OthersShare: 1}}))
 	require.NoError(t, r.CheckValid(), "it is judged suspect")
 }
+
+// What workers have spent adds up; the time in which they did is that of the longest.
+func TestWhatWorkersHaveSpent(t *testing.T) {
+	one := measure.Generator{Spent: measure.Spent{ElapsedSeconds: 4}, CPUSeconds: 1, ProductiveSeconds: 2, GCCycles: 3, Mallocs: 5}
+	other := measure.Generator{Spent: measure.Spent{ElapsedSeconds: 3}, CPUSeconds: 10, ProductiveSeconds: 20, GCCycles: 30, Mallocs: 50}
+	for _, all := range [][]measure.Generator{{one, other}, {other, one}} {
+		require.Equal(t, measure.Generator{Spent: measure.Spent{ElapsedSeconds: 4}, CPUSeconds: 11, ProductiveSeconds: 22, GCCycles: 33, Mallocs: 55}, mergeGenerators(all))
+	}
+}

@@ -58,6 +58,50 @@ func TestObserved(t *testing.T) {
 	require.InDelta(t, 90, *how.Series[1].Value["memory"], 0)
 }
 
+// Probes that were kept are read as they came: each is what it was, before, during or after the load.
+func TestProbesThatWereKept(t *testing.T) {
+	var came, read Observation
+	came.Begin(probe(9, 100, 50))
+	came.Add(probe(11, 200, 90))
+	came.End(probe(13, 500, 40))
+	for _, p := range []*run.Probe{came.first, &came.rows.Cells[1], came.last} {
+		again := *p
+		read.Read(&again)
+	}
+	require.Equal(t, came, read)
+	require.Equal(t, []string{before, during, after}, []string{read.rows.Cells[0].When, read.rows.Cells[1].When, read.rows.Cells[2].When})
+}
+
+// The reasons of what a probe did not bring come by how often they did, and of the same number in the order of their texts. What never came
+// has the reason of the last probe; a series has one for its nulls alone.
+func TestReasonsOfProbes(t *testing.T) {
+	var o Observation
+	for i, why := range []string{"z", "b", "z", "a", "y"} {
+		o.Add(failed(11+float64(i), why))
+	}
+	p := observed(&o)
+	require.Equal(t, []run.ErrorText{{Text: "z", Count: 2}, {Text: "a", Count: 1}, {Text: "b", Count: 1}, {Text: "y", Count: 1}}, p.Probes["server"].Errors)
+	require.Equal(t, "y", p.Nulls["observe.server"])
+	require.Contains(t, p.Nulls, "probes.server.series")
+	var whole Observation
+	whole.Begin(probe(9, 1, 1))
+	require.NotContains(t, observed(&whole).Nulls, "probes.server.series")
+}
+
+// A rate is of the time between the first and the last probe, if there is any.
+func TestRateBetweenProbes(t *testing.T) {
+	for between, want := range map[float64]*float64{0: nil, 0.25: number(1600), 1: number(400), 2: number(200)} {
+		o := &Observation{}
+		o.Begin(probe(9, 100, 50))
+		o.End(probe(9+between, 500, 40))
+		p := observed(o)
+		calls := p.Observe["server"]["calls"]
+		require.InDelta(t, 400, *calls.Delta, 0)
+		require.Equal(t, want, calls.Rate, "%g s", between)
+		require.Equal(t, map[bool]string{true: "no time passed between the two probes"}[want == nil], p.Nulls["observe.server.calls.rate"])
+	}
+}
+
 // Every null has its reason, and a counter that went back has no difference.
 func TestObservedNulls(t *testing.T) {
 	cases := []struct {

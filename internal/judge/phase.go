@@ -161,7 +161,7 @@ func (p *phase) count(ph *plan.Phase, m Measured) {
 	p.Reconnects, p.LateReplies, p.Foreign = t.Reconnects, t.LateReplies, t.Foreign
 	p.Stalls, p.MaxStallSeconds = t.Stalls, seconds(t.MaxStall)
 	p.Series = append([]run.Row{}, m.Series...)
-	if len(m.Levels) == 0 {
+	if p.Finer = nil; len(m.Levels) == 0 { // a search has taken over those of a level
 		p.finer(t, len(m.Series))
 	}
 	if slices.ContainsFunc(p.Series, func(row run.Row) bool { return row.Response.P99 == nil }) {

@@ -8,6 +8,7 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/stat"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -67,7 +68,7 @@ func TestLongSeriesJoinsRows(t *testing.T) {
 	}
 	rows := s.Rows()
 	require.Len(t, rows, seconds/4)
-	require.InDelta(t, 4, run.RowSeconds(rows), 0)
+	require.InDelta(t, 4, stat.Spacing(rows, run.Row.End), 0)
 	inFlight := int64(0)
 	for at, row := range rows {
 		sum := measure.NewTotals(origin, 1)
@@ -98,21 +99,6 @@ func TestSeriesLeavesLittleBehind(t *testing.T) {
 		}
 	}
 	require.LessOrEqual(t, left, mostRows)
-}
-
-// TestRowSeconds takes no notice of what is shorter or longer than most.
-func TestRowSeconds(t *testing.T) {
-	ends := func(at ...float64) (rows []run.Row) {
-		for _, t := range at {
-			rows = append(rows, run.Row{T: t})
-		}
-		return rows
-	}
-	for want, rows := range map[float64][]run.Row{1: ends(0.3, 1.3, 4.3, 5.3, 5.4), 2: ends(1.4, 3.4, 5.4, 7.4, 7.9), 4: ends(3, 7, 11)} {
-		require.InDelta(t, want, run.RowSeconds(rows), 0)
-	}
-	require.InDelta(t, 1, run.RowSeconds(nil), 0)
-	require.InDelta(t, 1, run.RowSeconds(ends(0.2)), 0)
 }
 
 // However many loads a plan has, the rows of all of them have their room in one result, as long as that can be.

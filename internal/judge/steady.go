@@ -48,7 +48,7 @@ func FindWarmUp(ph *plan.Phase, t *measure.Totals, series []run.Row) run.WarmUp 
 	if len(rows) < leastForWarmUp {
 		return run.WarmUp{By: "none", Code: reason.TooShort, Reason: fmt.Sprintf("shorter than %d whole seconds", leastForWarmUp)}
 	}
-	length := int(run.RowSeconds(series))
+	length := int(stat.Spacing(series, run.Row.End))
 	cut := stat.WarmUp(rates(rows), warmUpOfRate, mostWarmUp)
 	if p99 := p99s(rows); p99 != nil {
 		cut = max(cut, stat.WarmUp(p99, warmUpOfP99, mostWarmUp))
@@ -70,7 +70,7 @@ type second struct {
 
 // seconds returns the rows that lie in the window and are about as long as most, commonly a second.
 func (w window) seconds(series []run.Row) (list []second) {
-	from, least := 0.0, run.RowSeconds(series)/2
+	from, least := 0.0, stat.Spacing(series, run.Row.End)/2
 	for _, r := range series {
 		length := r.T - from
 		if from >= seconds(w.from) && r.T <= seconds(w.to) && length > least {
@@ -134,7 +134,7 @@ func (b *builder) steady(series []run.Row) {
 		rows = w.seconds(series)
 	}
 	st := &b.phase.Steady
-	st.Seconds = len(rows) * int(run.RowSeconds(series))
+	st.Seconds = len(rows) * int(stat.Spacing(series, run.Row.End))
 	if len(rows) < leastForTrend {
 		b.null("steady", reason.TooFew, fmt.Sprintf("%s of even load; it takes %d", quantity.Count(uint64(len(rows)), "whole second"), leastForTrend))
 		return

@@ -63,6 +63,13 @@ func slowFirst(i int) int64 {
 	return quickly(i)
 }
 
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 // TestWarmUpByEitherFigure: a beginning that shows in one of them is cut, and the longer of two.
 func TestWarmUpByEitherFigure(t *testing.T) {
 	for _, tt := range []struct {
@@ -74,6 +81,10 @@ func TestWarmUpByEitherFigure(t *testing.T) {
 		{"neither", even, quickly, run.WarmUp{By: "none", Code: reason.AlreadySteady, Reason: "MSER-5 finds nothing to cut"}},
 		{"rate alone", slowStart, quickly, run.WarmUp{Seconds: 10.5, By: "mser-5", Reason: "MSER-5 cuts 10 s of 59 s"}},
 		{"p99 alone", even, slowFirst, run.WarmUp{Seconds: 10.5, By: "mser-5", Reason: "MSER-5 cuts 10 s of 59 s"}},
+		{"rate by little", func(i int) int { return 2000 - 20*b2i(i < 10) }, always100, run.WarmUp{By: "none", Code: reason.AlreadySteady, Reason: "MSER-5 finds nothing to cut"}},
+		{"rate by more", func(i int) int { return 2000 - 80*b2i(i < 10) }, always100, run.WarmUp{Seconds: 10.5, By: "mser-5", Reason: "MSER-5 cuts 10 s of 59 s"}},
+		{"p99 by little", even, func(i int) int64 { return 100*µs + 5*µs*int64(b2i(i < 10)) }, run.WarmUp{By: "none", Code: reason.AlreadySteady, Reason: "MSER-5 finds nothing to cut"}},
+		{"p99 by more", even, func(i int) int64 { return 100*µs + 20*µs*int64(b2i(i < 10)) }, run.WarmUp{Seconds: 10.5, By: "mser-5", Reason: "MSER-5 cuts 10 s of 59 s"}},
 		{
 			"p99 for longer than the rate", func(i int) int { return even(i) - max(0, 5-i)*200 }, slowFirst,
 			run.WarmUp{Seconds: 10.5, By: "mser-5", Reason: "MSER-5 cuts 10 s of 59 s"},
@@ -113,6 +124,42 @@ func TestFindWarmUp(t *testing.T) {
 			load, rows := longLoad(tt.n, tt.rate, quickly)
 			require.Equal(t, tt.want, FindWarmUp(ph, load, rows))
 		})
+	}
+}
+
+// A warm-up that the plan asks for ends with the row in which it does, unless nothing comes behind that.
+func TestWarmUpThatThePlanAsksFor(t *testing.T) {
+	rows := func(ends ...float64) (series []run.Row) {
+		for _, at := range ends {
+			series = append(series, run.Row{T: at})
+		}
+		return series
+	}
+	for _, c := range []struct {
+		asked  time.Duration
+		series []run.Row
+		ends   float64 // 0: the load ended before
+	}{
+		{time.Nanosecond, rows(1, 2, 3), 1},
+		{time.Second, rows(1, 2, 3), 1},
+		{time.Second + 1, rows(1, 2, 3), 2},
+		{2 * time.Second, rows(1, 2, 3), 2},
+		{2*time.Second + 1, rows(1, 2, 3), 0},
+		{3 * time.Second, rows(1, 2, 3), 0},
+		{3*time.Second + 1, rows(1, 2, 3), 0},
+		{time.Second, rows(1), 0},
+		{time.Second, nil, 0},
+	} {
+		for _, growth := range []*plan.Growth{nil, {}} {
+			ph := longPhase(3)
+			ph.Open.WarmUp, ph.Growth = c.asked, growth
+			got := FindWarmUp(ph, &measure.Totals{}, c.series)
+			if c.ends == 0 {
+				require.Equal(t, run.WarmUp{By: "none", Code: reason.CutShort, Reason: "the load ended before its warm-up of " + c.asked.String() + " did"}, got)
+				continue
+			}
+			require.Equal(t, run.WarmUp{Seconds: c.ends, By: "plan", Reason: "warmup = " + c.asked.String() + ", up to the end of that second"}, got)
+		}
 	}
 }
 
@@ -185,4 +232,119 @@ func TestSteady(t *testing.T) {
 	p = of(5, even, quickly)
 	require.Nil(t, p.Steady.Rate.Drift)
 	require.Equal(t, "4 whole seconds of even load; it takes 10", p.Nulls["steady"])
+}
+
+// Seconds are the rows that lie in the window whole and are longer than half of the others.
+func TestSecondsOfAWindow(t *testing.T) {
+	rows := func(ends ...float64) (series []run.Row) {
+		for _, at := range ends {
+			series = append(series, run.Row{T: at})
+		}
+		return series
+	}
+	const s = int64(time.Second)
+	for name, c := range map[string]struct {
+		w      window
+		series []run.Row
+		want   []float64 // each with its length
+	}{
+		"none":                     {window{0, 9 * s}, nil, nil},
+		"all":                      {window{0, 4 * s}, rows(1, 2, 3, 4), []float64{1, 1, 2, 1, 3, 1, 4, 1}},
+		"a nanosecond too short":   {window{1, 4*s - 1}, rows(1, 2, 3, 4), []float64{2, 1, 3, 1}},
+		"from and to a second":     {window{s, 3 * s}, rows(1, 2, 3, 4), []float64{2, 1, 3, 1}},
+		"half a one":               {window{0, 4 * s}, rows(0.5, 1.5, 2.5, 3), []float64{1.5, 1, 2.5, 1}},
+		"more than half":           {window{0, 4 * s}, rows(0.75, 1.75, 2.75), []float64{0.75, 0.75, 1.75, 1, 2.75, 1}},
+		"of two seconds":           {window{0, 8 * s}, rows(2, 4, 6, 7), []float64{2, 2, 4, 2, 6, 2}},
+		"of two seconds, the rest": {window{0, 8 * s}, rows(2, 4, 6, 7.5), []float64{2, 2, 4, 2, 6, 2, 7.5, 1.5}},
+	} {
+		var got []float64
+		for _, row := range c.w.seconds(c.series) {
+			got = append(got, row.T, row.length)
+		}
+		require.Equal(t, c.want, got, name)
+	}
+	require.Equal(t, []float64{5, 2.5, 1.5}, rates([]second{
+		{run.Row{OK: 3, Miss: 2, Bad: 100}, 1}, {run.Row{OK: 3, Miss: 2}, 2}, {run.Row{OK: 3}, 2},
+	}))
+}
+
+// Fifty whole seconds are enough to look for a warm-up; ten for a drift. What comes behind the last end is no second of load.
+func TestHowManySecondsItTakes(t *testing.T) {
+	for n, enough := range map[int]bool{50: false, 51: true} { // the first and the last are halves
+		load, rows := longLoad(n, even, quickly)
+		got := FindWarmUp(longPhase(n), load, rows)
+		require.Equal(t, map[bool]reason.Code{true: reason.AlreadySteady, false: reason.TooShort}[enough], got.Code, "%d s", n)
+	}
+	of := func(n int, last time.Duration) *run.Phase {
+		load, rows := longLoad(n, even, quickly)
+		load.Span.Last = load.Origin + int64(last)
+		return newPhaseOf(longPhase(n), load, rows)
+	}
+	require.Nil(t, of(10, 10*time.Second).Steady.Rate.Drift)
+	require.NotNil(t, of(11, 11*time.Second).Steady.Rate.Drift)
+	require.Equal(t, 10, of(11, 11*time.Second).Steady.Seconds)
+	require.Equal(t, 5, of(11, 6*time.Second).Steady.Seconds)
+	require.Equal(t, "5 whole seconds of even load; it takes 10", of(11, 6*time.Second).Nulls["steady"])
+}
+
+// Rows of two seconds are counted as such.
+func TestSteadySecondsOfLongRows(t *testing.T) {
+	load, rows := longLoad(40, even, quickly)
+	var long []run.Row
+	for i := 2; i < len(rows); i += 2 {
+		row := rows[i]
+		row.OK += rows[i-1].OK
+		long = append(long, row)
+	}
+	p := newPhaseOf(longPhase(40), load, long)
+	require.Equal(t, 2*(p.Steady.Seconds/2), p.Steady.Seconds)
+	require.Greater(t, p.Steady.Seconds, 30)
+}
+
+func newPhaseOf(ph *plan.Phase, load *measure.Totals, rows []run.Row) *run.Phase {
+	return NewPhase(testPlan(), ph, Measured{Endpoints: endpoints, Load: load, Series: rows})
+}
+
+// What was in flight at the end of the load was so behind its warm-up, too: of ops, scenarios and steps.
+func TestWhatIsInFlightBehindAWarmUp(t *testing.T) {
+	under := func(n int64) *measure.Totals {
+		load := measure.NewTotals(origin, 1)
+		load.AddInFlight(driver.Get, n)
+		load.AddScenarioInFlight(1, n+1)
+		load.AddStepInFlight(measure.Step{Scenario: 1, Step: 0}, n+2)
+		load.AddStepInFlight(measure.Step{Scenario: 1, Step: 1}, n+3)
+		return load
+	}
+	settled := under(-7)
+	settled.AddInFlight(driver.Put, 5)
+	all := under(1)
+	all.AddInFlight(driver.Delete, 6) // none of which was behind it
+	b := builder{phase: &phase{Phase: &run.Phase{}}, totals: all, window: window{0, 10e9}}
+	b.warmUp(Measured{WarmUp: run.WarmUp{Seconds: 1, By: "plan"}, Settled: settled})
+	scenario := b.settled.Scenarios[1]
+	require.Equal(t, []int64{1, 5, 2, 3, 4}, []int64{
+		b.settled.Ops[driver.Get].InFlight, b.settled.Ops[driver.Put].InFlight, scenario.InFlight, scenario.Steps[0].InFlight, scenario.Steps[1].InFlight,
+	})
+	require.Zero(t, b.settled.Scenarios[0].InFlight)
+}
+
+// A warm-up that nobody looked for is told as such; where the load is to grow none is looked for.
+func TestWhyThereIsNoWarmUp(t *testing.T) {
+	load, rows := longLoad(60, slowStart, quickly)
+	require.Equal(t, run.WarmUp{By: "none", Code: reason.NotLookedFor, Reason: "not looked for"}, newPhaseOf(longPhase(60), load, rows).WarmUp)
+	ph := longPhase(60)
+	ph.Growth = &plan.Growth{}
+	require.Equal(t, run.WarmUp{By: "none", Code: reason.Growing, Reason: "what changes over time is what growth is of"}, FindWarmUp(ph, load, rows))
+}
+
+// Of seconds in which nothing was answered, or something failed, there is no mean response, and no trend of it.
+func TestSecondsWithoutAMean(t *testing.T) {
+	load, rows := longLoad(20, even, quickly)
+	require.NotNil(t, newPhaseOf(longPhase(20), load, rows).Steady.Response.Drift)
+	rows[5].Response.Mean = nil
+	p := newPhaseOf(longPhase(20), load, rows)
+	require.NotNil(t, p.Steady.Rate.Drift)
+	require.Nil(t, p.Steady.Response.Drift)
+	require.Equal(t, "in some seconds no op ended ok or miss, or some failed", p.Nulls["steady.response"])
+	require.Equal(t, reason.OpsFailed, p.NullCodes["steady.response"])
 }

@@ -50,7 +50,7 @@ type Probe interface {
 // Means are what probes are made with.
 type Means struct {
 	Drivers []driver.Driver
-	Secrets driver.Secrets
+	Secrets func(name string) (string, error)
 	// Dial connects to an endpoint of a target as its load does.
 	Dial func(ctx context.Context, t *plan.Target, endpoint string) (net.Conn, error)
 	// Hook runs a command that the plan names and returns what it printed.

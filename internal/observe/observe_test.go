@@ -251,7 +251,7 @@ func TestProcessByPort(t *testing.T) {
 		p := probe(t, "redis", fmt.Sprintf("%q", s.Addr), block)
 		before, missing := take(t, p)
 		require.Empty(t, missing)
-		require.Len(t, before, len(plan.FixedFields(plan.ObserveProcess)))
+		require.Len(t, before, len((&plan.Observe{Kind: plan.ObserveProcess}).FixedFields()))
 		require.Greater(t, before["rss_bytes"], 1e6)
 		require.GreaterOrEqual(t, before["threads"], 1.0)
 		talk(t, s.Addr, "DEBUG SLEEP 0\r\n")

@@ -73,7 +73,7 @@ func (s *server) Close() {
 type asker struct {
 	d        driver.Informant
 	t        *plan.Target
-	secrets  driver.Secrets
+	secrets  func(name string) (string, error)
 	endpoint string
 	dial     func(ctx context.Context) (net.Conn, error)
 

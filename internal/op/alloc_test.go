@@ -12,9 +12,9 @@ import (
 // TestProgramsAllocateNothing carries out whole ops, with good answers and with failures.
 func TestProgramsAllocateNothing(t *testing.T) {
 	ring := op.NewRing(names(4))
-	first := op.NWR{N: 3, W: 2, R: 2, ReadFanout: "r", ReadFrom: "first"}
-	random := op.NWR{N: 3, W: 2, R: 2, ReadFanout: "r", ReadFrom: "random"}
-	all := op.NWR{N: 3, W: 2, R: 2, ReadFanout: "n"}
+	first := op.NWR{N: 3, W: 2, R: 2, GetsAskR: true}
+	random := op.NWR{N: 3, W: 2, R: 2, GetsAskR: true, AtRandom: true}
+	all := op.NWR{N: 3, W: 2, R: 2}
 	value := driver.Value{Size: 200, Checked: true, Version: 1}
 	good := op.Event{Kind: op.Replied, Reply: &driver.Reply{Value: value.AppendTo(nil)}}
 

@@ -49,9 +49,9 @@ func BenchmarkNWR(b *testing.B) {
 	ring := op.NewRing(names(4))
 	for _, verb := range []driver.Verb{driver.Put, driver.Get} {
 		for _, from := range []string{"n", "first", "random"} {
-			cfg := op.NWR{N: 3, W: 2, R: 1, ReadFanout: "r", ReadFrom: from, Seed: 1}
+			cfg := op.NWR{N: 3, W: 2, R: 1, GetsAskR: true, AtRandom: from == "random", Seed: 1}
 			if from == "n" {
-				cfg = op.NWR{N: 3, W: 2, R: 1, ReadFanout: "n"}
+				cfg = op.NWR{N: 3, W: 2, R: 1}
 			}
 			if verb == driver.Put && from != "n" {
 				continue

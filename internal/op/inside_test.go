@@ -130,7 +130,7 @@ func TestPlainRemembersWhatItIsTold(t *testing.T) {
 	require.Empty(t, p.place.known)
 	p.Remember(7)
 	require.Len(t, p.place.known, 7)
-	require.Len(t, NewNWR(NWR{N: 3, W: 1, R: 1, ReadFanout: "n", Keys: 7}, NewRing(endpoints(4))).place.known, 21)
+	require.Len(t, NewNWR(NWR{N: 3, W: 1, R: 1, Keys: 7}, NewRing(endpoints(4))).place.known, 21)
 }
 
 // A look-up on the ring begins at its bucket, at most a few points before the one that it is for.
@@ -171,7 +171,7 @@ func TestHomeIsTheFirstOfPlace(t *testing.T) {
 
 // A tally says what has become of an op, to an executor that keeps nothing else of it.
 func TestTallyIsAllThereIsOfAnOp(t *testing.T) {
-	p := NewNWR(NWR{N: 3, W: 2, R: 2, ReadFanout: "n"}, NewRing(endpoints(4)))
+	p := NewNWR(NWR{N: 3, W: 2, R: 2}, NewRing(endpoints(4)))
 	for _, verb := range []driver.Verb{driver.Get, driver.Put, driver.Delete} {
 		require.True(t, p.AsksAll(verb))
 		tally := p.Tally()
@@ -197,7 +197,7 @@ func TestTallyIsAllThereIsOfAnOp(t *testing.T) {
 		_, done, _ = p.Count(&tally, verb, driver.OK)
 		require.False(t, done)
 	}
-	reads := NewNWR(NWR{N: 3, W: 2, R: 2, ReadFanout: "r", ReadFrom: "first"}, NewRing(endpoints(4)))
+	reads := NewNWR(NWR{N: 3, W: 2, R: 2, GetsAskR: true}, NewRing(endpoints(4)))
 	require.False(t, reads.AsksAll(driver.Get))
 	require.True(t, reads.AsksAll(driver.Put))
 	require.True(t, reads.AsksAll(driver.Delete))
@@ -207,7 +207,7 @@ func TestTallyIsAllThereIsOfAnOp(t *testing.T) {
 func TestSlotsOfProgramsAreApart(t *testing.T) {
 	ring := NewRing(endpoints(8))
 	for name, p := range map[string]Program{
-		"nwr":   NewNWR(NWR{N: 3, W: 2, R: 2, ReadFanout: "r", ReadFrom: "first"}, ring),
+		"nwr":   NewNWR(NWR{N: 3, W: 2, R: 2, GetsAskR: true}, ring),
 		"batch": NewBatch(ring),
 		"plain": NewPlain(ring, false),
 	} {
@@ -272,7 +272,7 @@ func TestShuffleIsPinned(t *testing.T) {
 
 // Where all endpoints are asked and each holds every key, they take turns at being the first.
 func TestEndpointsThatHoldAllTakeTurns(t *testing.T) {
-	p := NewNWR(NWR{N: 3, W: 1, R: 1, ReadFanout: "n", Seed: 1}, NewRing(endpoints(3)))
+	p := NewNWR(NWR{N: 3, W: 1, R: 1, Seed: 1}, NewRing(endpoints(3)))
 	first := [3]int{}
 	order := make([]int, 3)
 	for n := range uint64(3000) {

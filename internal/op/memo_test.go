@@ -26,7 +26,7 @@ func TestMemoIsThePlacement(t *testing.T) {
 	} {
 		name, place := c.name, c.place
 		n := min(3, place.Endpoints())
-		cfg := op.NWR{N: n, W: n, R: (n + 1) / 2, ReadFanout: "r", ReadFrom: "random", Seed: 1}
+		cfg := op.NWR{N: n, W: n, R: (n + 1) / 2, GetsAskR: true, AtRandom: true, Seed: 1}
 		plain, asking := op.NewPlain(place, false), op.NewNWR(cfg, place)
 		keeping := op.NewPlain(place, false)
 		keeping.Remember(50)

@@ -102,7 +102,7 @@ func (m model) outcome(h []event) (driver.Outcome, bool) {
 
 // asked returns how many requests the op has made after h.
 func (m model) asked(h []event) int {
-	if m.verb != driver.Get || m.cfg.ReadFanout == "n" {
+	if m.verb != driver.Get || !m.cfg.GetsAskR {
 		return m.cfg.N
 	}
 	n := m.cfg.R

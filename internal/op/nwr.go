@@ -13,11 +13,11 @@ const maxN = 16
 //
 // W is of puts and deletes alike. A program for setup, populate or clear steps, which are to reach every replica, has W = N.
 type NWR struct {
-	N, W, R    int
-	ReadFanout string // "n": a get asks all N; "r": it asks R of them, and one more on each failure
-	ReadFrom   string // for ReadFanout "r": "first" in the placement's order, or "random"
-	Seed       uint64 // of the random draw
-	Keys       int64  // that an op's Index can name, where it names one key; 0 where it does not
+	N, W, R  int
+	GetsAskR bool   // a get asks R endpoints, and one more on each failure; else it asks all N
+	AtRandom bool   // which R these are is drawn; else they are the first in the placement's order
+	Seed     uint64 // of the random draw
+	Keys     int64  // that an op's Index can name, where it names one key; 0 where it does not
 }
 
 // Quorum is the program of client-side quorums. An op that asks all of its N endpoints at once needs no more of its state than a Tally, for an
@@ -50,8 +50,7 @@ type Tally struct {
 
 // NewNWR returns the quorum program over the endpoints of a placement. It panics when cfg is not as NWR says: a plan is checked long before.
 func NewNWR(cfg NWR, place Placement) *Quorum {
-	legal := 1 <= cfg.W && cfg.W <= cfg.N && 1 <= cfg.R && cfg.R <= cfg.N && cfg.N <= min(maxN, place.Endpoints()) &&
-		(cfg.ReadFanout == "n" || cfg.ReadFanout == "r" && (cfg.ReadFrom == "first" || cfg.ReadFrom == "random"))
+	legal := 1 <= cfg.W && cfg.W <= cfg.N && 1 <= cfg.R && cfg.R <= cfg.N && cfg.N <= min(maxN, place.Endpoints())
 	if !legal {
 		panic(fmt.Sprintf("op: %+v over %d endpoints", cfg, place.Endpoints()))
 	}
@@ -59,7 +58,7 @@ func NewNWR(cfg NWR, place Placement) *Quorum {
 }
 
 // AsksAll says whether ops with the verb send all their requests at once.
-func (p *Quorum) AsksAll(verb driver.Verb) bool { return verb != driver.Get || p.ReadFanout == "n" }
+func (p *Quorum) AsksAll(verb driver.Verb) bool { return verb != driver.Get || !p.GetsAskR }
 
 // Place sets dst to the N endpoints that hold an op's key, in the order in which they are asked: that of the placement. Where all are asked and
 // hold every key, there is nothing to look up, and they take turns.
@@ -87,7 +86,7 @@ func (p *Quorum) Start(dst []driver.Request, o *Op) []driver.Request {
 	ask := p.N
 	if !p.AsksAll(o.Verb) {
 		ask = p.R
-		if p.ReadFrom == "random" {
+		if p.AtRandom {
 			shuffle(order, p.Seed, o)
 		}
 	}

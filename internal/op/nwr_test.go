@@ -39,13 +39,13 @@ func configs(verb driver.Verb, n int) []op.NWR {
 	var all []op.NWR
 	for q := 1; q <= n; q++ {
 		if verb != driver.Get {
-			all = append(all, op.NWR{N: n, W: q, R: 1, ReadFanout: "r", ReadFrom: "first"})
+			all = append(all, op.NWR{N: n, W: q, R: 1, GetsAskR: true})
 			continue
 		}
 		all = append(all,
-			op.NWR{N: n, W: 1, R: q, ReadFanout: "n"},
-			op.NWR{N: n, W: 1, R: q, ReadFanout: "r", ReadFrom: "first"},
-			op.NWR{N: n, W: 1, R: q, ReadFanout: "r", ReadFrom: "random", Seed: 7})
+			op.NWR{N: n, W: 1, R: q},
+			op.NWR{N: n, W: 1, R: q, GetsAskR: true},
+			op.NWR{N: n, W: 1, R: q, GetsAskR: true, AtRandom: true, Seed: 7})
 	}
 	return all
 }
@@ -77,7 +77,7 @@ func interleave(t *testing.T, cfg op.NWR, verb driver.Verb) int {
 	ring := op.NewRing(names(4))
 	o := &op.Op{Slot: 3, Stream: 5, N: 11, Verb: verb, Key: []byte("key")}
 	tr := &trial{t: t, program: op.NewNWR(cfg, ring), model: model{cfg, verb}, op: o}
-	if cfg.ReadFrom != "random" {
+	if !cfg.AtRandom {
 		tr.order = ring.Place(nil, o.Key, cfg.N)
 	}
 	all, cases := answers(verb), 0
@@ -113,9 +113,9 @@ func TestNWRAgainstModel(t *testing.T) {
 		n := rapid.IntRange(1, min(nodes, 16)).Draw(rt, "n")
 		cfg := op.NWR{
 			N: n, W: rapid.IntRange(1, n).Draw(rt, "w"), R: rapid.IntRange(1, n).Draw(rt, "r"),
-			ReadFanout: rapid.SampledFrom([]string{"n", "r"}).Draw(rt, "fan-out"),
-			ReadFrom:   rapid.SampledFrom([]string{"first", "random"}).Draw(rt, "from"),
-			Seed:       rapid.Uint64().Draw(rt, "seed"),
+			GetsAskR: rapid.Bool().Draw(rt, "gets ask R"),
+			AtRandom: rapid.Bool().Draw(rt, "at random"),
+			Seed:     rapid.Uint64().Draw(rt, "seed"),
 		}
 		ring := op.NewRing(names(nodes))
 		program := op.NewNWR(cfg, ring)
@@ -153,8 +153,8 @@ func begin(rt *rapid.T, program op.Program, ring *op.Ring, cfg op.NWR, slot int3
 		Key:  rapid.SliceOfN(rapid.Byte(), 1, 20).Draw(rt, "key"),
 	}
 	tr := &trial{t: rt, program: program, model: model{cfg, o.Verb}, op: o}
-	asksAll := o.Verb != driver.Get || cfg.ReadFanout == "n"
-	if asksAll && cfg.N < ring.Endpoints() || !asksAll && cfg.ReadFrom == "first" {
+	asksAll := o.Verb != driver.Get || !cfg.GetsAskR
+	if asksAll && cfg.N < ring.Endpoints() || !asksAll && !cfg.AtRandom {
 		tr.order = ring.Place(nil, o.Key, cfg.N)
 	}
 	tr.start()
@@ -175,10 +175,10 @@ func happen(rt *rapid.T, tr *trial) {
 	tr.on(event{a, rapid.SampledFrom(tr.waiting).Draw(rt, "endpoint")})
 }
 
-// TestNWRReadFromRandom checks that the draw depends on the seed and the op alone, and prefers no replica.
-func TestNWRReadFromRandom(t *testing.T) {
+// TestNWRReadsAtRandom checks that the draw depends on the seed and the op alone, and prefers no replica.
+func TestNWRReadsAtRandom(t *testing.T) {
 	const ops = 30_000
-	cfg := op.NWR{N: 3, W: 1, R: 1, ReadFanout: "r", ReadFrom: "random", Seed: 1}
+	cfg := op.NWR{N: 3, W: 1, R: 1, GetsAskR: true, AtRandom: true, Seed: 1}
 	ring := op.NewRing(names(4))
 	o := op.Op{Verb: driver.Get, Key: []byte("key")}
 	holders := ring.Place(nil, o.Key, cfg.N)
@@ -217,7 +217,7 @@ func TestNWRReadFromRandom(t *testing.T) {
 }
 
 func TestNewNWRRefusesWhatAPlanMustNotSay(t *testing.T) {
-	good := op.NWR{N: 3, W: 2, R: 1, ReadFanout: "r", ReadFrom: "first"}
+	good := op.NWR{N: 3, W: 2, R: 1, GetsAskR: true}
 	require.NotPanics(t, func() { op.NewNWR(good, op.NewRing(names(3))) })
 	for name, change := range map[string]func(*op.NWR){
 		"N over endpoints": func(c *op.NWR) { c.N = 4 },
@@ -226,14 +226,12 @@ func TestNewNWRRefusesWhatAPlanMustNotSay(t *testing.T) {
 		"W 0":              func(c *op.NWR) { c.W = 0 },
 		"R over N":         func(c *op.NWR) { c.R = 4 },
 		"R 0":              func(c *op.NWR) { c.R = 0 },
-		"fan-out":          func(c *op.NWR) { c.ReadFanout = "all" },
-		"from":             func(c *op.NWR) { c.ReadFrom = "" },
 	} {
 		cfg := good
 		change(&cfg)
 		require.Panics(t, func() { op.NewNWR(cfg, op.NewRing(names(3))) }, name)
 	}
-	require.Panics(t, func() { op.NewNWR(op.NWR{N: 17, W: 1, R: 1, ReadFanout: "n"}, op.NewRing(names(20))) }, "N over 16")
+	require.Panics(t, func() { op.NewNWR(op.NWR{N: 17, W: 1, R: 1}, op.NewRing(names(20))) }, "N over 16")
 }
 
 // TestNWRScenes tells in full what the model says in general. Events happen to requests in the order in which these were made.
@@ -243,11 +241,11 @@ func TestNWRScenes(t *testing.T) {
 	conflict := answer{name: "conflict", outcome: driver.Conflict}
 	lost, deadline := answer{name: "lost", kind: op.Lost}, opTimeout.answer
 
-	put := op.NWR{N: 3, W: 2, R: 1, ReadFanout: "n"}
-	populate := op.NWR{N: 3, W: 3, R: 1, ReadFanout: "n"}
-	askAll := op.NWR{N: 3, W: 1, R: 2, ReadFanout: "n"}
-	askOne := op.NWR{N: 3, W: 1, R: 1, ReadFanout: "r", ReadFrom: "first"}
-	askTwo := op.NWR{N: 3, W: 1, R: 2, ReadFanout: "r", ReadFrom: "first"}
+	put := op.NWR{N: 3, W: 2, R: 1}
+	populate := op.NWR{N: 3, W: 3, R: 1}
+	askAll := op.NWR{N: 3, W: 1, R: 2}
+	askOne := op.NWR{N: 3, W: 1, R: 1, GetsAskR: true}
+	askTwo := op.NWR{N: 3, W: 1, R: 2, GetsAskR: true}
 
 	for _, c := range []struct {
 		name    string

@@ -160,7 +160,7 @@ func header(ev Event) (writer, version uint64, foreign bool) {
 	if ev.Kind != Replied || ev.Op.Verb != driver.Get || ev.Reply.Outcome != driver.OK {
 		return 0, 0, false
 	}
-	writer, version, ok := driver.ReadHeader(ev.Reply.Value)
+	writer, version, ok := ev.Reply.Header()
 	return writer, version, !ok
 }
 

@@ -57,23 +57,14 @@ const (
 	TimedOut         Code = "timed_out" // it was ended by --timeout
 )
 
-// Codes of asserts that did not pass.
-const (
-	AssertFailed    Code = "assert_failed"    // it does not hold
-	AssertUndecided Code = "assert_undecided" // a figure that it names is null
-)
-
 // User is the end that the user has asked for.
 var User = Why{StoppedByUser, "stopped by the user"}
 
-// Codes of what a comparison with a baseline has shown.
+// Codes of what a comparison with a baseline has shown, beside those of internal/experiment.
 const (
 	Baseline     Code = "baseline"      // it is the baseline's own
-	Differs      Code = "differs"       // among all comparisons
 	DiffersAlone Code = "differs_alone" // by itself, and not among all comparisons
 	NoDifference Code = "no_difference" // none was shown
-	NoValues     Code = "no_values"     // there is nothing to compare
-	Undecided    Code = "undecided"     // there are too few values to tell
 )
 
 // Codes of why a load has no warm-up, beside NeverSettled and NoPlateau.
@@ -85,7 +76,7 @@ const (
 	TooShort      Code = "too_short"      // to tell
 )
 
-// Codes of why a number is null, beside those of a phase, of a comparison and of a warm-up.
+// Codes of why a number is null, beside those of a phase, of a comparison, of a warm-up and of the environment (internal/run).
 const (
 	CounterReset  Code = "counter_reset"  // what a server counts was started anew
 	NotAlike      Code = "not_alike"      // what it compares differs in more than that
@@ -97,6 +88,4 @@ const (
 	SharedTime    Code = "shared_time"    // several kinds of op share the phase's time
 	TooFar        Code = "too_far"        // it is of many more ops than were run
 	TooFew        Code = "too_few"        // there are too few ops, values or seconds
-	Unlimited     Code = "unlimited"      // it is a bound that the machine does not set
-	Unreadable    Code = "unreadable"     // the machine does not say, or not in a form that is known
 )

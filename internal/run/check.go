@@ -308,7 +308,7 @@ func (f *Figures) check(acks ...Latency) error {
 		return err
 	}
 	latencies := []Latency{f.Response, f.Service, f.Lag}
-	for _, c := range []ClassLatency{f.Latency.OK, f.Latency.Miss, f.Latency.Bad} {
+	for _, c := range []class{f.Latency.OK, f.Latency.Miss, f.Latency.Bad} {
 		latencies = append(latencies, c.Response, c.Service)
 	}
 	for _, l := range append(latencies, acks...) {

@@ -237,31 +237,6 @@ func TestWhyANullIs(t *testing.T) {
 	}
 }
 
-// Most rows are as long as the one in the middle, in whole seconds.
-func TestHowLongRowsAre(t *testing.T) {
-	rows := func(at ...float64) (all []Row) {
-		for _, t := range at {
-			all = append(all, Row{T: t})
-		}
-		return all
-	}
-	for _, c := range []struct {
-		rows []Row
-		want float64
-	}{
-		{nil, 1},
-		{rows(0.2), 1},
-		{rows(3), 3},
-		{rows(1, 2, 3, 7), 1},
-		{rows(0.4, 2.4, 4.4, 4.5), 2},
-		{rows(2, 4), 2},
-		{rows(0.1, 0.3, 0.7), 1},
-		{rows(1.6, 3.2, 4.8), 2},
-	} {
-		require.Equal(t, c.want, RowSeconds(c.rows), "%v", c.rows)
-	}
-}
-
 // An op has several keys where more keys than ops were due.
 func TestWhichOpsAreBatches(t *testing.T) {
 	for _, c := range []struct {

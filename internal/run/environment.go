@@ -30,13 +30,19 @@ type Environment struct {
 	NullCodes map[string]reason.Code `json:"null_codes"` // of Nulls; empty in a result of an older form
 }
 
+// Codes of why a fact of the environment is null.
+const (
+	unlimited  reason.Code = "unlimited"  // it is a bound that the machine does not set
+	unreadable reason.Code = "unreadable" // the machine does not say, or not in a form that is known
+)
+
 // Null keeps why a fact is null or "": because the machine sets no such bound, or because it could not be read.
-func (e *Environment) Null(fact, why string, unlimited bool) {
+func (e *Environment) Null(fact, why string, unbounded bool) {
 	if e.Nulls == nil {
 		e.Nulls, e.NullCodes = map[string]string{}, map[string]reason.Code{}
 	}
-	e.Nulls[fact], e.NullCodes[fact] = why, reason.Unreadable
-	if unlimited {
-		e.NullCodes[fact] = reason.Unlimited
+	e.Nulls[fact], e.NullCodes[fact] = why, unreadable
+	if unbounded {
+		e.NullCodes[fact] = unlimited
 	}
 }

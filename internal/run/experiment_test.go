@@ -62,7 +62,7 @@ func TestInvalidOutweighsAssertsOnly(t *testing.T) {
 	require.Equal(t, Verdict{
 		Completeness: Complete, Validity: Invalid, Assertions: Fail,
 		Reasons: []string{"a, repetition 1: because", `a, repetition 1: assert "n" does not hold: , with `, "a, repetition 1: because"},
-		Codes:   []reason.Code{reason.NotCarriedOut, reason.AssertFailed, reason.NotCarriedOut},
+		Codes:   []reason.Code{reason.NotCarriedOut, assertFailed, reason.NotCarriedOut},
 	}, x.Verdict)
 	require.Equal(t, []int{1, 1, 2}, x.ReasonRuns)
 	require.Empty(t, x.Own())

@@ -1,5 +1,7 @@
 package run
 
+import "github.com/loadgen/loadgen/internal/run/conditions"
+
 // Level is one step of a phase whose load has several: a stage, or a rate that a search has tried. Its figures are judged as those of an
 // open phase are.
 type Level struct {
@@ -32,17 +34,10 @@ type Search struct {
 	End         string   `json:"end"`   // why no more rates were tried: a code, and
 	Ended       string   `json:"ended"` // in words
 
-	From        float64     `json:"from"` // what was asked for
-	To          float64     `json:"to"`
-	StepSeconds float64     `json:"step_seconds"`
-	Precision   float64     `json:"precision"`
-	Budget      float64     `json:"budget_seconds"`
-	Objectives  []Objective `json:"objectives"`
-}
-
-// Objective is one limit of a search, on the response times of an op.
-type Objective struct {
-	Op           string  `json:"op"`       // "" for each
-	Quantile     string  `json:"quantile"` // "p50", "p90", "p99" or "p99.9"
-	LimitSeconds float64 `json:"limit_seconds"`
+	From        float64                `json:"from"` // what was asked for
+	To          float64                `json:"to"`
+	StepSeconds float64                `json:"step_seconds"`
+	Precision   float64                `json:"precision"`
+	Budget      float64                `json:"budget_seconds"`
+	Objectives  []conditions.Objective `json:"objectives"`
 }

@@ -1,9 +1,6 @@
 package run
 
 import (
-	"math"
-	"slices"
-
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/internal/run/conditions"
@@ -183,13 +180,13 @@ type Causes struct {
 
 // classes holds the latencies of each class of outcomes.
 type classes struct {
-	OK   ClassLatency `json:"ok"`
-	Miss ClassLatency `json:"miss"`
-	Bad  ClassLatency `json:"bad"` // conflict, quorum_failed, timeout, error
+	OK   class `json:"ok"`
+	Miss class `json:"miss"`
+	Bad  class `json:"bad"` // conflict, quorum_failed, timeout, error
 }
 
-// ClassLatency is the latencies of one class.
-type ClassLatency struct {
+// class is the latencies of one class.
+type class struct {
 	Response Latency `json:"response"`
 	Service  Latency `json:"service"`
 }
@@ -249,22 +246,11 @@ type Row struct {
 	} `json:"response"`
 }
 
+// End is when the row ends, in seconds since the phase's origin.
+func (r Row) End() float64 { return r.T }
+
 // Closed says that the phase's ops were due when others had ended, and not by a schedule.
 func (p *Phase) Closed() bool { return p.Model == conditions.Closed }
-
-// RowSeconds returns how long most rows of a series are, in whole seconds, at least 1. The first and the last may be shorter, and one
-// of which something came late may be longer.
-func RowSeconds(series []Row) float64 {
-	if len(series) == 0 {
-		return 1
-	}
-	lengths, from := make([]float64, len(series)), 0.0
-	for i, r := range series {
-		lengths[i], from = r.T-from, r.T
-	}
-	slices.Sort(lengths)
-	return max(1, math.Round(lengths[len(lengths)/2]))
-}
 
 // ErrorText is a text that came with errors, and how often.
 type ErrorText struct {

@@ -12,7 +12,7 @@ import (
 // Verbs lists the phase's ops in the order of every table: that of [driver.Verb], and behind them those of the plan's own by name.
 func (p *Phase) Verbs() []string {
 	order := func(op string) int {
-		v, ok := driver.ParseVerb(op)
+		v, ok := driver.Words{}.Verb(op)
 		if !ok {
 			return driver.NumVerbs
 		}

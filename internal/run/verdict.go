@@ -171,12 +171,18 @@ func (r *Run) EndedBy(why *Reason) bool {
 	return why.Code == reason.SetupFailed && len(codes) > 0 && codes[0] == reason.SetupFailed
 }
 
+// Codes of asserts that did not pass.
+const (
+	assertFailed    reason.Code = "assert_failed"    // it does not hold
+	assertUndecided reason.Code = "assert_undecided" // a figure that it names is null
+)
+
 // failure says in a line why the assert did not pass.
 func (a *AssertResult) failure() reason.Why {
 	if a.OK == nil {
-		return reason.Why{Code: reason.AssertUndecided, Text: fmt.Sprintf("assert %q could not be decided: %s", a.Name, a.Reason)}
+		return reason.Why{Code: assertUndecided, Text: fmt.Sprintf("assert %q could not be decided: %s", a.Name, a.Reason)}
 	}
-	return reason.Why{Code: reason.AssertFailed, Text: fmt.Sprintf("assert %q does not hold: %s, with %s", a.Name, a.That, a.Value)}
+	return reason.Why{Code: assertFailed, Text: fmt.Sprintf("assert %q does not hold: %s, with %s", a.Name, a.That, a.Value)}
 }
 
 // exitCode is the first that applies, the gravest first.

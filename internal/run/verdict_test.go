@@ -14,8 +14,8 @@ func TestVerdict(t *testing.T) {
 	fail := AssertResult{Name: "quick", That: "a < 1", Value: "a = 2", OK: &no}
 	coded := map[string]reason.Code{
 		"stop": reason.StoppedByUser, "phase b: doubt": reason.Drift,
-		`assert "quick" does not hold: a < 1, with a = 2`: reason.AssertFailed,
-		`assert "quick" could not be decided: no plateau`: reason.AssertUndecided,
+		`assert "quick" does not hold: a < 1, with a = 2`: assertFailed,
+		`assert "quick" could not be decided: no plateau`: assertUndecided,
 	}
 	tests := []struct {
 		name         string
@@ -85,7 +85,7 @@ func TestCodesOfAnOtherReason(t *testing.T) {
 	r := New(Header{}, Environment{})
 	r.SetAsserts([]AssertResult{{Name: "a"}, {Name: "b"}})
 	require.NoError(t, r.CheckValid())
-	r.Verdict.Codes[1] = reason.AssertFailed
+	r.Verdict.Codes[1] = assertFailed
 	require.ErrorContains(t, r.CheckValid(), `verdict: the code of a reason is not "assert_undecided": assert "b"`)
 	r.Verdict.Codes = r.Verdict.Codes[:1]
 	require.ErrorContains(t, r.CheckValid(), "verdict: 1 codes of 2 reasons")

@@ -2,7 +2,10 @@
 // samples are in it; and how long a queue of a known load is. All of it is pure computation.
 package stat
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // batch is the number of observations that MSER-5 takes together.
 const batch = 5
@@ -159,4 +162,18 @@ func inefficiency(x []float64) float64 {
 		tau += 2 * pair
 	}
 	return max(1, tau)
+}
+
+// Spacing returns how far apart the ends of most rows of a series are, in whole seconds, at least 1; end gives a row's, in seconds. The first and the last row
+// may be shorter than most, and one of which something came late may be longer.
+func Spacing[R any](rows []R, end func(R) float64) float64 {
+	if len(rows) == 0 {
+		return 1
+	}
+	lengths, from := make([]float64, len(rows)), 0.0
+	for i, r := range rows {
+		lengths[i], from = end(r)-from, end(r)
+	}
+	slices.Sort(lengths)
+	return max(1, math.Round(lengths[len(lengths)/2]))
 }

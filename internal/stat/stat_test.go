@@ -352,3 +352,25 @@ func TestWarmUpOfASlowStart(t *testing.T) {
 	}
 	require.Greater(t, cuts[start]+cuts[start+5], 290, "%v", cuts)
 }
+
+// Most rows are as long as the one in the middle, in whole seconds, whatever is shorter or longer.
+func TestSpacing(t *testing.T) {
+	for _, c := range []struct {
+		ends []float64
+		want float64
+	}{
+		{nil, 1},
+		{[]float64{0.2}, 1},
+		{[]float64{3}, 3},
+		{[]float64{1, 2, 3, 7}, 1},
+		{[]float64{0.3, 1.3, 4.3, 5.3, 5.4}, 1},
+		{[]float64{0.4, 2.4, 4.4, 4.5}, 2},
+		{[]float64{1.4, 3.4, 5.4, 7.4, 7.9}, 2},
+		{[]float64{2, 4}, 2},
+		{[]float64{0.1, 0.3, 0.7}, 1},
+		{[]float64{1.6, 3.2, 4.8}, 2},
+		{[]float64{3, 7, 11}, 4},
+	} {
+		require.Equal(t, c.want, Spacing(c.ends, func(end float64) float64 { return end }), "%v", c.ends)
+	}
+}

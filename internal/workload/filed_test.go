@@ -41,7 +41,7 @@ func lineOf(t testing.TB, v *driver.Value, set *entries.Set) int {
 	b := v.AppendTo(nil)
 	require.Len(t, b, v.Size)
 	if v.Checked {
-		_, _, ok := driver.ReadHeader(b)
+		_, _, ok := (&driver.Reply{Value: b}).Header()
 		require.True(t, ok)
 		b = b[driver.HeaderSize:]
 	}

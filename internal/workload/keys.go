@@ -96,7 +96,7 @@ func (k *keySpace) setPick(p *plan.Plan, data *plan.Dataset) error {
 			return fmt.Errorf("%s(%v): the skew is not a positive number", data.Keys.Pick, data.Keys.Skew)
 		}
 		k.pick = zipfian
-		if data.Keys.Form == plan.YCSB {
+		if data.Keys.YCSB() {
 			k.pick = ycsb
 		}
 		if data.Keys.Pick == "latest" {

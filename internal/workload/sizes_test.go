@@ -188,7 +188,7 @@ func TestRecordsHaveTheirSize(t *testing.T) {
 			b := o.Value.AppendTo(nil)
 			require.Len(t, b, o.Value.Size)
 			if checked {
-				_, _, ok := driver.ReadHeader(b)
+				_, _, ok := (&driver.Reply{Value: b}).Header()
 				require.True(t, ok)
 				b = b[driver.HeaderSize:]
 			}

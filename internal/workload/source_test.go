@@ -40,7 +40,7 @@ func hot(ops, share float64, count int64) plan.Keys {
 // ycsbKeys returns keys picked as YCSB does.
 func ycsbKeys(count int64) plan.Keys {
 	k := keys("zipf", "shared", count)
-	k.Form = plan.YCSB
+	k.Form = "ycsb"
 	return k
 }
 

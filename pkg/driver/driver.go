@@ -23,7 +23,7 @@ import (
 // Verb is what a request asks an endpoint to do.
 type Verb uint8
 
-// The verbs that stores have, in the order of every table and result. Behind them are those of ops that a plan names itself ([Words]): [MaxOwn] that
+// The verbs that stores have, in the order of every table and result. Behind them are those of ops that a plan names itself ([Words]): maxOwn that
 // store nothing, and as many that store.
 const (
 	Get Verb = iota
@@ -35,8 +35,8 @@ const (
 	Clear  // of a log, or of a slot
 
 	firstOwn            = iota                // of those that store nothing,
-	firstOwnStoring     = firstOwn + MaxOwn   // and of those that do
-	NumVerbs        int = firstOwn + 2*MaxOwn // with those of plans
+	firstOwnStoring     = firstOwn + maxOwn   // and of those that do
+	NumVerbs        int = firstOwn + 2*maxOwn // with those of plans
 )
 
 var verbNames = [firstOwn]string{"get", "put", "delete", "append", "write", "read", "clear"}
@@ -54,16 +54,6 @@ func (v Verb) Own() bool { return v >= firstOwn }
 
 // Stores says whether a request with the verb carries a value.
 func (v Verb) Stores() bool { return v == Put || v == Append || v == Write || v >= firstOwnStoring }
-
-// ParseVerb returns the verb that every store has under the given name, as written in plans.
-func ParseVerb(name string) (Verb, bool) {
-	for i, n := range verbNames {
-		if n == name {
-			return Verb(i), true
-		}
-	}
-	return 0, false
-}
 
 // Outcome is how an op, or a request for it, ended.
 type Outcome uint8

@@ -15,12 +15,12 @@ func TestVerbNames(t *testing.T) {
 	require.Len(t, want, int(firstOwn))
 	for i, name := range want {
 		require.Equal(t, name, Verb(i).String())
-		verb, ok := ParseVerb(name)
+		verb, ok := Words{}.Verb(name)
 		require.True(t, ok)
 		require.Equal(t, Verb(i), verb)
 	}
 	for _, name := range []string{"", "GET", "get ", "store"} {
-		_, ok := ParseVerb(name)
+		_, ok := Words{}.Verb(name)
 		require.False(t, ok, name)
 	}
 }

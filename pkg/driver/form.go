@@ -2,8 +2,8 @@ package driver
 
 import "slices"
 
-// MaxOwn is how many names of ops of its own a plan may have.
-const MaxOwn = 16
+// maxOwn is how many names of a plan's own there are verbs for: of ops that store nothing, and as many of those that store.
+const maxOwn = 16
 
 // Form is an op as a plan words it.
 type Form struct {
@@ -17,12 +17,11 @@ type Words struct {
 	own [2][]string // that store nothing, and that store; each in order
 }
 
-// NewWords returns the words of a plan with names of its own; for each it says whether such an op stores a value. It has those that are beyond
-// [MaxOwn] not.
+// NewWords returns the words of a plan with names of its own; for each it says whether such an op stores a value. Names beyond [Words.Most] may be left out.
 func NewWords(own map[string]bool) Words {
 	var w Words
 	for name, stores := range own {
-		if _, known := ParseVerb(name); known {
+		if slices.Contains(verbNames[:], name) {
 			continue
 		}
 		kind := 0
@@ -33,7 +32,7 @@ func NewWords(own map[string]bool) Words {
 	}
 	for i, names := range w.own {
 		slices.Sort(names)
-		w.own[i] = names[:min(len(names), MaxOwn)]
+		w.own[i] = names[:min(len(names), maxOwn)]
 	}
 	return w
 }
@@ -42,10 +41,13 @@ func NewWords(own map[string]bool) Words {
 func (w Words) Verb(name string) (Verb, bool) {
 	for i, names := range w.own {
 		if at, ok := slices.BinarySearch(names, name); ok {
-			return Verb(firstOwn + i*MaxOwn + at), true
+			return Verb(firstOwn + i*maxOwn + at), true
 		}
 	}
-	return ParseVerb(name)
+	if i := slices.Index(verbNames[:], name); i >= 0 {
+		return Verb(i), true
+	}
+	return 0, false
 }
 
 // Name returns a verb's name; "" where the plan has none such.
@@ -53,12 +55,15 @@ func (w Words) Name(v Verb) string {
 	if v < firstOwn {
 		return v.String()
 	}
-	i := int(v-firstOwn) / MaxOwn
-	if at := int(v-firstOwn) % MaxOwn; i < len(w.own) && at < len(w.own[i]) {
+	i := int(v-firstOwn) / maxOwn
+	if at := int(v-firstOwn) % maxOwn; i < len(w.own) && at < len(w.own[i]) {
 		return w.own[i][at]
 	}
 	return ""
 }
+
+// Most returns how many names of its own a plan may have.
+func (Words) Most() int { return maxOwn }
 
 // Own returns the names of the plan's own, in order.
 func (w Words) Own() []string {

@@ -16,7 +16,7 @@ func TestWordsNumberNamesInOrder(t *testing.T) {
 		require.True(t, ok, name)
 		require.Equal(t, name, w.Name(v))
 		require.Equal(t, stores, v.Stores(), name)
-		_, store := ParseVerb(name)
+		_, store := Words{}.Verb(name)
 		require.Equal(t, !store, v.Own(), name)
 	}
 	browse, _ := w.Verb("browse")
@@ -34,12 +34,12 @@ func TestWordsNumberNamesInOrder(t *testing.T) {
 func TestWordsHoldAsManyAsAPlanMayHave(t *testing.T) {
 	for _, stores := range []bool{false, true} {
 		own := map[string]bool{}
-		for i := range MaxOwn + 1 {
+		for i := range maxOwn + 1 {
 			own[fmt.Sprintf("op%02d", i)] = stores
 		}
 		w := NewWords(own)
 		var seen []Verb
-		for i := range MaxOwn {
+		for i := range maxOwn {
 			v, ok := w.Verb(fmt.Sprintf("op%02d", i))
 			require.True(t, ok)
 			require.Less(t, int(v), NumVerbs)
@@ -47,7 +47,7 @@ func TestWordsHoldAsManyAsAPlanMayHave(t *testing.T) {
 			require.False(t, slices.Contains(seen, v))
 			seen = append(seen, v)
 		}
-		_, ok := w.Verb(fmt.Sprintf("op%02d", MaxOwn))
+		_, ok := w.Verb(fmt.Sprintf("op%02d", maxOwn))
 		require.False(t, ok)
 	}
 }

@@ -7,11 +7,14 @@ import (
 
 // Link is what a codec or a session is made for.
 type Link struct {
-	Endpoint string  // as the plan writes it: host:port, or the path of a Unix socket; "" of a codec that several connections share
-	Run      string  // the run's id, with which keys and names may be told from another run's; "" outside a run
-	Config   any     // of NewConfig's type, and valid
-	Forms    []Form  // the ops that the plan words itself, of a driver that is a form.Former
-	Secrets  Secrets // nil where the config names none
+	Endpoint string // as the plan writes it: host:port, or the path of a Unix socket; "" of a codec that several connections share
+	Run      string // the run's id, with which keys and names may be told from another run's; "" outside a run
+	Config   any    // of NewConfig's type, and valid
+	Forms    []Form // the ops that the plan words itself, of a driver that is a form.Former
+
+	// Secrets looks up the value of a named secret on this machine; nil where the config names none. Its error says where it looked, never what the
+	// value is.
+	Secrets func(name string) (string, error)
 
 	// Dial connects to Endpoint: over TLS where the target wants it, where the worker's policy allows it, and with its bytes counted. It is of a
 	// [Dialer], and of a connection that its client makes.

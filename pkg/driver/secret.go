@@ -12,7 +12,3 @@ func (s Secret) String() string { return "secret(" + s.Name + ")" }
 
 // LogValue keeps a log line to the name.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
-
-// Secrets looks up the value of a named secret on this machine. Its error says where the value was looked for, never what
-// it is.
-type Secrets func(name string) (string, error)

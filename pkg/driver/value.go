@@ -3,7 +3,6 @@ package driver
 import (
 	"encoding/binary"
 	"hash/crc32"
-	"math"
 	"math/bits"
 )
 
@@ -37,34 +36,16 @@ type Maker interface {
 	Append(dst []byte, seed uint64) []byte
 }
 
-// Verbatim makes values of bytes that are there already, such as those of a reply: a program that puts what it has read keeps one for each slot, and
-// names it as its request's Value.Maker. The bytes have to last until the request was sent; an executor that hands requests over keeps them for longer.
-type Verbatim struct{ Bytes []byte }
-
-// Append implements [Maker]. Every seed has the same bytes.
-func (v *Verbatim) Append(dst []byte, _ uint64) []byte { return append(dst, v.Bytes...) }
-
 // Fill is what a value is filled with. The zero value is text: letters and digits, different for each Seed.
-type Fill uint32
+type Fill struct {
+	Alike bool   // every byte is Byte
+	Mixed bool   // a share of the value compresses away: in each mixedBlock, random bytes that differ by Seed come before zeros
+	Byte  byte   // of Alike
+	Zeros uint16 // of Mixed: thousandths of the value, up to 1000
+}
 
-// The kinds of fill, in the upper half of its bits.
-const (
-	oneByte = iota + 1
-	mixed
-)
-
-// FillByte fills a value with one byte.
-func FillByte(b byte) Fill { return oneByte<<16 | Fill(b) }
-
-// FillMixed fills values so that a share of them, from 0 to 1 and rounded to thousandths, compresses away: in each mixedBlock random bytes,
-// different for each Seed, are followed by that share of zeros.
-func FillMixed(share float64) Fill { return mixed<<16 | Fill(math.Round(share*1000)) }
-
-// mixedBlock is the length of the blocks of FillMixed: less than the smallest window or page that anything compresses by itself.
+// mixedBlock is the length of the blocks of a mixed fill: less than the smallest window or page that anything compresses by itself.
 const mixedBlock = 1024
-
-// Byte returns the byte that a value is filled with; false when it is anything else.
-func (f Fill) Byte() (b byte, ok bool) { return byte(f), f>>16 == oneByte }
 
 // fillingSize is the length of the text that values are cut from: larger than a core's first-level cache would favour, small
 // enough to stay in the second.
@@ -110,7 +91,7 @@ func (v *Value) appendHeader(dst []byte) []byte {
 }
 
 // Text says whether a value is text behind its header, if it has one.
-func (v *Value) Text() bool { return v.Maker == nil && v.Fill>>16 == 0 }
+func (v *Value) Text() bool { return v.Maker == nil && !v.Fill.Alike && !v.Fill.Mixed }
 
 // Parts appends the parts of a text that a value without a header consists of, in their order, where it is such a value. They are to be read only.
 func (v *Value) Parts(dst [][]byte) [][]byte {
@@ -179,14 +160,14 @@ func (v *Value) appendFilling(dst []byte, n int) []byte {
 	if v.Maker != nil {
 		return v.Maker.Append(dst, v.Seed)
 	}
-	switch v.Fill >> 16 {
-	case oneByte:
+	switch {
+	case v.Fill.Alike:
 		for range n {
-			dst = append(dst, byte(v.Fill))
+			dst = append(dst, v.Fill.Byte)
 		}
 		return dst
-	case mixed:
-		return appendMixed(dst, v.Seed, n, int(v.Fill&0xFFFF))
+	case v.Fill.Mixed:
+		return appendMixed(dst, v.Seed, n, int(v.Fill.Zeros))
 	}
 	return appendText(dst, v.Seed, n)
 }
@@ -237,9 +218,10 @@ func checksum(b []byte) uint32 {
 	return crc32.Update(crc32.Update(0, castagnoli, b[:checksumAt]), castagnoli, b[sizeAt:])
 }
 
-// ReadHeader returns who wrote a checked value and its version. It reports false for any other bytes: another program's value,
-// a torn one, one cut short.
-func ReadHeader(b []byte) (writer, version uint64, ok bool) {
+// Header returns who wrote the checked value that a reply has, and its version. It reports false for any other bytes: another program's value, a torn one,
+// one cut short.
+func (r *Reply) Header() (writer, version uint64, ok bool) {
+	b := r.Value
 	if len(b) < HeaderSize || uint64(binary.LittleEndian.Uint32(b[sizeAt:])) != uint64(len(b)) ||
 		binary.LittleEndian.Uint32(b[checksumAt:]) != checksum(b) {
 		return 0, 0, false

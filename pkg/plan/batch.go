@@ -46,7 +46,7 @@ func (v *validator) batches(ph *Phase, d *Dataset, t *Target, at part) {
 		return
 	}
 	for _, w := range ph.Ops {
-		switch verb, _ := driver.ParseVerb(w.Op); {
+		switch verb, _ := everyStores(w.Op); {
 		case known == nil:
 		case t.Op(w.Op) != nil:
 			v.fault(fmt.Sprintf("%s: batch with op %s, which target %q words itself", at.where, lang.Quote(w.Op), t.Name), "Leave batch out: what the plan words is a request of one key; pipeline keeps many under way.", path)

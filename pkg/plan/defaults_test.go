@@ -18,13 +18,13 @@ func TestDefaults(t *testing.T) {
 		phase("clear", "quorum", "other", "  clear { sessions = 2 }"), plan.Vars{})
 	require.Equal(t, uint64(1), p.Seed)
 	require.Equal(t, []*plan.Target{
-		{Name: "plain", Driver: "redis", Endpoints: []string{"a:1", "[::1]:65535"}, Timeout: time.Second, Executor: plan.EventLoop, Placement: plan.Ketama, Config: &fakeConfig{Delay: time.Millisecond}},
+		{Name: "plain", Driver: "redis", Endpoints: []string{"a:1", "[::1]:65535"}, Timeout: time.Second, Executor: plan.EventLoop, Placement: "ketama", Config: &fakeConfig{Delay: time.Millisecond}},
 		{
-			Name: "nodes", Driver: "redis", Endpoints: []string{}, Builtin: &plan.Builtin{Nodes: 1, Memory: 64 << 20}, Timeout: time.Second, Executor: plan.EventLoop, Placement: plan.Ketama,
+			Name: "nodes", Driver: "redis", Endpoints: []string{}, Builtin: &plan.Builtin{Nodes: 1, Memory: 64 << 20}, Timeout: time.Second, Executor: plan.EventLoop, Placement: "ketama",
 			Config: &fakeConfig{Delay: time.Millisecond},
 		},
 		{
-			Name: "quorum", Driver: "redis", Endpoints: []string{}, Builtin: &plan.Builtin{Nodes: 3, Memory: 64 << 20}, Timeout: 250 * time.Millisecond, Executor: plan.EventLoop, Placement: plan.Ketama,
+			Name: "quorum", Driver: "redis", Endpoints: []string{}, Builtin: &plan.Builtin{Nodes: 3, Memory: 64 << 20}, Timeout: 250 * time.Millisecond, Executor: plan.EventLoop, Placement: "ketama",
 			Replication: &plan.Replication{Coordinate: "client", N: 3, W: 2, R: 1, Timeout: 500 * time.Millisecond, ReadFanout: "n", ReadFrom: "first"},
 			Config:      &fakeConfig{Delay: time.Millisecond},
 		},

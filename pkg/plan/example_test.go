@@ -48,7 +48,8 @@ phase "mixed" {
 	}
 	mixed := p.Phases[0]
 	fmt.Println(mixed.Open.Rate, "ops per second for", mixed.Open.Duration)
-	fmt.Println(*p.Predict().Total.Ops, "ops over", p.Predict().Total.Connections, "connections")
+	_, all := p.Predict()
+	fmt.Println(*all.Ops, "ops over", all.Connections, "connections")
 
 	_, diags = file.Resolve(plan.Vars{Flags: []string{"rate=20k"}})
 	_ = plan.FormatDiagnostics(os.Stdout, diags, map[string][]byte{"plan.hcl": src})

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/loadgen/loadgen/internal/lang"
-	"github.com/loadgen/loadgen/pkg/driver"
 )
 
 // Growth has the latency of a closed load counted by ordinal: as the how-manieth an op, or a scenario, is due in its phase. It says what an op costs the more there are.
@@ -66,7 +65,7 @@ func (p *Plan) elements(d *Dataset) (most int64) {
 // puts says whether the load stores anything.
 func (ph *Phase) puts() bool {
 	for _, w := range ph.Ops {
-		if v, known := driver.ParseVerb(w.Op); !known || v.Stores() {
+		if v, known := everyStores(w.Op); !known || v.Stores() {
 			return true
 		}
 	}
@@ -79,7 +78,7 @@ func (ph *Phase) putsEach() int {
 	for _, s := range ph.Scenarios {
 		n := 0
 		for _, step := range s.Steps {
-			if v, known := driver.ParseVerb(step.Op); !known || v.Stores() {
+			if v, known := everyStores(step.Op); !known || v.Stores() {
 				n += step.Repeat()
 			}
 		}

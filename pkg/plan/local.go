@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
@@ -76,7 +75,7 @@ func (v *validator) localRoom(ph *Phase, t *Target, local localfile.Driver, at p
 // localOps checks that the target takes the ops.
 func (v *validator) localOps(ph *Phase, t *Target, local localfile.Driver, at part) {
 	for _, w := range ph.Ops {
-		verb, ok := driver.ParseVerb(w.Op)
+		verb, ok := everyStores(w.Op)
 		if !ok || local.Outcomes(verb) == nil || reflect.TypeOf(t.Config) != reflect.TypeOf(local.NewConfig()) {
 			continue // reported
 		}
@@ -93,7 +92,7 @@ func (v *validator) localEntries(ph *Phase, at part) {
 		return
 	}
 	stores := slices.ContainsFunc(ph.Ops, func(w Weight) bool {
-		verb, ok := driver.ParseVerb(w.Op)
+		verb, ok := everyStores(w.Op)
 		return ok && verb.Stores()
 	})
 	path := "dataset." + d.Name + ".values"

@@ -125,7 +125,7 @@ func (v *validator) known(t *Target, at part, op, path string) {
 	if d == nil {
 		return
 	}
-	verb, store := driver.ParseVerb(op)
+	verb, store := everyStores(op)
 	if store && d.Outcomes(verb) != nil {
 		return
 	}

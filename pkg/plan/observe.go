@@ -51,9 +51,9 @@ const (
 	ObserveHook       = "hook"       // what a command prints
 )
 
-// FixedFields are those of every observation of a kind; nil where the plan says which.
-func FixedFields(kind string) []Field {
-	switch kind {
+// FixedFields are those of every observation of its kind; nil where the plan says which.
+func (o *Observe) FixedFields() []Field {
+	switch o.Kind {
 	case ObserveProcess:
 		return []Field{
 			{Name: "rss_bytes", Unit: "bytes"},
@@ -144,13 +144,13 @@ func (b *block) observed(o *Observe, targets map[string]*Target) {
 		}
 		lang.Integer(b.Block, "port", &o.Port)
 		lang.Integer(b.Block, "pid", &o.PID)
-		o.Fields = FixedFields(o.Kind)
+		o.Fields = o.FixedFields()
 	case ObserveDirectory:
 		b.Expect([]string{"path"}, nil)
 		if b.Require("path", `Write path = "/var/lib/…", a directory on the coordinator's machine.`) {
 			b.Text("path", &o.Path)
 		}
-		o.Fields, o.Every, o.Timeout = FixedFields(o.Kind), 0, 5*time.Second
+		o.Fields, o.Every, o.Timeout = o.FixedFields(), 0, 5*time.Second
 	case ObservePrometheus:
 		b.Expect([]string{"url", "series"}, nil)
 		if b.Require("url", `Write url = "http://127.0.0.1:9100/metrics".`) {
@@ -335,7 +335,7 @@ func (v *validator) fields(o *Observe, at part) {
 		v.fault(fmt.Sprintf("%s: %d fields", at.where, len(o.Fields)), fmt.Sprintf("Write 1 to %d of them.", maxFields), path, at.path+".target")
 		return
 	}
-	if fixed := FixedFields(o.Kind); fixed != nil && !slices.Equal(o.Fields, fixed) {
+	if fixed := o.FixedFields(); fixed != nil && !slices.Equal(o.Fields, fixed) {
 		v.fault(fmt.Sprintf("%s: other fields than a %s has", at.where, o.Kind), "Leave fields out.", path)
 		return
 	}

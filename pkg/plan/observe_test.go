@@ -61,9 +61,9 @@ observe "process" {
 			{Name: "gc", Unit: "s", Counter: true, Series: "jvm_gc_seconds_sum"},
 			{Name: "heap", Unit: "bytes", Series: `jvm_memory_used_bytes{area="heap"}`},
 		}},
-		{Name: "disk", Kind: "directory", Path: "/data", Timeout: 5 * second, Fields: plan.FixedFields(plan.ObserveDirectory)},
+		{Name: "disk", Kind: "directory", Path: "/data", Timeout: 5 * second, Fields: fixed(plan.ObserveDirectory)},
 		{Name: "hook", Kind: "hook", Hook: "jmap", Timeout: 10 * second, Fields: []plan.Field{{Name: "live_bytes", Unit: "bytes"}, {Name: "objects"}}},
-		{Name: "process", Kind: "process", Port: 6379, Every: second, Timeout: second, Fields: plan.FixedFields(plan.ObserveProcess)},
+		{Name: "process", Kind: "process", Port: 6379, Every: second, Timeout: second, Fields: fixed(plan.ObserveProcess)},
 	}, p.Observes)
 	require.Equal(t, []string{"jmap"}, p.Hooks())
 	b, err := p.Canonical()
@@ -83,3 +83,6 @@ func FuzzParseSelector(f *testing.F) {
 		}
 	})
 }
+
+// fixed are the figures of an observation of a kind that has its own.
+func fixed(kind string) []plan.Field { return (&plan.Observe{Kind: kind}).FixedFields() }

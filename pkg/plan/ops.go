@@ -58,9 +58,12 @@ func compareOps(a, b string) int {
 	return cmp.Or(cmp.Compare(place(a), place(b)), strings.Compare(a, b))
 }
 
+// everyStores returns the verb that every store has under a name.
+func everyStores(name string) (driver.Verb, bool) { return driver.Words{}.Verb(name) }
+
 // place is where an op stands among those of every store; those of the plan's own stand behind them all.
 func place(op string) int {
-	v, ok := driver.ParseVerb(op)
+	v, ok := everyStores(op)
 	if !ok {
 		return driver.NumVerbs
 	}
@@ -76,7 +79,7 @@ func opNames(targets []*Target) []string {
 	var own []string
 	for _, t := range targets {
 		for _, o := range t.Ops {
-			if _, known := driver.ParseVerb(o.Name); !known {
+			if _, known := everyStores(o.Name); !known {
 				own = append(own, o.Name)
 			}
 		}
@@ -123,7 +126,7 @@ func (v *validator) ops(t *Target, d driver.Driver, at part) {
 	seen := map[string]bool{}
 	for _, o := range t.Ops {
 		in := part{at.path + ".op." + o.Name, at.where + ", op " + lang.Quote(o.Name)}
-		verb, store := driver.ParseVerb(o.Name)
+		verb, store := everyStores(o.Name)
 		switch {
 		case !namePattern.MatchString(o.Name):
 			v.fault(in.where+": its name", writeName, in.path)
@@ -153,7 +156,7 @@ func (v *validator) form(t *Target, former form.Former, o *Op, at part) {
 	if w.Stores != o.Stores {
 		v.fault(fmt.Sprintf("%s: stores = %t of a form that says otherwise", at.where, o.Stores), "Write what the form does.", at.path)
 	}
-	verb, _ := driver.ParseVerb(o.Name)
+	verb, _ := everyStores(o.Name)
 	switch store := !verbFor(o.Name).Own(); {
 	case store && w.Stores && !verb.Stores():
 		v.fault(fmt.Sprintf("%s: a %s with a value", at.where, o.Name), "Leave {value} and {field.NAME} out, or give the op a name of its own.", at.path)
@@ -169,14 +172,14 @@ func (v *validator) own() {
 	var own []string
 	for _, t := range v.plan.Targets {
 		for _, o := range t.Ops {
-			if _, known := driver.ParseVerb(o.Name); !known && !slices.Contains(own, o.Name) {
+			if _, known := everyStores(o.Name); !known && !slices.Contains(own, o.Name) {
 				own = append(own, o.Name)
 			}
 		}
 	}
-	if len(own) > driver.MaxOwn {
+	if most := (driver.Words{}).Most(); len(own) > most {
 		v.fault(fmt.Sprintf("the plan has %d names of ops of its own: %s", len(own), lang.Listed(own)),
-			fmt.Sprintf("Write at most %d; targets may share a name.", driver.MaxOwn), "plan")
+			fmt.Sprintf("Write at most %d; targets may share a name.", most), "plan")
 	}
 }
 

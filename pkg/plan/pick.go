@@ -22,8 +22,11 @@ const (
 // InOrder says whether a session's keys have an order, and end.
 func (k *Keys) InOrder() bool { return k.Pick == sequencePick }
 
-// YCSB is the form of zipf that YCSB draws, see [Keys].
-const YCSB = "ycsb"
+// ycsb is the form of zipf that YCSB draws, see [Keys].
+const ycsb = "ycsb"
+
+// YCSB says whether keys are drawn as YCSB's form of zipf draws them.
+func (k *Keys) YCSB() bool { return k.Form == ycsb }
 
 // ycsbSkew is the only skew that YCSB's form has: its sum over all ranks is a constant there.
 const ycsbSkew = 0.99
@@ -59,7 +62,7 @@ func (k *Keys) zipf(pick, text string) bool {
 	skew, form, two := strings.Cut(text, ",")
 	s, rest, err := lang.CutNumber(strings.TrimSpace(skew))
 	k.Pick, k.Skew, k.Form = pick, s, strings.TrimSpace(form)
-	return err == nil && rest == "" && two == (k.Form == YCSB)
+	return err == nil && rest == "" && two == k.YCSB()
 }
 
 // hotspot reads "80% on 20%".
@@ -99,9 +102,9 @@ func (v *validator) pick(at part, k *Keys) {
 		v.fault(fmt.Sprintf("%s: a skew of %g without zipf", at.where, k.Skew), "Write 0.", path)
 	}
 	switch {
-	case k.Form != "" && (k.Form != YCSB || k.Pick != zipfPick):
+	case k.Form != "" && (!k.YCSB() || k.Pick != zipfPick):
 		v.fault(fmt.Sprintf("%s: form %s of %s", at.where, lang.Quote(k.Form), k.Pick), `Write "zipf(0.99, ycsb)", or no form.`, path)
-	case k.Form == YCSB && k.Skew != ycsbSkew:
+	case k.YCSB() && k.Skew != ycsbSkew:
 		v.fault(fmt.Sprintf("%s: zipf(%g, ycsb)", at.where, k.Skew), `Write "zipf(0.99, ycsb)", the only skew that form has, or another skew without ycsb.`, path)
 	}
 	if k.Pick == latestPick && k.PerSession() {

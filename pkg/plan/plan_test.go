@@ -102,14 +102,14 @@ func TestPlansOfTheRepository(t *testing.T) {
 func prediction(p *plan.Plan) string {
 	var b strings.Builder
 	line := func(name string, l plan.Load) {
-		fmt.Fprintf(&b, "%s: ops %s requests %s setup %d/%d duration %s sessions %d connections %d files %d memory %d\n", name,
-			known(l.Ops), known(l.Requests), l.SetupOps, l.SetupRequests, known(l.Duration), l.Sessions, l.Connections, l.Files, l.Memory)
+		fmt.Fprintf(&b, "%s: ops %s requests %s setup %d/%d duration %s sessions %d connections %d memory %d\n", name,
+			known(l.Ops), known(l.Requests), l.SetupOps, l.SetupRequests, known(l.Duration), l.Sessions, l.Connections, l.Memory)
 	}
-	all := p.Predict()
-	for _, ph := range all.Phases {
-		line(ph.Name, ph.Load)
+	phases, all := p.Predict()
+	for _, ph := range phases {
+		line(ph.Name, ph)
 	}
-	line("total", all.Total)
+	line("total", all)
 	return b.String()
 }
 

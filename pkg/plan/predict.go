@@ -30,23 +30,12 @@ const (
 	stretchBytes    = 8 << 10  // of a verb: 4,332 of 20,000 ops a second, 6,498 of 200,000
 	sampleBytes     = 1 << 10  // an op that is kept: some 170 with an error, in the draw of its loop, in the worker's, among those that all have sent, and as text
 	leftBytes       = 8 << 10  // left behind each second, and collected when memory gets short: 6,500 with three copies of a key on four loops
-	SpareFiles      = 64       // files that are not connections: standard streams, pollers, logs, the control plane
+	spareFiles      = 64       // files that are not connections: standard streams, pollers, logs, the control plane
 )
 
-// Prediction is what a plan will do and take, as far as that can be known before it runs.
-type Prediction struct {
-	Phases []PhasePrediction
-	Total  Load // ops, requests and durations are sums over the phases, the others maxima: phases run one after another
-}
-
-// PhasePrediction is the prediction for one phase.
-type PhasePrediction struct {
-	Name string
-	Load
-}
-
-// Load is what a phase, or all of them, will do and take. With several workers it is divided between them.
+// Load is what a phase, or all of them, will do and take, as far as that can be known before it runs. With several workers it is divided between them.
 type Load struct {
+	Name          string         // the phase's; "" of all
 	Ops           *int64         // of the load itself; of an open load the expected number; nil when only the run can tell
 	Requests      *int64         // for these ops when every request is answered: ops × fan-out, N or R when replicated; nil of batches on several endpoints, too
 	SetupOps      int64          // untimed puts before the load
@@ -54,7 +43,6 @@ type Load struct {
 	Duration      *time.Duration // nil when the target's speed decides; of a search, at most
 	Sessions      int
 	Connections   int64 // sessions × endpoints
-	Files         int64 // descriptors that one worker needs for all of it: connections + 64
 
 	// Memory is what one worker needs for all of it, in bytes: 32 MiB + 4 KiB a session + 1 KiB and three values an op that can be in flight, and 256 bytes for each further step of its scenario, + 8 KiB a
 	// connection, 104 KiB on the blocking executor, + 58 KiB a histogram, of which there are 7 an op in the mix, a scenario and a step of one that has several, and N an op more when replicated, + what the
@@ -63,21 +51,21 @@ type Load struct {
 	Memory int64
 }
 
-// Predict says what the plan will do and take. The plan must be valid.
-func (p *Plan) Predict() Prediction {
-	var all Prediction
+// Predict says what each phase of the plan will do and take, and all of them: their ops, requests and durations together, and of the rest what the phase
+// needs that needs most, as one runs after another. The plan must be valid.
+func (p *Plan) Predict() (phases []Load, all Load) {
 	zero, none := int64(0), time.Duration(0)
-	all.Total = Load{Ops: &zero, Requests: &zero, Duration: &none}
+	all = Load{Ops: &zero, Requests: &zero, Duration: &none}
 	for _, ph := range p.Phases {
 		l := p.predict(ph)
-		all.Phases = append(all.Phases, PhasePrediction{ph.Name, l})
-		t := &all.Total
+		phases = append(phases, l)
+		t := &all
 		t.Ops, t.Requests, t.Duration = sum(t.Ops, l.Ops), sum(t.Requests, l.Requests), sum(t.Duration, l.Duration)
 		t.SetupOps, t.SetupRequests = add(t.SetupOps, l.SetupOps), add(t.SetupRequests, l.SetupRequests)
 		t.Sessions, t.Connections = max(t.Sessions, l.Sessions), max(t.Connections, l.Connections)
-		t.Files, t.Memory = max(t.Files, l.Files), max(t.Memory, l.Memory)
+		t.Memory = max(t.Memory, l.Memory)
 	}
-	return all
+	return phases, all
 }
 
 // predict is Predict for one phase.
@@ -87,8 +75,7 @@ func (p *Plan) predict(ph *Phase) Load {
 	for _, n := range endpoints {
 		each += int64(n)
 	}
-	var l Load
-	l.Sessions = ph.Sessions()
+	l := Load{Name: ph.Name, Sessions: ph.Sessions()}
 	l.Ops, l.Duration = p.opsOf(ph, d)
 	if l.Ops != nil && (ph.Batch == 1 || each == 1) {
 		requests := scale(*l.Ops, p.fanoutOf(ph))
@@ -99,7 +86,6 @@ func (p *Plan) predict(ph *Phase) Load {
 		l.SetupRequests = scale(l.SetupOps, fanout(t.Replication, ph.Setup))
 	}
 	l.Connections = multiply(int64(l.Sessions), each)
-	l.Files = add(l.Connections, SpareFiles)
 	l.Memory = p.Memory(ph, l.Sessions, endpoints)
 	if l.Duration != nil {
 		l.Memory = add(l.Memory, scale(leftBytes, l.Duration.Seconds()))
@@ -245,9 +231,16 @@ func (p *Plan) MemoryShort(ph *Phase, sessions int, clients map[string]int, avai
 		sessions, flying(ph, sessions), need>>20, available>>20, would)
 }
 
-// FittingFiles returns how many sessions a worker can have on so many endpoints with so many open files.
-func FittingFiles(endpoints int, files int64) int64 {
-	return max(0, files-SpareFiles) / int64(max(1, endpoints))
+// FilesShort says in words that so many sessions of a phase, on one worker and with so many connections each, need more open files than it may have, and how
+// many would do. It returns "" when they do not.
+func (ph *Phase) FilesShort(sessions, each int, limit int64) string {
+	connections := multiply(int64(sessions), int64(each))
+	need := add(connections, spareFiles)
+	if need <= limit {
+		return ""
+	}
+	return fmt.Sprintf("%d connections need about %d open files, and the limit is %d: raise it (ulimit -n %d), or use at most %d sessions on a worker",
+		connections, need, limit, need, max(0, limit-spareFiles)/int64(each))
 }
 
 // OpsPerSecond returns the most ops a second that a phase asks for whatever the target does: the highest rate of its schedule, of a search the
@@ -351,7 +344,7 @@ func fanout(r *Replication, mix []Weight) float64 {
 	requests, weights := 0.0, 0.0
 	for _, w := range mix {
 		n := r.N
-		if w.Op == driver.Get.String() && r.ReadFanout == "r" {
+		if w.Op == driver.Get.String() && r.GetsAskR() {
 			n = r.R
 		}
 		requests += w.Weight * float64(n)

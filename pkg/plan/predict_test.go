@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"math"
 	"regexp"
 	"strconv"
 	"testing"
@@ -36,14 +37,13 @@ func TestPredict(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			all := good(t, caches+c.phase, plan.Vars{}).Predict()
-			l := all.Phases[len(all.Phases)-1].Load
+			phases, _ := good(t, caches+c.phase, plan.Vars{}).Predict()
+			l := phases[len(phases)-1]
 			require.Equal(t, c.ops, orUnknown(l.Ops))
 			require.Equal(t, c.requests, orUnknown(l.Requests))
 			require.Equal(t, c.setup, [2]int64{l.SetupOps, l.SetupRequests})
 			require.Equal(t, c.duration, orUnknown(l.Duration))
 			require.Equal(t, c.connections, l.Connections)
-			require.Equal(t, c.connections+64, l.Files)
 		})
 	}
 }
@@ -59,8 +59,19 @@ func orUnknown[T int64 | time.Duration](v *T) T {
 func TestPredictTheLargest(t *testing.T) {
 	p := good(t, caches+phase("x", "quorum", "other", "  ops = { get = 1 }\n  closed {\n sessions = 1000000\n pipeline = 4096\n iterations = 1000000000000\n }"), plan.Vars{})
 	p.Phases = append(p.Phases, p.Phases[0], p.Phases[0], p.Phases[0], p.Phases[0])
-	requireSane(t, p.Predict())
-	require.Equal(t, int64(1e18), *p.Predict().Phases[0].Ops)
+	requireSane(t, p)
+	phases, _ := p.Predict()
+	require.Equal(t, int64(1e18), *phases[0].Ops)
+}
+
+// What is said to fit, fits, and one more does not.
+func TestFilesThatWouldDo(t *testing.T) {
+	var ph plan.Phase
+	require.Empty(t, ph.FilesShort(234, 4, 1000))
+	require.Equal(t, "940 connections need about 1004 open files, and the limit is 1000: raise it (ulimit -n 1004), or use at most 234 sessions on a worker",
+		ph.FilesShort(235, 4, 1000))
+	require.Contains(t, ph.FilesShort(10, 1, 63), "use at most 0 sessions")
+	require.NotEmpty(t, ph.FilesShort(1<<40, 1<<40, math.MaxInt64-1), "the largest number of them does not overflow")
 }
 
 // What is said to fit, fits, and one more does not.
@@ -105,6 +116,7 @@ func TestPredictWhatIsLeftBehind(t *testing.T) {
 	load := "  ops = { put = 1 }\n  closed {\n duration = \"30m\"\n }"
 	p := good(t, caches+phase("x", "plain", "shared", load), plan.Vars{})
 	need := p.Memory(p.Phases[0], 1, p.EndpointsOf(p.Phases[0]))
-	require.EqualValues(t, 1800*8<<10, p.Predict().Total.Memory-need)
+	_, all := p.Predict()
+	require.EqualValues(t, 1800*8<<10, all.Memory-need)
 	require.Empty(t, p.MemoryShort(p.Phases[0], 1, p.EndpointsOf(p.Phases[0]), need))
 }

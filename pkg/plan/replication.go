@@ -14,14 +14,28 @@ type Replication struct {
 	W          int           `json:"w"`
 	R          int           `json:"r"`
 	Timeout    time.Duration `json:"timeout_ns"`  // of the op
-	ReadFanout string        `json:"read_fanout"` // "n" asks all N, "r" asks R and the next on failure
-	ReadFrom   string        `json:"read_from"`   // for read_fanout "r": "first" in the placement's order, or "random"
+	ReadFanout string        `json:"read_fanout"` // askN or askR
+	ReadFrom   string        `json:"read_from"`   // for askR: fromFirst or fromRandom
 }
+
+const (
+	askN = "n" // a get asks all N endpoints
+	askR = "r" // it asks R of them, and the next on each failure
+
+	fromFirst  = "first" // those that are the first in the placement's order
+	fromRandom = "random"
+)
+
+// GetsAskR says whether a get asks no more endpoints than it takes answers, and others where these fail; else it asks all.
+func (r *Replication) GetsAskR() bool { return r.ReadFanout == askR }
+
+// AtRandom says whether which endpoints such a get asks is drawn.
+func (r *Replication) AtRandom() bool { return r.ReadFrom == fromRandom }
 
 // replication reads how a key is replicated. Unless it says otherwise, an op has time for a request that is
 // never answered and for another in its place.
 func (b *block) replication(timeout time.Duration) *Replication {
-	p := &Replication{Coordinate: "client", Timeout: 2 * timeout, ReadFanout: "n", ReadFrom: "first"}
+	p := &Replication{Coordinate: "client", Timeout: 2 * timeout, ReadFanout: askN, ReadFrom: fromFirst}
 	b.Expect([]string{"coordinate", "n", "w", "r", "timeout", "read_fanout", "read_from"}, nil)
 	b.Text("coordinate", &p.Coordinate)
 	for i, to := range []*int{&p.N, &p.W, &p.R} {
@@ -65,6 +79,6 @@ func (v *validator) replication(t *Target, at part) {
 		}
 	}
 	v.lasts(at, "timeout", p.Timeout, 1)
-	v.oneOf(at, "read_fanout", p.ReadFanout, "n", "r")
-	v.oneOf(at, "read_from", p.ReadFrom, "first", "random")
+	v.oneOf(at, "read_fanout", p.ReadFanout, askN, askR)
+	v.oneOf(at, "read_from", p.ReadFrom, fromFirst, fromRandom)
 }

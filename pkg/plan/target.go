@@ -19,7 +19,7 @@ type Target struct {
 	Builtin     *Builtin      `json:"builtin"`   // nil when Endpoints are given
 	Timeout     time.Duration `json:"timeout_ns"`
 	Executor    string        `json:"executor"`    // EventLoop, Blocking or Thread
-	Placement   string        `json:"placement"`   // Ketama, Rendezvous or Slots: how keys are divided between endpoints
+	Placement   string        `json:"placement"`   // ketama, Rendezvous or Slots: how keys are divided between endpoints
 	TLS         *TLS          `json:"tls"`         // nil: connections are plain TCP
 	Replication *Replication  `json:"replication"` // nil: each key lives on one endpoint
 	Config      any           `json:"config"`      // the driver's own attributes: what its NewConfig returned, filled
@@ -43,7 +43,7 @@ const (
 
 // The placements of keys on endpoints. The first two go by the endpoints' names n0, n1, … and not by their addresses.
 const (
-	Ketama     = "ketama"     // on a ring with points of each name
+	ketama     = "ketama"     // on a ring with points of each name
 	Rendezvous = "rendezvous" // by the highest random weight
 	Slots      = "slots"      // as a cluster says, whose nodes Endpoints are some of; no other target has it, nor a cluster another
 )
@@ -55,7 +55,7 @@ var (
 
 // target reads a target block.
 func (r *resolver) target(body *hclsyntax.Block) *Target {
-	t := &Target{Name: body.Labels[0], Endpoints: []string{}, Timeout: time.Second, Placement: Ketama}
+	t := &Target{Name: body.Labels[0], Endpoints: []string{}, Timeout: time.Second, Placement: ketama}
 	b := r.block(body, "target."+t.Name, "target "+lang.Quote(t.Name))
 	if b.Require("driver", "Write driver = \"NAME\". "+lang.ThereIs(driverNames(r.file.drivers))) {
 		b.Text("driver", &t.Driver)
@@ -110,7 +110,7 @@ func (v *validator) target(t *Target) {
 	if clustered(t, d) {
 		v.cluster(t, at)
 	} else {
-		v.oneOf(at, "placement", t.Placement, Ketama, Rendezvous)
+		v.oneOf(at, "placement", t.Placement, ketama, Rendezvous)
 	}
 	if t.Builtin != nil {
 		v.builtin(t, d, at.in("builtin"))

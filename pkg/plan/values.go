@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -207,7 +208,7 @@ func (d *Values) header() int {
 func (d *Values) Value() (driver.Value, error) {
 	fill, err := parseFill(d.Fill)
 	if d.Compressibility != nil {
-		fill = driver.FillMixed(*d.Compressibility)
+		fill = driver.Fill{Mixed: true, Zeros: uint16(math.Round(*d.Compressibility * 1000))}
 	}
 	var maker driver.Maker
 	if d.Record != nil {
@@ -355,11 +356,11 @@ func (v *validator) sizeList(at part, d *Values) {
 // parseFill reads what values are filled with: "text" (or "") for letters and digits, or a byte such as "0xff".
 func parseFill(text string) (driver.Fill, error) {
 	if text == "" || text == "text" {
-		return 0, nil
+		return driver.Fill{}, nil
 	}
 	b, err := strconv.ParseUint(strings.TrimPrefix(text, "0x"), 16, 8)
 	if err != nil || !strings.HasPrefix(text, "0x") {
-		return 0, errors.New(`neither "text" nor a byte`)
+		return driver.Fill{}, errors.New(`neither "text" nor a byte`)
 	}
-	return driver.FillByte(byte(b)), nil
+	return driver.Fill{Alike: true, Byte: byte(b)}, nil
 }

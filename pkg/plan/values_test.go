@@ -55,7 +55,7 @@ func TestKeysAndValues(t *testing.T) {
 		form         string
 	}{
 		{`pick = "hotspot(80% on 20%)"`, `size = 10`, false, plan.Keys{Pick: "hotspot", HotOps: 0.8, HotKeys: 0.2}, plan.Values{Size: 10}, ""},
-		{`pick = "zipf(0.99, ycsb)"`, `size = 10`, false, plan.Keys{Pick: "zipf", Skew: 0.99, Form: plan.YCSB}, plan.Values{Size: 10}, ""},
+		{`pick = "zipf(0.99, ycsb)"`, `size = 10`, false, plan.Keys{Pick: "zipf", Skew: 0.99, Form: "ycsb"}, plan.Values{Size: 10}, ""},
 		{`pick = "latest"`, `size = 10`, false, plan.Keys{Pick: "latest", Skew: 0.99}, plan.Values{Size: 10}, ""},
 		{`pick = "latest(0.5)"`, `size = 10`, false, plan.Keys{Pick: "latest", Skew: 0.5}, plan.Values{Size: 10}, ""},
 		{"", `size = "uniform(100, 1KiB)"`, false, plan.Keys{Pick: "uniform"}, plan.Values{Size: 1024, Sizes: &plan.Sizes{Kind: "uniform", Least: 100}}, "uniform(100B, 1KiB)"},
@@ -84,7 +84,8 @@ func TestKeysAndValues(t *testing.T) {
 // What a worker needs is reckoned by the largest value.
 func TestMemoryGoesByTheLargestValue(t *testing.T) {
 	memory := func(values string) int64 {
-		return good(t, withValues("", values, false), plan.Vars{}).Predict().Total.Memory
+		_, all := good(t, withValues("", values, false), plan.Vars{}).Predict()
+		return all.Memory
 	}
 	require.Equal(t, memory(`size = "1MiB"`), memory(`size = "uniform(1B, 1MiB)"`))
 	require.Equal(t, memory(`size = "1MiB"`), memory("size = {\n 10 = 1000\n \"1MiB\" = 1\n}"))

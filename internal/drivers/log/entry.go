@@ -61,7 +61,7 @@ type kind struct {
 // text returns what entries are cut from.
 func (k *kind) text() []byte {
 	v := driver.Value{Size: places*step + k.Size, Fill: k.Fill}
-	if _, byte := k.Fill.Byte(); byte {
+	if k.Fill.Alike {
 		v.Size = k.Size
 	}
 	return v.AppendTo(nil)
@@ -69,7 +69,7 @@ func (k *kind) text() []byte {
 
 // place is where in the text an entry begins.
 func (k *kind) place(m mark) int {
-	if _, byte := k.Fill.Byte(); byte {
+	if k.Fill.Alike {
 		return 0
 	}
 	return int(mix(k.Epoch^mix(uint64(m)))%places) * step

@@ -133,9 +133,9 @@ func TestConformance(t *testing.T) {
 // TestWhatWasAcknowledgedIsThere appends more than the logs hold, in several sessions at the same time, and reads it back.
 func TestWhatWasAcknowledgedIsThere(t *testing.T) {
 	for name, change := range variants {
-		for _, fill := range []driver.Fill{0, driver.FillByte(0xff)} {
+		for _, fill := range []driver.Fill{{}, {Alike: true, Byte: 0xff}} {
 			for _, sessions := range []int{1, 3} {
-				t.Run(fmt.Sprintf("%s, %d sessions, fill %x", name, sessions, fill), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s, %d sessions, fill %+v", name, sessions, fill), func(t *testing.T) {
 					c, at := config(t, change), siteOf(t, sessions)
 					at.Value.Fill = fill
 					s := open(t, c, at)
@@ -333,7 +333,7 @@ func TestLiesAreFound(t *testing.T) {
 		c := config(t, func(c *Config) { c.Layout = layout })
 		filled := func(t *testing.T) (*store, localfile.Site) {
 			at := siteOf(t, 2)
-			at.Value.Fill = driver.FillByte(0xff)
+			at.Value.Fill = driver.Fill{Alike: true, Byte: 0xff}
 			s := open(t, c, at)
 			load(t, s, func(one *session) error { return do(one, driver.Append, 50, 0) })
 			return s, at

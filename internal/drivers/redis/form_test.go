@@ -327,7 +327,7 @@ func TestAForgottenScriptIsLoadedAgain(t *testing.T) {
 }
 
 func TestShowFormIsWhatPeopleRead(t *testing.T) {
-	sample := &driver.Request{Key: []byte("key:0"), Value: &driver.Value{Size: 100, Fill: driver.FillByte('x')}}
+	sample := &driver.Request{Key: []byte("key:0"), Value: &driver.Value{Size: 100, Fill: driver.Fill{Alike: true, Byte: 'x'}}}
 	require.Equal(t, `HSET key:0 "a b" `+strings.Repeat("x", 60)+"… (100 bytes)", Driver{}.ShowForm(nil, formOf(true, nil, "HSET", "{key}", "a b", "{value}"), sample, "RUN"))
 	require.Equal(t, `GET "" "\x01" RUN`, Driver{}.ShowForm(nil, formOf(true, nil, "GET", "", "\x01", "{run}"), sample, "RUN"))
 }

@@ -278,7 +278,7 @@ func TestShownAsItWillBeSent(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, w.Stores && w.Keyed)
 	require.Equal(t, []driver.Outcome{driver.OK, driver.Conflict}, w.Outcomes)
-	text := Driver{}.ShowForm(Driver{}.NewConfig(), driver.Form{Verb: driver.Put, Words: words}, &driver.Request{N: 3, Key: []byte("a b"), Value: &driver.Value{Size: 90, Fill: driver.FillByte('v')}}, "r1")
+	text := Driver{}.ShowForm(Driver{}.NewConfig(), driver.Form{Verb: driver.Put, Words: words}, &driver.Request{N: 3, Key: []byte("a b"), Value: &driver.Value{Size: 90, Fill: driver.Fill{Alike: true, Byte: 'v'}}}, "r1")
 	require.Equal(t, "POST /a%20b HTTP/1.1\nHost: HOST:PORT\nUser-Agent: loadgen\nX-N: 3\nContent-Length: 90\n"+strings.Repeat("v", 80)+"… (90 bytes)", text)
 }
 

@@ -30,9 +30,9 @@ import (
 // Suite says what to check and with what.
 type Suite struct {
 	Driver  driver.Driver
-	Config  any            // of the type of Driver.NewConfig; nil for its defaults
-	Secrets driver.Secrets // nil when the config names none
-	Forms   []driver.Form  // of a form.Former, which word get, put or delete anew; nil for the driver's own
+	Config  any                               // of the type of Driver.NewConfig; nil for its defaults
+	Secrets func(name string) (string, error) // nil when the config names none
+	Forms   []driver.Form                     // of a form.Former, which word get, put or delete anew; nil for the driver's own
 
 	// Dial opens a new connection to the server that a driver.Wire or a driver.Dialer is checked against.
 	Dial func() (net.Conn, error)
