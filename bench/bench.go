@@ -28,6 +28,7 @@ type bench struct {
 
 	serverOn, clientOn []string // prefixes that pin a process to its processor
 	running            *server
+	shares             []float64 // of the processor time of the build that loadgen is compared with: one of each round of each cell
 }
 
 // newBench builds loadgen and looks for its peers. It is to be closed.
@@ -47,12 +48,24 @@ func newBench(ctx context.Context, w io.Writer, o options) (*bench, error) {
 		b.close()
 		return nil, fmt.Errorf("build loadgen: %w\n%s", err, words)
 	}
-	b.clients = []client{loadgen(exe, b.dir), floorOf(exe)}
+	b.pin()
+	if o.against != "" {
+		other, err := exec.LookPath(o.against)
+		if err == nil {
+			other, err = filepath.Abs(other)
+		}
+		if err != nil {
+			b.close()
+			return nil, fmt.Errorf("-against: %w", err)
+		}
+		b.clients = []client{loadgen("loadgen", exe, b.dir), loadgen("against", other, b.dir)}
+		return b, nil
+	}
+	b.clients = []client{loadgen("loadgen", exe, b.dir), floorOf(exe)}
 	b.peers, b.others = find(peers(b.dir, o.duration))
 	for _, p := range b.peers {
 		b.clients = append(b.clients, p.client)
 	}
-	b.pin()
 	return b, nil
 }
 
@@ -93,7 +106,7 @@ func (b *bench) serve(ctx context.Context, c *cell) error {
 	}
 	s.size, b.running = c.size, s
 	for _, cl := range b.clients {
-		if cl.fill == nil || cl.args(c, s.port, 1) == nil {
+		if cl.fill == nil || cl.args(c, s.port, 1) == nil || cl.name == "against" {
 			continue
 		}
 		if _, _, err := b.execute(ctx, &cl, cl.fill(c, s.port)); err != nil {
@@ -233,7 +246,13 @@ func (b *bench) cell(ctx context.Context, c *cell) error {
 	if err := errors.Join(field[0].err, ctx.Err()); err != nil {
 		return err // without loadgen there is nothing to compare
 	}
+	if b.o.against != "" && field[1].err != nil {
+		return field[1].err
+	}
 	b.report(c, ops, field)
+	if b.o.against != "" {
+		b.shares = append(b.shares, ratios(field[0], field[1], cpu)...)
+	}
 	return nil
 }
 

@@ -186,6 +186,41 @@ func TestLogsQuick(t *testing.T) {
 	}
 }
 
+// TestAgainst compares a build with itself, and looks at the form of what is printed.
+func TestAgainst(t *testing.T) {
+	_, err := exec.LookPath("redis-server")
+	servertest.Require(t, "redis", err)
+	b, err := newBench(t.Context(), io.Discard, options{})
+	require.NoError(t, err)
+	defer b.close()
+	exe := b.clients[0].exe
+	var out strings.Builder
+	require.NoError(t, compare(t.Context(), []string{"-against", exe, "-pairs", "2", "-cells", "redis/*/32/16", "-ops", "2000"}, &out))
+	t.Logf("%s", &out)
+	const beside = `CPU per op beside that of the other build: \d+\.\d{3} \(95 %: \d+\.\d{3} to \d+\.\d{3}\)`
+	for _, line := range []string{
+		`against: ` + exe + `, loadgen .+`,
+		`  against +\d+ ns +(-|\d+\.\d{3}) +\d+/s +100\.00 %   \d+\.\d{3} \(.* to .*\) +\d+\.\d{3} \(.* to .*\)`,
+		`  ` + beside,
+		`all cells: ` + beside,
+	} {
+		require.Regexp(t, `(?m)^`+line+`$`, out.String())
+	}
+	require.NotContains(t, out.String(), "redis-benchmark")
+
+	out.Reset()
+	require.NoError(t, compare(t.Context(), []string{"-logs", "-against", exe, "-pairs", "2", "-for", "50ms", "-cells", "fio/raw/none/1024/memory"}, &out))
+	require.Regexp(t, `(?m)^  by all time: loadgen \d+/s \(.*\), against \d+/s \(.*\), loadgen's / its .*$`, out.String())
+
+	require.ErrorContains(t, compare(t.Context(), []string{"-against", exe, "-pairs", "1"}, &out), "an interval takes 2 or more")
+	require.ErrorContains(t, compare(t.Context(), []string{"-against", t.TempDir()}, &out), "-against: ")
+}
+
+// TestWithin knows the interval: the ratios are 1, times and by 1.1, so that their logarithms' standard deviation is that of 1.1.
+func TestWithin(t *testing.T) {
+	require.Equal(t, "1.000 (95 %: 0.789 to 1.267)", within([]float64{1 / 1.1, 1, 1.1}))
+}
+
 // TestCount takes a client's own word for what it has done, if it was not told.
 func TestCount(t *testing.T) {
 	timed := wrk(time.Second).client

@@ -34,7 +34,7 @@ type peer struct {
 	version []string // arguments that make it print its version; nil: what it was built from says it
 }
 
-func loadgen(exe, dir string) client {
+func loadgen(name, exe, dir string) client {
 	out := resultIn(dir)
 	plan := func(name string, c *cell, port string) []string {
 		return []string{
@@ -43,7 +43,7 @@ func loadgen(exe, dir string) client {
 		}
 	}
 	return client{
-		name: "loadgen", exe: exe,
+		name: name, exe: exe,
 		args: func(c *cell, port string, ops int64) []string {
 			return append(plan("plans/bench.hcl", c, port), "-var", "sessions="+strconv.Itoa(sessions),
 				"-var", "pipeline="+strconv.Itoa(c.pipeline), "-var", "op="+c.op, "-var", "ops="+strconv.FormatInt(ops, 10))

@@ -63,13 +63,13 @@ type pace struct {
 	whole float64 // of all time
 }
 
-// ownWriter is loadgen.
-func (b *bench) ownWriter(c *logCell, dir string) *writer {
+// ownWriter is a build of loadgen.
+func (b *bench) ownWriter(c *logCell, cl *client, dir string) *writer {
 	out := resultIn(b.dir)
 	return &writer{
-		name: "loadgen " + c.layout,
+		name: cl.name,
 		argv: []string{
-			b.clients[0].exe, "coordinator", "run", "bench/logs.hcl", "--log-root", dir, "--runs", filepath.Join(b.dir, "runs"), "--out", out,
+			cl.exe, "coordinator", "run", "bench/logs.hcl", "--log-root", dir, "--runs", filepath.Join(b.dir, "runs"), "--out", out,
 			"-var", "layout=" + c.layout, "-var", "sync=" + c.sync, "-var", "size=" + strconv.Itoa(c.size),
 			"-var", fmt.Sprintf("seconds=%g", b.o.duration.Seconds()),
 		},
@@ -105,6 +105,9 @@ func paceOfResult(path string) (pace, error) {
 
 // peerWriter is the program that a cell compares with, or an error that says why there is none.
 func (b *bench) peerWriter(c *logCell, dir string) (*writer, error) {
+	if b.o.against != "" {
+		return b.ownWriter(c, &b.clients[1], dir), nil
+	}
 	path := filepath.Join(dir, peerFile)
 	if c.peer == "mashona" {
 		classes, err := mashonaClasses()
@@ -214,7 +217,7 @@ func (b *bench) logs(ctx context.Context, cells []logCell) error {
 
 // logCell has loadgen and another program write in turn, forwards and backwards, and prints their paces and the ratios of neighbours.
 func (b *bench) logCell(ctx context.Context, c *logCell, dir string, theirs *writer) error {
-	ours := b.ownWriter(c, dir)
+	ours := b.ownWriter(c, &b.clients[0], dir)
 	pair := []*writer{ours, theirs}
 	paces := map[*writer][]pace{}
 	for range b.o.pairs {

@@ -8,6 +8,7 @@
 //	go run ./bench -cells 'redis/get/32/*' -pairs 7     some of them
 //	go run ./bench -open -for 3s                        how late ops of open loads start
 //	go run ./bench -logs                                log files beside Mashona's and fio's
+//	go run ./bench -against ~/before/bin/loadgen        this state of loadgen beside another, instead of other clients
 //	go run ./bench -quick                               a look at whether it works
 package main
 
@@ -43,6 +44,7 @@ type options struct {
 	open     bool          // how late ops of open loads start, instead of cells
 	spin     time.Duration // of that; negative: loadgen's own default
 	logs     bool          // log files, instead of cells
+	against  string        // another build of loadgen, instead of other clients
 }
 
 func compare(ctx context.Context, args []string, w io.Writer) error {
@@ -56,6 +58,7 @@ func compare(ctx context.Context, args []string, w io.Writer) error {
 	flags.BoolVar(&o.open, "open", false, "measure how late the ops of open loads start, beside what a queue would have, instead of comparing clients")
 	flags.DurationVar(&o.spin, "spin", -1, "with -open: for loadgen's --spin; below 0 for its default")
 	flags.BoolVar(&o.logs, "logs", false, "compare log files with those of Mashona and fio, and nothing else")
+	flags.StringVar(&o.against, "against", "", "compare with the loadgen in `FILE`, built from another state of the code, instead of with other clients")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -64,6 +67,9 @@ func compare(ctx context.Context, args []string, w io.Writer) error {
 		if o.cells == "" {
 			o.cells = "redis/*/32/16,memcached/get/32/16"
 		}
+	}
+	if o.against != "" && o.pairs < 2 {
+		return fmt.Errorf("-against with -pairs %d: an interval takes 2 or more", o.pairs)
 	}
 	if o.pairs < 1 || o.duration <= 0 || o.ops < 0 {
 		return fmt.Errorf("-pairs %d, -for %v, -ops %d: write numbers above 0", o.pairs, o.duration, o.ops)
@@ -101,6 +107,9 @@ func compare(ctx context.Context, args []string, w io.Writer) error {
 		if err := b.cell(ctx, &servers[i]); err != nil {
 			return fmt.Errorf("%s: %w", &servers[i], err)
 		}
+	}
+	if len(b.shares) > 0 {
+		fmt.Fprintf(w, "\nall cells: CPU per op beside that of the other build: %s\n", within(b.shares))
 	}
 	if o.cells != "" {
 		return nil

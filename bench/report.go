@@ -4,12 +4,14 @@ import (
 	"context"
 	"debug/buildinfo"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/machine"
+	"github.com/loadgen/loadgen/internal/stat"
 )
 
 // preamble says what is compared, and where.
@@ -29,6 +31,9 @@ func (b *bench) preamble(ctx context.Context) {
 		fmt.Fprintf(b.w, "version: %s\n", firstLine(ctx, server, "--version"))
 	}
 	fmt.Fprintf(b.w, "version: %s\n", firstLine(ctx, nginxProgram(), "-v"))
+	if b.o.against != "" {
+		fmt.Fprintf(b.w, "against: %s, %s\n", b.clients[1].exe, firstLine(ctx, b.clients[1].exe, "version"))
+	}
 	for _, p := range b.peers {
 		if p.version != nil {
 			fmt.Fprintf(b.w, "version: %s\n", firstLine(ctx, p.exe, p.version...))
@@ -61,19 +66,34 @@ func (b *bench) report(c *cell, ops int64, field []*entrant) {
 			fmt.Fprintf(b.w, "  %-18s could not be run: %s\n", e.name, strings.TrimSpace(e.err.Error()))
 			continue
 		}
-		fmt.Fprintf(b.w, "  %-18s %7.0f ns %9s %12.0f/s %7s", e.name, median(e.of(func(f figures) float64 { return f.cpu })),
+		fmt.Fprintf(b.w, "  %-18s %7.0f ns %9s %12.0f/s %7s", e.name, median(e.of(cpu)),
 			callsText(e.calls), median(e.of(func(f figures) float64 { return f.rate })), e.hitsText(c))
 		if e != lg {
 			fmt.Fprintf(b.w, "   %-20s %s",
-				spread(ratios(lg, e, func(f figures) float64 { return f.cpu })), spread(ratios(lg, e, func(f figures) float64 { return f.rate })))
+				spread(ratios(lg, e, cpu)), spread(ratios(lg, e, func(f figures) float64 { return f.rate })))
 		}
 		fmt.Fprintln(b.w)
+	}
+	if b.o.against != "" {
+		fmt.Fprintf(b.w, "  CPU per op beside that of the other build: %s\n", within(ratios(lg, field[1], cpu)))
 	}
 	argv := slices.Concat(b.serverOn, serverArgs(c.server, b.running.port, b.dir))
 	fmt.Fprintf(b.w, "  $ %s\n", quoted(argv))
 	for _, e := range field {
 		fmt.Fprintf(b.w, "  $ %s\n", quoted(slices.Concat(b.clientOn, []string{e.exe}, e.args(c, b.running.port, ops))))
 	}
+}
+
+func cpu(f figures) float64 { return f.cpu }
+
+// within says which processor time an op takes beside another build: the geometric mean of the rounds' ratios and its interval of 95 %.
+func within(list []float64) string {
+	logs := make([]float64, len(list))
+	for i, ratio := range list {
+		logs[i] = math.Log(ratio)
+	}
+	mean, half := stat.MeanWithin(logs, 0.05)
+	return fmt.Sprintf("%.3f (95 %%: %.3f to %.3f)", math.Exp(mean), math.Exp(mean-half), math.Exp(mean+half))
 }
 
 // of returns one figure of each round.
