@@ -90,7 +90,7 @@ func TestWhatIsKeptBetweenSteps(t *testing.T) {
 	require.Equal(t, "c", k.c.Workers[1].Name)
 	require.Equal(t, []bool{false, false}, k.c.lost)
 	require.Equal(t, reason.Why{Code: reason.StoppedByPlan, Text: "enough"}, k.stopped)
-	require.Equal(t, "enough", *k.c.braked.Load())
+	require.Equal(t, "enough", *k.c.stopped.Load())
 
 	why := errors.New("why")
 	k, _ = reader(t)
@@ -208,7 +208,7 @@ func TestWhereCountsAreEntered(t *testing.T) {
 	require.Equal(t, []any{[]int{7}, 1.0, []string{"b"}, time.Duration(7), uint64(5), 0}, []any{m.Steps, m.Origin, m.Unread, m.Apart, m.Unfinished.Requests[0].Sent, len(m.Levels)})
 	require.Len(t, m.Generators, 2)
 	require.Len(t, m.Logs, 2)
-	require.Empty(t, m.Braked)
+	require.Empty(t, m.StoppedOn)
 	for _, load := range []string{
 		"stages {\n sessions = 4\n stage {\n rate = 100\n duration = \"2s\"\n }\n}",
 		"search {\n sessions = 4\n step_duration = \"1s\"\n slo { response_p99 = \"5ms\" }\n}",
@@ -218,10 +218,10 @@ func TestWhereCountsAreEntered(t *testing.T) {
 		require.Equal(t, []any{[]int{7}, 1.0}, []any{m.Steps, m.Origin})
 	}
 	m = enter(closed, worker.Load, func(s *step) {
-		s.c.braked.Store(&why)
+		s.c.stopped.Store(&why)
 		s.ph.Stop = &plan.Stop{Errors: 3}
 	})
-	require.NotEmpty(t, m.Braked)
+	require.NotEmpty(t, m.StoppedOn)
 }
 
 // What becomes of workers and of their places is logged, with who and why.

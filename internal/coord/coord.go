@@ -103,7 +103,7 @@ type coordinator struct {
 	rows    int      // that the series of a load may have
 	seqs    []uint64 // of each worker's last snapshot
 
-	braked atomic.Pointer[string] // why the plan wants no more; nil while it does
+	stopped atomic.Pointer[string] // why the plan wants no more; nil while it does
 
 	fleet []int // by worker: which of the result's it is
 
@@ -160,7 +160,7 @@ func (c *coordinator) fleetOf(worker int) *run.Worker { return &c.result.Fleet[c
 func (c *coordinator) conclude(ctx context.Context, err error) {
 	losses := c.lossesOf()
 	because := func(why reason.Why) []reason.Why { return append([]reason.Why{why}, losses...) }
-	switch why := c.braked.Load(); {
+	switch why := c.stopped.Load(); {
 	case why != nil:
 		c.result.Conclude(run.Aborted, because(reason.Why{Code: reason.StoppedByPlan, Text: *why})...)
 	case c.interrupted(ctx):
@@ -230,7 +230,7 @@ func (c *coordinator) all(ctx context.Context) error {
 
 // stopping says whether the user has asked for an end, or has asked for one in a case that has come.
 func (c *coordinator) stopping(ctx context.Context) bool {
-	return c.braked.Load() != nil || c.interrupted(ctx) || c.AbortOnLoss && len(c.result.Losses) > 0
+	return c.stopped.Load() != nil || c.interrupted(ctx) || c.AbortOnLoss && len(c.result.Losses) > 0
 }
 
 // interrupted says whether the user has asked for an end.

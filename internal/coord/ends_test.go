@@ -156,16 +156,16 @@ func TestWhyOfAnError(t *testing.T) {
 
 // Of several ends of a run, the one that came first in this order is its completeness, and losses stand behind it among the reasons.
 func TestConclude(t *testing.T) {
-	braked := "phase p: ended by the plan"
+	stopped := "phase p: ended by the plan"
 	for name, c := range map[string]struct {
-		braked, drained, cancelled, failed, loss, abort bool
-		is                                              run.Completeness
-		codes                                           []reason.Code
+		stopped, drained, cancelled, failed, loss, abort bool
+		is                                               run.Completeness
+		codes                                            []reason.Code
 	}{
 		"to the end":             {is: run.Complete, codes: []reason.Code{}},
 		"nothing lost":           {abort: true, is: run.Complete, codes: []reason.Code{}},
-		"the plan, and all else": {braked: true, drained: true, cancelled: true, failed: true, loss: true, abort: true, is: run.Aborted, codes: []reason.Code{reason.StoppedByPlan, reason.WorkerLost}},
-		"the plan":               {braked: true, is: run.Aborted, codes: []reason.Code{reason.StoppedByPlan}},
+		"the plan, and all else": {stopped: true, drained: true, cancelled: true, failed: true, loss: true, abort: true, is: run.Aborted, codes: []reason.Code{reason.StoppedByPlan, reason.WorkerLost}},
+		"the plan":               {stopped: true, is: run.Aborted, codes: []reason.Code{reason.StoppedByPlan}},
 		"the user, and an error": {drained: true, failed: true, loss: true, abort: true, is: run.Aborted, codes: []reason.Code{reason.User.Code, reason.WorkerLost}},
 		"the user's second wish": {cancelled: true, is: run.Aborted, codes: []reason.Code{reason.User.Code}},
 		"an error, and a loss":   {failed: true, loss: true, abort: true, is: run.Failed, codes: []reason.Code{reason.NotCarriedOut, reason.WorkerLost}},
@@ -177,8 +177,8 @@ func TestConclude(t *testing.T) {
 			k := &coordinator{Config: Config{Logger: slog.New(slog.DiscardHandler), Drain: drain, AbortOnLoss: c.abort}, result: run.New(run.Header{}, run.Environment{})}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			if c.braked {
-				k.braked.Store(&braked)
+			if c.stopped {
+				k.stopped.Store(&stopped)
 			}
 			if c.drained {
 				close(drain)
@@ -193,7 +193,7 @@ func TestConclude(t *testing.T) {
 			if c.failed {
 				err = errors.New("why")
 			}
-			require.Equal(t, c.braked || c.drained || c.cancelled || c.loss && c.abort, k.stopping(ctx))
+			require.Equal(t, c.stopped || c.drained || c.cancelled || c.loss && c.abort, k.stopping(ctx))
 			k.result.Verdict.Completeness = "unfinished"
 			k.conclude(ctx, err)
 			require.Equal(t, c.is, k.result.Verdict.Completeness)

@@ -344,13 +344,13 @@ func (k *past) arrive(e *arrival) error {
 	if e.Index < 0 || e.Index >= len(k.c.Workers) || !k.c.isLost(e.Index) {
 		return k.wrong("worker %q takes the place %d of %d", e.Is.Name, e.Index, len(k.c.Workers))
 	}
-	k.c.seat(e.Index, worker.Member{Name: e.Is.Name, Host: e.Is.Host, Version: e.Is.Loadgen}, e.Phase)
+	k.c.enter(e.Index, worker.Member{Name: e.Is.Name, Host: e.Is.Host, Version: e.Is.Loadgen}, e.Phase)
 	return nil
 }
 
 func (k *past) stop(e *stopped) {
 	if k.stopped = reason.Why(*e); e.Code == reason.StoppedByPlan {
-		k.c.braked.Store(&e.Text)
+		k.c.stopped.Store(&e.Text)
 	}
 }
 

@@ -96,8 +96,8 @@ func (p *activePhase) spent() time.Duration {
 // take enters what a step has counted.
 func (p *activePhase) take(s *step, aborted bool) {
 	p.m.Aborted, p.m.Losses = aborted, s.missing()
-	if why := p.c.braked.Load(); why != nil {
-		p.m.Braked = p.ph.Stop.String()
+	if why := p.c.stopped.Load(); why != nil {
+		p.m.StoppedOn = p.ph.Stop.String()
 	}
 	if s.steps[0].Kind != worker.Setup && p.m.Origin == 0 {
 		p.m.Origin = s.at.Seconds()
@@ -128,7 +128,7 @@ func (p *activePhase) level(s *step, step worker.Step) {
 	}
 	p.m.AddLevel(p.c.Plan, p.ph, judge.Measured{
 		Endpoints: p.m.Endpoints, Others: p.m.Others, Load: s.totals, Shape: step.Shape, Generators: s.generators,
-		Aborted: p.m.Aborted, Braked: p.m.Braked, Losses: p.m.Losses, Unfinished: s.unfinished, Apart: s.apart(),
+		Aborted: p.m.Aborted, StoppedOn: p.m.StoppedOn, Losses: p.m.Losses, Unfinished: s.unfinished, Apart: s.apart(),
 	}, since)
 }
 

@@ -46,13 +46,13 @@ func (c *coordinator) takeOver(ctx context.Context, i int, m worker.Member, ph *
 	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin, fmt.Errorf("no answer to the plan within %v", answerWithin))
 	defer cancel()
 	c.Logger.Info("worker replaced", "worker", c.Workers[i].Name, "by", m.Name, "phase", ph.Name)
-	c.seat(i, m, ph.Name)
+	c.enter(i, m, ph.Name)
 	c.note(entry{Member: &arrival{Index: i, Phase: ph.Name, Is: *c.fleetOf(i)}})
 	return c.assignTo(ctx, i)
 }
 
-// seat enters a worker in a lost one's place.
-func (c *coordinator) seat(i int, m worker.Member, phase string) {
+// enter puts a worker in a lost one's place.
+func (c *coordinator) enter(i int, m worker.Member, phase string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for n, of := range slices.Backward(c.of) {

@@ -158,7 +158,7 @@ func TestVerdictSoFar(t *testing.T) {
 		"two":                     {func(c *coordinator) { c.result.Losses = make([]worker.Loss, 2) }, run.Degraded},
 		"a loss that ends it":     {func(c *coordinator) { c.result.Losses = make([]worker.Loss, 1); c.AbortOnLoss = true }, run.Aborted},
 		"none that would end it":  {func(c *coordinator) { c.AbortOnLoss = true }, run.Complete},
-		"the plan's end":          {func(c *coordinator) { c.braked.Store(&why) }, run.Aborted},
+		"the plan's end":          {func(c *coordinator) { c.stopped.Store(&why) }, run.Aborted},
 		"the user's":              {func(c *coordinator) { drain := make(chan struct{}); close(drain); c.Drain = drain }, run.Aborted},
 		"that of a run read back": {func(c *coordinator) { c.past = &past{stopped: byLoss} }, run.Aborted},
 		"one read back":           {func(c *coordinator) { c.past = &past{} }, run.Complete},

@@ -395,7 +395,7 @@ func (s *step) take(from int, snap *measure.Snapshot) (kept func() error, err er
 	case err != nil:
 		return nil, s.fail(err)
 	}
-	s.brake()
+	s.stopOnErrors()
 	first, step := snap.SeqFirst, snap.Step
 	return func() error {
 		if whole {
@@ -408,8 +408,8 @@ func (s *step) take(from int, snap *measure.Snapshot) (kept func() error, err er
 	}, nil
 }
 
-// brake ends the step early when as many of its ops have failed as the plan puts up with.
-func (s *step) brake() {
+// stopOnErrors ends the step early when as many of its ops have failed as the plan puts up with.
+func (s *step) stopOnErrors() {
 	s.mu.Lock()
 	failed, ended := s.failed, s.ended
 	s.mu.Unlock()
@@ -418,7 +418,7 @@ func (s *step) brake() {
 		return
 	}
 	why := fmt.Sprintf("phase %s: ended by %v: %d of %d ops had failed", s.ph.Name, stop, failed, ended)
-	if s.c.braked.CompareAndSwap(nil, &why) {
+	if s.c.stopped.CompareAndSwap(nil, &why) {
 		s.stop(stopped{Code: reason.StoppedByPlan, Text: why})
 	}
 }

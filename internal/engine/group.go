@@ -306,7 +306,7 @@ func (g *group) openFeed(l *loop, source *workload.Source, lasts time.Duration) 
 	// Bounds of loops sum to the bound of all.
 	first, n := l.sessions[0].id, len(l.sessions)
 	bound := o.InFlight*(first+n)/o.Sessions - o.InFlight*first/o.Sessions
-	return &openFeed{l: l, pipeline: o.Pipeline, inFlight: max(1, bound), shed: o.OnFull == "shed", lasts: int64(lasts + o.Drain)}
+	return &openFeed{l: l, pipeline: o.Pipeline, inFlight: max(1, bound), shed: o.Sheds(), lasts: int64(lasts + o.Drain)}
 }
 
 // begin readies a loop for its step to start.

@@ -157,7 +157,7 @@ func (b *bench) equip(kind worker.StepKind) <-chan part {
 
 func (b *bench) equipStep(step worker.Step) <-chan part {
 	b.t.Helper()
-	source, err := workload.New(b.g.plan, b.g.phase, workload.Step{Kind: string(step.Kind), Level: step.Level, Shape: step.Shape})
+	source, err := workload.New(b.g.plan, b.g.phase, workload.Step{Kind: workload.Kind(step.Kind), Level: step.Level, Shape: step.Shape})
 	require.NoError(b.t, err)
 	b.g.equip(b.l, source, step)
 	if b.indirect || b.log != nil {

@@ -136,7 +136,7 @@ func TestOnlyLoadsThink(t *testing.T) {
 		require.Equal(t, tt.want, closedFeed{think: f.think, ramp: f.ramp, lasts: f.lasts}, "%+v", tt)
 	}
 	b := newBench(t, redisPlan(t, 1, "", "populate {\n sessions = 2\n}"), "load", 0)
-	_, err := workload.New(b.g.plan, b.g.phase, workload.Step{Kind: string(worker.Load)})
+	_, err := workload.New(b.g.plan, b.g.phase, workload.Step{Kind: workload.Load})
 	require.Error(t, err, "a phase without a load gets none")
 }
 

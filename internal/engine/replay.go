@@ -30,7 +30,7 @@ type replayFeed struct {
 func newReplay(l *loop, source *workload.Source, o *plan.Open, open func(context.Context) (io.ReadSeekCloser, error)) *replayFeed {
 	f := &replayFeed{
 		tape: newTape(l, source, o.Trace, o.Sessions, open), held: newWaiters(len(l.sessions)),
-		l: l, pipeline: o.Pipeline, shed: o.OnFull == "shed", lasts: int64(o.Duration + o.Drain),
+		l: l, pipeline: o.Pipeline, shed: o.Sheds(), lasts: int64(o.Duration + o.Drain),
 	}
 	f.timed = true
 	if o.Trace.Even {

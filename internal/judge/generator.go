@@ -188,7 +188,7 @@ func (p *phase) judgeMachine() {
 		v, touches := run.Suspect, p.each(rateFigures, latencyFigures)
 		if !p.Closed() {
 			touches = p.each(latencyFigures, []string{"lag"})
-			if *w > invalidQueued && p.Model != "search" { // what holds nevertheless would hold all the more otherwise
+			if *w > invalidQueued && p.Model != conditions.Search { // what holds nevertheless would hold all the more otherwise
 				v = run.Invalid
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/run/conditions"
 	"github.com/loadgen/loadgen/internal/stat"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -165,34 +166,34 @@ func (b *builder) secondsTo(g *run.Growth, bins []stat.Bin, fit stat.Growth, unf
 }
 
 // ended says why the load was over.
-func (m *Measured) ended(ph *plan.Phase, planned uint64) string {
+func (m *Measured) ended(ph *plan.Phase, planned uint64) conditions.End {
 	failed := func(l *worker.Log) bool { return l != nil && l.Failure != "" }
 	c := ph.Closed
 	switch {
-	case m.Braked != "":
-		return "errors"
+	case m.StoppedOn != "":
+		return conditions.EndErrors
 	case m.Aborted:
-		return "stopped"
+		return conditions.EndStopped
 	case len(m.Losses) > 0:
-		return "lost"
+		return conditions.EndLost
 	case slices.ContainsFunc(m.Logs, failed):
-		return "log"
+		return conditions.EndLog
 	case ph.Populate != nil || ph.Clear != nil:
-		return "keys"
+		return conditions.EndKeys
 	case ph.Search != nil:
-		return "search"
+		return conditions.EndSearch
 	case c == nil && ph.Trace() != nil:
-		return "trace"
+		return conditions.EndTrace
 	case c == nil:
-		return "schedule"
+		return conditions.EndSchedule
 	case c.Duration > 0 && (planned == 0 || m.turns() < planned):
-		return "duration"
+		return conditions.EndDuration
 	case c.Iterations > 0:
-		return "iterations"
+		return conditions.EndIterations
 	case c.Trace != nil:
-		return "trace"
+		return conditions.EndTrace
 	}
-	return "keys"
+	return conditions.EndKeys
 }
 
 // turns returns how many ops, or scenarios, were due.

@@ -193,7 +193,7 @@ func TestWhyALoadWasOver(t *testing.T) {
 		planned uint64
 		want    string
 	}{
-		"errors":                {closed(plan.Closed{}), Measured{Braked: "x", Aborted: true, Losses: make([]worker.Loss, 1), Logs: full}, 0, "errors"},
+		"errors":                {closed(plan.Closed{}), Measured{StoppedOn: "x", Aborted: true, Losses: make([]worker.Loss, 1), Logs: full}, 0, "errors"},
 		"stopped":               {closed(plan.Closed{}), Measured{Aborted: true, Losses: make([]worker.Loss, 1), Logs: full}, 0, "stopped"},
 		"lost":                  {closed(plan.Closed{}), Measured{Losses: make([]worker.Loss, 1), Logs: full}, 0, "lost"},
 		"log":                   {closed(plan.Closed{}), Measured{Logs: full}, 0, "log"},

@@ -166,8 +166,8 @@ func (p *phase) judgeLedgers(m Measured) {
 	if err := p.CheckRequests(); err != nil {
 		p.doubt(reason.Ledgers, run.Invalid, append(p.all(), "requests", "setup"), "%v", err)
 	}
-	if m.Braked != "" {
-		p.doubt(reason.StoppedByPlan, run.Suspect, p.all(), "ended early, by %s", m.Braked)
+	if m.StoppedOn != "" {
+		p.doubt(reason.StoppedByPlan, run.Suspect, p.all(), "ended early, by %s", m.StoppedOn)
 	}
 	if m.Aborted {
 		return

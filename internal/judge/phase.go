@@ -31,7 +31,7 @@ type Measured struct {
 	Logs       []*worker.Log       // of workers that loaded log files
 	Unread     []string            // workers that were lost before they had said what became of theirs
 	Aborted    bool                // the step was asked to end early
-	Braked     string              // the words of the plan that ended it early; "": none did
+	StoppedOn  string              // the words of the plan that ended it early; "": none did
 	WarmUp     run.WarmUp          // made by FindWarmUp; the zero value: there is none
 	Settled    *measure.Totals     // of the measured step after WarmUp; nil when that is all of it
 	Losses     []worker.Loss       // of workers, in this phase or before it, for which a part of its load is missing

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/quantity"
-	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/internal/report/words"
 	"github.com/loadgen/loadgen/internal/run"
 )
@@ -19,8 +18,7 @@ func (p *printer) phase(name string, ph *run.Phase) {
 		word = strings.ToUpper(word)
 	}
 	p.rule(name, word)
-	overloaded := len(ph.Reasons) > 0 && ph.Reasons[0].Code == reason.Overloaded // and says so itself
-	if ph.OfferedRate != nil && ph.AchievedRate != nil && !overloaded {
+	if ph.OfferedRate != nil && ph.AchievedRate != nil && !ph.Overloaded() { // whose first reason says so
 		p.item("rate", "offered "+words.Arriving(ph, *ph.OfferedRate)+", sustained "+words.Arriving(ph, *ph.AchievedRate)+words.Mark(ph, "achieved_rate"))
 	}
 	label := word

@@ -104,10 +104,10 @@ func TestRefused(t *testing.T) {
 func TestDuplicateNameWaits(t *testing.T) {
 	virtual(t, 1, func(t *testing.T, f *fleet) {
 		members := f.members()
-		twin := f.join("w1")
+		second := f.join("w1")
 		r := coord.Run(context.Background(), config(t, `duration = "5s"`, members))
 		requireComplete(t, r)
-		got, _ := twin.mill.seen()
+		got, _ := second.mill.seen()
 		require.Zero(t, got)
 		require.NotEmpty(t, f.said.with(`not admitted; waiting why=another worker is called "w1"`))
 	})

@@ -11,7 +11,7 @@ import (
 type Phase struct {
 	Kind     worker.StepKind  `json:"kind"` // Load, Populate or Clear
 	Model    conditions.Model `json:"model"`
-	Ended    string           `json:"ended"`    // why the measured step was over: "iterations", "keys", "duration", "schedule", "trace", "search", "errors", "stopped", "lost" or "log"
+	Ended    conditions.End   `json:"ended"`    // why the measured step was over
 	Seconds  float64          `json:"seconds"`  // first start to last end of the measured ops
 	Validity Validity         `json:"validity"` // worst of what Reasons name
 	Reasons  []Reason         `json:"reasons"`
@@ -248,6 +248,11 @@ type Row struct {
 
 // End is when the row ends, in seconds since the phase's origin.
 func (r Row) End() float64 { return r.T }
+
+// Overloaded says whether the first that is to be said of the phase is that its target did not keep up.
+func (p *Phase) Overloaded() bool {
+	return len(p.Reasons) > 0 && p.Reasons[0].Code == reason.Overloaded
+}
 
 // Closed says that the phase's ops were due when others had ended, and not by a schedule.
 func (p *Phase) Closed() bool { return p.Model == conditions.Closed }

@@ -97,14 +97,14 @@ func TestEachKeyHasItsValue(t *testing.T) {
 			puts++
 		}
 	}
-	for i, kind := range []string{"load", "populate"} {
+	for i, kind := range []Kind{Load, Populate} {
 		s, err := New(p, p.Phases[i], Step{Kind: kind, Files: map[string]Files{p.Phases[i].Dataset: {Values: set}}})
 		require.NoError(t, err)
 		for i := range s.Streams() {
 			st := s.Stream(i)
 			steps := make([]op.Op, 2)
 			for range 300 {
-				if kind == "load" {
+				if kind == Load {
 					st.NextScenario(steps)
 					check(&steps[1])
 				} else if st.Next(&steps[0]) {

@@ -24,7 +24,7 @@ func TestRecordsGrowWithEachPut(t *testing.T) {
 	}
 	var lasts []parent
 	for range 2 {
-		s := source(t, p, 0, "load")
+		s := source(t, p, 0, Load)
 		for i := range 2 {
 			stream, last := s.Stream(i), parent{}
 			puts := 0

@@ -58,11 +58,11 @@ func newKeySpace(p *plan.Plan, ph *plan.Phase, data *plan.Dataset, step Step) (k
 	k := keySpace{format: format, pick: walk, count: uint64(data.Keys.Count), wrap: math.MaxUint64}
 	k.perSession = data.Keys.PerSession()
 	switch {
-	case kind == "setup" && !k.perSession:
+	case kind == Setup && !k.perSession:
 		return keySpace{}, errors.New("setup puts pools; a shared key range is put by a populate phase")
-	case kind == "populate" && k.perSession:
+	case kind == Populate && k.perSession:
 		return keySpace{}, errors.New("populate puts a shared key range; pools are put by a phase's setup")
-	case kind == "load":
+	case kind == Load:
 		if err := k.setPick(p, data); err != nil {
 			return keySpace{}, err
 		}
@@ -77,7 +77,7 @@ func newKeySpace(p *plan.Plan, ph *plan.Phase, data *plan.Dataset, step Step) (k
 			return keySpace{}, err
 		}
 	}
-	if kind == "clear" && k.perSession { // all pools are one range, as they lie end to end
+	if kind == Clear && k.perSession { // all pools are one range, as they lie end to end
 		k.count *= uint64(pools(p, data.Name))
 		k.perSession = false
 	}
@@ -86,12 +86,12 @@ func newKeySpace(p *plan.Plan, ph *plan.Phase, data *plan.Dataset, step Step) (k
 
 // setPick prepares the dataset's own way of choosing keys.
 func (k *keySpace) setPick(p *plan.Plan, data *plan.Dataset) error {
-	switch data.Keys.Pick {
-	case "uniform":
+	switch {
+	case data.Keys.Uniform():
 		k.pick = uniform
-	case "sequence":
+	case data.Keys.InOrder():
 		k.pick = walk
-	case "zipf", "latest":
+	case data.Keys.Zipf(), data.Keys.Latest():
 		if !(data.Keys.Skew > 0) || math.IsInf(data.Keys.Skew, 1) {
 			return fmt.Errorf("%s(%v): the skew is not a positive number", data.Keys.Pick, data.Keys.Skew)
 		}
@@ -99,12 +99,12 @@ func (k *keySpace) setPick(p *plan.Plan, data *plan.Dataset) error {
 		if data.Keys.YCSB() {
 			k.pick = ycsb
 		}
-		if data.Keys.Pick == "latest" {
+		if data.Keys.Latest() {
 			k.pick = latest
 		}
 		k.zipf = newZipf(data.Keys.Skew, data.Keys.Count)
 		k.scramble = newPermutation(seedOf(p.Seed, "scramble", data.Name), data.Keys.Count)
-	case "hotspot":
+	case data.Keys.Hotspot():
 		k.pick = hotspot
 		if hot := data.Keys.Hot(); !(data.Keys.HotOps > 0 && data.Keys.HotOps <= 1) || hot < 1 || hot >= data.Keys.Count {
 			return fmt.Errorf("%s of %d keys leaves no keys that are hot, or none that are not", data.Keys.Picking(), data.Keys.Count)

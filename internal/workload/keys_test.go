@@ -31,7 +31,7 @@ func TestPoolsOfDatasetsAndSeedsLieApart(t *testing.T) {
 		for _, name := range []string{"items", "item", "one", "two", "a", "b"} {
 			p := onePlan(keys("uniform", "session", 50), withSetup(closed("load", 10, 1)))
 			p.Seed, p.Datasets[0].Name, p.Phases[0].Dataset = seed, name, name
-			for _, key := range drainAll(t, source(t, p, 0, "setup")) {
+			for _, key := range drainAll(t, source(t, p, 0, Setup)) {
 				require.False(t, first[key])
 				require.Greater(t, key, "key:5", "pools lie in the upper half")
 				first[key] = true

@@ -31,16 +31,16 @@ func TestKeysOfAFile(t *testing.T) {
 		"uniform": keys("uniform", "shared", 1000), "zipf": keys("zipf", "shared", 1000), "hotspot": hot(0.8, 0.2, 1000),
 		"ycsb": ycsbKeys(1000), "sequence": keys("sequence", "shared", 1000),
 	} {
-		for _, kind := range []string{"load", "populate", "clear"} {
+		for _, kind := range []Kind{Load, Populate, Clear} {
 			for _, batch := range []int{1, 3} {
 				ph := closed("load", 10, 0)
 				ph.Batch = batch
 				switch {
-				case batch > 1 && (kind != "load" || name == "sequence"):
+				case batch > 1 && (kind != Load || name == "sequence"):
 					continue
-				case kind == "populate":
+				case kind == Populate:
 					ph = &plan.Phase{Name: "fill", Ops: ops(0, 1), Populate: &plan.Populate{Sessions: 10, Pipeline: 1}}
-				case kind == "clear":
+				case kind == Clear:
 					ph = &plan.Phase{Name: "empty", Ops: ops(0, 0, 1), Clear: &plan.Clear{Sessions: 10, Pipeline: 1}}
 				}
 				p := onePlan(k, ph)
@@ -70,7 +70,7 @@ func TestKeysOfAFile(t *testing.T) {
 						require.Equal(t, x, y)
 					}
 				}
-				if kind != "load" || name == "sequence" {
+				if kind != Load || name == "sequence" {
 					require.Equal(t, 1000, all, "each key once")
 				}
 			}

@@ -217,16 +217,16 @@ func TestHitRatioIsExact(t *testing.T) {
 		for _, ratio := range []float64{0.25, 0.9, 1} {
 			ph := closed("load", 3, 0)
 			ph.Ops, ph.HitRatio = ops(3, 1), &ratio
-			filling, kind := populate("fill", 2), "populate"
+			filling, kind := populate("fill", 2), Populate
 			if scope == "session" {
-				filling, kind = withSetup(closed("fill", 3, 1)), "setup"
+				filling, kind = withSetup(closed("fill", 3, 1)), Setup
 			}
 			p := onePlan(keys("zipf", scope, 40), filling, ph)
 			there := map[string]bool{}
 			for _, key := range drainAll(t, source(t, p, 0, kind)) {
 				there[key] = true
 			}
-			st := source(t, p, 1, "load").Stream(2)
+			st := source(t, p, 1, Load).Stream(2)
 			var o op.Op
 			gets, hits, absent := 0.0, 0.0, map[string]bool{}
 			for range 100_000 {

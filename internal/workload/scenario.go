@@ -42,7 +42,7 @@ func (s *Source) setScenarios(p *plan.Plan, ph *plan.Phase, supplies map[string]
 				return fmt.Errorf("op %q is not known", of.Op)
 			}
 			one := step{
-				verb: verb, same: of.Key == "same", think: of.Think, number: i,
+				verb: verb, same: of.Same(), think: of.Think, number: i,
 				target: slices.Index(targets, of.TargetIn(ph)), from: supplies[of.DatasetIn(ph)],
 			}
 			c.steps = append(c.steps, slices.Repeat([]step{one}, of.Repeat())...)

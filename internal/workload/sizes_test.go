@@ -207,7 +207,7 @@ func TestRecordsHaveTheirSize(t *testing.T) {
 func TestRecordsOfABatchHaveTheirSizes(t *testing.T) {
 	p := sized(plan.Values{Record: map[string]string{"id": "uuid", "n": "int", "notes": "lorem"}, Checked: true})
 	p.Phases[0].Batch = 4
-	st := source(t, p, 0, "load").Stream(1)
+	st := source(t, p, 0, Load).Stream(1)
 	seen := map[int]bool{}
 	var o op.Op
 	for range 500 {
@@ -228,7 +228,7 @@ func TestRecordsOfABatchHaveTheirSizes(t *testing.T) {
 func TestSizesInScenarios(t *testing.T) {
 	p := sized(plan.Values{Size: 1000, Sizes: &plan.Sizes{Kind: plan.UniformSizes}})
 	p.Phases[0].Scenarios = []plan.Scenario{{Name: "change", Weight: 1, Steps: []plan.ScenarioStep{{Op: "get"}, {Op: "put", Key: "same"}}}}
-	st := source(t, p, 0, "load").Stream(1)
+	st := source(t, p, 0, Load).Stream(1)
 	seen := map[int]bool{}
 	steps := make([]op.Op, 2)
 	for range 1000 {

@@ -38,9 +38,19 @@ type Source struct {
 	longest   int        // steps of a scenario, at most
 }
 
+// Kind says what a step is for, in the words of package worker.
+type Kind string
+
+const (
+	Load     Kind = "load"     // what is measured
+	Setup    Kind = "setup"    // puts of the session pools, before that
+	Populate Kind = "populate" // puts of the shared key range
+	Clear    Kind = "clear"    // deletes
+)
+
 // Step says which step of a phase it is.
 type Step struct {
-	Kind  string     // "load", "setup", "populate" or "clear"
+	Kind  Kind
 	Level int        // of a phase whose load has several, from 0: each has ops of its own
 	Shape pace.Shape // of a load whose ops are due by a schedule
 
@@ -65,11 +75,11 @@ func New(p *plan.Plan, ph *plan.Phase, step Step) (*Source, error) {
 	}
 	s := &Source{
 		streams: ph.Sessions(), sessions: ph.Sessions(),
-		seed:  seedOf(p.Seed, step.path("phase", ph.Name, kind)...),
+		seed:  seedOf(p.Seed, step.path("phase", ph.Name, string(kind))...),
 		limit: unbounded, mix: mix, supply: *own, batch: 1,
 		grows: p.Dataset(ph.Dataset).Values.Elements > 0,
 	}
-	if kind == "load" {
+	if kind == Load {
 		s.batch = ph.Batch
 		supplies := map[string]*supply{ph.Dataset: &s.supply}
 		for _, name := range ph.Datasets()[1:] {
@@ -81,16 +91,16 @@ func New(p *plan.Plan, ph *plan.Phase, step Step) (*Source, error) {
 			return nil, fmt.Errorf("phase %q: %w", ph.Name, err)
 		}
 	}
-	if h := ph.HitRatio; h != nil && kind == "load" {
+	if h := ph.HitRatio; h != nil && kind == Load {
 		if !(*h > 0 && *h <= 1) {
 			return nil, fmt.Errorf("phase %q: a hit ratio of %v", ph.Name, *h)
 		}
 		s.misses, s.hits = *h < 1, word(*h)
 	}
-	if c := ph.Closed; c != nil && kind == "load" && c.Iterations > 0 {
+	if c := ph.Closed; c != nil && kind == Load && c.Iterations > 0 {
 		s.limit = uint64(c.Iterations)
 	}
-	if o := ph.Schedule(); o != nil && kind == "load" {
+	if o := ph.Schedule(); o != nil && kind == Load {
 		s.streams = o.Streams
 		s.shape = step.Shape
 		s.poisson = o.Poisson()
@@ -108,15 +118,15 @@ func (s *Step) path(names ...string) []string {
 }
 
 // weightsOf returns the mix of a phase's step, and whether the phase has that step.
-func weightsOf(ph *plan.Phase, kind string) ([]plan.Weight, bool) {
+func weightsOf(ph *plan.Phase, kind Kind) ([]plan.Weight, bool) {
 	switch kind {
-	case "load":
+	case Load:
 		return ph.Ops, ph.Closed != nil || ph.Schedule() != nil
-	case "setup":
+	case Setup:
 		return ph.Setup, len(ph.Setup) > 0
-	case "populate":
+	case Populate:
 		return ph.Ops, ph.Populate != nil
-	case "clear":
+	case Clear:
 		return ph.Ops, ph.Clear != nil
 	}
 	return nil, false

@@ -88,7 +88,7 @@ func clearing(name string, sessions int) *plan.Phase {
 }
 
 // source makes the source of a step of the plan's phase with the given index.
-func source(t require.TestingT, p *plan.Plan, phase int, kind string) *Source {
+func source(t require.TestingT, p *plan.Plan, phase int, kind Kind) *Source {
 	step := Step{Kind: kind}
 	if o := p.Phases[phase].Open; o != nil {
 		step.Shape = pace.Shape(o.Shape())
@@ -143,7 +143,7 @@ func numbered(count int) []string {
 // poolKeys returns the keys of session i's pool, in order, as a setup on as many sessions puts them.
 func poolKeys(t require.TestingT, k plan.Keys, i int) []string {
 	p := onePlan(k, withSetup(closed("elsewhere", i+1, 1)))
-	return drain(t, source(t, p, 0, "setup"), i, math.MaxInt)
+	return drain(t, source(t, p, 0, Setup), i, math.MaxInt)
 }
 
 func TestSequenceOfSharedKeysIsExact(t *testing.T) {
@@ -153,7 +153,7 @@ func TestSequenceOfSharedKeysIsExact(t *testing.T) {
 		streams := sessions * rapid.IntRange(1, 30).Draw(t, "streams per session")
 		p := onePlan(keys("sequence", "shared", int64(count)),
 			closed("closed", sessions, 0), open("open", sessions, streams), populate("populate", sessions), clearing("clear", sessions))
-		for phase, kind := range []string{"load", "load", "populate", "clear"} {
+		for phase, kind := range []Kind{Load, Load, Populate, Clear} {
 			require.Equal(t, numbered(count), drainAll(t, source(t, p, phase, kind)), p.Phases[phase].Name)
 		}
 	})
@@ -162,8 +162,8 @@ func TestSequenceOfSharedKeysIsExact(t *testing.T) {
 func TestPopulateAndClearIgnoreThePick(t *testing.T) {
 	for _, pick := range []string{"uniform", "zipf", "sequence"} {
 		p := onePlan(keys(pick, "shared", 100), populate("populate", 7), clearing("clear", 3))
-		require.Equal(t, numbered(100), drainAll(t, source(t, p, 0, "populate")))
-		require.Equal(t, numbered(100), drainAll(t, source(t, p, 1, "clear")))
+		require.Equal(t, numbered(100), drainAll(t, source(t, p, 0, Populate)))
+		require.Equal(t, numbered(100), drainAll(t, source(t, p, 1, Clear)))
 	}
 }
 
@@ -174,7 +174,7 @@ func TestSequenceOfPoolsIsExact(t *testing.T) {
 		streams := rapid.IntRange(sessions, 10*sessions).Draw(t, "streams")
 		k := keys("sequence", "session", count)
 		p := onePlan(k, withSetup(closed("closed", sessions, 0)), open("open", sessions, streams))
-		byLoad, bySetup, byOpen := source(t, p, 0, "load"), source(t, p, 0, "setup"), source(t, p, 1, "load")
+		byLoad, bySetup, byOpen := source(t, p, 0, Load), source(t, p, 0, Setup), source(t, p, 1, Load)
 		seen := map[string]bool{}
 		for i := range sessions {
 			pool := drain(t, bySetup, i, math.MaxInt)
@@ -204,9 +204,9 @@ func TestClearOfPoolsDeletesThoseOfEveryLoad(t *testing.T) {
 		for i := range loading {
 			want = append(want, poolKeys(t, k, i)...)
 		}
-		require.Equal(t, want, drainAll(t, source(t, p, 0, "clear")))
+		require.Equal(t, want, drainAll(t, source(t, p, 0, Clear)))
 		p.Phases = p.Phases[:1]
-		require.Empty(t, drainAll(t, source(t, p, 0, "clear")), "no load has used a pool")
+		require.Empty(t, drainAll(t, source(t, p, 0, Clear)), "no load has used a pool")
 	})
 }
 
@@ -214,11 +214,11 @@ func TestLoadPicksFromThePoolsThatSetupPut(t *testing.T) {
 	for _, pick := range []string{"uniform", "zipf"} {
 		k := keys(pick, "session", 20)
 		p := onePlan(k, withSetup(closed("one", 5, 2000)), open("two", 5, 1025))
-		setup := source(t, p, 0, "setup")
+		setup := source(t, p, 0, Setup)
 		for i := range 5 {
 			pool := slices.Sorted(slices.Values(drain(t, setup, i, math.MaxInt)))
 			for phase, stream := range []int{i, i + 1000} {
-				got := slices.Sorted(slices.Values(drain(t, source(t, p, phase, "load"), stream, 2000)))
+				got := slices.Sorted(slices.Values(drain(t, source(t, p, phase, Load), stream, 2000)))
 				require.Equal(t, pool, slices.Compact(got), "%s, stream %d", pick, stream)
 			}
 		}
@@ -227,17 +227,17 @@ func TestLoadPicksFromThePoolsThatSetupPut(t *testing.T) {
 
 func TestIterationsEndAStream(t *testing.T) {
 	p := onePlan(keys("uniform", "shared", 50), closed("load", 3, 17), closed("by time", 3, 0))
-	require.Len(t, drainAll(t, source(t, p, 0, "load")), 3*17)
-	_, bounded := source(t, p, 1, "load").Ops(0)
+	require.Len(t, drainAll(t, source(t, p, 0, Load)), 3*17)
+	_, bounded := source(t, p, 1, Load).Ops(0)
 	require.False(t, bounded)
 	p = onePlan(keys("sequence", "shared", 50), closed("load", 3, 10), closed("longer", 3, 17))
-	require.Len(t, drainAll(t, source(t, p, 0, "load")), 3*10)
-	require.Len(t, drainAll(t, source(t, p, 1, "load")), 50, "a sequence does not start again")
+	require.Len(t, drainAll(t, source(t, p, 0, Load)), 3*10)
+	require.Len(t, drainAll(t, source(t, p, 1, Load)), 50, "a sequence does not start again")
 }
 
 func TestStreamsAndSessions(t *testing.T) {
 	p := onePlan(keys("uniform", "session", 50), withSetup(open("load", 16, 1040)), clearing("clear", 4))
-	load, setup, clears := source(t, p, 0, "load"), source(t, p, 0, "setup"), source(t, p, 1, "clear")
+	load, setup, clears := source(t, p, 0, Load), source(t, p, 0, Setup), source(t, p, 1, Clear)
 	require.Equal(t, []int{1040, 16, 16, 16, 4, 4}, []int{
 		load.Streams(), load.Sessions(), setup.Streams(), setup.Sessions(), clears.Streams(), clears.Sessions(),
 	})
@@ -274,15 +274,15 @@ func digestOf(o *op.Op) uint64 {
 func TestOpsAreTheSameInAnyOrder(t *testing.T) {
 	for _, k := range []plan.Keys{keys("uniform", "shared", 1000), keys("zipf", "session", 30), hot(0.9, 0.1, 1000), ycsbKeys(1000), keys("latest", "shared", 10), keys("sequence", "shared", 64*40)} {
 		p := onePlan(k, closed("load", 64, 0), closed("other", 64, 0))
-		s := source(t, p, 0, "load")
+		s := source(t, p, 0, Load)
 		order := rand.New(rand.NewPCG(1, 1)).Perm(64)
 		want := digest(s, order, 40, 40)
 		slices.Sort(order)
 		require.Equal(t, want, digest(s, order, 1, 40))
 		require.Equal(t, want, digest(s, order[:20], 5, 40)+digest(s, order[20:], 8, 40), "divided between two workers")
-		require.NotEqual(t, want, digest(source(t, p, 1, "load"), order, 1, 40), "another phase")
+		require.NotEqual(t, want, digest(source(t, p, 1, Load), order, 1, 40), "another phase")
 		p.Seed = 2
-		require.NotEqual(t, want, digest(source(t, p, 0, "load"), order, 1, 40), "another seed")
+		require.NotEqual(t, want, digest(source(t, p, 0, Load), order, 1, 40), "another seed")
 	}
 }
 
@@ -305,7 +305,7 @@ func TestPacerFollowsThePlan(t *testing.T) {
 	ph := open("load", 16, 1024)
 	p := onePlan(keys("uniform", "shared", 10), ph, closed("closed", 16, 0))
 	due := func(phase, stream int) []int64 {
-		pacer := source(t, p, phase, "load").Pacer(stream)
+		pacer := source(t, p, phase, Load).Pacer(stream)
 		var got []int64
 		for d, ok := pacer.Next(); ok; d, ok = pacer.Next() {
 			got = append(got, d)
@@ -325,7 +325,7 @@ func TestPacerFollowsThePlan(t *testing.T) {
 	require.Empty(t, due(1, 0), "a closed phase has no schedule")
 	p.Phases[0].Setup = ops(0, 1)
 	p.Datasets[0].Keys.Scope = "session"
-	setup := source(t, p, 0, "setup").Pacer(0)
+	setup := source(t, p, 0, Setup).Pacer(0)
 	_, ok := setup.Next()
 	require.False(t, ok, "nor has a setup")
 }
@@ -346,7 +346,7 @@ func TestLevelsDiffer(t *testing.T) {
 		require.True(t, stream.Next(&o))
 		return due, string(o.Key)
 	}
-	due, key := first(source(t, p, 0, "load"))
+	due, key := first(source(t, p, 0, Load))
 	dueAgain, keyAgain := first(level(0))
 	require.Equal(t, due, dueAgain)
 	require.Equal(t, key, keyAgain)
@@ -367,32 +367,33 @@ func TestNewRefuses(t *testing.T) {
 		return p
 	}
 	tests := []struct {
-		kind, says string
-		change     func(p *plan.Plan)
+		kind   Kind
+		says   string
+		change func(p *plan.Plan)
 	}{
-		{"populate", `phase "load" has no populate step`, func(*plan.Plan) {}},
-		{"clear", `phase "load" has no clear step`, func(*plan.Plan) {}},
+		{Populate, `phase "load" has no populate step`, func(*plan.Plan) {}},
+		{Clear, `phase "load" has no clear step`, func(*plan.Plan) {}},
 		{"verify", `phase "load" has no verify step`, func(*plan.Plan) {}},
-		{"setup", "has no setup step", func(p *plan.Plan) { p.Phases[0].Setup = nil }},
-		{"load", "has no load step", func(p *plan.Plan) { p.Phases[0].Closed = nil }},
-		{"load", `dataset "other", which the plan does not have`, func(p *plan.Plan) { p.Phases[0].Dataset = "other" }},
-		{"load", `op "store" is not known`, func(p *plan.Plan) { p.Phases[0].Ops[0].Op = "store" }},
-		{"load", "add up to 0", func(p *plan.Plan) { p.Phases[0].Ops = nil }},
-		{"load", "add up to 0", func(p *plan.Plan) { p.Phases[0].Ops = ops(0) }},
-		{"load", `weight of op "get" is NaN`, func(p *plan.Plan) { p.Phases[0].Ops = ops(math.NaN()) }},
-		{"load", `weight of op "get" is -1`, func(p *plan.Plan) { p.Phases[0].Ops = ops(-1, 2) }},
-		{"load", "add up to +Inf", func(p *plan.Plan) { p.Phases[0].Ops = ops(math.MaxFloat64, math.MaxFloat64) }},
-		{"load", "key format", func(p *plan.Plan) { p.Datasets[0].Keys.Format = "key" }},
-		{"load", "a count of 0 keys", func(p *plan.Plan) { p.Datasets[0].Keys.Count = 0 }},
-		{"load", `picked by "random"`, func(p *plan.Plan) { p.Datasets[0].Keys.Pick = "random" }},
-		{"load", "hotspot(80% on 0.1%) of 50 keys", func(p *plan.Plan) { p.Datasets[0].Keys = hot(0.8, 0.001, 50) }},
-		{"load", "hotspot(NaN% on 20%) of 50 keys", func(p *plan.Plan) { p.Datasets[0].Keys = hot(math.NaN(), 0.2, 50) }},
-		{"load", "zipf(0)", func(p *plan.Plan) { p.Datasets[0].Keys.Pick, p.Datasets[0].Keys.Skew = "zipf", 0 }},
-		{"load", "zipf(NaN)", func(p *plan.Plan) { p.Datasets[0].Keys.Pick, p.Datasets[0].Keys.Skew = "zipf", math.NaN() }},
-		{"load", "latest(0)", func(p *plan.Plan) { p.Datasets[0].Keys.Pick, p.Datasets[0].Keys.Skew = "latest", 0 }},
-		{"load", "10 pools of 100000000001 keys", func(p *plan.Plan) { p.Datasets[0].Keys.Count = 1e11 + 1 }},
-		{"setup", "a shared key range is put by a populate phase", func(p *plan.Plan) { p.Datasets[0].Keys.Scope = "shared" }},
-		{"populate", "pools are put by a phase's setup", func(p *plan.Plan) { p.Phases[0] = populate("load", 2); p.Phases[0].Dataset = "data" }},
+		{Setup, "has no setup step", func(p *plan.Plan) { p.Phases[0].Setup = nil }},
+		{Load, "has no load step", func(p *plan.Plan) { p.Phases[0].Closed = nil }},
+		{Load, `dataset "other", which the plan does not have`, func(p *plan.Plan) { p.Phases[0].Dataset = "other" }},
+		{Load, `op "store" is not known`, func(p *plan.Plan) { p.Phases[0].Ops[0].Op = "store" }},
+		{Load, "add up to 0", func(p *plan.Plan) { p.Phases[0].Ops = nil }},
+		{Load, "add up to 0", func(p *plan.Plan) { p.Phases[0].Ops = ops(0) }},
+		{Load, `weight of op "get" is NaN`, func(p *plan.Plan) { p.Phases[0].Ops = ops(math.NaN()) }},
+		{Load, `weight of op "get" is -1`, func(p *plan.Plan) { p.Phases[0].Ops = ops(-1, 2) }},
+		{Load, "add up to +Inf", func(p *plan.Plan) { p.Phases[0].Ops = ops(math.MaxFloat64, math.MaxFloat64) }},
+		{Load, "key format", func(p *plan.Plan) { p.Datasets[0].Keys.Format = "key" }},
+		{Load, "a count of 0 keys", func(p *plan.Plan) { p.Datasets[0].Keys.Count = 0 }},
+		{Load, `picked by "random"`, func(p *plan.Plan) { p.Datasets[0].Keys.Pick = "random" }},
+		{Load, "hotspot(80% on 0.1%) of 50 keys", func(p *plan.Plan) { p.Datasets[0].Keys = hot(0.8, 0.001, 50) }},
+		{Load, "hotspot(NaN% on 20%) of 50 keys", func(p *plan.Plan) { p.Datasets[0].Keys = hot(math.NaN(), 0.2, 50) }},
+		{Load, "zipf(0)", func(p *plan.Plan) { p.Datasets[0].Keys.Pick, p.Datasets[0].Keys.Skew = "zipf", 0 }},
+		{Load, "zipf(NaN)", func(p *plan.Plan) { p.Datasets[0].Keys.Pick, p.Datasets[0].Keys.Skew = "zipf", math.NaN() }},
+		{Load, "latest(0)", func(p *plan.Plan) { p.Datasets[0].Keys.Pick, p.Datasets[0].Keys.Skew = "latest", 0 }},
+		{Load, "10 pools of 100000000001 keys", func(p *plan.Plan) { p.Datasets[0].Keys.Count = 1e11 + 1 }},
+		{Setup, "a shared key range is put by a populate phase", func(p *plan.Plan) { p.Datasets[0].Keys.Scope = "shared" }},
+		{Populate, "pools are put by a phase's setup", func(p *plan.Plan) { p.Phases[0] = populate("load", 2); p.Phases[0].Dataset = "data" }},
 	}
 	for _, tt := range tests {
 		p := broken(tt.change)

@@ -25,7 +25,7 @@ type Schedule struct {
 	Sessions int           `json:"sessions"`
 	Pipeline int           `json:"pipeline"`
 	InFlight int           `json:"in_flight"` // bound on started and not ended ops, at most Sessions × Pipeline
-	OnFull   string        `json:"on_full"`   // "wait" or "shed"
+	OnFull   string        `json:"on_full"`   // waitWhenFull or shedWhenFull
 	Drain    time.Duration `json:"drain_ns"`  // how long after the last due time of a step ops may still start and end
 	Streams  int           `json:"streams"`   // a multiple of Sessions, at least 1,024
 }
@@ -43,6 +43,15 @@ const (
 	constantArrivals = "constant" // at even distances
 	poissonArrivals  = "poisson"  // at random ones
 )
+
+// What becomes of an op that is due while as many are in flight as may be.
+const (
+	waitWhenFull = "wait" // it starts late
+	shedWhenFull = "shed" // it never starts
+)
+
+// Sheds says whether an op that finds no room never starts.
+func (s *Schedule) Sheds() bool { return s.OnFull == shedWhenFull }
 
 // Poisson says whether ops arrive at random distances.
 func (s *Schedule) Poisson() bool { return s.Arrivals == poissonArrivals }
@@ -79,7 +88,7 @@ func (b *block) level(rate *float64, duration, ramp *time.Duration) {
 
 // schedule reads what all loads have whose ops are due by a schedule.
 func (b *block) schedule(drain time.Duration) Schedule {
-	s := Schedule{Arrivals: constantArrivals, Sessions: 16, Pipeline: 1, OnFull: "wait", Drain: drain}
+	s := Schedule{Arrivals: constantArrivals, Sessions: 16, Pipeline: 1, OnFull: waitWhenFull, Drain: drain}
 	b.Text("arrivals", &s.Arrivals)
 	lang.Integer(b.Block, "sessions", &s.Sessions)
 	lang.Integer(b.Block, "pipeline", &s.Pipeline)
@@ -145,7 +154,7 @@ func (v *validator) schedule(s *Schedule, at part) {
 	v.connections(at, s.Sessions, s.Pipeline)
 	v.lasts(at, "drain", s.Drain, 0)
 	v.oneOf(at, "arrivals", s.Arrivals, constantArrivals, poissonArrivals)
-	v.oneOf(at, "on_full", s.OnFull, "wait", "shed")
+	v.oneOf(at, "on_full", s.OnFull, waitWhenFull, shedWhenFull)
 	if most := int64(s.Sessions) * int64(s.Pipeline); most > 0 && (s.InFlight < 1 || int64(s.InFlight) > most) {
 		v.fault(fmt.Sprintf("%s: in_flight = %d", at.where, s.InFlight),
 			fmt.Sprintf("Write a number from 1 to sessions × pipeline = %d, or more sessions.", most),

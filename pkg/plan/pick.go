@@ -22,6 +22,18 @@ const (
 // InOrder says whether a session's keys have an order, and end.
 func (k *Keys) InOrder() bool { return k.Pick == sequencePick }
 
+// Uniform says whether each key is as likely as another.
+func (k *Keys) Uniform() bool { return k.Pick == uniformPick }
+
+// Zipf says whether a few keys, wherever they lie, are picked far more often than most.
+func (k *Keys) Zipf() bool { return k.Pick == zipfPick }
+
+// Latest says whether the keys that were put last are picked most often.
+func (k *Keys) Latest() bool { return k.Pick == latestPick }
+
+// Hotspot says whether HotOps of the ops share HotKeys of the keys.
+func (k *Keys) Hotspot() bool { return k.Pick == hotspotPick }
+
 // ycsb is the form of zipf that YCSB draws, see [Keys].
 const ycsb = "ycsb"
 

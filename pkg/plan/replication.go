@@ -9,7 +9,7 @@ import (
 
 // Replication says on how many endpoints a key lives and how many answers make an op.
 type Replication struct {
-	Coordinate string        `json:"coordinate"` // "client"
+	Coordinate string        `json:"coordinate"` // byClient
 	N          int           `json:"n"`
 	W          int           `json:"w"`
 	R          int           `json:"r"`
@@ -19,12 +19,17 @@ type Replication struct {
 }
 
 const (
+	byClient = "client" // the requests to all copies are those of loadgen
+
 	askN = "n" // a get asks all N endpoints
 	askR = "r" // it asks R of them, and the next on each failure
 
 	fromFirst  = "first" // those that are the first in the placement's order
 	fromRandom = "random"
 )
+
+// ByClient says whether it is loadgen that keeps the copies, and not the store itself.
+func (r *Replication) ByClient() bool { return r.Coordinate == byClient }
 
 // GetsAskR says whether a get asks no more endpoints than it takes answers, and others where these fail; else it asks all.
 func (r *Replication) GetsAskR() bool { return r.ReadFanout == askR }
@@ -35,7 +40,7 @@ func (r *Replication) AtRandom() bool { return r.ReadFrom == fromRandom }
 // replication reads how a key is replicated. Unless it says otherwise, an op has time for a request that is
 // never answered and for another in its place.
 func (b *block) replication(timeout time.Duration) *Replication {
-	p := &Replication{Coordinate: "client", Timeout: 2 * timeout, ReadFanout: askN, ReadFrom: fromFirst}
+	p := &Replication{Coordinate: byClient, Timeout: 2 * timeout, ReadFanout: askN, ReadFrom: fromFirst}
 	b.Expect([]string{"coordinate", "n", "w", "r", "timeout", "read_fanout", "read_from"}, nil)
 	b.Text("coordinate", &p.Coordinate)
 	for i, to := range []*int{&p.N, &p.W, &p.R} {
@@ -60,7 +65,7 @@ func (v *validator) replication(t *Target, at part) {
 	if p.Coordinate == "server" {
 		v.fault(at.where+`: coordinate = "server" is not supported by this version`, `Use coordinate = "client".`, at.path+".coordinate")
 	} else {
-		v.oneOf(at, "coordinate", p.Coordinate, "client")
+		v.oneOf(at, "coordinate", p.Coordinate, byClient)
 	}
 	v.within(at, "n", int64(p.N), 1, maxReplicas)
 	if p.N > nodes && p.N <= maxReplicas {

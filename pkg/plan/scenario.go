@@ -30,13 +30,22 @@ type Scenario struct {
 // ScenarioStep is one op of a scenario.
 type ScenarioStep struct {
 	Op      string        `json:"op"`                // a verb's name, of the plan's Words
-	Key     string        `json:"key"`               // "new" by the dataset's pick, or "same": that with the number which the op before had
+	Key     string        `json:"key"`               // newKey or sameKey
 	Think   time.Duration `json:"think_ns"`          // from the end of the op before to the due time of this one
 	Target  string        `json:"target,omitempty"`  // where it goes; "": to the phase's own
 	Dataset string        `json:"dataset,omitempty"` // what its key and value are of; "": the phase's own
 	As      string        `json:"as,omitempty"`      // its name in results; "": see StepNames
 	Times   int           `json:"times,omitempty"`   // how often it is carried out, each time with a key of its own if that is new; 0: once
 }
+
+// The keys of a scenario's step.
+const (
+	newKey  = "new"  // by the dataset's pick
+	sameKey = "same" // that with the number which the op before had
+)
+
+// Same says whether the step's key has the number of the key that the step before had.
+func (s *ScenarioStep) Same() bool { return s.Key == sameKey }
 
 // Repeat returns how often the step is carried out.
 func (s *ScenarioStep) Repeat() int { return cmp.Or(s.Times, 1) }
@@ -207,7 +216,7 @@ func (p *Plan) ExecutorOf(ph *Phase) string {
 // keys returns how many keys the scenario picks.
 func (s *Scenario) keys() (n int) {
 	for _, step := range s.Steps {
-		if step.Key == "new" {
+		if !step.Same() {
 			n += step.Repeat()
 		}
 	}
@@ -382,10 +391,10 @@ func (v *validator) step(ph *Phase, s *Scenario, i int, in part) {
 		v.fault(fmt.Sprintf("%s: unknown dataset %s", in.where, lang.Quote(step.Dataset)), "Write dataset = dataset.NAME.", in.path+".dataset")
 	}
 	v.known(target, in, step.Op, in.path)
-	v.oneOf(in, "key", step.Key, "new", "same")
+	v.oneOf(in, "key", step.Key, newKey, sameKey)
 	v.lasts(in, "think", step.Think, 0)
 	v.within(in, "times", int64(step.Repeat()), 1, maxScenes)
-	if i == 0 && step.Key == "same" {
+	if i == 0 && step.Same() {
 		v.fault(in.where+`: key = "same"`, "Leave key out: no step is before it.", in.path+".key")
 	}
 	if i == 0 && step.Think > 0 {
@@ -396,7 +405,7 @@ func (v *validator) step(ph *Phase, s *Scenario, i int, in part) {
 	case step.Dataset != "" && data.Values.Elements > 0:
 		v.fault(fmt.Sprintf("%s: dataset %s, whose records grow", in.where, lang.Quote(data.Name)),
 			"Have it as the phase's own dataset: there alone does a session count its puts.", in.path+".dataset")
-	case step.Key == "same" && i > 0:
+	case step.Same() && i > 0:
 		v.sameKey(v.plan.Dataset(s.Steps[i-1].DatasetIn(ph)), data, in)
 	case step.Dataset != "" && (data.Keys.Pick == sequencePick || data.Keys.Pick == latestPick):
 		v.fault(fmt.Sprintf("%s: new keys of dataset %s by %s", in.where, lang.Quote(data.Name), data.Keys.Pick),

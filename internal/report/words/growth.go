@@ -5,6 +5,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/run/conditions"
 )
 
 // Grown says what ops cost the more there were, in a line for each figure; nothing where the phase does not count that.
@@ -54,7 +55,7 @@ var shown = map[string]string{
 // Took is how long the load took, and whether its time was up before its work was done.
 func Took(ph *run.Phase) string {
 	took := "took " + quantity.Duration(ph.Seconds)
-	if ph.Ended == "duration" && ph.Load.Iterations > 0 {
+	if ph.Ended == conditions.EndDuration && ph.Load.Iterations > 0 {
 		return took + ": its time was up before its work was done"
 	}
 	return took

@@ -10,6 +10,22 @@ const (
 	Search Model = "search" // by those that a search tries
 )
 
+// End is why the measured step of a phase was over.
+type End string
+
+const (
+	EndIterations End = "iterations" // each session had done its own
+	EndKeys       End = "keys"       // each key had its turn
+	EndTrace      End = "trace"      // so had each line of it
+	EndDuration   End = "duration"   // a closed load's time was up
+	EndSchedule   End = "schedule"   // so was an open one's
+	EndSearch     End = "search"     // no more rates were tried
+	EndErrors     End = "errors"     // more ops failed than the plan puts up with
+	EndStopped    End = "stopped"    // by the user, or with the run
+	EndLost       End = "lost"       // with a worker
+	EndLog        End = "log"        // with a log that failed
+)
+
 // Load is the load that was asked for. A field that the model does not have is 0 or "".
 // Of stages it is all of them together, of a search what its levels have in common.
 type Load struct {
