@@ -4,7 +4,7 @@
 //	go run ./mutants [flags] PACKAGE…     # in this module; packages are relative to -root, as ./internal/op
 //
 // The tree is never modified: the tests run in a copy of it, with an overlay (go help build, -overlay). The mutants that lie in functions are
-// built together, each as a twin of its function that an environment variable selects, and each is run against the tests that reach that
+// built together, each as a copy of its function that an environment variable selects, and each is run against the tests that reach that
 // function; others, as those of constants, are built one by one. A sample of -n mutants is drawn with -seed, so that a figure can be had again.
 // Mutants that do not compile are not counted. One that the tests never reach survives without being run; one whose tests do not end before the
 // deadline is killed, and counted apart. An interrupt (SIGINT) ends the sample with the figure of what was run until then.

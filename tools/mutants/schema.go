@@ -185,9 +185,9 @@ func (s *schema) rewrite(file string, list []mutant) (text []byte, copies []plac
 			}
 			inBodies[m.name()] = true
 			cases.WriteString(f.choice(d, n))
-			twin := "\n" + f.twin(d, n, m) + "\n"
-			more.WriteString(twin)
-			lines := strings.Count(twin, "\n")
+			changed := "\n" + f.changed(d, n, m) + "\n"
+			more.WriteString(changed)
+			lines := strings.Count(changed, "\n")
 			copies = append(copies, placed{file: file, from: line, to: line + lines, name: m.name()})
 			line += lines
 		}
@@ -198,7 +198,7 @@ func (s *schema) rewrite(file string, list []mutant) (text []byte, copies []plac
 			edits = append(edits, edit{f.at(d.Body.Lbrace) + 1, f.at(d.Body.Lbrace) + 1, mark})
 		}
 	}
-	for _, m := range list { // in what a function takes or returns, no twin can be another: they are built one by one
+	for _, m := range list { // in what a function takes or returns, no copy can be another: they are built one by one
 		if s.numbers[m.name()] > 0 && !inBodies[m.name()] {
 			delete(s.numbers, m.name())
 		}
@@ -258,7 +258,7 @@ func (f rewriter) named(d *ast.FuncDecl) (edits []edit) {
 	return edits
 }
 
-// choice is the case of a mutant: a call of its twin with the same arguments.
+// choice is the case of a mutant: a call of its copy with the same arguments.
 func (f rewriter) choice(d *ast.FuncDecl, n int) string {
 	i, receiver := 0, ""
 	var args []string
@@ -313,8 +313,8 @@ func (f rewriter) types(d *ast.FuncDecl) string {
 	return "[" + strings.Join(names, ", ") + "]"
 }
 
-// twin is the function with the mutant in it, under a name of its own.
-func (f rewriter) twin(d *ast.FuncDecl, n int, m mutant) string {
+// changed is the function with the mutant in it, under a name of its own.
+func (f rewriter) changed(d *ast.FuncDecl, n int, m mutant) string {
 	begin := f.at(d.Type.Func)
 	name := f.at(d.Name.Pos())
 	end := f.at(d.Name.End())
